@@ -1,0 +1,205 @@
+import { resolve } from "node:path";
+
+/** What a setting is: its environment variable, how it is read, its default as text, and its meaning for `--help`. */
+interface Setting<T> {
+  env: string;
+  fallback: string;
+  meaning: string;
+  read: (text: string) => T;
+}
+
+/** A setting that cannot be used; the message names it, the value's rule and nothing secret. */
+export class SettingError extends Error {
+  override name = "SettingError";
+}
+
+const text = (value: string) => value;
+const optional = (value: string) => (value === "" ? undefined : value);
+
+function integer(min: number, max: number) {
+  return (value: string) => {
+    const number = Number(value);
+    if (!/^\d+$/.test(value) || number < min || number > max) {
+      throw new SettingError(`must be a whole number from ${min} to ${max}`);
+    }
+    return number;
+  };
+}
+
+function flag(value: string) {
+  if (value === "" || value === "0") return false;
+  if (value === "1") return true;
+  throw new SettingError("must be 1 (on) or 0 (off)");
+}
+
+function oneOf<T extends string>(...allowed: T[]) {
+  return (value: string) => {
+    const found = allowed.find((name) => name === value);
+    if (found === undefined) throw new SettingError(`must be one of ${allowed.join(", ")}`);
+    return found;
+  };
+}
+
+function origins(value: string) {
+  const list = value.split(",").map((part) => part.trim());
+  if (value === "") return [];
+  for (const origin of list) {
+    if (origin !== "*" && (!URL.canParse(origin) || new URL(origin).origin !== origin)) {
+      throw new SettingError("must be origins such as https://app.example.com, separated by commas, or *");
+    }
+  }
+  return list;
+}
+
+function databaseUrl(value: string) {
+  if (value === "") return undefined;
+  if (!URL.canParse(value) || !["postgres:", "postgresql:"].includes(new URL(value).protocol)) {
+    throw new SettingError("must be an address of the form postgres://user:password@host:port/database");
+  }
+  return value;
+}
+
+const MiB = 1024 * 1024;
+const day = 24 * 3600;
+
+/** Every setting of the service. The order is that of `--help`. */
+const settings = {
+  host: { env: "BELFRY_HOST", fallback: "localhost", read: text, meaning: "address to listen on" },
+  port: { env: "BELFRY_PORT", fallback: "8443", read: integer(0, 65535), meaning: "port; 0 takes a free one" },
+  dataDir: {
+    env: "BELFRY_DATA_DIR",
+    fallback: ".belfry",
+    read: (value: string) => resolve(value),
+    meaning: "directory of the local CA, the first key and the embedded database",
+  },
+  databaseUrl: {
+    env: "DATABASE_URL",
+    fallback: "",
+    read: databaseUrl,
+    meaning: "PostgreSQL 17 or newer to use; empty starts the embedded one",
+  },
+  tlsCert: { env: "BELFRY_TLS_CERT", fallback: "", read: optional, meaning: "certificate chain, PEM file; empty makes a local CA" },
+  tlsKey: { env: "BELFRY_TLS_KEY", fallback: "", read: optional, meaning: "private key of the certificate, PEM file" },
+  plaintext: {
+    env: "BELFRY_PLAINTEXT",
+    fallback: "0",
+    read: flag,
+    meaning: "1 serves HTTP/1.1 and HTTP/2 without TLS, for a server behind a TLS proxy",
+  },
+  corsOrigins: { env: "BELFRY_CORS_ORIGINS", fallback: "", read: origins, meaning: "browser origins that may call, by commas; * is any" },
+  logLevel: {
+    env: "BELFRY_LOG_LEVEL",
+    fallback: "info",
+    read: oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"),
+    meaning: "least severe log line that is written",
+  },
+  poolConnectionsMax: {
+    env: "BELFRY_POOL_CONNECTIONS_MAX",
+    fallback: "16",
+    read: integer(1, 1000),
+    meaning: "database connections of this process",
+  },
+  waitingCallsMax: {
+    env: "BELFRY_WAITING_CALLS_MAX",
+    fallback: "2000",
+    read: integer(1, 1_000_000),
+    meaning: "calls in work at once; more are answered 429",
+  },
+  statementTimeoutMs: {
+    env: "BELFRY_STATEMENT_TIMEOUT_MS",
+    fallback: "15000",
+    read: integer(10, 3_600_000),
+    meaning: "longest time of one SQL statement, ms",
+  },
+  lockTimeoutMs: { env: "BELFRY_LOCK_TIMEOUT_MS", fallback: "5000", read: integer(10, 3_600_000), meaning: "longest wait for a row lock, ms" },
+  deadlineMsMax: {
+    env: "BELFRY_DEADLINE_MS_MAX",
+    fallback: "60000",
+    read: integer(10, 3_600_000),
+    meaning: "longest deadline of a unary call, ms; longer ones are cut to it",
+  },
+  messageBytesMax: {
+    env: "BELFRY_MESSAGE_BYTES_MAX",
+    fallback: String(4 * MiB),
+    read: integer(1024, 1024 * MiB),
+    meaning: "largest request message, bytes, on the wire and again after decompression",
+  },
+  receiverBytesMax: {
+    env: "BELFRY_RECEIVER_BYTES_MAX",
+    fallback: String(64 * MiB),
+    read: integer(1024, 1024 * MiB),
+    meaning: "the same for the data receiver",
+  },
+  streamBytesMax: {
+    env: "BELFRY_STREAM_BYTES_MAX",
+    fallback: String(1024 * MiB),
+    read: integer(1024, Number.MAX_SAFE_INTEGER),
+    meaning: "largest total of one client stream, bytes",
+  },
+  streamIdleMs: {
+    env: "BELFRY_STREAM_IDLE_MS",
+    fallback: "60000",
+    read: integer(10, 3_600_000),
+    meaning: "longest silence within a client stream, ms",
+  },
+  drainMs: {
+    env: "BELFRY_DRAIN_MS",
+    fallback: "10000",
+    read: integer(0, 3_600_000),
+    meaning: "how long running calls may take to finish when the server stops, ms",
+  },
+  modelAgeSecMax: {
+    env: "BELFRY_MODEL_AGE_SEC_MAX",
+    fallback: String(day),
+    read: integer(1, 36_500 * day),
+    meaning: "oldest timestamp of a model or metric point that is taken, s",
+  },
+  aheadSecMax: {
+    env: "BELFRY_AHEAD_SEC_MAX",
+    fallback: "600",
+    read: integer(0, 36_500 * day),
+    meaning: "how far ahead of now a timestamp may be, s",
+  },
+  eventRetentionSec: {
+    env: "BELFRY_EVENT_RETENTION_SEC",
+    fallback: String(90 * day),
+    read: integer(3600, 36_500 * day),
+    meaning: "how long closed occurrences are kept, and the oldest event timestamp that is taken, s",
+  },
+} satisfies Record<string, Setting<unknown>>;
+
+/** The settings of one server, read once at start and handed down. */
+export type Config = { readonly [K in keyof typeof settings]: ReturnType<(typeof settings)[K]["read"]> };
+
+/**
+ * Reads every setting from the environment.
+ * @throws SettingError that names each wrong setting and its rule; also for an unknown name that starts with BELFRY_.
+ */
+export function readConfig(env: Record<string, string | undefined>): Config {
+  const wrong: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [name, setting] of Object.entries(settings)) {
+    try {
+      values[name] = setting.read(env[setting.env] ?? setting.fallback);
+    } catch (error) {
+      if (!(error instanceof SettingError)) throw error;
+      wrong.push(`${setting.env} ${error.message}`);
+    }
+  }
+  const known = new Set(Object.values(settings).map((setting) => setting.env));
+  for (const name of Object.keys(env)) {
+    if (name.startsWith("BELFRY_") && !known.has(name)) wrong.push(`${name} is no setting of this version`);
+  }
+  if ((values.tlsCert === undefined) !== (values.tlsKey === undefined)) {
+    wrong.push("BELFRY_TLS_CERT and BELFRY_TLS_KEY must be set together");
+  }
+  if (wrong.length > 0) throw new SettingError(wrong.join("; "));
+  return values as Config;
+}
+
+/** The settings as a table for `--help`, a line each: name, default, meaning. */
+export function settingsHelp(): string {
+  return Object.values(settings)
+    .map(({ env, fallback, meaning }) => `  ${env.padEnd(29)}${(fallback || "(none)").padEnd(12)} ${meaning}`)
+    .join("\n");
+}

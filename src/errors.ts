@@ -1,0 +1,76 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { BadRequestSchema, ResourceInfoSchema, RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+
+/** Code 3: a value of the request breaks a rule. `path` is the field's JSON path, `rule` reads on after it ("must be …"). */
+export function invalidField(path: string, rule: string): ConnectError {
+  return invalidFields([{ path, rule }]);
+}
+
+/** Code 3 for several fields at once; the message lists them all. */
+export function invalidFields(violations: readonly { path: string; rule: string }[]): ConnectError {
+  const message = violations.map(({ path, rule }) => (path === "" ? rule : `${path}: ${rule}`)).join("; ");
+  return new ConnectError(message, Code.InvalidArgument, undefined, [
+    {
+      desc: BadRequestSchema,
+      value: { fieldViolations: violations.map(({ path, rule }) => ({ field: path, description: rule })) },
+    },
+  ]);
+}
+
+function aboutResource(message: string, code: Code, kind: string, name: string): ConnectError {
+  return new ConnectError(message, code, undefined, [
+    { desc: ResourceInfoSchema, value: create(ResourceInfoSchema, { resourceType: kind, resourceName: name }) },
+  ]);
+}
+
+/** Code 5: there is no `kind` of this name or id in the caller's tenant. */
+export function notFound(kind: string, name: string): ConnectError {
+  return aboutResource(`no ${kind} found for ${JSON.stringify(name)}`, Code.NotFound, kind, name);
+}
+
+/** Code 6: the name is taken. */
+export function alreadyExists(kind: string, name: string): ConnectError {
+  return aboutResource(`a ${kind} named ${JSON.stringify(name)} exists already`, Code.AlreadyExists, kind, name);
+}
+
+/** Code 9: something else still refers to it; `by` says what. */
+export function inUse(kind: string, name: string, by: string): ConnectError {
+  return aboutResource(`${kind} ${JSON.stringify(name)} is used by ${by}`, Code.FailedPrecondition, kind, name);
+}
+
+/** Code 7: the key is good, but its client may not do this. */
+export function permissionDenied(reason: string): ConnectError {
+  return new ConnectError(reason, Code.PermissionDenied);
+}
+
+/** Code 16: no key, or one that is not (or no longer) valid. */
+export function unauthenticated(reason: string): ConnectError {
+  return new ConnectError(reason, Code.Unauthenticated);
+}
+
+/** Code 8: a bound of the server is reached. With `retryAfterSec` the same call may succeed later. */
+export function exhausted(reason: string, retryAfterSec?: number): ConnectError {
+  if (retryAfterSec === undefined) return new ConnectError(reason, Code.ResourceExhausted);
+  return new ConnectError(reason, Code.ResourceExhausted, { "retry-after": String(retryAfterSec) }, [
+    { desc: RetryInfoSchema, value: create(RetryInfoSchema, { retryDelay: durationFromMs(retryAfterSec * 1000) }) },
+  ]);
+}
+
+/** Code 14: the database is away or the server is stopping; send again. */
+export function unavailable(reason: string): ConnectError {
+  return new ConnectError(reason, Code.Unavailable, { "retry-after": "1" }, [
+    { desc: RetryInfoSchema, value: create(RetryInfoSchema, { retryDelay: durationFromMs(1000) }) },
+  ]);
+}
+
+/** Code 9: the request conflicts with the state of things. */
+export function failedPrecondition(reason: string): ConnectError {
+  return new ConnectError(reason, Code.FailedPrecondition);
+}
+
+/** Code 12: the request asks for what this service (or this operation) does not do. */
+export function unsupported(what: string): ConnectError {
+  return new ConnectError(what, Code.Unimplemented);
+}
