@@ -9,7 +9,7 @@ export default defineConfig({
     environment: "node",
     include: ["test/**/*.test.ts"],
     // One PostgreSQL for the whole run; each test file clones its database from a template.
-    globalSetup: existsSync(database) ? [database] : [],
+    globalSetup: process.env.TEST_DATABASE_URL === "none" || !existsSync(database) ? [] : [database],
     pool: "forks",
     maxWorkers: "100%",
     testTimeout: 20_000,

@@ -1,0 +1,74 @@
+import { importOrder, strictImports } from "./scripts/import-order.ts";
+
+/** A pattern for the files of these names; none match when there are no names. */
+const filesOf = (names) => names.map((name) => (name === "gen" ? "^gen/" : `^src/${name}(/|\\.ts$)`));
+
+const order = importOrder.map((name, index) => {
+  const allowed = strictImports[name] ?? importOrder.slice(0, index);
+  return {
+    name: `order-${name}`,
+    comment: `${name} may import ${allowed.join(", ") || "nothing of ours"} (scripts/import-order.ts)`,
+    severity: "error",
+    from: { path: filesOf([name]) },
+    to: { path: "^(src|gen)/", pathNot: filesOf([name, ...allowed]) },
+  };
+});
+
+/** @type {import("dependency-cruiser").IConfiguration} */
+export default {
+  forbidden: [
+    ...order,
+    {
+      name: "tables-are-private",
+      comment: "tables.ts is imported inside its own folder, and by a tables.ts to its right for a foreign key",
+      severity: "error",
+      from: { path: "^src/([^/]+)/", pathNot: "/tables\\.ts$" },
+      to: { path: "^src/[^/]+/tables\\.ts$", pathNot: "^src/$1/" },
+    },
+    {
+      name: "tables-are-private-to-folders",
+      comment: "server.ts and main.ts call functions of a domain, not its tables",
+      severity: "error",
+      from: { path: "^src/[^/]+\\.ts$" },
+      to: { path: "^src/[^/]+/tables\\.ts$" },
+    },
+    {
+      name: "no-cycle",
+      comment: "two files of a folder that need each other are one file, or need a third",
+      severity: "error",
+      from: { path: "^(src|scripts|test|bench)/" },
+      to: { circular: true },
+    },
+    {
+      name: "no-tools-in-src",
+      comment: "what is shipped imports nothing that exists for development only",
+      severity: "error",
+      from: { path: "^src/" },
+      to: { path: "^(test|bench|scripts|examples)/" },
+    },
+    {
+      name: "no-dev-packages-in-src",
+      comment: "what is shipped needs only packages of `dependencies`",
+      severity: "error",
+      from: { path: "^(src|gen)/" },
+      to: { dependencyTypes: ["npm-dev", "npm-optional", "npm-peer", "npm-no-pkg", "npm-unknown"] },
+    },
+    {
+      name: "no-unresolved",
+      comment: "an import that leads nowhere",
+      severity: "error",
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["import", "node", "default", "types"],
+      extensions: [".ts", ".js", ".mjs", ".json"],
+    },
+  },
+};

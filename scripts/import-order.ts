@@ -1,0 +1,40 @@
+/** Folders of `src/` that know no domain, in import order. */
+export const mechanisms: readonly string[] = ["db", "auth", "clause", "jobs", "transcoding", "rpc", "http"];
+
+/** Folders of `src/` that are a proto package of the same name, in import order. */
+export const domains: readonly string[] = [
+  "tenants",
+  "users",
+  "credentials",
+  "dictionary",
+  "entities",
+  "properties",
+  "metrics",
+  "events",
+  "notifications",
+  "maintenance",
+  "receiver",
+];
+
+/**
+ * Who may import whom: a file may import only from its own folder and from names to the left of it.
+ * A name is a folder of `src/`, a file of `src/` without its ending, or `gen` at the root.
+ * `.dependency-cruiser.js` makes its rules of this array, `test/layout.test.ts` holds the tree to it.
+ */
+export const importOrder: readonly string[] = [
+  "gen",
+  "errors",
+  "config",
+  "failpoint",
+  ...mechanisms,
+  ...domains,
+  "server",
+  "main",
+];
+
+/** Names that may import less than the order allows, and what is left to them. */
+export const strictImports: Readonly<Record<string, readonly string[]>> = {
+  gen: [],
+  transcoding: ["gen"],
+  clause: ["gen", "errors"],
+};

@@ -1,0 +1,159 @@
+import { dirname, join } from "node:path/posix";
+import type { Rule } from "./house-rules.ts";
+import type { Tree } from "./tree.ts";
+
+/** Kinds of entries of the change log, most weighty first. */
+const changes = "CHANGE|FEATURE|ENHANCEMENT|BUGFIX|SECURITY";
+
+const citable = "ts|js|md|proto|sql|json|jsonc|yaml|yml|sh|py";
+const citedPath = new RegExp(`(?<![\\w:/.@#<>*…-])((?:[\\w.-]+/)*[\\w-][\\w.-]*\\.(?:${citable}))(?![\\w/*-])`, "g");
+const citedDecision = /\bdecisions\/(\d{4})\b/g;
+
+/** Packages whose files documents may name. */
+const elsewhere = /^(?:google|buf|node_modules)\//;
+
+const documents = (tree: Tree) => [...tree].filter(([path]) => path.endsWith(".md"));
+
+/** The trees that break these rules stand in this file. */
+const self = "test/support/document-rules.ts";
+
+/** What a file says to its readers: the whole of a document without its examples, the comments of code. */
+function prose(path: string, text: string): string {
+  if (path === self) return "";
+  if (path.endsWith(".md")) return text.replaceAll(/^```[\s\S]*?^```/gm, "");
+  const comment = path.endsWith(".sql") ? /--.*$/gm : /\/\*[\s\S]*?\*\/|(?<!:)\/\/.*$/gm;
+  return /\.(?:ts|js|proto|sql)$/.test(path) ? (text.match(comment) ?? []).join("\n") : "";
+}
+
+/** In comments a bare file name may be anybody's; in documents it stands in code quotes and is ours. */
+function citations(path: string, text: string): string[] {
+  const where = path.endsWith(".md") ? (prose(path, text).match(/`[^`\n]+`/g) ?? []).join("\n") : prose(path, text);
+  const found = [...where.matchAll(citedPath)].map((match) => match[1] ?? "");
+  return path.endsWith(".md")
+    ? found
+    : found.filter((name) => /^(?:src|test|docs|scripts|proto|migrations)\//.test(name));
+}
+
+function exists(tree: Tree, name: string, from: string): boolean {
+  if (elsewhere.test(name)) return true;
+  if (!name.includes("/")) return [...tree.keys()].some((path) => path.endsWith(`/${name}`) || path === name);
+  const folders = ["", "src", "proto/belfry", "docs", "test", dirname(from)];
+  return folders.some((folder) => tree.has(join(folder, name)));
+}
+
+/** The rules that look at documents and at what comments cite. */
+export const documentRules: readonly Rule[] = [
+  {
+    guarantee: "every path that a document or a comment cites exists",
+    broken: { "docs/architecture.md": "see `events/gone.ts`", "src/events/get.ts": "// see docs/gone.md" },
+    violations: (tree) =>
+      [...tree].flatMap(([path, text]) =>
+        citations(path, text)
+          .filter((name) => !exists(tree, name, path))
+          .map((name) => `${path}: cites ${name}`),
+      ),
+  },
+  {
+    guarantee: "every decision that is cited exists",
+    broken: { "src/events/get.ts": "// decisions/0099" },
+    violations: (tree) => {
+      const known = [...tree.keys()].map((path) => /^docs\/decisions\/(\d{4})-/.exec(path)?.[1]);
+      return [...tree].flatMap(([path, text]) =>
+        [...prose(path, text).matchAll(citedDecision)]
+          .filter((match) => !known.includes(match[1]))
+          .map((match) => `${path}: cites decision ${match[1]}`),
+      );
+    },
+  },
+  {
+    guarantee: "links between documents lead somewhere",
+    broken: { "README.md": "[map](docs/map.md)" },
+    violations: (tree) =>
+      documents(tree).flatMap(([path, text]) =>
+        [...prose(path, text).matchAll(/\]\(([^)#\s]+)[^)]*\)/g)]
+          .map((match) => match[1] ?? "")
+          .filter((target) => !/^\w+:/.test(target))
+          .filter((target) => {
+            const place = join(dirname(path), target).replace(/\/$/, "");
+            return !tree.has(place) && ![...tree.keys()].some((name) => name.startsWith(`${place}/`));
+          })
+          .map((target) => `${path}: links to ${target}`),
+      ),
+  },
+  {
+    guarantee: "decisions are numbered without gaps, dated, and have the three parts",
+    broken: { "docs/decisions/0002-Why.md": "# 2. Why" },
+    violations: (tree) => {
+      const decisions = documents(tree).filter(([path]) => path.startsWith("docs/decisions/"));
+      return decisions
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .flatMap(([path, text], index) => {
+          const number = /^docs\/decisions\/(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.md$/.exec(path)?.[1];
+          const wrong: string[] = [];
+          if (Number(number) !== index + 1)
+            wrong.push(`${path}: not ${String(index + 1).padStart(4, "0")}-<kebab-case>.md`);
+          if (!text.startsWith(`# ${index + 1}. `)) wrong.push(`${path}: begins not with "# ${index + 1}. "`);
+          if (!/^Date: \d{4}-\d{2}-\d{2}$/m.test(text)) wrong.push(`${path}: no line "Date: YYYY-MM-DD"`);
+          const parts = [...text.matchAll(/^## (.+)$/gm)].map((match) => match[1]);
+          if (parts.join() !== "Context,Choice,Consequence")
+            wrong.push(`${path}: parts are not Context, Choice, Consequence`);
+          return wrong;
+        });
+    },
+  },
+  {
+    guarantee: "the change log starts with Unreleased, and each entry names its kind and area",
+    broken: { "CHANGELOG.md": "# Changelog\n\n## Unreleased\n\n- search is faster\n" },
+    violations: (tree) => {
+      const text = tree.get("CHANGELOG.md");
+      if (text === undefined) return [];
+      const [first, ...releases] = [...text.matchAll(/^## (.+)$/gm)].map((match) => match[1] ?? "");
+      const entry = new RegExp(`^- \\[(?:${changes})\\] [a-z-]+: .*[^.]$`);
+      return [
+        ...(first === "Unreleased" ? [] : ["CHANGELOG.md: Unreleased does not come first"]),
+        ...releases
+          .filter((name) => !/^\d+\.\d+\.\d+ \(\d{4}-\d{2}-\d{2}\)$/.test(name))
+          .map((name) => `CHANGELOG.md: ${name}`),
+        ...text
+          .split("\n")
+          .filter((line) => line.startsWith("-") && !entry.test(line))
+          .map((line) => `CHANGELOG.md: not "- [KIND] area: what": ${line}`),
+      ];
+    },
+  },
+  {
+    guarantee: "every dependency has its line of reason, and no other",
+    broken: { "package.json": '{"dependencies":{"left-pad":"1.0.0"}}', "docs/dependencies.md": "- `right-pad`: pads" },
+    violations: (tree) => {
+      const { dependencies = {}, devDependencies = {} } = JSON.parse(tree.get("package.json") ?? "{}") as Record<
+        string,
+        Record<string, string>
+      >;
+      const needed = Object.keys({ ...dependencies, ...devDependencies });
+      const lines = [...(tree.get("docs/dependencies.md") ?? "").matchAll(/^- `([^`]+)`: \S/gm)];
+      const given = lines.map((match) => match[1] ?? "");
+      return [
+        ...needed.filter((name) => !given.includes(name)).map((name) => `docs/dependencies.md: no reason for ${name}`),
+        ...given.filter((name) => !needed.includes(name)).map((name) => `docs/dependencies.md: ${name} is not used`),
+      ];
+    },
+  },
+  {
+    guarantee: "docs/errors.md explains every error that errors.ts makes",
+    broken: { "src/errors.ts": "export function tooOld(): ConnectError {}", "docs/errors.md": "" },
+    violations: (tree) =>
+      [...(tree.get("src/errors.ts") ?? "").matchAll(/^export function (\w+)/gm)]
+        .map((match) => match[1] ?? "")
+        .filter((name) => !tree.get("docs/errors.md")?.includes(`\`${name}\``))
+        .map((name) => `docs/errors.md: nothing on ${name}`),
+  },
+  {
+    guarantee: "the repository speaks of the product, not of the machine it was written on",
+    broken: { "README.md": "see /work/main" },
+    violations: (tree) =>
+      [...tree]
+        .filter(([path]) => path !== self && path !== "package-lock.json")
+        .filter(([, text]) => /\/work\/|\/tmp\/belfry|\/root\/|shared\/spec/.test(text))
+        .map(([path]) => `${path}: names a path of one machine`),
+  },
+];
