@@ -31,11 +31,11 @@ function keysOf(table: PgTable): { kind: string; columns: string[] }[] {
         columns: index.config.columns.map((column) => ("name" in column ? String(column.name) : "(expression)")),
       })),
     ...foreignKeys.flatMap((key) => {
-      const { columns: from, foreignColumns: to } = key.reference();
-      return [
-        { kind: "foreign key", columns: names(from) },
-        { kind: "foreign key to", columns: names(to) },
-      ];
+      const { columns: from, foreignColumns: to, foreignTable } = key.reference();
+      const ends = [{ kind: "foreign key", columns: names(from) }];
+      // The tenants' own key is the tenant.
+      if (getTableConfig(foreignTable).name !== "tenants") ends.push({ kind: "foreign key to", columns: names(to) });
+      return ends;
     }),
   ];
 }
