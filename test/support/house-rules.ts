@@ -194,7 +194,7 @@ export const houseRules: readonly Rule[] = [
         .filter((path) => /^test\/[^/]+\/.*\.test\.ts$/.test(path))
         .filter((path) => {
           const [, folder = ""] = path.split("/");
-          return ![...mechanisms, ...domains, "faults", "regressions"].includes(folder);
+          return ![...mechanisms, ...domains, "proto", "faults", "regressions"].includes(folder);
         })
         .map((path) => `${path}: no such folder in src`),
   },
