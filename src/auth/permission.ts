@@ -1,0 +1,42 @@
+import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
+import { Permission, permission as permissionOption } from "#gen/belfry/auth/v1/permission_pb.ts";
+import type { Principal } from "./principal.ts";
+
+/** Who holds a permission: client types, and roles of USER clients. One row for each row of the table in the manual. */
+const holders: Record<Permission, readonly string[]> = {
+  [Permission.UNSPECIFIED]: [],
+  [Permission.INGEST]: ["DATA_INGEST", "user", "manager"],
+  [Permission.ACCOUNTS]: ["USER_MANAGEMENT", "manager"],
+  [Permission.READ]: ["read_only_user", "user", "manager"],
+  [Permission.OPERATE]: ["user", "manager"],
+  [Permission.CONFIGURE]: ["manager"],
+  [Permission.ADMINISTER]: ["manager"],
+};
+
+const known = new WeakMap<DescMethod, Permission>();
+
+/** The permission that the proto file declares for an RPC; UNSPECIFIED, which nobody holds, when it declares none. */
+export function permissionOf(method: DescMethod): Permission {
+  let found = known.get(method);
+  if (found === undefined) {
+    found = getOption(method, permissionOption);
+    known.set(method, found);
+  }
+  return found;
+}
+
+/** Whether this principal may call RPCs that need this permission. */
+export function permits(permission: Permission, principal: Principal): boolean {
+  const holder = principal.clientType === "USER" ? (principal.role ?? "") : principal.clientType;
+  return holders[permission]?.includes(holder) ?? false;
+}
+
+/** Refuses to go on when an RPC declares no permission: nobody could call it, or, worse, somebody forgot to think of it. */
+export function checkPermissions(services: readonly DescService[]): void {
+  const without = services.flatMap((service) =>
+    service.methods
+      .filter((method) => permissionOf(method) === Permission.UNSPECIFIED)
+      .map((method) => `${service.typeName}.${method.name}`),
+  );
+  if (without.length > 0) throw new Error(`RPCs without option (belfry.auth.v1.permission): ${without.join(", ")}`);
+}

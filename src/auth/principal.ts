@@ -1,0 +1,16 @@
+/** What kind of caller an API client is. */
+export type ClientType = "DATA_INGEST" | "USER_MANAGEMENT" | "USER";
+
+/** What a client of type USER may do. */
+export type Role = "read_only_user" | "user" | "manager";
+
+/** Who calls: the client behind an API key, within its tenant. `role` is null unless `clientType` is USER. */
+export interface Principal {
+  readonly tenantId: string;
+  readonly tenantName: string;
+  readonly clientId: string;
+  readonly clientName: string;
+  readonly clientType: ClientType;
+  readonly role: Role | null;
+  readonly keyId: string;
+}

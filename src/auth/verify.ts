@@ -1,0 +1,122 @@
+import { timingSafeEqual } from "node:crypto";
+import type { Db } from "../db/connect.ts";
+import { unauthenticated } from "../errors.ts";
+import { keyDigest, parseKey } from "./key.ts";
+import type { ClientType, Principal, Role } from "./principal.ts";
+
+/** Turns the value of the key header into who calls. */
+export interface KeyVerifier {
+  /** @throws code 16 for a key that is missing, malformed, unknown, expired or revoked; 14 while the database is away. */
+  verify(headerValue: string | null | undefined): Principal | Promise<Principal>;
+}
+
+interface Entry {
+  /** Null when no such key holds. */
+  readonly key: { digest: Buffer; principal: Principal } | null;
+  /** Before the statement was sent, so that the entry's age counts from what the database knew. */
+  readonly readMs: number;
+}
+
+interface KeyRow {
+  digest: Buffer;
+  clientId: string;
+  clientName: string;
+  clientType: ClientType;
+  role: Role | null;
+  tenantName: string;
+}
+
+/** An entry is never used beyond this age: a revoked key is refused within a second. */
+const staleMs = 900;
+/** From this age on it is read anew in the background, so that a busy key never waits. */
+const refreshMs = 450;
+const entriesMax = 10_000;
+
+/**
+ * A verifier with a cache of at most a second. A key with a wrong checksum costs no statement, an unknown prefix one a
+ * second. `gate` refuses while the database is away.
+ */
+export function keyVerifier({
+  sql,
+  gate,
+}: {
+  sql: Db;
+  gate: { run<T>(fn: () => Promise<T>): Promise<T> };
+}): KeyVerifier {
+  const entries = new Map<string, Entry>();
+  const owners = new Map<string, { tenantId: string; keyId: string }>();
+  const reads = new Map<string, Promise<Entry>>();
+
+  // Two statements, because only the first may leave the tenant open; a prefix never changes its owner.
+  async function ownerOf(prefix: string) {
+    const known = owners.get(prefix);
+    if (known !== undefined) return known;
+    const [owner] = await sql<{ tenantId: string; keyId: string }[]>`
+      select tenant_id as "tenantId", key_id as "keyId" from api_key_prefixes where prefix = ${prefix}`;
+    if (owner !== undefined) keep(owners, prefix, owner);
+    return owner;
+  }
+
+  async function readKey(prefix: string): Promise<Entry["key"]> {
+    const owner = await ownerOf(prefix);
+    if (owner === undefined) return null;
+    const [row] = await sql<KeyRow[]>`
+      select k.digest, c.id as "clientId", c.name as "clientName", c.type as "clientType", c.role, t.name as "tenantName"
+      from api_keys k
+      join api_clients c on c.tenant_id = k.tenant_id and c.id = k.client_id
+      join tenants t on t.id = k.tenant_id
+      where k.tenant_id = ${owner.tenantId} and k.id = ${owner.keyId}
+        and (k.expires_ms is null or k.expires_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint)`;
+    if (row === undefined) return null;
+    const { digest, ...client } = row;
+    return { digest, principal: { tenantId: owner.tenantId, keyId: owner.keyId, ...client } };
+  }
+
+  /** One read a prefix at a time; those who come meanwhile share it. */
+  function load(prefix: string): Promise<Entry> {
+    const running = reads.get(prefix);
+    if (running !== undefined) return running;
+    const readMs = performance.now();
+    const read = gate
+      .run(() => readKey(prefix))
+      .then((key) => {
+        const entry = { key, readMs };
+        keep(entries, prefix, entry);
+        return entry;
+      })
+      .finally(() => reads.delete(prefix));
+    reads.set(prefix, read);
+    return read;
+  }
+
+  function admit(entry: Entry, digest: Buffer): Principal {
+    if (entry.key === null || !timingSafeEqual(entry.key.digest, digest)) {
+      throw unauthenticated("the API key is not valid (unknown, expired or revoked)");
+    }
+    return entry.key.principal;
+  }
+
+  return {
+    verify(headerValue) {
+      if (headerValue === null || headerValue === undefined || headerValue === "") {
+        throw unauthenticated("an API key is needed: send it in the header service-api-key");
+      }
+      const prefix = parseKey(headerValue);
+      if (prefix === undefined)
+        throw unauthenticated("the API key is mistyped or cut short: its form or checksum is wrong");
+      const digest = keyDigest(headerValue);
+      const entry = entries.get(prefix);
+      const ageMs = entry === undefined ? Number.POSITIVE_INFINITY : performance.now() - entry.readMs;
+      if (entry === undefined || ageMs > staleMs) return load(prefix).then((fresh) => admit(fresh, digest));
+      if (ageMs > refreshMs) load(prefix).catch(() => {}); // whoever needs the answer asks again and hears why
+      return admit(entry, digest);
+    },
+  };
+}
+
+/** Bounded: what went in first goes out first, and is read again when it is needed. */
+function keep<T>(map: Map<string, T>, key: string, value: T) {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > entriesMax) map.delete(map.keys().next().value as string);
+}

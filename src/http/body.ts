@@ -1,0 +1,126 @@
+import type { IncomingMessage } from "node:http";
+import { constants, type Http2ServerRequest } from "node:http2";
+import { exhausted } from "../errors.ts";
+import { canceled, deadlineExceeded } from "../rpc/errors.ts";
+
+/** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
+export type Request = IncomingMessage | Http2ServerRequest;
+
+/** The bytes of a request, read as they are asked for. */
+export interface Body extends AsyncIterable<Uint8Array> {
+  /** Stops reading; what is left stays in the request. */
+  release(): void;
+}
+
+/** A body with bounds. It fails with code 8 beyond `bytesMax`, code 4 after `idleMs` without a byte, code 1 when the client has gone. */
+export function boundedBody(request: Request, { bytesMax, idleMs }: { bytesMax: number; idleMs: number }): Body {
+  const queue: Uint8Array[] = [];
+  let left = bytesMax;
+  let ended = false;
+  let failure: Error | undefined;
+  let waiting: { resolve(result: IteratorResult<Uint8Array>): void; reject(error: Error): void } | undefined;
+  let idle: NodeJS.Timeout | undefined;
+
+  function settle() {
+    if (waiting === undefined) return;
+    const { resolve, reject } = waiting;
+    const chunk = queue.shift();
+    if (chunk !== undefined) resolve({ done: false, value: chunk });
+    else if (failure !== undefined) reject(failure);
+    else if (ended) resolve({ done: true, value: undefined });
+    else return;
+    waiting = undefined;
+  }
+
+  function fail(error: Error) {
+    if (ended || failure !== undefined) return;
+    failure = error;
+    release();
+    settle();
+  }
+
+  function take(chunk: Uint8Array) {
+    idle?.refresh();
+    left -= chunk.byteLength;
+    if (left < 0) return fail(exhausted(`the request is larger than ${bytesMax} bytes`));
+    queue.push(chunk);
+    if (waiting === undefined) request.pause();
+    settle();
+  }
+
+  function end() {
+    if (failure === undefined) ended = true;
+    release();
+    settle();
+  }
+
+  const close = () => fail(canceled());
+  const silent = () => {
+    if (waiting !== undefined) return fail(deadlineExceeded(`nothing of the request came for ${idleMs} ms`));
+    idle?.refresh(); // it was this side that did not read
+  };
+
+  function begin() {
+    if (request.readableEnded) return end();
+    if (request.destroyed) return close();
+    idle = setTimeout(silent, idleMs);
+    idle.unref();
+    request.on("data", take).on("end", end).on("close", close).on("error", close);
+  }
+
+  function release() {
+    clearTimeout(idle);
+    request.off("data", take).off("end", end).off("close", close);
+  }
+
+  let begun = false;
+  return {
+    release,
+    [Symbol.asyncIterator]() {
+      return {
+        next() {
+          if (!begun) {
+            begun = true;
+            begin();
+          }
+          return new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
+            waiting = { resolve, reject };
+            settle();
+            if (waiting !== undefined) request.resume();
+          });
+        },
+        async return() {
+          release();
+          return { done: true as const, value: undefined };
+        },
+      };
+    },
+  };
+}
+
+/**
+ * Takes in and forgets what a client still sends after its answer, so that it can read the answer and keep its
+ * connection; beyond the bounds the stream (HTTP/2) or the connection (HTTP/1.1) is cut.
+ */
+export function discardRest(request: Request, { bytesMax, waitMs }: { bytesMax: number; waitMs: number }): void {
+  if (request.readableEnded || request.destroyed) return;
+  let left = bytesMax;
+  const cut = () => {
+    done();
+    // NO_ERROR tells the client that its answer stands and that the rest is not wanted (RFC 9113, 8.1).
+    if ("stream" in request && request.httpVersionMajor === 2) request.stream?.close(constants.NGHTTP2_NO_ERROR);
+    else request.socket.destroy();
+  };
+  const count = (chunk: Uint8Array) => {
+    left -= chunk.byteLength;
+    if (left < 0) cut();
+  };
+  const timer = setTimeout(cut, waitMs);
+  timer.unref();
+  function done() {
+    clearTimeout(timer);
+    request.off("data", count);
+  }
+  request.on("data", count).once("end", done).once("close", done).on("error", done);
+  request.resume();
+}

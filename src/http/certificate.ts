@@ -1,0 +1,159 @@
+import { randomBytes, webcrypto, X509Certificate } from "node:crypto";
+import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { hostname, networkInterfaces } from "node:os";
+import { join } from "node:path";
+import type { Config } from "../config.ts";
+
+/** Certificate chain and private key of the port, PEM; `caFile` is the local CA's certificate for clients, when there is one. */
+export interface Certificate {
+  cert: string;
+  key: string;
+  caFile: string | undefined;
+}
+
+const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
+const dayMs = 86_400_000;
+const caDays = 3650;
+const leafDays = 365;
+/** A certificate with less than this left is made anew at start. */
+const renewDays = 30;
+
+/** The configured certificate, or one of a local CA in the data directory; both are made there when missing, expiring or for other names. */
+export async function certificate(
+  config: Pick<Config, "tlsCert" | "tlsKey" | "dataDir" | "host">,
+): Promise<Certificate> {
+  if (config.tlsCert !== undefined && config.tlsKey !== undefined) {
+    const [cert, key] = await Promise.all([readFile(config.tlsCert, "utf8"), readFile(config.tlsKey, "utf8")]);
+    return { cert, key, caFile: undefined };
+  }
+  const names = localNames(config.host);
+  const files = {
+    ca: join(config.dataDir, "ca.pem"),
+    caKey: join(config.dataDir, "ca-key.pem"),
+    cert: join(config.dataDir, "server.pem"),
+    key: join(config.dataDir, "server-key.pem"),
+  };
+  await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+  const [ca, caKey, cert, key] = await Promise.all([
+    readable(files.ca),
+    readable(files.caKey),
+    readable(files.cert),
+    readable(files.key),
+  ]);
+  if (ca && cert && key && holds(cert, ca, names)) return { cert, key, caFile: files.ca };
+  const authority = ca && caKey && lasts(ca) ? { ca, caKey } : await makeAuthority();
+  const leaf = await makeLeaf(authority, names);
+  await write(files.caKey, authority.caKey, 0o600);
+  await write(files.ca, authority.ca, 0o644);
+  await write(files.key, leaf.key, 0o600);
+  await write(files.cert, leaf.cert, 0o644);
+  return { ...leaf, caFile: files.ca };
+}
+
+/** Every name under which this host is likely called. */
+function localNames(host: string): string[] {
+  const names = new Set(["localhost", "127.0.0.1", "::1"]);
+  if (host === "0.0.0.0" || host === "::") {
+    names.add(hostname());
+    for (const addresses of Object.values(networkInterfaces())) {
+      for (const { address, scopeid } of addresses ?? []) if (!scopeid) names.add(address);
+    }
+  } else {
+    names.add(host);
+  }
+  return [...names];
+}
+
+function lasts(pem: string) {
+  const { validToDate } = new X509Certificate(pem);
+  return validToDate.getTime() - Date.now() > renewDays * dayMs;
+}
+
+function holds(cert: string, ca: string, names: string[]) {
+  const leaf = new X509Certificate(cert);
+  const issuer = new X509Certificate(ca);
+  const named = names.every((name) => (isIP(name) ? leaf.checkIP(name) : leaf.checkHost(name)) !== undefined);
+  return named && lasts(cert) && lasts(ca) && leaf.verify(issuer.publicKey);
+}
+
+async function library() {
+  await import("reflect-metadata"); // x509 asks for it, and only here
+  return import("@peculiar/x509");
+}
+
+async function makeAuthority() {
+  const x509 = await library();
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const ca = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: serial(),
+    name: `CN=Belfry local CA ${randomBytes(4).toString("hex")}`,
+    notBefore: new Date(Date.now() - dayMs),
+    notAfter: new Date(Date.now() + caDays * dayMs),
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return { ca: `${ca.toString("pem")}\n`, caKey: await privatePem(keys.privateKey) };
+}
+
+async function makeLeaf({ ca, caKey }: { ca: string; caKey: string }, names: string[]) {
+  const x509 = await library();
+  const issuer = new x509.X509Certificate(ca);
+  const signingKey = await webcrypto.subtle.importKey("pkcs8", x509.PemConverter.decodeFirst(caKey), algorithm, false, [
+    "sign",
+  ]);
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const cert = await x509.X509CertificateGenerator.create({
+    serialNumber: serial(),
+    subject: "CN=localhost",
+    issuer: issuer.subject,
+    notBefore: new Date(Date.now() - dayMs),
+    notAfter: new Date(Date.now() + leafDays * dayMs),
+    signingAlgorithm: algorithm,
+    signingKey,
+    publicKey: keys.publicKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.SubjectAlternativeNameExtension(
+        names.map((name) => ({ type: isIP(name) ? ("ip" as const) : ("dns" as const), value: name })),
+      ),
+      await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return { cert: `${cert.toString("pem")}\n`, key: await privatePem(keys.privateKey) };
+}
+
+/** 16 random bytes, positive and without a leading zero. */
+function serial() {
+  const bytes = randomBytes(16);
+  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
+  return bytes.toString("hex");
+}
+
+async function privatePem(key: webcrypto.CryptoKey) {
+  const bytes = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", key)).toString("base64");
+  return `-----BEGIN PRIVATE KEY-----\n${bytes.replaceAll(/.{64}/g, "$&\n").trimEnd()}\n-----END PRIVATE KEY-----\n`;
+}
+
+async function readable(path: string) {
+  return readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+}
+
+/** Whole or not at all, and never readable by others for a moment. */
+async function write(path: string, text: string, mode: number) {
+  const temporary = `${path}.${process.pid}.tmp`;
+  await writeFile(temporary, text, { mode });
+  await chmod(temporary, mode);
+  await rename(temporary, path);
+}

@@ -1,0 +1,28 @@
+import type { Duplex } from "node:stream";
+import { errorBody } from "./answer.ts";
+
+const answers: Record<string, [status: string, code: number, message: string]> = {
+  HPE_HEADER_OVERFLOW: ["431 Request Header Fields Too Large", 8, "the request's headers are larger than 16 KiB"],
+  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", 4, "the request's head did not come in time"],
+  HPE_EXPECTATION: ["417 Expectation Failed", 3, "the only expectation that is met is 100-continue"],
+};
+
+/** Answers what Node's HTTP/1.1 parser refused, in our error form, and closes the connection. `errorCode` is Node's. */
+export function answerBrokenRequest(socket: Duplex | null, errorCode: string | undefined): void {
+  if (socket === null || socket.destroyed) return;
+  // Without a code the peer has gone; after a reset nobody reads.
+  if (!socket.writable || errorCode === "ECONNRESET") {
+    socket.destroy();
+    return;
+  }
+  const [status, code, message] = answers[errorCode ?? ""] ?? [
+    "400 Bad Request",
+    3,
+    "the request is not well-formed HTTP",
+  ];
+  const body = errorBody(code, message);
+  socket.end(
+    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.byteLength}\r\nconnection: close\r\n\r\n${body.toString()}`,
+    () => socket.destroy(),
+  );
+}

@@ -1,0 +1,130 @@
+import type { DescService } from "@bufbuild/protobuf";
+import {
+  ConnectError,
+  type ContextValues,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
+import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
+import { recordOf } from "../rpc/context.ts";
+import { boundDeadline } from "../rpc/deadline.ts";
+import type { Pipeline } from "../rpc/pipeline.ts";
+import { connectErrorBody, errorBody, type Response, sendBody } from "./answer.ts";
+import { type Body, boundedBody, type Request } from "./body.ts";
+import { httpStatus } from "./status.ts";
+import { writeAnswer } from "./write.ts";
+
+/** A service and its RPCs, wrapped by the pipeline. */
+export interface ServedService {
+  service: DescService;
+  implementation: ServiceImpl<DescService>;
+}
+
+/** Bounds of what an RPC may send. */
+export interface RpcLimits {
+  /** Largest message of a service, bytes, on the wire and again after decompression. */
+  messageBytesMax(service: DescService): number;
+  /** Largest total of a client stream, bytes. */
+  streamBytesMax: number;
+  streamIdleMs: number;
+  deadlineMsMax: number;
+}
+
+/** Serves gRPC, gRPC-Web and Connect at one path. The answer is written when the promise resolves; it never rejects. */
+export type RpcRoute = (request: Request, response: Response) => Promise<void>;
+
+interface Options {
+  services: readonly ServedService[];
+  admit: Pipeline["admit"];
+  limits: RpcLimits;
+  /** Aborts when running calls must end. */
+  stopping: AbortSignal;
+}
+
+const denialKey = createContextKey<ConnectError | undefined>(undefined);
+
+/**
+ * The routes of all RPCs by path (`/belfry.events.v1.EventQueryService/GetEvent`). Each call is admitted by its headers;
+ * a denied one is still answered in its own protocol, by a gate that Connect's handlers ask before they read the body.
+ */
+export function rpcRoutes({ services, admit, limits, stopping }: Options): Map<string, RpcRoute> {
+  const router = createConnectRouter({
+    acceptCompression: [compressionGzip, compressionBrotli],
+    shutdownSignal: stopping,
+    requestGate: ({ values }) => {
+      const denial = values.get(denialKey);
+      if (denial !== undefined) throw denial;
+    },
+  });
+  for (const { service, implementation } of services) {
+    router.service(service, implementation, { readMaxBytes: limits.messageBytesMax(service) });
+  }
+  return new Map(router.handlers.map((handler) => [handler.requestPath, rpcRoute(handler, admit, limits)]));
+}
+
+function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: RpcLimits): RpcRoute {
+  const allow = [...handler.allowedMethods, "OPTIONS"].join(", ");
+  const unary = handler.method.methodKind === "unary";
+  const bodyLimits = {
+    // A unary message is bounded by its handler; what is added is room for its envelope.
+    bytesMax: unary ? limits.messageBytesMax(handler.service) + 1024 : limits.streamBytesMax,
+    idleMs: limits.streamIdleMs,
+  };
+
+  async function admitted(
+    call: UniversalServerRequest,
+    request: Request,
+  ): Promise<{ values: ContextValues; denial?: ConnectError }> {
+    try {
+      return { values: await admit(handler.method, call.header, request) };
+    } catch (error) {
+      if (!(error instanceof ConnectError)) throw error;
+      return { values: createContextValues().set(denialKey, error), denial: error };
+    }
+  }
+
+  return async (request, response) => {
+    if (!handler.allowedMethods.includes(request.method ?? "")) return refuseMethod(request, response, allow);
+    const body = boundedBody(request, bodyLimits);
+    try {
+      const call = universalCall(request, response, body);
+      if (call === undefined) return sendBody(response, 400, errorBody(3, "the Host header or the path is malformed"));
+      const { values, denial } = await admitted(call, request);
+      const type = call.header.get("content-type") ?? "";
+      if (call.method === "POST" && !handler.supportedContentType(type)) {
+        if (denial !== undefined) return sendDenial(response, denial);
+        return sendBody(response, 415, errorBody(3, `the content type ${JSON.stringify(type)} is none of this RPC's`));
+      }
+      if (unary) boundDeadline(call.header, type.startsWith("application/grpc"), limits.deadlineMsMax);
+      const answer = await handler({ ...call, contextValues: values });
+      await writeAnswer(response, answer, recordOf(request), call.signal);
+    } finally {
+      body.release();
+    }
+  };
+}
+
+function universalCall(request: Request, response: Response, body: Body): UniversalServerRequest | undefined {
+  try {
+    return { ...universalRequestFromNodeRequest(request, response as never, undefined, undefined), body };
+  } catch {
+    return undefined;
+  }
+}
+
+function refuseMethod(request: Request, response: Response, allow: string) {
+  if (request.method === "OPTIONS") {
+    (response as import("node:http").ServerResponse).writeHead(204, { allow }).end();
+    return;
+  }
+  sendBody(response, 501, errorBody(12, `this path takes ${allow}, not ${request.method}`), { allow });
+}
+
+function sendDenial(response: Response, denial: ConnectError) {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of denial.metadata) headers[name] = value;
+  sendBody(response, httpStatus(denial.code), connectErrorBody(denial), headers);
+}

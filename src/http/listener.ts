@@ -1,0 +1,150 @@
+import http, { type IncomingMessage, type ServerResponse } from "node:http";
+import http2, { type ServerHttp2Session } from "node:http2";
+import net, { type AddressInfo, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import tls from "node:tls";
+import type { Response } from "./answer.ts";
+import type { Request } from "./body.ts";
+import { answerBrokenRequest } from "./client-error.ts";
+
+/** Takes every request of both HTTP versions. `invite` sends 100 Continue to a client that waits for it. */
+export type RequestHandler = (request: Request, response: Response, invite: (() => void) | undefined) => void;
+
+/** An open port. */
+export interface Listener {
+  readonly address: { host: string; port: number };
+  /** No new connections; idle ones close, clients are told to go (GOAWAY). Resolves when all are gone, at the latest after `ms`. */
+  drain(ms: number): Promise<void>;
+  /** Cuts what is left. */
+  destroy(): void;
+}
+
+interface Options {
+  host: string;
+  port: number;
+  /** Without it the port speaks plain text. */
+  tls: { cert: string; key: string } | undefined;
+  onRequest: RequestHandler;
+}
+
+const headMs = 20_000;
+const keepAliveMs = 72_000; // longer than the 60 s of common load balancers, so that they close first
+const headBytesMax = 16 * 1024;
+const preface = Buffer.from("PRI");
+
+/** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. */
+export async function listen({ host, port, tls: identity, onRequest }: Options): Promise<Listener> {
+  const sockets = new Set<Socket>();
+  const sessions = new Set<ServerHttp2Session>();
+  const h1 = http1Server(onRequest);
+  const h2 = http2Server(onRequest, sessions);
+
+  const outer = identity === undefined ? plainServer(h1, h2) : tlsServer(identity, h1, h2);
+  outer.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.setNoDelay(true).setKeepAlive(true, 60_000);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve, reject) => {
+    outer.once("error", reject).listen(port, host, resolve);
+  });
+  h1.emit("listening"); // starts its own watch over slow heads and idle connections
+
+  return {
+    address: { host, port: (outer.address() as AddressInfo).port },
+    async drain(ms) {
+      outer.close();
+      for (const session of sessions) session.close();
+      for (const end = performance.now() + ms; ; await sleep(20)) {
+        h1.closeIdleConnections();
+        if (sockets.size === 0 || performance.now() >= end) return;
+      }
+    },
+    destroy() {
+      outer.close();
+      for (const session of sessions) session.destroy();
+      for (const socket of sockets) socket.destroy();
+      h1.close();
+    },
+  };
+}
+
+function http1Server(onRequest: RequestHandler) {
+  const server = http.createServer({
+    headersTimeout: headMs,
+    requestTimeout: 0, // client streams may last; silence within a body is bounded where it is read
+    keepAliveTimeout: keepAliveMs,
+    connectionsCheckingInterval: 2000,
+    maxHeaderSize: headBytesMax,
+  });
+  server.on("request", (request: IncomingMessage, response: ServerResponse) => onRequest(request, response, undefined));
+  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    onRequest(request, response, () => response.writeContinue());
+  });
+  server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
+    answerBrokenRequest(response.socket, "HPE_EXPECTATION");
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => answerBrokenRequest(socket, error.code));
+  return server;
+}
+
+function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session>) {
+  const server = http2.createServer({
+    settings: {
+      maxConcurrentStreams: 250,
+      initialWindowSize: 256 * 1024,
+      maxHeaderListSize: headBytesMax,
+      enablePush: false,
+    },
+    maxHeaderListPairs: 128,
+    // Data that was under way when a stream was reset counts as invalid frames; a client may not die of its refused calls.
+    maxSessionInvalidFrames: 100_000,
+  });
+  server.on("request", (request, response) => onRequest(request, response, undefined));
+  server.on("checkContinue", (request, response) => onRequest(request, response, () => response.writeContinue()));
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.on("close", () => sessions.delete(session));
+  });
+  server.on("sessionError", () => {}); // the session is closed; its calls see their streams end
+  return server;
+}
+
+function tlsServer(identity: { cert: string; key: string }, h1: http.Server, h2: http2.Http2Server) {
+  const server = tls.createServer({
+    ...identity,
+    ALPNProtocols: ["h2", "http/1.1"],
+    minVersion: "TLSv1.2",
+    handshakeTimeout: headMs,
+  });
+  server.on("secureConnection", (socket) => {
+    const inner = socket.alpnProtocol === "h2" ? h2 : h1;
+    inner.emit("connection", socket);
+  });
+  server.on("tlsClientError", (_error, socket) => socket.destroy());
+  return server;
+}
+
+function plainServer(h1: http.Server, h2: http2.Http2Server) {
+  return net.createServer({ allowHalfOpen: true }, (socket) => {
+    const drop = () => socket.destroy();
+    socket.setTimeout(headMs, drop);
+    socket.on("error", drop);
+    const look = () => {
+      const head: Buffer | null = socket.read();
+      if (head === null) {
+        if (socket.readableEnded) drop();
+        return;
+      }
+      const compared = Math.min(head.length, preface.length);
+      const undecided = compared < preface.length && head.subarray(0, compared).equals(preface.subarray(0, compared));
+      socket.unshift(head);
+      if (undecided && !socket.readableEnded) return;
+      socket.off("readable", look).off("timeout", drop).off("end", drop).off("error", drop);
+      socket.setTimeout(0);
+      const inner = head.subarray(0, preface.length).equals(preface) ? h2 : h1;
+      inner.emit("connection", socket);
+    };
+    socket.on("readable", look).on("end", drop);
+  });
+}

@@ -1,0 +1,203 @@
+import type { DescService } from "@bufbuild/protobuf";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Config } from "../config.ts";
+import { unavailable } from "../errors.ts";
+import { openRecord, recordOf } from "../rpc/context.ts";
+import { type Log, logRequest } from "../rpc/log.ts";
+import type { Pipeline } from "../rpc/pipeline.ts";
+import { requestId } from "../rpc/request-id.ts";
+import { errorBody, type Response, sendBody } from "./answer.ts";
+import { discardRest, type Request } from "./body.ts";
+import { type RpcRoute, rpcRoutes, type ServedService } from "./connect.ts";
+import { allowOrigins } from "./cors.ts";
+import { type Listener, listen, type RequestHandler } from "./listener.ts";
+
+/** What a port needs. */
+export interface PortOptions {
+  config: Pick<
+    Config,
+    | "host"
+    | "port"
+    | "corsOrigins"
+    | "messageBytesMax"
+    | "receiverBytesMax"
+    | "streamBytesMax"
+    | "streamIdleMs"
+    | "deadlineMsMax"
+    | "plaintext"
+  >;
+  /** Certificate chain and key, PEM; left out in plain-text mode. */
+  tls: { cert: string; key: string } | undefined;
+  /** Services with RPCs as `Pipeline.implement` wraps them. */
+  services: readonly ServedService[];
+  admit: Pipeline["admit"];
+  /** Answers every path below /v1/, whole. */
+  transcode?: (request: Request, response: Response) => Promise<void>;
+  /** Whether the database answers. */
+  ready(): boolean | Promise<boolean>;
+  log: Log;
+  /** Aborted by `close` when running calls must end; give the transcoder its signal. */
+  stopping?: AbortController;
+}
+
+/** A port that serves. */
+export interface Port {
+  readonly address: { host: string; port: number; url: string };
+  /** Stops in order: no new connections, running calls finish within `drainMs`, then they end with code 14. May be called twice. */
+  close(options: { drainMs: number }): Promise<void>;
+}
+
+const lastWordsMs = 500;
+const restBytesMax = 4 * 1024 * 1024;
+const restMs = 10_000;
+
+/** The largest message of a service, bytes: the data receiver takes larger ones. */
+export function messageBytesMax(config: PortOptions["config"], service: DescService): number {
+  return service.typeName.startsWith("belfry.receiver.") ? config.receiverBytesMax : config.messageBytesMax;
+}
+
+/** Opens the port: gRPC, gRPC-Web, Connect, /v1, /healthz and /readyz over HTTP/1.1 and HTTP/2. @throws Node's error when it cannot listen. */
+export async function openPort(options: PortOptions): Promise<Port> {
+  const { config, log, services, admit } = options;
+  const stopping = options.stopping ?? new AbortController();
+  let draining = false;
+  const routes = rpcRoutes({
+    services,
+    admit,
+    stopping: stopping.signal,
+    limits: {
+      messageBytesMax: (service) => messageBytesMax(config, service),
+      streamBytesMax: config.streamBytesMax,
+      streamIdleMs: config.streamIdleMs,
+      deadlineMsMax: config.deadlineMsMax,
+    },
+  });
+  const app = await application({ ...options, routes, draining: () => draining });
+
+  const onRequest: RequestHandler = (request, response, invite) => {
+    const record = openRecord(request, requestId(request.headers["x-request-id"]));
+    let invited = false;
+    record.invite =
+      invite &&
+      (() => {
+        invited = true;
+        invite();
+      });
+    response.setHeader("x-request-id", record.requestId);
+    const http1 = request.httpVersionMajor === 1;
+    // A client that was not invited does not send its body: only a closed connection tells it where the next request begins.
+    if (http1 && (draining || invite !== undefined)) response.setHeader("connection", "close");
+    response.once("close", () => {
+      const target = record.rpc === undefined ? `${request.method} ${pathOf(request)}` : undefined;
+      logRequest(log, record, response.statusCode, target);
+    });
+    response.once("finish", () => {
+      if (invite === undefined || invited) discardRest(request, { bytesMax: restBytesMax, waitMs: restMs });
+    });
+    app.routing(request as never, response as never);
+  };
+
+  const listener = await listen({ host: config.host, port: config.port, tls: options.tls, onRequest });
+  let closing: Promise<void> | undefined;
+
+  async function close(drainMs: number) {
+    draining = true;
+    await listener.drain(drainMs);
+    stopping.abort(unavailable("the server is stopping; send again"));
+    await listener.drain(lastWordsMs);
+    listener.destroy();
+    await app.close();
+  }
+
+  return {
+    address: address(listener, options.tls !== undefined),
+    close: ({ drainMs }) => {
+      closing ??= close(drainMs);
+      return closing;
+    },
+  };
+}
+
+function address({ address: { host, port } }: Listener, secure: boolean) {
+  const name = host.includes(":") ? `[${host}]` : host;
+  return { host, port, url: `${secure ? "https" : "http"}://${name}:${port}` };
+}
+
+function pathOf(request: Request) {
+  const url = request.url ?? "";
+  const query = url.indexOf("?");
+  return query < 0 ? url : url.slice(0, query);
+}
+
+/** The routes, on Fastify. Paths of RPCs and /v1 leave it in their first hook, before it looks at content type or body. */
+async function application(
+  options: PortOptions & { routes: Map<string, RpcRoute>; draining(): boolean },
+): Promise<FastifyInstance> {
+  const { config, log, routes, transcode, draining, ready } = options;
+  const app = fastify({
+    logger: false,
+    frameworkErrors: (error, request, reply) => frameworkError(error, request, reply),
+  });
+  if (config.corsOrigins.length > 0) await allowOrigins(app, config.corsOrigins);
+
+  function hand(route: RpcRoute, request: FastifyRequest, reply: FastifyReply) {
+    reply.hijack();
+    const { raw } = reply;
+    const headers = reply.getHeaders(); // those that CORS has set
+    for (const name in headers) raw.setHeader(name, headers[name] as string);
+    route(request.raw, raw).catch((error) => {
+      log.error(
+        { requestId: recordOf(request.raw)?.requestId, cause: { message: String(error), stack: error?.stack } },
+        "no answer could be made",
+      );
+      if (raw.headersSent) raw.destroy();
+      else sendBody(raw, 500, errorBody(13, "internal error"));
+    });
+  }
+
+  function frameworkError(
+    error: { statusCode?: number; message: string },
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ) {
+    // The transcoder decodes paths by its own rules and words what is wrong with them.
+    if (transcode !== undefined && request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
+    reply
+      .code(error.statusCode ?? 500)
+      .type("application/json")
+      .send(errorBody(3, error.message));
+  }
+
+  for (const [path, route] of routes) {
+    app.all(path, { onRequest: (request, reply) => hand(route, request, reply) }, unreachable);
+  }
+  if (transcode !== undefined) {
+    app.all("/v1/*", { onRequest: (request, reply) => hand(transcode, request, reply) }, unreachable);
+  }
+  app.get("/healthz", async () => ({ status: "alive" }));
+  app.get("/readyz", async (_request, reply) => {
+    const reason = draining() ? "stopping" : (await ready()) ? undefined : "the database is away";
+    if (reason === undefined) return { status: "ready" };
+    return reply.code(503).send({ status: "not ready", reason });
+  });
+  app.setNotFoundHandler({ preHandler: undefined as never }, (request, reply) => {
+    if (transcode !== undefined && request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
+    return reply
+      .code(404)
+      .type("application/json")
+      .send(errorBody(5, `there is nothing at ${pathOf(request.raw)}`));
+  });
+  app.setErrorHandler((error: { statusCode?: number; message: string }, _request, reply) => {
+    const status = error.statusCode ?? 500;
+    reply
+      .code(status)
+      .type("application/json")
+      .send(errorBody(status < 500 ? 3 : 13, status < 500 ? error.message : "internal error"));
+  });
+  await app.ready();
+  return app;
+}
+
+async function unreachable() {
+  throw new Error("the request was answered in its first hook");
+}

@@ -1,0 +1,69 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { Principal } from "../auth/principal.ts";
+
+/** What is known of one request, filled in on its way; its end makes one log line of it. */
+export interface RequestRecord {
+  readonly requestId: string;
+  /** On the clock of `performance.now()`. */
+  readonly startMs: number;
+  rpc: string | undefined;
+  /** gRPC code of the answer, 0 for good; undefined until it is known. */
+  code: number | undefined;
+  principal: Principal | undefined;
+  /** Invites the body of a client that waits for 100 Continue. */
+  invite: (() => void) | undefined;
+}
+
+const recordOnRequest = Symbol("record");
+
+/** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
+export interface RecordedRequest {
+  readonly headers: IncomingHttpHeaders;
+  [recordOnRequest]?: RequestRecord;
+}
+
+/** Starts the record of a request. */
+export function openRecord(request: RecordedRequest, requestId: string): RequestRecord {
+  const record: RequestRecord = {
+    requestId,
+    startMs: performance.now(),
+    rpc: undefined,
+    code: undefined,
+    principal: undefined,
+    invite: undefined,
+  };
+  request[recordOnRequest] = record;
+  return record;
+}
+
+/** The record of a request that the port took in. */
+export function recordOf(request: RecordedRequest): RequestRecord | undefined {
+  return request[recordOnRequest];
+}
+
+const recordKey = createContextKey<RequestRecord | undefined>(undefined);
+
+/** The context of an admitted call. */
+export function admittedValues(record: RequestRecord): ContextValues {
+  return createContextValues().set(recordKey, record);
+}
+
+/** The record behind a call. */
+export function callRecord(context: HandlerContext): RequestRecord {
+  const record = context.values.get(recordKey);
+  if (record === undefined) throw new Error(`${context.method.name} was called without admission`);
+  return record;
+}
+
+/** Who calls. */
+export function principalOf(context: HandlerContext): Principal {
+  const { principal } = callRecord(context);
+  if (principal === undefined) throw new Error(`${context.method.name} was called without a principal`);
+  return principal;
+}
+
+/** The id that the answer's header x-request-id and the log share. */
+export function requestIdOf(context: HandlerContext): string {
+  return callRecord(context).requestId;
+}

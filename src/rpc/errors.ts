@@ -1,0 +1,72 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { isLost } from "../db/lost.ts";
+import { unavailable } from "../errors.ts";
+
+/** Code 1: the caller has gone. */
+export function canceled(): ConnectError {
+  return new ConnectError("the call was cancelled", Code.Canceled);
+}
+
+/** Code 4: it took longer than the caller, or the server, allows. */
+export function deadlineExceeded(reason: string): ConnectError {
+  return new ConnectError(reason, Code.DeadlineExceeded);
+}
+
+/** Why a signal of a call aborted, as the error to answer: 4 after the deadline, 14 when the server stops, 1 when the caller has gone. */
+export function abortError(signal: AbortSignal): ConnectError {
+  const { reason } = signal;
+  if (reason instanceof ConnectError && (reason.code === Code.DeadlineExceeded || reason.code === Code.Unavailable))
+    return reason;
+  if (reason instanceof Error && reason.name === "TimeoutError") return deadlineExceeded("the operation timed out");
+  return canceled();
+}
+
+/** What PostgreSQL refuses for want of room or connections, or to end an idle transaction: it may take the same later. */
+const overloaded = /^(53...|57P05|25P03)$/;
+
+/** The error and what caused it: query builders wrap the driver's. */
+function chain(error: unknown): Error[] {
+  const errors: Error[] = [];
+  for (let at = error; at instanceof Error && errors.length < 5; at = at.cause) errors.push(at);
+  return errors;
+}
+
+function stateOf(error: unknown): string | undefined {
+  for (const at of chain(error)) if ("code" in at && typeof at.code === "string") return at.code;
+  return undefined;
+}
+
+/**
+ * The single exit of errors: what handlers threw by intent passes, what the database or the caller's going away caused
+ * gets its code, everything else becomes code 13 without internals. `unexpected` says that the log needs the cause.
+ */
+export function toAnswer(
+  error: unknown,
+  requestId: string,
+  signal?: AbortSignal,
+): { answer: ConnectError; unexpected: boolean } {
+  if (signal?.aborted && (error === signal.reason || stateOf(error) === "57014"))
+    return { answer: abortError(signal), unexpected: false };
+  if (error instanceof ConnectError)
+    return { answer: error, unexpected: error.code === Code.Internal || error.code === Code.Unknown };
+  const state = stateOf(error);
+  if (state === "23505")
+    return { answer: new ConnectError("it exists already", Code.AlreadyExists), unexpected: false };
+  if (state === "40001" || state === "40P01" || state === "55P03") {
+    return {
+      answer: new ConnectError("it collided with another change; send it again", Code.Aborted),
+      unexpected: false,
+    };
+  }
+  if (state === "57014")
+    return { answer: deadlineExceeded("a statement took longer than the server allows"), unexpected: false };
+  if (chain(error).some(isLost) || (state !== undefined && overloaded.test(state)))
+    return {
+      answer: unavailable("the database cannot be reached at the moment; send the request again"),
+      unexpected: false,
+    };
+  return {
+    answer: new ConnectError(`internal error; the log has its cause under request id ${requestId}`, Code.Internal),
+    unexpected: true,
+  };
+}

@@ -1,0 +1,48 @@
+import { Code } from "@connectrpc/connect";
+import { type DestinationStream, destination, type Logger, pino } from "pino";
+import type { RequestRecord } from "./context.ts";
+
+/** Where the server says what it does: one JSON object a line, never with a body, a key or a secret. */
+export type Log = Logger;
+
+/** Opens the log, on standard output when no stream is given. Lines are gathered and written at the latest after 100 ms. */
+export function openLog(level: string, stream?: DestinationStream): Log {
+  const options = { level, base: null, timestamp: true } as const;
+  if (stream !== undefined) return pino(options, stream);
+  return pino(options, destination({ fd: 1, sync: false, minLength: 8192, periodicFlush: 100 }));
+}
+
+/** The name of a code as logs and audit rows show it, for example NOT_FOUND; 0 is OK. */
+export function codeName(code: number): string {
+  if (code === 0) return "OK";
+  return (Code[code] ?? "Unknown").replaceAll(/(?<=[a-z])[A-Z]/g, "_$&").toUpperCase();
+}
+
+const codeNames = Array.from({ length: 17 }, (_, code) => codeName(code));
+
+/** The one line of a request that has ended. `target` names what was called when it was no RPC: method and path, without query. */
+export function logRequest(log: Log, record: RequestRecord, status: number, target: string | undefined): void {
+  log.info({
+    requestId: record.requestId,
+    rpc: record.rpc,
+    target,
+    status,
+    code: record.code === undefined ? undefined : codeNames[record.code],
+    ms: Math.round((performance.now() - record.startMs) * 100) / 100,
+    client: record.principal?.clientId,
+    tenant: record.principal?.tenantId,
+  });
+}
+
+/** The cause of an answer with code 13, for those who run the server. */
+export function logUnexpected(log: Log, record: RequestRecord, error: unknown): void {
+  log.error({ requestId: record.requestId, rpc: record.rpc, cause: causeOf(error) }, "unexpected error");
+}
+
+// A query builder's own error holds the statement's parameters: only what lies beneath it is told.
+function causeOf(error: unknown) {
+  let at = error;
+  while (at instanceof Error && at.cause instanceof Error) at = at.cause;
+  if (!(at instanceof Error)) return { message: String(at) };
+  return { name: at.name, message: at.message, state: "code" in at ? String(at.code) : undefined, stack: at.stack };
+}

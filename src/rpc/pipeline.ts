@@ -1,0 +1,179 @@
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { ContextValues, HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { permissionOf, permits } from "../auth/permission.ts";
+import type { KeyVerifier } from "../auth/verify.ts";
+import { permissionDenied, unsupported } from "../errors.ts";
+import {
+  admittedValues,
+  callRecord,
+  openRecord,
+  type RecordedRequest,
+  type RequestRecord,
+  recordOf,
+} from "./context.ts";
+import { untilAborted } from "./deadline.ts";
+import { toAnswer } from "./errors.ts";
+import { type Log, logUnexpected } from "./log.ts";
+import { requestId } from "./request-id.ts";
+import { validateRequest } from "./validate.ts";
+
+/** The header that carries the API key, on every protocol. */
+export const keyHeader = "service-api-key";
+
+/** What every call passes, whatever its protocol. */
+export interface Pipeline {
+  /**
+   * Before a byte of the body is read: key → principal → permission.
+   * @throws ConnectError 16, 7, or 14 while the database is away.
+   */
+  admit(method: DescMethod, header: Headers, request?: RecordedRequest): Promise<ContextValues>;
+  /**
+   * The RPCs of a service as both front ends call them: validation → handler → errors. RPCs that `implementation` lacks
+   * answer code 12. Each wants a context with the values that `admit` returned.
+   */
+  implement<S extends DescService>(service: S, implementation: Partial<ServiceImpl<S>>): ServiceImpl<S>;
+}
+
+interface Options {
+  verify: KeyVerifier["verify"];
+  /** Refuses at once while the database is away, and bounds the calls in work. */
+  gate: { run<T>(fn: () => Promise<T>): Promise<T> };
+  log: Log;
+}
+
+type Handler = (request: unknown, context: HandlerContext) => unknown;
+
+/** Builds the pipeline. Its order, in one place: key, permission (admit); validation, gate, handler, errors (implement). */
+export function pipeline({ verify, gate, log }: Options): Pipeline {
+  function fail(error: unknown, record: RequestRecord, signal?: AbortSignal) {
+    const { answer, unexpected } = toAnswer(error, record.requestId, signal);
+    record.code = answer.code;
+    if (unexpected) logUnexpected(log, record, error);
+    return answer;
+  }
+
+  async function admit(method: DescMethod, header: Headers, request?: RecordedRequest) {
+    const record = (request && recordOf(request)) ?? openRecord({ headers: {} }, requestId(undefined));
+    record.rpc = nameOf(method);
+    try {
+      const principal = await verify(header.get(keyHeader));
+      record.principal = principal;
+      if (!permits(permissionOf(method), principal))
+        throw permissionDenied(`${who(principal)} may not call ${record.rpc}`);
+    } catch (error) {
+      throw fail(error, record);
+    }
+    record.invite?.();
+    return admittedValues(record);
+  }
+
+  function unary(method: DescMethod, handler: Handler): Handler {
+    const check = validateRequest(method);
+    return async (request, context) => {
+      const record = callRecord(context);
+      try {
+        check(request);
+        const answer = await untilAborted(
+          gate.run(async () => handler(request, context)),
+          context.signal,
+        );
+        record.code = 0;
+        return answer;
+      } catch (error) {
+        throw fail(error, record, context.signal);
+      }
+    };
+  }
+
+  // Each message is checked as it comes; what is wrong with the stream itself (size, silence, form) is thrown by its iterator.
+  function clientStream(method: DescMethod, handler: Handler): Handler {
+    const check = validateRequest(method);
+    async function* checked(requests: AsyncIterable<unknown>) {
+      for await (const request of requests) {
+        check(request);
+        yield request;
+      }
+    }
+    return async (requests, context) => {
+      const record = callRecord(context);
+      try {
+        const answer = await untilAborted(
+          gate.run(async () => handler(checked(requests as AsyncIterable<unknown>), context)),
+          context.signal,
+        );
+        record.code = 0;
+        return answer;
+      } catch (error) {
+        throw fail(error, record, context.signal);
+      }
+    };
+  }
+
+  function serverStream(method: DescMethod, handler: Handler): Handler {
+    const check = validateRequest(method);
+    return async function* answers(request, context) {
+      const record = callRecord(context);
+      try {
+        check(request);
+        await gate.run(async () => {}); // a long watch holds no place, but does not begin while the database is away
+        yield* handler(request, context) as AsyncIterable<unknown>;
+        record.code = 0;
+      } catch (error) {
+        throw fail(error, record, context.signal);
+      }
+    };
+  }
+
+  function wrap(method: DescMethod, handler: Handler): Handler {
+    if (method.methodKind === "unary") return unary(method, handler);
+    if (method.methodKind === "client_streaming") return clientStream(method, handler);
+    if (method.methodKind === "server_streaming") return serverStream(method, handler);
+    throw new Error(`${nameOf(method)}: streams in both directions are not served`);
+  }
+
+  return {
+    admit,
+    implement(service, implementation) {
+      const handlers = implementation as Record<string, Handler | undefined>;
+      const wrapped: Record<string, Handler> = {};
+      for (const method of service.methods) {
+        const handler = handlers[method.localName];
+        wrapped[method.localName] = handler === undefined ? missing(method) : wrap(method, handler);
+      }
+      return wrapped as ServiceImpl<typeof service>;
+    },
+  };
+}
+
+/** An RPC that is declared and not built yet: code 12, whatever the request holds. */
+function missing(method: DescMethod): Handler {
+  const refusal = () => unsupported(`${nameOf(method)} is not implemented yet`);
+  if (method.methodKind === "server_streaming") {
+    // biome-ignore lint/correctness/useYield: it fails before its first message
+    return async function* (_request, context) {
+      const error = refusal();
+      callRecord(context).code = error.code;
+      throw error;
+    };
+  }
+  return (_request, context) => {
+    const error = refusal();
+    callRecord(context).code = error.code;
+    throw error;
+  };
+}
+
+const names = new WeakMap<DescMethod, string>();
+
+function nameOf(method: DescMethod) {
+  let name = names.get(method);
+  if (name === undefined) {
+    name = `${method.parent.typeName}/${method.name}`;
+    names.set(method, name);
+  }
+  return name;
+}
+
+function who(principal: { clientType: string; role: string | null }) {
+  return principal.role === null ? `a client of type ${principal.clientType}` : `a client of role ${principal.role}`;
+}

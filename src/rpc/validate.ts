@@ -1,0 +1,183 @@
+import {
+  clearField,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  getOption,
+  hasOption,
+  isFieldSet,
+  type Message,
+} from "@bufbuild/protobuf";
+import type { Path } from "@bufbuild/protobuf/reflect";
+import { createValidator } from "@bufbuild/protovalidate";
+import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { field as fieldRules, Ignore } from "#gen/buf/validate/validate_pb.ts";
+import { http } from "#gen/google/api/annotations_pb.ts";
+import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
+import { invalidFields } from "../errors.ts";
+
+/** A rule that a value breaks; the path is made of JSON names, `rule` reads on after it. */
+export interface Broken {
+  path: string;
+  rule: string;
+}
+
+const validator = createValidator();
+
+/**
+ * Checks a request against the rules of its proto file: buf.validate on the values that are present, then
+ * google.api.field_behavior: OUTPUT_ONLY members are dropped, REQUIRED ones must be there (in an update: when masked).
+ * @throws code 3 that names every broken rule with its path.
+ */
+export function validateRequest(method: DescMethod): (request: unknown) => void {
+  const behaviour = behaviourOf(method.input);
+  const masked = maskOf(method);
+  return (request) => {
+    const message = request as Message;
+    const broken: Broken[] = [];
+    if (behaviour !== undefined) applyBehaviour(behaviour, message, "", masked?.(message) ?? always, broken);
+    broken.push(...brokenRules(method.input, message));
+    if (broken.length > 0) throw invalidFields(broken);
+  };
+}
+
+/** The rules of `schema` that one item of a batch breaks, empty when it is good; `path` is the item's own, for example `events[3]`. */
+export function validateItem(schema: DescMessage, message: Message, path: string): Broken[] {
+  const broken = brokenRules(schema, message);
+  if (broken.length === 0) return broken;
+  return broken.map(({ path: inner, rule }) => ({ path: joined(path, inner), rule }));
+}
+
+function brokenRules(schema: DescMessage, message: Message): Broken[] {
+  const result = validator.validate(schema, message);
+  if (result.kind === "valid") return [];
+  if (result.kind === "error") throw result.error;
+  return result.violations.map((violation) => ({ path: jsonPath(violation.field), rule: violation.message }));
+}
+
+/** A path as the JSON form spells it, for example `events[3].dimensions["host"]`. */
+export function jsonPath(path: Path): string {
+  let text = "";
+  for (const part of path) {
+    if (part.kind === "list_sub") text += `[${part.index}]`;
+    else if (part.kind === "map_sub")
+      text += `[${JSON.stringify(typeof part.key === "bigint" ? String(part.key) : part.key)}]`;
+    else text = joined(text, part.kind === "field" ? part.jsonName : part.name);
+  }
+  return text;
+}
+
+function joined(outer: string, inner: string) {
+  if (outer === "" || inner === "") return outer + inner;
+  return inner.startsWith("[") ? outer + inner : `${outer}.${inner}`;
+}
+
+/** What field_behavior asks of a message: only the fields that it, or something below it, speaks of. */
+interface Behaviour {
+  fields: { field: DescField; required: boolean; outputOnly: boolean; below: () => Behaviour | undefined }[];
+}
+
+const behaviours = new Map<DescMessage, Behaviour | undefined>();
+
+function behaviourOf(desc: DescMessage): Behaviour | undefined {
+  if (behaviours.has(desc)) return behaviours.get(desc);
+  const fields: Behaviour["fields"] = [];
+  for (const field of desc.fields) {
+    const marks = getOption(field, field_behavior);
+    const required = marks.includes(FieldBehavior.REQUIRED);
+    const outputOnly = marks.includes(FieldBehavior.OUTPUT_ONLY);
+    const child = checkedApart(field) ? undefined : field.message;
+    const speaks = child !== undefined && speaksOfBehaviour(child, new Set());
+    if (required || outputOnly || speaks) {
+      fields.push({ field, required, outputOnly, below: () => (speaks ? behaviourOf(child) : undefined) });
+    }
+  }
+  const behaviour = fields.length === 0 ? undefined : { fields };
+  behaviours.set(desc, behaviour);
+  return behaviour;
+}
+
+/** Items of a batch whose handler checks them one by one. */
+function checkedApart(field: DescField) {
+  return hasOption(field, fieldRules) && getOption(field, fieldRules).ignore === Ignore.ALWAYS;
+}
+
+function speaksOfBehaviour(desc: DescMessage, seen: Set<DescMessage>): boolean {
+  if (seen.has(desc) || desc.typeName.startsWith("google.")) return false;
+  seen.add(desc);
+  return desc.fields.some(
+    (field) =>
+      getOption(field, field_behavior).length > 0 ||
+      (field.message !== undefined && !checkedApart(field) && speaksOfBehaviour(field.message, seen)),
+  );
+}
+
+/** Whether a field that is REQUIRED must be there; `path` is made of proto names, without list places. */
+type Wanted = (path: string) => boolean;
+const always: Wanted = () => true;
+
+function applyBehaviour(
+  { fields }: Behaviour,
+  message: Message,
+  path: string,
+  wanted: Wanted,
+  broken: Broken[],
+  protoPath = "",
+) {
+  for (const { field, required, outputOnly, below } of fields) {
+    const own = joined(path, field.jsonName);
+    const ownProto = joined(protoPath, field.name);
+    if (!isFieldSet(message, field)) {
+      if (required && wanted(ownProto)) broken.push({ path: own, rule: "is required" });
+      continue;
+    }
+    if (outputOnly) {
+      clearField(message, field);
+      continue;
+    }
+    const child = below();
+    if (child === undefined) continue;
+    for (const [place, value] of messagesIn(field, message))
+      applyBehaviour(child, value, own + place, wanted, broken, ownProto);
+  }
+}
+
+function* messagesIn(field: DescField, message: Message): Iterable<[string, Message]> {
+  const value = memberOf(field, message);
+  if (field.fieldKind === "list") {
+    for (const [index, item] of (value as Message[]).entries()) yield [`[${index}]`, item];
+  } else if (field.fieldKind === "map") {
+    for (const [key, item] of Object.entries(value as Record<string, Message>))
+      yield [`[${JSON.stringify(key)}]`, item];
+  } else {
+    yield ["", value as Message];
+  }
+}
+
+function memberOf(field: DescField, message: Message) {
+  const members = message as unknown as Record<string, unknown>;
+  if (field.oneof === undefined) return members[field.localName];
+  return (members[field.oneof.localName] as { value: unknown }).value;
+}
+
+/**
+ * For an RPC with an update mask: which required fields an update must carry. Those outside of the resource always; those
+ * inside when the mask names them or what they lie in, and with an empty mask none, as it means the populated fields.
+ */
+function maskOf(method: DescMethod): ((request: Message) => Wanted) | undefined {
+  const maskName = getOption(method, update_mask);
+  if (maskName === "") return undefined;
+  const mask = method.input.fields.find((field) => field.name === maskName);
+  if (mask === undefined)
+    throw new Error(`${method.parent.typeName}.${method.name}: its request has no field ${maskName}`);
+  const { body } = getOption(method, http);
+  const prefix = body === "*" || body === "" ? "" : `${body}.`;
+  return (request) => {
+    const paths = (memberOf(mask, request) as { paths: string[] } | undefined)?.paths ?? [];
+    const full = paths.map((path) => prefix + path);
+    return (path) => {
+      if (prefix !== "" && !path.startsWith(prefix)) return true;
+      return full.some((named) => path === named || path.startsWith(`${named}.`));
+    };
+  };
+}
