@@ -1,0 +1,23 @@
+import { bigint, customType, uuid } from "drizzle-orm/pg-core";
+
+/** Text that orders and compares by code point, whatever the database's locale. */
+export const text = customType<{ data: string; driverData: string }>({
+  dataType: () => 'text collate "C"',
+});
+
+/** Bytes, as a Buffer. */
+export const bytea = customType<{ data: Buffer; driverData: Buffer }>({
+  dataType: () => "bytea",
+});
+
+/** Any JSON value. Sent as text, answered parsed: the rule of connect.ts. Drizzle's own misreads strings such as "5". */
+export const jsonb = customType<{ data: unknown; driverData: unknown }>({
+  dataType: () => "jsonb",
+  toDriver: (value) => JSON.stringify(value),
+});
+
+/** The first column of every table, of every primary key and of every unique constraint. */
+export const tenantId = (name = "tenant_id") => uuid(name).notNull();
+
+/** A time in ms since the epoch, UTC. */
+export const bigintMs = (name: string) => bigint(name, { mode: "bigint" });

@@ -1,0 +1,115 @@
+import { exhausted, unavailable } from "../errors.ts";
+import { isLost } from "./lost.ts";
+
+/** Lets calls through while the database answers, and refuses them at once while it does not. */
+export interface Gate {
+  /** False while the database is away. */
+  readonly open: boolean;
+  /**
+   * Runs a call that needs the database. Code 14 at once while the database is away, and as soon as it goes while the
+   * call is in work (whose commit is then unknown); code 8 when too many calls are in work.
+   */
+  run<T>(call: () => Promise<T>): Promise<T>;
+  /** @throws code 14 while the database is away; for streams, between two messages. */
+  check(): void;
+  /** Something failed: look at the database now instead of at the next beat. */
+  suspect(): void;
+  /** Ends the looking; calls in work go on. */
+  stop(): void;
+}
+
+interface GateOptions {
+  callsMax: number;
+  /** Asks the database for a sign of life, on a connection of its own. */
+  probe(): Promise<void>;
+  /** Cuts every connection, so that what waits for a silent server fails now. */
+  cut(): void;
+  /** Time between two looks while open; while away it is a quarter of it. */
+  beatMs?: number;
+  /** A server that says nothing for so long is away. */
+  silenceMs?: number;
+}
+
+const away = () => unavailable("the database cannot be reached at the moment; send the request again");
+
+/** Makes a gate that is open, and looks at once. */
+export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 3000 }: GateOptions): Gate {
+  let open = true;
+  let stopped = false;
+  let looking = false;
+  let again = false;
+  let timer: NodeJS.Timeout | undefined;
+  let inWork = 0;
+  const waiting = new Set<(error: Error) => void>();
+
+  async function answers(): Promise<boolean> {
+    const { promise: silence, resolve } = Promise.withResolvers<boolean>();
+    // A process that was busy for seconds has an answer lying there unread: read it before judging.
+    const late = setTimeout(() => setImmediate(() => setImmediate(resolve, false)), silenceMs);
+    try {
+      return await Promise.race([probe().then(() => true), silence]);
+    } catch {
+      return false;
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  async function look() {
+    if (looking || stopped) {
+      again = true;
+      return;
+    }
+    looking = true;
+    clearTimeout(timer);
+    do {
+      again = false;
+      const found = await answers();
+      if (!found && open && !stopped) {
+        open = false;
+        for (const reject of waiting) reject(away());
+        waiting.clear();
+      }
+      if (!found) cut();
+      if (found) open = true;
+    } while (again && open && !stopped);
+    looking = false;
+    if (!stopped) timer = setTimeout(look, open ? beatMs : beatMs / 4).unref();
+  }
+
+  const check = () => {
+    if (!open) throw away();
+  };
+
+  void look();
+  return {
+    get open() {
+      return open;
+    },
+    check,
+    suspect: () => void look(),
+    async run(call) {
+      check();
+      if (inWork >= callsMax) throw exhausted("too many calls are waiting for the database", 1);
+      const { promise: gone, reject } = Promise.withResolvers<never>();
+      inWork++;
+      waiting.add(reject);
+      // The call counts until it has really ended, also when its caller has been answered long before.
+      const work = call().finally(() => {
+        inWork--;
+        waiting.delete(reject);
+      });
+      try {
+        return await Promise.race([work, gone]);
+      } catch (error) {
+        if (!isLost(error)) throw error;
+        void look();
+        throw away();
+      }
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}

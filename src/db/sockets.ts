@@ -1,0 +1,47 @@
+import { Socket } from "node:net";
+
+/** Where postgres.js says a connection should go. */
+interface Destination {
+  host: string[];
+  port: number[];
+  path: string | undefined;
+}
+
+/** Makes the connections of one client, and can cut them all: the driver itself offers no way to drop a silent server. */
+export interface Sockets {
+  /** The `socket` option of postgres.js. It must not throw: the driver would lose that connection for good. */
+  open(options: unknown): Socket;
+  /** Cuts every connection; statements in work fail with CONNECTION_CLOSED. */
+  cut(): void;
+}
+
+const lost = () => Object.assign(new Error("the connection to the database was cut"), { code: "CONNECTION_CLOSED" });
+
+/** While `allowed()` is false a new connection fails at once instead of waiting for a host that does not answer. */
+export function sockets(allowed: () => boolean): Sockets {
+  const live = new Set<Socket>();
+  let next = 0;
+  return {
+    open(options) {
+      const { host, port, path } = options as Destination;
+      const socket = new Socket();
+      live.add(socket);
+      socket.once("close", () => live.delete(socket));
+      if (!allowed()) {
+        setImmediate(() => socket.destroy(lost()));
+        return socket;
+      }
+      // Without this, a statement of several packets waits up to 40 ms for an acknowledgement.
+      socket.setNoDelay(true);
+      const i = next++ % host.length;
+      // postgres.js reads `host` off the socket for the name that TLS checks.
+      Object.assign(socket, { host: host[i], port: port[i] });
+      if (path) socket.connect(path);
+      else socket.connect(port[i] as number, host[i] as string);
+      return socket;
+    },
+    cut() {
+      for (const socket of live) socket.destroy(lost());
+    },
+  };
+}

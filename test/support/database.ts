@@ -1,0 +1,130 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import postgres from "postgres";
+import { afterAll, inject } from "vitest";
+import type { TestProject } from "vitest/node";
+import { connect, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
+import { lockData } from "../../src/db/data-lock.ts";
+import { startEmbedded } from "../../src/db/embedded.ts";
+import { migrate } from "../../src/db/migrate.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Address of the PostgreSQL of this run, and its migrated database that each test file clones. */
+    database: { url: string; template: string };
+  }
+}
+
+const prefix = "belfry-test-";
+const quiet = { info() {}, warn: console.warn, error: console.error };
+
+const inDatabase = (url: string, name: string) => Object.assign(new URL(url), { pathname: `/${name}` }).href;
+
+async function administer<T>(url: string, fn: (sql: postgres.Sql) => Promise<T>): Promise<T> {
+  const sql = postgres(inDatabase(url, "postgres"), { max: 1, onnotice: () => undefined, fetch_types: false });
+  try {
+    return await fn(sql);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
+
+/** A new directory that the unprivileged account of PostgreSQL may enter. */
+export function temporaryDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), prefix));
+  chmodSync(dir, 0o711);
+  return dir;
+}
+
+/** Removes what a killed run has left: its lock is free, its PostgreSQL may still run. */
+async function removeLeftovers() {
+  for (const name of readdirSync(tmpdir())) {
+    const dir = join(tmpdir(), name);
+    if (!name.startsWith(prefix) || !existsSync(join(dir, "lock"))) continue;
+    const lock = lockData(dir);
+    if (lock === undefined) continue;
+    const pidFile = join(dir, "postgres/data/postmaster.pid");
+    if (existsSync(pidFile)) {
+      const pid = Number(readFileSync(pidFile, "utf8").split("\n")[0]);
+      try {
+        process.kill(pid, "SIGQUIT");
+      } catch {
+        // It was gone already.
+      }
+    }
+    lock.release();
+    rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+async function startServer() {
+  await removeLeftovers();
+  const dir = temporaryDir();
+  const { url, stop } = await startEmbedded({ dataDir: dir, log: quiet, durable: false, connectionsMax: 300 });
+  const remove = async () => {
+    await stop("immediate");
+    rmSync(dir, { recursive: true, force: true });
+  };
+  return { url, remove };
+}
+
+/** Vitest's globalSetup: one PostgreSQL for the run (TEST_DATABASE_URL names another), one migrated template. */
+export async function setup(project: TestProject) {
+  const given = process.env.TEST_DATABASE_URL;
+  const template = `belfry_template_${randomBytes(4).toString("hex")}`;
+  const dropTemplate = () => administer(given ?? "", (sql) => sql.unsafe(`drop database ${template} with (force)`));
+  const { url, remove } = given ? { url: given, remove: dropTemplate } : await startServer();
+  try {
+    await administer(url, (sql) => sql.unsafe(`create database ${template}`));
+    await migrate(inDatabase(url, template));
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  project.provide("database", { url, template });
+  return remove;
+}
+
+export interface TestDatabase {
+  readonly url: string;
+  readonly pool: Pool;
+  readonly sql: Sql;
+  /** Closes the pool and drops the database; at the end of the file this happens by itself. */
+  drop(): Promise<void>;
+}
+
+/** Settings of a pool in tests, with the ones given. */
+export const poolOptions = (options: Partial<PoolOptions> = {}): PoolOptions => ({
+  poolConnectionsMax: 8,
+  waitingCallsMax: 2000,
+  statementTimeoutMs: 15_000,
+  lockTimeoutMs: 5000,
+  ...options,
+});
+
+/** A migrated database of this test file's own, cloned from the template. Call it at the top of the file or of a describe. */
+export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<TestDatabase> {
+  const { url: address, template } = inject("database");
+  const name = `belfry_test_${randomBytes(6).toString("hex")}`;
+  await administer(address, (sql) => sql.unsafe(`create database ${name} template ${template}`));
+  const url = inDatabase(address, name);
+  const pool = connect(url, poolOptions(options));
+  let dropped: Promise<void> | undefined;
+  async function drop() {
+    await pool.close();
+    await administer(address, (sql) => sql.unsafe(`drop database if exists ${name} with (force)`));
+  }
+  const database = {
+    url,
+    pool,
+    sql: pool.sql,
+    drop: () => {
+      dropped ??= drop();
+      return dropped;
+    },
+  };
+  afterAll(database.drop);
+  return database;
+}
