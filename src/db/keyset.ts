@@ -1,0 +1,78 @@
+import type { Fragment } from "postgres";
+import type { Db } from "./connect.ts";
+
+/**
+ * One expression that rows are ordered by. `type` is the SQL type that a cursor's text is read back as. Rows without
+ * a value come last, whichever the direction.
+ */
+export interface SortKey {
+  expression: Fragment;
+  type: "bigint" | "float8" | "text" | "boolean" | "bytea";
+  descending: boolean;
+}
+
+function cast(db: Db, value: string, type: SortKey["type"]): Fragment {
+  switch (type) {
+    case "bigint":
+      return db`${value}::text::bigint`;
+    case "float8":
+      return db`${value}::text::float8`;
+    case "boolean":
+      return db`${value}::text::boolean`;
+    case "bytea":
+      return db`decode(${value}::text, 'hex')`;
+    case "text":
+      return db`${value}::text collate "C"`;
+  }
+}
+
+function joined(db: Db, parts: Fragment[], separator: Fragment): Fragment {
+  return parts.reduce((left, right) => db`${left}${separator}${right}`);
+}
+
+/** `order by` list of the keys; `backward` is the exact reverse. */
+export function orderBy(db: Db, keys: readonly SortKey[], backward = false): Fragment {
+  const parts = keys.map(({ expression, descending }) => {
+    const direction = descending === backward ? db`asc` : db`desc`;
+    return db`${expression} ${direction} ${backward ? db`nulls first` : db`nulls last`}`;
+  });
+  return joined(db, parts, db`, `);
+}
+
+/** The keys of a row as texts, for its cursor: an array column to select. */
+export function keyTexts(db: Db, keys: readonly SortKey[]): Fragment {
+  const parts = keys.map(({ expression, type }) =>
+    type === "bytea" ? db`encode(${expression}, 'hex')` : db`(${expression})::text`,
+  );
+  return db`array[${joined(db, parts, db`, `)}]`;
+}
+
+/**
+ * True for rows that come after (`backward`: before) the row with these key texts. `keys` must end in ones that tell
+ * all rows apart.
+ */
+export function beyond(
+  db: Db,
+  keys: readonly SortKey[],
+  texts: readonly (string | null)[],
+  backward = false,
+): Fragment {
+  const alternatives: Fragment[] = [];
+  let equalSoFar = db`true`;
+  for (const [i, { expression, type, descending }] of keys.entries()) {
+    const text = texts[i] ?? null;
+    if (text === null) {
+      if (backward) alternatives.push(db`(${equalSoFar} and ${expression} is not null)`);
+      equalSoFar = db`${equalSoFar} and ${expression} is null`;
+      continue;
+    }
+    const value = cast(db, text, type);
+    const smaller = descending !== backward;
+    const further = smaller ? db`${expression} < ${value}` : db`${expression} > ${value}`;
+    alternatives.push(
+      backward ? db`(${equalSoFar} and ${further})` : db`(${equalSoFar} and (${further} or ${expression} is null))`,
+    );
+    equalSoFar = db`${equalSoFar} and ${expression} = ${value}`;
+  }
+  return db`(${joined(db, alternatives, db` or `)})`;
+}

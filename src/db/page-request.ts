@@ -1,0 +1,59 @@
+import { create, type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { Direction, type PageInfo, PageInfoSchema, type PageInput, Pending } from "#gen/belfry/db/v1/paging_pb.ts";
+import { decodeCursor, encodeCursor, queryDigest } from "./page.ts";
+
+const LIMIT_MAX = 1000;
+
+/** Which page of a query to read: `limit` rows and one more, that lie beyond `keys`. */
+export interface PageRequest {
+  limit: number;
+  backward: boolean;
+  /** Key texts of the row that the page lies beyond; undefined: the page begins the list. */
+  keys: (string | null)[] | undefined;
+  /**
+   * The page of the rows that were read, which stand in the list's order with the one too many, and where it lies.
+   * @param total matches of the whole query.
+   */
+  cut<T>(rows: readonly T[], keysOf: (row: T) => (string | null)[], total: bigint): { items: T[]; info: PageInfo };
+}
+
+/**
+ * Reads `pageInput`. `query` is all that a cursor belongs to: a cursor of another kind, tenant or query is refused.
+ * @param path the page input's place in the request, for errors. @throws code 3 for a bad cursor.
+ */
+export function pageRequest<S extends DescMessage>(
+  kind: string,
+  tenantId: string,
+  input: PageInput | undefined,
+  path: string,
+  schema: S,
+  query: MessageShape<S>,
+  limitDefault = 100,
+): PageRequest {
+  const limit = Math.min(input?.limit || limitDefault, LIMIT_MAX);
+  const backward = input?.direction === Direction.BACKWARD;
+  const digest = queryDigest(toBinary(schema, query));
+  const cursor = input?.cursor ?? "";
+  const keys = cursor === "" ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
+  return {
+    limit,
+    backward,
+    keys,
+    cut(rows, keysOf, total) {
+      const more = rows.length > limit;
+      const items = backward ? rows.slice(-limit) : rows.slice(0, limit);
+      const cursorOf = (row: (typeof items)[number] | undefined) =>
+        row === undefined ? "" : encodeCursor(kind, tenantId, digest, keysOf(row));
+      const info = create(PageInfoSchema, {
+        startCursor: cursorOf(items[0]),
+        endCursor: cursorOf(items.at(-1)),
+        count: BigInt(items.length),
+        totalCount: total,
+        hasNext: backward ? keys !== undefined : more,
+        hasPrev: backward ? more : keys !== undefined,
+        pending: Pending.FALSE,
+      });
+      return { items, info };
+    },
+  };
+}

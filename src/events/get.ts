@@ -1,0 +1,43 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type GetEventRequest,
+  type GetEventResponse,
+  GetEventResponseSchema,
+} from "#gen/belfry/events/v1/query_service_pb.ts";
+import { int4Array } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { parseId } from "../entities/identity.ts";
+import { notFound } from "../errors.ts";
+import { parseOccurrenceId } from "./identity.ts";
+import { selection, toEvent } from "./messages.ts";
+import { type OccurrenceRow, occurrenceColumns } from "./rows.ts";
+
+/** The occurrences of an event by number, of those that an id list names; the latest one when it names none. */
+function asked(db: Db, occurrenceIds: readonly string[], event: Buffer) {
+  if (occurrenceIds.length === 0) return db`o.number = e.last_number`;
+  const numbers = occurrenceIds.flatMap((text) => {
+    const id = parseOccurrenceId(text);
+    return id?.eventId.equals(event) ? [id.number] : [];
+  });
+  return db`o.number = any(${int4Array(numbers)}::int4[])`;
+}
+
+/** One event with the occurrences that were asked for. @throws code 5 when there is no such event. */
+export async function getEvent(db: Db, tenantId: string, request: GetEventRequest): Promise<GetEventResponse> {
+  const id = parseId(request.id);
+  if (id === undefined) throw notFound("event", request.id);
+  // Primary keys alone. The event's row comes even when none of its occurrences was asked for.
+  const rows = await db<(OccurrenceRow & { count: bigint })[]>`
+    select ${occurrenceColumns(db)}, e.id as event_id,
+      (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = e.id) as count
+    from events e
+      join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
+      left join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id and ${asked(db, request.occurrenceIds, id)}
+    where e.tenant_id = ${tenantId} and e.id = ${id}
+    order by o.number`;
+  const first = rows[0];
+  if (first === undefined) throw notFound("event", request.id);
+  const found = rows.filter(({ number }) => number !== null);
+  const result = toEvent(first, found, first.count, tenantId, selection(request.fields));
+  return create(GetEventResponseSchema, { result });
+}

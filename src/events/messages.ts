@@ -1,0 +1,104 @@
+import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import {
+  type Event,
+  EventSchema,
+  type Occurrence,
+  OccurrenceSchema,
+  type Severity,
+  type Status,
+} from "#gen/belfry/events/v1/event_pb.ts";
+import { coreProperties } from "../entities/core-properties.ts";
+import { idText } from "../entities/identity.ts";
+import { type ColumnField, type EventField, eventField } from "./fields.ts";
+import { occurrenceIdText } from "./identity.ts";
+import type { OccurrenceRow } from "./rows.ts";
+
+/** Which fields an answer shows. */
+export interface Selection {
+  column(name: ColumnField): boolean;
+  /** Of a map's members, those that were asked for. */
+  dimensions<T>(map: Record<string, T>): Record<string, T>;
+  metadata<T>(map: Record<string, T>, dimensions: Record<string, unknown>): Record<string, T>;
+  coreProperties<T>(map: () => Record<string, T>): Record<string, T>;
+}
+
+const everything: Selection = {
+  column: () => true,
+  dimensions: (map) => map,
+  metadata: (map) => map,
+  coreProperties: (map) => map(),
+};
+
+/** The fields of these names; all of them when there are none. */
+export function selection(names: readonly string[]): Selection {
+  if (names.length === 0) return everything;
+  const fields = names.map(eventField);
+  const columns = new Set(fields.filter((field) => field.kind === "column").map(({ name }) => name));
+  const keysOf = (...kinds: EventField["kind"][]) =>
+    fields.flatMap((field) => (field.kind !== "column" && kinds.includes(field.kind) ? [field.key] : []));
+  const dimensionKeys = keysOf("dimension", "bare");
+  const metadataKeys = keysOf("metadata");
+  const bareKeys = keysOf("bare");
+  const coreKeys = keysOf("coreProperty");
+  return {
+    column: (name) => columns.has(name),
+    dimensions: (map) => pick(map, dimensionKeys),
+    metadata: (map, dimensions) =>
+      pick(map, [...metadataKeys, ...bareKeys.filter((key) => !Object.hasOwn(dimensions, key))]),
+    coreProperties: (map) => (coreKeys.length === 0 ? {} : pick(map(), coreKeys)),
+  };
+}
+
+function pick<T>(map: Record<string, T>, keys: readonly string[]): Record<string, T> {
+  const picked: Record<string, T> = {};
+  for (const key of keys) if (Object.hasOwn(map, key)) picked[key] = map[key] as T;
+  return picked;
+}
+
+/** An occurrence as the API shows it. */
+export function toOccurrence(row: OccurrenceRow, tenantId: string, shown: Selection): Occurrence {
+  const show = <T>(name: ColumnField, value: T): T | undefined => (shown.column(name) ? value : undefined);
+  return create(OccurrenceSchema, {
+    id: occurrenceIdText(row.event_id, row.number),
+    eventId: idText(row.event_id),
+    severity: show("severity", row.severity as Severity),
+    status: show("status", row.status as Status),
+    summary: show("summary", row.summary),
+    startTime: show("startTime", row.start_ms),
+    lastSeen: show("lastSeen", row.last_seen_ms),
+    endTime: show("endTime", row.end_ms ?? undefined),
+    instanceCount: show("instanceCount", row.instance_count),
+    type: show("type", row.type),
+    body: show("body", row.body),
+    acknowledged: show("acknowledged", row.acknowledged),
+    dimensions: shown.dimensions(row.entity_dimensions),
+    metadataFields: shown.metadata(row.metadata as Record<string, JsonValue>, row.entity_dimensions) as JsonObject,
+    coreProperties: shown.coreProperties(() =>
+      coreProperties({
+        id: idText(row.entity_id),
+        tenantId,
+        name: row.entity_name,
+        dimensions: row.entity_dimensions,
+        metadata: row.entity_metadata,
+      }),
+    ),
+  });
+}
+
+/** An event as the API shows it, with these of its occurrences. `about` is any row of the event. */
+export function toEvent(
+  about: Pick<OccurrenceRow, "event_id" | "event_name" | "entity_id" | "entity_name">,
+  rows: readonly OccurrenceRow[],
+  count: bigint,
+  tenantId: string,
+  shown: Selection,
+): Event {
+  return create(EventSchema, {
+    id: idText(about.event_id),
+    entity: shown.column("entity") ? idText(about.entity_id) : undefined,
+    entityName: shown.column("entityName") ? about.entity_name : undefined,
+    name: shown.column("name") ? about.event_name : undefined,
+    count: shown.column("count") ? count : undefined,
+    occurrences: rows.map((row) => toOccurrence(row, tenantId, shown)),
+  });
+}

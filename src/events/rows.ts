@@ -1,0 +1,37 @@
+import type { Fragment } from "postgres";
+import type { Db } from "../db/connect.ts";
+
+/** An occurrence with what its event and entity say of it. */
+export interface OccurrenceRow {
+  event_id: Buffer;
+  number: number;
+  severity: number;
+  status: number;
+  acknowledged: boolean;
+  type: string;
+  summary: string;
+  body: string;
+  metadata: Record<string, unknown>;
+  start_ms: bigint;
+  last_seen_ms: bigint;
+  end_ms: bigint | null;
+  instance_count: bigint;
+  event_name: string;
+  entity_id: Buffer;
+  entity_name: string;
+  entity_dimensions: Record<string, string>;
+  entity_metadata: Record<string, unknown>;
+}
+
+/** The columns of an OccurrenceRow, from o (occurrences), e (events) and n (entities). */
+export function occurrenceColumns(db: Db): Fragment {
+  return db`o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.body, o.metadata,
+    o.start_ms, o.last_seen_ms, o.end_ms, o.instance_count, e.name as event_name, e.entity_id, n.name as entity_name,
+    n.dimensions as entity_dimensions, n.metadata as entity_metadata`;
+}
+
+/** The event and the entity of occurrences o. Left joins: PostgreSQL drops those that nothing reads. */
+export function eventAndEntity(db: Db): Fragment {
+  return db`left join events e on e.tenant_id = o.tenant_id and e.id = o.event_id
+    left join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id`;
+}

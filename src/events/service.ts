@@ -1,0 +1,13 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { Db } from "../db/connect.ts";
+import { principalOf } from "../rpc/context.ts";
+import { getEvent } from "./get.ts";
+import { searchEvents } from "./search.ts";
+
+export function eventQueryService(db: Db): Partial<ServiceImpl<typeof EventQueryService>> {
+  return {
+    getEvent: (request, context) => getEvent(db, principalOf(context).tenantId, request),
+    searchEvents: (request, context) => searchEvents(db, principalOf(context).tenantId, request, context.signal),
+  };
+}

@@ -1,0 +1,90 @@
+import type { DescMessage, JsonObject, JsonValue, Message, MessageShape } from "@bufbuild/protobuf";
+import { type Broken, validateItem } from "../rpc/validate.ts";
+
+const METADATA_BYTES_MAX = 64 * 1024;
+
+/** How old and how far ahead of now a timestamp may be. */
+export interface TimeBounds {
+  ageSecMax: number;
+  aheadSecMax: number;
+}
+
+/** What one kind of item must hold to. */
+export interface ItemRules<S extends DescMessage> {
+  schema: S;
+  bounds: TimeBounds;
+  /** Rules that neither the schema nor the other kinds have. */
+  more?: (item: MessageShape<S>, path: string) => Broken[];
+}
+
+/** An item that was not taken, and why. */
+export interface Failed<T> {
+  error: string;
+  item: T;
+}
+
+/** What the receiver's items have in common. */
+type Item = Message & { timestamp?: bigint; metadataFields?: JsonObject };
+
+function brokenTime(timestamp: bigint | undefined, bounds: TimeBounds, nowMs: number, path: string): Broken[] {
+  if (timestamp === undefined) return [];
+  if (timestamp < BigInt(nowMs - bounds.ageSecMax * 1000)) {
+    return [{ path: `${path}.timestamp`, rule: `must not be more than ${bounds.ageSecMax} s old (now is ${nowMs})` }];
+  }
+  if (timestamp > BigInt(nowMs + bounds.aheadSecMax * 1000)) {
+    return [
+      { path: `${path}.timestamp`, rule: `must not be more than ${bounds.aheadSecMax} s ahead (now is ${nowMs})` },
+    ];
+  }
+  return [];
+}
+
+/** What PostgreSQL's JSON cannot hold: NUL in a text, numbers that are not finite. */
+function brokenJson(value: JsonValue, path: string): Broken[] {
+  if (typeof value === "string") return value.includes("\0") ? [{ path, rule: "must not contain NUL" }] : [];
+  if (typeof value === "number") return Number.isFinite(value) ? [] : [{ path, rule: "must be finite" }];
+  if (typeof value !== "object" || value === null) return [];
+  if (Array.isArray(value)) return value.flatMap((item, i) => brokenJson(item, `${path}[${i}]`));
+  return Object.entries(value).flatMap(([key, member]) => {
+    const own = `${path}[${JSON.stringify(key)}]`;
+    return key.includes("\0") ? [{ path: own, rule: "must not contain NUL" }] : brokenJson(member, own);
+  });
+}
+
+function brokenMetadata(metadata: JsonObject | undefined, path: string): Broken[] {
+  if (metadata === undefined) return [];
+  const own = `${path}.metadataFields`;
+  const broken = brokenJson(metadata, own);
+  if (broken.length === 0 && Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES_MAX) {
+    return [{ path: own, rule: `must take at most ${METADATA_BYTES_MAX} bytes as JSON` }];
+  }
+  return broken;
+}
+
+/** Why an item cannot be taken, each rule with its path below `path`; undefined when it can. */
+function refusal(rules: ItemRules<DescMessage>, item: Item, path: string, nowMs: number): string | undefined {
+  const broken = [
+    ...validateItem(rules.schema, item, path),
+    ...brokenTime(item.timestamp, rules.bounds, nowMs, path),
+    ...brokenMetadata(item.metadataFields, path),
+    ...(rules.more?.(item, path) ?? []),
+  ];
+  return broken.length === 0 ? undefined : broken.map((each) => `${each.path}: ${each.rule}`).join("; ");
+}
+
+/** Parts the items of a batch that can be taken from those that cannot. `pathOf` tells an item's path by its place. */
+export function sift<S extends DescMessage>(
+  rules: ItemRules<S>,
+  items: readonly MessageShape<S>[],
+  pathOf: (index: number) => string,
+  nowMs: number,
+): { good: MessageShape<S>[]; failed: Failed<MessageShape<S>>[] } {
+  const good: MessageShape<S>[] = [];
+  const failed: Failed<MessageShape<S>>[] = [];
+  for (const [index, item] of items.entries()) {
+    const error = refusal(rules as ItemRules<DescMessage>, item, pathOf(index), nowMs);
+    if (error === undefined) good.push(item);
+    else failed.push({ error, item });
+  }
+  return { good, failed };
+}

@@ -1,0 +1,82 @@
+import { create } from "@bufbuild/protobuf";
+import { FailedModelSchema, type Model, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
+import {
+  type PutModelRequest,
+  type PutModelResponse,
+  PutModelResponseSchema,
+  type PutModelsRequest,
+  type PutModelsResponse,
+  PutModelsResponseSchema,
+} from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import type { ModelItem } from "../entities/put.ts";
+import type { Broken } from "../rpc/validate.ts";
+import { type Failed, sift } from "./item.ts";
+import type { Receiver } from "./receiver.ts";
+import { putStream } from "./stream.ts";
+
+function toItem(model: Model): ModelItem {
+  return {
+    timestampMs: model.timestamp as bigint,
+    dimensions: model.dimensions,
+    metadata: model.metadataFields ?? {},
+  };
+}
+
+const toFailed = ({ error, item }: Failed<Model>) => create(FailedModelSchema, { error, model: item });
+
+const NAME_CHARACTERS_MAX = 255;
+
+function brokenName(model: Model, modelPath: string): Broken[] {
+  const name = model.metadataFields?.name;
+  const path = `${modelPath}.metadataFields.name`;
+  if (name === undefined || name === null || name === "") return [];
+  if (typeof name !== "string") return [{ path, rule: "must be a string" }];
+  if (name.length > NAME_CHARACTERS_MAX && [...name].length > NAME_CHARACTERS_MAX) {
+    return [{ path, rule: `must be at most ${NAME_CHARACTERS_MAX} characters` }];
+  }
+  return /\p{Cc}/u.test(name) ? [{ path, rule: "must not contain control characters" }] : [];
+}
+
+async function put(receiver: Receiver, tenantId: string, models: readonly Model[], pathOf: (index: number) => string) {
+  const { good, failed } = sift(
+    { schema: ModelSchema, bounds: receiver.dataBounds, more: brokenName },
+    models,
+    pathOf,
+    receiver.nowMs(),
+  );
+  await receiver.putModels(tenantId, good.map(toItem));
+  return { succeeded: good.length, failed };
+}
+
+/** Creates, describes and deletes entities; may be repeated. What it counts as succeeded is committed. */
+export async function putModels(
+  receiver: Receiver,
+  tenantId: string,
+  request: PutModelsRequest,
+): Promise<PutModelsResponse> {
+  const { succeeded, failed } = await put(receiver, tenantId, request.models, (index) => `models[${index}]`);
+  return create(PutModelsResponseSchema, {
+    succeeded,
+    failed: failed.length,
+    message: `${succeeded} of ${request.models.length} models processed`,
+    failedModels: request.detailedResponse ? failed.map(toFailed) : [],
+  });
+}
+
+/** The same for a stream of models, batch by batch as they come. */
+export async function putModel(
+  receiver: Receiver,
+  tenantId: string,
+  requests: AsyncIterable<PutModelRequest>,
+): Promise<PutModelResponse> {
+  const modelOf = ({ model }: PutModelRequest) => model.value ?? create(ModelSchema);
+  const { succeeded, failedCount, failed } = await putStream(requests, modelOf, (models, pathOf) =>
+    put(receiver, tenantId, models, pathOf),
+  );
+  return create(PutModelResponseSchema, {
+    succeeded,
+    failed: failedCount,
+    message: `${succeeded} of ${succeeded + failedCount} models processed`,
+    failedModels: failed.map(toFailed),
+  });
+}

@@ -1,0 +1,59 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { entityId, eventId, idText, nameFromDimensions, parseId } from "../../src/entities/identity.ts";
+
+const tenant = "018f0000-0000-7000-8000-000000000001";
+
+describe("the identity of entities and events", () => {
+  test("does not depend on the order of the dimensions", () => {
+    expect(entityId(tenant, { a: "1", b: "2" })).toEqual(entityId(tenant, { b: "2", a: "1" }));
+  });
+
+  test("differs by tenant, key, value, name and kind, also when their texts run together alike", () => {
+    const ids = [
+      entityId(tenant, { a: "bc" }),
+      entityId(tenant, { ab: "c" }),
+      entityId(tenant, { a: "b", c: "" }),
+      entityId(tenant.replace(/1$/, "2"), { a: "bc" }),
+      eventId(tenant, { a: "bc" }, ""),
+      eventId(tenant, { a: "b" }, "c"),
+      eventId(tenant, { a: "bc" }, "c"),
+    ].map(idText);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test("is the documented one: SHA-256 over kind, tenant and length-prefixed texts, 20 bytes, URL-safe base64 with padding", () => {
+    const prefixed = (text: string) => {
+      const length = Buffer.alloc(4);
+      length.writeUInt32BE(Buffer.byteLength(text));
+      return Buffer.concat([length, Buffer.from(text)]);
+    };
+    const bytes = Buffer.concat([
+      Buffer.from([1]),
+      Buffer.from(tenant.replaceAll("-", ""), "hex"),
+      ...["host", "web-1", "zone", "ä"].map(prefixed),
+    ]);
+    const expected = createHash("sha256").update(bytes).digest().subarray(0, 20).toString("base64url");
+    expect(idText(entityId(tenant, { zone: "ä", host: "web-1" }))).toBe(`${expected}=`);
+    expect(expected).toHaveLength(27);
+  });
+
+  test("orders dimension keys by code point, not by UTF-16 unit", () => {
+    expect(nameFromDimensions({ "\u{1F600}": "1", "\uFFFD": "2" })).toBe("\uFFFD=2,\u{1F600}=1");
+  });
+
+  test("a text that is no id is told apart, whatever is wrong with it", () => {
+    const id = idText(entityId(tenant, { a: "1" }));
+    expect(parseId(id)).toEqual(entityId(tenant, { a: "1" }));
+    for (const wrong of [
+      "",
+      "x",
+      id.slice(0, 27),
+      `${id}=`,
+      id.replace(/^./, "+"),
+      `${id.slice(0, 26)}-=`.replace(/.-=$/, "B="),
+    ]) {
+      expect(parseId(wrong), wrong).toBeUndefined();
+    }
+  });
+});
