@@ -22,7 +22,7 @@ export const file_belfry_db_v1_paging: GenFile = /*@__PURE__*/
  */
 export type PageInput = Message<"belfry.db.v1.PageInput"> & {
   /**
-   * The number of items on the page. 0 or absent: 100. Above 1000: 1000.
+   * The number of items on the page. 0 or absent: 100 where nothing else is said. Above 1000: 1000.
    *
    * @generated from field: int32 limit = 1;
    */

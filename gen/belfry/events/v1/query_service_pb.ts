@@ -81,8 +81,8 @@ export const GetEventResponseSchema: GenMessage<GetEventResponse> = /*@__PURE__*
   messageDesc(file_belfry_events_v1_query_service, 1);
 
 /**
- * A field of events by its name: id, name, type, summary, body, severity, status, acknowledged, entity, entityName, startTime,
- * lastSeen, endTime, instanceCount, count, or a key below `dimensions.`, `metadataFields.` or `coreProperties.`.
+ * A field of events by its name: id, name, type, summary, body, severity, status, acknowledged, entity, entityName,
+ * startTime, lastSeen, endTime, instanceCount, count, or a key below `dimensions.`, `metadataFields.` or `coreProperties.`.
  *
  * @generated from message belfry.events.v1.EventField
  */
