@@ -8,7 +8,8 @@ const columns = {
   name: { type: "text", sql: (db: Db) => db`e.name` },
   type: { type: "text", sql: (db: Db) => db`o.type` },
   summary: { type: "text", sql: (db: Db) => db`o.summary` },
-  body: { type: "text", sql: (db: Db) => db`o.body` },
+  // Its beginning: sort keys stand in cursors.
+  body: { type: "text", sql: (db: Db) => db`left(o.body, 255)` },
   severity: { type: "bigint", sql: (db: Db) => db`o.severity` },
   status: { type: "bigint", sql: (db: Db) => db`o.status` },
   acknowledged: { type: "boolean", sql: (db: Db) => db`o.acknowledged` },
@@ -68,7 +69,7 @@ export function eventSortKeys(db: Db, field: EventField, descending: boolean): S
   const value = db`(case jsonb_typeof(${whole}) when 'array' then ${whole} -> 0 else ${whole} end)`;
   const rank = db`(case jsonb_typeof(${value}) when 'number' then 1 when 'string' then 2 when 'boolean' then 3 end)`;
   const number = db`(case jsonb_typeof(${value}) when 'number' then (${value})::float8 end)`;
-  const text = db`(case when jsonb_typeof(${value}) in ('string', 'boolean') then ${value} #>> '{}' end)`;
+  const text = db`(case when jsonb_typeof(${value}) in ('string', 'boolean') then left(${value} #>> '{}', 255) end)`;
   return [
     { expression: rank, type: "bigint", descending },
     { expression: number, type: "float8", descending },

@@ -1,0 +1,169 @@
+import { existsSync, mkdirSync } from "node:fs";
+import { open, rename } from "node:fs/promises";
+import { join } from "node:path";
+import type { DescService } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { routes } from "#gen/routes.ts";
+import { createClient, createKey, createTenant } from "./auth/issue.ts";
+import { checkPermissions } from "./auth/permission.ts";
+import { keyVerifier } from "./auth/verify.ts";
+import type { Config } from "./config.ts";
+import { databaseClock } from "./db/clock.ts";
+import { connect, type Sql } from "./db/connect.ts";
+import { startEmbedded } from "./db/embedded.ts";
+import { migrate } from "./db/migrate.ts";
+import { StartError } from "./db/start-error.ts";
+import { transaction } from "./db/transaction.ts";
+import { entityService } from "./entities/service.ts";
+import { eventQueryService } from "./events/service.ts";
+import { certificate } from "./http/certificate.ts";
+import { messageBytesMax, openPort } from "./http/port.ts";
+import { receiver } from "./receiver/receiver.ts";
+import { dataReceiverService } from "./receiver/service.ts";
+import type { Log } from "./rpc/log.ts";
+import { pipeline } from "./rpc/pipeline.ts";
+import { transcoder } from "./transcoding/handler.ts";
+
+/** A server that serves. */
+export interface Server {
+  /** For example `https://localhost:8443`. */
+  readonly url: string;
+  /** Certificate of the local CA; undefined when the certificate was configured, and without TLS. */
+  readonly caFile: string | undefined;
+  /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
+  readonly firstKey: FirstKey | undefined;
+  /** Stops in order: the port drains, then the pool, then the embedded database. May be called twice. */
+  stop(): Promise<void>;
+}
+
+/** The file that holds the first manager key, and whether this start has made it. */
+export interface FirstKey {
+  file: string;
+  made: boolean;
+}
+
+/**
+ * Starts everything, from the bottom up. Each thing pushes its stop where it is made; stopping, and a start that fails,
+ * undo them in reverse. One straight function on purpose: each step needs what the earlier ones made.
+ * @throws StartError in one clear line for what the operator can mend.
+ */
+export async function startServer(config: Config, log: Log): Promise<Server> {
+  await using starting = new AsyncDisposableStack();
+
+  // The database: ours, or the one that DATABASE_URL names.
+  let url = config.databaseUrl;
+  if (url === undefined) {
+    const embedded = await startEmbedded({ dataDir: config.dataDir, log });
+    starting.defer(() => embedded.stop());
+    url = embedded.url;
+  }
+  await migrate(url);
+  const pool = connect(url, config);
+  starting.defer(() => pool.close());
+  const clock = await databaseClock(pool.sql);
+  starting.defer(() => clock.stop());
+  const first = config.databaseUrl === undefined ? await firstKey(pool.sql, config.dataDir) : undefined;
+
+  // What every call passes.
+  const { verify } = keyVerifier(pool);
+  const calls = pipeline({ verify, gate: pool.gate, log });
+
+  // The services. An RPC that none of them has answers code 12.
+  const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
+    [DataReceiverService, dataReceiverService(receiver(pool.sql, config, clock.nowMs))],
+    [EntityService, entityService(pool.sql)],
+    [EventQueryService, eventQueryService(pool.sql)],
+  ]);
+  const declared = [...new Set(routes.map(({ method }): DescService => method.parent))];
+  checkPermissions(declared);
+  const services = declared.map((service) => ({
+    service,
+    implementation: calls.implement(service, built.get(service) ?? {}),
+  }));
+
+  // The port.
+  const stopping = new AbortController();
+  const transcode = transcoder({
+    routes,
+    services,
+    admit: calls.admit,
+    bodyBytesMax: (method) => messageBytesMax(config, method.parent),
+    timeoutMsMax: config.deadlineMsMax,
+    signal: stopping.signal,
+  });
+  const tls = config.plaintext ? undefined : await certificate(config);
+  const port = await openPort({
+    config,
+    tls,
+    services,
+    admit: calls.admit,
+    transcode,
+    ready: () => pool.gate.open,
+    log,
+    stopping,
+  }).catch((error) => {
+    throw listenError(error, config);
+  });
+  starting.defer(() => port.close({ drainMs: config.drainMs }));
+
+  const running = starting.move();
+  let stopped: Promise<void> | undefined;
+  return {
+    url: port.address.url,
+    caFile: tls?.caFile,
+    firstKey: first,
+    stop() {
+      stopped ??= running.disposeAsync();
+      return stopped;
+    },
+  };
+}
+
+function listenError(error: NodeJS.ErrnoException, { host, port }: Config): Error {
+  if (error.code === "EADDRINUSE") {
+    return new StartError(`port ${port} on ${host} is in use; set BELFRY_PORT to another one`);
+  }
+  if (error.code === "EACCES") {
+    return new StartError(
+      `port ${port} on ${host} may not be opened by this account; set BELFRY_PORT to one above 1023`,
+    );
+  }
+  if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND") {
+    return new StartError(`BELFRY_HOST ${host} is no address of this machine`);
+  }
+  return error;
+}
+
+/**
+ * The file with the first manager key. On a database without tenants it is made, with the tenant `default`: written
+ * before the key is committed, so that no crash leaves a tenant whose key nobody has.
+ */
+async function firstKey(sql: Sql, dataDir: string): Promise<FirstKey | undefined> {
+  const file = join(dataDir, "admin.key");
+  const made = await transaction(sql, async (tx) => {
+    const tenants = await tx`select 1 from tenants limit 1`;
+    if (tenants.length > 0) return false;
+    const tenant = await createTenant(tx, "default");
+    const client = await createClient(tx, tenant.id, { name: "admin", type: "USER", role: "manager" });
+    const key = await createKey(tx, tenant.id, client.id, { description: "first key", expiresMs: null });
+    await writeSecret(file, `${key.text}\n`);
+    return true;
+  });
+  return made || existsSync(file) ? { file, made } : undefined;
+}
+
+async function writeSecret(path: string, text: string): Promise<void> {
+  mkdirSync(join(path, ".."), { recursive: true });
+  const file = await open(`${path}.new`, "w", 0o600);
+  try {
+    await file.chmod(0o600);
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(`${path}.new`, path);
+}

@@ -1,0 +1,133 @@
+import { randomUUID } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { entityId, eventId, idText } from "../../src/entities/identity.ts";
+import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
+import { testDatabase } from "../support/database.ts";
+import { EventModel, type ModelOccurrence } from "./model.ts";
+
+const { sql } = await testDatabase();
+
+function item(time: number, more: Partial<EventItem> = {}): EventItem {
+  return {
+    name: "disk full",
+    dimensions: { source: "web-1" },
+    timeMs: BigInt(time),
+    severity: 4,
+    status: 1,
+    acknowledged: undefined,
+    type: "",
+    summary: "",
+    body: "",
+    metadata: {},
+    ...more,
+  };
+}
+
+async function stored(tenant: string): Promise<Map<string, ModelOccurrence[]>> {
+  const rows = await sql<{ name: string; dimensions: Record<string, string>; occurrences: ModelOccurrence[] }[]>`
+    select e.name, n.dimensions, jsonb_agg(jsonb_build_object('number', o.number, 'status', o.status,
+      'severity', o.severity, 'acknowledged', o.acknowledged, 'summary', o.summary, 'start', o.start_ms,
+      'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count) order by o.number) as occurrences
+    from events e join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
+      join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id
+    where e.tenant_id = ${tenant} group by e.id, e.name, n.dimensions`;
+  return new Map(
+    rows.map((row) => [JSON.stringify([row.name, Object.entries(row.dimensions).sort()]), row.occurrences]),
+  );
+}
+
+const sorted = (map: Map<string, ModelOccurrence[]>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
+
+const anyItem = fc
+  .record({
+    name: fc.constantFrom("a", "b"),
+    source: fc.constantFrom("x", "y"),
+    time: fc.integer({ min: 1, max: 12 }),
+    severity: fc.constantFrom(0, 3, 5),
+    status: fc.constantFrom(0, 1, 2, 3),
+    acknowledged: fc.constantFrom(undefined, true, false),
+    summary: fc.constantFrom("", "s", "t"),
+  })
+  .map(({ name, source, time, ...more }) => item(time, { name, dimensions: { source }, ...more }));
+
+describe("a batch of events", () => {
+  test("however it is cut into batches, and however often they are sent again, ends as its items one by one", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ batch: fc.array(anyItem, { minLength: 1, maxLength: 12 }), again: fc.boolean() }), {
+          minLength: 1,
+          maxLength: 6,
+        }),
+        async (requests) => {
+          const tenant = randomUUID();
+          const model = new EventModel();
+          for (const { batch, again } of requests) {
+            for (const each of batch) model.put(each);
+            await ingestEvents(sql, tenant, batch, 100_000);
+            if (again) await ingestEvents(sql, tenant, batch, 100_000);
+          }
+          expect(sorted(await stored(tenant))).toEqual(sorted(model.events));
+          const [{ count }] = await sql<[{ count: bigint }]>`
+            select count(*) from instances where tenant_id = ${tenant}`;
+          expect(Number(count)).toBe(model.instances.size);
+        },
+      ),
+      { numRuns: 150 },
+    );
+  }, 60_000);
+
+  test("sent at once from many clients, overlapping, counts each instance once and numbers occurrences without gaps", async () => {
+    const tenant = randomUUID();
+    const batches = Array.from({ length: 20 }, (_, client) =>
+      Array.from({ length: 30 }, (_, i) =>
+        item(1000 + ((client * 7 + i) % 40), { name: `e${i % 3}`, status: i % 5 === 0 ? 3 : 1 }),
+      ),
+    );
+    await Promise.all([...batches, ...batches].map((batch) => ingestEvents(sql, tenant, batch, 100_000)));
+    const sent = new Set(batches.flat().map((each) => `${each.name} ${each.timeMs} ${each.severity} ${each.status}`));
+    const [{ instances }] = await sql<[{ instances: bigint }]>`
+      select count(*) as instances from instances where tenant_id = ${tenant}`;
+    expect(Number(instances)).toBe(sent.size);
+    for (const occurrences of (await stored(tenant)).values()) {
+      expect(occurrences.map(({ number }) => number)).toEqual(occurrences.map((_, i) => i + 1));
+    }
+    const [{ counted }] = await sql<[{ counted: bigint }]>`
+      select sum(instance_count)::int8 as counted from occurrences where tenant_id = ${tenant}`;
+    expect(Number(counted)).toBe(sent.size);
+  });
+
+  test("makes the entity known, named after its dimensions, alive to the minute", async () => {
+    const tenant = randomUUID();
+    await ingestEvents(sql, tenant, [item(125_000, { dimensions: { zone: "b", host: "a" } })], 200_000);
+    const [row] = await sql`select id, name, liveness_ms, model_ms from entities where tenant_id = ${tenant}`;
+    const id = entityId(tenant, { host: "a", zone: "b" });
+    expect(row).toMatchObject({ id, name: "host=a,zone=b", liveness_ms: 120_000n, model_ms: null });
+    const [event] = await sql`select id from events where tenant_id = ${tenant}`;
+    expect(idText(event?.id)).toBe(idText(eventId(tenant, { host: "a", zone: "b" }, "disk full")));
+  });
+
+  test("of one tenant touches nothing of another", async () => {
+    const [one, two] = [randomUUID(), randomUUID()];
+    await ingestEvents(sql, one, [item(10)], 100);
+    await ingestEvents(sql, two, [item(10), item(11, { status: 3 })], 100);
+    expect([...(await stored(one)).values()]).toMatchObject([[{ status: 1, instances: 1 }]]);
+    expect([...(await stored(two)).values()]).toMatchObject([[{ status: 3, instances: 2 }]]);
+  });
+
+  test("keeps every text as it was sent", async () => {
+    const tenant = randomUUID();
+    const text = `quote " back \\ slash {}, NULL ${"\u{1F600}"} \n end`;
+    const dimensions = { [text]: text };
+    await ingestEvents(
+      sql,
+      tenant,
+      [item(10, { name: "n", dimensions, summary: text, metadata: { [text]: [text, 1, null] } })],
+      100,
+    );
+    const [row] = await sql`
+      select o.summary, o.metadata, n.dimensions from occurrences o join entities n on n.tenant_id = o.tenant_id
+      where o.tenant_id = ${tenant}`;
+    expect(row).toEqual({ summary: text, metadata: { [text]: [text, 1, null] }, dimensions });
+  });
+});
