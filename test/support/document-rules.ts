@@ -82,7 +82,7 @@ export const documentRules: readonly Rule[] = [
   },
   {
     guarantee: "decisions are numbered without gaps, dated, and have the three parts",
-    broken: { "docs/decisions/0002-Why.md": "# 2. Why" },
+    broken: { "docs/decisions/0002-Why.md": "# 0002: why" },
     violations: (tree) => {
       const decisions = documents(tree).filter(([path]) => path.startsWith("docs/decisions/"));
       return decisions
@@ -92,7 +92,7 @@ export const documentRules: readonly Rule[] = [
           const wrong: string[] = [];
           if (Number(number) !== index + 1)
             wrong.push(`${path}: not ${String(index + 1).padStart(4, "0")}-<kebab-case>.md`);
-          if (!text.startsWith(`# ${index + 1}. `)) wrong.push(`${path}: begins not with "# ${index + 1}. "`);
+          if (!text.startsWith(`# ${number}: `)) wrong.push(`${path}: begins not with "# ${number}: "`);
           if (!/^Date: \d{4}-\d{2}-\d{2}$/m.test(text)) wrong.push(`${path}: no line "Date: YYYY-MM-DD"`);
           const parts = [...text.matchAll(/^## (.+)$/gm)].map((match) => match[1]);
           if (parts.join() !== "Context,Choice,Consequence")
