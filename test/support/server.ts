@@ -1,0 +1,34 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import { readConfig } from "../../src/config.ts";
+import { openLog } from "../../src/rpc/log.ts";
+import { type Server, startServer } from "../../src/server.ts";
+import { type TestDatabase, testDatabase } from "./database.ts";
+
+/** A whole server on a database of this test file's own, as `main.ts` starts it; stopped at the end of the file. */
+export interface TestServer extends Server {
+  readonly database: TestDatabase;
+  /** For clients: with the CA over TLS. */
+  readonly target: { url: string; ca?: string | undefined };
+}
+
+export async function testServer(env: Record<string, string> = {}): Promise<TestServer> {
+  const database = await testDatabase();
+  const dataDir = mkdtempSync(join(tmpdir(), "belfry-server-"));
+  const config = readConfig({
+    DATABASE_URL: database.url,
+    BELFRY_DATA_DIR: dataDir,
+    BELFRY_PORT: "0",
+    BELFRY_PLAINTEXT: "1",
+    BELFRY_DRAIN_MS: "500",
+    ...env,
+  });
+  const server = await startServer(config, openLog("silent"));
+  afterAll(async () => {
+    await server.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  return { ...server, database, target: { url: server.url, ca: server.caFile } };
+}

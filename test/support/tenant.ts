@@ -1,0 +1,26 @@
+import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import type { ClientType, Role } from "../../src/auth/principal.ts";
+import type { Db } from "../../src/db/connect.ts";
+
+/** A tenant of its own for a test, with a manager's key. */
+export interface TestTenant {
+  id: string;
+  name: string;
+  /** Headers of a call by the manager. */
+  headers: Record<string, string>;
+}
+
+let made = 0;
+
+export async function testTenant(db: Db): Promise<TestTenant> {
+  made += 1;
+  const tenant = await createTenant(db, `tenant ${process.pid} ${made} ${Date.now()}`);
+  return { ...tenant, headers: await keyHeaders(db, tenant.id, "USER", "manager") };
+}
+
+/** Headers of a call by a client of this type and role. */
+export async function keyHeaders(db: Db, tenantId: string, type: ClientType, role: Role | null) {
+  const client = await createClient(db, tenantId, { name: `${type} ${role ?? ""}`.trim(), type, role });
+  const key = await createKey(db, tenantId, client.id, { description: "test", expiresMs: null });
+  return { "service-api-key": key.text };
+}
