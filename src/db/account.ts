@@ -14,24 +14,36 @@ import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { StartError } from "./start-error.ts";
 
+interface Ids {
+  uid: number;
+  gid: number;
+}
+
 /** Who runs PostgreSQL, which refuses to run as root, and from where. */
 export interface Account {
   /** Words in front of every command: a user namespace, or nothing. */
   prefix: string[];
-  /** The unprivileged account, when we are root and lend our rights to none. */
-  ids: { uid: number; gid: number } | undefined;
+  /** The unprivileged account, when we are root and can lend it what it needs. */
+  ids: Ids | undefined;
   /** Directory of bin, lib and share that this account can execute. */
   native: string;
 }
 
 const namespace = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--"];
 const nobody = { uid: 65534, gid: 65534 };
+const root = { uid: 0, gid: 0 };
 
-/** Whether the account can execute PostgreSQL from there and write to the directory. */
-function works(account: Account, dir: string): boolean {
+/** Tries to run PostgreSQL there and to write to the directory; answers what went wrong. */
+function trial(account: Account, dir: string): string | undefined {
   const script = 'test -w "$1" && test -r "$0/share/postgresql/postgres.bki" && "$0/bin/postgres" --version';
-  const [command = "/bin/sh", ...args] = [...account.prefix, "/bin/sh", "-c", script, account.native, dir];
-  return spawnSync(command, args, { ...account.ids, cwd: "/", stdio: "ignore" }).status === 0;
+  const [command = "", ...args] = [...account.prefix, "/bin/sh", "-c", script, account.native, dir];
+  const { status, stderr, error } = spawnSync(command, args, { ...account.ids, cwd: "/", encoding: "utf8" });
+  if (status === 0) return undefined;
+  return error?.message ?? (stderr.trim().split("\n").at(-1) || "permission denied");
+}
+
+function enters(ids: Ids, dir: string): boolean {
+  return spawnSync("/bin/sh", ["-c", 'test -w "$0"', dir], { ...ids, cwd: "/", stdio: "ignore" }).status === 0;
 }
 
 function hasName(): boolean {
@@ -42,9 +54,14 @@ function hasName(): boolean {
   }
 }
 
+function owner(path: string): Ids {
+  const { uid, gid } = statSync(path);
+  return { uid, gid };
+}
+
 /** Gives a directory with all that is in it to an account. */
-function give(dir: string, { uid, gid }: { uid: number; gid: number }): void {
-  if (statSync(dir).uid === uid) return;
+function give(dir: string, { uid, gid }: Ids): void {
+  if (owner(dir).uid === uid) return;
   for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {
     lchownSync(join(entry.parentPath, entry.name), uid, gid);
   }
@@ -55,26 +72,26 @@ function give(dir: string, { uid, gid }: { uid: number; gid: number }): void {
 /** A copy of the binaries inside the directory, for a checkout that the account cannot enter. */
 function copied(native: string, dir: string): string {
   const copy = join(dir, "native");
-  const version = join(copy, "version");
-  const source = statSync(join(native, "bin/postgres"));
-  const wanted = `${version}-${source.size}-${Math.trunc(source.mtimeMs)}`;
-  if (existsSync(wanted)) return copy;
+  const { size, mtimeMs } = statSync(join(native, "bin/postgres"));
+  const mark = `of-${size}-${Math.trunc(mtimeMs)}`;
+  if (existsSync(join(copy, mark))) return copy;
   rmSync(copy, { recursive: true, force: true });
   rmSync(`${copy}.new`, { recursive: true, force: true });
   cpSync(native, `${copy}.new`, { recursive: true, verbatimSymlinks: true });
-  mkdirSync(wanted.replace(copy, `${copy}.new`));
+  mkdirSync(join(`${copy}.new`, mark));
+  const { uid, gid } = owner(dir);
+  for (const entry of readdirSync(`${copy}.new`, { recursive: true, withFileTypes: true })) {
+    lchownSync(join(entry.parentPath, entry.name), uid, gid);
+  }
+  chownSync(`${copy}.new`, uid, gid);
   renameSync(`${copy}.new`, copy);
   return copy;
 }
 
-function owner(path: string) {
-  const { uid, gid } = statSync(path);
-  return { uid, gid };
-}
-
 /**
  * Finds out how PostgreSQL can run on `dir`, and makes `dir` belong to that account. As root: an unprivileged account,
- * else a user namespace, else an unprivileged account with a copy of the binaries in `dir`.
+ * else a user namespace, else an unprivileged account with a copy of the binaries in `dir`. No PostgreSQL may be
+ * running there.
  * @throws StartError that names BELFRY_DATA_DIR when there is no way
  */
 export function chooseAccount(native: string, dir: string): Account {
@@ -83,23 +100,29 @@ export function chooseAccount(native: string, dir: string): Account {
   if (process.getuid?.() !== 0) {
     // initdb wants a name for its account; containers often run under a bare number.
     const account = hasName() ? plain : isolated;
-    if (works(account, dir)) return account;
+    const trouble = trial(account, dir);
+    if (trouble === undefined) return account;
     throw new StartError(
-      `cannot run PostgreSQL from ${native} on ${dir}; set DATABASE_URL to a PostgreSQL of your own`,
+      `cannot run the embedded PostgreSQL on ${dir} (${trouble}); ` +
+        "set BELFRY_DATA_DIR to a directory of this account, or DATABASE_URL to a PostgreSQL of your own",
     );
   }
-  const ids = [owner(dir), nobody, owner(dirname(dirname(dir))), owner(native)].filter(({ uid }) => uid !== 0);
-  const candidates: (() => Account)[] = [
-    ...ids.map((id) => () => ({ ...plain, ids: id })),
-    () => isolated,
-    ...ids.map((id) => () => ({ ...plain, ids: id, native: copied(native, dir) })),
-  ];
-  for (const candidate of candidates) {
+  const others = [owner(dir), nobody, owner(dirname(dirname(dir))), owner(native)].filter(({ uid }) => uid !== 0);
+  const lent = others.map((ids) => () => ({ ...plain, ids }));
+  const copies = others.map((ids) => () => {
+    give(dir, ids);
+    return enters(ids, dir) ? { ...plain, ids, native: copied(native, dir) } : undefined;
+  });
+  const namespaces = [() => isolated];
+  // What has run in a namespace stays there: its files belong to root.
+  const began = owner(dir).uid === 0 && existsSync(join(dir, "data"));
+  for (const candidate of [...(began ? [...namespaces, ...lent] : [...lent, ...namespaces]), ...copies]) {
     const account = candidate();
-    give(dir, account.ids ?? { uid: 0, gid: 0 });
-    if (works(account, dir)) return account;
+    if (account === undefined) continue;
+    give(dir, account.ids ?? root);
+    if (trial(account, dir) === undefined) return account;
   }
-  give(dir, { uid: 0, gid: 0 });
+  give(dir, root);
   rmSync(join(dir, "native"), { recursive: true, force: true });
   throw new StartError(
     `PostgreSQL does not run as root, and no other account may enter ${dir}: ` +

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import type { Account } from "./account.ts";
@@ -7,7 +7,7 @@ import { StartError } from "./start-error.ts";
 
 export interface ClusterOptions {
   connectionsMax: number;
-  /** False gives up durability for speed: for tests only. */
+  /** False loses data when the machine, not PostgreSQL, is killed: for tests only. */
   durable: boolean;
 }
 
@@ -88,7 +88,7 @@ export function writeSettings(account: Account, data: string, { connectionsMax, 
     log_min_error_statement: "panic",
     log_checkpoints: "off",
   };
-  if (!durable) Object.assign(settings, { fsync: "off", full_page_writes: "off", synchronous_commit: "off" });
+  if (!durable) Object.assign(settings, { fsync: "off", full_page_writes: "off" });
   const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'`);
   const text = `# Written at every start. Settings of your own: alter system set …\n${lines.join("\n")}\n`;
   const path = join(data, "postgresql.conf");
@@ -99,7 +99,8 @@ export function writeSettings(account: Account, data: string, { connectionsMax, 
 /** Makes a directory that may be there already. @throws StartError that names it and the setting */
 export function makeDir(path: string, mode: number): void {
   try {
-    mkdirSync(path, { recursive: true, mode });
+    // What the umask took away, from a directory that is new.
+    if (mkdirSync(path, { recursive: true, mode }) !== undefined) chmodSync(path, mode);
     const probe = join(path, ".writable");
     writeFileSync(probe, "");
     rmSync(probe);

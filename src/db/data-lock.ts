@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { StartError } from "./start-error.ts";
 
 /** A data directory held by this process. */
 export interface DataLock {
@@ -10,16 +11,19 @@ export interface DataLock {
  * Takes the data directory for this process, or answers undefined when another one has it. The lock is the kernel's (a
  * file lock, taken through SQLite because Node has none of its own): it ends with the process, also by kill -9, cannot
  * go stale, and holds across containers that share the directory.
+ * @throws StartError when the directory cannot be locked
  */
 export function lockData(dataDir: string): DataLock | undefined {
-  const file = new DatabaseSync(join(dataDir, "lock"), { timeout: 0 });
+  let file: DatabaseSync | undefined;
   try {
+    file = new DatabaseSync(join(dataDir, "lock"), { timeout: 0 });
     file.exec("begin exclusive");
+    const held = file;
+    return { release: () => held.close() };
   } catch (error) {
-    file.close();
+    file?.close();
     // SQLITE_BUSY
     if ((error as { errcode?: number }).errcode === 5) return undefined;
-    throw error;
+    throw new StartError(`cannot lock the data directory ${dataDir}: ${(error as Error).message}`);
   }
-  return { release: () => file.close() };
 }

@@ -1,21 +1,34 @@
-import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Account } from "./account.ts";
+import { StartError } from "./start-error.ts";
 
-/** What a running PostgreSQL writes into its data directory. */
-interface Postmaster {
+/** PostgreSQL's first process. */
+export interface Postmaster {
   pid: number;
-  port: number;
-  ready: boolean;
+  /** Resolves when the process is gone. */
+  ended: Promise<void>;
 }
 
-/** Reads postmaster.pid; undefined when there is none, or only the beginning of one. */
-export function readPostmaster(data: string): Postmaster | undefined {
+/** Reads what a running PostgreSQL writes into its data directory; undefined when there is none. */
+export function readPidFile(data: string): { pid: number; port: number; status: string } | undefined {
   try {
     const lines = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
     const pid = Number(lines[0]);
-    if (!(pid > 1)) return undefined;
-    return { pid, port: Number(lines[3]), ready: lines[7]?.trim() === "ready" };
+    return pid > 1 ? { pid, port: Number(lines[3]), status: lines[7]?.trim() ?? "" } : undefined;
   } catch {
     return undefined;
   }
@@ -31,13 +44,39 @@ export function alive(pid: number): boolean {
   }
 }
 
-/** Whether a process is a PostgreSQL of this data directory: numbers are given to new processes again. */
-export function serves(pid: number, data: string): boolean {
+/** Whether a process is the PostgreSQL of this data directory; undefined when it cannot be seen. Numbers are given again. */
+export function serves(pid: number, data: string): boolean | undefined {
   try {
-    if (process.platform === "linux") return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(data);
-    return execFileSync("ps", ["-o", "command=", "-p", String(pid)], { encoding: "utf8" }).includes(data);
+    const command =
+      process.platform === "linux"
+        ? readFileSync(`/proc/${pid}/cmdline`, "utf8")
+        : execFileSync("ps", ["-ww", "-o", "command=", "-p", String(pid)], { encoding: "utf8" });
+    return command.includes(data);
   } catch {
-    return false;
+    return undefined;
+  }
+}
+
+/** Resolves when a process that is not our child is gone. */
+export async function gone(pid: number): Promise<void> {
+  while (alive(pid)) await sleep(100, undefined, { ref: false });
+}
+
+/** Ends PostgreSQL, and sees to it: in order (SIGINT), at once (SIGQUIT), by force. */
+export async function end({ pid, ended }: Postmaster, signal: "SIGINT" | "SIGQUIT", waitMs: number): Promise<void> {
+  for (const next of signal === "SIGINT"
+    ? (["SIGINT", "SIGQUIT", "SIGKILL"] as const)
+    : (["SIGQUIT", "SIGKILL"] as const)) {
+    try {
+      process.kill(pid, next);
+    } catch {
+      return;
+    }
+    const timer = Promise.withResolvers<boolean>();
+    const late = setTimeout(timer.resolve, waitMs, true);
+    const stuck = await Promise.race([ended.then(() => false), timer.promise]);
+    clearTimeout(late);
+    if (!stuck) return;
   }
 }
 
@@ -45,10 +84,76 @@ export function serves(pid: number, data: string): boolean {
  * Kills what is left of a PostgreSQL whose first process is gone: a statement that is still running holds the shared
  * memory, and a new one would not start until it ends.
  */
-export function killOrphans(data: string): void {
+function killOrphans(data: string): void {
   if (process.platform !== "linux") return;
+  const here = realpathSync(data);
   for (const name of readdirSync("/proc")) {
     const pid = Number(name);
-    if (pid > 1 && pid !== process.pid && serves(pid, data)) process.kill(pid, "SIGKILL");
+    if (!(pid > 1) || pid === process.pid) continue;
+    try {
+      if (readlinkSync(`/proc/${pid}/cwd`) === here) process.kill(pid, "SIGKILL");
+    } catch {
+      // Not ours to see, or gone meanwhile.
+    }
+  }
+}
+
+/** The last complaint in the log, for one line about a PostgreSQL that did not start. */
+function complaint(path: string, from: number): string {
+  const lines = readFileSync(path).subarray(from).toString("utf8").split("\n");
+  const line = lines.findLast((text) => /FATAL|PANIC|ERROR|error/.test(text)) ?? lines.findLast((text) => text !== "");
+  return line?.replace(/^.*?(FATAL|PANIC|ERROR): +/, "") ?? "it said nothing";
+}
+
+function openLog(path: string): number {
+  if (existsSync(path) && statSync(path).size > 10 * 1024 * 1024) renameSync(path, `${path}.old`);
+  return openSync(path, "a", 0o600);
+}
+
+function prepare(data: string): void {
+  const before = readPidFile(data);
+  if (before === undefined) return;
+  if (!alive(before.pid)) killOrphans(data);
+  // PostgreSQL takes any process of that number for its predecessor. A dead one's file it needs, to find orphans itself.
+  else if (serves(before.pid, data) === false) rmSync(join(data, "postmaster.pid"));
+}
+
+/**
+ * Starts PostgreSQL in a process group of its own, so that Ctrl-C is for the server, which stops its database last.
+ * `begun` is told the process at once; resolves when PostgreSQL answers, however long it takes to recover.
+ * @throws StartError with PostgreSQL's own last words
+ */
+export async function launch(
+  { prefix, ids, native }: Account,
+  data: string,
+  logFile: string,
+  port: number,
+  begun: (postmaster: Postmaster) => void,
+): Promise<Postmaster> {
+  prepare(data);
+  const from = existsSync(logFile) ? statSync(logFile).size : 0;
+  const log = openLog(logFile);
+  const [command = "", ...args] = [...prefix, join(native, "bin/postgres"), "-D", data, "-p", String(port)];
+  const env = { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" };
+  const child = spawn(command, args, { ...ids, env, cwd: "/", detached: true, stdio: ["ignore", log, log] });
+  closeSync(log);
+  child.unref();
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  let failure: string | undefined;
+  child.once("error", (error) => {
+    failure = error.message;
+    resolve();
+  });
+  child.once("exit", () => {
+    failure ??= complaint(logFile, from);
+    resolve();
+  });
+  const postmaster = { pid: child.pid ?? 0, ended };
+  if (child.pid) begun(postmaster);
+  for (;;) {
+    const found = readPidFile(data);
+    if (found?.status === "ready" && found.pid === child.pid) return postmaster;
+    await Promise.race([sleep(20), ended]);
+    if (failure !== undefined) throw new StartError(`the embedded database did not start: ${failure}`);
   }
 }

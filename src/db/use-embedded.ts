@@ -1,35 +1,25 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import postgres from "postgres";
-import { clientOptions } from "./connect.ts";
-import { type EmbeddedOptions, startEmbedded } from "./embedded.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { makeDir } from "./cluster.ts";
+import { lockData } from "./data-lock.ts";
+import { answers, type EmbeddedOptions, placeOf, readUrl, startEmbedded } from "./embedded.ts";
+import { StartError } from "./start-error.ts";
 
 /**
- * Runs `work` on the embedded database of a data directory: on the one that a server is running, else on one that is
- * started for this and stopped again. @throws StartError as startEmbedded does
+ * Runs `work` on the embedded database of a data directory: on the one that a server is running (or just starting),
+ * else on one that is started for this and stopped again. @throws StartError as startEmbedded does
  */
 export async function useEmbedded<T>(options: EmbeddedOptions, work: (url: string) => Promise<T>): Promise<T> {
-  const running = await runningUrl(options.dataDir);
-  if (running !== undefined) return await work(running);
-  const embedded = await startEmbedded(options);
-  try {
-    return await work(embedded.url);
-  } finally {
-    await embedded.stop();
+  makeDir(options.dataDir, 0o711);
+  for (let attempt = 0; attempt < 300; attempt++) {
+    const lock = lockData(options.dataDir);
+    if (lock !== undefined) {
+      lock.release();
+      await using embedded = await startEmbedded(options);
+      return await work(embedded.url);
+    }
+    const url = readUrl(placeOf(options.dataDir));
+    if (url !== undefined && (await answers(url.href))) return await work(url.href);
+    await sleep(100);
   }
-}
-
-async function runningUrl(dataDir: string): Promise<string | undefined> {
-  const file = join(dataDir, "database.url");
-  if (!existsSync(file)) return undefined;
-  const url = readFileSync(file, "utf8").trim();
-  const sql = postgres(url, { ...clientOptions, max: 1, connect_timeout: 3 } as never);
-  try {
-    await sql`select 1`;
-    return url;
-  } catch {
-    return undefined;
-  } finally {
-    await sql.end({ timeout: 1 });
-  }
+  throw new StartError(`a server is using ${options.dataDir}, but its database does not answer`);
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -7,8 +7,9 @@ import { afterAll, inject } from "vitest";
 import type { TestProject } from "vitest/node";
 import { connect, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
 import { lockData } from "../../src/db/data-lock.ts";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { placeOf, startEmbedded } from "../../src/db/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { end, gone, readPidFile, serves } from "../../src/db/postmaster.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -45,17 +46,12 @@ async function removeLeftovers() {
     if (!name.startsWith(prefix) || !existsSync(join(dir, "lock"))) continue;
     const lock = lockData(dir);
     if (lock === undefined) continue;
-    const pidFile = join(dir, "postgres/data/postmaster.pid");
-    if (existsSync(pidFile)) {
-      const pid = Number(readFileSync(pidFile, "utf8").split("\n")[0]);
-      try {
-        process.kill(pid, "SIGQUIT");
-      } catch {
-        // It was gone already.
-      }
-    }
+    const { data } = placeOf(dir);
+    const pid = readPidFile(data)?.pid;
+    if (pid !== undefined && serves(pid, data)) await end({ pid, ended: gone(pid) }, "SIGQUIT", 5000);
+    rmSync(join(dir, "postgres"), { recursive: true, force: true });
     lock.release();
-    rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+    rmSync(dir, { recursive: true, force: true });
   }
 }
 

@@ -1,0 +1,27 @@
+import type postgres from "postgres";
+import { cancelQuery } from "./guarded.ts";
+
+/**
+ * The answer of a statement that PostgreSQL stops when `signal` aborts.
+ * @throws the signal's reason, once the statement has ended; without an abort as the statement itself
+ */
+export async function cancelOn<T extends readonly postgres.MaybeRow[]>(
+  query: postgres.PendingQuery<T>,
+  signal: AbortSignal | undefined,
+): Promise<postgres.RowList<T>> {
+  if (signal === undefined) return await query;
+  signal.throwIfAborted();
+  let cancelled: Promise<void> | undefined;
+  const cancel = () => {
+    cancelled = cancelQuery(query);
+  };
+  signal.addEventListener("abort", cancel, { once: true });
+  try {
+    return await query;
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener("abort", cancel);
+    await cancelled;
+  }
+}

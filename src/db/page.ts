@@ -1,0 +1,51 @@
+import { createHash } from "node:crypto";
+import { invalidField } from "../errors.ts";
+
+const version = 1;
+const checkBytes = 12;
+const cursorCharsMax = 16_384;
+
+/** Digest of all that decides a query's result, for its cursors. */
+export function queryDigest(query: Uint8Array | string): Buffer {
+  return createHash("sha256").update(query).digest();
+}
+
+function checkOf(kind: string, tenantId: string, digest: Uint8Array, payload: Uint8Array): Buffer {
+  const owner = JSON.stringify([version, kind, tenantId, Buffer.from(digest).toString("hex")]);
+  return createHash("sha256").update(owner).update(payload).digest().subarray(0, checkBytes);
+}
+
+/**
+ * Opaque cursor of the row with these sort keys, of one kind of list, tenant and query. Not a secret, and no permission:
+ * whoever forges one sees only what the statement, which always names the tenant, would show him anyway.
+ */
+export function encodeCursor(
+  kind: string,
+  tenantId: string,
+  digest: Uint8Array,
+  keys: readonly (string | null)[],
+): string {
+  const payload = Buffer.from(JSON.stringify(keys));
+  return Buffer.concat([Buffer.of(version), checkOf(kind, tenantId, digest, payload), payload]).toString("base64url");
+}
+
+/**
+ * The sort keys of a cursor made by `encodeCursor` with the same kind, tenant and query.
+ * @throws code 3 at `path` when it is damaged, or was made for another list, tenant or query
+ */
+export function decodeCursor(
+  kind: string,
+  tenantId: string,
+  digest: Uint8Array,
+  cursor: string,
+  path: string,
+): (string | null)[] {
+  const wrong = () => invalidField(path, "must be a cursor that this query has answered, unchanged");
+  if (cursor.length > cursorCharsMax) throw wrong();
+  const bytes = Buffer.from(cursor, "base64url");
+  // Node reads over what is not base64url; a cursor has one spelling.
+  if (bytes.toString("base64url") !== cursor || bytes[0] !== version) throw wrong();
+  const payload = bytes.subarray(1 + checkBytes);
+  if (!checkOf(kind, tenantId, digest, payload).equals(bytes.subarray(1, 1 + checkBytes))) throw wrong();
+  return JSON.parse(payload.toString("utf8")) as (string | null)[];
+}
