@@ -1,0 +1,79 @@
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { Http2ServerResponse } from "node:http2";
+import { brotliCompress, constants, deflate, gzip } from "node:zlib";
+
+/** A response as Node gives it, over HTTP/1.1 or HTTP/2. */
+export type Response = ServerResponse | Http2ServerResponse;
+
+const compressBytesMin = 1024;
+
+/** Sends a whole answer: Content-Length set, compressed as the request accepts when it is above 1 KiB, no body for HEAD. */
+export function sendWhole(
+  response: Response,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  body: string | Uint8Array,
+  request: { method?: string | undefined; acceptEncoding: string | string[] | undefined },
+): void | Promise<void> {
+  const size = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+  if (size > compressBytesMin) {
+    headers.vary = "accept-encoding";
+    if (request.acceptEncoding !== undefined) {
+      const encoding = chooseEncoding(String(request.acceptEncoding));
+      if (encoding !== undefined) return sendCompressed(encoding);
+    }
+  }
+  finish(body, size);
+
+  function finish(content: string | Uint8Array, length: number): void {
+    if (response.destroyed) return;
+    headers["content-length"] = length;
+    writeHead(response, status, headers);
+    if (request.method === "HEAD") response.end();
+    else (response as NodeJS.WritableStream).end(content);
+  }
+
+  async function sendCompressed(encoding: Encoding): Promise<void> {
+    const packed = await compress(encoding, body);
+    headers["content-encoding"] = encoding;
+    finish(packed, packed.length);
+  }
+}
+
+/** Sends the head of an answer, over either version of HTTP. */
+export function writeHead(response: Response, status: number, headers: OutgoingHttpHeaders): void {
+  (response as ServerResponse).writeHead(status, headers);
+}
+
+type Encoding = "br" | "gzip" | "deflate";
+
+/** The encoding that the client prefers; br before gzip before deflate where it does not mind. */
+export function chooseEncoding(accepted: string): Encoding | undefined {
+  const weights = new Map<string, number>();
+  for (const part of accepted.toLowerCase().split(",")) {
+    const [name = "", ...parameters] = part.split(";").map((piece) => piece.trim());
+    const q = parameters.find((piece) => piece.startsWith("q="));
+    const weight = q === undefined ? 1 : Number(q.slice(2));
+    if (name !== "" && weight >= 0 && weight <= 1) weights.set(name, weight);
+  }
+  let best: Encoding | undefined;
+  let bestWeight = 0;
+  for (const name of ["br", "gzip", "deflate"] as const) {
+    const weight = weights.get(name) ?? weights.get("*") ?? 0;
+    if (weight > bestWeight) {
+      best = name;
+      bestWeight = weight;
+    }
+  }
+  return bestWeight >= (weights.get("identity") ?? 0) ? best : undefined;
+}
+
+function compress(encoding: Encoding, body: string | Uint8Array): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const done = (error: Error | null, bytes: Buffer) => (error === null ? resolve(bytes) : reject(error));
+  // Brotli's default quality is for files that are compressed once.
+  if (encoding === "br") brotliCompress(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }, done);
+  else if (encoding === "gzip") gzip(body, { level: 5 }, done);
+  else deflate(body, { level: 5 }, done);
+  return promise;
+}

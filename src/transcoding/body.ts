@@ -1,0 +1,169 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import { brotliDecompress, gunzip, inflate, inflateRaw, type ZlibOptions } from "node:zlib";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { invalidValue, refusal } from "./status.ts";
+
+/** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
+export type Request = IncomingMessage | Http2ServerRequest;
+
+type Decompress = (bytes: Buffer, options: ZlibOptions, done: (error: Error | null, bytes: Buffer) => void) => void;
+
+const decompressors: Record<string, Decompress> = {
+  gzip: gunzip,
+  "x-gzip": gunzip,
+  br: brotliDecompress,
+  // The name means zlib's format; some send the bare stream, which cannot begin like that one.
+  deflate: (bytes, options, done) => (((bytes[0] ?? 0) & 15) === 8 ? inflate : inflateRaw)(bytes, options, done),
+};
+
+const jsonType = /^application\/(?:[\w.!#$&^+-]+\+)?json[ \t]*(?:;(.*))?$/i;
+const ndjsonType = /^application\/x-ndjson[ \t]*(?:;(.*))?$/i;
+const parameter =
+  /^[ \t]*(?:charset[ \t]*=[ \t]*(?:utf-?8|"utf-?8")|(?!charset[ \t]*=)[^=;]*=(?:"[^"]*"|[^;"]*))?[ \t]*$/i;
+
+/** Throws 415 unless the content type is JSON (or absent) in UTF-8, and the encoding one that is known. */
+export function checkContentType({ headers }: Request, streamed = false): void {
+  const type = headers["content-type"];
+  if (type !== undefined && type !== "application/json") {
+    const known = jsonType.exec(type.trim()) ?? (streamed ? ndjsonType.exec(type.trim()) : null);
+    if (known === null) {
+      throw unsupportedType(`the content type must be application/json, not ${JSON.stringify(type.slice(0, 100))}`);
+    }
+    if (!(known[1] ?? "").split(";").every((part) => parameter.test(part))) {
+      throw unsupportedType("the charset must be utf-8");
+    }
+  }
+  checkEncoding(headers["content-encoding"]);
+}
+
+/** Throws 415 unless the content encoding is one that is known, or none. */
+export function checkEncoding(encoding: string | undefined): void {
+  if (encoding === undefined || encodingName(encoding) === "identity") return;
+  if (!Object.hasOwn(decompressors, encodingName(encoding))) {
+    throw unsupportedType(
+      `the content encoding must be gzip, br or deflate, not ${JSON.stringify(encoding.slice(0, 100))}`,
+    );
+  }
+}
+
+function encodingName(encoding: string): string {
+  const name = encoding.trim().toLowerCase();
+  return name === "" ? "identity" : name;
+}
+
+function unsupportedType(message: string): ConnectError {
+  return refusal(Code.InvalidArgument, 415, message);
+}
+
+function tooLarge(bytesMax: number): ConnectError {
+  return refusal(Code.ResourceExhausted, 413, `the body may have at most ${bytesMax} bytes`);
+}
+
+/** Reads the whole body, decompressed. Throws 413 when its declared, read or decompressed size is above `bytesMax`. */
+export async function readBody(request: Request, bytesMax: number): Promise<Buffer> {
+  const { headers } = request;
+  const declared = headers["content-length"];
+  if (declared !== undefined && Number(declared) > bytesMax) throw tooLarge(bytesMax);
+  const bytes = await collect(request, bytesMax);
+  const encoding = headers["content-encoding"];
+  if (encoding === undefined || bytes.length === 0) return bytes;
+  const decompress = decompressors[encodingName(encoding)];
+  return decompress === undefined ? bytes : decompressed(bytes, decompress, bytesMax);
+}
+
+/** Throws code 3 when a request that takes no body has one; a declared length of 0 is none. */
+export async function refuseBody(request: Request): Promise<void> {
+  const { headers } = request;
+  const declared = headers["content-length"];
+  if (declared === undefined && headers["transfer-encoding"] === undefined) {
+    if (request.httpVersionMajor < 2 || request.complete || request.readableEnded) return;
+  }
+  if (declared !== undefined ? Number(declared) > 0 : !(await isEmpty(request))) {
+    throw invalidValue("", "this request takes no body");
+  }
+}
+
+async function isEmpty(request: Request): Promise<boolean> {
+  try {
+    await collect(request, 0);
+    return true;
+  } catch (error) {
+    if (error instanceof ConnectError && error.code === Code.ResourceExhausted) return false;
+    throw error;
+  }
+}
+
+function collect(request: Request, bytesMax: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    let first: Buffer | undefined;
+    let chunks: Buffer[] | undefined;
+    let size = 0;
+    const onData = (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > bytesMax) return settle(() => reject(tooLarge(bytesMax)));
+      if (first === undefined) first = chunk;
+      else if (chunks === undefined) chunks = [first, chunk];
+      else chunks.push(chunk);
+    };
+    const onEnd = () =>
+      settle(() => resolve(chunks === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(chunks, size)));
+    const onClose = () => settle(() => reject(new ConnectError("the client went away", Code.Canceled)));
+    const settle = (done: () => void) => {
+      request.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
+      request.on("error", ignore);
+      done();
+    };
+    if (request.destroyed && !request.readableEnded) return onClose();
+    request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
+  });
+}
+
+function ignore(): void {}
+
+function decompressed(bytes: Buffer, decompress: Decompress, bytesMax: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    decompress(bytes, { maxOutputLength: bytesMax }, (error, plain) => {
+      if (error === null) resolve(plain);
+      else if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") reject(tooLarge(bytesMax));
+      else reject(invalidValue("", "the body is not what its content encoding says"));
+    });
+  });
+}
+
+/** The text of a body. Throws code 3 for a byte order mark and for what is not UTF-8. */
+export function bodyText(bytes: Buffer): string {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+    throw invalidValue("", "the body begins with a byte order mark", " (byte 0)");
+  }
+  if (!isUtf8(bytes)) throw invalidValue("", "the body is not UTF-8", ` (byte ${firstInvalid(bytes)})`);
+  return bytes.toString("utf8");
+}
+
+/** Where the first bytes stand that are no UTF-8, found by halving. */
+function firstInvalid(bytes: Buffer): number {
+  let good = 0;
+  let bad = bytes.length;
+  while (bad - good > 1) {
+    const middle = (good + bad) >> 1;
+    // A cut inside a character is not yet an error: up to three bytes may follow.
+    if (endsWell(bytes.subarray(0, middle))) good = middle;
+    else bad = middle;
+  }
+  while (
+    good > 0 &&
+    ((bytes[good] ?? 0) & 0xc0) === 0x80 &&
+    bytes.length - good > 0 &&
+    !isUtf8(bytes.subarray(0, good))
+  )
+    good--;
+  return good;
+}
+
+function endsWell(bytes: Buffer): boolean {
+  for (let cut = 0; cut < 4 && cut <= bytes.length; cut++) {
+    if (isUtf8(bytes.subarray(0, bytes.length - cut))) return true;
+  }
+  return false;
+}

@@ -1,0 +1,123 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ContextValues, type HandlerContext } from "@connectrpc/connect";
+import { invalidValue } from "./status.ts";
+
+/** One call of an RPC: the context that its handler gets, and how it ends. */
+export interface Call {
+  readonly context: HandlerContext;
+  /** The headers that the handler has set, if it has asked for them. */
+  responseHeader(): Headers | undefined;
+  /** The promise's outcome, or code 4 when the deadline comes first. */
+  untilDeadline<T>(outcome: Promise<T>): Promise<T>;
+  /** Aborts the handler's signal. */
+  abort(reason: ConnectError): void;
+  /** Ends the call: no timer and no listener stays behind, and the signal aborts. */
+  finish(): void;
+}
+
+interface CallInit {
+  method: DescMethod;
+  httpMethod: string;
+  url: string;
+  header: Headers;
+  values: ContextValues;
+  timeoutMs: number | undefined;
+  /** Aborts when the server stops. */
+  shutdown: AbortSignal | undefined;
+}
+
+/** Starts a call. Its signal, response headers and trailers are made when they are asked for. */
+export function startCall({ method, httpMethod, url, header, values, timeoutMs, shutdown }: CallInit): Call {
+  const startMs = performance.now();
+  let controller: AbortController | undefined;
+  let reason: ConnectError | undefined;
+  let late: ((error: ConnectError) => void) | undefined;
+  let responseHeader: Headers | undefined;
+  let responseTrailer: Headers | undefined;
+  const timer = timeoutMs === undefined ? undefined : setTimeout(expire, timeoutMs);
+  const onShutdown = () => abort(stopReason(shutdown));
+
+  function expire(): void {
+    const error = new ConnectError("the deadline has passed", Code.DeadlineExceeded);
+    abort(error);
+    late?.(error);
+  }
+
+  function abort(error: ConnectError): void {
+    reason ??= error;
+    controller?.abort(reason);
+  }
+
+  const context: HandlerContext = {
+    method,
+    service: method.parent,
+    requestMethod: httpMethod,
+    url,
+    requestHeader: header,
+    protocolName: "http",
+    values,
+    timeoutMs: () => (timeoutMs === undefined ? undefined : startMs + timeoutMs - performance.now()),
+    get signal() {
+      if (controller === undefined) {
+        controller = new AbortController();
+        if (shutdown?.aborted) reason ??= stopReason(shutdown);
+        else if (reason === undefined) shutdown?.addEventListener("abort", onShutdown, { once: true });
+        if (reason !== undefined) controller.abort(reason);
+      }
+      return controller.signal;
+    },
+    get responseHeader() {
+      responseHeader ??= new Headers();
+      return responseHeader;
+    },
+    get responseTrailer() {
+      responseTrailer ??= new Headers();
+      return responseTrailer;
+    },
+  };
+
+  return {
+    context,
+    abort,
+    responseHeader: () => responseHeader,
+    untilDeadline<T>(outcome: Promise<T>) {
+      if (timer === undefined) return outcome;
+      return new Promise<T>((resolve, reject) => {
+        if (reason?.code === Code.DeadlineExceeded) return reject(reason);
+        late = reject;
+        outcome.then(resolve, reject);
+      });
+    },
+    finish() {
+      clearTimeout(timer);
+      shutdown?.removeEventListener("abort", onShutdown);
+      abort(new ConnectError("the call has ended", Code.Canceled));
+    },
+  };
+}
+
+function stopReason(signal: AbortSignal | undefined): ConnectError {
+  const given: unknown = signal?.reason;
+  return given instanceof ConnectError ? given : new ConnectError("the server is stopping", Code.Unavailable);
+}
+
+const grpcUnitMs: Record<string, number> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 0.001, n: 0.000001 };
+
+/** The time that a request allows, ms, cut to `timeoutMsMax`; undefined when it names none. Throws code 3 when malformed. */
+export function timeoutOf(grpc: unknown, connect: unknown, timeoutMsMax: number): number | undefined {
+  if (grpc === undefined && connect === undefined) return undefined;
+  let timeoutMs = timeoutMsMax;
+  if (grpc !== undefined) {
+    const parts = /^([0-9]{1,8})([HMSmun])$/.exec(String(grpc));
+    if (parts === null)
+      throw invalidValue("", "the header grpc-timeout must be up to 8 digits and a unit of H, M, S, m, u, n");
+    timeoutMs = Math.min(timeoutMs, Number(parts[1]) * (grpcUnitMs[parts[2] as string] as number));
+  }
+  if (connect !== undefined) {
+    if (!/^[0-9]{1,10}$/.test(String(connect))) {
+      throw invalidValue("", "the header connect-timeout-ms must be up to 10 digits");
+    }
+    timeoutMs = Math.min(timeoutMs, Number(connect));
+  }
+  return timeoutMs;
+}

@@ -1,0 +1,125 @@
+import type { Problem, Route } from "./binding.ts";
+import { matcher } from "./match.ts";
+import { MANY, ONE, type Segment } from "./template.ts";
+
+/**
+ * Routes that cannot live together. Errors: the same route twice, a route that no request reaches because others
+ * always win. Warnings: two routes that share some requests though neither holds all of the other's.
+ */
+export function findConflicts(routes: readonly Route[]): { errors: Problem[]; warnings: Problem[] } {
+  const errors: Problem[] = [];
+  const warnings: Problem[] = [];
+  const first = new Map<string, Route>();
+  const distinct: Route[] = [];
+  for (const route of routes) {
+    const key = JSON.stringify([route.verb, route.segments, route.custom]);
+    const other = first.get(key);
+    if (other === undefined) {
+      first.set(key, route);
+      distinct.push(route);
+    } else errors.push(problem(route, `the same route as ${named(other)}`, generic(route, 1)));
+  }
+  const match = matcher(distinct);
+  const longest = Math.max(0, ...distinct.map(({ segments }) => segments.length));
+  for (const route of distinct) {
+    const verb = verbOf(route);
+    const winners = lengths(route, longest).map((rest) => match.find(verb, generic(route, rest)));
+    if (winners.includes(route)) continue;
+    const by = [...new Set(winners)].flatMap((winner) => (winner === undefined ? [] : [named(winner)]));
+    errors.push(problem(route, `no request reaches it, always won by ${by.join(" and ")}`, generic(route, 1)));
+  }
+  for (const [i, a] of distinct.entries()) {
+    for (const b of distinct.slice(i + 1)) {
+      if (a.verb !== b.verb && a.verb !== "*" && b.verb !== "*") continue;
+      const path = shared(a, b);
+      if (path === undefined || holds(a, b, longest) || holds(b, a, longest)) continue;
+      const winner = match.find(verbOf(a.verb === "*" ? b : a), path);
+      warnings.push(
+        problem(b, `overlaps with ${named(a)}; ${winner === undefined ? "neither" : named(winner)} answers`, path),
+      );
+    }
+  }
+  return { errors, warnings };
+}
+
+function problem(route: Route, message: string, path: string): Problem {
+  return { method: route.method, message: `${route.template}: ${message}`, example: `${verbOf(route)} ${path}` };
+}
+
+function named(route: Route): string {
+  return `${route.template} of ${route.method.parent.typeName}.${route.method.name}`;
+}
+
+function verbOf(route: Route): string {
+  return route.verb === "*" ? "ANY" : route.verb;
+}
+
+/** How many segments `**` may stand for so that every longer choice behaves as the longest of these. */
+function lengths(route: Route, longest: number): number[] {
+  return route.segments.at(-1) === MANY ? Array.from({ length: longest + 2 }, (_, i) => i) : [0];
+}
+
+/** A path of the route whose wildcards hold text that no literal equals, `**` standing for `rest` segments. */
+function generic(route: Route, rest: number): string {
+  const parts = route.segments.flatMap((segment) => {
+    if (segment === MANY) return Array.from({ length: rest }, (_, i) => `any${i + 1}`);
+    return [segment === ONE ? "any" : encodeURIComponent(segment)];
+  });
+  return `/${parts.join("/")}${route.custom === "" ? "" : `:${encodeURIComponent(route.custom)}`}`;
+}
+
+/** Whether every path of `inner` is one of `outer`. */
+function holds(outer: Route, inner: Route, longest: number): boolean {
+  const match = matcher([{ ...outer, verb: "*" }]);
+  return lengths(inner, longest).every((rest) => match.find("ANY", generic(inner, rest)) !== undefined);
+}
+
+/** A path that both routes match, if there is one. */
+function shared(a: Route, b: Route): string | undefined {
+  // Only the last segment can hold a verb: the shorter verb's route sees the rest of the longer one as data.
+  const [long, short] = a.custom.length >= b.custom.length ? [a, b] : [b, a];
+  let extra = "";
+  if (long.custom !== short.custom) {
+    if (short.custom !== "" && !long.custom.endsWith(`:${short.custom}`)) return undefined;
+    extra = long.custom.slice(0, short.custom === "" ? undefined : -short.custom.length - 1);
+    extra = `:${extra}`;
+  }
+  const count = Math.max(fixed(a), fixed(b), a.segments.length === 0 ? 0 : 1);
+  for (let length = count; length <= count + 1; length++) {
+    const path = sharedOfLength(long, short, extra, length);
+    if (path !== undefined) return path;
+  }
+  return undefined;
+}
+
+function sharedOfLength(long: Route, short: Route, extra: string, length: number): string | undefined {
+  const parts: string[] = [];
+  for (let i = 0; i < length; i++) {
+    const [x, y] = [segmentAt(long, i), segmentAt(short, i)];
+    if (x === undefined || y === undefined) return undefined;
+    if (i === length - 1 && extra !== "") {
+      const base = typeof x === "string" ? x : typeof y === "string" ? cutEnd(y, extra) : "any";
+      if (base === undefined || (typeof y === "string" && y !== base + extra)) return undefined;
+      parts.push(encodeURIComponent(base));
+    } else {
+      if (typeof x === "string" && typeof y === "string" && x !== y) return undefined;
+      parts.push(typeof x === "string" ? encodeURIComponent(x) : typeof y === "string" ? encodeURIComponent(y) : "any");
+    }
+  }
+  if (fixed(long) > length || fixed(short) > length) return undefined;
+  return `/${parts.join("/")}${long.custom === "" ? "" : `:${long.custom}`}`;
+}
+
+function cutEnd(text: string, end: string): string | undefined {
+  return text.endsWith(end) && text.length > end.length ? text.slice(0, -end.length) : undefined;
+}
+
+function fixed(route: Route): number {
+  return route.segments.at(-1) === MANY ? route.segments.length - 1 : route.segments.length;
+}
+
+function segmentAt(route: Route, i: number): Segment | undefined {
+  const segment = route.segments[i];
+  if (segment !== undefined && segment !== MANY) return segment;
+  return route.segments.at(-1) === MANY ? ONE : undefined;
+}

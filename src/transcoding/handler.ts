@@ -1,0 +1,202 @@
+import type { OutgoingHttpHeaders } from "node:http";
+import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
+import { type Response, sendWhole, writeHead } from "./answer.ts";
+import type { Route } from "./binding.ts";
+import { checkContentType, checkEncoding, type Request, readBody, refuseBody } from "./body.ts";
+import { type Call, startCall, timeoutOf } from "./call.ts";
+import { copyHeaders, requestHeaders } from "./headers.ts";
+import { httpBodyParts } from "./http-body.ts";
+import { matcher } from "./match.ts";
+import { type Plan, planner } from "./plan.ts";
+import { asConnectError, errorStatus, errorText, refusal } from "./status.ts";
+import { eventStream, type Framing, ndjson, rawStream, readLines, sendStream, wantsEvents } from "./stream.ts";
+import type { Values } from "./values.ts";
+
+export interface TranscoderOptions {
+  /** The table that the plugin makes, or what `bindRoutes` makes of descriptors. */
+  routes: readonly Route[];
+  services: readonly { service: DescService; implementation: Partial<ServiceImpl<DescService>> }[];
+  /** Says whether a call may go on, before a byte of its body is read. Throws the ConnectError of a refusal. */
+  admit?(method: DescMethod, header: Headers, request: Request): Promise<ContextValues>;
+  /** The largest body, before and after decompression, bytes; one message of a client stream. */
+  bodyBytesMax(method: DescMethod): number;
+  /** The longest time that a unary call may take, ms; also that of requests which name none. */
+  timeoutMsMax: number;
+  /** What google.protobuf.Any may hold; without it, all types of the services' files. */
+  registry?: Registry;
+  /** Aborts when the server stops. */
+  signal?: AbortSignal;
+  /** Whether JSON keys that no field has are an error (the default). */
+  unknownFields?: "refuse" | "ignore";
+  /** Told of errors that nobody foresaw; the answer says "internal error" alone. */
+  report?(error: unknown, request: Request): void;
+}
+
+/**
+ * Answers HTTP requests by calling RPCs in process, once, without a second encoding. The function owns the answer: it
+ * settles when the answer is sent and never rejects. What is left unread of a refused body is the caller's.
+ */
+export function transcoder(options: TranscoderOptions): (request: Request, response: Response) => Promise<void> {
+  const match = matcher(options.routes);
+  const { planOf, registry, writer } = planner(options);
+  const plans = new Map(options.routes.map((route) => [route, planOf(route)]));
+  const noOverrides: ReadonlyMap<number, number> = new Map();
+
+  return async (request, response) => {
+    const { url = "", method = "" } = request;
+    const route = match.find(method, url);
+    const plan = route === undefined ? undefined : plans.get(route);
+    if (plan === undefined) return unrouted(request, response);
+    const raw = plan.route.variables.map(match.captured);
+    const query = url.slice(match.pathEnd() + 1);
+    let call: Call | undefined;
+    const gone = () => {
+      if (!response.writableFinished) call?.abort(new ConnectError("the client went away", Code.Canceled));
+    };
+    response.once("close", gone);
+    try {
+      const header = requestHeaders(request.headers);
+      const rpc = plan.route.method;
+      const values = (await options.admit?.(rpc, header, request)) ?? createContextValues();
+      const asked = timeoutOf(
+        request.headers["grpc-timeout"],
+        request.headers["connect-timeout-ms"],
+        options.timeoutMsMax,
+      );
+      const timeoutMs = asked ?? (plan.streams ? undefined : options.timeoutMsMax);
+      call = startCall({ method: rpc, httpMethod: method, url, header, values, timeoutMs, shutdown: options.signal });
+      const { context } = call;
+      if (plan.streams) await stream(plan, request, response, raw, query, call);
+      else {
+        const answer = await call.untilDeadline(unary(plan, request, raw, query, context));
+        await sendAnswer(plan, request, response, answer, call);
+      }
+    } catch (thrown) {
+      await sendError(request, response, thrown, plan.overrides, call?.responseHeader());
+    } finally {
+      response.off("close", gone);
+      call?.finish();
+    }
+  };
+
+  /** Reads the whole request and calls the RPC. */
+  async function unary(plan: Plan, request: Request, raw: string[], query: string, context: Call["context"]) {
+    const input = await requestOf(plan, request, raw, query);
+    return plan.handler(input, context);
+  }
+
+  async function requestOf(plan: Plan, request: Request, raw: string[], query: string): Promise<unknown> {
+    const { reader, route } = plan;
+    const bytesMax = options.bodyBytesMax(route.method);
+    if (plan.takesStream) {
+      checkContentType(request, true);
+      return readLines(request, bytesMax, reader.message);
+    }
+    if (route.body === "") {
+      await refuseBody(request);
+      return reader.fromUrl(raw, query);
+    }
+    if (reader.rawBody) checkEncoding(request.headers["content-encoding"]);
+    else checkContentType(request);
+    const bytes = await readBody(request, bytesMax);
+    const message = reader.fromUrl(raw, query);
+    reader.addBody(message, bytes, request.headers["content-type"]);
+    return message;
+  }
+
+  function sendAnswer(plan: Plan, request: Request, response: Response, answer: unknown, call: Call) {
+    const headers: OutgoingHttpHeaders = {};
+    const set = call.responseHeader();
+    if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
+    const value = plan.answerOf(answer as Values);
+    if (!plan.rawAnswer) {
+      headers["content-type"] = "application/json";
+      return sendWhole(response, 200, headers, plan.write(value), clientOf(request));
+    }
+    const { contentType, data } = httpBodyParts(value);
+    headers["content-type"] = contentType;
+    return sendWhole(response, 200, headers, data, clientOf(request));
+  }
+
+  async function stream(plan: Plan, request: Request, response: Response, raw: string[], query: string, call: Call) {
+    const started = requestOf(plan, request, raw, query).then(async (input) => {
+      const messages = (plan.handler(input, call.context) as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+      return { messages, first: await messages.next() };
+    });
+    const { messages, first } = await call.untilDeadline(started);
+    const headers: OutgoingHttpHeaders = {};
+    const set = call.responseHeader();
+    if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
+    if (request.method === "HEAD") {
+      await messages.return?.();
+      writeHead(response, 200, headers);
+      response.end();
+      return;
+    }
+    const framing = framingOf(plan, request, first);
+    await sendStream(response, headers, framing, first, messages, (thrown) =>
+      errorText(
+        asConnectError(thrown, (error) => options.report?.(error, request)),
+        registry,
+        writer,
+      ),
+    );
+  }
+
+  function framingOf(plan: Plan, request: Request, first: IteratorResult<unknown>): Framing {
+    const write = (message: unknown) => plan.write(plan.answerOf(message as Values));
+    if (plan.rawAnswer) {
+      const bytesOf = (message: unknown) => httpBodyParts(plan.answerOf(message as Values)).data;
+      const begin = first.done === true ? undefined : plan.answerOf(first.value as Values);
+      return rawStream(httpBodyParts(begin).contentType, bytesOf);
+    }
+    return wantsEvents(request.headers.accept) ? eventStream(write) : ndjson(write);
+  }
+
+  async function unrouted(request: Request, response: Response): Promise<void> {
+    const allow = match.allowed(request.url ?? "").join(", ");
+    if (allow !== "" && request.method === "OPTIONS") {
+      writeHead(response, 204, { allow });
+      response.end();
+      return;
+    }
+    const error =
+      allow === ""
+        ? new ConnectError("there is nothing at this path", Code.NotFound)
+        : refusal(Code.Unimplemented, 501, `this path takes ${allow}, not ${request.method}`);
+    if (allow !== "") error.metadata.set("allow", allow);
+    await sendError(request, response, error, noOverrides, undefined);
+  }
+
+  async function sendError(
+    request: Request,
+    response: Response,
+    thrown: unknown,
+    overrides: ReadonlyMap<number, number>,
+    set: Headers | undefined,
+  ): Promise<void> {
+    const report = (error: unknown) => options.report?.(error, request);
+    if (response.headersSent) {
+      asConnectError(thrown, report);
+      response.destroy();
+      return;
+    }
+    const error = asConnectError(thrown, report);
+    const headers: OutgoingHttpHeaders = {};
+    if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
+    copyHeaders(error.metadata, headers as Record<string, string | string[]>);
+    headers["content-type"] = "application/json";
+    await sendWhole(
+      response,
+      errorStatus(error, overrides),
+      headers,
+      errorText(error, registry, writer),
+      clientOf(request),
+    );
+  }
+}
+
+function clientOf(request: Request) {
+  return { method: request.method, acceptEncoding: request.headers["accept-encoding"] };
+}

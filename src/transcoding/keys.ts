@@ -1,0 +1,80 @@
+import { type DescField, ScalarType } from "@bufbuild/protobuf";
+import { exactInteger, int32Range, int64Range, type Range, uint32Range, uint64Range } from "./integer.ts";
+import { fail, type Scan, string, unexpected } from "./scan.ts";
+
+/** Reads a key at `s.at` and answers the entry of that name, without making a string of it. */
+export function keyFinder<E extends { readonly key: string }>(entries: readonly E[]): (s: Scan) => E | undefined {
+  const byKey = new Map(entries.map((entry) => [entry.key, entry]));
+  let size = 16;
+  while (size < entries.length * 4) size *= 2;
+  const mask = size - 1;
+  const table: (E | undefined)[] = new Array<E | undefined>(size).fill(undefined);
+  for (const entry of byKey.values()) {
+    let slot = hashOf(entry.key) & mask;
+    while (table[slot] !== undefined) slot = (slot + 1) & mask;
+    table[slot] = entry;
+  }
+  return (s) => {
+    const { text } = s;
+    if (text.charCodeAt(s.at) !== 34) unexpected(s, "a key");
+    const from = s.at + 1;
+    let at = from;
+    let hash = 0;
+    let c = text.charCodeAt(at);
+    while (c !== 34) {
+      // An escape, or what no string may hold: let the exact reader see it.
+      if (c === 92 || !(c >= 32)) return byKey.get(string(s));
+      hash = (Math.imul(hash, 31) + c) | 0;
+      c = text.charCodeAt(++at);
+    }
+    s.at = at + 1;
+    const length = at - from;
+    let slot = hash & mask;
+    for (let entry = table[slot]; entry !== undefined; entry = table[slot]) {
+      if (entry.key.length === length && same(text, from, entry.key)) return entry;
+      slot = (slot + 1) & mask;
+    }
+    return undefined;
+  };
+}
+
+function same(text: string, from: number, key: string): boolean {
+  for (let i = 0; i < key.length; i++) if (text.charCodeAt(from + i) !== key.charCodeAt(i)) return false;
+  return true;
+}
+
+function hashOf(key: string): number {
+  let hash = 0;
+  for (let i = 0; i < key.length; i++) hash = (Math.imul(hash, 31) + key.charCodeAt(i)) | 0;
+  return hash;
+}
+
+/** Brings a map's key into the one form that the message uses; fails at `keyAt` when it is none of its type. */
+export function mapKey(field: DescField & { fieldKind: "map" }): (key: string, keyAt: number) => string {
+  switch (field.mapKey) {
+    case ScalarType.STRING:
+      return (key) => key;
+    case ScalarType.BOOL:
+      return (key, keyAt) => (key === "true" || key === "false" ? key : fail(keyAt, "the key must be true or false"));
+    case ScalarType.INT32:
+    case ScalarType.SINT32:
+    case ScalarType.SFIXED32:
+      return integerKey(int32Range);
+    case ScalarType.UINT32:
+    case ScalarType.FIXED32:
+      return integerKey(uint32Range);
+    case ScalarType.UINT64:
+    case ScalarType.FIXED64:
+      return integerKey(uint64Range);
+    default:
+      return integerKey(int64Range);
+  }
+}
+
+function integerKey(range: Range): (key: string, keyAt: number) => string {
+  return (key, keyAt) => {
+    const value = exactInteger(key, range);
+    if (typeof value === "string") fail(keyAt, `the key ${value}`);
+    return String(value);
+  };
+}

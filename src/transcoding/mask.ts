@@ -1,0 +1,40 @@
+import { type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { fieldNamed, type Route } from "./binding.ts";
+import { keysOf } from "./json-path.ts";
+import type { Values } from "./values.ts";
+
+/**
+ * Fills the request's field mask, where the RPC declares one and the request leaves it out, from the keys that the JSON
+ * body carries; `body` is the message of the body. undefined when the RPC declares none.
+ */
+export function maskFiller(
+  route: Route,
+  body: DescMessage | undefined,
+): ((request: Values, text: string) => void) | undefined {
+  const { method } = route;
+  if (body === undefined || !hasOption(method, update_mask)) return undefined;
+  const name = getOption(method, update_mask);
+  const mask = fieldNamed(method.input, name);
+  if (mask?.message?.typeName !== "google.protobuf.FieldMask") {
+    throw new Error(`${method.parent.typeName}.${method.name}: update_mask names ${name}, which is no field mask`);
+  }
+  const whole = route.body === "*";
+  const apart = new Set(whole ? [mask.name, ...route.variables.map(({ path }) => path[0] as string)] : []);
+  return (request, text) => {
+    if (request[mask.localName] !== undefined) return;
+    const paths = keysOf(text).flatMap(({ key, valueAt }) => {
+      const field = body.fields.find((f) => f.jsonName === key || f.name === key);
+      if (field === undefined || apart.has(field.name)) return [];
+      const inner = whole && field.fieldKind === "message" && !hasCustomJsonRepresentation(field.message);
+      if (!inner || text[valueAt] !== "{") return [field.name];
+      const { message } = field;
+      return keysOf(text, valueAt).flatMap((sub) => {
+        const member = message.fields.find((f) => f.jsonName === sub.key || f.name === sub.key);
+        return member === undefined ? [] : [`${field.name}.${member.name}`];
+      });
+    });
+    request[mask.localName] = { $typeName: "google.protobuf.FieldMask", paths };
+  };
+}

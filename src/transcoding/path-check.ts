@@ -1,0 +1,61 @@
+import type { DescField } from "@bufbuild/protobuf";
+import type { Route } from "./binding.ts";
+import { keysOf } from "./json-path.ts";
+import { invalidValue } from "./status.ts";
+import { findTarget, setIn, type Target, valueIn } from "./target.ts";
+import type { Values } from "./values.ts";
+
+/** Holds what the path says of a message against what the body says: the same is fine, another value is code 3. */
+export interface PathChecker {
+  /** The path's values, before the body is read into the same message. */
+  before(message: Values): unknown[];
+  /** Compares, and puts back what the body has replaced without naming it. */
+  after(message: Values, text: string, before: readonly unknown[]): void;
+}
+
+/** The checker of the path variables below a field path of the request; undefined when there are none. */
+export function pathChecker(route: Route, root: readonly string[]): PathChecker | undefined {
+  const targets: Target[] = [];
+  for (const { path } of route.variables) {
+    if (!root.every((name, i) => path[i] === name)) continue;
+    const desc = root.length === 0 ? route.method.input : fieldMessage(route, root[0] as string);
+    const target = desc === undefined ? undefined : findTarget(desc, path.slice(root.length));
+    if (target !== undefined && !("lacking" in target)) targets.push(target);
+  }
+  if (targets.length === 0) return undefined;
+  return {
+    before: (message) => targets.map((target) => valueOf(target, message)),
+    after(message, text, before) {
+      for (const [i, target] of targets.entries()) {
+        const said = valueOf(target, message);
+        if (same(said, before[i])) continue;
+        if (names(text, target.fields)) throw invalidValue(target.path, "differs from the value in the path");
+        setIn(target.holder(message), target.fields.at(-1) as DescField, before[i]);
+      }
+    },
+  };
+}
+
+function fieldMessage(route: Route, name: string) {
+  return route.method.input.fields.find((field) => field.name === name)?.message;
+}
+
+function valueOf(target: Target, message: Values): unknown {
+  return valueIn(target.holder(message), target.fields.at(-1) as DescField);
+}
+
+function same(a: unknown, b: unknown): boolean {
+  if (a instanceof Uint8Array && b instanceof Uint8Array) return Buffer.compare(a, b) === 0;
+  return Object.is(a, b);
+}
+
+/** Whether a JSON text has a value, other than null, at these fields. */
+function names(text: string, fields: readonly DescField[]): boolean {
+  let at = 0;
+  for (const field of fields) {
+    const found = keysOf(text, at).find(({ key }) => key === field.jsonName || key === field.name);
+    if (found === undefined) return false;
+    at = found.valueAt;
+  }
+  return !text.startsWith("null", at);
+}

@@ -1,0 +1,100 @@
+import {
+  createRegistry,
+  type DescField,
+  type DescFile,
+  type DescService,
+  getOption,
+  type Registry,
+} from "@bufbuild/protobuf";
+import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
+import { fieldNamed, type Route } from "./binding.ts";
+import { holdsHttpBody, isHttpBody } from "./http-body.ts";
+import { jsonReader } from "./read-json.ts";
+import { type RequestReader, requestReader } from "./request.ts";
+import { statusOverrides } from "./status.ts";
+import { valueIn } from "./target.ts";
+import type { Values } from "./values.ts";
+import { type JsonWriter, jsonWriter } from "./write-json.ts";
+
+/** An RPC's implementation, as Connect calls it. */
+export type Handler = (input: unknown, context: HandlerContext) => unknown;
+
+/** All that a route needs for its requests, made once. */
+export interface Plan {
+  readonly route: Route;
+  readonly handler: Handler;
+  readonly overrides: ReadonlyMap<number, number>;
+  readonly reader: RequestReader;
+  /** Whether the RPC answers with a stream, and whether it takes one. */
+  readonly streams: boolean;
+  readonly takesStream: boolean;
+  /** The part of a response that is sent. */
+  answerOf(response: Values): unknown;
+  /** Whether that part is google.api.HttpBody, else `write` writes it. */
+  readonly rawAnswer: boolean;
+  write(value: unknown): string;
+}
+
+interface PlannerOptions {
+  services: readonly { service: DescService; implementation: Partial<ServiceImpl<DescService>> }[];
+  registry?: Registry;
+  unknownFields?: "refuse" | "ignore";
+}
+
+/** Compiles plans, with one set of readers and writers for all of them. */
+export function planner({ services, registry: given, unknownFields = "refuse" }: PlannerOptions): {
+  planOf(route: Route): Plan;
+  registry: Registry;
+  writer: JsonWriter;
+} {
+  const registry = given ?? registryOf(services.map(({ service }) => service));
+  const reader = jsonReader({ registry, notEmptyIfPresent: (field) => getOption(field, not_empty_if_present) });
+  const writer = jsonWriter(registry);
+  const implementations = new Map(services.map(({ service, implementation }) => [service.typeName, implementation]));
+  return { planOf, registry, writer };
+
+  function planOf(route: Route): Plan {
+    const { method } = route;
+    const implementation = implementations.get(method.parent.typeName) as Record<string, Handler> | undefined;
+    const field = route.responseBody === "" ? undefined : fieldNamed(method.output, route.responseBody);
+    const rawAnswer = field === undefined ? isHttpBody(method.output) : holdsHttpBody(field);
+    return {
+      route,
+      handler: implementation?.[method.localName]?.bind(implementation) ?? unimplemented(route),
+      overrides: statusOverrides(method),
+      reader: requestReader(route, reader, unknownFields),
+      streams: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
+      takesStream: method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming",
+      answerOf: field === undefined ? (response) => response : (response) => valueIn(response, field),
+      rawAnswer,
+      write: answerWriter(route, field),
+    };
+  }
+
+  function answerWriter({ method }: Route, field: DescField | undefined): (value: unknown) => string {
+    if (field !== undefined) return writer.field(field);
+    const write = writer.message(method.output);
+    return (value) => write(value as Values);
+  }
+}
+
+function unimplemented({ method }: Route): Handler {
+  return () => {
+    throw new ConnectError(`${method.parent.typeName}.${method.name} is not implemented`, Code.Unimplemented);
+  };
+}
+
+/** All types of these services' files and of what they import, and the usual details of errors. */
+function registryOf(services: readonly DescService[]): Registry {
+  const files = new Set<DescFile>();
+  const add = (file: DescFile) => {
+    if (files.has(file)) return;
+    files.add(file);
+    for (const dependency of file.dependencies) add(dependency);
+  };
+  add(file_google_rpc_error_details);
+  for (const service of services) add(service.file);
+  return createRegistry(...files);
+}

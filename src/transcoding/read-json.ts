@@ -1,0 +1,228 @@
+import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
+import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { keyFinder, mapKey } from "./keys.ts";
+import { nearest } from "./nearest.ts";
+import { jsonObject, wellKnownReader } from "./read-known.ts";
+import { enumReader, type Read, scalarReader } from "./read-scalar.ts";
+import { colon, endOf, enter, fail, next, type Scan, skip, string, takeNull, unexpected } from "./scan.ts";
+import { holdsPlainJson, setOwn, takesNull, type Values } from "./values.ts";
+import { zeroMaker } from "./zero.ts";
+
+/** Reads an object into `into`, or into a new message; null where it stands counts as unset fields. */
+export type ReadMessage = (s: Scan, into?: Values) => Values;
+
+export interface ReaderOptions {
+  /** The messages that google.protobuf.Any may hold. */
+  readonly registry: Registry;
+  /** Lists that may be left out, but not be empty when they are there. */
+  readonly notEmptyIfPresent?: (field: DescField) => boolean;
+}
+
+export interface JsonReader {
+  /** The reader of a message in its JSON form, well-known types included. */
+  message(desc: DescMessage): ReadMessage;
+  /** The reader of one field's value, as a message holds it. */
+  field(field: DescField): Read;
+}
+
+interface Entry {
+  readonly key: string;
+  readonly index: number;
+  readonly read: (s: Scan, message: Values, keyAt: number) => void;
+}
+
+/** Compiles readers from descriptors, each once. They throw what `isJsonError` knows. */
+export function jsonReader(options: ReaderOptions): JsonReader {
+  const compiled = new Map<DescMessage, ReadMessage>();
+  const reader: JsonReader = { message, field: valueOf };
+  return reader;
+
+  function message(desc: DescMessage): ReadMessage {
+    const known = compiled.get(desc);
+    if (known !== undefined) return known;
+    // Stands in while the fields compile, for messages that hold themselves.
+    let read: ReadMessage | undefined;
+    compiled.set(desc, (s, into) => (read as ReadMessage)(s, into));
+    read = wellKnownReader(desc, options.registry, reader) ?? objectReader(desc);
+    compiled.set(desc, read);
+    return read;
+  }
+
+  function objectReader(desc: DescMessage): ReadMessage {
+    const zero = zeroMaker(desc);
+    const entries = desc.fields.flatMap((field, index) => {
+      const read = placed(field);
+      return [...new Set([field.jsonName, field.name])].map((key) => ({ key, index, read }));
+    });
+    const find = keyFinder(entries);
+    const names = desc.fields.map(({ jsonName }) => jsonName);
+    return (s, into) => {
+      const target = into ?? zero();
+      if (s.text.charCodeAt(s.at) !== 123) unexpected(s, "an object");
+      enter(s);
+      let low = 0;
+      let high = 0;
+      let more: Set<number> | undefined;
+      if (next(s) === 125) {
+        s.at++;
+        s.depth--;
+        return target;
+      }
+      do {
+        next(s);
+        const keyAt = s.at;
+        const entry = find(s);
+        colon(s);
+        if (entry === undefined) {
+          unknownKey(s, keyAt, names);
+          continue;
+        }
+        const { index } = entry;
+        if (index < 32) {
+          if ((low & (1 << index)) !== 0) twice(s, keyAt);
+          low |= 1 << index;
+        } else if (index < 64) {
+          if ((high & (1 << index)) !== 0) twice(s, keyAt);
+          high |= 1 << index;
+        } else {
+          more ??= new Set();
+          if (more.has(index)) twice(s, keyAt);
+          more.add(index);
+        }
+        entry.read(s, target, keyAt);
+      } while (!endOf(s, 125, "}"));
+      return target;
+    };
+  }
+
+  /** How a field's value gets from the text into its message. */
+  function placed(field: DescField): Entry["read"] {
+    const { localName } = field;
+    if (field.fieldKind === "list") {
+      const readItem = listItem(field);
+      const filled = options.notEmptyIfPresent?.(field) === true;
+      return (s, target) => {
+        if (takeNull(s)) return;
+        const from = s.at;
+        target[localName] = readItem(s);
+        if (filled && (target[localName] as unknown[]).length === 0) fail(from, "may be left out, but not be empty");
+      };
+    }
+    const read = valueOf(field);
+    const keepsNull = takesNull(field);
+    const { oneof } = field;
+    if (oneof === undefined) {
+      return (s, target) => {
+        if (keepsNull || !takeNull(s)) target[localName] = read(s);
+      };
+    }
+    const group = oneof.localName;
+    return (s, target, keyAt) => {
+      if (!keepsNull && takeNull(s)) return;
+      const set = (target[group] as { case?: string }).case;
+      if (set !== undefined && set !== localName) {
+        const other = oneof.fields.find((member) => member.localName === set)?.jsonName;
+        fail(keyAt, `only one of ${JSON.stringify(other)} and ${JSON.stringify(field.jsonName)} may be set`);
+      }
+      target[group] = { case: localName, value: read(s) };
+    };
+  }
+
+  function valueOf(field: DescField): Read {
+    switch (field.fieldKind) {
+      case "scalar":
+        return scalarReader(field.scalar, field.longAsString);
+      case "enum":
+        return enumReader(field.enum);
+      case "message":
+        return messageValue(field, field.message);
+      case "list":
+        return listItem(field);
+      case "map":
+        return mapReader(field);
+    }
+  }
+
+  function messageValue(field: DescField, desc: DescMessage): Read {
+    const read = message(desc);
+    if (holdsPlainJson(field)) return jsonObject;
+    const value = desc.fields[0];
+    if (
+      field.fieldKind === "message" &&
+      field.oneof === undefined &&
+      isWrapperDesc(desc) &&
+      value?.fieldKind === "scalar"
+    ) {
+      return scalarReader(value.scalar, value.longAsString);
+    }
+    return (s) => read(s);
+  }
+
+  function listItem(field: DescField & { fieldKind: "list" }): Read {
+    let read: Read;
+    if (field.listKind === "scalar") read = scalarReader(field.scalar, field.longAsString);
+    else if (field.listKind === "enum") read = enumReader(field.enum);
+    else read = messageValue(field, field.message);
+    const keepsNull = takesNull(field);
+    return (s) => {
+      if (s.text.charCodeAt(s.at) !== 91) unexpected(s, "a list");
+      enter(s);
+      const list: unknown[] = [];
+      if (next(s) === 93) {
+        s.at++;
+        s.depth--;
+        return list;
+      }
+      do {
+        if (next(s) === 110 && !keepsNull) fail(s.at, "a list may not hold null");
+        list.push(read(s));
+      } while (!endOf(s, 93, "]"));
+      return list;
+    };
+  }
+
+  function mapReader(field: DescField & { fieldKind: "map" }): Read {
+    let read: Read;
+    if (field.mapKind === "scalar") read = scalarReader(field.scalar, false);
+    else if (field.mapKind === "enum") read = enumReader(field.enum);
+    else read = messageValue(field, field.message);
+    const keepsNull = takesNull(field);
+    const keyOf = mapKey(field);
+    return (s) => {
+      if (s.text.charCodeAt(s.at) !== 123) unexpected(s, "an object");
+      enter(s);
+      const map: Values = {};
+      if (next(s) === 125) {
+        s.at++;
+        s.depth--;
+        return map;
+      }
+      do {
+        next(s);
+        const keyAt = s.at;
+        const key = keyOf(string(s), keyAt);
+        if (Object.hasOwn(map, key)) twice(s, keyAt);
+        if (colon(s) === 110 && !keepsNull) fail(s.at, "a map may not hold null");
+        setOwn(map, key, read(s));
+      } while (!endOf(s, 125, "}"));
+      return map;
+    };
+  }
+}
+
+function twice(s: Scan, keyAt: number): never {
+  s.at = keyAt;
+  fail(keyAt, `${JSON.stringify(string(s))} occurs twice`);
+}
+
+function unknownKey(s: Scan, keyAt: number, names: readonly string[]): void {
+  const valueAt = s.at;
+  s.at = keyAt;
+  const key = string(s);
+  if (s.ignoreUnknown || (key === "@type" && s.depth === s.typedDepth)) {
+    s.at = valueAt;
+    skip(s);
+    return;
+  }
+  fail(keyAt, `unknown field ${JSON.stringify(key)}${nearest(key, names)}`);
+}

@@ -1,0 +1,173 @@
+import { type DescMessage, type Message, type Registry, toBinary } from "@bufbuild/protobuf";
+import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { durationOf, fieldMaskOf, type Instant, timestampOf } from "./known-text.ts";
+import type { JsonReader, ReadMessage } from "./read-json.ts";
+import { readDouble, scalarReader } from "./read-scalar.ts";
+import { elements, fail, members, type Scan, skip, string, unexpected, word } from "./scan.ts";
+import { setOwn, type Values } from "./values.ts";
+
+/** The reader of a well-known type that has a JSON form of its own; undefined for all other messages. */
+export function wellKnownReader(desc: DescMessage, registry: Registry, reader: JsonReader): ReadMessage | undefined {
+  const $typeName = desc.typeName;
+  switch ($typeName) {
+    case "google.protobuf.Timestamp":
+      return (s, into) => instant(s, timestampOf, into ?? { $typeName });
+    case "google.protobuf.Duration":
+      return (s, into) => instant(s, durationOf, into ?? { $typeName });
+    case "google.protobuf.FieldMask":
+      return (s, into) => Object.assign(into ?? { $typeName }, { paths: readMask(s) });
+    case "google.protobuf.Value":
+      return (s, into) => Object.assign(into ?? { $typeName }, { kind: readKind(s) });
+    case "google.protobuf.Struct":
+      return (s, into) => Object.assign(into ?? { $typeName }, { fields: readStruct(s) });
+    case "google.protobuf.ListValue":
+      return (s, into) => Object.assign(into ?? { $typeName }, { values: readList(s) });
+    case "google.protobuf.Any":
+      return (s, into) => Object.assign(into ?? { $typeName }, readAny(s, registry, reader));
+  }
+  const field = desc.fields[0];
+  if (!isWrapperDesc(desc) || field?.fieldKind !== "scalar") return undefined;
+  const read = scalarReader(field.scalar, field.longAsString);
+  return (s, into) => Object.assign(into ?? { $typeName }, { value: read(s) });
+}
+
+function instant(s: Scan, parse: (text: string) => Instant | string, into: Values): Values {
+  const from = s.at;
+  const value = parse(string(s));
+  if (typeof value === "string") fail(from, value);
+  into.seconds = value.seconds;
+  into.nanos = value.nanos;
+  return into;
+}
+
+function readMask(s: Scan): string[] {
+  const from = s.at;
+  const paths = fieldMaskOf(string(s));
+  if (typeof paths === "string") fail(from, paths);
+  return paths;
+}
+
+function readKind(s: Scan): { case: string; value: unknown } {
+  switch (s.text.charCodeAt(s.at)) {
+    case 34:
+      return { case: "stringValue", value: string(s) };
+    case 123:
+      return { case: "structValue", value: { $typeName: "google.protobuf.Struct", fields: readStruct(s) } };
+    case 91:
+      return { case: "listValue", value: { $typeName: "google.protobuf.ListValue", values: readList(s) } };
+    case 110:
+      word(s, "null");
+      return { case: "nullValue", value: 0 };
+    case 116:
+      word(s, "true");
+      return { case: "boolValue", value: true };
+    case 102:
+      word(s, "false");
+      return { case: "boolValue", value: false };
+    default:
+      return { case: "numberValue", value: readNumber(s) };
+  }
+}
+
+function readStruct(s: Scan): Values {
+  const fields: Values = {};
+  objectAt(s);
+  members(s, (key) => setOwn(fields, key, { $typeName: "google.protobuf.Value", kind: readKind(s) }));
+  return fields;
+}
+
+function readList(s: Scan): unknown[] {
+  const values: unknown[] = [];
+  if (s.text.charCodeAt(s.at) !== 91) unexpected(s, "a list");
+  elements(s, () => values.push({ $typeName: "google.protobuf.Value", kind: readKind(s) }));
+  return values;
+}
+
+function objectAt(s: Scan): void {
+  if (s.text.charCodeAt(s.at) !== 123) unexpected(s, "an object");
+}
+
+function readNumber(s: Scan): number {
+  const c = s.text.charCodeAt(s.at);
+  if (c !== 45 && !(c >= 48 && c <= 57)) unexpected(s, "a value");
+  return readDouble(s);
+}
+
+/** Reads an object as plain JSON, the way that protobuf-es holds google.protobuf.Struct in a field. */
+export function jsonObject(s: Scan): Values {
+  objectAt(s);
+  const object: Values = {};
+  members(s, (key) => setOwn(object, key, jsonValue(s)));
+  return object;
+}
+
+function jsonValue(s: Scan): unknown {
+  switch (s.text.charCodeAt(s.at)) {
+    case 34:
+      return string(s);
+    case 123:
+      return jsonObject(s);
+    case 91: {
+      const list: unknown[] = [];
+      elements(s, () => list.push(jsonValue(s)));
+      return list;
+    }
+    case 110:
+      word(s, "null");
+      return null;
+    case 116:
+      word(s, "true");
+      return true;
+    case 102:
+      word(s, "false");
+      return false;
+    default:
+      return readNumber(s);
+  }
+}
+
+function readAny(s: Scan, registry: Registry, reader: JsonReader): { typeUrl: string; value: Uint8Array } {
+  objectAt(s);
+  const from = s.at;
+  const depth = s.depth;
+  let typeUrl: string | undefined;
+  let typeAt = from;
+  let empty = true;
+  members(s, (key) => {
+    empty = false;
+    if (key !== "@type") return skip(s);
+    typeAt = s.at;
+    typeUrl = string(s);
+  });
+  if (empty) return { typeUrl: "", value: new Uint8Array() };
+  if (typeUrl === undefined) fail(from, 'must have "@type"');
+  const name = typeUrl.slice(typeUrl.lastIndexOf("/") + 1);
+  const desc = typeUrl.includes("/") ? registry.getMessage(name) : undefined;
+  if (desc === undefined) fail(typeAt, `${JSON.stringify(typeUrl)} is no known type`);
+  s.at = from;
+  s.depth = depth;
+  const message = hasCustomJsonRepresentation(desc) ? wrapped(s, desc, reader) : inline(s, desc, reader);
+  return { typeUrl, value: toBinary(desc, message as Message & Values) };
+}
+
+/** Reads `{"@type": …, "value": …}`. */
+function wrapped(s: Scan, desc: DescMessage, reader: JsonReader): Values {
+  let message: Values | undefined;
+  const from = s.at;
+  members(s, (key, keyAt) => {
+    if (key === "value") message = reader.message(desc)(s);
+    else if (key === "@type" || s.ignoreUnknown) skip(s);
+    else fail(keyAt, `unknown field ${JSON.stringify(key)} beside "@type" and "value"`);
+  });
+  if (message === undefined) fail(from, 'must have "value"');
+  return message;
+}
+
+/** Reads an object whose `@type` stands among the message's own fields. */
+function inline(s: Scan, desc: DescMessage, reader: JsonReader): Values {
+  const outer = s.typedDepth;
+  s.typedDepth = s.depth + 1;
+  const message = reader.message(desc)(s);
+  s.typedDepth = outer;
+  return message;
+}

@@ -1,0 +1,158 @@
+import { once } from "node:events";
+import type { OutgoingHttpHeaders } from "node:http";
+import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Response, writeHead } from "./answer.ts";
+import type { Request } from "./body.ts";
+import { refusal } from "./status.ts";
+
+/** How the messages of a server stream stand in the body. */
+export interface Framing {
+  readonly contentType: string;
+  /** The bytes of one message. */
+  message(message: unknown): string | Uint8Array;
+  /** The last record of a stream that breaks with an error. */
+  error(text: string): string | Uint8Array | undefined;
+  /** What an orderly end adds. */
+  end(): string | undefined;
+}
+
+/** One JSON record a line: `{"result": …}`, a last `{"error": …}` when it breaks. */
+export function ndjson(write: (message: unknown) => string): Framing {
+  return {
+    contentType: "application/x-ndjson",
+    message: (message) => `{"result":${write(message)}}\n`,
+    error: (text) => `{"error":${text}}\n`,
+    end: () => undefined,
+  };
+}
+
+/** Server-sent events with the same records; an `end` event tells the orderly end from a lost connection. */
+export function eventStream(write: (message: unknown) => string): Framing {
+  return {
+    contentType: "text/event-stream",
+    message: (message) => `data: {"result":${write(message)}}\n\n`,
+    error: (text) => `event: error\ndata: {"error":${text}}\n\n`,
+    end: () => "event: end\ndata: {}\n\n",
+  };
+}
+
+/** The bytes of google.api.HttpBody messages, one after the other. */
+export function rawStream(contentType: string, bytesOf: (message: unknown) => Uint8Array): Framing {
+  return { contentType, message: bytesOf, error: () => undefined, end: () => undefined };
+}
+
+/** Whether a request prefers server-sent events. */
+export function wantsEvents(accept: string | undefined): boolean {
+  return accept !== undefined && /(?:^|[\s,])text\/event-stream(?:[\s,;]|$)/i.test(accept);
+}
+
+/**
+ * Sends a stream whose first step is known. Errors become the last record; without such a record, or when the answer
+ * itself breaks, the connection is reset so that nobody takes the stream for whole.
+ */
+export async function sendStream(
+  response: Response,
+  headers: OutgoingHttpHeaders,
+  framing: Framing,
+  first: IteratorResult<unknown>,
+  rest: AsyncIterator<unknown>,
+  errorText: (thrown: unknown) => string,
+): Promise<void> {
+  writeHead(response, 200, { "cache-control": "no-store", ...headers, "content-type": framing.contentType });
+  // HTTP/1.1 would hold back the head until the first message.
+  if ("flushHeaders" in response) response.flushHeaders();
+  try {
+    for (let step = first; step.done !== true; step = await rest.next()) {
+      if (response.destroyed) return;
+      if (!write(response, framing.message(step.value))) await drained(response);
+    }
+  } catch (thrown) {
+    if (response.destroyed) return;
+    const record = framing.error(errorText(thrown));
+    if (record === undefined) response.destroy();
+    else end(response, record);
+    return;
+  } finally {
+    await rest.return?.().catch(() => undefined);
+  }
+  end(response, framing.end());
+}
+
+function write(response: Response, chunk: string | Uint8Array): boolean {
+  return (response as NodeJS.WritableStream).write(chunk);
+}
+
+function end(response: Response, last: string | Uint8Array | undefined): void {
+  if (last === undefined) (response as NodeJS.WritableStream).end();
+  else (response as NodeJS.WritableStream).end(last);
+}
+
+async function drained(response: Response): Promise<void> {
+  const stop = new AbortController();
+  try {
+    await Promise.race([once(response, "drain", stop), once(response, "close", stop)]);
+  } finally {
+    stop.abort();
+  }
+}
+
+/**
+ * The messages of a client stream: one JSON text a line, blank lines aside. Each line may have `bytesMax` bytes. The
+ * iterator throws 413 beyond that, and what `read` throws.
+ */
+export async function* readLines<T>(
+  request: Request,
+  bytesMax: number,
+  read: (line: Buffer) => T,
+): AsyncGenerator<T, void, undefined> {
+  let pending: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of decoded(request)) {
+    let from = 0;
+    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
+      const line = joined(pending, chunk.subarray(from, at));
+      if (line.length > bytesMax) throw lineTooLong(bytesMax);
+      pending = [];
+      size = 0;
+      from = at + 1;
+      if (!isBlank(line)) yield read(line);
+    }
+    if (from < chunk.length) {
+      pending.push(chunk.subarray(from));
+      size += chunk.length - from;
+      if (size > bytesMax) throw lineTooLong(bytesMax);
+    }
+  }
+  const last = joined(pending, Buffer.alloc(0));
+  if (!isBlank(last)) yield read(last);
+}
+
+function joined(pending: Buffer[], last: Buffer): Buffer {
+  return pending.length === 0 ? last : Buffer.concat([...pending, last]);
+}
+
+function isBlank(line: Buffer): boolean {
+  return line.every((byte) => byte === 32 || byte === 13 || byte === 9);
+}
+
+function lineTooLong(bytesMax: number): ConnectError {
+  return refusal(Code.ResourceExhausted, 413, `one message may have at most ${bytesMax} bytes`);
+}
+
+async function* decoded(request: Request): AsyncGenerator<Buffer, void, undefined> {
+  const encoding = request.headers["content-encoding"]?.trim().toLowerCase();
+  try {
+    if (encoding === undefined || encoding === "" || encoding === "identity") yield* request;
+    else {
+      const plain =
+        encoding === "br" ? createBrotliDecompress() : encoding === "deflate" ? createInflate() : createGunzip();
+      request.on("error", (error) => plain.destroy(error));
+      yield* request.pipe(plain);
+    }
+  } catch (error) {
+    if (error instanceof ConnectError) throw error;
+    if (request.destroyed && !request.readableEnded) throw new ConnectError("the client went away", Code.Canceled);
+    throw new ConnectError("the body is not what its content encoding says", Code.InvalidArgument);
+  }
+}
