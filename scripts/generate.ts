@@ -1,4 +1,5 @@
-// Makes gen/ from proto/. With --check it changes nothing, names every file of gen/ that is not what proto/ makes, and fails.
+// Makes gen/ from proto/. With --check it changes nothing: it looks at form and lint of proto/ and at whether the last release
+// would break, names every file of gen/ that is not what proto/ makes, and fails when there is anything to say.
 import { execFileSync } from "node:child_process";
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,8 +12,15 @@ const committed = join(root, "gen");
 const check = process.argv.includes("--check");
 const scratch = mkdtempSync(join(tmpdir(), "belfry-generate-"));
 const made = join(scratch, "gen");
+// What the last release promised, written by `buf build proto -o proto/released.binpb` when it is made. None before the first.
+const released = "proto/released.binpb";
 
 try {
+  if (check) {
+    buf("format", "proto", "--diff", "--exit-code");
+    buf("lint");
+    if (existsSync(join(root, released))) buf("breaking", "proto", "--against", released);
+  }
   const printed = "buf/validate/validate.proto";
   write(made, printed, printProto(file_buf_validate_validate.proto));
   if (!check) write(committed, printed, readFileSync(join(made, printed), "utf8"));

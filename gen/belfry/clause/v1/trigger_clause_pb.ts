@@ -22,6 +22,8 @@ export const file_belfry_clause_v1_trigger_clause: GenFile = /*@__PURE__*/
  */
 export type TriggerClause = Message<"belfry.clause.v1.TriggerClause"> & {
   /**
+   * What must hold.
+   *
    * @generated from oneof belfry.clause.v1.TriggerClause.kind
    */
   kind: {
@@ -268,6 +270,8 @@ export const TriggerTextSchema: GenMessage<TriggerText> = /*@__PURE__*/
  */
 export type TriggerValue = Message<"belfry.clause.v1.TriggerValue"> & {
   /**
+   * The value.
+   *
    * @generated from oneof belfry.clause.v1.TriggerValue.kind
    */
   kind: {

@@ -445,6 +445,8 @@ export const WebhookDestinationSchema: GenMessage<WebhookDestination> = /*@__PUR
  */
 export type DestinationType = Message<"belfry.notifications.v1.DestinationType"> & {
   /**
+   * What the destination is.
+   *
    * @generated from oneof belfry.notifications.v1.DestinationType.type
    */
   type: {

@@ -154,6 +154,8 @@ export const StaleDataSourceSchema: GenMessage<StaleDataSource> = /*@__PURE__*/
  */
 export type TriggerType = Message<"belfry.notifications.v1.TriggerType"> & {
   /**
+   * What is looked at.
+   *
    * @generated from oneof belfry.notifications.v1.TriggerType.source
    */
   source: {

@@ -31,6 +31,8 @@ export const file_belfry_properties_v1_custom_property_service: GenFile = /*@__P
  */
 export type EntitySelection = Message<"belfry.properties.v1.EntitySelection"> & {
   /**
+   * How the entities are named.
+   *
    * @generated from oneof belfry.properties.v1.EntitySelection.selection
    */
   selection: {

@@ -262,6 +262,8 @@ export const PutEventsResponseSchema: GenMessage<PutEventsResponse> = /*@__PURE_
  */
 export type PutModelRequest = Message<"belfry.receiver.v1.PutModelRequest"> & {
   /**
+   * The item.
+   *
    * @generated from oneof belfry.receiver.v1.PutModelRequest.model
    */
   model: {
@@ -331,6 +333,8 @@ export const PutModelResponseSchema: GenMessage<PutModelResponse> = /*@__PURE__*
  */
 export type PutMetricRequest = Message<"belfry.receiver.v1.PutMetricRequest"> & {
   /**
+   * The item, in one of its forms.
+   *
    * @generated from oneof belfry.receiver.v1.PutMetricRequest.metric
    */
   metric: {
@@ -430,6 +434,8 @@ export const PutMetricResponseSchema: GenMessage<PutMetricResponse> = /*@__PURE_
  */
 export type PutEventRequest = Message<"belfry.receiver.v1.PutEventRequest"> & {
   /**
+   * The item.
+   *
    * @generated from oneof belfry.receiver.v1.PutEventRequest.event
    */
   event: {
