@@ -27,10 +27,7 @@ try {
   buf("generate", "--template", "buf.gen.yaml", "-o", scratch);
   if (!check) sync((path) => path.endsWith("_pb.ts"));
   // The plugin runs on the messages in gen/, so those have to be right first.
-  if (
-    existsSync(join(root, "src/transcoding/plugin/main.ts")) &&
-    differences().every(([path]) => !path.endsWith("_pb.ts"))
-  ) {
+  if (differences().every(([path]) => !path.endsWith("_pb.ts"))) {
     buf("generate", "--template", "buf.gen.routes.yaml", "-o", scratch);
     if (!check) sync(() => true);
   }
