@@ -3,7 +3,7 @@ import { invalidField } from "../errors.ts";
 
 const version = 1;
 const checkBytes = 12;
-const cursorCharsMax = 16_384;
+const cursorCharsMax = 65_536;
 
 /** Digest of all that decides a query's result, for its cursors. */
 export function queryDigest(query: Uint8Array | string): Buffer {
