@@ -13,6 +13,8 @@ export interface Matcher {
   allowed(url: string): string[];
 }
 
+const usualVerbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
 type ByVerb = Map<string, Route>;
 
 interface Node {
@@ -161,9 +163,10 @@ export function matcher(routes: readonly Route[]): Matcher {
       split(target);
       if (count > 0) walk(root, 0);
       if (allow.size === 0) return [];
-      if (allow.delete("*")) for (const any of ["GET", "POST", "PUT", "PATCH", "DELETE"]) allow.add(any);
       if (allow.has("GET")) allow.add("HEAD");
-      return [...allow, "OPTIONS"];
+      const usual = usualVerbs.filter((known) => allow?.has("*") || allow?.has(known));
+      const others = [...allow].filter((known) => known !== "*" && known !== "OPTIONS" && !usualVerbs.includes(known));
+      return [...usual, ...others, "OPTIONS"];
     },
   };
 }

@@ -5,7 +5,9 @@ export function nearest(name: string, candidates: readonly string[]): string {
   let best = "";
   let bestDistance = Math.min(4, Math.floor(name.length / 2) + 1);
   for (const candidate of candidates.slice(0, 500)) {
-    const distance = editDistance(wanted, plain(candidate), bestDistance);
+    const known = plain(candidate);
+    // A name without its prefix (RED for COLOR_RED) is as good as a slip of one letter.
+    const distance = wanted.length > 2 && known.endsWith(wanted) ? 1 : editDistance(wanted, known, bestDistance);
     if (distance < bestDistance) {
       best = candidate;
       bestDistance = distance;

@@ -1,0 +1,162 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Library, startLibrary } from "./library.ts";
+import { send } from "./wire.ts";
+
+let library: Library;
+beforeAll(async () => {
+  library = await startLibrary();
+});
+afterAll(() => library.close());
+
+const get = (path: string, headers = {}) => send(library.port, `GET ${path}`, headers);
+const events = { accept: "text/event-stream" };
+const records = (text: string) =>
+  text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+
+describe("a server stream", () => {
+  test("is one JSON record a line", async () => {
+    const { status, headers, text } = await get("/v1/books:watch?count=3");
+    expect(status).toBe(200);
+    expect(headers["content-type"]).toBe("application/x-ndjson");
+    expect(records(text).map(({ result }) => result.name)).toEqual(["0", "1", "2"]);
+    expect(text.endsWith("}\n")).toBe(true);
+  });
+
+  test("is server-sent events when asked for, with an end event", async () => {
+    const { headers, text } = await get("/v1/books:watch?count=2", events);
+    expect(headers["content-type"]).toBe("text/event-stream");
+    expect(text).toMatch(/^data: \{"result":\{"name":"0".*\}\n\ndata: \{"result":.*\}\n\nevent: end\ndata: \{\}\n\n$/);
+  });
+
+  test("without messages is an empty body", async () => {
+    const { status, text } = await get("/v1/books:watch?count=0");
+    expect([status, text]).toEqual([200, ""]);
+    expect((await get("/v1/books:watch", events)).text).toBe("event: end\ndata: {}\n\n");
+  });
+
+  test("carries an error before the first message as a real status", async () => {
+    const { status, headers, text } = await get("/v1/books:watch?count=-1");
+    expect(status).toBe(404);
+    expect(headers["content-type"]).toBe("application/json");
+    expect(JSON.parse(text)).toEqual({ code: 5, message: "none", details: [] });
+    expect((await get("/v1/books:watch?count=x")).status).toBe(400);
+  });
+
+  test("carries an error in mid-stream as its last record", async () => {
+    const { status, text } = await get("/v1/books:watch?count=3&failAfter=2");
+    expect(status).toBe(200);
+    expect(records(text).at(-1)).toEqual({ error: { code: 10, message: "torn", details: [] } });
+    expect(records(text)).toHaveLength(3);
+    const sse = await get("/v1/books:watch?count=3&failAfter=1", events);
+    expect(sse.text).toMatch(/\n\nevent: error\ndata: \{"error":\{"code":10,.*\}\}\n\n$/);
+    expect(sse.text).not.toContain("event: end");
+  });
+
+  test("of google.api.HttpBody passes the bytes", async () => {
+    const { headers, text } = await get("/v1/download?count=2");
+    expect(headers["content-type"]).toBe("text/plain");
+    expect(text).toBe("part 0\npart 1\n");
+  });
+
+  test("that breaks where no record can say so is reset", async () => {
+    const own = await startLibrary({
+      impl: {
+        async *download() {
+          yield { contentType: "text/plain", data: Buffer.from("a") };
+          throw new ConnectError("torn", Code.Aborted);
+        },
+      },
+    });
+    await expect(send(own.port, "GET /v1/download")).rejects.toThrow(/aborted|hang up|reset/);
+    await own.close();
+  });
+
+  test("answers HEAD with the status alone", async () => {
+    const reply = await send(library.port, "HEAD /v1/books:watch?count=2");
+    expect([reply.status, reply.text]).toEqual([200, ""]);
+    expect((await send(library.port, "HEAD /v1/books:watch?count=-1")).status).toBe(404);
+  });
+
+  test("sends its head and each message at once, and stops its handler when the client goes away", async () => {
+    const stopped = Promise.withResolvers<string>();
+    const next = Promise.withResolvers<void>();
+    const own = await startLibrary({
+      impl: {
+        async *watch(_input, { signal }) {
+          try {
+            yield { name: "first" };
+            await Promise.race([next.promise, once(signal, "abort")]);
+            yield { name: "second" };
+          } finally {
+            stopped.resolve("returned");
+          }
+        },
+      },
+    });
+    const socket = connect(own.port, "127.0.0.1");
+    socket.write("GET /v1/books:watch HTTP/1.1\r\nhost: x\r\n\r\n");
+    let text = "";
+    while (!text.includes('"first"')) text += String((await once(socket, "data"))[0]);
+    socket.destroy();
+    expect(await stopped.promise).toBe("returned");
+    await own.close();
+  });
+
+  test("waits for a slow reader instead of piling up messages", async () => {
+    let made = 0;
+    const own = await startLibrary({
+      impl: {
+        async *watch() {
+          for (; made < 20_000; made++) yield { name: "x".repeat(10_000) };
+        },
+      },
+    });
+    const socket = connect(own.port, "127.0.0.1");
+    socket.pause();
+    socket.write("GET /v1/books:watch HTTP/1.1\r\nhost: x\r\n\r\n");
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(made).toBeLessThan(10_000);
+    socket.destroy();
+    await own.close();
+  });
+});
+
+describe("a client stream", () => {
+  const post = (path: string, body: string | Uint8Array, headers = {}) =>
+    send(library.port, `POST ${path}`, { "content-type": "application/x-ndjson", ...headers }, body);
+
+  test("takes one JSON text a line", async () => {
+    const { status, text } = await post("/v1/books:collect", '{"name":"a"}\n\r\n{"name":"b"}\r\n{"name":"é"}');
+    expect(status).toBe(200);
+    expect(JSON.parse(text).books.map(({ name }: { name: string }) => name)).toEqual(["a", "b", "é"]);
+    expect(JSON.parse((await post("/v1/books:collect", "")).text).books).toEqual([]);
+  });
+
+  test("may be compressed", async () => {
+    const body = gzipSync('{"name":"a"}\n'.repeat(1000));
+    const { text } = await post("/v1/books:collect", body, { "content-encoding": "gzip" });
+    expect(JSON.parse(text).books).toHaveLength(1000);
+    expect((await post("/v1/books:collect", "{}", { "content-encoding": "gzip" })).status).toBe(400);
+  });
+
+  test("is refused at the line that is wrong", async () => {
+    const bad = await post("/v1/books:collect", '{"name":"a"}\n{"nme":"b"}\n');
+    expect(bad.status).toBe(400);
+    expect(JSON.parse(bad.text).message).toContain('did you mean "name"?');
+    const long = await post("/v1/books:collect", `{"name":"${"x".repeat(70_000)}"}`);
+    expect(long.status).toBe(413);
+    expect((await post("/v1/books:collect", "{}", { "content-type": "text/plain" })).status).toBe(415);
+  });
+
+  test("and a server stream may run in both directions", async () => {
+    const { text } = await post("/v1/books:chat", '{"name":"a"}\n{"name":"b"}\n');
+    expect(records(text).map(({ result }) => result.name)).toEqual(["a", "b"]);
+  });
+});
