@@ -78,7 +78,12 @@ const settings = {
     read: databaseUrl,
     meaning: "PostgreSQL 17 or newer to use; empty starts the embedded one",
   },
-  tlsCert: { env: "BELFRY_TLS_CERT", fallback: "", read: optional, meaning: "certificate chain, PEM file; empty makes a local CA" },
+  tlsCert: {
+    env: "BELFRY_TLS_CERT",
+    fallback: "",
+    read: optional,
+    meaning: "certificate chain, PEM file; empty makes a local CA",
+  },
   tlsKey: { env: "BELFRY_TLS_KEY", fallback: "", read: optional, meaning: "private key of the certificate, PEM file" },
   plaintext: {
     env: "BELFRY_PLAINTEXT",
@@ -86,7 +91,12 @@ const settings = {
     read: flag,
     meaning: "1 serves HTTP/1.1 and HTTP/2 without TLS, for a server behind a TLS proxy",
   },
-  corsOrigins: { env: "BELFRY_CORS_ORIGINS", fallback: "", read: origins, meaning: "browser origins that may call, by commas; * is any" },
+  corsOrigins: {
+    env: "BELFRY_CORS_ORIGINS",
+    fallback: "",
+    read: origins,
+    meaning: "browser origins that may call, by commas; * is any",
+  },
   logLevel: {
     env: "BELFRY_LOG_LEVEL",
     fallback: "info",
@@ -111,7 +121,12 @@ const settings = {
     read: integer(10, 3_600_000),
     meaning: "longest time of one SQL statement, ms",
   },
-  lockTimeoutMs: { env: "BELFRY_LOCK_TIMEOUT_MS", fallback: "5000", read: integer(10, 3_600_000), meaning: "longest wait for a row lock, ms" },
+  lockTimeoutMs: {
+    env: "BELFRY_LOCK_TIMEOUT_MS",
+    fallback: "5000",
+    read: integer(10, 3_600_000),
+    meaning: "longest wait for a row lock, ms",
+  },
   deadlineMsMax: {
     env: "BELFRY_DEADLINE_MS_MAX",
     fallback: "60000",
