@@ -19,18 +19,21 @@ function clients(protocol: Protocol, { headers }: TestTenant) {
   };
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: members of an answer are looked at by path; a wrong path fails its test
+type Json = any;
+
 async function json({ headers }: TestTenant, path: string, body: unknown) {
   const response = await fetch(server.url + path, {
     method: "POST",
     headers: { ...headers, "content-type": "application/json" },
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
-  return { status: response.status, body: await response.json() };
+  return { status: response.status, body: (await response.json()) as Json };
 }
 
 async function get({ headers }: TestTenant, path: string) {
   const response = await fetch(server.url + path, { headers });
-  return { status: response.status, body: await response.json() };
+  return { status: response.status, body: (await response.json()) as Json };
 }
 
 const now = BigInt(Date.now());
@@ -118,12 +121,13 @@ describe("client streams", () => {
     async (protocol) => {
       const tenant = await testTenant(server.database.sql);
       const { receiver } = clients(protocol, tenant);
+      const dimensionsOf = (i: number): Record<string, string> => (i === 1234 ? {} : { source: "web-1" });
       async function* stream() {
         for (let i = 0; i < 2500; i++) {
           yield {
             event: {
               case: "canonical" as const,
-              value: { name: `event ${i}`, timestamp: now, dimensions: i === 1234 ? {} : { source: "web-1" } },
+              value: { name: `event ${i}`, timestamp: now, dimensions: dimensionsOf(i) },
             },
           };
         }
@@ -357,7 +361,7 @@ test("events are sorted by the fields asked for, and paged both ways without gap
       timestamp: now - BigInt(i % 5),
       severity: (i % 3) as Severity,
       dimensions: { source: `s${i % 4}` },
-      metadataFields: i % 2 ? { rank: i % 7, label: "x" } : {},
+      metadataFields: (i % 2 ? { rank: i % 7, label: "x" } : {}) as Record<string, string | number>,
     })),
   });
   const sorts = [
