@@ -1,5 +1,5 @@
 import type postgres from "postgres";
-import { cancelQuery } from "./guarded.ts";
+import { cancelQuery } from "./connections.ts";
 
 /**
  * The answer of a statement that PostgreSQL stops when `signal` aborts.

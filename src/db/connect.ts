@@ -1,17 +1,15 @@
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 import { parseArray } from "./batch.ts";
+import { type Connections, connections } from "./connections.ts";
 import { type Gate, gate } from "./gate.ts";
-import { guarded } from "./guarded.ts";
 import { sockets } from "./sockets.ts";
 import { StartError } from "./start-error.ts";
 
-type Types = { bigint: bigint };
-
 /** What statements run on: the pool, or a transaction. `` db`select …` `` */
-export type Db = postgres.ISql<Types>;
-/** The pool as a client: `Db` that can also begin transactions. */
-export type Sql = postgres.Sql<Types>;
+export type Db = postgres.ISql<{ bigint: bigint }>;
+/** The pool: `Db` on which `transaction` begins a new one. */
+export type Sql = Connections;
 
 /** The connections of this process to one database. */
 export interface Pool {
@@ -61,60 +59,72 @@ const types = {
   jsonArray: arrayOf(3807, JSON.parse),
 };
 
-/** Options of every client of ours; the rest of this folder never calls `postgres()` without them. */
+/** Options of every client of ours; nobody calls `postgres()` without them. */
 export const clientOptions = {
   types,
   // The driver's own look-up of array types runs where nobody catches its failure: a lost connection ended the process.
   fetch_types: false,
+  no_subscribe: true,
+  max_lifetime: null,
   connect_timeout: 5,
+  backoff: () => 0,
   onnotice: () => undefined,
 };
 
+/** Up to `max` connections of one name, with what cuts them. */
+function open(url: string, max: number, options: object, watch: { allowed: () => boolean; onclose: () => void }) {
+  const { open: socket, cut } = sockets();
+  const { sql, refuse, end } = connections({
+    ...watch,
+    max,
+    client: (onclose) => postgres(url, { ...clientOptions, ...options, max: 1, socket, onclose } as never) as never,
+  });
+  const drop = () => {
+    refuse();
+    cut();
+  };
+  return { sql, drop, end };
+}
+
 /** Makes the pool; connects when the first statement comes. int8 is bigint, bytea Buffer, JSON as above. */
 export function connect(url: string, options: PoolOptions): Pool {
-  const connections = sockets(() => watch.open);
-  const client = postgres(url, {
-    ...clientOptions,
-    max: options.poolConnectionsMax,
-    socket: connections.open,
-    backoff: () => 0,
-    onclose: () => watch.suspect(),
-    debug: options.debug as never,
-    connection: {
-      application_name: "belfry",
-      statement_timeout: options.statementTimeoutMs,
-      lock_timeout: options.lockTimeoutMs,
-      idle_in_transaction_session_timeout: options.statementTimeoutMs,
-    },
-  } as never) as unknown as Sql;
-  const probing = sockets(() => true);
-  const probe = postgres(url, {
-    ...clientOptions,
-    max: 1,
-    max_lifetime: null,
-    socket: probing.open,
-    backoff: () => 0,
-    onclose: () => watch.suspect(),
-    connection: { application_name: "belfry probe" },
-  } as never) as unknown as Sql;
+  const connection = {
+    application_name: "belfry",
+    statement_timeout: options.statementTimeoutMs,
+    lock_timeout: options.lockTimeoutMs,
+    idle_in_transaction_session_timeout: options.statementTimeoutMs,
+  };
+  const onclose = () => watch.suspect();
+  const work = open(
+    url,
+    options.poolConnectionsMax,
+    { connection, debug: options.debug },
+    { allowed: () => watch.open, onclose },
+  );
+  const probe = open(url, 1, { connection: { application_name: "belfry probe" } }, { allowed: () => true, onclose });
   const watch = gate({
     callsMax: options.waitingCallsMax,
-    probe: async () => {
-      await probe`select 1`;
-    },
+    probe: async () => void (await probe.sql`select 1`),
     cut: () => {
-      probing.cut();
-      connections.cut();
+      probe.drop();
+      work.drop();
     },
   });
   return {
-    sql: guarded(client),
+    sql: work.sql,
     gate: watch,
     async close() {
       watch.stop();
-      await Promise.all([client.end({ timeout: 5 }), probe.end({ timeout: 0 })]);
+      await Promise.all([work.end(5), probe.end(0)]);
     },
   };
+}
+
+/** One connection, without the limits of time and without a gate: for migrations and other acts of an operator. */
+export function connectOnce(url: string, name: string): { sql: Sql; close(): Promise<void> } {
+  const connection = { application_name: name };
+  const { sql, end } = open(url, 1, { connection }, { allowed: () => true, onclose: () => undefined });
+  return { sql, close: () => end(1) };
 }
 
 /**

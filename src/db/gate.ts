@@ -95,10 +95,12 @@ export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 3000 }: 
       inWork++;
       waiting.add(reject);
       // The call counts until it has really ended, also when its caller has been answered long before.
-      const work = call().finally(() => {
-        inWork--;
-        waiting.delete(reject);
-      });
+      const work = Promise.resolve()
+        .then(call)
+        .finally(() => {
+          inWork--;
+          waiting.delete(reject);
+        });
       try {
         return await Promise.race([work, gone]);
       } catch (error) {

@@ -1,9 +1,10 @@
-// Codes of postgres.js for a connection that broke or never was; the SQLSTATEs of a server that goes or comes.
+// Codes of postgres.js for a connection that broke or never was; the SQLSTATEs of a server that goes, comes or is full.
 const codes = new Set([
   "CONNECTION_CLOSED",
   "CONNECTION_DESTROYED",
   "CONNECTION_ENDED",
   "CONNECT_TIMEOUT",
+  "53300",
   "57P01",
   "57P02",
   "57P03",
@@ -16,4 +17,9 @@ const codes = new Set([
 export function isLost(error: unknown): boolean {
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return false;
   return codes.has(error.code) || error.code.startsWith("08") || (error.code.startsWith("E") && "query" in error);
+}
+
+/** The error of a connection that is gone. */
+export function lost(): Error {
+  return Object.assign(new Error("the connection to the database is lost"), { code: "CONNECTION_CLOSED" });
 }

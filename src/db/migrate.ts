@@ -1,9 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import postgres from "postgres";
-import { checkServer, clientOptions, type Db, type Sql } from "./connect.ts";
-import { guarded } from "./guarded.ts";
+import { checkServer, connectOnce, type Db } from "./connect.ts";
 import { StartError } from "./start-error.ts";
 import { transaction } from "./transaction.ts";
 
@@ -32,11 +30,8 @@ function readMigrations(dir: string): Migration[] {
   });
 }
 
-async function applyPending(db: Db, migrations: Migration[]) {
-  await db`
-    create table if not exists migrations (
-      name text collate "C" primary key, digest text not null, applied_at timestamptz not null default now()
-    )`;
+/** What of these files the database lacks. */
+async function pending(db: Db, migrations: Migration[]): Promise<Migration[]> {
   const rows = await db<{ name: string; digest: string }[]>`select name, digest from migrations order by name`;
   const applied = new Map(rows.map(({ name, digest }) => [name, digest]));
   const known = new Set(migrations.map(({ name }) => name));
@@ -46,37 +41,47 @@ async function applyPending(db: Db, migrations: Migration[]) {
       `the database is newer than this server: it has the migration ${foreign.name}; start the version that made it, or a newer one`,
     );
   }
-  const names: string[] = [];
-  for (const { name, digest, statements } of migrations) {
+  return migrations.filter(({ name, digest }) => {
     const before = applied.get(name);
-    if (before === digest) continue;
-    if (before !== undefined)
-      throw new StartError(`the migration ${name} is not the one that the database has applied`);
-    // One transaction a file: a failed one leaves those before it, and nothing of itself.
-    await transaction(db, async (tx) => {
-      for (const statement of statements) await tx.unsafe(statement);
-      await tx`insert into migrations (name, digest) values (${name}, ${digest})`;
-    });
-    names.push(name);
-  }
-  return names;
+    if (before === undefined || before === digest) return before === undefined;
+    throw new StartError(`the migration ${name} is not the one that the database has applied`);
+  });
+}
+
+/** Applies the next file that the database lacks, in one transaction; answers its name. */
+async function applyNext(db: Db, migrations: Migration[]): Promise<string | undefined> {
+  return await transaction(db, async (tx) => {
+    await tx`select pg_advisory_xact_lock(${lockKey})`;
+    await tx`
+      create table if not exists migrations (
+        name text collate "C" primary key, digest text not null, applied_at timestamptz not null default now()
+      )`;
+    const [next] = await pending(tx, migrations);
+    if (next === undefined) return undefined;
+    for (const statement of next.statements) await tx.unsafe(statement);
+    await tx`insert into migrations (name, digest) values (${next.name}, ${next.digest})`;
+    return next.name;
+  });
 }
 
 /**
- * Applies the migrations that the database lacks, in order, and answers their names. Any number of servers may do so at
- * once: an advisory lock lets one work while the others wait. May be repeated.
+ * Applies the migrations that the database lacks, in order, and answers their names: one transaction a file, so that a
+ * failed one leaves those before it and nothing of itself. Any number of servers may do so at once: an advisory lock
+ * lets one work while the others wait. May be repeated.
  * @throws SchemaTooNew, and StartError when the database cannot be used
  */
 export async function migrate(url: string, { dir = migrationsDir } = {}): Promise<string[]> {
   const migrations = readMigrations(dir);
-  const connection = { application_name: "belfry migrate" };
-  const client = postgres(url, { ...clientOptions, max: 1, max_lifetime: null, connection } as never);
-  const sql = guarded(client as unknown as Sql);
+  const { sql, close } = connectOnce(url, "belfry migrate");
   try {
     await checkServer(sql);
-    await sql`select pg_advisory_lock(${lockKey})`;
-    return await applyPending(sql, migrations);
+    const names: string[] = [];
+    for (;;) {
+      const name = await applyNext(sql, migrations);
+      if (name === undefined) return names;
+      names.push(name);
+    }
   } finally {
-    await sql.end({ timeout: 1 });
+    await close();
   }
 }

@@ -1,4 +1,5 @@
 import { Socket } from "node:net";
+import { lost } from "./lost.ts";
 
 /** Where postgres.js says a connection should go. */
 interface Destination {
@@ -7,7 +8,7 @@ interface Destination {
   path: string | undefined;
 }
 
-/** Makes the connections of one client, and can cut them all: the driver itself offers no way to drop a silent server. */
+/** Makes the sockets of some clients, and can cut them all: the driver itself offers no way to drop a silent server. */
 export interface Sockets {
   /** The `socket` option of postgres.js. It must not throw: the driver would lose that connection for good. */
   open(options: unknown): Socket;
@@ -15,10 +16,7 @@ export interface Sockets {
   cut(): void;
 }
 
-const lost = () => Object.assign(new Error("the connection to the database was cut"), { code: "CONNECTION_CLOSED" });
-
-/** While `allowed()` is false a new connection fails at once instead of waiting for a host that does not answer. */
-export function sockets(allowed: () => boolean): Sockets {
+export function sockets(): Sockets {
   const live = new Set<Socket>();
   let next = 0;
   return {
@@ -27,10 +25,6 @@ export function sockets(allowed: () => boolean): Sockets {
       const socket = new Socket();
       live.add(socket);
       socket.once("close", () => live.delete(socket));
-      if (!allowed()) {
-        setImmediate(() => socket.destroy(lost()));
-        return socket;
-      }
       // Without this, a statement of several packets waits up to 40 ms for an acknowledgement.
       socket.setNoDelay(true);
       const i = next++ % host.length;

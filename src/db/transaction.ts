@@ -1,15 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db, Sql } from "./connect.ts";
-import { isCancelled } from "./guarded.ts";
 
 const attemptsMax = 6;
 // Serialization failure, deadlock.
 const asked = new Set(["40001", "40P01"]);
 
 const canBegin = (db: Db): db is Sql => "begin" in db;
-
-/** Nobody cancels a statement without `cancelOn`, which throws its own reason: this one was hit instead of another. */
-const again = (error: unknown) => asked.has((error as { code?: string }).code ?? "") || isCancelled(error);
 
 /**
  * Runs `fn` in a transaction: the caller's when `db` is one already, else a new one that commits when `fn` resolves.
@@ -20,9 +16,9 @@ export async function transaction<T>(db: Db, fn: (tx: Db) => Promise<T>): Promis
   if (!canBegin(db)) return await fn(db);
   for (let attempt = 1; ; attempt++) {
     try {
-      return (await db.begin(fn)) as T;
+      return await db.begin(fn);
     } catch (error) {
-      if (attempt === attemptsMax || !again(error)) throw error;
+      if (attempt === attemptsMax || !asked.has((error as { code?: string }).code ?? "")) throw error;
       await sleep(Math.random() * 5 * 2 ** attempt);
     }
   }
