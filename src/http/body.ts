@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { constants, type Http2ServerRequest } from "node:http2";
 import { exhausted } from "../errors.ts";
 import { canceled, deadlineExceeded } from "../rpc/errors.ts";
+import type { Response } from "./answer.ts";
 
 /** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
 export type Request = IncomingMessage | Http2ServerRequest;
@@ -98,17 +99,46 @@ export function boundedBody(request: Request, { bytesMax, idleMs }: { bytesMax: 
   };
 }
 
+/** Bounds of what is taken in and forgotten of a request after its answer is known. */
+export interface RestLimits {
+  /** How long the end of the answer waits for the end of the request, ms. */
+  graceMs: number;
+  /** How long the rest is taken in altogether, ms. */
+  waitMs: number;
+  bytesMax: number;
+}
+
 /**
- * Takes in and forgets what a client still sends after its answer, so that it can read the answer and keep its
- * connection; beyond the bounds the stream (HTTP/2) or the connection (HTTP/1.1) is cut.
+ * Lets a request that is not read whole end before its answer does, or for `graceMs`; then takes in and forgets what
+ * still comes. So a client can read the answer and keep its connection: Node's HTTP/2 client counts unsent bodies of
+ * ended calls for ever and closes its session at 10 MB, and an HTTP/1.1 connection with unread data would be reset.
  */
-export function discardRest(request: Request, { bytesMax, waitMs }: { bytesMax: number; waitMs: number }): void {
-  if (request.readableEnded || request.destroyed) return;
+export function endAfterBody(request: Request, response: Response, limits: RestLimits, comes: () => boolean): void {
+  const end = response.end as (...given: unknown[]) => unknown;
+  response.end = (...given: unknown[]) => {
+    response.end = end as never;
+    if (request.complete || request.destroyed || !comes()) return end.apply(response, given) as never;
+    let ended = false;
+    const go = () => {
+      if (ended) return;
+      ended = true;
+      clearTimeout(grace);
+      end.apply(response, given);
+    };
+    const grace = setTimeout(go, limits.graceMs);
+    request.once("end", go).once("close", go);
+    discardRest(request, limits);
+    return response as never;
+  };
+}
+
+/** Beyond the bounds the stream (HTTP/2) or the connection (HTTP/1.1) is cut. */
+function discardRest(request: Request, { bytesMax, waitMs }: RestLimits) {
   let left = bytesMax;
   const cut = () => {
     done();
     // NO_ERROR tells the client that its answer stands and that the rest is not wanted (RFC 9113, 8.1).
-    if ("stream" in request && request.httpVersionMajor === 2) request.stream?.close(constants.NGHTTP2_NO_ERROR);
+    if ("stream" in request) request.stream.close(constants.NGHTTP2_NO_ERROR);
     else request.socket.destroy();
   };
   const count = (chunk: Uint8Array) => {
@@ -123,4 +153,11 @@ export function discardRest(request: Request, { bytesMax, waitMs }: { bytesMax: 
   }
   request.on("data", count).once("end", done).once("close", done).on("error", done);
   request.resume();
+}
+
+/** Whether the head of a request announces a body. */
+export function hasBody(request: Request): boolean {
+  if ("stream" in request) return !request.stream.endAfterHeaders;
+  const { "content-length": length, "transfer-encoding": encoding } = request.headers;
+  return encoding !== undefined || (length !== undefined && length !== "0");
 }

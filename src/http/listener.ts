@@ -30,6 +30,8 @@ interface Options {
 const headMs = 20_000;
 const keepAliveMs = 72_000; // longer than the 60 s of common load balancers, so that they close first
 const headBytesMax = 16 * 1024;
+const streamWindowBytes = 256 * 1024;
+const connectionWindowBytes = 1024 * 1024;
 const preface = Buffer.from("PRI");
 
 /** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. */
@@ -92,7 +94,7 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
   const server = http2.createServer({
     settings: {
       maxConcurrentStreams: 250,
-      initialWindowSize: 256 * 1024,
+      initialWindowSize: streamWindowBytes,
       maxHeaderListSize: headBytesMax,
       enablePush: false,
     },
@@ -103,6 +105,7 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
   server.on("request", (request, response) => onRequest(request, response, undefined));
   server.on("checkContinue", (request, response) => onRequest(request, response, () => response.writeContinue()));
   server.on("session", (session) => {
+    session.setLocalWindowSize(connectionWindowBytes);
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
   });
@@ -130,18 +133,14 @@ function plainServer(h1: http.Server, h2: http2.Http2Server) {
     const drop = () => socket.destroy();
     socket.setTimeout(headMs, drop);
     socket.on("error", drop);
+    let head = Buffer.alloc(0);
     const look = () => {
-      const head: Buffer | null = socket.read();
-      if (head === null) {
-        if (socket.readableEnded) drop();
-        return;
-      }
-      const compared = Math.min(head.length, preface.length);
-      const undecided = compared < preface.length && head.subarray(0, compared).equals(preface.subarray(0, compared));
-      socket.unshift(head);
-      if (undecided && !socket.readableEnded) return;
+      for (let piece = socket.read(); piece !== null; piece = socket.read()) head = Buffer.concat([head, piece]);
+      // Given back only when it is decided: what is given back is readable at once, and would be looked at for ever.
+      if (head.length < preface.length && preface.subarray(0, head.length).equals(head)) return;
       socket.off("readable", look).off("timeout", drop).off("end", drop).off("error", drop);
       socket.setTimeout(0);
+      socket.unshift(head);
       const inner = head.subarray(0, preface.length).equals(preface) ? h2 : h1;
       inner.emit("connection", socket);
     };

@@ -7,7 +7,7 @@ import { type Log, logRequest } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
 import { errorBody, type Response, sendBody } from "./answer.ts";
-import { discardRest, type Request } from "./body.ts";
+import { endAfterBody, hasBody, type Request, type RestLimits } from "./body.ts";
 import { type RpcRoute, rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
 import { type Listener, listen, type RequestHandler } from "./listener.ts";
@@ -48,8 +48,7 @@ export interface Port {
 }
 
 const lastWordsMs = 500;
-const restBytesMax = 4 * 1024 * 1024;
-const restMs = 10_000;
+const rest: RestLimits = { graceMs: 150, waitMs: 10_000, bytesMax: 4 * 1024 * 1024 };
 
 /** The largest message of a service, bytes: the data receiver takes larger ones. */
 export function messageBytesMax(config: PortOptions["config"], service: DescService): number {
@@ -91,9 +90,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
       const target = record.rpc === undefined ? `${request.method} ${pathOf(request)}` : undefined;
       logRequest(log, record, response.statusCode, target);
     });
-    response.once("finish", () => {
-      if (invite === undefined || invited) discardRest(request, { bytesMax: restBytesMax, waitMs: restMs });
-    });
+    if (hasBody(request)) endAfterBody(request, response, rest, () => invite === undefined || invited);
     app.routing(request as never, response as never);
   };
 

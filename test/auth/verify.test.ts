@@ -1,0 +1,151 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { crc32 } from "node:zlib";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { beforeAll, describe, expect, test } from "vitest";
+import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import { newKey } from "../../src/auth/key.ts";
+import { keyVerifier } from "../../src/auth/verify.ts";
+import { toAnswer } from "../../src/rpc/errors.ts";
+import { testDatabase } from "../support/database.ts";
+
+const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const statements: string[] = [];
+const { pool, sql } = await testDatabase({ debug: (_connection, statement) => statements.push(statement) });
+let tenantId: string;
+let clientId: string;
+
+beforeAll(async () => {
+  ({ id: tenantId } = await createTenant(sql, "north"));
+  ({ id: clientId } = await createClient(sql, tenantId, { name: "agent", type: "USER", role: "user" }));
+});
+
+const issue = (expiresMs: bigint | null = null) => createKey(sql, tenantId, clientId, { description: "", expiresMs });
+
+/** Runs a check and tells which statements it sent. */
+async function counting(check: () => unknown) {
+  statements.length = 0;
+  const outcome = await Promise.resolve()
+    .then(check)
+    .catch((error: unknown) => error);
+  return { outcome, count: statements.length };
+}
+
+const refused = (text: RegExp) =>
+  expect.toSatisfy(
+    (error) => error instanceof ConnectError && error.code === Code.Unauthenticated && text.test(error.message),
+  );
+
+describe("a good key", () => {
+  test("leads to its client and tenant", async () => {
+    const { text, id } = await issue();
+    expect(await keyVerifier(pool).verify(text)).toEqual({
+      tenantId,
+      tenantName: "north",
+      clientId,
+      clientName: "agent",
+      clientType: "USER",
+      role: "user",
+      keyId: id,
+    });
+  });
+
+  test("costs no statement while it is fresh", async () => {
+    const { text } = await issue();
+    const { verify } = keyVerifier(pool);
+    await verify(text);
+    const { count } = await counting(() => {
+      for (let i = 0; i < 100; i += 1) expect(verify(text)).toMatchObject({ clientId });
+    });
+    expect(count).toBe(0);
+  });
+
+  test("is read once for a hundred calls that come together", async () => {
+    const { text } = await issue();
+    const { verify } = keyVerifier(pool);
+    const { count } = await counting(() => Promise.all(Array.from({ length: 100 }, () => verify(text))));
+    expect(count).toBe(2); // prefix, then key
+  });
+});
+
+describe("refused", () => {
+  test("a missing key", async () => {
+    const { verify } = keyVerifier(pool);
+    for (const none of [null, undefined, ""]) {
+      expect((await counting(() => verify(none))).outcome).toEqual(refused(/service-api-key/));
+    }
+  });
+
+  test("a key with a wrong checksum, without a statement", async () => {
+    const { text } = await issue();
+    const { outcome, count } = await counting(() =>
+      keyVerifier(pool).verify(`${text.slice(0, -1)}${text.endsWith("0") ? "1" : "0"}`),
+    );
+    expect(outcome).toEqual(refused(/checksum/));
+    expect(count).toBe(0);
+  });
+
+  test("an unknown key, with one statement a second however often it comes", async () => {
+    const { verify } = keyVerifier(pool);
+    const { text } = newKey();
+    const { outcome, count } = await counting(async () => {
+      for (let i = 0; i < 50; i += 1) await Promise.resolve(verify(text)).catch(() => {});
+      await verify(text);
+    });
+    expect(outcome).toEqual(refused(/not valid/));
+    expect(count).toBe(1);
+  });
+
+  test("another secret under a known prefix", async () => {
+    const { text, prefix } = await issue();
+    const { verify } = keyVerifier(pool);
+    await verify(text);
+    const forged = forgeKey(prefix);
+    expect((await counting(() => verify(forged))).outcome).toEqual(refused(/not valid/));
+  });
+
+  test("an expired key", async () => {
+    const { text } = await issue(BigInt(Date.now() + 700));
+    const { verify } = keyVerifier(pool);
+    expect(await verify(text)).toMatchObject({ clientId });
+    await sleep(1700);
+    expect((await counting(() => verify(text))).outcome).toEqual(refused(/not valid/));
+  });
+
+  test("a revoked key, within a second and however busy it is", async () => {
+    const { text, id } = await issue();
+    const { verify } = keyVerifier(pool);
+    await verify(text);
+    await sql`delete from api_keys where tenant_id = ${tenantId} and id = ${id}`;
+    const revokedMs = performance.now();
+    let refusedMs: number | undefined;
+    while (refusedMs === undefined && performance.now() - revokedMs < 3000) {
+      await sleep(10);
+      await Promise.resolve()
+        .then(() => verify(text))
+        .catch(() => {
+          refusedMs = performance.now();
+        });
+    }
+    expect((refusedMs ?? Number.POSITIVE_INFINITY) - revokedMs).toBeLessThan(1000);
+  });
+});
+
+describe("while the database is away", () => {
+  test("a key that is not fresh is answered with code 14, not 16", async () => {
+    const { text } = await issue();
+    const away = await testDatabase();
+    const { verify } = keyVerifier(away.pool);
+    await away.drop();
+    const { outcome } = await counting(() => verify(text));
+    expect(toAnswer(outcome, "").answer.code).toBe(Code.Unavailable);
+  });
+});
+
+/** A key of right form and checksum with a prefix of somebody else. */
+function forgeKey(prefix: string) {
+  const { text, prefix: own } = newKey();
+  const body = text.replace(own, prefix).slice(0, -6);
+  let sum = "";
+  for (let rest = crc32(body); sum.length < 6; rest = Math.floor(rest / 62)) sum = digits[rest % 62] + sum;
+  return body + sum;
+}

@@ -1,0 +1,83 @@
+import type { DescService } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { afterAll } from "vitest";
+import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import type { ClientType, Role } from "../../src/auth/principal.ts";
+import { keyVerifier } from "../../src/auth/verify.ts";
+import { type Config, readConfig } from "../../src/config.ts";
+import { certificate } from "../../src/http/certificate.ts";
+import { openPort, type PortOptions } from "../../src/http/port.ts";
+import { openLog } from "../../src/rpc/log.ts";
+import { pipeline } from "../../src/rpc/pipeline.ts";
+import { type TestDatabase, temporaryDir, testDatabase } from "./database.ts";
+
+/** RPCs of one service for a test. */
+export interface TestService<S extends DescService = DescService> {
+  service: S;
+  implementation: Partial<ServiceImpl<S>>;
+}
+
+/** Pairs a service with some of its RPCs. */
+export function served<S extends DescService>(service: S, implementation: Partial<ServiceImpl<S>>): TestService {
+  return { service, implementation: implementation as Partial<ServiceImpl<DescService>> };
+}
+
+interface Options extends Partial<Pick<PortOptions, "transcode" | "ready">> {
+  secure?: boolean;
+  settings?: Partial<Config>;
+  database?: TestDatabase;
+}
+
+/** One line of the log. */
+export type LogLine = Record<string, unknown> & { requestId?: string; rpc?: string; code?: string; msg?: string };
+
+/** A port on a free number of this machine, with a real key store, and its log as lines. Closed at the end of the file. */
+export async function testPort(services: TestService[], options: Options = {}) {
+  const database = options.database ?? (await testDatabase());
+  const config: Config = {
+    ...readConfig({ BELFRY_DATA_DIR: temporaryDir(), BELFRY_PORT: "0", BELFRY_HOST: "127.0.0.1" }),
+    ...options.settings,
+  };
+  const tls = options.secure ? await certificate(config) : undefined;
+  const lines: LogLine[] = [];
+  const log = openLog("info", { write: (text) => lines.push(JSON.parse(text)) });
+  const { gate, sql } = database.pool;
+  const { verify } = keyVerifier(database.pool);
+  const { admit, implement } = pipeline({ verify, gate, log });
+  const port = await openPort({
+    config,
+    tls,
+    log,
+    admit,
+    services: services.map(({ service, implementation }) => ({
+      service,
+      implementation: implement(service, implementation),
+    })),
+    ready: options.ready ?? (() => gate.open),
+    transcode: options.transcode,
+  });
+  afterAll(() => port.close({ drainMs: 0 }));
+  const { id: tenantId } = await createTenant(sql, `tenant of ${port.address.port}`);
+
+  /** A new key of a new client. */
+  async function key(type: ClientType = "USER", role: Role | null = type === "USER" ? "manager" : null) {
+    const client = await createClient(sql, tenantId, { name: "test", type, role });
+    const { text } = await createKey(sql, tenantId, client.id, { description: "", expiresMs: null });
+    return { text, clientId: client.id };
+  }
+
+  /** The log's line of a request, once it has ended. */
+  async function lineOf(requestId: string | null | undefined) {
+    for (let i = 0; i < 100; i += 1) {
+      const found = lines.find((line) => line.requestId === requestId && "ms" in line);
+      if (found !== undefined) return found;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    throw new Error(`no line of request ${requestId}`);
+  }
+
+  return { ...port, url: port.address.url, ca: tls?.caFile, database, key, lines, lineOf, tenantId, admit };
+}
+
+/** What `testPort` returns. */
+export type TestPort = Awaited<ReturnType<typeof testPort>>;
