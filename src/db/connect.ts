@@ -71,13 +71,20 @@ export const clientOptions = {
   onnotice: () => undefined,
 };
 
+/** postgres.js cannot read an address of IPv6 in a URL. */
+function hostOf(url: string) {
+  const { hostname, port } = new URL(url);
+  return hostname.startsWith("[") ? { host: [hostname.slice(1, -1)], port: [Number(port || 5432)] } : {};
+}
+
 /** Up to `max` connections of one name, with what cuts them. */
 function open(url: string, max: number, options: object, watch: { allowed: () => boolean; onclose: () => void }) {
   const { open: socket, cut } = sockets();
   const { sql, refuse, end } = connections({
     ...watch,
     max,
-    client: (onclose) => postgres(url, { ...clientOptions, ...options, max: 1, socket, onclose } as never) as never,
+    client: (onclose) =>
+      postgres(url, { ...clientOptions, ...hostOf(url), ...options, max: 1, socket, onclose } as never) as never,
   });
   const drop = () => {
     refuse();
@@ -143,7 +150,9 @@ export async function checkServer(db: Db): Promise<void> {
     const [row] = await db`select current_setting('server_version_num')::int4 as version`;
     version = row?.version;
   } catch (error) {
-    throw new StartError(`cannot use the database: ${(error as Error).message || String(error)}; check DATABASE_URL`);
+    // A name with several addresses fails with an error for each.
+    const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : (error as Error);
+    throw new StartError(`cannot use the database (${message}); is PostgreSQL running, and DATABASE_URL right?`);
   }
   if (version < 170000) {
     throw new StartError(`PostgreSQL ${Math.floor(version / 10000)} is too old; version 17 or newer is needed`);

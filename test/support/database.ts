@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
-import { afterAll, inject } from "vitest";
+import { afterAll, inject, onTestFinished } from "vitest";
 import type { TestProject } from "vitest/node";
 import { connect, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
 import { lockData } from "../../src/db/data-lock.ts";
@@ -23,8 +23,8 @@ const quiet = { info() {}, warn: console.warn, error: console.error };
 
 const inDatabase = (url: string, name: string) => Object.assign(new URL(url), { pathname: `/${name}` }).href;
 
-async function administer<T>(url: string, fn: (sql: postgres.Sql) => Promise<T>): Promise<T> {
-  const sql = postgres(inDatabase(url, "postgres"), { max: 1, onnotice: () => undefined, fetch_types: false });
+async function administer<T>(url: string, fn: (sql: postgres.Sql) => Promise<T>, database = "postgres"): Promise<T> {
+  const sql = postgres(inDatabase(url, database), { max: 1, onnotice: () => undefined, fetch_types: false });
   try {
     return await fn(sql);
   } finally {
@@ -123,4 +123,19 @@ export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<
   };
   afterAll(database.drop);
   return database;
+}
+
+/** A database without a schema, dropped when the test ends. */
+export async function emptyDatabase() {
+  const { url: address } = inject("database");
+  const name = `belfry_test_${randomBytes(6).toString("hex")}`;
+  await administer(address, (sql) => sql.unsafe(`create database ${name} template template0`));
+  onTestFinished(async () => {
+    await administer(address, (sql) => sql.unsafe(`drop database if exists ${name} with (force)`));
+  });
+  const url = inDatabase(address, name);
+  return {
+    url,
+    query: (statement: string) => administer(url, async (sql) => [...(await sql.unsafe(statement))], name),
+  };
 }

@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { cancelOn } from "../../src/db/cancel.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { testDatabase } from "../support/database.ts";
+
+const { sql, pool } = await testDatabase({ poolConnectionsMax: 4 });
+
+const running = async (marker: string) => {
+  const rows = await sql`
+    select 1 from pg_stat_activity
+    where state = 'active' and pid <> pg_backend_pid() and strpos(query, ${marker}::text) > 0`;
+  return rows.length;
+};
+
+describe("a statement whose signal aborts", () => {
+  test("is stopped in PostgreSQL, and throws the signal's reason", async () => {
+    const controller = new AbortController();
+    const reason = new Error("the caller has gone");
+    const began = performance.now();
+    const answer = cancelOn(sql`select pg_sleep(10) as marker_one`, controller.signal);
+    setTimeout(() => controller.abort(reason), 100);
+    await expect(answer).rejects.toBe(reason);
+    expect(performance.now() - began).toBeLessThan(1000);
+    expect(await running("marker_one")).toBe(0);
+  });
+
+  test("before it began, is not sent", async () => {
+    await expect(cancelOn(sql`select pg_sleep(10)`, AbortSignal.abort(new Error("early")))).rejects.toThrow("early");
+  });
+
+  test("while it waits for a connection, leaves the queue at once", async () => {
+    const busy = Array.from({ length: 4 }, () => sql`select pg_sleep(0.4)`.execute());
+    const controller = new AbortController();
+    const began = performance.now();
+    const answer = cancelOn(sql`select 1`, controller.signal);
+    setTimeout(() => controller.abort(new Error("gone")), 20);
+    await expect(answer).rejects.toThrow("gone");
+    expect(performance.now() - began).toBeLessThan(300);
+    await Promise.all(busy);
+    expect(await sql`select 2 as n`).toEqual([{ n: 2 }]);
+  });
+
+  test("while its connection is being made, leaves a pool that works", async () => {
+    const fresh = await testDatabase({ poolConnectionsMax: 1 });
+    const controller = new AbortController();
+    const answer = cancelOn(fresh.sql`select pg_sleep(5)`, controller.signal);
+    setImmediate(() => controller.abort(new Error("gone")));
+    await expect(answer).rejects.toThrow("gone");
+    expect(await fresh.sql`select 3 as n`).toEqual([{ n: 3 }]);
+    await fresh.drop();
+  });
+
+  test("in a transaction takes the transaction along, and leaves the connection fit for others", async () => {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(new Error("gone")), 50);
+    const work = transaction(sql, async (tx) => {
+      await Promise.all([tx`select 1`, cancelOn(tx`select pg_sleep(10)`, controller.signal), tx`select 2`]);
+    });
+    await expect(work).rejects.toThrow(/gone|canceling statement/);
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => sql`select ${i}::int as i`));
+    expect(answers.map(([row]) => row?.i)).toEqual(Array.from({ length: 20 }, (_, i) => i));
+  });
+
+  test("never hits another statement, and never mixes up answers, whenever it aborts", async () => {
+    let stopped = 0;
+    const clients = Array.from({ length: 12 }, async (_, c) => {
+      for (let i = 0; i < 60; i++) {
+        const value = c * 1000 + i;
+        const controller = new AbortController();
+        if (c % 2 === 0) setTimeout(() => controller.abort(new Error("gone")), Math.random() * 4);
+        const statement = sql`select ${value}::int as value, pg_sleep(${Math.random() * 0.004}::float8)`;
+        try {
+          const [row] = c % 2 === 0 ? await cancelOn(statement, controller.signal) : await statement;
+          expect(row?.value).toBe(value);
+        } catch (error) {
+          expect((error as Error).message).toBe("gone");
+          expect(c % 2).toBe(0);
+          stopped++;
+        }
+      }
+    });
+    await Promise.all(clients);
+    expect(stopped).toBeGreaterThan(20);
+    expect(await running("pg_sleep")).toBe(0);
+  });
+});
+
+test("a slow statement delays none but its own caller", async () => {
+  const slow = sql`select pg_sleep(0.5)`.execute();
+  await sleep(20);
+  const began = performance.now();
+  for (let i = 0; i < 30; i++) await Promise.all([sql`select 1`, sql`select 2`, sql`select 3`]);
+  expect(performance.now() - began).toBeLessThan(450);
+  await slow;
+});
+
+test("statements beyond the connections wait for their turn, and none is forgotten", async () => {
+  const order: number[] = [];
+  await Promise.all(Array.from({ length: 200 }, (_, i) => sql`select ${i}::int as i`.then(() => order.push(i))));
+  expect(order).toHaveLength(200);
+  const [row] =
+    await sql`select count(*)::int as n from pg_stat_activity where application_name = 'belfry' and datname = current_database()`;
+  expect(row?.n).toBeLessThanOrEqual(4);
+});
+
+test("limits of time for statements, locks and idle transactions are set", async () => {
+  const [row] = await sql`
+    select current_setting('statement_timeout') as s, current_setting('lock_timeout') as l,
+      current_setting('idle_in_transaction_session_timeout') as i`;
+  expect(row).toEqual({ s: "15s", l: "5s", i: "15s" });
+});
+
+test("a closed pool refuses, and closing waits for what runs", async () => {
+  const other = await testDatabase();
+  const last = other.sql`select pg_sleep(0.3), 5 as n`.execute();
+  await sleep(50);
+  await other.pool.close();
+  expect((await last)[0]?.n).toBe(5);
+  await expect(other.sql`select 1`).rejects.toThrow("lost");
+  expect(pool.gate.open).toBe(true);
+});

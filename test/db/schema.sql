@@ -1,0 +1,111 @@
+-- Made by test/db/migrate.test.ts: npx vitest run test/db/migrate.test.ts --update
+create extension btree_gin;
+create extension pg_trgm;
+
+create table api_clients (
+  tenant_id uuid not null,
+  id text collate "C" not null,
+  name text collate "C" not null,
+  type text collate "C" not null,
+  role text collate "C",
+  created_ms bigint not null,
+  constraint api_clients_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
+  constraint api_clients_tenant_id_tenants_id_fk FOREIGN KEY (tenant_id) REFERENCES tenants(id)
+);
+CREATE INDEX api_clients_name ON public.api_clients USING btree (tenant_id, name, id);
+
+create table api_key_prefixes (
+  prefix text collate "C" not null,
+  tenant_id uuid not null,
+  key_id text collate "C" not null,
+  constraint api_key_prefixes_pkey PRIMARY KEY (prefix)
+);
+
+create table api_keys (
+  tenant_id uuid not null,
+  id text collate "C" not null,
+  client_id text collate "C" not null,
+  prefix text collate "C" not null,
+  digest bytea not null,
+  description text collate "C" not null,
+  created_ms bigint not null,
+  expires_ms bigint,
+  last_used_ms bigint,
+  constraint api_keys_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
+  constraint api_keys_prefix UNIQUE (tenant_id, prefix),
+  constraint api_keys_tenant_id_client_id_api_clients_tenant_id_id_fk FOREIGN KEY (tenant_id, client_id) REFERENCES api_clients(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX api_keys_client ON public.api_keys USING btree (tenant_id, client_id, id);
+
+create table entities (
+  tenant_id uuid not null,
+  id bytea not null,
+  name text collate "C" not null,
+  dimensions jsonb not null,
+  metadata jsonb not null,
+  model_ms bigint,
+  created_ms bigint not null,
+  updated_ms bigint not null,
+  liveness_ms bigint not null,
+  deleted_ms bigint,
+  constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX entities_dimensions ON public.entities USING gin (tenant_id, dimensions jsonb_path_ops);
+CREATE INDEX entities_name ON public.entities USING btree (tenant_id, name, id);
+
+create table events (
+  tenant_id uuid not null,
+  id bytea not null,
+  entity_id bytea not null,
+  name text collate "C" not null,
+  last_number integer not null,
+  last_seen_ms bigint not null,
+  constraint events_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
+  constraint events_tenant_id_entity_id_entities_tenant_id_id_fk FOREIGN KEY (tenant_id, entity_id) REFERENCES entities(tenant_id, id)
+);
+CREATE INDEX events_entity ON public.events USING btree (tenant_id, entity_id);
+
+create table instances (
+  tenant_id uuid not null,
+  event_id bytea not null,
+  time_ms bigint not null,
+  severity smallint not null,
+  status smallint not null,
+  number integer not null,
+  constraint instances_tenant_id_event_id_time_ms_severity_status_pk PRIMARY KEY (tenant_id, event_id, time_ms, severity, status)
+);
+
+create table migrations (
+  name text collate "C" not null,
+  digest text not null,
+  applied_at timestamp with time zone not null default now(),
+  constraint migrations_pkey PRIMARY KEY (name)
+);
+
+create table occurrences (
+  tenant_id uuid not null,
+  event_id bytea not null,
+  number integer not null,
+  severity smallint not null,
+  status smallint not null,
+  acknowledged boolean not null,
+  type text collate "C" not null,
+  summary text collate "C" not null,
+  body text collate "C" not null,
+  metadata jsonb not null,
+  start_ms bigint not null,
+  last_seen_ms bigint not null,
+  end_ms bigint,
+  instance_count bigint not null,
+  constraint occurrences_tenant_id_event_id_number_pk PRIMARY KEY (tenant_id, event_id, number),
+  constraint occurrences_tenant_id_event_id_events_tenant_id_id_fk FOREIGN KEY (tenant_id, event_id) REFERENCES events(tenant_id, id)
+);
+CREATE INDEX occurrences_last_seen ON public.occurrences USING btree (tenant_id, last_seen_ms, event_id, number);
+
+create table tenants (
+  id uuid not null,
+  name text collate "C" not null,
+  created_ms bigint not null,
+  constraint tenants_pkey PRIMARY KEY (id),
+  constraint tenants_name_unique UNIQUE (name)
+);

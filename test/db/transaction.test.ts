@@ -1,0 +1,97 @@
+import { beforeEach, expect, test } from "vitest";
+import { transaction } from "../../src/db/transaction.ts";
+import { testDatabase } from "../support/database.ts";
+
+const { sql } = await testDatabase();
+await sql`create table accounts (id int primary key, amount int not null)`;
+
+beforeEach(async () => {
+  await sql`truncate accounts`;
+  await sql`insert into accounts values (1, 100), (2, 100)`;
+});
+
+const amounts = async () => (await sql`select amount from accounts order by id`).map((row) => row.amount);
+
+test("what resolves is committed, what throws leaves nothing", async () => {
+  const answer = await transaction(sql, async (tx) => {
+    await tx`update accounts set amount = 1 where id = 1`;
+    return "done";
+  });
+  expect(answer).toBe("done");
+  const failure = transaction(sql, async (tx) => {
+    await tx`update accounts set amount = 2 where id = 1`;
+    throw new Error("no");
+  });
+  await expect(failure).rejects.toThrow("no");
+  expect(await amounts()).toEqual([1, 100]);
+});
+
+test("within a transaction it joins: both commit together, or neither", async () => {
+  const failure = transaction(sql, async (tx) => {
+    await transaction(tx, async (inner) => {
+      expect(inner).toBe(tx);
+      await inner`update accounts set amount = 3 where id = 2`;
+    });
+    throw new Error("no");
+  });
+  await expect(failure).rejects.toThrow("no");
+  expect(await amounts()).toEqual([100, 100]);
+});
+
+test("an error of PostgreSQL comes out as it is, also when the transaction has swallowed it", async () => {
+  const twice = transaction(sql, async (tx) => {
+    await tx`insert into accounts values (1, 1)`;
+  });
+  await expect(twice).rejects.toMatchObject({ code: "23505" });
+  const swallowed = transaction(sql, async (tx) => {
+    await tx`insert into accounts values (1, 1)`.catch(() => undefined);
+  });
+  await expect(swallowed).rejects.toMatchObject({ code: "23505" });
+});
+
+test("serialization failures run again until all are through", async () => {
+  let runs = 0;
+  const increments = Array.from({ length: 8 }, () =>
+    transaction(sql, async (tx) => {
+      runs++;
+      await tx`set transaction isolation level repeatable read`;
+      const [row] = await tx<{ amount: number }[]>`select amount from accounts where id = 1`;
+      await tx`update accounts set amount = ${(row?.amount as number) + 1} where id = 1`;
+    }).catch((error) => error.code as string),
+  );
+  const failed = (await Promise.all(increments)).filter((code) => code !== undefined);
+  expect(failed.every((code) => code === "40001")).toBe(true);
+  expect((await amounts())[0]).toBe(108 - failed.length);
+  expect(runs).toBeGreaterThan(8);
+});
+
+test("deadlocks run again", async () => {
+  await sql`select 1`;
+  const order = [
+    [1, 2],
+    [2, 1],
+  ];
+  let runs = 0;
+  await Promise.all(
+    order.map(([first, second]) =>
+      transaction(sql, async (tx) => {
+        runs++;
+        await tx`update accounts set amount = amount + 1 where id = ${first as number}`;
+        await tx`select pg_sleep(0.05)`;
+        await tx`update accounts set amount = amount + 1 where id = ${second as number}`;
+      }),
+    ),
+  );
+  expect(await amounts()).toEqual([102, 102]);
+  expect(runs).toBeGreaterThan(2);
+});
+
+test("a failure that lasts is thrown after six runs, any other after one", async () => {
+  let runs = 0;
+  const lasting = transaction(sql, async (tx) => {
+    runs++;
+    await tx`do $$ begin raise exception 'again' using errcode = '40001'; end $$`;
+  });
+  await expect(lasting).rejects.toMatchObject({ code: "40001" });
+  expect(runs).toBe(6);
+});
