@@ -8,7 +8,7 @@ interface Destination {
   path: string | undefined;
 }
 
-/** Makes the sockets of some clients, and can cut them all: the driver itself offers no way to drop a silent server. */
+/** The sockets of some clients. */
 export interface Sockets {
   /** The `socket` option of postgres.js. It must not throw: the driver would lose that connection for good. */
   open(options: unknown): Socket;
@@ -16,6 +16,7 @@ export interface Sockets {
   cut(): void;
 }
 
+/** Makes the sockets of some clients, and can cut them all: the driver itself offers no way to drop a silent server. */
 export function sockets(): Sockets {
   const live = new Set<Socket>();
   let next = 0;
