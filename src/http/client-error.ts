@@ -4,10 +4,11 @@ import { errorBody } from "./answer.ts";
 const answers: Record<string, [status: string, code: number, message: string]> = {
   HPE_HEADER_OVERFLOW: ["431 Request Header Fields Too Large", 8, "the request's headers are larger than 16 KiB"],
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", 4, "the request's head did not come in time"],
-  HPE_EXPECTATION: ["417 Expectation Failed", 3, "the only expectation that is met is 100-continue"],
+  HOST: ["400 Bad Request", 3, "an HTTP/1.1 request names its Host"],
+  EXPECTATION: ["417 Expectation Failed", 3, "the only expectation that is met is 100-continue"],
 };
 
-/** Answers what Node's HTTP/1.1 parser refused, in our error form, and closes the connection. `errorCode` is Node's. */
+/** Answers an HTTP/1.1 request that cannot be taken, in our error form, and closes the connection. `errorCode`: Node's, or a key above. */
 export function answerBrokenRequest(socket: Duplex | null, errorCode: string | undefined): void {
   if (socket === null || socket.destroyed) return;
   // Without a code the peer has gone; after a reset nobody reads.

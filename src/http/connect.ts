@@ -12,9 +12,9 @@ import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } f
 import { recordOf } from "../rpc/context.ts";
 import { boundDeadline } from "../rpc/deadline.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
+import { httpStatus } from "../transcoding/status.ts";
 import { connectErrorBody, errorBody, type Response, sendBody } from "./answer.ts";
 import { type Body, boundedBody, type Request } from "./body.ts";
-import { httpStatus } from "./status.ts";
 import { writeAnswer } from "./write.ts";
 
 /** A service and its RPCs, wrapped by the pipeline. */

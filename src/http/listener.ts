@@ -29,6 +29,7 @@ interface Options {
 
 const headMs = 20_000;
 const keepAliveMs = 72_000; // longer than the 60 s of common load balancers, so that they close first
+const settleMs = 100;
 const headBytesMax = 16 * 1024;
 const streamWindowBytes = 256 * 1024;
 const connectionWindowBytes = 1024 * 1024;
@@ -37,15 +38,20 @@ const preface = Buffer.from("PRI");
 /** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. */
 export async function listen({ host, port, tls: identity, onRequest }: Options): Promise<Listener> {
   const sockets = new Set<Socket>();
+  const fresh = new Set<Socket>(); // nothing has been asked over them yet
   const sessions = new Set<ServerHttp2Session>();
-  const h1 = http1Server(onRequest);
+  const h1 = http1Server((request, response, invite) => {
+    fresh.delete(request.socket as Socket);
+    onRequest(request, response, invite);
+  });
   const h2 = http2Server(onRequest, sessions);
 
-  const outer = identity === undefined ? plainServer(h1, h2) : tlsServer(identity, h1, h2);
+  const outer = identity === undefined ? plainServer(h1, h2) : tlsServer(identity, h1, h2, fresh);
   outer.on("connection", (socket: Socket) => {
     sockets.add(socket);
+    fresh.add(socket);
     socket.setNoDelay(true).setKeepAlive(true, 60_000);
-    socket.on("close", () => sockets.delete(socket));
+    socket.on("close", () => sockets.delete(socket) && fresh.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {
     outer.once("error", reject).listen(port, host, resolve);
@@ -57,7 +63,10 @@ export async function listen({ host, port, tls: identity, onRequest }: Options):
     async drain(ms) {
       outer.close();
       for (const session of sessions) session.close();
-      for (const end = performance.now() + ms; ; await sleep(20)) {
+      const end = performance.now() + ms;
+      await sleep(Math.min(ms, settleMs)); // what lies unread in a connection is a request that came in time
+      for (const socket of fresh) if (socket.bytesRead === 0 || "encrypted" in socket) socket.destroy();
+      for (; ; await sleep(20)) {
         h1.closeIdleConnections();
         if (sockets.size === 0 || performance.now() >= end) return;
       }
@@ -78,13 +87,19 @@ function http1Server(onRequest: RequestHandler) {
     keepAliveTimeout: keepAliveMs,
     connectionsCheckingInterval: 2000,
     maxHeaderSize: headBytesMax,
+    requireHostHeader: false, // it is required below, in our words
   });
-  server.on("request", (request: IncomingMessage, response: ServerResponse) => onRequest(request, response, undefined));
+  function take(request: IncomingMessage, response: ServerResponse, invite: (() => void) | undefined) {
+    if (request.headers.host === undefined && request.httpVersion === "1.1")
+      answerBrokenRequest(request.socket, "HOST");
+    else onRequest(request, response, invite);
+  }
+  server.on("request", (request: IncomingMessage, response: ServerResponse) => take(request, response, undefined));
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    onRequest(request, response, () => response.writeContinue());
+    take(request, response, () => response.writeContinue());
   });
   server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
-    answerBrokenRequest(response.socket, "HPE_EXPECTATION");
+    answerBrokenRequest(response.socket, "EXPECTATION");
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => answerBrokenRequest(socket, error.code));
   return server;
@@ -113,7 +128,12 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
   return server;
 }
 
-function tlsServer(identity: { cert: string; key: string }, h1: http.Server, h2: http2.Http2Server) {
+function tlsServer(
+  identity: { cert: string; key: string },
+  h1: http.Server,
+  h2: http2.Http2Server,
+  fresh: Set<Socket>,
+) {
   const server = tls.createServer({
     ...identity,
     ALPNProtocols: ["h2", "http/1.1"],
@@ -122,6 +142,10 @@ function tlsServer(identity: { cert: string; key: string }, h1: http.Server, h2:
   });
   server.on("secureConnection", (socket) => {
     const inner = socket.alpnProtocol === "h2" ? h2 : h1;
+    if (inner === h1) {
+      fresh.add(socket);
+      socket.on("close", () => fresh.delete(socket));
+    }
     inner.emit("connection", socket);
   });
   server.on("tlsClientError", (_error, socket) => socket.destroy());

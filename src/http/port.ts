@@ -11,6 +11,7 @@ import { endAfterBody, hasBody, type Request, type RestLimits } from "./body.ts"
 import { type RpcRoute, rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
 import { type Listener, listen, type RequestHandler } from "./listener.ts";
+import { codeOfStatus } from "./status.ts";
 
 /** What a port needs. */
 export interface PortOptions {
@@ -87,6 +88,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
     // A client that was not invited does not send its body: only a closed connection tells it where the next request begins.
     if (http1 && (draining || invite !== undefined)) response.setHeader("connection", "close");
     response.once("close", () => {
+      if (record.rpc !== undefined) record.code ??= codeOfStatus(response.statusCode);
       const target = record.rpc === undefined ? `${request.method} ${pathOf(request)}` : undefined;
       logRequest(log, record, response.statusCode, target);
     });

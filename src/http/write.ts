@@ -1,30 +1,35 @@
-import { once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { RequestRecord } from "../rpc/context.ts";
 import type { Response } from "./answer.ts";
 import { codeOfStatus } from "./status.ts";
+import { answerUnreadable } from "./unreadable.ts";
 
 /** Writes what a protocol handler answered. Notes the code in the record when no RPC function has done so (what could not be decoded). */
 export async function writeAnswer(
   response: Response,
-  answer: UniversalServerResponse,
+  given: UniversalServerResponse,
   record: RequestRecord | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
+  let answer = given;
   const chunks = answer.body?.[Symbol.asyncIterator]();
   try {
     // The head follows the first chunk, because handlers may set headers until then.
     let chunk = await chunks?.next();
+    let bytes = chunk?.done === false ? chunk.value : undefined;
     if (signal.aborted || target.destroyed) return;
+    // Admitted, but no RPC function has seen it: its message could not be read.
+    if (record?.principal !== undefined && record.code === undefined) [answer, bytes] = answerUnreadable(answer, bytes);
     target.writeHead(answer.status, nodeHeaders(answer.header));
     let last: Uint8Array | undefined;
-    while (chunk !== undefined && !chunk.done) {
-      last = chunk.value;
-      if (!target.write(chunk.value)) await Promise.race([once(target, "drain"), once(target, "close")]);
+    while (bytes !== undefined) {
+      last = bytes;
+      if (!target.write(bytes)) await drained(target);
       if (target.destroyed) return;
       chunk = await chunks?.next();
+      bytes = chunk?.done === false ? chunk.value : undefined;
     }
     if (record !== undefined) record.code ??= codeOf(answer, last);
     if (answer.trailer !== undefined) target.addTrailers(nodeHeaders(answer.trailer) as NodeJS.Dict<string>);
@@ -32,6 +37,17 @@ export async function writeAnswer(
   } finally {
     chunks?.return?.().catch(() => {});
   }
+}
+
+/** Until the other side has taken what was written, or has gone. */
+function drained(target: ServerResponse) {
+  return new Promise<void>((resolve) => {
+    const done = () => {
+      target.off("drain", done).off("close", done);
+      resolve();
+    };
+    target.on("drain", done).on("close", done);
+  });
 }
 
 function nodeHeaders(headers: Headers | undefined): OutgoingHttpHeaders {

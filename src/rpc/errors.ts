@@ -12,6 +12,12 @@ export function deadlineExceeded(reason: string): ConnectError {
   return new ConnectError(reason, Code.DeadlineExceeded);
 }
 
+/** What a stream of requests failed with: Connect says 13 of a message that it cannot decode, which is the caller's mistake. */
+export function unreadable(error: unknown): unknown {
+  if (!(error instanceof ConnectError) || error.code !== Code.Internal) return error;
+  return new ConnectError(error.rawMessage, Code.InvalidArgument);
+}
+
 /** Why a signal of a call aborted, as the error to answer: 4 after the deadline, 14 when the server stops, 1 when the caller has gone. */
 export function abortError(signal: AbortSignal): ConnectError {
   const { reason } = signal;

@@ -12,7 +12,7 @@ import {
   recordOf,
 } from "./context.ts";
 import { untilAborted } from "./deadline.ts";
-import { toAnswer } from "./errors.ts";
+import { toAnswer, unreadable } from "./errors.ts";
 import { type Log, logUnexpected } from "./log.ts";
 import { requestId } from "./request-id.ts";
 import { validateRequest } from "./validate.ts";
@@ -89,9 +89,16 @@ export function pipeline({ verify, gate, log }: Options): Pipeline {
   function clientStream(method: DescMethod, handler: Handler): Handler {
     const check = validateRequest(method);
     async function* checked(requests: AsyncIterable<unknown>) {
-      for await (const request of requests) {
-        check(request);
-        yield request;
+      const messages = requests[Symbol.asyncIterator]();
+      try {
+        for (;;) {
+          const next = await messages.next().catch((error) => Promise.reject(unreadable(error)));
+          if (next.done) return;
+          check(next.value);
+          yield next.value;
+        }
+      } finally {
+        messages.return?.().catch(() => {});
       }
     }
     return async (requests, context) => {

@@ -1,5 +1,6 @@
 import {
   clearField,
+  create,
   type DescField,
   type DescMessage,
   type DescMethod,
@@ -32,6 +33,7 @@ const validator = createValidator();
 export function validateRequest(method: DescMethod): (request: unknown) => void {
   const behaviour = behaviourOf(method.input);
   const masked = maskOf(method);
+  brokenRules(method.input, create(method.input)); // compiles the rules now: up to 0.1 s that no caller waits for
   return (request) => {
     const message = request as Message;
     const broken: Broken[] = [];

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import http, { type IncomingHttpHeaders } from "node:http";
 import http2 from "node:http2";
 import https from "node:https";
+import type { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
@@ -69,19 +70,12 @@ export async function* slowly(totalBytes: number, everyMs: number, pieceBytes = 
   }
 }
 
-async function upload(
-  stream: NodeJS.WritableStream & { destroyed?: boolean },
-  body: RawRequest["body"],
-  stop: () => boolean,
-) {
+async function upload(stream: Writable, body: RawRequest["body"], stop: () => boolean) {
+  const closed = new Promise<void>((resolve) => stream.once("close", resolve));
   for await (const piece of body ?? []) {
     if (stop() || stream.destroyed) return;
-    if (!stream.write(piece)) {
-      await new Promise<void>((resolve) => {
-        stream.once("drain", resolve);
-        stream.once("close", resolve);
-      });
-    }
+    if (!stream.write(piece))
+      await Promise.race([new Promise<void>((resolve) => stream.once("drain", resolve)), closed]);
   }
   if (!stop() && !stream.destroyed) stream.end();
 }

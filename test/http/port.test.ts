@@ -1,0 +1,257 @@
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync, statSync } from "node:fs";
+import { connect } from "node:net";
+import { dirname, join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { describe, expect, test } from "vitest";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { certificate } from "../../src/http/certificate.ts";
+import { codeOf, httpVersions, protocols, raw, rawHttp1, transport } from "../support/clients.ts";
+import { temporaryDir, testDatabase } from "../support/database.ts";
+import { served, testPort } from "../support/port.ts";
+
+const service = served(DataReceiverService, {
+  putEvents: ({ events }) => ({ succeeded: events.length }),
+  async putEvent(requests) {
+    let succeeded = 0;
+    for await (const _ of requests) succeeded += 1;
+    return { succeeded };
+  },
+});
+const database = await testDatabase();
+let ready = true;
+const origin = "https://app.example.com";
+const plain = await testPort([service], { database, ready: () => ready, settings: { corsOrigins: [origin] } });
+const secure = await testPort([service], { database, secure: true });
+const path = "/belfry.receiver.v1.DataReceiverService/PutEvents";
+
+describe.each(Object.entries({ plain, TLS: secure }))("%s", (_name, port) => {
+  describe.each(protocols)("%s", (protocol) => {
+    test.each(protocol === "grpc" ? (["2"] as const) : httpVersions)("calls over HTTP/%s", async (version) => {
+      const headers = { "service-api-key": (await port.key()).text };
+      const client = createClient(DataReceiverService, transport(port, protocol, headers, version));
+      expect(await client.putEvents({ events: [{}, {}] })).toMatchObject({ succeeded: 2 });
+      async function* three() {
+        for (let i = 0; i < 3; i += 1) yield {};
+      }
+      expect(await client.putEvent(three())).toMatchObject({ succeeded: 3 });
+    });
+  });
+
+  describe.each(httpVersions)("HTTP/%s", (version) => {
+    test("an unknown path is 404 in our form", async () => {
+      for (const method of ["GET", "POST", "PROPFIND"]) {
+        const answer = await raw(port, version, { method, path: "/nothing?key=secret" });
+        expect(answer.headers["content-type"]).toMatch(/^application\/json/);
+        expect({ status: answer.status, body: JSON.parse(answer.body.toString()) }).toEqual({
+          status: 404,
+          body: { code: 5, message: "there is nothing at /nothing", details: [] },
+        });
+      }
+    });
+
+    test("a malformed escape is 400 in our form", async () => {
+      const answer = await raw(port, version, { method: "GET", path: "/nothing/%zz" });
+      expect(answer).toMatchObject({ status: 400, headers: { "content-type": "application/json" } });
+      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 3, details: [] });
+    });
+
+    test("another method than POST is 501, and says which", async () => {
+      const answer = await raw(port, version, { method: "PUT", path });
+      expect(answer).toMatchObject({ status: 501, headers: { allow: "POST, OPTIONS" } });
+      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 12, details: [] });
+    });
+
+    test("OPTIONS says the methods", async () => {
+      expect(await raw(port, version, { method: "OPTIONS", path })).toMatchObject({
+        status: 204,
+        headers: { allow: "POST, OPTIONS" },
+      });
+    });
+
+    test("a request id is made, or the caller's own is echoed when it is plain", async () => {
+      const own = await raw(port, version, { method: "GET", path: "/healthz", headers: { "x-request-id": "mine-1" } });
+      expect(own.headers["x-request-id"]).toBe("mine-1");
+      const made = [];
+      for (const id of ["", "a b", "x".repeat(65), 'mine","admin":"yes']) {
+        const answer = await raw(port, version, { method: "GET", path: "/healthz", headers: { "x-request-id": id } });
+        made.push(answer.headers["x-request-id"]);
+      }
+      expect(made.every((id) => /^[0-9a-f]{12}-[0-9a-z]+$/.test(String(id)))).toBe(true);
+      expect(new Set(made).size).toBe(made.length);
+    });
+  });
+});
+
+describe("what is no HTTP", () => {
+  test.each([
+    ["rubbish", "rubbish\r\n\r\n", 400],
+    ["a space in a header's name", "GET / HTTP/1.1\r\nHost: x\r\na b: c\r\n\r\n", 400],
+    ["no Host header", "GET / HTTP/1.1\r\n\r\n", 400],
+    ["two lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400],
+    ["length and chunks", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400],
+    ["an unknown expectation", "GET / HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n", 417],
+    ["headers without end", `GET / HTTP/1.1\r\nHost: x\r\nx: ${"y".repeat(20_000)}`, 431],
+  ])("%s is answered in our form, and the connection closes", async (_what, text, status) => {
+    const socket = connect(plain.address.port, "127.0.0.1");
+    socket.write(text);
+    let answer = "";
+    socket.on("data", (piece) => {
+      answer += piece;
+    });
+    await once(socket, "close");
+    const [head = "", body = ""] = answer.split("\r\n\r\n");
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(head.toLowerCase()).toContain("content-type: application/json");
+    expect(JSON.parse(body)).toMatchObject({ code: expect.any(Number), message: expect.any(String), details: [] });
+  });
+});
+
+describe("health", () => {
+  test("/healthz says that the process lives, /readyz that it can serve", async () => {
+    const get = async (at: string) => (await raw(plain, "1.1", { method: "GET", path: at })).status;
+    expect([await get("/healthz"), await get("/readyz")]).toEqual([200, 200]);
+    ready = false;
+    expect([await get("/healthz"), await get("/readyz")]).toEqual([200, 503]);
+    ready = true;
+  });
+});
+
+describe("pages of other origins", () => {
+  const preflight = (from: string) =>
+    rawHttp1(plain, {
+      method: "OPTIONS",
+      path,
+      headers: {
+        origin: from,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "service-api-key",
+      },
+    });
+
+  test("a configured one may call over Connect and gRPC-Web", async () => {
+    const { status, headers } = await preflight(origin);
+    expect(status).toBe(204);
+    expect(headers["access-control-allow-origin"]).toBe(origin);
+    const allowed = String(headers["access-control-allow-headers"]).split(", ");
+    for (const name of [
+      "service-api-key",
+      "content-type",
+      "connect-protocol-version",
+      "connect-timeout-ms",
+      "x-grpc-web",
+      "x-user-agent",
+      "grpc-timeout",
+    ]) {
+      expect(allowed).toContain(name);
+    }
+    for (const type of ["application/json", "application/grpc-web+proto"]) {
+      const answer = await rawHttp1(plain, { path, headers: { origin, "content-type": type }, body: [] });
+      expect(answer.headers["access-control-allow-origin"]).toBe(origin);
+      const exposed = String(answer.headers["access-control-expose-headers"]).split(", ");
+      for (const name of ["grpc-status", "grpc-message", "grpc-status-details-bin", "x-request-id", "retry-after"]) {
+        expect(exposed).toContain(name);
+      }
+    }
+  });
+
+  test("another one gets no permission", async () => {
+    expect((await preflight("https://evil.example.com")).headers["access-control-allow-origin"]).toBeUndefined();
+  });
+
+  test("without configuration nobody gets any", async () => {
+    const answer = await raw(secure, "1.1", {
+      path,
+      headers: { origin, "content-type": "application/json" },
+      body: [],
+    });
+    expect(answer.headers["access-control-allow-origin"]).toBeUndefined();
+  });
+});
+
+describe("the log", () => {
+  test("holds one line for a call, with who called and how it ended", async () => {
+    const { text, clientId } = await plain.key();
+    const headers = { "content-type": "application/json", "service-api-key": text };
+    const answer = await raw(plain, "1.1", { path, headers, body: [Buffer.from("{}")] });
+    const id = String(answer.headers["x-request-id"]);
+    expect(await plain.lineOf(id)).toMatchObject({
+      requestId: id,
+      rpc: "belfry.receiver.v1.DataReceiverService/PutEvents",
+      status: 200,
+      code: "OK",
+      client: clientId,
+      tenant: plain.tenantId,
+      ms: expect.any(Number),
+    });
+    expect(plain.lines.filter((line) => line.requestId === id)).toHaveLength(1);
+  });
+
+  test.each([
+    ["gRPC", "application/grpc"],
+    ["gRPC-Web", "application/grpc-web+proto"],
+    ["Connect", "application/json"],
+  ])("names the code of what could not be read over %s", async (_name, type) => {
+    const headers = { "content-type": type, "service-api-key": (await plain.key()).text };
+    const answer = await raw(plain, "2", { path, headers, body: [Buffer.from([0, 0, 0, 0, 2, 255, 255])] });
+    expect(["invalid_argument", 3]).toContain(codeOf(answer));
+    expect(await plain.lineOf(String(answer.headers["x-request-id"]))).toMatchObject({ code: "INVALID_ARGUMENT" });
+  });
+
+  test("holds neither keys nor bodies nor queries", async () => {
+    const { text } = await plain.key();
+    for (const key of [text, `${text}x`, "bf_secret"]) {
+      const headers = { "content-type": "application/json", "service-api-key": key };
+      await raw(plain, "1.1", {
+        path: `${path}?token=canary-query`,
+        headers,
+        body: [Buffer.from('{"events":[{"body":"canary-body"}]}')],
+      });
+      await raw(plain, "1.1", { method: "GET", path: "/nothing?token=canary-query", headers });
+    }
+    const log = JSON.stringify(plain.lines);
+    for (const secret of [text, "bf_secret", "canary"]) expect(log).not.toContain(secret);
+  });
+});
+
+describe("the local certificate authority", () => {
+  const settings = (dataDir: string, host = "localhost") => ({ dataDir, host, tlsCert: undefined, tlsKey: undefined });
+
+  test("is made once, its keys are for nobody else's eyes", async () => {
+    const dataDir = temporaryDir();
+    const first = await certificate(settings(dataDir));
+    expect(await certificate(settings(dataDir))).toEqual(first);
+    for (const name of ["ca-key.pem", "server-key.pem"]) expect(statSync(join(dataDir, name)).mode & 0o777).toBe(0o600);
+    const ca = new X509Certificate(readFileSync(first.caFile ?? ""));
+    const leaf = new X509Certificate(first.cert);
+    expect(leaf.verify(ca.publicKey)).toBe(true);
+    expect(ca.ca).toBe(true);
+    for (const name of ["localhost", "127.0.0.1", "::1"]) {
+      expect(leaf.checkHost(name) ?? leaf.checkIP(name), name).toBeDefined();
+    }
+  });
+
+  test("signs anew for another host, so that clients keep their trust", async () => {
+    const dataDir = temporaryDir();
+    const first = await certificate(settings(dataDir));
+    const ca = readFileSync(first.caFile ?? "", "utf8");
+    const second = await certificate(settings(dataDir, "belfry.internal"));
+    expect(new X509Certificate(second.cert).checkHost("belfry.internal")).toBeDefined();
+    expect(readFileSync(second.caFile ?? "", "utf8")).toBe(ca);
+    expect(dirname(second.caFile ?? "")).toBe(dataDir);
+  });
+
+  test("stands back for a configured certificate", async () => {
+    const dataDir = temporaryDir();
+    await certificate(settings(dataDir));
+    const tlsCert = join(dataDir, "server.pem");
+    const tlsKey = join(dataDir, "server-key.pem");
+    const configured = await certificate({ dataDir: temporaryDir(), host: "localhost", tlsCert, tlsKey });
+    expect(configured).toEqual({
+      cert: readFileSync(tlsCert, "utf8"),
+      key: readFileSync(tlsKey, "utf8"),
+      caFile: undefined,
+    });
+  });
+});

@@ -1,0 +1,99 @@
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { httpVersions, openHttp2, raw, transport } from "../support/clients.ts";
+import { testDatabase } from "../support/database.ts";
+import { served, testPort } from "../support/port.ts";
+
+const database = await testDatabase();
+
+/** A port whose PutEvents takes `ms` and whose PutModels never listens to its signal. */
+const open = (ms: number) =>
+  testPort(
+    [
+      served(DataReceiverService, {
+        async putEvents() {
+          await sleep(ms);
+          return { succeeded: 1 };
+        },
+      }),
+    ],
+    { database },
+  );
+
+const code = (call: Promise<unknown>) =>
+  call.then(
+    () => 0,
+    (error) => ConnectError.from(error).code,
+  );
+
+test.each(httpVersions)("running calls finish within the time to drain, HTTP/%s", async (version) => {
+  const port = await open(300);
+  const headers = { "service-api-key": (await port.key()).text };
+  const client = createClient(DataReceiverService, transport(port, "connect", headers, version));
+  const calls = Array.from({ length: 10 }, () => code(client.putEvents({})));
+  await sleep(100);
+  const startMs = performance.now();
+  await port.close({ drainMs: 5000 });
+  expect(performance.now() - startMs).toBeLessThan(1500);
+  expect(await Promise.all(calls)).toEqual(Array(10).fill(0));
+});
+
+test.each(httpVersions)("calls that take longer end with code 14, HTTP/%s", async (version) => {
+  const port = await open(60_000);
+  const headers = { "service-api-key": (await port.key()).text };
+  const client = createClient(DataReceiverService, transport(port, "connect", headers, version));
+  const call = code(client.putEvents({}));
+  await sleep(100);
+  const startMs = performance.now();
+  await port.close({ drainMs: 200 });
+  expect(performance.now() - startMs).toBeLessThan(1500);
+  expect(await call).toBe(Code.Unavailable);
+});
+
+test("idle connections do not delay the stop, and new ones are refused", async () => {
+  const port = await open(0);
+  const { port: number } = port.address;
+  const { session, send } = openHttp2(port);
+  await send({ method: "GET", path: "/healthz" });
+  const silent = connect(number, "127.0.0.1");
+  silent.on("error", () => {});
+  const { Agent, get } = await import("node:http");
+  const agent = new Agent({ keepAlive: true });
+  await new Promise<void>((resolve) => {
+    get(`${port.url}/healthz`, { agent }, (response) => response.resume().on("end", () => resolve()));
+  });
+  const startMs = performance.now();
+  await port.close({ drainMs: 3000 });
+  expect(performance.now() - startMs).toBeLessThan(1000);
+  expect(session.closed).toBe(true);
+  await expect(raw({ url: port.url }, "1.1", { method: "GET", path: "/healthz" })).rejects.toThrow(/ECONNREFUSED/);
+  agent.destroy();
+});
+
+test("while it drains it is alive and not ready", async () => {
+  const port = await open(600);
+  const headers = { "service-api-key": (await port.key()).text };
+  const client = createClient(DataReceiverService, transport(port, "connect", headers, "1.1"));
+  const { Agent } = await import("node:http");
+  const call = code(client.putEvents({}));
+  await sleep(100);
+  const socket = connect(port.address.port, "127.0.0.1");
+  await new Promise((resolve) => socket.once("connect", resolve));
+  let answer = "";
+  socket.on("data", (piece) => {
+    answer += piece;
+  });
+  socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\n");
+  await sleep(50);
+  const closed = port.close({ drainMs: 5000 });
+  await sleep(50);
+  socket.write("\r\n");
+  await closed;
+  expect(answer).toMatch(/^HTTP\/1.1 200 OK/);
+  expect(answer.toLowerCase()).toContain("connection: close");
+  expect(await call).toBe(0);
+  expect(Agent).toBeDefined();
+});
