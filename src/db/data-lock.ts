@@ -17,7 +17,8 @@ export function lockData(dataDir: string): DataLock | undefined {
   let file: DatabaseSync | undefined;
   try {
     file = new DatabaseSync(join(dataDir, "lock"), { timeout: 0 });
-    file.exec("begin exclusive");
+    // No file for a journal: nothing is ever written.
+    file.exec("pragma journal_mode = memory; begin exclusive");
     const held = file;
     return { release: () => held.close() };
   } catch (error) {

@@ -87,7 +87,10 @@ export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 3000 }: 
       return open;
     },
     check,
-    suspect: () => void look(),
+    suspect() {
+      // While it is away the beat alone asks: each failed look ends a connection, and would ask for the next one.
+      if (open) void look();
+    },
     async run(call) {
       check();
       if (inWork >= callsMax) throw exhausted("too many calls are waiting for the database", 1);
