@@ -10,8 +10,8 @@ import {
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { EventItem } from "../events/ingest.ts";
 import { type Failed, sift } from "./item.ts";
+import { type Outcome, type Put, putList, putStream } from "./put-all.ts";
 import type { Receiver } from "./receiver.ts";
-import { putStream } from "./stream.ts";
 
 function toItem(event: Event): EventItem {
   return {
@@ -30,30 +30,32 @@ function toItem(event: Event): EventItem {
 
 const toFailed = ({ error, item }: Failed<Event>) => create(FailedEventSchema, { error, event: item });
 
-async function put(receiver: Receiver, tenantId: string, events: readonly Event[], pathOf: (index: number) => string) {
-  const { good, failed } = sift(
-    { schema: EventSchema, bounds: receiver.eventBounds },
-    events,
-    pathOf,
-    receiver.nowMs(),
-  );
-  await receiver.ingestEvents(tenantId, good.map(toItem));
-  return { succeeded: good.length, failed };
+function putFor(receiver: Receiver, tenantId: string): Put<Event> {
+  const rules = { schema: EventSchema, bounds: receiver.eventBounds };
+  return async (events, pathOf) => {
+    const { good, failed } = sift(rules, events, pathOf, receiver.nowMs());
+    await receiver.ingestEvents(tenantId, good.map(toItem));
+    return { succeeded: good.length, failed };
+  };
+}
+
+function answer({ succeeded, failedCount, failed }: Outcome<Event>) {
+  return {
+    succeeded,
+    failed: failedCount,
+    message: `${succeeded} of ${succeeded + failedCount} events processed`,
+    failedEvents: failed.map(toFailed),
+  };
 }
 
 /** Stores a batch of events; may be repeated. What it counts as succeeded is committed. */
 export async function putEvents(
   receiver: Receiver,
   tenantId: string,
-  request: PutEventsRequest,
+  { events, detailedResponse }: PutEventsRequest,
 ): Promise<PutEventsResponse> {
-  const { succeeded, failed } = await put(receiver, tenantId, request.events, (index) => `events[${index}]`);
-  return create(PutEventsResponseSchema, {
-    succeeded,
-    failed: failed.length,
-    message: `${succeeded} of ${request.events.length} events processed`,
-    failedEvents: request.detailedResponse ? failed.map(toFailed) : [],
-  });
+  const outcome = await putList(events, putFor(receiver, tenantId), "events", detailedResponse);
+  return create(PutEventsResponseSchema, answer(outcome));
 }
 
 /** Stores a stream of events, batch by batch as they come. */
@@ -63,13 +65,5 @@ export async function putEvent(
   requests: AsyncIterable<PutEventRequest>,
 ): Promise<PutEventResponse> {
   const eventOf = ({ event }: PutEventRequest) => event.value ?? create(EventSchema);
-  const { succeeded, failedCount, failed } = await putStream(requests, eventOf, (events, pathOf) =>
-    put(receiver, tenantId, events, pathOf),
-  );
-  return create(PutEventResponseSchema, {
-    succeeded,
-    failed: failedCount,
-    message: `${succeeded} of ${succeeded + failedCount} events processed`,
-    failedEvents: failed.map(toFailed),
-  });
+  return create(PutEventResponseSchema, answer(await putStream(requests, eventOf, putFor(receiver, tenantId))));
 }

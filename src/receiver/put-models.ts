@@ -11,8 +11,8 @@ import {
 import type { ModelItem } from "../entities/put.ts";
 import type { Broken } from "../rpc/validate.ts";
 import { type Failed, sift } from "./item.ts";
+import { type Outcome, type Put, putList, putStream } from "./put-all.ts";
 import type { Receiver } from "./receiver.ts";
-import { putStream } from "./stream.ts";
 
 function toItem(model: Model): ModelItem {
   return {
@@ -37,30 +37,32 @@ function brokenName(model: Model, modelPath: string): Broken[] {
   return /\p{Cc}/u.test(name) ? [{ path, rule: "must not contain control characters" }] : [];
 }
 
-async function put(receiver: Receiver, tenantId: string, models: readonly Model[], pathOf: (index: number) => string) {
-  const { good, failed } = sift(
-    { schema: ModelSchema, bounds: receiver.dataBounds, more: brokenName },
-    models,
-    pathOf,
-    receiver.nowMs(),
-  );
-  await receiver.putModels(tenantId, good.map(toItem));
-  return { succeeded: good.length, failed };
+function putFor(receiver: Receiver, tenantId: string): Put<Model> {
+  const rules = { schema: ModelSchema, bounds: receiver.dataBounds, more: brokenName };
+  return async (models, pathOf) => {
+    const { good, failed } = sift(rules, models, pathOf, receiver.nowMs());
+    await receiver.putModels(tenantId, good.map(toItem));
+    return { succeeded: good.length, failed };
+  };
+}
+
+function answer({ succeeded, failedCount, failed }: Outcome<Model>) {
+  return {
+    succeeded,
+    failed: failedCount,
+    message: `${succeeded} of ${succeeded + failedCount} models processed`,
+    failedModels: failed.map(toFailed),
+  };
 }
 
 /** Creates, describes and deletes entities; may be repeated. What it counts as succeeded is committed. */
 export async function putModels(
   receiver: Receiver,
   tenantId: string,
-  request: PutModelsRequest,
+  { models, detailedResponse }: PutModelsRequest,
 ): Promise<PutModelsResponse> {
-  const { succeeded, failed } = await put(receiver, tenantId, request.models, (index) => `models[${index}]`);
-  return create(PutModelsResponseSchema, {
-    succeeded,
-    failed: failed.length,
-    message: `${succeeded} of ${request.models.length} models processed`,
-    failedModels: request.detailedResponse ? failed.map(toFailed) : [],
-  });
+  const outcome = await putList(models, putFor(receiver, tenantId), "models", detailedResponse);
+  return create(PutModelsResponseSchema, answer(outcome));
 }
 
 /** The same for a stream of models, batch by batch as they come. */
@@ -70,13 +72,5 @@ export async function putModel(
   requests: AsyncIterable<PutModelRequest>,
 ): Promise<PutModelResponse> {
   const modelOf = ({ model }: PutModelRequest) => model.value ?? create(ModelSchema);
-  const { succeeded, failedCount, failed } = await putStream(requests, modelOf, (models, pathOf) =>
-    put(receiver, tenantId, models, pathOf),
-  );
-  return create(PutModelResponseSchema, {
-    succeeded,
-    failed: failedCount,
-    message: `${succeeded} of ${succeeded + failedCount} models processed`,
-    failedModels: failed.map(toFailed),
-  });
+  return create(PutModelResponseSchema, answer(await putStream(requests, modelOf, putFor(receiver, tenantId))));
 }
