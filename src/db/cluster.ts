@@ -26,8 +26,6 @@ export function initCluster(account: Account, data: string, password: string, { 
   const args = ["-D", fresh, "--username=belfry", `--pwfile=${passwordFile}`, "--auth=scram-sha-256"];
   // The locale must not depend on the machine: one that C.UTF-8 of PostgreSQL itself provides.
   args.push("--encoding=UTF8", "--no-locale", "--locale-provider=builtin", "--builtin-locale=C.UTF-8");
-  // After a crash PostgreSQL makes sure of every file; file by file that takes a second or two, in one call much less.
-  if (process.platform === "linux") settings.recovery_init_sync_method = "syncfs";
   if (!durable) args.push("--no-sync");
   const result = run(account, "initdb", args);
   rmSync(passwordFile, { force: true });
