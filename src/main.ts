@@ -1,22 +1,24 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
-import { createClient, createKey, createTenant } from "./auth/issue.ts";
 import { type Config, readConfig, SettingError, settingsHelp } from "./config.ts";
-import { connect } from "./db/connect.ts";
+import { connect, type Sql } from "./db/connect.ts";
 import { migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
-import { transaction } from "./db/transaction.ts";
 import { useEmbedded } from "./db/use-embedded.ts";
 import { openLog } from "./rpc/log.ts";
 import { type Server, startServer } from "./server.ts";
+import { tenantCommand, tenantUsage } from "./tenants/commands.ts";
+
+function usageLine(command: string, does: string): string {
+  return `  ${command.padEnd(66)}${does}`;
+}
 
 const usage = `Belfry, the management API of an observability platform
 
-  npm start                                  serve
-  npm run belfry -- migrate                  bring the database's schema up to date, and do nothing else
-  npm run belfry -- tenants create <name>    make a tenant; prints its first manager key, once
-  npm run belfry -- tenants list             print the tenants
-  npm start -- --help                        print this
+${usageLine("npm start", "serve")}
+${usageLine("npm run belfry -- migrate", "bring the database's schema up to date, and do nothing else")}
+${tenantUsage.map(([command, does]) => usageLine(command === "" ? "" : `npm run belfry -- ${command}`, does)).join("\n")}
+${usageLine("npm start -- --help", "print this")}
 
 Settings (environment variables):
   ${"NAME".padEnd(29)}${"DEFAULT".padEnd(12)} MEANING
@@ -79,26 +81,11 @@ async function onDatabase<T>(config: Config, work: (url: string) => Promise<T>):
   return await useEmbedded({ dataDir: config.dataDir, log: openLog("silent") }, work);
 }
 
-async function createTenantAndKey(config: Config, url: string, name: string): Promise<string> {
+async function onPool<T>(config: Config, url: string, work: (sql: Sql) => Promise<T>): Promise<T> {
   await migrate(url);
   const pool = connect(url, config);
   try {
-    return await transaction(pool.sql, async (tx) => {
-      const tenant = await createTenant(tx, name);
-      const client = await createClient(tx, tenant.id, { name: "admin", type: "USER", role: "manager" });
-      const key = await createKey(tx, tenant.id, client.id, { description: "first key", expiresMs: null });
-      return `tenant ${JSON.stringify(tenant.name)} is made; its first manager key, shown once:\n${key.text}\n`;
-    });
-  } finally {
-    await pool.close();
-  }
-}
-
-async function listTenants(config: Config, url: string): Promise<string> {
-  const pool = connect(url, config);
-  try {
-    const rows = await pool.sql<{ id: string; name: string }[]>`select id, name from tenants order by name`;
-    return rows.map(({ id, name }) => `${id}  ${name}\n`).join("");
+    return await work(pool.sql);
   } finally {
     await pool.close();
   }
@@ -112,19 +99,14 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const config = readConfig(process.env);
+  const tenantWork = tenantCommand(args);
   if (command === "serve" && rest.length === 0) {
     await serve(config);
   } else if (command === "migrate" && rest.length === 0) {
     const applied = await onDatabase(config, migrate);
     process.stdout.write(applied.length === 0 ? "the schema is up to date\n" : `applied ${applied.join(", ")}\n`);
-  } else if (command === "tenants" && rest[0] === "create" && rest[1] !== undefined && rest.length === 2) {
-    const name = rest[1];
-    if (name === "" || name.length > 255 || /\p{Cc}/u.test(name)) {
-      throw new StartError("a tenant's name has 1 to 255 characters, no control characters");
-    }
-    process.stdout.write(await onDatabase(config, (url) => createTenantAndKey(config, url, name)));
-  } else if (command === "tenants" && rest[0] === "list" && rest.length === 1) {
-    process.stdout.write(await onDatabase(config, (url) => listTenants(config, url)));
+  } else if (tenantWork !== undefined) {
+    process.stdout.write(await onDatabase(config, (url) => onPool(config, url, tenantWork)));
   } else {
     process.stderr.write(usage);
     return 2;

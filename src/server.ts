@@ -6,8 +6,10 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
+import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { routes } from "#gen/routes.ts";
-import { createClient, createKey, createTenant } from "./auth/issue.ts";
+import { lastUse } from "./auth/last-use.ts";
 import { checkPermissions } from "./auth/permission.ts";
 import { keyVerifier } from "./auth/verify.ts";
 import type { Config } from "./config.ts";
@@ -23,8 +25,12 @@ import { certificate } from "./http/certificate.ts";
 import { messageBytesMax, openPort } from "./http/port.ts";
 import { receiver } from "./receiver/receiver.ts";
 import { dataReceiverService } from "./receiver/service.ts";
+import { recordOf } from "./rpc/context.ts";
 import type { Log } from "./rpc/log.ts";
 import { pipeline } from "./rpc/pipeline.ts";
+import { auditQueue } from "./tenants/audit-queue.ts";
+import { apiClientService, auditLogService } from "./tenants/service.ts";
+import { createTenantWithKey } from "./tenants/tenant.ts";
 import { transcoder } from "./transcoding/handler.ts";
 
 /** A server that serves. */
@@ -68,14 +74,20 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const first = config.databaseUrl === undefined ? await firstKey(pool.sql, config.dataDir) : undefined;
 
   // What every call passes.
-  const { verify } = keyVerifier(pool);
-  const calls = pipeline({ verify, gate: pool.gate, log });
+  const uses = lastUse(pool);
+  starting.defer(() => uses.stop());
+  const audit = auditQueue(pool, clock.nowMs, log);
+  starting.defer(() => audit.stop());
+  const { verify } = keyVerifier({ ...pool, onUse: uses.note });
+  const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record });
 
   // The services. An RPC that none of them has answers code 12.
   const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
     [DataReceiverService, dataReceiverService(receiver(pool.sql, config, clock.nowMs))],
     [EntityService, entityService(pool.sql)],
     [EventQueryService, eventQueryService(pool.sql)],
+    [ApiClientService, apiClientService(pool.sql)],
+    [AuditLogService, auditLogService(pool.sql, audit.settled)],
   ]);
   const declared = [...new Set(routes.map(({ method }): DescService => method.parent))];
   checkPermissions(declared);
@@ -93,6 +105,10 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     bodyBytesMax: (method) => messageBytesMax(config, method.parent),
     timeoutMsMax: config.deadlineMsMax,
     signal: stopping.signal,
+    failed(code, request) {
+      const record = recordOf(request);
+      if (record !== undefined) record.code ??= code;
+    },
   });
   const tls = config.plaintext ? undefined : await certificate(config);
   const port = await openPort({
@@ -101,6 +117,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     services,
     admit: calls.admit,
     transcode,
+    ended: calls.ended,
     ready: () => pool.gate.open,
     log,
     stopping,
@@ -146,10 +163,8 @@ async function firstKey(sql: Sql, dataDir: string): Promise<FirstKey | undefined
   const made = await transaction(sql, async (tx) => {
     const tenants = await tx`select 1 from tenants limit 1`;
     if (tenants.length > 0) return false;
-    const tenant = await createTenant(tx, "default");
-    const client = await createClient(tx, tenant.id, { name: "admin", type: "USER", role: "manager" });
-    const key = await createKey(tx, tenant.id, client.id, { description: "first key", expiresMs: null });
-    await writeSecret(file, `${key.text}\n`);
+    const { secret } = await createTenantWithKey(tx, "default", { id: "first-start", name: "first start" });
+    await writeSecret(file, `${secret}\n`);
     return true;
   });
   return made || existsSync(file) ? { file, made } : undefined;

@@ -39,9 +39,12 @@ const entriesMax = 10_000;
 export function keyVerifier({
   sql,
   gate,
+  onUse = () => {},
 }: {
   sql: Db;
   gate: { run<T>(fn: () => Promise<T>): Promise<T> };
+  /** Told of every key that was accepted. */
+  onUse?: (principal: Principal) => void;
 }): KeyVerifier {
   const entries = new Map<string, Entry>();
   const owners = new Map<string, { tenantId: string; keyId: string }>();
@@ -93,6 +96,7 @@ export function keyVerifier({
     if (entry.key === null || !timingSafeEqual(entry.key.digest, digest)) {
       throw unauthenticated("the API key is not valid (unknown, expired or revoked)");
     }
+    onUse(entry.key.principal);
     return entry.key.principal;
   }
 

@@ -1,4 +1,5 @@
 import type { DescService } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Config } from "../config.ts";
 import { unavailable } from "../errors.ts";
@@ -34,6 +35,8 @@ export interface PortOptions {
   admit: Pipeline["admit"];
   /** Answers every path below /v1/, whole. */
   transcode?: (request: Request, response: Response) => Promise<void>;
+  /** A request is over, answered or not. */
+  ended?: Pipeline["ended"];
   /** Whether the database answers. */
   ready(): boolean | Promise<boolean>;
   log: Log;
@@ -88,9 +91,12 @@ export async function openPort(options: PortOptions): Promise<Port> {
     // A client that was not invited does not send its body: only a closed connection tells it where the next request begins.
     if (http1 && (draining || invite !== undefined)) response.setHeader("connection", "close");
     response.once("close", () => {
-      if (record.rpc !== undefined) record.code ??= codeOfStatus(response.statusCode);
+      // Without a head of an answer the client has gone before it was made.
+      const status = response.headersSent ? response.statusCode : undefined;
+      if (record.rpc !== undefined) record.code ??= status === undefined ? Code.Canceled : codeOfStatus(status);
       const target = record.rpc === undefined ? `${request.method} ${pathOf(request)}` : undefined;
-      logRequest(log, record, response.statusCode, target);
+      logRequest(log, record, status, target);
+      options.ended?.(record);
     });
     if (hasBody(request)) endAfterBody(request, response, rest, () => invite === undefined || invited);
     app.routing(request as never, response as never);

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../auth/principal.ts";
 
@@ -13,6 +14,8 @@ export interface RequestRecord {
   principal: Principal | undefined;
   /** Invites the body of a client that waits for 100 Continue. */
   invite: (() => void) | undefined;
+  /** The RPC, while the call still owes the audit log its row. */
+  owes: DescMethod | undefined;
 }
 
 const recordOnRequest = Symbol("record");
@@ -32,6 +35,7 @@ export function openRecord(request: RecordedRequest, requestId: string): Request
     code: undefined,
     principal: undefined,
     invite: undefined,
+    owes: undefined,
   };
   request[recordOnRequest] = record;
   return record;

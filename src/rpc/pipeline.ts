@@ -1,8 +1,9 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import type { ContextValues, HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { Code, type ContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { permissionOf, permits } from "../auth/permission.ts";
 import type { KeyVerifier } from "../auth/verify.ts";
 import { permissionDenied, unsupported } from "../errors.ts";
+import { isAudited, type RecordAudit, requestedResource } from "./audit.ts";
 import {
   admittedValues,
   callRecord,
@@ -32,6 +33,8 @@ export interface Pipeline {
    * answer code 12. Each wants a context with the values that `admit` returned.
    */
   implement<S extends DescService>(service: S, implementation: Partial<ServiceImpl<S>>): ServiceImpl<S>;
+  /** A request is over. What was admitted and failed before its RPC was called (an unreadable body) gets its audit row here. */
+  ended(record: RequestRecord): void;
 }
 
 interface Options {
@@ -39,12 +42,27 @@ interface Options {
   /** Refuses at once while the database is away, and bounds the calls in work. */
   gate: { run<T>(fn: () => Promise<T>): Promise<T> };
   log: Log;
+  /** Keeps what a writing RPC was refused or failed with. The rows of those that succeed are their handlers' own. */
+  recordAudit?: RecordAudit;
 }
 
 type Handler = (request: unknown, context: HandlerContext) => unknown;
 
 /** Builds the pipeline. Its order, in one place: key, permission (admit); validation, gate, handler, errors (implement). */
-export function pipeline({ verify, gate, log }: Options): Pipeline {
+export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline {
+  async function auditFailure(method: DescMethod, record: RequestRecord, request: unknown, code: number) {
+    const { principal, requestId } = record;
+    if (recordAudit === undefined || principal === undefined || !isAudited(method)) return;
+    record.owes = undefined;
+    await recordAudit({
+      principal,
+      rpc: nameOf(method),
+      resource: requestedResource(method, request),
+      code,
+      requestId,
+    });
+  }
+
   function fail(error: unknown, record: RequestRecord, signal?: AbortSignal) {
     const { answer, unexpected } = toAnswer(error, record.requestId, signal);
     record.code = answer.code;
@@ -58,10 +76,13 @@ export function pipeline({ verify, gate, log }: Options): Pipeline {
     try {
       const principal = await verify(header.get(keyHeader));
       record.principal = principal;
+      if (isAudited(method)) record.owes = method;
       if (!permits(permissionOf(method), principal))
         throw permissionDenied(`${who(principal)} may not call ${record.rpc}`);
     } catch (error) {
-      throw fail(error, record);
+      const answer = fail(error, record);
+      await auditFailure(method, record, undefined, answer.code);
+      throw answer;
     }
     record.invite?.();
     return admittedValues(record);
@@ -78,9 +99,13 @@ export function pipeline({ verify, gate, log }: Options): Pipeline {
           context.signal,
         );
         record.code = 0;
+        if (record.owes !== undefined) log.error({ rpc: record.rpc }, "a write has left no audit row");
+        record.owes = undefined;
         return answer;
       } catch (error) {
-        throw fail(error, record, context.signal);
+        const answer = fail(error, record, context.signal);
+        await auditFailure(method, record, request, answer.code);
+        throw answer;
       }
     };
   }
@@ -148,6 +173,10 @@ export function pipeline({ verify, gate, log }: Options): Pipeline {
         wrapped[method.localName] = handler === undefined ? missing(method) : wrap(method, handler);
       }
       return wrapped as ServiceImpl<typeof service>;
+    },
+    ended(record) {
+      // Whose call did not get as far as an answer has gone: code 1.
+      if (record.owes !== undefined) void auditFailure(record.owes, record, undefined, record.code || Code.Canceled);
     },
   };
 }

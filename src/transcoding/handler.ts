@@ -31,6 +31,8 @@ export interface TranscoderOptions {
   unknownFields?: "refuse" | "ignore";
   /** Told of errors that nobody foresaw; the answer says "internal error" alone. */
   report?(error: unknown, request: Request): void;
+  /** Told of the code of every answer that is an error, for logs: its HTTP status may say less. */
+  failed?(code: number, request: Request): void;
 }
 
 /**
@@ -51,9 +53,8 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const raw = plan.route.variables.map(match.captured);
     const query = url.slice(match.pathEnd() + 1);
     let call: Call | undefined;
-    const gone = () => {
-      if (!response.writableFinished) call?.abort(new ConnectError("the client went away", Code.Canceled));
-    };
+    // No look at writableFinished: over HTTP/2 it is true of a stream that was reset, too.
+    const gone = () => call?.abort(new ConnectError("the client went away", Code.Canceled));
     response.once("close", gone);
     try {
       const header = requestHeaders(request.headers);
@@ -183,6 +184,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       return;
     }
     const error = asConnectError(thrown, report);
+    options.failed?.(error.code, request);
     const headers: OutgoingHttpHeaders = {};
     if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
     copyHeaders(error.metadata, headers as Record<string, string | string[]>);

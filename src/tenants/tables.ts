@@ -1,0 +1,28 @@
+import { index, pgTable, primaryKey } from "drizzle-orm/pg-core";
+import { bigintMs, tenantId, text } from "../db/columns.ts";
+
+/** One row a call of a writing RPC, and one an action of the command line. Rows are never changed and never hold a secret. */
+export const auditEntries = pgTable(
+  "audit_entries",
+  {
+    tenantId: tenantId(),
+    id: text("id").notNull(),
+    timeMs: bigintMs("time_ms").notNull(),
+    /** Without a foreign key: the row outlives the client, and knows its name at that time. */
+    clientId: text("client_id").notNull(),
+    clientName: text("client_name").notNull(),
+    rpc: text("rpc").notNull(),
+    /** The last part of `rpc`, which lists may be filtered by. */
+    method: text("method").notNull(),
+    resource: text("resource").notNull(),
+    /** Name of the gRPC code. */
+    outcome: text("outcome").notNull(),
+    requestId: text("request_id").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.id] }),
+    index("audit_entries_time").on(table.tenantId, table.timeMs, table.id),
+    index("audit_entries_client").on(table.tenantId, table.clientId, table.timeMs, table.id),
+    index("audit_entries_method").on(table.tenantId, table.method, table.timeMs, table.id),
+  ],
+);

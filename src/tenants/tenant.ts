@@ -1,0 +1,17 @@
+import { createClient, createKey, createTenant } from "../auth/issue.ts";
+import type { Db } from "../db/connect.ts";
+import { resourceText } from "../rpc/audit.ts";
+import { type Actor, auditedAction } from "./audit.ts";
+
+/** Makes a tenant with a manager client and its first key, in the caller's transaction. @throws code 6 when the name is taken. */
+export async function createTenantWithKey(
+  tx: Db,
+  name: string,
+  actor: Actor,
+): Promise<{ id: string; name: string; secret: string }> {
+  const tenant = await createTenant(tx, name);
+  const client = await createClient(tx, tenant.id, { name: "admin", type: "USER", role: "manager" });
+  const { text } = await createKey(tx, tenant.id, client.id, { description: "first key", expiresMs: null });
+  await auditedAction(tx, tenant.id, actor, "CreateTenant", resourceText("tenant", name));
+  return { ...tenant, secret: text };
+}
