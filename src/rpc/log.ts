@@ -21,7 +21,12 @@ export function codeName(code: number): string {
 const codeNames = Array.from({ length: 17 }, (_, code) => codeName(code));
 
 /** The one line of a request that has ended. `target` names what was called when it was no RPC: method and path, without query. */
-export function logRequest(log: Log, record: RequestRecord, status: number, target: string | undefined): void {
+export function logRequest(
+  log: Log,
+  record: RequestRecord,
+  status: number | undefined,
+  target: string | undefined,
+): void {
   log.info({
     requestId: record.requestId,
     rpc: record.rpc,

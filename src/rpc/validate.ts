@@ -164,22 +164,25 @@ function memberOf(field: DescField, message: Message) {
 
 /**
  * For an RPC with an update mask: which required fields an update must carry. Those outside of the resource always; those
- * inside when the mask names them or what they lie in, and with an empty mask none, as it means the populated fields.
+ * inside when the mask names them or what they lie in. An empty mask means the populated fields, so that only what lies
+ * within one of them is required.
  */
 function maskOf(method: DescMethod): ((request: Message) => Wanted) | undefined {
   const maskName = getOption(method, update_mask);
   if (maskName === "") return undefined;
   const mask = method.input.fields.find((field) => field.name === maskName);
-  if (mask === undefined)
+  if (mask === undefined) {
     throw new Error(`${method.parent.typeName}.${method.name}: its request has no field ${maskName}`);
+  }
   const { body } = getOption(method, http);
   const prefix = body === "*" || body === "" ? "" : `${body}.`;
   return (request) => {
-    const paths = (memberOf(mask, request) as { paths: string[] } | undefined)?.paths ?? [];
-    const full = paths.map((path) => prefix + path);
+    const { paths } = (memberOf(mask, request) as { paths: string[] } | undefined) ?? { paths: [] };
     return (path) => {
-      if (prefix !== "" && !path.startsWith(prefix)) return true;
-      return full.some((named) => path === named || path.startsWith(`${named}.`));
+      if (!path.startsWith(prefix)) return true;
+      const inner = path.slice(prefix.length);
+      if (paths.length === 0) return inner.includes(".");
+      return paths.some((named) => inner === named || inner.startsWith(`${named}.`));
     };
   };
 }

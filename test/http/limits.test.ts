@@ -65,6 +65,8 @@ describe.each(httpVersions)("HTTP/%s", (version) => {
     const body = [Buffer.from(JSON.stringify({ x: "x".repeat(100 * KiB) }))];
     expect(codeOf(await raw(port, version, { path: entities, headers, body }))).toBe("resource_exhausted");
     expect(codeOf(await raw(port, version, { path: events, headers, body }))).toBe(0);
+    expect((await raw(port, version, { path: "/v1/modelcontext/entities:search", headers, body })).status).toBe(413);
+    expect((await raw(port, version, { path: "/v1/data-receiver/events", headers, body })).status).toBe(400);
   });
 
   test("what grows beyond the bound when it is decompressed is code 8", async () => {

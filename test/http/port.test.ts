@@ -42,6 +42,10 @@ describe.each(Object.entries({ plain, TLS: secure }))("%s", (_name, port) => {
   describe.each(httpVersions)("HTTP/%s", (version) => {
     test("an unknown path is 404 in our form", async () => {
       for (const method of ["GET", "POST", "PROPFIND"]) {
+        expect(await raw(port, version, { method, path: "/v1/nothing" }), method).toMatchObject({
+          status: 404,
+          headers: { "content-type": "application/json" },
+        });
         const answer = await raw(port, version, { method, path: "/nothing?key=secret" });
         expect(answer.headers["content-type"]).toMatch(/^application\/json/);
         expect({ status: answer.status, body: JSON.parse(answer.body.toString()) }).toEqual({
@@ -197,6 +201,24 @@ describe("the log", () => {
     const answer = await raw(plain, "2", { path, headers, body: [Buffer.from([0, 0, 0, 0, 2, 255, 255])] });
     expect(["invalid_argument", 3]).toContain(codeOf(answer));
     expect(await plain.lineOf(String(answer.headers["x-request-id"]))).toMatchObject({ code: "INVALID_ARGUMENT" });
+  });
+
+  test("holds one line for a call of /v1", async () => {
+    const { text, clientId } = await plain.key();
+    const headers = { "content-type": "application/json", "service-api-key": text };
+    const call = { rpc: "belfry.receiver.v1.DataReceiverService/PutEvents", client: clientId };
+    for (const [body, status, code] of [
+      ["{}", 200, "OK"],
+      ["{", 400, "INVALID_ARGUMENT"],
+    ] as const) {
+      const answer = await raw(plain, "1.1", { path: "/v1/data-receiver/events", headers, body: [Buffer.from(body)] });
+      expect(await plain.lineOf(String(answer.headers["x-request-id"]))).toMatchObject({ ...call, status, code });
+    }
+    const refused = await raw(plain, "1.1", { path: "/v1/data-receiver/events", body: [] });
+    expect(await plain.lineOf(String(refused.headers["x-request-id"]))).toMatchObject({
+      status: 401,
+      code: "UNAUTHENTICATED",
+    });
   });
 
   test("holds neither keys nor bodies nor queries", async () => {

@@ -22,6 +22,7 @@ const ports = { plain, TLS: secure };
 
 const unary = "/belfry.receiver.v1.DataReceiverService/PutEvents";
 const stream = "/belfry.receiver.v1.DataReceiverService/PutEvent";
+const json = "/v1/data-receiver/events";
 const MiB = 1024 * 1024;
 
 /** Every way to send a body, with the head of a message that announces 3 MiB. */
@@ -33,6 +34,7 @@ const ways = [
   { way: "Connect JSON", path: unary, type: "application/json", code: "unauthenticated" },
   { way: "Connect binary", path: unary, type: "application/proto", code: "unauthenticated" },
   { way: "Connect stream", path: stream, type: "application/connect+proto", code: "unauthenticated" },
+  { way: "/v1", path: json, type: "application/json", code: 16 },
   { way: "a content type that nobody knows", path: unary, type: "text/csv", code: 16 },
   { way: "a content type that is malformed", path: unary, type: ";;/", code: 16 },
 ];
@@ -160,22 +162,22 @@ describe("a connection outlives its refused calls", () => {
 });
 
 describe("Expect: 100-continue", () => {
-  test("a wrong key is refused without 100 Continue", async () => {
-    const { continued, status } = await expecting("wrong");
+  test.each([unary, json])("a wrong key is refused without 100 Continue: %s", async (path) => {
+    const { continued, status } = await expecting("wrong", path);
     expect({ continued, status }).toEqual({ continued: false, status: 401 });
   });
 
-  test("a good key is invited to send", async () => {
-    const { continued, status } = await expecting((await plain.key()).text);
+  test.each([unary, json])("a good key is invited to send: %s", async (path) => {
+    const { continued, status } = await expecting((await plain.key()).text, path);
     expect({ continued, status }).toEqual({ continued: true, status: 200 });
   });
 
-  async function expecting(key: string) {
+  async function expecting(key: string, path: string) {
     const { request } = await import("node:http");
     const headers = { "content-type": "application/json", "service-api-key": key, expect: "100-continue" };
     return new Promise<{ continued: boolean; status: number | undefined }>((resolve, reject) => {
       let continued = false;
-      const call = request(new URL(unary, plain.url), { method: "POST", headers });
+      const call = request(new URL(path, plain.url), { method: "POST", headers });
       call.on("continue", () => {
         continued = true;
         call.end("{}");

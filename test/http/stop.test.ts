@@ -8,13 +8,15 @@ import { testDatabase } from "../support/database.ts";
 import { served, testPort } from "../support/port.ts";
 
 const database = await testDatabase();
+let running = 0;
 
-/** A port whose PutEvents takes `ms` and whose PutModels never listens to its signal. */
+/** A port whose PutEvents takes `ms` and does not listen to its signal. */
 const open = (ms: number) =>
   testPort(
     [
       served(DataReceiverService, {
         async putEvents() {
+          running += 1;
           await sleep(ms);
           return { succeeded: 1 };
         },
@@ -30,11 +32,12 @@ const code = (call: Promise<unknown>) =>
   );
 
 test.each(httpVersions)("running calls finish within the time to drain, HTTP/%s", async (version) => {
-  const port = await open(300);
+  const port = await open(500);
   const headers = { "service-api-key": (await port.key()).text };
   const client = createClient(DataReceiverService, transport(port, "connect", headers, version));
+  running = 0;
   const calls = Array.from({ length: 10 }, () => code(client.putEvents({})));
-  await sleep(100);
+  while (running < 10) await sleep(5);
   const startMs = performance.now();
   await port.close({ drainMs: 5000 });
   expect(performance.now() - startMs).toBeLessThan(1500);
@@ -45,8 +48,9 @@ test.each(httpVersions)("calls that take longer end with code 14, HTTP/%s", asyn
   const port = await open(60_000);
   const headers = { "service-api-key": (await port.key()).text };
   const client = createClient(DataReceiverService, transport(port, "connect", headers, version));
+  running = 0;
   const call = code(client.putEvents({}));
-  await sleep(100);
+  while (running < 1) await sleep(5);
   const startMs = performance.now();
   await port.close({ drainMs: 200 });
   expect(performance.now() - startMs).toBeLessThan(1500);
@@ -74,12 +78,12 @@ test("idle connections do not delay the stop, and new ones are refused", async (
 });
 
 test("while it drains it is alive and not ready", async () => {
-  const port = await open(600);
+  const port = await open(1000);
   const headers = { "service-api-key": (await port.key()).text };
   const client = createClient(DataReceiverService, transport(port, "connect", headers, "1.1"));
-  const { Agent } = await import("node:http");
+  running = 0;
   const call = code(client.putEvents({}));
-  await sleep(100);
+  while (running < 1) await sleep(5);
   const socket = connect(port.address.port, "127.0.0.1");
   await new Promise((resolve) => socket.once("connect", resolve));
   let answer = "";
@@ -95,5 +99,4 @@ test("while it drains it is alive and not ready", async () => {
   expect(answer).toMatch(/^HTTP\/1.1 200 OK/);
   expect(answer.toLowerCase()).toContain("connection: close");
   expect(await call).toBe(0);
-  expect(Agent).toBeDefined();
 });

@@ -1,14 +1,16 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { afterAll } from "vitest";
+import { routes } from "#gen/routes.ts";
 import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import type { ClientType, Role } from "../../src/auth/principal.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { certificate } from "../../src/http/certificate.ts";
-import { openPort, type PortOptions } from "../../src/http/port.ts";
+import { messageBytesMax, openPort, type PortOptions } from "../../src/http/port.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
+import { transcoder } from "../../src/transcoding/handler.ts";
 import { type TestDatabase, temporaryDir, testDatabase } from "./database.ts";
 
 /** RPCs of one service for a test. */
@@ -22,7 +24,7 @@ export function served<S extends DescService>(service: S, implementation: Partia
   return { service, implementation: implementation as Partial<ServiceImpl<DescService>> };
 }
 
-interface Options extends Partial<Pick<PortOptions, "transcode" | "ready">> {
+interface Options extends Partial<Pick<PortOptions, "ready">> {
   secure?: boolean;
   settings?: Partial<Config>;
   database?: TestDatabase;
@@ -44,18 +46,21 @@ export async function testPort(services: TestService[], options: Options = {}) {
   const { gate, sql } = database.pool;
   const { verify } = keyVerifier(database.pool);
   const { admit, implement } = pipeline({ verify, gate, log });
-  const port = await openPort({
-    config,
-    tls,
-    log,
+  const wrapped = services.map(({ service, implementation }) => ({
+    service,
+    implementation: implement(service, implementation),
+  }));
+  const stopping = new AbortController();
+  const transcode = transcoder({
+    routes: routes.filter(({ method }) => services.some(({ service }) => service === method.parent)),
+    services: wrapped,
     admit,
-    services: services.map(({ service, implementation }) => ({
-      service,
-      implementation: implement(service, implementation),
-    })),
-    ready: options.ready ?? (() => gate.open),
-    transcode: options.transcode,
+    bodyBytesMax: (method) => messageBytesMax(config, method.parent),
+    timeoutMsMax: config.deadlineMsMax,
+    signal: stopping.signal,
   });
+  const ready = options.ready ?? (() => gate.open);
+  const port = await openPort({ config, tls, log, admit, services: wrapped, transcode, stopping, ready });
   afterAll(() => port.close({ drainMs: 0 }));
   const { id: tenantId } = await createTenant(sql, `tenant of ${port.address.port}`);
 
@@ -76,7 +81,7 @@ export async function testPort(services: TestService[], options: Options = {}) {
     throw new Error(`no line of request ${requestId}`);
   }
 
-  return { ...port, url: port.address.url, ca: tls?.caFile, database, key, lines, lineOf, tenantId, admit };
+  return { ...port, url: port.address.url, ca: tls?.caFile, database, key, lines, lineOf, tenantId };
 }
 
 /** What `testPort` returns. */

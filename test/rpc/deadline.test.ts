@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { beforeEach, describe, expect, test } from "vitest";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { boundDeadline } from "../../src/rpc/deadline.ts";
+import { codeOf, openHttp2, protocols, raw, rawHttp1, transport } from "../support/clients.ts";
+import { served, testPort } from "../support/port.ts";
+
+let allowedMs: number | undefined;
+let abortedMs: number | undefined;
+let begun: Promise<void>;
+let begin: () => void;
+
+beforeEach(() => {
+  abortedMs = undefined;
+  ({ promise: begun, resolve: begin } = Promise.withResolvers<void>());
+});
+
+const port = await testPort(
+  [
+    served(DataReceiverService, {
+      async putEvents(_request, context) {
+        allowedMs = context.timeoutMs();
+        const startMs = performance.now();
+        context.signal.addEventListener("abort", () => {
+          abortedMs = performance.now() - startMs;
+        });
+        begin();
+        await sleep(3000); // it does not listen to its signal
+        return {};
+      },
+    }),
+  ],
+  { settings: { deadlineMsMax: 1000 } },
+);
+const { text: key } = await port.key();
+const path = "/belfry.receiver.v1.DataReceiverService/PutEvents";
+const headers = { "content-type": "application/json", "service-api-key": key };
+const body = () => [Buffer.from("{}")];
+
+describe.each(protocols)("%s", (protocol) => {
+  const client = createClient(DataReceiverService, transport(port, protocol, { "service-api-key": key }));
+
+  test("a call that takes longer than its caller allows ends with code 4, though its handler does not listen", async () => {
+    const startMs = performance.now();
+    const error = await client.putEvents({}, { timeoutMs: 200 }).catch(ConnectError.from);
+    expect(error).toMatchObject({ code: Code.DeadlineExceeded });
+    expect(performance.now() - startMs).toBeLessThan(800);
+  });
+});
+
+describe("the server's own bound", () => {
+  test.each([
+    ["application/json", "connect-timeout-ms", "60000", "deadline_exceeded"],
+    ["application/json", "x-none", "", "deadline_exceeded"],
+    ["application/grpc", "grpc-timeout", "1M", 4],
+    ["application/grpc", "x-none", "", 4],
+  ])("cuts longer deadlines, and none: %s %s %s", async (type, name, value, code) => {
+    const message = type.includes("grpc") ? [Buffer.from([0, 0, 0, 0, 0])] : body();
+    const answer = await raw(port, "2", {
+      path,
+      headers: { ...headers, "content-type": type, [name]: value },
+      body: message,
+    });
+    expect(codeOf(answer)).toBe(code);
+    expect(answer.ms).toBeLessThan(2000);
+    expect(allowedMs).toBeGreaterThan(500);
+    expect(allowedMs).toBeLessThanOrEqual(1000);
+  });
+
+  test("holds on /v1", async () => {
+    const answer = await raw(port, "1.1", { path: "/v1/data-receiver/events", headers, body: body() });
+    expect(answer.status).toBe(504);
+    expect(codeOf(answer)).toBe(4);
+  });
+
+  test.each([
+    ["application/json", "connect-timeout-ms", "soon", "invalid_argument"],
+    ["application/grpc", "grpc-timeout", "5", 3],
+  ])("a malformed deadline is code 3: %s %s", async (type, name, value, code) => {
+    const answer = await raw(port, "2", {
+      path,
+      headers: { ...headers, "content-type": type, [name]: value },
+      body: body(),
+    });
+    expect(codeOf(answer)).toBe(code);
+  });
+
+  test.each([
+    ["100m", "100m"],
+    ["999999u", "999999u"],
+    ["1S", "1S"],
+    ["2S", "1000m"],
+    ["99999999H", "1000m"],
+    [undefined, "1000m"],
+    ["x", "x"],
+  ])("grpc-timeout %s becomes %s", (given, expected) => {
+    const header = new Headers(given === undefined ? {} : { "grpc-timeout": given });
+    boundDeadline(header, true, 1000);
+    expect(header.get("grpc-timeout")).toBe(expected);
+  });
+});
+
+describe("a caller that goes away", () => {
+  const aborted = async () => {
+    for (let i = 0; i < 50 && abortedMs === undefined; i += 1) await sleep(10);
+    return abortedMs;
+  };
+
+  test.each([path, "/v1/data-receiver/events"])("over HTTP/1.1 aborts its call's signal: %s", async (at) => {
+    const { request } = await import("node:http");
+    const call = request(new URL(at, port.url), { method: "POST", headers, agent: false });
+    call.on("error", () => {});
+    call.end("{}");
+    await begun;
+    call.destroy();
+    expect(await aborted()).toBeLessThan(500);
+  });
+
+  test.each([path, "/v1/data-receiver/events"])(
+    "over HTTP/2 aborts its call's signal, not its neighbours': %s",
+    async (at) => {
+      const connection = openHttp2(port);
+      const stream = connection.session.request({ ":method": "POST", ":path": at, ...headers });
+      stream.on("error", () => {}).end("{}");
+      await begun;
+      stream.close(8);
+      expect(await aborted()).toBeLessThan(500);
+      expect((await connection.send({ method: "GET", path: "/healthz" })).status).toBe(200);
+      connection.close();
+    },
+  );
+
+  test("is code 1 in the log", async () => {
+    const { request } = await import("node:http");
+    const call = request(new URL(path, port.url), {
+      method: "POST",
+      headers: { ...headers, "x-request-id": "gone-1" },
+    });
+    call.on("error", () => {});
+    call.end("{}");
+    await begun;
+    call.destroy();
+    expect(await port.lineOf("gone-1")).toMatchObject({ code: "CANCELED" });
+    expect((await rawHttp1(port, { method: "GET", path: "/healthz" })).status).toBe(200);
+  });
+});
