@@ -1,0 +1,54 @@
+/** One request as a generator sends it again and again. */
+export interface LoadRequest {
+  http: 1 | 2;
+  method: "GET" | "POST";
+  path: string;
+  headers: Record<string, string>;
+  /** Whole, with the frame of its protocol. */
+  body?: Uint8Array;
+  /** What is different in each request; without it all are the same. */
+  vary?: Variation;
+}
+
+/** Places in a body that are overwritten before each sending, so that every event is a new instance. */
+export interface Variation {
+  /** How numbers stand in the body: 13 digits, or a protobuf varint of 6 bytes. */
+  times: "digits" | "varint";
+  timesAt: readonly number[];
+  /** Where the 8 digits of each event's host stand. */
+  hostsAt: readonly number[];
+  /** The time of request 0, ms since the epoch; each further request is a millisecond later. */
+  baseMs: number;
+  /** How many requests pass until the same hosts come again. */
+  hostSets: number;
+}
+
+/** What a generator does for one measurement. */
+export interface Load {
+  port: number;
+  request: LoadRequest;
+  connections: number;
+  /** Requests in work on each connection; HTTP/1.1 has one. */
+  streams: number;
+  /** Before the counting begins. */
+  leadInMs: number;
+  countMs: number;
+}
+
+/** What came of it. */
+export interface Outcome {
+  perSec: number;
+  p50Ms: number;
+  p99Ms: number;
+  /** All answers, also those before and after the counting. */
+  answered: number;
+  /** Answers that were not good. */
+  bad: number;
+  /** Share of one processor that the generator used; undefined when it does not know. */
+  busy: number | undefined;
+}
+
+/** The value at a share of a sorted list. */
+export function quantile(sorted: Float64Array, share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}

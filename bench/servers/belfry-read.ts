@@ -1,0 +1,42 @@
+// The port, the pipeline, the key check and the transcoder as src/server.ts joins them, with one RPC that reads no row.
+import type { DescService } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { routes } from "#gen/routes.ts";
+import { keyVerifier } from "../../src/auth/verify.ts";
+import { readConfig } from "../../src/config.ts";
+import { connect } from "../../src/db/connect.ts";
+import { messageBytesMax, openPort } from "../../src/http/port.ts";
+import { openLog } from "../../src/rpc/log.ts";
+import { pipeline } from "../../src/rpc/pipeline.ts";
+import { transcoder } from "../../src/transcoding/handler.ts";
+import { given, serving } from "./child.ts";
+import { event } from "./event.ts";
+
+const config = readConfig(given());
+const log = openLog("info");
+const pool = connect(config.databaseUrl ?? "", config);
+const { verify } = keyVerifier(pool);
+const { admit, implement } = pipeline({ verify, gate: pool.gate, log });
+const service: DescService = EventQueryService;
+const reads: Partial<ServiceImpl<typeof EventQueryService>> = { getEvent: async () => event };
+const services = [{ service, implementation: implement(service, reads as Partial<ServiceImpl<DescService>>) }];
+const stopping = new AbortController();
+const port = await openPort({
+  config,
+  tls: undefined,
+  services,
+  admit,
+  transcode: transcoder({
+    routes: routes.filter(({ method }) => method.parent.typeName === service.typeName),
+    services,
+    admit,
+    bodyBytesMax: (method) => messageBytesMax(config, method.parent),
+    timeoutMsMax: config.deadlineMsMax,
+    signal: stopping.signal,
+  }),
+  ready: () => pool.gate.open,
+  log,
+  stopping,
+});
+serving(port.address.port);

@@ -1,0 +1,15 @@
+/** Tells the bench that this server listens, answers what it asks, and ends with it. */
+export function serving(port: number): void {
+  process.on("message", (question) => {
+    if (question !== "cpu") return;
+    const { user, system } = process.cpuUsage();
+    process.send?.({ cpuUs: user + system });
+  });
+  process.on("disconnect", () => process.exit(0));
+  process.send?.({ port });
+}
+
+/** What the bench gave to this server. */
+export function given<T>(): T {
+  return JSON.parse(process.argv[2] ?? "{}");
+}

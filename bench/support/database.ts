@@ -1,0 +1,53 @@
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import { readConfig } from "../../src/config.ts";
+import { connect, type Sql } from "../../src/db/connect.ts";
+import { startEmbedded } from "../../src/db/embedded.ts";
+import { migrate } from "../../src/db/migrate.ts";
+import { move } from "./machine.ts";
+
+/** A fresh database that waits for its disk as the product's does, with one tenant. */
+export interface Database extends AsyncDisposable {
+  sql: Sql;
+  version: string;
+  /** The environment of a server on it. */
+  env: Record<string, string>;
+  /** The header of a manager's key. */
+  key: Record<string, string>;
+}
+
+const log = { info() {}, warn: console.warn, error: console.error };
+
+export async function startDatabase(): Promise<Database> {
+  await using starting = new AsyncDisposableStack();
+  const dir = mkdtempSync(join(tmpdir(), "belfry-bench-"));
+  chmodSync(dir, 0o711); // the database's own account must enter it
+  starting.defer(() => rmSync(dir, { recursive: true, force: true }));
+  const embedded = starting.use(await startEmbedded({ dataDir: dir, log }));
+  move(embedded.pid, "database");
+  await migrate(embedded.url);
+  const env = {
+    DATABASE_URL: embedded.url,
+    BELFRY_DATA_DIR: dir,
+    BELFRY_HOST: "127.0.0.1",
+    BELFRY_PORT: "0",
+    BELFRY_PLAINTEXT: "1",
+  };
+  const pool = connect(embedded.url, readConfig(env));
+  starting.defer(() => pool.close());
+  const { sql } = pool;
+  const tenant = await createTenant(sql, "bench");
+  const client = await createClient(sql, tenant.id, { name: "bench", type: "USER", role: "manager" });
+  const { text } = await createKey(sql, tenant.id, client.id, { description: "bench", expiresMs: null });
+  const [row] = await sql<{ version: string }[]>`select split_part(version(), ' ', 2) as version`;
+  const running = starting.move();
+  return {
+    sql,
+    version: row?.version ?? "",
+    env,
+    key: { "service-api-key": text },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
+}

@@ -1,0 +1,34 @@
+import { spawnSync } from "node:child_process";
+import { availableParallelism, cpus, loadavg } from "node:os";
+
+/** Who runs where: a server has a processor of its own, the generator another, the database what is left. */
+export type Place = "server" | "generator" | "database";
+
+const processors = availableParallelism();
+const pins =
+  process.platform === "linux" && processors > 1 && spawnSync("taskset", ["-c", "0", "true"]).status === 0
+    ? { server: "0", generator: "1", database: processors > 2 ? `2-${processors - 1}` : "1" }
+    : undefined;
+
+/** A command line that runs at its place, where the machine can do that. */
+export function placed(place: Place, command: readonly string[]): [string, string[]] {
+  const [program = "", ...args] = pins === undefined ? command : ["taskset", "-c", pins[place], ...command];
+  return [program, args];
+}
+
+/** Moves a process that runs already, and what it starts from now on. */
+export function move(pid: number | undefined, place: Place): void {
+  if (pins !== undefined && pid !== undefined) spawnSync("taskset", ["-cp", pins[place], String(pid)]);
+}
+
+/** What a reader must know of the machine, a line each. */
+export function machineFacts(postgresVersion: string): string[] {
+  const places =
+    pins === undefined
+      ? "processes not pinned"
+      : `servers on processor ${pins.server}, generator on ${pins.generator}, PostgreSQL on ${pins.database}`;
+  return [
+    `${processors} × ${cpus()[0]?.model ?? "unknown processor"}; ${places}; load average before: ${loadavg()[0]?.toFixed(1)}`,
+    `Node ${process.version}, PostgreSQL ${postgresVersion}`,
+  ];
+}

@@ -1,0 +1,34 @@
+import type { Line } from "./compare.ts";
+
+/** A table of text; all columns but the first are numbers and stand to the right. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => (row[column] ?? "").length)));
+  const lines = [head, widths.map((width) => "-".repeat(width)), ...rows].map((row) =>
+    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))),
+  );
+  return lines.map((cells) => cells.join("  ").trimEnd()).join("\n");
+}
+
+/** The lines of a comparison; `items` says how many of what a request holds. */
+export function comparisonTable(lines: readonly Line[], items?: { name: string; count: number }): string {
+  const head = ["", "requests/s", "p50 ms", "p99 ms", "server CPU µs/request", "ratio", "least–most", "by CPU", "to"];
+  if (items !== undefined) head.splice(2, 0, `${items.name}/s`);
+  const rows = lines.map(({ name, perSec, p50Ms, p99Ms, cpuUs, ratio }) => {
+    const row = [name, whole(perSec), p50Ms.toFixed(2), p99Ms.toFixed(2), whole(cpuUs)];
+    if (ratio === undefined) row.push("", "", "", "");
+    else
+      row.push(
+        ratio.median.toFixed(2),
+        `${ratio.min.toFixed(2)}–${ratio.max.toFixed(2)}`,
+        ratio.byCpu.toFixed(2),
+        ratio.to,
+      );
+    if (items !== undefined) row.splice(2, 0, whole(perSec * items.count));
+    return row;
+  });
+  return table(head, rows);
+}
+
+function whole(number: number): string {
+  return Math.round(number).toLocaleString("en").replaceAll(",", " ");
+}
