@@ -23,9 +23,10 @@ export function sockets(): Sockets {
   return {
     open(options) {
       const { host, port, path } = options as Destination;
+      // Not by a listener: with TLS the driver takes all listeners away.
+      for (const old of live) if (old.destroyed) live.delete(old);
       const socket = new Socket();
       live.add(socket);
-      socket.once("close", () => live.delete(socket));
       // Without this, a statement of several packets waits up to 40 ms for an acknowledgement.
       socket.setNoDelay(true);
       const i = next++ % host.length;
