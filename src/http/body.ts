@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type Http2ServerRequest } from "node:http2";
 import { exhausted } from "../errors.ts";
 import { canceled, deadlineExceeded } from "../rpc/errors.ts";
@@ -101,7 +101,7 @@ export function boundedBody(request: Request, { bytesMax, idleMs }: { bytesMax: 
 
 /** Bounds of what is taken in and forgotten of a request after its answer is known. */
 export interface RestLimits {
-  /** How long the end of the answer waits for the end of the request, ms. */
+  /** How long the answer waits for the end of the request, ms. */
   graceMs: number;
   /** How long the rest is taken in altogether, ms. */
   waitMs: number;
@@ -109,26 +109,62 @@ export interface RestLimits {
 }
 
 /**
- * Lets a request that is not read whole end before its answer does, or for `graceMs`; then takes in and forgets what
+ * Lets a request that is not read whole end before its answer begins, or for `graceMs`; then takes in and forgets what
  * still comes. So a client can read the answer and keep its connection: Node's HTTP/2 client counts unsent bodies of
- * ended calls for ever and closes its session at 10 MB, and an HTTP/1.1 connection with unread data would be reset.
+ * ended calls for ever and closes its session at 10 MB, an HTTP/1.1 connection with unread data would be reset, and curl,
+ * when it sees the head of an error, ends its request short of the announced length, for which HTTP/2 resets the stream.
  */
-export function endAfterBody(request: Request, response: Response, limits: RestLimits, comes: () => boolean): void {
-  const end = response.end as (...given: unknown[]) => unknown;
-  response.end = (...given: unknown[]) => {
-    response.end = end as never;
-    if (request.complete || request.destroyed || !comes()) return end.apply(response, given) as never;
-    let ended = false;
-    const go = () => {
-      if (ended) return;
-      ended = true;
-      clearTimeout(grace);
-      end.apply(response, given);
+export function answerAfterBody(request: Request, response: Response, limits: RestLimits, comes: () => boolean): void {
+  const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
+  const own = { writeHead: target.writeHead, write: target.write, end: target.end };
+  const held: (() => void)[] = [];
+  let ended = false;
+  let grace: NodeJS.Timeout | undefined;
+  const late = () => !request.complete && !request.destroyed && comes();
+
+  function go() {
+    clearTimeout(grace);
+    request.off("end", go).off("close", go);
+    Object.assign(target, own);
+    if ("stream" in response ? response.stream?.destroyed : response.destroyed) return;
+    for (const part of held) part();
+    if (ended) return;
+    target.end = (...given: unknown[]) => {
+      if (late()) discardRest(request, limits);
+      return call("end", given);
     };
-    const grace = setTimeout(go, limits.graceMs);
-    request.once("end", go).once("close", go);
-    discardRest(request, limits);
-    return response as never;
+  }
+
+  function call(method: keyof typeof own, given: unknown[]): never {
+    return (own[method] as (...given: unknown[]) => unknown).apply(target, given) as never;
+  }
+
+  /** Whether this part of the answer waits. */
+  function hold(method: keyof typeof own, given: unknown[]): boolean {
+    if (ended) return true;
+    if (grace === undefined) {
+      if (!late()) {
+        Object.assign(target, own);
+        return false;
+      }
+      grace = setTimeout(go, limits.graceMs);
+      request.once("end", go).once("close", go);
+    }
+    held.push(() => call(method, given));
+    return true;
+  }
+
+  target.writeHead = (...given: unknown[]) => {
+    if (!hold("writeHead", given)) return call("writeHead", given);
+    target.statusCode = given[0] as number;
+    return target;
+  };
+  target.write = (...given: unknown[]) => hold("write", given) || call("write", given);
+  target.end = (...given: unknown[]) => {
+    if (!hold("end", given)) return call("end", given);
+    if (!ended) discardRest(request, limits);
+    ended = true;
+    return target;
   };
 }
 

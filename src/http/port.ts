@@ -8,7 +8,7 @@ import { type Log, logRequest } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
 import { errorBody, type Response, sendBody } from "./answer.ts";
-import { endAfterBody, hasBody, type Request, type RestLimits } from "./body.ts";
+import { answerAfterBody, hasBody, type Request, type RestLimits } from "./body.ts";
 import { type RpcRoute, rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
 import { type Listener, listen, type RequestHandler } from "./listener.ts";
@@ -98,7 +98,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
       logRequest(log, record, status, target);
       options.ended?.(record);
     });
-    if (hasBody(request)) endAfterBody(request, response, rest, () => invite === undefined || invited);
+    if (hasBody(request)) answerAfterBody(request, response, rest, () => invite === undefined || invited);
     app.routing(request as never, response as never);
   };
 

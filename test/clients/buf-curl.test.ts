@@ -123,7 +123,7 @@ describe.each(["grpc", "grpcweb", "connect"])("buf curl over TLS, --protocol %s"
   test("a wrong key says what is wrong with it: code 16", async () => {
     const { headers } = await testTenant(server.database.sql);
     const key = headers["service-api-key"] ?? "";
-    const wrong = [
+    const wrong: { headers: Record<string, string>; message: RegExp }[] = [
       { headers: {}, message: /key is needed.* service-api-key/ },
       { headers: { "service-api-key": "nonsense" }, message: /mistyped/ },
       { headers: { "service-api-key": key.slice(0, -1) }, message: /mistyped or cut short/ },
