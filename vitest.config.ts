@@ -1,18 +1,40 @@
 import { defineConfig } from "vitest/config";
 import { closingLine } from "./test/support/closing-line.ts";
 
+/** These measure how fast the server answers: a test beside them would be measured too. */
+const alone = [
+  "test/faults/**/*.test.ts",
+  "test/start/**/*.test.ts",
+  "test/db/gate.test.ts",
+  "test/http/refusal.test.ts",
+];
+
+const shared = {
+  environment: "node",
+  pool: "forks",
+  testTimeout: 20_000,
+  hookTimeout: 60_000,
+  allowOnly: false,
+} as const;
+
 export default defineConfig({
   test: {
-    environment: "node",
-    include: ["test/**/*.test.ts"],
     // One PostgreSQL for the whole run; each test file clones its database from a template. The layout needs none.
     globalSetup: process.env.TEST_DATABASE_URL === "none" ? [] : ["test/support/database.ts"],
-    pool: "forks",
     maxWorkers: "100%",
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
     teardownTimeout: 20_000,
-    allowOnly: false,
     reporters: ["default", closingLine()],
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: "together",
+          include: ["test/**/*.test.ts"],
+          exclude: alone,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+    ],
   },
 });
