@@ -59,8 +59,8 @@ const types = {
   jsonArray: arrayOf(3807, JSON.parse),
 };
 
-/** Options of every client of ours; nobody calls `postgres()` without them. */
-export const clientOptions = {
+/** Options of every client of ours. */
+const clientOptions = {
   types,
   // The driver's own look-up of array types runs where nobody catches its failure: a lost connection ended the process.
   fetch_types: false,
@@ -79,16 +79,18 @@ function hostOf(url: string) {
 
 /** Up to `max` connections of one name, with what cuts them. */
 function open(url: string, max: number, options: object, watch: { allowed: () => boolean; onclose: () => void }) {
-  const { open: socket, cut } = sockets();
+  const made = sockets();
   const { sql, refuse, end } = connections({
     ...watch,
     max,
-    client: (onclose) =>
-      postgres(url, { ...clientOptions, ...hostOf(url), ...options, max: 1, socket, onclose } as never) as never,
+    client(onclose) {
+      const socket = onclose ? made.once() : made.open;
+      return postgres(url, { ...clientOptions, ...hostOf(url), ...options, max: 1, socket, onclose } as never) as never;
+    },
   });
   const drop = () => {
     refuse();
-    cut();
+    made.cut();
   };
   return { sql, drop, end };
 }

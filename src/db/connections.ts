@@ -77,8 +77,8 @@ interface ConnectionsOptions {
   max: number;
   /** False while the database is away: statements then fail at once. */
   allowed(): boolean;
-  /** Makes a client of one connection. `onclose` must be among its options. */
-  client(onclose: () => void): Client;
+  /** Makes a client of one connection that calls `onclose`; without it, one that only makes and cancels queries. */
+  client(onclose?: () => void): Client;
   /** A connection has closed, for whatever reason. */
   onclose(): void;
 }
@@ -211,7 +211,7 @@ export function connections(options: ConnectionsOptions) {
     }
   }
 
-  const maker = options.client(() => undefined);
+  const maker = options.client();
   const begin: Connections["begin"] = (fn) =>
     new Promise((resolve, reject) => {
       const take = (slot: Slot) => void transact(slot, fn).then(resolve, reject);

@@ -3,11 +3,10 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import postgres from "postgres";
 import { type Account, chooseAccount } from "./account.ts";
 import { linkLibraries, nativeDir } from "./binaries.ts";
 import { type ClusterOptions, checkVersion, initCluster, isCluster, makeDir, writeSettings } from "./cluster.ts";
-import { clientOptions } from "./connect.ts";
+import { connectOnce, type Db } from "./connect.ts";
 import { type DataLock, lockData } from "./data-lock.ts";
 import { end, gone, launch, type Postmaster, readPidFile, serves } from "./postmaster.ts";
 import { StartError } from "./start-error.ts";
@@ -78,13 +77,12 @@ async function freePort(wanted: number): Promise<number> {
 }
 
 /** Asks the server behind the address one thing, in its first database. */
-async function ask<T>(url: string, fn: (sql: postgres.Sql) => Promise<T>): Promise<T> {
-  const address = url.replace(/\/belfry$/, "/postgres");
-  const sql = postgres(address, { ...clientOptions, max: 1, connect_timeout: 10 } as never) as unknown as postgres.Sql;
+async function ask<T>(url: string, fn: (db: Db) => Promise<T>): Promise<T> {
+  const { sql, close } = connectOnce(url.replace(/\/belfry$/, "/postgres"), "belfry start");
   try {
     return await fn(sql);
   } finally {
-    await sql.end({ timeout: 1 });
+    await close();
   }
 }
 

@@ -20,6 +20,6 @@ export function isLost(error: unknown): boolean {
 }
 
 /** The error of a connection that is gone. */
-export function lost(): Error {
-  return Object.assign(new Error("the connection to the database is lost"), { code: "CONNECTION_CLOSED" });
+export function lost(message = "the connection to the database is lost"): Error {
+  return Object.assign(new Error(message), { code: "CONNECTION_CLOSED" });
 }

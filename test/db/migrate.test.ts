@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -78,6 +79,11 @@ test("a database that cannot be used is told in one line", async () => {
     await expect(failure).rejects.toThrow(/^cannot use the database \([^\n]*ECONNREFUSED[^\n]*DATABASE_URL[^\n]*$/);
     await expect(failure).rejects.not.toThrow("secret");
   }
+  const mute = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void mute.close());
+  const { port } = mute.address() as { port: number };
+  await expect(migrate(`postgres://a:b@127.0.0.1:${port}/c`)).rejects.toThrow(/closed the connection|ECONNRESET/);
   const { url } = await emptyDatabase();
   const wrong = Object.assign(new URL(url), { password: "wrong" }).href;
   await expect(migrate(wrong)).rejects.toThrow(/password authentication failed/);
