@@ -1,0 +1,14 @@
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import type { Calls } from "../support/calls.ts";
+
+export const calls: Calls = {
+  "EntityService/SearchEntities": {
+    request: async ({ client, mark }) => {
+      const dimensions = { source: mark };
+      await client(DataReceiverService).putModels({ models: [{ timestamp: BigInt(Date.now()), dimensions }] });
+      const value = { operation: 1, field: "dimensions.source", value: { kind: { case: "stringValue", value: mark } } };
+      return { searchInput: { query: { clause: { kind: { case: "filter", value } } } } };
+    },
+    elsewhere: "nothing",
+  },
+};

@@ -1,0 +1,26 @@
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import type { Calls, World } from "../support/calls.ts";
+
+/** An event that is there; its id. */
+async function event({ client, mark }: World): Promise<string> {
+  await client(DataReceiverService).putEvents({
+    events: [{ timestamp: BigInt(Date.now()), name: mark, dimensions: { source: mark }, severity: 4 }],
+  });
+  const { results } = await client(EventQueryService).searchEvents({ query: {} });
+  return results[0]?.id ?? "";
+}
+
+export const calls: Calls = {
+  "EventQueryService/GetEvent": {
+    request: async (world) => ({ id: await event(world) }),
+    elsewhere: "not found",
+  },
+  "EventQueryService/SearchEvents": {
+    request: async (world) => {
+      await event(world);
+      return { query: {} };
+    },
+    elsewhere: "nothing",
+  },
+};
