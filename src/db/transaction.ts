@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { failpoint } from "../failpoint.ts";
 import type { Db, Sql } from "./connect.ts";
 
 const attemptsMax = 6;
@@ -16,7 +17,14 @@ export async function transaction<T>(db: Db, fn: (tx: Db) => Promise<T>): Promis
   if (!canBegin(db)) return await fn(db);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await db.begin(fn);
+      const answer = await db.begin(async (tx) => {
+        failpoint("transaction:begun");
+        const done = await fn(tx);
+        failpoint("transaction:before-commit");
+        return done;
+      });
+      failpoint("transaction:committed");
+      return answer;
     } catch (error) {
       if (attempt === attemptsMax || !asked.has((error as { code?: string }).code ?? "")) throw error;
       await sleep(Math.random() * 5 * 2 ** attempt);

@@ -1,5 +1,6 @@
 import { bigintArray, byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { failpoint } from "../failpoint.ts";
 import { entityId, nameFromDimensions } from "./identity.ts";
 
 /** One model as the receiver has checked it. */
@@ -49,6 +50,7 @@ export async function putModels(db: Db, tenantId: string, models: readonly Model
   const changes = prevailing(tenantId, models);
   if (changes.length === 0) return;
   const now = BigInt(nowMs);
+  failpoint("models:begun");
   await db`
     insert into entities as stored
       (tenant_id, id, name, dimensions, metadata, model_ms, created_ms, updated_ms, liveness_ms, deleted_ms)
@@ -77,6 +79,7 @@ export async function putModels(db: Db, tenantId: string, models: readonly Model
       and (stored.model_ms is null or stored.deleted_ms is not null or excluded.deleted_ms is not null
         or stored.liveness_ms < excluded.liveness_ms
         or stored.name <> excluded.name or stored.metadata <> excluded.metadata)`;
+  failpoint("models:stored");
 }
 
 /** Data that named an entity by its dimensions, with the data's own time. */

@@ -3,6 +3,7 @@ import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { entityId, eventId } from "../entities/identity.ts";
 import { type Sighting, seeEntities } from "../entities/put.ts";
+import { failpoint } from "../failpoint.ts";
 import { applyInstance, type History, type Instance, type Occurrence } from "./lifecycle.ts";
 
 /** One event record as the receiver has checked it. */
@@ -194,7 +195,7 @@ async function write(
         severity = excluded.severity, status = excluded.status, acknowledged = excluded.acknowledged,
         type = excluded.type, summary = excluded.summary, body = excluded.body, metadata = excluded.metadata,
         start_ms = excluded.start_ms, last_seen_ms = excluded.last_seen_ms, end_ms = excluded.end_ms,
-        instance_count = excluded.instance_count`,
+        instance_count = excluded.instance_count`.then(() => failpoint("ingest:occurrences-written")),
     tx`
       insert into instances (tenant_id, event_id, time_ms, severity, status, number)
       select ${tenantId}::uuid, event_id, time_ms, severity, status, number
@@ -231,6 +232,7 @@ export async function ingestEvents(
     const { subjects, sightings } = gather(tenantId, items);
     const seen = seeEntities(tx, tenantId, sightings, nowMs);
     const [, { locked, past, known }] = await Promise.all([seen, lockAndRead(tx, tenantId, subjects)]);
+    failpoint("ingest:read");
     const byId = new Map(subjects.map((subject) => [bytesKey(subject.id), subject]));
     for (const row of locked) (byId.get(bytesKey(row.id)) as Subject).lastSeenMs = row.last_seen_ms;
     for (const row of past) byId.get(bytesKey(row.event_id))?.history.push(toHistoryEntry(row));

@@ -1,0 +1,16 @@
+import { describe, expect, test } from "vitest";
+import { seedOf } from "./random.ts";
+import { playKills, playTwoServers } from "./scenes.ts";
+
+const seed = seedOf(5);
+const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
+
+describe(`what was acknowledged is there, once, and as the documentation says (FAULTS_SEED=${seed})`, () => {
+  test("after kill -9 of the server, of PostgreSQL, and of both", async () => {
+    expect(await playKills({ seed, until: { rounds: 8 }, say })).toBe(8);
+  }, 120_000);
+
+  test("with two servers on one database, killed, paused and cut off", async () => {
+    expect(await playTwoServers({ seed, until: { rounds: 7 }, say })).toBe(7);
+  }, 120_000);
+});

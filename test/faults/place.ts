@@ -1,0 +1,25 @@
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { alive } from "../../src/db/postmaster.ts";
+import { killPostgres } from "./postgres-process.ts";
+
+// Not the prefix of test databases: what looks abandoned there is removed by the next run, and here servers die on purpose.
+const prefix = "belfry-faults-";
+
+/** A new data directory, which a later run removes if this one is killed. The unprivileged account of PostgreSQL may enter it. */
+export async function place(): Promise<string> {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = Number(name.startsWith(prefix) ? name.slice(prefix.length).split("-", 1)[0] : 0);
+    if (pid > 0 && !alive(pid)) await clear(join(tmpdir(), name));
+  }
+  const dir = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+  chmodSync(dir, 0o711);
+  return dir;
+}
+
+/** Ends the PostgreSQL of a data directory, if there is one, and removes the directory. */
+export async function clear(dir: string): Promise<void> {
+  if (existsSync(dir)) await killPostgres(dir);
+  rmSync(dir, { recursive: true, force: true });
+}

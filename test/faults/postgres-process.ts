@@ -1,0 +1,56 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { placeOf } from "../../src/db/embedded.ts";
+import { alive, readPidFile } from "../../src/db/postmaster.ts";
+
+/** The first process of the PostgreSQL in a data directory. */
+export function postmaster(dataDir: string): number | undefined {
+  return readPidFile(placeOf(dataDir).data)?.pid;
+}
+
+/** The processes of a PostgreSQL behind its first one, with their names. */
+function children(pid: number): { pid: number; title: string }[] {
+  return readdirSync("/proc").flatMap((name) => {
+    try {
+      // After the program's name, which may hold anything: state and parent.
+      const parent = Number(readFileSync(`/proc/${name}/stat`, "utf8").split(") ").pop()?.split(" ")[1]);
+      return parent === pid ? [{ pid: Number(name), title: readFileSync(`/proc/${name}/cmdline`, "utf8") }] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function signal(pid: number, name: NodeJS.Signals) {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // Gone meanwhile.
+  }
+}
+
+/** kill -9 of PostgreSQL's first process; the others see that it is gone. */
+export async function killPostgres(dataDir: string): Promise<void> {
+  const pid = postmaster(dataDir);
+  if (pid === undefined) return;
+  signal(pid, "SIGKILL");
+  while (alive(pid)) await sleep(5);
+}
+
+/** kill -9 of one process that serves a connection of ours: PostgreSQL ends all the others and recovers. */
+export function killBackend(dataDir: string, pick: <T>(list: readonly T[]) => T): void {
+  const pid = postmaster(dataDir);
+  if (pid === undefined) return;
+  const backends = children(pid).filter(({ title }) => title.includes("belfry belfry"));
+  if (backends.length > 0) signal(pick(backends).pid, "SIGKILL");
+}
+
+/** Stops every process of a PostgreSQL for a while: it says nothing, and refuses nothing. */
+export async function pausePostgres(dataDir: string, ms: number): Promise<void> {
+  const pid = postmaster(dataDir);
+  if (pid === undefined) return;
+  const all = [pid, ...children(pid).map((child) => child.pid)];
+  for (const each of all) signal(each, "SIGSTOP");
+  await sleep(ms);
+  for (const each of all) signal(each, "SIGCONT");
+}

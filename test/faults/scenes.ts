@@ -1,0 +1,227 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import { connectOnce, type Sql } from "../../src/db/connect.ts";
+import { placeOf, readUrl, startEmbedded } from "../../src/db/embedded.ts";
+import { migrate, migrationsDir } from "../../src/db/migrate.ts";
+import { failpoints } from "./failpoints.ts";
+import { ledger } from "./ledger.ts";
+import { load } from "./load.ts";
+import { clear, place } from "./place.ts";
+import { killBackend, killPostgres, pausePostgres } from "./postgres-process.ts";
+import type { Faults } from "./preload.ts";
+import { fine, openProxy, type Weather } from "./proxy.ts";
+import { random } from "./random.ts";
+import { type Act, runRounds } from "./rounds.ts";
+import { type ServerProcess, serverProcess } from "./server-process.ts";
+
+/** How long a scene plays, and what it tells meanwhile. */
+export interface Play {
+  seed: number;
+  until: { rounds: number } | { endMs: number };
+  say(line: string): void;
+}
+
+const killServer = (server: ServerProcess, faults: () => Faults = () => ({}), name = "server"): Act => ({
+  name: `kill -9 of ${name}`,
+  async run() {
+    await server.kill();
+    await server.start(faults());
+  },
+});
+
+/** The tenant that the first start has made, and the headers of its manager. */
+export async function firstTenant(dataDir: string) {
+  const { sql, close } = connectOnce((readUrl(placeOf(dataDir)) as URL).href, "ledger");
+  const [tenant] = await sql<[{ id: string }]>`select id from tenants`;
+  await close();
+  const headers = { "service-api-key": readFileSync(join(dataDir, "admin.key"), "utf8").trim() };
+  return { tenantId: tenant.id, headers };
+}
+
+/** A connection for the ledger that lives for one look: the fault may have ended the last one. */
+export function looking(url: string): Sql {
+  const look = async (texts: TemplateStringsArray, ...values: unknown[]) => {
+    const { sql, close } = connectOnce(url, "ledger");
+    try {
+      return await sql(texts, ...(values as never[]));
+    } finally {
+      await close();
+    }
+  };
+  return look as unknown as Sql;
+}
+
+/** One server with its own PostgreSQL; either is killed in the middle of the work of 4 clients. */
+export async function playKills({ seed, until, say }: Play): Promise<number> {
+  const dataDir = await place();
+  const server = await serverProcess({ BELFRY_DATA_DIR: dataDir });
+  try {
+    await server.start();
+    const { tenantId, headers } = await firstTenant(dataDir);
+    const { pick, int } = random(seed);
+    const acts: Act[] = [
+      killServer(server),
+      { name: "kill -9 of PostgreSQL", run: () => killPostgres(dataDir) },
+      { name: "kill -9 of a connection's process", run: async () => killBackend(dataDir, pick) },
+      {
+        name: "kill -9 of both",
+        async run() {
+          await Promise.all([server.kill(), killPostgres(dataDir)]);
+          await server.start();
+        },
+      },
+    ];
+    const book = ledger();
+    const clients = load({ seed, clients: 4, urls: [server.url], headers, ledger: book });
+    const db = looking((readUrl(placeOf(dataDir)) as URL).href);
+    // The server and PostgreSQL take turns; now and then it is another act.
+    const plan = (round: number) => ({
+      act: (round % 5 === 0 ? pick(acts.slice(2)) : acts[round % 2]) as Act,
+      afterMs: int(20, 400),
+    });
+    return await runRounds({ seed, plan, until, load: clients, ledger: book, servers: [server], db, tenantId, say });
+  } finally {
+    await server.stop();
+    await clear(dataDir);
+  }
+}
+
+/** A server dies at each failpoint in turn, at a time that the seed decides, also while it starts. */
+export async function playFailpoints({ seed, until, say }: Play): Promise<number> {
+  const dataDir = await place();
+  const { int, pick } = random(seed);
+  const names = failpoints();
+  if (names.length === 0) throw new Error("the source has no failpoints");
+  const server = await serverProcess({ BELFRY_DATA_DIR: dataDir });
+  try {
+    // A migration is applied at each start, the next one dies; then the first key dies, between its file and its commit.
+    const dies: Faults = { points: { "transaction:before-commit": { act: "die", at: 2 } } };
+    const migrations = globSync("*.sql", { cwd: migrationsDir }).length;
+    for (let start = 0; start <= migrations + 1; start++) {
+      const served = await server.start(dies).then(
+        () => true,
+        () => false,
+      );
+      if (served) throw new Error("the server came up past its failpoint");
+    }
+    await server.start();
+    const { tenantId, headers } = await firstTenant(dataDir);
+    const acts = names.map((name): Act => {
+      return {
+        name: `die:${name}`,
+        async run() {
+          await server.kill();
+          await server.start({ points: { [name]: { act: "die", at: int(1, 12) } } }).catch(() => undefined);
+          await server.ended();
+          await server.start();
+        },
+      };
+    });
+    const book = ledger();
+    const clients = load({ seed, clients: 4, urls: [server.url], headers, ledger: book });
+    const db = looking((readUrl(placeOf(dataDir)) as URL).href);
+    const plan = (round: number) => ({ act: acts[round - 1] ?? pick(acts), afterMs: 20 });
+    const played = await runRounds({
+      seed,
+      plan,
+      until,
+      load: clients,
+      ledger: book,
+      servers: [server],
+      db,
+      tenantId,
+      say,
+    });
+    const missed = names.filter((name) => !server.reached.has(name));
+    if (missed.length > 0) throw new Error(`nobody came by the failpoints ${missed.join(", ")}`);
+    return played;
+  } finally {
+    await server.stop();
+    await clear(dataDir);
+  }
+}
+
+const bad: Weather = { delayMsMax: 3, cut: 0.01, cutAfter: 0.01, cutCommit: 0.05 };
+
+/** Two servers on one PostgreSQL, each over a way of its own that delays and cuts. */
+export async function playTwoServers({ seed, until, say }: Play): Promise<number> {
+  await using stack = new AsyncDisposableStack();
+  const dataDir = await place();
+  stack.defer(() => clear(dataDir));
+  const quiet = { info() {}, warn() {}, error: console.error };
+  const postgres = await startEmbedded({ dataDir, log: quiet });
+  stack.defer(() => postgres.stop("immediate"));
+  await migrate(postgres.url);
+  const db = looking(postgres.url);
+  const { sql, close } = connectOnce(postgres.url, "faults");
+  const tenant = await createTenant(sql, "faults");
+  const client = await createClient(sql, tenant.id, { name: "agents", type: "DATA_INGEST", role: null });
+  const { text } = await createKey(sql, tenant.id, client.id, { description: "", expiresMs: null });
+  await close();
+
+  const { pick, int, chance } = random(seed);
+  const ways = [await openProxy(postgres.url, random(seed, 51)), await openProxy(postgres.url, random(seed, 52))];
+  for (const way of ways) stack.defer(() => way.close());
+  const servers: ServerProcess[] = [];
+  for (const way of ways) {
+    const ownDir = await place();
+    stack.defer(() => clear(ownDir));
+    servers.push(await serverProcess({ BELFRY_DATA_DIR: ownDir, DATABASE_URL: way.url }));
+  }
+  for (const server of servers) {
+    stack.defer(() => server.stop());
+    await server.start();
+  }
+  const faults = (): Faults => ({ seed: int(1, 1e9), points: { "*": { act: "fail", probability: 0.03 } } });
+  const [one, two] = servers as [ServerProcess, ServerProcess];
+  const acts: Act[] = [
+    killServer(one, faults, "the first server"),
+    killServer(two, faults, "the second server"),
+    { name: "kill -9 of PostgreSQL", run: () => killPostgres(dataDir) },
+    {
+      name: "a paused server",
+      async run() {
+        const server = pick(servers);
+        server.pause();
+        await sleep(int(300, 6000));
+        server.resume();
+      },
+    },
+    { name: "a silent PostgreSQL", run: () => pausePostgres(dataDir, int(100, 4000)) },
+    { name: "cut connections", run: async () => pick(ways).cutAll() },
+    {
+      name: "a bad way to PostgreSQL",
+      async run() {
+        for (const way of ways) way.weather = chance(0.7) ? bad : fine;
+        await sleep(int(500, 2000));
+        for (const way of ways) way.weather = fine;
+      },
+    },
+  ];
+  const book = ledger();
+  const urls = servers.map(({ url }) => url);
+  const headers = { "service-api-key": text };
+  const clients = load({ seed, clients: 5, urls, headers, ledger: book });
+  // Each act comes once before one comes twice.
+  let bag: Act[] = [];
+  const plan = () => {
+    if (bag.length === 0) bag = [...acts];
+    const [act] = bag.splice(int(0, bag.length - 1), 1) as [Act];
+    return { act, afterMs: int(20, 400) };
+  };
+  const played = await runRounds({
+    seed,
+    plan,
+    until,
+    load: clients,
+    ledger: book,
+    servers,
+    db,
+    tenantId: tenant.id,
+    say,
+  });
+  say(`cut ${ways.map(({ cuts }) => `${cuts.any} and ${cuts.commits} behind a commit`).join("; ")}`);
+  return played;
+}

@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Faults } from "./preload.ts";
+
+const root = join(import.meta.dirname, "../..");
+
+/** A server in a process of its own, as an operator starts it; it keeps its address when it is started again. */
+export interface ServerProcess {
+  readonly url: string;
+  readonly pid: number | undefined;
+  /** Lines of its log that tell of an answer with code 13, and of a process that ended by itself. */
+  readonly complaints: readonly string[];
+  /** Failpoints that it has come by, in all its lives. */
+  readonly reached: ReadonlySet<string>;
+  /** Resolves when it serves. @throws what it said when it ended instead. */
+  start(faults?: Faults): Promise<void>;
+  /** kill -9. Resolves when the process is gone. */
+  kill(): Promise<void>;
+  /** Resolves when the process has ended by itself. */
+  ended(): Promise<void>;
+  pause(): void;
+  resume(): void;
+  /** Steps its own clock to this distance from the machine's; answers what it then is, ms. */
+  shiftClock(clockShiftMs: number): Promise<number>;
+  /** In order, as an operator stops it. */
+  stop(): Promise<void>;
+}
+
+/** A port of loopback that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+export async function serverProcess(env: Record<string, string>): Promise<ServerProcess> {
+  const port = await freePort();
+  const complaints: string[] = [];
+  const reached = new Set<string>();
+  let child: ChildProcess | undefined;
+  let exited: Promise<void> = Promise.resolve();
+  let expected = false;
+
+  function keep(line: string) {
+    if (/"level":[56]0/.test(line)) complaints.push(line);
+  }
+
+  async function start(faults: Faults = {}) {
+    expected = false;
+    let said = "";
+    const started = spawn(
+      process.execPath,
+      ["--import", join(import.meta.dirname, "preload.ts"), "src/main.ts", "serve"],
+      {
+        cwd: root,
+        env: {
+          PATH: process.env.PATH,
+          BELFRY_HOST: "127.0.0.1",
+          BELFRY_PORT: String(port),
+          BELFRY_PLAINTEXT: "1",
+          BELFRY_LOG_LEVEL: "warn",
+          BELFRY_DRAIN_MS: "500",
+          ...env,
+          FAULTS: JSON.stringify(faults),
+        },
+        stdio: ["ignore", "pipe", "pipe", "ipc"],
+      },
+    );
+    child = started;
+    const { promise: serving, resolve } = Promise.withResolvers<void>();
+    const onText = (text: Buffer) => {
+      said += text;
+      if (said.includes("Belfry serves at")) resolve();
+      const lines = said.split("\n");
+      said = lines.pop() as string;
+      lines.forEach(keep);
+    };
+    started.stdout?.on("data", onText);
+    started.stderr?.on("data", (text: Buffer) => {
+      said += text;
+    });
+    started.on("message", (message: { reached?: string }) => {
+      if (message.reached) reached.add(message.reached);
+    });
+    exited = once(started, "exit").then(([code, signal]) => {
+      if (child === started) child = undefined;
+      if (!expected && signal !== "SIGKILL") complaints.push(`ended by itself with ${code ?? signal}: ${said}`);
+    });
+    await Promise.race([
+      serving,
+      exited.then(() => {
+        throw new Error(`the server did not start: ${said}`);
+      }),
+      sleep(60_000, undefined, { ref: false }).then(() => {
+        throw new Error(`the server does not come up: ${said}`);
+      }),
+    ]);
+  }
+
+  return {
+    url: `http://127.0.0.1:${port}`,
+    get pid() {
+      return child?.pid;
+    },
+    complaints,
+    reached,
+    start,
+    async kill() {
+      child?.kill("SIGKILL");
+      await exited;
+    },
+    ended: () => exited,
+    pause: () => void child?.kill("SIGSTOP"),
+    resume: () => void child?.kill("SIGCONT"),
+    async shiftClock(clockShiftMs) {
+      const running = child as ChildProcess;
+      const { promise, resolve } = Promise.withResolvers<number>();
+      const listen = (message: { clockMs?: number }) => {
+        if (message.clockMs === undefined) return;
+        running.off("message", listen);
+        resolve(message.clockMs);
+      };
+      running.on("message", listen);
+      running.send({ clockShiftMs });
+      return await promise;
+    },
+    async stop() {
+      expected = true;
+      child?.kill("SIGCONT");
+      child?.kill("SIGTERM");
+      const late = setTimeout(() => child?.kill("SIGKILL"), 15_000);
+      await exited;
+      clearTimeout(late);
+    },
+  };
+}
