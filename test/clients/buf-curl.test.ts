@@ -1,10 +1,11 @@
 import { execFile } from "node:child_process";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { fromBinary } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { Code } from "@connectrpc/connect";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
@@ -12,13 +13,15 @@ import { keyHeaders, type TestTenant, testTenant } from "../support/tenant.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
 const buf = join(root, "node_modules/.bin/buf");
-const schema = join(temporaryDir(), "schema.binpb");
+const folder = temporaryDir();
+const schema = join(folder, "schema.binpb");
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const now = String(Date.now());
 
 beforeAll(async () => {
   await promisify(execFile)(buf, ["build", "proto", "-o", schema], { cwd: root });
 });
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** What `buf curl` printed: the answer, or the error, and its exit code, which is the gRPC code times eight. */
 interface Outcome {
