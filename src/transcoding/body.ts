@@ -32,7 +32,8 @@ export function checkContentType({ headers }: Request, streamed = false): void {
     }
     for (const part of (known[1] ?? "").split(";")) {
       const parameter = part.trim();
-      if (/^charset[ \t]*=/i.test(parameter) && !charset.test(parameter)) throw unsupportedType("the charset must be utf-8");
+      if (/^charset[ \t]*=/i.test(parameter) && !charset.test(parameter))
+        throw unsupportedType("the charset must be utf-8");
     }
   }
   checkEncoding(headers["content-encoding"]);

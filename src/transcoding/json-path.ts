@@ -1,6 +1,8 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import { colon, endOf, enter, next, scanOf, skip, string } from "./scan.ts";
+import { string } from "./read-string.ts";
+import { skip } from "./read-structure.ts";
+import { colon, endOf, enter, next, scanOf } from "./scan.ts";
 
 /**
  * The path of the value at an offset of a JSON text, in JSON names: `events[3].severity`, `labels["a b"]`. The text is

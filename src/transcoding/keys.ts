@@ -1,6 +1,7 @@
 import { type DescField, ScalarType } from "@bufbuild/protobuf";
 import { exactInteger, int32Range, int64Range, type Range, uint32Range, uint64Range } from "./integer.ts";
-import { fail, type Scan, string, unexpected } from "./scan.ts";
+import { string } from "./read-string.ts";
+import { fail, type Scan, unexpected } from "./scan.ts";
 
 /** Reads a key at `s.at` and answers the entry of that name, without making a string of it. */
 export function keyFinder<E extends { readonly key: string }>(entries: readonly E[]): (s: Scan) => E | undefined {
@@ -8,38 +9,39 @@ export function keyFinder<E extends { readonly key: string }>(entries: readonly 
   let size = 16;
   while (size < entries.length * 4) size *= 2;
   const mask = size - 1;
-  const table: (E | undefined)[] = new Array<E | undefined>(size).fill(undefined);
+  type Slot = { readonly entry: E; readonly codes: Uint16Array } | undefined;
+  const table: Slot[] = new Array<Slot>(size).fill(undefined);
   for (const entry of byKey.values()) {
     let slot = hashOf(entry.key) & mask;
     while (table[slot] !== undefined) slot = (slot + 1) & mask;
-    table[slot] = entry;
+    table[slot] = { entry, codes: Uint16Array.from({ length: entry.key.length }, (_, i) => entry.key.charCodeAt(i)) };
   }
   return (s) => {
-    const { text } = s;
-    if (text.charCodeAt(s.at) !== 34) unexpected(s, "a key");
+    const { codes } = s;
+    if (codes[s.at] !== 34) unexpected(s, "a key");
     const from = s.at + 1;
     let at = from;
     let hash = 0;
-    let c = text.charCodeAt(at);
+    let c = codes[at] as number;
     while (c !== 34) {
       // An escape, or what no string may hold: let the exact reader see it.
       if (c === 92 || !(c >= 32)) return byKey.get(string(s));
       hash = (Math.imul(hash, 31) + c) | 0;
-      c = text.charCodeAt(++at);
+      c = codes[++at] as number;
     }
     s.at = at + 1;
     const length = at - from;
     let slot = hash & mask;
     for (let entry = table[slot]; entry !== undefined; entry = table[slot]) {
-      if (entry.key.length === length && same(text, from, entry.key)) return entry;
+      if (entry.codes.length === length && same(codes, from, entry.codes)) return entry.entry;
       slot = (slot + 1) & mask;
     }
     return undefined;
   };
 }
 
-function same(text: string, from: number, key: string): boolean {
-  for (let i = 0; i < key.length; i++) if (text.charCodeAt(from + i) !== key.charCodeAt(i)) return false;
+function same(codes: Scan["codes"], from: number, key: Uint16Array): boolean {
+  for (let i = 0; i < key.length; i++) if (codes[from + i] !== key[i]) return false;
   return true;
 }
 

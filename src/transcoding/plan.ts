@@ -74,9 +74,8 @@ export function planner({ services, registry: given, unknownFields = "refuse" }:
   }
 
   function answerWriter({ method }: Route, field: DescField | undefined): (value: unknown) => string {
-    if (field !== undefined) return writer.field(field);
-    const write = writer.message(method.output);
-    return (value) => write(value as Values);
+    const write = field === undefined ? writer.message(method.output) : writer.field(field);
+    return (value) => JSON.stringify(write(value as Values));
   }
 }
 

@@ -4,7 +4,9 @@ import { keyFinder, mapKey } from "./keys.ts";
 import { nearest } from "./nearest.ts";
 import { jsonObject, wellKnownReader } from "./read-known.ts";
 import { enumReader, type Read, scalarReader } from "./read-scalar.ts";
-import { colon, endOf, enter, fail, next, type Scan, skip, string, takeNull, unexpected } from "./scan.ts";
+import { key as readKey, string } from "./read-string.ts";
+import { skip } from "./read-structure.ts";
+import { colon, endOf, enter, fail, next, type Scan, takeNull, unexpected } from "./scan.ts";
 import { holdsPlainJson, setOwn, takesNull, type Values } from "./values.ts";
 import { zeroMaker } from "./zero.ts";
 
@@ -58,7 +60,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
     const names = desc.fields.map(({ jsonName }) => jsonName);
     return (s, into) => {
       const target = into ?? zero();
-      if (s.text.charCodeAt(s.at) !== 123) unexpected(s, "an object");
+      if (s.codes[s.at] !== 123) unexpected(s, "an object");
       enter(s);
       let low = 0;
       let high = 0;
@@ -165,7 +167,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
     else read = messageValue(field, field.message);
     const keepsNull = takesNull(field);
     return (s) => {
-      if (s.text.charCodeAt(s.at) !== 91) unexpected(s, "a list");
+      if (s.codes[s.at] !== 91) unexpected(s, "a list");
       enter(s);
       const list: unknown[] = [];
       if (next(s) === 93) {
@@ -189,7 +191,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
     const keepsNull = takesNull(field);
     const keyOf = mapKey(field);
     return (s) => {
-      if (s.text.charCodeAt(s.at) !== 123) unexpected(s, "an object");
+      if (s.codes[s.at] !== 123) unexpected(s, "an object");
       enter(s);
       const map: Values = {};
       if (next(s) === 125) {
@@ -200,7 +202,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
       do {
         next(s);
         const keyAt = s.at;
-        const key = keyOf(string(s), keyAt);
+        const key = keyOf(readKey(s), keyAt);
         if (Object.hasOwn(map, key)) twice(s, keyAt);
         if (colon(s) === 110 && !keepsNull) fail(s.at, "a map may not hold null");
         setOwn(map, key, read(s));

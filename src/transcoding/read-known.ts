@@ -3,7 +3,9 @@ import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/w
 import { durationOf, fieldMaskOf, type Instant, timestampOf } from "./known-text.ts";
 import type { JsonReader, ReadMessage } from "./read-json.ts";
 import { readDouble, scalarReader } from "./read-scalar.ts";
-import { elements, fail, members, type Scan, skip, string, unexpected, word } from "./scan.ts";
+import { key, string } from "./read-string.ts";
+import { elements, members, skip } from "./read-structure.ts";
+import { colon, endOf, enter, fail, next, type Scan, unexpected, word } from "./scan.ts";
 import { setOwn, type Values } from "./values.ts";
 
 /** The reader of a well-known type that has a JSON form of its own; undefined for all other messages. */
@@ -48,7 +50,7 @@ function readMask(s: Scan): string[] {
 }
 
 function readKind(s: Scan): { case: string; value: unknown } {
-  switch (s.text.charCodeAt(s.at)) {
+  switch (s.codes[s.at]) {
     case 34:
       return { case: "stringValue", value: string(s) };
     case 123:
@@ -78,17 +80,17 @@ function readStruct(s: Scan): Values {
 
 function readList(s: Scan): unknown[] {
   const values: unknown[] = [];
-  if (s.text.charCodeAt(s.at) !== 91) unexpected(s, "a list");
+  if (s.codes[s.at] !== 91) unexpected(s, "a list");
   elements(s, () => values.push({ $typeName: "google.protobuf.Value", kind: readKind(s) }));
   return values;
 }
 
 function objectAt(s: Scan): void {
-  if (s.text.charCodeAt(s.at) !== 123) unexpected(s, "an object");
+  if (s.codes[s.at] !== 123) unexpected(s, "an object");
 }
 
 function readNumber(s: Scan): number {
-  const c = s.text.charCodeAt(s.at);
+  const c = s.codes[s.at] as number;
   if (c !== 45 && !(c >= 48 && c <= 57)) unexpected(s, "a value");
   return readDouble(s);
 }
@@ -96,13 +98,26 @@ function readNumber(s: Scan): number {
 /** Reads an object as plain JSON, the way that protobuf-es holds google.protobuf.Struct in a field. */
 export function jsonObject(s: Scan): Values {
   objectAt(s);
+  enter(s);
   const object: Values = {};
-  members(s, (key) => setOwn(object, key, jsonValue(s)));
+  if (next(s) === 125) {
+    s.at++;
+    s.depth--;
+    return object;
+  }
+  do {
+    if (next(s) !== 34) unexpected(s, "a key");
+    const keyAt = s.at;
+    const name = key(s);
+    if (Object.hasOwn(object, name)) fail(keyAt, `${JSON.stringify(name)} occurs twice`);
+    colon(s);
+    setOwn(object, name, jsonValue(s));
+  } while (!endOf(s, 125, "}"));
   return object;
 }
 
 function jsonValue(s: Scan): unknown {
-  switch (s.text.charCodeAt(s.at)) {
+  switch (s.codes[s.at]) {
     case 34:
       return string(s);
     case 123:

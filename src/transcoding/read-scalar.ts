@@ -1,7 +1,8 @@
 import { type DescEnum, ScalarType } from "@bufbuild/protobuf";
 import { exactInteger, int32Range, int64Range, type Range, uint32Range, uint64Range } from "./integer.ts";
 import { nearest } from "./nearest.ts";
-import { fail, numberText, type Scan, string, takeNull, unexpected, word } from "./scan.ts";
+import { string } from "./read-string.ts";
+import { fail, numberText, type Scan, takeNull, unexpected, word } from "./scan.ts";
 
 /** Reads one value at `s.at` and leaves the scan behind it. */
 export type Read = (s: Scan) => unknown;
@@ -35,7 +36,7 @@ export function scalarReader(scalar: ScalarType, longAsString: boolean): Read {
 }
 
 function readBool(s: Scan): boolean {
-  const c = s.text.charCodeAt(s.at);
+  const c = s.codes[s.at] as number;
   if (c !== 116 && c !== 102) unexpected(s, "true or false");
   word(s, c === 116 ? "true" : "false");
   return c === 116;
@@ -43,21 +44,21 @@ function readBool(s: Scan): boolean {
 
 /** Up to 15 plain decimal digits, quoted or not; NaN, with `s.at` unmoved, when the text is any other. */
 function shortInteger(s: Scan): number {
-  const { text } = s;
+  const { codes } = s;
   let at = s.at;
-  let c = text.charCodeAt(at);
+  let c = codes[at] as number;
   const quoted = c === 34;
-  if (quoted) c = text.charCodeAt(++at);
+  if (quoted) c = codes[++at] as number;
   const negative = c === 45;
-  if (negative) c = text.charCodeAt(++at);
+  if (negative) c = codes[++at] as number;
   const from = at;
   let value = 0;
   while (c >= 48 && c <= 57) {
     value = value * 10 + (c - 48);
-    c = text.charCodeAt(++at);
+    c = codes[++at] as number;
   }
   const count = at - from;
-  if (count === 0 || count > 15 || (count > 1 && text.charCodeAt(from) === 48)) return Number.NaN;
+  if (count === 0 || count > 15 || (count > 1 && codes[from] === 48)) return Number.NaN;
   if (quoted) {
     if (c !== 34) return Number.NaN;
     at++;
@@ -91,7 +92,7 @@ function slowInteger(s: Scan, range: Range): bigint {
 
 /** The text of a number, or of what stands in a string in its place. */
 function numeric(s: Scan, expected: string): string {
-  const c = s.text.charCodeAt(s.at);
+  const c = s.codes[s.at] as number;
   if (c === 34) return string(s);
   if (c !== 45 && !(c >= 48 && c <= 57)) unexpected(s, expected);
   return numberText(s);
@@ -100,7 +101,7 @@ function numeric(s: Scan, expected: string): string {
 /** Reads a double, quoted or not, with "NaN", "Infinity" and "-Infinity". */
 export function readDouble(s: Scan): number {
   const from = s.at;
-  const c = s.text.charCodeAt(from);
+  const c = s.codes[from] as number;
   if (c === 34) {
     const value = doubleOf(string(s));
     if (typeof value === "string") fail(from, value);
@@ -162,7 +163,7 @@ export function enumReader(desc: DescEnum): Read {
   return (s) => {
     if (isNull && takeNull(s)) return 0;
     const from = s.at;
-    const c = s.text.charCodeAt(from);
+    const c = s.codes[from] as number;
     if (c === 34) {
       const name = string(s);
       const number = numbers.get(name);

@@ -52,7 +52,7 @@ export function requestReader(route: Route, reader: JsonReader, unknownFields: "
         setIn(request, field, fillHttpBody({ $typeName: "google.api.HttpBody", extensions: [] }, contentType, bytes));
     },
     message(bytes) {
-      return parse(bodyText(bytes), input, (s) => reader.message(input)(s) as Values);
+      return parse(bodyText(bytes), bytes, input, (s) => reader.message(input)(s) as Values);
     },
   };
 
@@ -63,7 +63,7 @@ export function requestReader(route: Route, reader: JsonReader, unknownFields: "
     return (request: Values, bytes: Buffer) => {
       const text = bodyText(bytes);
       const before = check?.before(request);
-      if (text !== "") parse(text, input, (s) => read(s, request));
+      if (text !== "") parse(text, bytes, input, (s) => read(s, request));
       if (before !== undefined) check?.after(request, text, before);
       fillMask?.(request, text);
     };
@@ -77,7 +77,7 @@ export function requestReader(route: Route, reader: JsonReader, unknownFields: "
       const read = reader.field(field);
       return (request: Values, bytes: Buffer) => {
         const text = bodyText(bytes);
-        if (text !== "") setIn(request, field, parse(text, field, read));
+        if (text !== "") setIn(request, field, parse(text, bytes, field, read));
       };
     }
     const read = reader.message(merged);
@@ -87,15 +87,15 @@ export function requestReader(route: Route, reader: JsonReader, unknownFields: "
       const text = bodyText(bytes);
       const held = (valueIn(request, field) ?? make()) as Values;
       const before = check?.before(held);
-      if (text !== "") parse(text, merged, (s) => read(s, held));
+      if (text !== "") parse(text, bytes, merged, (s) => read(s, held));
       if (before !== undefined) check?.after(held, text, before);
       setIn(request, field, held);
       fillMask?.(request, text);
     };
   }
 
-  function parse<T>(text: string, root: DescMessage | DescField, read: (s: Scan) => T): T {
-    const s = scanOf(text, { ignoreUnknown });
+  function parse<T>(text: string, bytes: Buffer, root: DescMessage | DescField, read: (s: Scan) => T): T {
+    const s = scanOf(text, { bytes, ignoreUnknown });
     try {
       next(s);
       const value = read(s);

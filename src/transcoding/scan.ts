@@ -1,6 +1,12 @@
 /** A JSON text being read, and how far. */
 export interface Scan {
   readonly text: string;
+  /** The text's UTF-16 units, then a 0: charCodeAt takes three times as long (see bench/transcoding.ts). */
+  readonly codes: Uint8Array | Uint16Array;
+  /** The text's bytes, where each is one character of it; strings are copied out of them. */
+  readonly bytes: Buffer | undefined;
+  /** Strings that this text has held so far, for texts that repeat them; see read-string.ts. */
+  readonly repeats: { readonly strings: string[]; readonly offsets: Int32Array } | undefined;
   at: number;
   depth: number;
   /** The depth of an object that is the content of google.protobuf.Any and so has `@type` among its keys; else -1. */
@@ -15,13 +21,42 @@ export interface JsonError extends Error {
   readonly json: true;
 }
 
-const QUOTE = 34;
-const BACKSLASH = 92;
+const longText = 4096;
+
+interface ScanOptions {
+  /** The UTF-8 that the text was made of. */
+  bytes?: Buffer;
+  depthMax?: number;
+  ignoreUnknown?: boolean;
+}
 
 /** A scan of the whole text. */
-export function scanOf(text: string, options: { depthMax?: number; ignoreUnknown?: boolean } = {}): Scan {
-  const { depthMax = 100, ignoreUnknown = false } = options;
-  return { text, at: 0, depth: 0, typedDepth: -1, depthMax, ignoreUnknown };
+export function scanOf(text: string, { bytes, depthMax = 100, ignoreUnknown = false }: ScanOptions = {}): Scan {
+  const ascii = bytes?.length === text.length ? bytes : undefined;
+  const repeats =
+    text.length < longText ? undefined : { strings: new Array<string>(512).fill(""), offsets: new Int32Array(512) };
+  return {
+    text,
+    codes: codesOf(text, ascii),
+    bytes: ascii,
+    repeats,
+    at: 0,
+    depth: 0,
+    typedDepth: -1,
+    depthMax,
+    ignoreUnknown,
+  };
+}
+
+function codesOf(text: string, ascii: Buffer | undefined): Uint8Array | Uint16Array {
+  if (ascii !== undefined) {
+    const codes = new Uint8Array(ascii.length + 1);
+    codes.set(ascii);
+    return codes;
+  }
+  const codes = new Uint16Array(text.length + 1);
+  Buffer.from(codes.buffer).write(text, "utf16le");
+  return codes;
 }
 
 /** Throws a JsonError. `offset` counts UTF-16 units. */
@@ -34,17 +69,20 @@ export function isJsonError(error: unknown): error is JsonError {
   return error instanceof Error && (error as Partial<JsonError>).json === true;
 }
 
-/** Skips white space; answers the next character's code, NaN at the end. */
+/** Skips white space; answers the next character's code, 0 at the end. */
 export function next(s: Scan): number {
-  let c = s.text.charCodeAt(s.at);
-  while (c === 32 || c === 10 || c === 13 || c === 9) c = s.text.charCodeAt(++s.at);
+  const { codes } = s;
+  let { at } = s;
+  let c = codes[at] as number;
+  while (c === 32 || c === 10 || c === 13 || c === 9) c = codes[++at] as number;
+  s.at = at;
   return c;
 }
 
 /** Fails on whatever stands here, naming what was expected. */
 export function unexpected(s: Scan, expected: string): never {
-  const c = next(s);
-  if (Number.isNaN(c)) fail(s.at, `the text ends where ${expected} is expected`);
+  next(s);
+  if (s.at >= s.text.length) fail(s.at, `the text ends where ${expected} is expected`);
   fail(s.at, `expected ${expected}, found ${excerpt(s)}`);
 }
 
@@ -66,178 +104,47 @@ export function enter(s: Scan): void {
 
 /** Reads `null` if it stands here. */
 export function takeNull(s: Scan): boolean {
-  if (s.text.charCodeAt(s.at) !== 110) return false;
+  if (s.codes[s.at] !== 110) return false;
   word(s, "null");
   return true;
 }
 
 /** Reads one of the words `true`, `false`, `null`. */
 export function word(s: Scan, text: string): void {
-  const after = s.text.charCodeAt(s.at + text.length);
+  if (!s.text.startsWith(text, s.at)) unexpected(s, "a value");
+  const after = s.codes[s.at + text.length] as number;
   const longer = (after >= 97 && after <= 122) || (after >= 65 && after <= 90) || (after >= 48 && after <= 57);
-  if (!s.text.startsWith(text, s.at) || longer) unexpected(s, "a value");
+  if (longer) unexpected(s, "a value");
   s.at += text.length;
-}
-
-/** Reads a string, at its opening quote. */
-export function string(s: Scan): string {
-  const { text } = s;
-  const from = s.at + 1;
-  let at = from;
-  if (text.charCodeAt(s.at) !== QUOTE) unexpected(s, "a string");
-  for (;;) {
-    const c = text.charCodeAt(at);
-    if (c === QUOTE) {
-      s.at = at + 1;
-      return text.slice(from, at);
-    }
-    if (c === BACKSLASH) return escapedString(s, from, at);
-    if (!(c >= 32)) endOfString(text, at);
-    at++;
-  }
-}
-
-function endOfString(text: string, at: number): never {
-  if (at >= text.length) fail(at, "a string is not closed");
-  fail(at, "a control character stands in a string; write it as an escape");
-}
-
-function escapedString(s: Scan, from: number, firstEscape: number): string {
-  const { text } = s;
-  let out = text.slice(from, firstEscape);
-  let at = firstEscape;
-  for (;;) {
-    const c = text.charCodeAt(at);
-    if (c === QUOTE) {
-      s.at = at + 1;
-      return out;
-    }
-    if (c === BACKSLASH) {
-      const kind = text.charCodeAt(at + 1);
-      const plain = escapes[kind];
-      if (plain !== undefined) {
-        out += plain;
-        at += 2;
-      } else if (kind === 117) {
-        const unit = hex4(text, at);
-        const pair = unit >= 0xd800 && unit <= 0xdbff && text.startsWith("\\u", at + 6);
-        const low = pair ? hex4(text, at + 6) : 0;
-        if (unit >= 0xd800 && unit <= 0xdfff && !(low >= 0xdc00 && low <= 0xdfff)) fail(at, "a lone surrogate");
-        out += low === 0 ? String.fromCharCode(unit) : String.fromCharCode(unit, low);
-        at += low === 0 ? 6 : 12;
-      } else if (at + 1 >= text.length) fail(at + 1, "a string is not closed");
-      else fail(at, `\\${text[at + 1]} is no escape`);
-      continue;
-    }
-    let to = at;
-    let d = c;
-    while (d !== QUOTE && d !== BACKSLASH) {
-      if (!(d >= 32)) endOfString(text, to);
-      d = text.charCodeAt(++to);
-    }
-    out += text.slice(at, to);
-    at = to;
-  }
-}
-
-const escapes: readonly (string | undefined)[] = Object.assign(new Array<string | undefined>(128).fill(undefined), {
-  34: '"',
-  47: "/",
-  92: "\\",
-  98: "\b",
-  102: "\f",
-  110: "\n",
-  114: "\r",
-  116: "\t",
-});
-
-function hex4(text: string, at: number): number {
-  let value = 0;
-  for (let i = at + 2; i < at + 6; i++) {
-    const c = text.charCodeAt(i);
-    let digit = -1;
-    if (c >= 48 && c <= 57) digit = c - 48;
-    else if (c >= 97 && c <= 102) digit = c - 87;
-    else if (c >= 65 && c <= 70) digit = c - 55;
-    if (digit === -1) fail(at, "\\u takes four hexadecimal digits");
-    value = value * 16 + digit;
-  }
-  return value;
 }
 
 /** Reads a number by the grammar of JSON and answers its text. */
 export function numberText(s: Scan): string {
-  const { text } = s;
+  const { codes } = s;
   const from = s.at;
   let at = from;
-  if (text.charCodeAt(at) === 45) at++;
-  if (text.charCodeAt(at) === 48) at++;
-  else at = digits(s, text, at);
-  if (text.charCodeAt(at) === 46) at = digits(s, text, at + 1);
-  if ((text.charCodeAt(at) | 32) === 101) {
+  if (codes[at] === 45) at++;
+  if (codes[at] === 48) at++;
+  else at = digits(s, codes, at);
+  if (codes[at] === 46) at = digits(s, codes, at + 1);
+  if (((codes[at] as number) | 32) === 101) {
     at++;
-    const sign = text.charCodeAt(at);
+    const sign = codes[at];
     if (sign === 43 || sign === 45) at++;
-    at = digits(s, text, at);
+    at = digits(s, codes, at);
   }
-  const c = text.charCodeAt(at) | 32;
+  const c = (codes[at] as number) | 32;
   if ((c >= 97 && c <= 122) || (c >= 48 && c <= 57) || c === 46) unexpected(s, "a number");
   s.at = at;
-  return text.slice(from, at);
+  return s.text.slice(from, at);
 }
 
-function digits(s: Scan, text: string, from: number): number {
+function digits(s: Scan, codes: Scan["codes"], from: number): number {
   let at = from;
-  let c = text.charCodeAt(at);
-  while (c >= 48 && c <= 57) c = text.charCodeAt(++at);
+  let c = codes[at] as number;
+  while (c >= 48 && c <= 57) c = codes[++at] as number;
   if (at === from) unexpected(s, "a number");
   return at;
-}
-
-/** Reads past any value, checking its form: nesting, escapes, numbers, and that no object has a key twice. */
-export function skip(s: Scan): void {
-  const c = next(s);
-  if (c === QUOTE) string(s);
-  else if (c === 123) members(s, () => skip(s));
-  else if (c === 91) elements(s, () => skip(s));
-  else if (c === 116) word(s, "true");
-  else if (c === 102) word(s, "false");
-  else if (c === 110) word(s, "null");
-  else if (c === 45 || (c >= 48 && c <= 57)) numberText(s);
-  else unexpected(s, "a value");
-}
-
-/** Reads an object, calling `value` at each value with its key; a key that occurs twice fails. */
-export function members(s: Scan, value: (key: string, keyAt: number) => void): void {
-  enter(s);
-  const seen = new Set<string>();
-  for (let c = next(s); c !== 125 || seen.size > 0; c = next(s)) {
-    if (c !== QUOTE) unexpected(s, seen.size === 0 ? "a key or }" : "a key");
-    const keyAt = s.at;
-    const key = string(s);
-    if (seen.has(key)) fail(keyAt, `the key ${JSON.stringify(key)} occurs twice`);
-    seen.add(key);
-    colon(s);
-    value(key, keyAt);
-    if (endOf(s, 125, "}")) return;
-  }
-  s.at++;
-  s.depth--;
-}
-
-/** Reads a list, calling `value` at each element with its index. */
-export function elements(s: Scan, value: (index: number) => void): void {
-  enter(s);
-  if (next(s) === 93) {
-    s.at++;
-    s.depth--;
-    return;
-  }
-  for (let index = 0; ; index++) {
-    next(s);
-    value(index);
-    if (endOf(s, 93, "]")) return;
-  }
 }
 
 /** Reads the colon after a key and stops at the value. */
@@ -262,5 +169,6 @@ export function endOf(s: Scan, close: number, sign: string): boolean {
 
 /** Fails when anything but white space follows. */
 export function finish(s: Scan): void {
-  if (!Number.isNaN(next(s))) fail(s.at, `text follows the value: ${excerpt(s)}`);
+  next(s);
+  if (s.at < s.text.length) fail(s.at, `text follows the value: ${excerpt(s)}`);
 }

@@ -4,8 +4,7 @@ import { status_override } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 import type { Values } from "./values.ts";
 import type { JsonWriter } from "./write-json.ts";
-import { typedText } from "./write-known.ts";
-import { quote } from "./write-scalar.ts";
+import { typedJson } from "./write-known.ts";
 
 /** HTTP status by gRPC code. */
 const statuses = [200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401];
@@ -50,18 +49,18 @@ export function errorStatus(error: ConnectError, overrides: ReadonlyMap<number, 
   return fixedStatus.get(error) ?? overrides.get(error.code) ?? httpStatus(error.code);
 }
 
-/** `{"code": …, "message": …, "details": […]}`. */
+/** The text of `{"code": …, "message": …, "details": […]}`. */
 export function errorText(error: ConnectError, registry: Registry, writer: JsonWriter): string {
   const details = error.details.map((detail) => {
-    if ("desc" in detail) return detailText(detail.desc, detail.value as Values, writer);
+    if ("desc" in detail) return detailJson(detail.desc, detail.value as Values, writer);
     const desc = registry.getMessage(detail.type);
     // A detail of a type that nobody here knows keeps its name.
-    if (desc === undefined) return `{"@type":${quote(`type.googleapis.com/${detail.type}`)}}`;
-    return detailText(desc, fromBinary(desc, detail.value) as unknown as Values, writer);
+    if (desc === undefined) return { "@type": `type.googleapis.com/${detail.type}` };
+    return detailJson(desc, fromBinary(desc, detail.value) as unknown as Values, writer);
   });
-  return `{"code":${error.code},"message":${quote(error.rawMessage)},"details":[${details.join(",")}]}`;
+  return JSON.stringify({ code: error.code, message: error.rawMessage, details });
 }
 
-function detailText(desc: DescMessage, message: Values, writer: JsonWriter): string {
-  return typedText(`type.googleapis.com/${desc.typeName}`, desc, message, writer);
+function detailJson(desc: DescMessage, message: Values, writer: JsonWriter): unknown {
+  return typedJson(`type.googleapis.com/${desc.typeName}`, desc, message, writer);
 }
