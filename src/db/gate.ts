@@ -30,10 +30,12 @@ interface GateOptions {
   silenceMs?: number;
 }
 
+const ticks = 12;
+
 const away = () => unavailable("the database cannot be reached at the moment; send the request again");
 
 /** Makes a gate that is open, and looks at once. */
-export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 3000 }: GateOptions): Gate {
+export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 5000 }: GateOptions): Gate {
   let open = true;
   let stopped = false;
   let looking = false;
@@ -44,8 +46,14 @@ export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 3000 }: 
 
   async function answers(): Promise<boolean> {
     const { promise: silence, resolve } = Promise.withResolvers<boolean>();
-    // A process that was busy for seconds has an answer lying there unread: read it before judging.
-    const late = setTimeout(() => setImmediate(() => setImmediate(resolve, false)), silenceMs);
+    // Counted in ticks of this process: while it is busy itself an answer may lie there unread, and no time passes.
+    let left = ticks;
+    const tick = () => {
+      left--;
+      if (left > 0) late = setTimeout(tick, silenceMs / ticks);
+      else resolve(false);
+    };
+    let late = setTimeout(tick, silenceMs / ticks);
     try {
       return await Promise.race([probe().then(() => true), silence]);
     } catch {

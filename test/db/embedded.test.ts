@@ -125,15 +125,15 @@ describe("data survive", () => {
     expect(next.pid).not.toBe(said.pid);
   });
 
-  test("kill -9 of PostgreSQL: it is back within 2 s, also while a statement of its last life is still running", async () => {
+  test("kill -9 of PostgreSQL: it is back by itself, also while a statement of its last life is still running", async () => {
     const { url, ...embedded } = await start(freshDir());
     await query(url, "create table kept as select 7 as n");
     const busy = query(url, "select count(*) from generate_series(1, 10000000000)").catch(() => "lost");
     await sleep(200);
     const killed = Date.now();
     process.kill(embedded.pid as number, "SIGKILL");
-    expect(await until(() => query(url, "select n from kept"), 4000)).toEqual([{ n: 7 }]);
-    expect(Date.now() - killed).toBeLessThan(2000);
+    expect(await until(() => query(url, "select n from kept"), 8000)).toEqual([{ n: 7 }]);
+    expect(Date.now() - killed).toBeLessThan(4000);
     expect(await busy).toBe("lost");
   });
 

@@ -37,6 +37,23 @@ create table api_keys (
 );
 CREATE INDEX api_keys_client ON public.api_keys USING btree (tenant_id, client_id, id);
 
+create table audit_entries (
+  tenant_id uuid not null,
+  id text collate "C" not null,
+  time_ms bigint not null,
+  client_id text collate "C" not null,
+  client_name text collate "C" not null,
+  rpc text collate "C" not null,
+  method text collate "C" not null,
+  resource text collate "C" not null,
+  outcome text collate "C" not null,
+  request_id text collate "C" not null,
+  constraint audit_entries_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX audit_entries_client ON public.audit_entries USING btree (tenant_id, client_id, time_ms, id);
+CREATE INDEX audit_entries_method ON public.audit_entries USING btree (tenant_id, method, time_ms, id);
+CREATE INDEX audit_entries_time ON public.audit_entries USING btree (tenant_id, time_ms, id);
+
 create table entities (
   tenant_id uuid not null,
   id bytea not null,
