@@ -166,6 +166,8 @@ function plainServer(h1: http.Server, h2: http2.Http2Server) {
       socket.setTimeout(0);
       socket.unshift(head);
       const inner = head.subarray(0, preface.length).equals(preface) ? h2 : h1;
+      // An HTTP/2 client that closes its side has gone; HTTP/1.1 clients may do so and wait for the answer.
+      if (inner === h2) socket.allowHalfOpen = false;
       inner.emit("connection", socket);
     };
     socket.on("readable", look).on("end", drop);

@@ -15,6 +15,7 @@ export function openLog(level: string, stream?: DestinationStream): Log {
 /** The name of a code as logs and audit rows show it, for example NOT_FOUND; 0 is OK. */
 export function codeName(code: number): string {
   if (code === 0) return "OK";
+  if (code === Code.Canceled) return "CANCELLED"; // gRPC's spelling
   return (Code[code] ?? "Unknown").replaceAll(/(?<=[a-z])[A-Z]/g, "_$&").toUpperCase();
 }
 

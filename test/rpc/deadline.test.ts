@@ -141,7 +141,7 @@ describe("a caller that goes away", () => {
     call.end("{}");
     await begun;
     call.destroy();
-    expect(await port.lineOf("gone-1")).toMatchObject({ code: "CANCELED" });
+    expect(await port.lineOf("gone-1")).toMatchObject({ code: "CANCELLED" });
     expect((await rawHttp1(port, { method: "GET", path: "/healthz" })).status).toBe(200);
   });
 });
