@@ -1,0 +1,297 @@
+import { connect } from "node:http2";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createClient } from "@connectrpc/connect";
+import { describe, expect, test } from "vitest";
+import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
+import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { isAudited } from "../../src/rpc/audit.ts";
+import { auditedAction } from "../../src/tenants/audit.ts";
+import { allMethods, callName } from "../support/calls.ts";
+import { protocols, raw, transport } from "../support/clients.ts";
+import { testServer } from "../support/server.ts";
+import { keyHeaders, testTenant } from "../support/tenant.ts";
+import { v1 } from "../support/v1.ts";
+
+const server = await testServer();
+const { sql } = server.database;
+
+interface Entry {
+  id: string;
+  time: string;
+  client: { id: string; name: string };
+  rpc: string;
+  resource: string;
+  outcome: string;
+  requestId: string;
+}
+
+async function world() {
+  const tenant = await testTenant(sql);
+  const call = v1(server.url, tenant.headers);
+  const entries = async (query = ""): Promise<Entry[]> => (await call("GET", `/v1/audit-log${query}`)).body.entries;
+  return { tenant, call, entries };
+}
+
+const service = "belfry.tenants.v1.ApiClientService";
+const agent = { name: "agent", type: "DATA_INGEST" };
+
+describe("a write that succeeds", () => {
+  test("leaves who, when, what, how and the request's id, newest first", async () => {
+    const { tenant, call, entries } = await world();
+    const made = await call("POST", "/v1/api-clients", agent);
+    const clientId = made.body.apiClient.id;
+    const key = await call("POST", `/v1/api-clients/${clientId}/keys`, { description: "for web-1" });
+    const revoked = await call("DELETE", `/v1/api-clients/${clientId}/keys/${key.body.key.id}`);
+    const gone = await call("DELETE", `/v1/api-clients/${clientId}`);
+    const found = await entries();
+    const [me] = await sql`select id from api_clients where tenant_id = ${tenant.id}`;
+    const line = (rpc: string, resource: string, { headers }: { headers: Headers }) => ({
+      id: expect.any(String),
+      time: expect.stringMatching(/^20\d\d-.*Z$/),
+      client: { id: me?.id, name: "USER manager" },
+      rpc: `${service}/${rpc}`,
+      resource,
+      outcome: "OK",
+      requestId: headers.get("x-request-id"),
+    });
+    expect(found).toEqual([
+      line("DeleteApiClient", `apiClient/${clientId}`, gone),
+      line("DeleteApiKey", `apiKey/${key.body.key.id}`, revoked),
+      line("CreateApiKey", `apiKey/${key.body.key.id}`, key),
+      line("CreateApiClient", `apiClient/${clientId}`, made),
+    ]);
+    for (const { time } of found) expect(Math.abs(Date.parse(time) - Date.now())).toBeLessThan(10_000);
+    expect(JSON.stringify(found)).not.toContain(key.body.secret.slice(16));
+  });
+
+  test.each(protocols)("leaves the same over %s", async (protocol) => {
+    const { tenant, entries } = await world();
+    const client = createClient(ApiClientService, transport(server.target, protocol, tenant.headers));
+    const { apiClient } = await client.createApiClient({ apiClient: { name: "agent", type: 1 } });
+    expect(await entries()).toMatchObject([{ resource: `apiClient/${apiClient?.id}`, outcome: "OK" }]);
+  });
+
+  test("leaves its row in its own transaction: both or none", async () => {
+    const { tenant, entries } = await world();
+    const actor = { id: "command-line", name: "command line" };
+    const failed = transaction(sql, async (tx) => {
+      await auditedAction(tx, tenant.id, actor, "CreateApiClient", "apiClient/1");
+      throw new Error("afterwards");
+    });
+    await expect(failed).rejects.toThrow("afterwards");
+    await expect(auditedAction(sql, tenant.id, actor, "CreateApiClient", "apiClient/1")).rejects.toThrow("transaction");
+    expect(await entries()).toEqual([]);
+  });
+});
+
+describe("a write that is refused or fails", () => {
+  test.each([
+    ["by rules of its fields", "POST", "/v1/api-clients", { name: "a", type: "USER", role: "x" }, "apiClient/a", 3],
+    ["by its handler", "POST", "/v1/api-clients", { name: "b", type: "USER" }, "apiClient/b", 3],
+    ["because it cannot be read", "POST", "/v1/api-clients", "{", "apiClient/", 3],
+    ["because it is of a wrong form", "POST", "/v1/api-clients", { nickname: "a" }, "apiClient/", 3],
+    ["because the thing is missing", "DELETE", "/v1/api-clients/none", undefined, "apiClient/none", 5],
+    ["because its owner is missing", "POST", "/v1/api-clients/none/keys", {}, "apiKey/", 5],
+    ["because its path holds a key", "DELETE", "/v1/api-clients/none/keys/k-1", undefined, "apiKey/k-1", 5],
+  ])("%s leaves one row", async (_why, method, path, body, resource, code) => {
+    const { call, entries } = await world();
+    const answer = await call(method, path, body);
+    expect(answer.body.code).toBe(code);
+    const outcome = code === 3 ? "INVALID_ARGUMENT" : "NOT_FOUND";
+    await expect
+      .poll(() => entries())
+      .toMatchObject([
+        { resource, outcome, requestId: answer.headers.get("x-request-id"), client: { name: "USER manager" } },
+      ]);
+    await sleep(50);
+    expect(await entries()).toHaveLength(1);
+  });
+
+  test("for want of permission leaves one row with the client that tried", async () => {
+    const { tenant, entries } = await world();
+    const call = v1(server.url, await keyHeaders(sql, tenant.id, "USER", "read_only_user"));
+    expect((await call("POST", "/v1/api-clients", agent)).status).toBe(403);
+    expect((await call("DELETE", "/v1/api-clients/x")).status).toBe(403);
+    const common = { client: { name: "USER read_only_user" }, resource: "apiClient/", outcome: "PERMISSION_DENIED" };
+    expect(await entries()).toMatchObject([
+      { ...common, rpc: `${service}/DeleteApiClient` },
+      { ...common, rpc: `${service}/CreateApiClient` },
+    ]);
+  });
+
+  test("over the limit of a body leaves one row", async () => {
+    const { tenant, entries } = await world();
+    const headers = { "content-type": "application/json", ...tenant.headers };
+    const body = [Buffer.from(JSON.stringify({ ...agent, name: "a".repeat(5 * 1024 * 1024) }))];
+    const answer = await raw(server.target, "2", { path: "/v1/api-clients", headers, body });
+    expect(answer.status).toBe(413);
+    await expect.poll(() => entries()).toMatchObject([{ outcome: "RESOURCE_EXHAUSTED" }]);
+  });
+
+  test("by a name that no text column takes, or of any length, leaves one row", async () => {
+    const { tenant, entries } = await world();
+    const client = createClient(ApiClientService, transport(server.target, "grpc", tenant.headers));
+    const creating = (name: string) => client.createApiClient({ apiClient: { name, type: 1 } });
+    await expect(creating("a\0b")).rejects.toMatchObject({ code: 3 });
+    await expect(creating("😀".repeat(1000))).rejects.toMatchObject({ code: 3 });
+    const [long, odd] = await entries();
+    expect(odd?.resource).toBe("apiClient/a\uFFFDb");
+    expect(long?.resource.length).toBeLessThan(1000);
+  });
+
+  test("because its caller has gone leaves one row", async () => {
+    const { tenant, entries } = await world();
+    const session = connect(server.url);
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/v1/api-clients",
+      "content-type": "application/json",
+      ...tenant.headers,
+    });
+    stream.on("error", () => {});
+    stream.write('{"name":');
+    await sleep(200);
+    session.destroy();
+    await expect.poll(() => entries(), { timeout: 3000 }).toMatchObject([{ outcome: "CANCELLED" }]);
+  });
+});
+
+describe("no row is left", () => {
+  test("without a known tenant", async () => {
+    const count = async () => (await sql`select count(*)::int4 as n from audit_entries`)[0]?.n;
+    const before = await count();
+    for (const headers of [{}, { "service-api-key": "nonsense" }] as Record<string, string>[]) {
+      expect((await v1(server.url, headers)("POST", "/v1/api-clients", agent)).status).toBe(401);
+    }
+    await sleep(100);
+    expect(await count()).toBe(before);
+  });
+
+  test("by reading, by the data receiver, or by a path that nothing stands at", async () => {
+    const { call, entries } = await world();
+    await call("GET", "/v1/api-clients");
+    await call("GET", "/v1/api-clients/none");
+    await call("POST", "/v1/events:search", { query: { timeRange: { start: "2", end: "1" } } });
+    await call("POST", "/v1/data-receiver/events", { events: [{ name: "a", timestamp: `${Date.now()}` }] });
+    await call("POST", "/v1/data-receiver/models", "{");
+    await call("POST", "/v1/nowhere", {});
+    await call("PATCH", "/v1/api-clients", {});
+    await sleep(100);
+    expect(await entries()).toEqual([]);
+  });
+
+  test("by any RPC that reads, and by none of those that write but the data receiver's", () => {
+    const reading = /^(Get|List|Search|Count|BatchGet|Watch|Preview)/;
+    for (const method of allMethods) {
+      const expected = !reading.test(method.name) && method.parent.name !== "DataReceiverService";
+      expect([callName(method), isAudited(method)]).toEqual([callName(method), expected]);
+      if (expected) expect(method.methodKind).toBe("unary");
+    }
+  });
+});
+
+describe("the list", () => {
+  /** Nine entries of three clients, three RPCs and two outcomes. */
+  async function filled() {
+    const { tenant, call, entries } = await world();
+    for (const role of ["manager", "user"] as const) {
+      const other = v1(server.url, await keyHeaders(sql, tenant.id, "USER", role));
+      await other("POST", "/v1/api-clients", agent);
+      await other("DELETE", "/v1/api-clients/none");
+      await sleep(5);
+    }
+    for (let i = 0; i < 5; i += 1) await call("POST", "/v1/api-clients/none/keys", {});
+    const all = await entries();
+    expect(all).toHaveLength(9);
+    return { call, entries, all };
+  }
+
+  test("is filtered by client, RPC and time, and by all at once", async () => {
+    const { call, entries, all } = await filled();
+    const clients = [...new Set(all.map(({ client }) => client.id))];
+    expect(clients).toHaveLength(3);
+    for (const id of clients) {
+      expect(await entries(`?client=${id}`)).toEqual(all.filter(({ client }) => client.id === id));
+    }
+    expect(await entries("?client=nobody")).toEqual([]);
+    const deletes = all.filter(({ rpc }) => rpc === `${service}/DeleteApiClient`);
+    expect(deletes).toHaveLength(2);
+    expect(await entries("?rpc=DeleteApiClient")).toEqual(deletes);
+    expect(await entries(`?rpc=${service}/DeleteApiClient`)).toEqual(deletes);
+    expect(await entries("?rpc=belfry.users.v1.UserGroupService/DeleteApiClient")).toEqual([]);
+    const from = all.at(-3)?.time ?? "";
+    const start = all.filter(({ time }) => Date.parse(time) >= Date.parse(from));
+    expect(await entries(`?startTime=${from}`)).toEqual(start);
+    expect(await entries(`?endTime=${from}`)).toEqual(all.filter((entry) => !start.includes(entry)));
+    const wanted = all.filter(
+      (entry) => start.includes(entry) && deletes.includes(entry) && entry.outcome === "NOT_FOUND",
+    );
+    const { body } = await call(
+      "GET",
+      `/v1/audit-log?client=${wanted[0]?.client.id ?? clients[0]}&rpc=DeleteApiClient&startTime=${from}`,
+    );
+    expect(body.totalCount).toBe(String(body.entries.length));
+    for (const entry of body.entries) expect(start.includes(entry) || start).toBeTruthy();
+  });
+
+  test("pages without gaps, with filters too, and tells the total", async () => {
+    const { call, all } = await filled();
+    for (const [filter, expected] of [
+      ["", all],
+      ["&rpc=CreateApiKey", all.filter(({ rpc }) => rpc.endsWith("CreateApiKey"))],
+    ] as const) {
+      for (const pageSize of [1, 2, 7, 100]) {
+        const found: Entry[] = [];
+        let pageToken = "";
+        do {
+          const { body } = await call("GET", `/v1/audit-log?pageSize=${pageSize}&pageToken=${pageToken}${filter}`);
+          expect(body.totalCount).toBe(String(expected.length));
+          found.push(...body.entries);
+          pageToken = body.nextPageToken;
+        } while (pageToken !== "");
+        expect(found).toEqual(expected);
+      }
+    }
+  });
+
+  test("goes on where it was while new entries arrive", async () => {
+    const { call, all } = await filled();
+    const first = (await call("GET", "/v1/audit-log?pageSize=4")).body;
+    await call("POST", "/v1/api-clients", agent);
+    const rest = (await call("GET", `/v1/audit-log?pageSize=10&pageToken=${first.nextPageToken}`)).body;
+    expect([...first.entries, ...rest.entries]).toEqual(all);
+  });
+
+  test.each([
+    ["startTime=2026-01-02T00:00:00Z&endTime=2026-01-02T00:00:00Z", "startTime"],
+    ["startTime=yesterday", "startTime"],
+    ["pageSize=-1", "pageSize"],
+    ["pageToken=x", "pageToken"],
+  ])("refuses ?%s with code 3", async (query, path) => {
+    const { call } = await world();
+    const answer = await call("GET", `/v1/audit-log?${query}`);
+    expect(answer).toMatchObject({ status: 400, body: { code: 3, message: expect.stringContaining(path) } });
+  });
+
+  test("refuses a page token that was made for other filters", async () => {
+    const { call } = await filled();
+    const { nextPageToken } = (await call("GET", "/v1/audit-log?pageSize=1")).body;
+    const answer = await call("GET", `/v1/audit-log?pageSize=1&rpc=CreateApiKey&pageToken=${nextPageToken}`);
+    expect(answer).toMatchObject({ status: 400, body: { code: 3 } });
+  });
+
+  test("is the same over gRPC", async () => {
+    const { tenant, call, entries } = await world();
+    await call("POST", "/v1/api-clients", agent);
+    const client = createClient(AuditLogService, transport(server.target, "grpc", tenant.headers));
+    const {
+      entries: [entry],
+      totalCount,
+    } = await client.listAuditEntries({ rpc: "CreateApiClient" });
+    expect(totalCount).toBe(1n);
+    expect(await entries()).toMatchObject([{ id: entry?.id, rpc: entry?.rpc, resource: entry?.resource }]);
+    const range = { startTime: { seconds: 9n ** 18n, nanos: 0 } };
+    await expect(client.listAuditEntries(range)).rejects.toMatchObject({ code: 3 });
+  });
+});
