@@ -6,12 +6,12 @@ export interface Faults {
   seed?: number;
   /** By failpoint: what happens there, from the `at`-th time on, with this probability. */
   points?: Record<string, { act: "die" | "fail" | "hold"; at?: number; probability?: number; holdMs?: number }>;
-  /** How far this process's own clock is from the machine's, ms. May change later by a message {clockShiftMs}. */
+  /** How far this process's own clock is from the machine's, ms. */
   clockShiftMs?: number;
 }
 
-const { seed = 1, points = {}, clockShiftMs = 0 }: Faults = JSON.parse(process.env.FAULTS ?? "{}");
-const { chance } = random(seed, 99);
+let { seed = 1, points = {}, clockShiftMs = 0 }: Faults = JSON.parse(process.env.FAULTS ?? "{}");
+let { chance } = random(seed, 99);
 const counts = new Map<string, number>();
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
@@ -32,23 +32,25 @@ function reached(name: string) {
 
 Object.assign(globalThis, { [Symbol.for("belfry.failpoint")]: reached });
 
-let shiftMs = clockShiftMs;
 const RealDate = Date;
 
 class ShiftedDate extends RealDate {
   constructor(...args: [number?]) {
-    if (args.length === 0) super(RealDate.now() + shiftMs);
+    if (args.length === 0) super(RealDate.now() + clockShiftMs);
     else super(...(args as [number]));
   }
   static override now() {
-    return RealDate.now() + shiftMs;
+    return RealDate.now() + clockShiftMs;
   }
 }
 
 globalThis.Date = ShiftedDate as DateConstructor;
 
-process.on("message", (message: { clockShiftMs: number }) => {
-  shiftMs = message.clockShiftMs;
+/** From now on it is these faults; counting begins anew. */
+process.on("message", (faults: Faults) => {
+  ({ seed = 1, points = {}, clockShiftMs = 0 } = faults);
+  ({ chance } = random(seed, 99));
+  counts.clear();
   process.send?.({ clockMs: Date.now() });
 });
 // The server ends when it has nothing more to do; whoever ran it may be gone, and nobody else would stop it.

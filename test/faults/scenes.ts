@@ -112,8 +112,7 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
       return {
         name: `die:${name}`,
         async run() {
-          await server.kill();
-          await server.start({ points: { [name]: { act: "die", at: int(1, 12) } } }).catch(() => undefined);
+          await server.arm({ points: { [name]: { act: "die", at: int(1, 12) } } });
           await server.ended();
           await server.start();
         },

@@ -23,8 +23,8 @@ export interface ServerProcess {
   ended(): Promise<void>;
   pause(): void;
   resume(): void;
-  /** Steps its own clock to this distance from the machine's; answers what it then is, ms. */
-  shiftClock(clockShiftMs: number): Promise<number>;
+  /** From now on these faults happen in it; answers what its own clock says, ms. */
+  arm(faults: Faults): Promise<number>;
   /** In order, as an operator stops it. */
   stop(): Promise<void>;
 }
@@ -118,7 +118,7 @@ export async function serverProcess(env: Record<string, string>): Promise<Server
     ended: () => exited,
     pause: () => void child?.kill("SIGSTOP"),
     resume: () => void child?.kill("SIGCONT"),
-    async shiftClock(clockShiftMs) {
+    async arm(faults) {
       const running = child as ChildProcess;
       const { promise, resolve } = Promise.withResolvers<number>();
       const listen = (message: { clockMs?: number }) => {
@@ -127,7 +127,7 @@ export async function serverProcess(env: Record<string, string>): Promise<Server
         resolve(message.clockMs);
       };
       running.on("message", listen);
-      running.send({ clockShiftMs });
+      running.send(faults);
       return await promise;
     },
     async stop() {
