@@ -1,5 +1,6 @@
 import type { DescMessage, JsonObject, JsonValue, Message, MessageShape } from "@bufbuild/protobuf";
-import { type Broken, validateItem } from "../rpc/validate.ts";
+import type { Broken } from "../rpc/rules.ts";
+import { validateItem } from "../rpc/validate.ts";
 
 const METADATA_BYTES_MAX = 64 * 1024;
 
@@ -26,14 +27,23 @@ export interface Failed<T> {
 /** What the receiver's items have in common. */
 type Item = Message & { timestamp?: bigint; metadataFields?: JsonObject };
 
-function brokenTime(timestamp: bigint | undefined, bounds: TimeBounds, nowMs: number, path: string): Broken[] {
+// No time that anyone sends in ms lies before 1973; in seconds they all do.
+const LOOKS_LIKE_SECONDS = 100_000_000_000n;
+
+function brokenTime(timestamp: bigint | undefined, bounds: TimeBounds, nowMs: number, itemPath: string): Broken[] {
   if (timestamp === undefined) return [];
+  const path = `${itemPath}.timestamp`;
+  if (timestamp > 0n && timestamp < LOOKS_LIKE_SECONDS) {
+    return [{ path, rule: `must be in ms since the epoch; ${timestamp} looks like seconds` }];
+  }
   if (timestamp < BigInt(nowMs - bounds.ageSecMax * 1000)) {
-    return [{ path: `${path}.timestamp`, rule: `must not be more than ${bounds.ageSecMax} s old (now is ${nowMs})` }];
+    return [
+      { path, rule: `must not be more than ${bounds.ageSecMax / 3600} h old; it is ${timestamp} and now is ${nowMs}` },
+    ];
   }
   if (timestamp > BigInt(nowMs + bounds.aheadSecMax * 1000)) {
     return [
-      { path: `${path}.timestamp`, rule: `must not be more than ${bounds.aheadSecMax} s ahead (now is ${nowMs})` },
+      { path, rule: `must not be more than ${bounds.aheadSecMax} s ahead; it is ${timestamp} and now is ${nowMs}` },
     ];
   }
   return [];

@@ -9,7 +9,7 @@ import {
   PutModelsResponseSchema,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { ModelItem } from "../entities/put.ts";
-import type { Broken } from "../rpc/validate.ts";
+import type { Broken } from "../rpc/rules.ts";
 import { type Failed, sift } from "./item.ts";
 import { type Outcome, type Put, putList, putStream } from "./put-all.ts";
 import type { Receiver } from "./receiver.ts";

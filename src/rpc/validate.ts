@@ -9,21 +9,12 @@ import {
   isFieldSet,
   type Message,
 } from "@bufbuild/protobuf";
-import type { Path } from "@bufbuild/protobuf/reflect";
-import { createValidator } from "@bufbuild/protovalidate";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { field as fieldRules, Ignore } from "#gen/buf/validate/validate_pb.ts";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { invalidFields } from "../errors.ts";
-
-/** A rule that a value breaks; the path is made of JSON names, `rule` reads on after it. */
-export interface Broken {
-  path: string;
-  rule: string;
-}
-
-const validator = createValidator();
+import { type Broken, brokenRules, joined, memberOf, messagesIn } from "./rules.ts";
 
 /**
  * Checks a request against the rules of its proto file: buf.validate on the values that are present, then
@@ -48,30 +39,6 @@ export function validateItem(schema: DescMessage, message: Message, path: string
   const broken = brokenRules(schema, message);
   if (broken.length === 0) return broken;
   return broken.map(({ path: inner, rule }) => ({ path: joined(path, inner), rule }));
-}
-
-function brokenRules(schema: DescMessage, message: Message): Broken[] {
-  const result = validator.validate(schema, message);
-  if (result.kind === "valid") return [];
-  if (result.kind === "error") throw result.error;
-  return result.violations.map((violation) => ({ path: jsonPath(violation.field), rule: violation.message }));
-}
-
-/** A path as the JSON form spells it, for example `events[3].dimensions["host"]`. */
-export function jsonPath(path: Path): string {
-  let text = "";
-  for (const part of path) {
-    if (part.kind === "list_sub") text += `[${part.index}]`;
-    else if (part.kind === "map_sub")
-      text += `[${JSON.stringify(typeof part.key === "bigint" ? String(part.key) : part.key)}]`;
-    else text = joined(text, part.kind === "field" ? part.jsonName : part.name);
-  }
-  return text;
-}
-
-function joined(outer: string, inner: string) {
-  if (outer === "" || inner === "") return outer + inner;
-  return inner.startsWith("[") ? outer + inner : `${outer}.${inner}`;
 }
 
 /** What field_behavior asks of a message: only the fields that it, or something below it, speaks of. */
@@ -142,24 +109,6 @@ function applyBehaviour(
     for (const [place, value] of messagesIn(field, message))
       applyBehaviour(child, value, own + place, wanted, broken, ownProto);
   }
-}
-
-function* messagesIn(field: DescField, message: Message): Iterable<[string, Message]> {
-  const value = memberOf(field, message);
-  if (field.fieldKind === "list") {
-    for (const [index, item] of (value as Message[]).entries()) yield [`[${index}]`, item];
-  } else if (field.fieldKind === "map") {
-    for (const [key, item] of Object.entries(value as Record<string, Message>))
-      yield [`[${JSON.stringify(key)}]`, item];
-  } else {
-    yield ["", value as Message];
-  }
-}
-
-function memberOf(field: DescField, message: Message) {
-  const members = message as unknown as Record<string, unknown>;
-  if (field.oneof === undefined) return members[field.localName];
-  return (members[field.oneof.localName] as { value: unknown }).value;
 }
 
 /**
