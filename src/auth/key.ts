@@ -38,6 +38,11 @@ export function parseKey(text: string): string | undefined {
   return checksum(text.slice(0, end)) === text.slice(end) ? prefix : undefined;
 }
 
+/** Where the prefix stands in a text that is a key; anything in one that is none. */
+export function prefixOf(text: string): string {
+  return text.slice(3, 3 + prefixChars);
+}
+
 /** SHA-256 of a key's text, 32 bytes: all that is stored of its secret. The secret is random, so no slow hash is needed. */
 export function keyDigest(text: string): Buffer {
   return hash("sha256", text, "buffer");

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Db } from "../db/connect.ts";
 import { unauthenticated } from "../errors.ts";
-import { keyDigest, parseKey } from "./key.ts";
+import { keyDigest, parseKey, prefixOf } from "./key.ts";
 import type { ClientType, Principal, Role } from "./principal.ts";
 
 /** Turns the value of the key header into who calls. */
@@ -105,15 +105,23 @@ export function keyVerifier({
       if (headerValue === null || headerValue === undefined || headerValue === "") {
         throw unauthenticated("an API key is needed: send it in the header service-api-key");
       }
-      const prefix = parseKey(headerValue);
-      if (prefix === undefined)
-        throw unauthenticated("the API key is mistyped or cut short: its form or checksum is wrong");
       const digest = keyDigest(headerValue);
-      const entry = entries.get(prefix);
-      const ageMs = entry === undefined ? Number.POSITIVE_INFINITY : performance.now() - entry.readMs;
-      if (entry === undefined || ageMs > staleMs) return load(prefix).then((fresh) => admit(fresh, digest));
-      if (ageMs > refreshMs) load(prefix).catch(() => {}); // whoever needs the answer asks again and hears why
-      return admit(entry, digest);
+      const entry = entries.get(prefixOf(headerValue));
+      if (entry?.key && timingSafeEqual(entry.key.digest, digest)) {
+        const ageMs = performance.now() - entry.readMs;
+        if (ageMs <= staleMs) {
+          if (ageMs > refreshMs) load(prefixOf(headerValue)).catch(() => {}); // who needs the answer asks again
+          onUse(entry.key.principal);
+          return entry.key.principal;
+        }
+      }
+      // Only what was not known a moment ago is looked at more closely.
+      const prefix = parseKey(headerValue);
+      if (prefix === undefined) {
+        throw unauthenticated("the API key is mistyped or cut short: its form or checksum is wrong");
+      }
+      if (entry !== undefined && performance.now() - entry.readMs <= staleMs) return admit(entry, digest);
+      return load(prefix).then((fresh) => admit(fresh, digest));
     },
   };
 }

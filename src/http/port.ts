@@ -3,7 +3,7 @@ import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Config } from "../config.ts";
 import { unavailable } from "../errors.ts";
-import { openRecord, recordOf } from "../rpc/context.ts";
+import { openRecord, type RequestRecord, recordOf } from "../rpc/context.ts";
 import { type Log, logRequest } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
@@ -77,8 +77,10 @@ export async function openPort(options: PortOptions): Promise<Port> {
   });
   const app = await application({ ...options, routes, draining: () => draining });
 
+  const open = new Set<RequestRecord>();
   const onRequest: RequestHandler = (request, response, invite) => {
     const record = openRecord(request, requestId(request.headers["x-request-id"]));
+    open.add(record);
     let invited = false;
     record.invite =
       invite &&
@@ -91,6 +93,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
     // A client that was not invited does not send its body: only a closed connection tells it where the next request begins.
     if (http1 && (draining || invite !== undefined)) response.setHeader("connection", "close");
     response.once("close", () => {
+      open.delete(record);
       // Without a head of an answer the client has gone before it was made.
       const status = response.headersSent ? response.statusCode : undefined;
       if (record.rpc !== undefined) record.code ??= status === undefined ? Code.Canceled : codeOfStatus(status);
@@ -108,7 +111,9 @@ export async function openPort(options: PortOptions): Promise<Port> {
   async function close(drainMs: number) {
     draining = true;
     await listener.drain(drainMs);
-    stopping.abort(unavailable("the server is stopping; send again"));
+    const reason = unavailable("the server is stopping; send again");
+    stopping.abort(reason);
+    for (const { cut } of open) cut?.(reason);
     await listener.drain(lastWordsMs);
     listener.destroy();
     await app.close();
@@ -143,13 +148,16 @@ async function application(
     logger: false,
     frameworkErrors: (error, request, reply) => frameworkError(error, request, reply),
   });
-  if (config.corsOrigins.length > 0) await allowOrigins(app, config.corsOrigins);
+  const crossOrigin = config.corsOrigins.length > 0;
+  if (crossOrigin) await allowOrigins(app, config.corsOrigins);
 
   function hand(route: RpcRoute, request: FastifyRequest, reply: FastifyReply) {
     reply.hijack();
     const { raw } = reply;
-    const headers = reply.getHeaders(); // those that CORS has set
-    for (const name in headers) raw.setHeader(name, headers[name] as string);
+    if (crossOrigin) {
+      const headers = reply.getHeaders();
+      for (const name in headers) raw.setHeader(name, headers[name] as string);
+    }
     route(request.raw, raw).catch((error) => {
       log.error(
         { requestId: recordOf(request.raw)?.requestId, cause: { message: String(error), stack: error?.stack } },

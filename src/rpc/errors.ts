@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { isLost } from "../db/lost.ts";
-import { unavailable } from "../errors.ts";
+import { invalidFields, unavailable } from "../errors.ts";
 
 /** Code 1: the caller has gone. */
 export function canceled(): ConnectError {
@@ -16,6 +17,19 @@ export function deadlineExceeded(reason: string): ConnectError {
 export function unreadable(error: unknown): unknown {
   if (!(error instanceof ConnectError) || error.code !== Code.Internal) return error;
   return new ConnectError(error.rawMessage, Code.InvalidArgument);
+}
+
+/** The same error with paths as they stand in the JSON body: without `field`, whose value the body is. */
+export function pathsWithin(field: string, error: ConnectError): ConnectError {
+  if (error.code !== Code.InvalidArgument || error.details.length === 0) return error;
+  const violations = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
+  if (!violations.some(({ field: path }) => path.startsWith(`${field}.`))) return error;
+  return invalidFields(
+    violations.map(({ field: path, description }) => ({
+      path: path.startsWith(`${field}.`) ? path.slice(field.length + 1) : path,
+      rule: description,
+    })),
+  );
 }
 
 /** Why a signal of a call aborted, as the error to answer: 4 after the deadline, 14 when the server stops, 1 when the caller has gone. */

@@ -1,5 +1,6 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { Code, type ContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { http } from "#gen/google/api/annotations_pb.ts";
 import { permissionOf, permits } from "../auth/permission.ts";
 import type { KeyVerifier } from "../auth/verify.ts";
 import { permissionDenied, unsupported } from "../errors.ts";
@@ -13,7 +14,7 @@ import {
   recordOf,
 } from "./context.ts";
 import { untilAborted } from "./deadline.ts";
-import { toAnswer, unreadable } from "./errors.ts";
+import { pathsWithin, toAnswer, unreadable } from "./errors.ts";
 import { type Log, logUnexpected } from "./log.ts";
 import { requestId } from "./request-id.ts";
 import { validateRequest } from "./validate.ts";
@@ -90,13 +91,14 @@ export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline 
 
   function unary(method: DescMethod, handler: Handler): Handler {
     const check = validateRequest(method);
+    const bodyField = bodyFieldOf(method);
     return async (request, context) => {
       const record = callRecord(context);
       try {
         check(request);
-        const answer = await untilAborted(
+        const answer = await bounded(
           gate.run(async () => handler(request, context)),
-          context.signal,
+          context,
         );
         record.code = 0;
         if (record.owes !== undefined) log.error({ rpc: record.rpc }, "a write has left no audit row");
@@ -105,7 +107,7 @@ export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline 
       } catch (error) {
         const answer = fail(error, record, context.signal);
         await auditFailure(method, record, request, answer.code);
-        throw answer;
+        throw bodyField === "" || context.protocolName !== "http" ? answer : pathsWithin(bodyField, answer);
       }
     };
   }
@@ -129,9 +131,9 @@ export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline 
     return async (requests, context) => {
       const record = callRecord(context);
       try {
-        const answer = await untilAborted(
+        const answer = await bounded(
           gate.run(async () => handler(checked(requests as AsyncIterable<unknown>), context)),
-          context.signal,
+          context,
         );
         record.code = 0;
         return answer;
@@ -181,6 +183,18 @@ export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline 
   };
 }
 
+/**
+ * The outcome, or the reason why the call was ended. The transcoder bounds its calls itself, and makes a signal only for
+ * handlers that ask (a tenth of a small read): of it only the server's stop must be told, through the record.
+ */
+function bounded<T>(outcome: Promise<T>, context: HandlerContext): Promise<T> {
+  if (context.protocolName !== "http") return untilAborted(outcome, context.signal);
+  return new Promise((resolve, reject) => {
+    callRecord(context).cut = reject;
+    outcome.then(resolve, reject);
+  });
+}
+
 /** An RPC that is declared and not built yet: code 12, whatever the request holds. */
 function missing(method: DescMethod): Handler {
   const refusal = () => unsupported(`${nameOf(method)} is not implemented yet`);
@@ -197,6 +211,12 @@ function missing(method: DescMethod): Handler {
     callRecord(context).code = error.code;
     throw error;
   };
+}
+
+/** The JSON name of the field that is the body over /v1; empty when the body is the whole request, or there is none. */
+function bodyFieldOf(method: DescMethod) {
+  const { body } = getOption(method, http);
+  return method.input.fields.find((field) => field.name === body)?.jsonName ?? "";
 }
 
 const names = new WeakMap<DescMethod, string>();

@@ -57,6 +57,16 @@ test.each(httpVersions)("calls that take longer end with code 14, HTTP/%s", asyn
   expect(await call).toBe(Code.Unavailable);
 });
 
+test.each(httpVersions)("so do calls of /v1, HTTP/%s", async (version) => {
+  const port = await open(60_000);
+  const headers = { "content-type": "application/json", "service-api-key": (await port.key()).text };
+  running = 0;
+  const call = raw(port, version, { path: "/v1/data-receiver/events", headers, body: [Buffer.from("{}")] });
+  while (running < 1) await sleep(5);
+  await port.close({ drainMs: 200 });
+  expect(await call).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
+});
+
 test("idle connections do not delay the stop, and new ones are refused", async () => {
   const port = await open(0);
   const { port: number } = port.address;

@@ -1,10 +1,11 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { eq } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
+import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { apiKeyPrefixes } from "../../src/auth/tables.ts";
 import { cancelOn } from "../../src/db/cancel.ts";
-import { notFound } from "../../src/errors.ts";
-import { abortError, toAnswer, unreadable } from "../../src/rpc/errors.ts";
+import { invalidFields, notFound } from "../../src/errors.ts";
+import { abortError, pathsWithin, toAnswer, unreadable } from "../../src/rpc/errors.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql, pool } = await testDatabase();
@@ -116,4 +117,19 @@ test("a message of a stream that cannot be decoded is the caller's mistake: code
   expect(error).toMatchObject({ code: Code.InvalidArgument, rawMessage: "parse binary: premature EOF" });
   const other = new ConnectError("too large", Code.ResourceExhausted);
   expect(unreadable(other)).toBe(other);
+});
+
+test("paths of an error lose the field whose value the JSON body is, in details and message", () => {
+  const error = invalidFields([
+    { path: "trigger.name", rule: "is required" },
+    { path: "triggers", rule: "are too many" },
+  ]);
+  const answer = pathsWithin("trigger", error);
+  expect(answer.rawMessage).toBe("name: is required; triggers: are too many");
+  expect(answer.findDetails(BadRequestSchema)[0]?.fieldViolations.map(({ field }) => field)).toEqual([
+    "name",
+    "triggers",
+  ]);
+  const other = notFound("trigger", "trigger.name");
+  expect(pathsWithin("trigger", other)).toBe(other);
 });
