@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
-import { afterAll, inject, onTestFinished } from "vitest";
+import { afterAll, inject, onTestFinished, type ProvidedContext } from "vitest";
 import type { TestProject } from "vitest/node";
 import { connect, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
 import { lockData } from "../../src/db/data-lock.ts";
@@ -13,8 +13,8 @@ import { end, gone, readPidFile, serves } from "../../src/db/postmaster.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Address of the PostgreSQL of this run, and its migrated database that each test file clones. */
-    database: { url: string; template: string };
+    /** Address of the PostgreSQL of this run, its migrated database that each test file clones, and the run's directory. */
+    database: { url: string; template: string; dir: string };
   }
 }
 
@@ -32,11 +32,17 @@ async function administer<T>(url: string, fn: (sql: postgres.Sql) => Promise<T>,
   }
 }
 
-/** A new directory that the unprivileged account of PostgreSQL may enter. */
-export function temporaryDir(): string {
-  const dir = mkdtempSync(join(tmpdir(), prefix));
+function openDir(parent: string): string {
+  const dir = mkdtempSync(join(parent, prefix));
   chmodSync(dir, 0o711);
   return dir;
+}
+
+/** A new directory that the unprivileged account of PostgreSQL may enter; gone with the run, at the latest. */
+export function temporaryDir(): string {
+  // Undefined where there is no globalSetup.
+  const run = inject("database") as ProvidedContext["database"] | undefined;
+  return openDir(run?.dir ?? tmpdir());
 }
 
 /** Removes what a killed run has left: its lock is free, its PostgreSQL may still run. */
@@ -55,32 +61,32 @@ async function removeLeftovers() {
   }
 }
 
-async function startServer() {
-  await removeLeftovers();
-  const dir = temporaryDir();
+async function startServer(dir: string) {
   const { url, stop } = await startEmbedded({ dataDir: dir, log: quiet, durable: false, connectionsMax: 300 });
-  const remove = async () => {
-    await stop("immediate");
-    rmSync(dir, { recursive: true, force: true });
-  };
-  return { url, remove };
+  return { url, remove: () => stop("immediate") };
 }
 
 /** Vitest's globalSetup: one PostgreSQL for the run (TEST_DATABASE_URL names another), one migrated template. */
 export async function setup(project: TestProject) {
+  await removeLeftovers();
+  const dir = openDir(tmpdir());
   const given = process.env.TEST_DATABASE_URL;
   const template = `belfry_template_${randomBytes(4).toString("hex")}`;
   const dropTemplate = () => administer(given ?? "", (sql) => sql.unsafe(`drop database ${template} with (force)`));
-  const { url, remove } = given ? { url: given, remove: dropTemplate } : await startServer();
+  const { url, remove } = given ? { url: given, remove: dropTemplate } : await startServer(dir);
+  async function teardown() {
+    await remove();
+    rmSync(dir, { recursive: true, force: true });
+  }
   try {
     await administer(url, (sql) => sql.unsafe(`create database ${template}`));
     await migrate(inDatabase(url, template));
   } catch (error) {
-    await remove();
+    await teardown();
     throw error;
   }
-  project.provide("database", { url, template });
-  return remove;
+  project.provide("database", { url, template, dir });
+  return teardown;
 }
 
 export interface TestDatabase {
