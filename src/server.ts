@@ -62,7 +62,11 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   // The database: ours, or the one that DATABASE_URL names.
   let url = config.databaseUrl;
   if (url === undefined) {
-    const embedded = await startEmbedded({ dataDir: config.dataDir, log });
+    const embedded = await startEmbedded({
+      dataDir: config.dataDir,
+      log,
+      connectionsMax: config.poolConnectionsMax + 50,
+    });
     starting.defer(() => embedded.stop());
     url = embedded.url;
   }
