@@ -75,8 +75,3 @@ export function principalOf(context: HandlerContext): Principal {
   if (principal === undefined) throw new Error(`${context.method.name} was called without a principal`);
   return principal;
 }
-
-/** The id that the answer's header x-request-id and the log share. */
-export function requestIdOf(context: HandlerContext): string {
-  return callRecord(context).requestId;
-}

@@ -83,6 +83,3 @@ export async function testPort(services: TestService[], options: Options = {}) {
 
   return { ...port, url: port.address.url, ca: tls?.caFile, database, key, lines, lineOf, tenantId };
 }
-
-/** What `testPort` returns. */
-export type TestPort = Awaited<ReturnType<typeof testPort>>;
