@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
+import { ConnectError } from "@connectrpc/connect";
 import { type Config, readConfig, SettingError, settingsHelp } from "./config.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { migrate } from "./db/migrate.ts";
@@ -69,6 +70,9 @@ async function serve(config: Config): Promise<void> {
       stopAsked.resolve();
     });
   }
+  if (config.databaseUrl === undefined) {
+    process.stderr.write(`starting on ${quoted(config.dataDir)}; the first start there takes some seconds\n`);
+  }
   const server = await startServer(config, log);
   if (signals === 0) process.stdout.write(welcome(server));
   await stopAsked.promise;
@@ -118,8 +122,9 @@ try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   // One clear line for what the operator can mend; anything else is a fault of ours and shows where.
-  const mendable =
-    error instanceof SettingError || error instanceof StartError || (error as Error).name === "ConnectError";
-  process.stderr.write(`belfry: ${mendable ? (error as Error).message : (error as Error).stack}\n`);
+  const { message, stack } = error as Error;
+  const refused = error instanceof ConnectError ? error.rawMessage : undefined;
+  const mendable = error instanceof SettingError || error instanceof StartError ? message : refused;
+  process.stderr.write(`belfry: ${mendable ?? stack}\n`);
   process.exitCode = 1;
 }

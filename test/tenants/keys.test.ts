@@ -1,6 +1,9 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createClient, createKey } from "../../src/auth/issue.ts";
+import { parseKey } from "../../src/auth/key.ts";
 import { lastUse } from "../../src/auth/last-use.ts";
 import { readConfig } from "../../src/config.ts";
 import { openLog } from "../../src/rpc/log.ts";
@@ -91,6 +94,15 @@ describe("a key", () => {
     } while (pageToken !== "");
     expect(found).toEqual(["1", "2", "3"]);
   });
+});
+
+test("the pattern that is published for secret scanners finds keys, and its example is one in form", async () => {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/formats/api-key.md"), "utf8");
+  const [pattern = "", example = ""] = page.slice(page.indexOf("## For secret scanners")).match(/^.*bf_.*$/gm) ?? [];
+  const { secret } = (await json("POST", keysOf(await newClient()), {})).body;
+  expect(`key="${secret}";`.match(new RegExp(pattern))?.[0]).toBe(secret);
+  expect(`${secret}x`).not.toMatch(new RegExp(pattern));
+  expect(parseKey(example)).toBe("EXAMPLE00000");
 });
 
 describe("at most 200 keys a client", () => {
