@@ -87,7 +87,7 @@ test("idle connections do not delay the stop, and new ones are refused", async (
   agent.destroy();
 });
 
-test("while it drains it is alive and not ready", async () => {
+test("while it drains it is not ready", async () => {
   const port = await open(1000);
   const headers = { "service-api-key": (await port.key()).text };
   const client = createClient(DataReceiverService, transport(port, "connect", headers, "1.1"));
@@ -100,13 +100,14 @@ test("while it drains it is alive and not ready", async () => {
   socket.on("data", (piece) => {
     answer += piece;
   });
-  socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\n");
+  socket.write("GET /readyz HTTP/1.1\r\nHost: x\r\n");
   await sleep(50);
   const closed = port.close({ drainMs: 5000 });
   await sleep(50);
   socket.write("\r\n");
   await closed;
-  expect(answer).toMatch(/^HTTP\/1.1 200 OK/);
+  expect(answer).toMatch(/^HTTP\/1.1 503 /);
+  expect(answer).toContain("stopping");
   expect(answer.toLowerCase()).toContain("connection: close");
   expect(await call).toBe(0);
 });
