@@ -111,7 +111,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
       };
     }
     const read = valueOf(field);
-    const keepsNull = takesNull(field);
+    const keepsNull = field.fieldKind !== "map" && takesNull(field);
     const { oneof } = field;
     if (oneof === undefined) {
       return (s, target) => {

@@ -162,7 +162,11 @@ function readAny(s: Scan, registry: Registry, reader: JsonReader): { typeUrl: st
   s.at = from;
   s.depth = depth;
   const message = hasCustomJsonRepresentation(desc) ? wrapped(s, desc, reader) : inline(s, desc, reader);
-  return { typeUrl, value: toBinary(desc, message as Message & Values) };
+  try {
+    return { typeUrl, value: toBinary(desc, message as Message & Values) };
+  } catch {
+    return fail(from, "lacks a required field");
+  }
 }
 
 /** Reads `{"@type": …, "value": …}`. */

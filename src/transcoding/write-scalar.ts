@@ -58,7 +58,7 @@ export function doubleJson(value: number): unknown {
 /** The number with the fewest digits that is the same float again. */
 function floatJson(value: number): unknown {
   const single = Math.fround(value);
-  if (!Number.isFinite(single) || Number.isInteger(single * 1024)) return doubleJson(single);
+  if (!Number.isFinite(single) || (Number.isInteger(single) && Math.abs(single) < 2 ** 24)) return doubleJson(single);
   for (let digits = 6; digits < 9; digits++) {
     const shorter = Number(single.toPrecision(digits));
     if (Math.fround(shorter) === single) return shorter;
