@@ -124,6 +124,9 @@ describe("invalid", () => {
     const answer = await json("POST", "/v1/api-clients", body);
     expect(answer).toMatchObject({ status: 400, body: { code: 3 } });
     expect(answer.body.message).toContain(path);
+    if (path === "role" || path === "name") {
+      expect(answer.body.details[0].fieldViolations[0].field).toBe(path);
+    }
   });
 
   test("no client at all is refused over gRPC", async () => {

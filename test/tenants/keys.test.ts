@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createClient, createKey } from "../../src/auth/issue.ts";
-import { parseKey } from "../../src/auth/key.ts";
+import { newKey, parseKey } from "../../src/auth/key.ts";
 import { lastUse } from "../../src/auth/last-use.ts";
+import { keyVerifier } from "../../src/auth/verify.ts";
 import { readConfig } from "../../src/config.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
@@ -233,6 +234,18 @@ describe("the time of the last use", () => {
     expect((await withKey(secret)("GET", "/v1/api-clients")).status).toBe(403);
     await expect.poll(() => lastUsed(clientId), { timeout: 5000 }).not.toBeNull();
     expect(Math.abs(Date.parse(await lastUsed(clientId)) - Date.now())).toBeLessThan(10_000);
+  });
+
+  test("is noted for every accepted call, however fresh the key is, and for no other", async () => {
+    const { secret } = (await json("POST", keysOf(await newClient()), {})).body;
+    const uses: string[] = [];
+    const { verify } = keyVerifier({ ...server.database.pool, onUse: ({ keyId }) => uses.push(keyId) });
+    for (let i = 0; i < 5; i += 1) await verify(secret);
+    expect(uses).toHaveLength(5);
+    await Promise.resolve()
+      .then(() => verify(newKey().text))
+      .catch(() => {});
+    expect(uses).toHaveLength(5);
   });
 
   test("is written once for many uses of many keys, a statement a tenant", async () => {

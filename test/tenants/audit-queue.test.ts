@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Principal } from "../../src/auth/principal.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { openLog } from "../../src/rpc/log.ts";
+import { auditQueue } from "../../src/tenants/audit-queue.ts";
+import { testDatabase } from "../support/database.ts";
+import { testTenant } from "../support/tenant.ts";
+
+const { pool, sql } = await testDatabase();
+const lines: string[] = [];
+const log = openLog("info", { write: (line: string) => void lines.push(line) });
+let principal: Principal;
+
+beforeAll(async () => {
+  const { id, name } = await testTenant(sql);
+  const client = { clientId: "c", clientName: "client", clientType: "USER", role: "user", keyId: "k" } as const;
+  principal = { tenantId: id, tenantName: name, ...client };
+});
+
+const event = (requestId: string) => ({ principal, rpc: "a.B/CreateC", resource: "c/d", code: 7, requestId });
+const stored = async () =>
+  (await sql<{ id: string }[]>`select request_id as id from audit_entries order by time_ms, id`).map(({ id }) => id);
+
+/** Keeps everybody from writing the audit log for a while. */
+async function locked(whileLocked: () => Promise<void>) {
+  await transaction(sql, async (tx) => {
+    await tx`lock table audit_entries in access exclusive mode`;
+    await whileLocked();
+  });
+}
+
+describe("a row of a call that failed", () => {
+  test("is written when its answer goes out", async () => {
+    const queue = auditQueue(pool, Date.now, log);
+    await queue.record(event("first"));
+    expect(await stored()).toEqual(["first"]);
+    await queue.stop();
+  });
+
+  test("holds up its answer for some 50 ms at most, and is written later", async () => {
+    const queue = auditQueue(pool, Date.now, log);
+    await locked(async () => {
+      const startMs = performance.now();
+      await Promise.all(Array.from({ length: 500 }, (_, i) => queue.record(event(`slow ${i}`))));
+      expect(performance.now() - startMs).toBeLessThan(500);
+    });
+    await queue.settled();
+    expect((await stored()).filter((id) => id.startsWith("slow"))).toHaveLength(500);
+    await queue.stop();
+  });
+
+  test("goes to the log whole when it cannot be written before the end", async () => {
+    const queue = auditQueue(pool, Date.now, log);
+    await locked(async () => {
+      await queue.record(event("under way"));
+      await queue.record(event("left behind"));
+      const startMs = performance.now();
+      await queue.stop();
+      expect(performance.now() - startMs).toBeLessThan(2000);
+    });
+    await sleep(100);
+    expect(lines.some((line) => line.includes("left behind") && line.includes("not written"))).toBe(true);
+  });
+});
