@@ -6,6 +6,7 @@ const alone = [
   "test/faults/**/*.test.ts",
   "test/start/**/*.test.ts",
   "test/db/gate.test.ts",
+  "test/db/embedded.test.ts",
   "test/http/refusal.test.ts",
 ];
 
@@ -15,12 +16,17 @@ const shared = {
   testTimeout: 20_000,
   hookTimeout: 60_000,
   allowOnly: false,
-} as const;
+  setupFiles: ["test/support/collect-statements.ts"],
+};
+
+/** Reads the statements that the others have sent. */
+const last = "test/statements.test.ts";
 
 export default defineConfig({
   test: {
     // One PostgreSQL for the whole run; each test file clones its database from a template. The layout needs none.
-    globalSetup: process.env.TEST_DATABASE_URL === "none" ? [] : ["test/support/database.ts"],
+    globalSetup:
+      process.env.TEST_DATABASE_URL === "none" ? [] : ["test/support/database.ts", "test/support/statement-log.ts"],
     maxWorkers: "100%",
     teardownTimeout: 20_000,
     reporters: ["default", closingLine()],
@@ -30,11 +36,12 @@ export default defineConfig({
           ...shared,
           name: "together",
           include: ["test/**/*.test.ts"],
-          exclude: alone,
+          exclude: [...alone, last],
           sequence: { groupOrder: 0 },
         },
       },
       { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      { test: { ...shared, name: "statements", include: [last], sequence: { groupOrder: 2 } } },
     ],
   },
 });

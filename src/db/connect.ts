@@ -1,5 +1,6 @@
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
+import { statementRan } from "../failpoint.ts";
 import { parseArray } from "./batch.ts";
 import { type Connections, connections } from "./connections.ts";
 import { type Gate, gate } from "./gate.ts";
@@ -62,6 +63,7 @@ const types = {
 /** Options of every client of ours. */
 const clientOptions = {
   types,
+  debug: statementRan,
   // The driver's own look-up of array types runs where nobody catches its failure: a lost connection ended the process.
   fetch_types: false,
   no_subscribe: true,
@@ -107,7 +109,7 @@ export function connect(url: string, options: PoolOptions): Pool {
   const work = open(
     url,
     options.poolConnectionsMax,
-    { connection, debug: options.debug },
+    { connection, ...(options.debug && { debug: options.debug }) },
     { allowed: () => watch.open, onclose },
   );
   const probe = open(url, 1, { connection: { application_name: "belfry probe" } }, { allowed: () => true, onclose });

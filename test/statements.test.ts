@@ -1,0 +1,170 @@
+import { globSync, readFileSync } from "node:fs";
+import { loadModule } from "libpg-query";
+import { describe, expect, inject, test } from "vitest";
+import { testDatabase } from "./support/database.ts";
+import { distributedTables, schemaFaults } from "./support/schema-rules.ts";
+import { readStatements } from "./support/statement-log.ts";
+import { statementFaults } from "./support/statement-rules.ts";
+
+/** Small tables that every node holds: they are read before the tenant is known, or belong to none. */
+const everywhere = {
+  tenants: "its id is the tenant",
+  api_key_prefixes: "leads from a key to its tenant",
+  migrations: "of the whole database",
+};
+
+/** What may break a rule: the begin of the statement, the fault, and why it may. */
+const exceptions: { begin: string; fault: RegExp; why: string }[] = [
+  { begin: "select pg_advisory_xact_lock(", fault: /pg_advisory/, why: "migrations run on one node" },
+  { begin: "create table if not exists migrations", fault: /CreateStmt/, why: "made before the first migration" },
+];
+
+const { sql } = await testDatabase();
+const distributed = await distributedTables(sql, everywhere);
+await loadModule();
+
+const root = new URL("..", import.meta.url).pathname;
+const plain = (text: string) => text.replaceAll(/\s+/g, " ").trim();
+const allOf = (pattern: string) =>
+  plain(
+    globSync(pattern, { cwd: root })
+      .map((path) => readFileSync(root + path, "utf8"))
+      .join("\n"),
+  );
+const source = allOf("src/**/*.ts");
+const tests = allOf("test/**/*.ts");
+const migrations = allOf("migrations/*.sql");
+
+/** Tests look at tables too, and their schemas are their own affair: what stands word for word in a test, or comes from none of our statements. */
+function ofTests(text: string): boolean {
+  const begin = plain(text.split(/\$\d/, 1)[0] as string);
+  return tests.includes(begin) && !source.includes(begin);
+}
+
+describe("everything that the server's code sends to PostgreSQL would run on tables distributed by tenant", () => {
+  const ran = readStatements(inject("statements")).filter(({ text }) => plain(text) !== "");
+  const ours = ran.filter(({ text }) => !ofTests(text) && !migrations.includes(plain(text)));
+
+  test("the tests before this one have shown statements", () => {
+    // Alone this file sees none: it needs the whole run.
+    const of = (word: string) => ours.filter(({ text }) => new RegExp(`^\\s*${word}`, "i").test(text)).length;
+    expect({ select: of("select") > 10, insert: of("insert") > 5, update: of("update") > 0 }).toEqual({
+      select: true,
+      insert: true,
+      update: true,
+    });
+    expect(distributed.size).toBeGreaterThan(5);
+  });
+
+  test("none breaks a rule without a reason", () => {
+    const faults = ours.flatMap(({ text, file }) =>
+      statementFaults(text, distributed)
+        .filter((fault) => !exceptions.some((each) => plain(text).startsWith(each.begin) && each.fault.test(fault)))
+        .map((fault) => `${fault}: ${plain(text).slice(0, 300)} (${file})`),
+    );
+    expect(faults).toEqual([]);
+  });
+
+  test("each exception is one", () => {
+    const idle = exceptions.filter(
+      ({ begin, fault }) =>
+        !ours.some(
+          ({ text }) =>
+            plain(text).startsWith(begin) && statementFaults(text, distributed).some((each) => fault.test(each)),
+        ),
+    );
+    expect(idle).toEqual([]);
+  });
+});
+
+test("the schema could be distributed by tenant", async () => {
+  expect(await schemaFaults(sql, everywhere)).toEqual([]);
+});
+
+describe("the rules find", () => {
+  const tables = new Set(["events", "entities", "due"]);
+  test.each([
+    ["a table without its tenant", "select * from events where id = $1", /events as events: no condition/],
+    ["an or beside the tenant", "select 1 from events where tenant_id = $1 or id = $2", /no condition/],
+    ["several tenants", "select 1 from events where tenant_id = any($1)", /no condition/],
+    [
+      "a join across tenants",
+      "select 1 from events e join entities n on n.id = e.entity_id where e.tenant_id = $1",
+      /entities as n/,
+    ],
+    [
+      "tables tied to each other alone",
+      "select 1 from events e join entities n on n.tenant_id = e.tenant_id",
+      /events as e/,
+    ],
+    [
+      "a query within a query",
+      "select (select count(*) from events e) from entities n where n.tenant_id = $1",
+      /events as e/,
+    ],
+    ["a common table", "with a as (delete from events where id = $1 returning *) select * from a", /events as events/],
+    ["an update without its tenant", "update events set name = $1 where id = $2", /events as events/],
+    ["a row that changes its tenant", "update events set tenant_id = $1 where tenant_id = $2", /never changes/],
+    ["an insert without the tenant", "insert into events (id) values ($1)", /lack the tenant/],
+    ["an insert without columns", "insert into events values ($1)", /not named/],
+    [
+      "a conflict's key without the tenant",
+      "insert into events (tenant_id, id) values ($1, $2) on conflict (id) do nothing",
+      /conflict's key/,
+    ],
+    [
+      "the time in do update",
+      "insert into events (tenant_id, id) values ($1, $2) on conflict (tenant_id, id) do update set seen = now()",
+      /now\(\) in do update/,
+    ],
+    [
+      "the time in do update, by its other name",
+      "insert into events (tenant_id) values ($1) on conflict (tenant_id) do update set seen = current_timestamp",
+      /SQLValueFunction/,
+    ],
+    ["skip locked over all tenants", "select * from due for update skip locked", /skip locked/],
+    ["a notification", "notify changes", /NotifyStmt/],
+    ["a notification by function", "select pg_notify($1, $2)", /pg_notify/],
+    ["an advisory lock", "select pg_try_advisory_lock($1)", /advisory/],
+    ["a sequence", "select nextval('a')", /nextval/],
+    ["a change of the schema", "create table a (b int)", /CreateStmt/],
+  ])("%s", (_what, text, fault) => {
+    expect(statementFaults(text, tables).join("\n")).toMatch(fault);
+  });
+
+  test.each([
+    "select 1 from events where $1::uuid = tenant_id and id = $2",
+    "select 1 from events e join entities n using (tenant_id) where e.tenant_id = $1",
+    "select 1 from events e join entities n on n.tenant_id = e.tenant_id where e.tenant_id = $1",
+    "with a as (select * from events where tenant_id = $1) select * from a",
+    "select (select count(*) from events i where i.tenant_id = n.tenant_id) from entities n where n.tenant_id = $1",
+    "update events set seen = c.seen from unnest($2::bytea[]) as c (seen) where events.tenant_id = $1",
+    "insert into events (tenant_id, seen) select $1, now() on conflict (tenant_id) do update set seen = excluded.seen",
+    "select * from due where tenant_id = $1 for update skip locked",
+    "select 1 from tenants",
+    "begin",
+  ])("nothing in: %s", (text) => {
+    expect(statementFaults(text, tables)).toEqual([]);
+  });
+
+  test("what a schema must not have", async () => {
+    const found = await sql
+      .begin(async (tx) => {
+        await tx.unsafe(`
+          create table parents (id int primary key, tenant_id uuid, unique (tenant_id, id));
+          create table children (tenant_id uuid, id serial, parent int references parents, primary key (tenant_id, id));
+          create function nothing() returns trigger language plpgsql as 'begin return null; end';
+          create trigger told after insert on children execute function nothing()`);
+        const faults = await schemaFaults(tx, { ...everywhere, children: "none" });
+        throw Object.assign(new Error("not to be kept"), { faults });
+      })
+      .catch((error) => error.faults);
+    expect(found).toEqual([
+      "trigger told on children",
+      "sequence children_id_seq",
+      "key without the tenant: CREATE UNIQUE INDEX parents_pkey ON public.parents USING btree (id)",
+      "children needs no exception",
+      "foreign key without the tenant: children.children_parent_fkey",
+    ]);
+  });
+});

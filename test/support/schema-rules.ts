@@ -1,0 +1,53 @@
+import type { Db } from "../../src/db/connect.ts";
+
+/**
+ * What in this database could not be distributed by tenant, a line each. Tables of `exceptions` need no tenant at the
+ * begin of their keys; one that needs no exception is named too.
+ */
+export async function schemaFaults(db: Db, exceptions: Readonly<Record<string, string>>): Promise<string[]> {
+  const here = db`'public'::regnamespace`;
+  const things = await db<{ fault: string }[]>`
+    select 'trigger ' || tgname || ' on ' || tgrelid::regclass as fault from pg_trigger where not tgisinternal
+    union all select 'sequence ' || relname from pg_class where relkind = 'S' and relnamespace = ${here}
+    union all select 'rule ' || rulename || ' on ' || ev_class::regclass from pg_rewrite
+      join pg_class c on c.oid = ev_class where c.relnamespace = ${here} and c.relkind <> 'v'
+    union all select 'row-level security on ' || relname from pg_class where relnamespace = ${here} and relrowsecurity
+    union all select 'partitions of more than one level: ' || c.relname from pg_inherits i
+      join pg_class c on c.oid = i.inhrelid where c.relkind = 'p' and c.relnamespace = ${here}
+    union all select 'exclusion constraint ' || conname from pg_constraint where contype = 'x' and connamespace = ${here}`;
+  const keys = await db<{ table: string; text: string; columns: string[] }[]>`
+    select c.relname as table, pg_get_indexdef(i.indexrelid) as text,
+      array(select coalesce(a.attname, '(expression)')::text from unnest(i.indkey::int2[]) with ordinality as k (number, place)
+        left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number order by k.place) as columns
+    from pg_index i join pg_class c on c.oid = i.indrelid
+    where i.indisunique and c.relnamespace = ${here} order by 1, 2`;
+  const links = await db<{ name: string; from: string[]; to: string[]; target: string }[]>`
+    select conrelid::regclass || '.' || conname as name, confrelid::regclass::text as target,
+      array(select a.attname::text from unnest(conkey) with ordinality as k (number, place)
+        join pg_attribute a on a.attrelid = conrelid and a.attnum = k.number order by k.place) as from,
+      array(select a.attname::text from unnest(confkey) with ordinality as k (number, place)
+        join pg_attribute a on a.attrelid = confrelid and a.attnum = k.number order by k.place) as to
+    from pg_constraint where contype = 'f' and connamespace = ${here} order by 1`;
+
+  const loose = keys.filter(({ columns }) => columns[0] !== "tenant_id");
+  const idle = Object.keys(exceptions).filter((table) => !loose.some((key) => key.table === table));
+  return [
+    ...things.map(({ fault }) => fault),
+    ...loose.filter(({ table }) => !(table in exceptions)).map(({ text }) => `key without the tenant: ${text}`),
+    ...idle.map((table) => `${table} needs no exception`),
+    ...links
+      .filter(({ from, to, target }) => {
+        const place = from.indexOf("tenant_id");
+        return place < 0 || to[place] !== (target === "tenants" ? "id" : "tenant_id");
+      })
+      .map(({ name }) => `foreign key without the tenant: ${name}`),
+  ];
+}
+
+/** The tables that would be distributed: those with a tenant_id, but for the ones that every node holds. */
+export async function distributedTables(db: Db, everywhere: Readonly<Record<string, string>>): Promise<Set<string>> {
+  const rows = await db<{ table: string }[]>`
+    select c.relname as table from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')`;
+  return new Set(rows.map(({ table }) => table).filter((table) => !(table in everywhere)));
+}
