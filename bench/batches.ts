@@ -15,5 +15,5 @@ await runBench({
   items: { name: "events", count },
   check: (database, answered) => checkStored(database, answered * count),
   rounds: 3,
-  seconds: 3,
+  seconds: 4,
 });

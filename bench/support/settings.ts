@@ -35,7 +35,7 @@ export function settingsOf(args: string[], defaults: Defaults): Settings {
   return {
     rounds: positive("rounds", values.rounds, defaults.rounds),
     countMs: positive("seconds", values.seconds, defaults.countMs / 1000) * 1000,
-    warmUpMs: positive("warm-up", values["warm-up"], 3) * 1000,
+    warmUpMs: positive("warm-up", values["warm-up"], 2) * 1000,
     connections: positive("connections", values.connections, 8),
     streams: positive("streams", values.streams, 1),
     generator: values.generator,

@@ -14,7 +14,7 @@ export function comparisonTable(lines: readonly Line[], items?: { name: string; 
   const head = ["", "requests/s", "p50 ms", "p99 ms", "server CPU µs/request", "ratio", "least–most", "by CPU", "to"];
   if (items !== undefined) head.splice(2, 0, `${items.name}/s`);
   const rows = lines.map(({ name, perSec, p50Ms, p99Ms, cpuUs, ratio }) => {
-    const row = [name, whole(perSec), p50Ms.toFixed(2), p99Ms.toFixed(2), whole(cpuUs)];
+    const row = [name, whole(perSec), fixed(p50Ms), fixed(p99Ms), whole(cpuUs)];
     if (ratio === undefined) row.push("", "", "", "");
     else
       row.push(
@@ -31,4 +31,9 @@ export function comparisonTable(lines: readonly Line[], items?: { name: string; 
 
 function whole(number: number): string {
   return Math.round(number).toLocaleString("en").replaceAll(",", " ");
+}
+
+/** A number that nothing was measured for is a dash. */
+function fixed(number: number): string {
+  return Number.isFinite(number) ? number.toFixed(2) : "-";
 }
