@@ -182,7 +182,11 @@ export function enumNumbers(desc: DescEnum): Map<string, number> {
   return new Map(desc.values.flatMap((value) => [value.name, value.jsonName].map((name) => [name, value.number])));
 }
 
-/** Says that an enum has no such value, and which is the nearest. */
+const listedMax = 12;
+
+/** Says that an enum has no such value, and which is the nearest, or else all when they are few. */
 export function unknownValue(desc: DescEnum, name: string): string {
-  return `${JSON.stringify(name)} is no value of ${desc.name}${nearest(name, [...enumNumbers(desc).keys()])}`;
+  const names = desc.values.map((value) => value.name);
+  const few = names.length <= listedMax ? `; it is one of ${names.join(", ")}` : "";
+  return `${JSON.stringify(name)} is no value of ${desc.name}${nearest(name, [...enumNumbers(desc).keys()]) || few}`;
 }
