@@ -1,0 +1,231 @@
+import { execFile } from "node:child_process";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+
+const root = resolve(import.meta.dirname, "../..");
+const run = promisify(execFile);
+
+interface Generated {
+  ok: boolean;
+  said: string;
+  routes: string;
+}
+
+/** Runs `buf generate` with the plugin on one service whose RPCs these are. The first RPC stands on line 5. */
+async function generate(rpcs: string): Promise<Generated> {
+  const folder = mkdtempSync(join(tmpdir(), "routes-"));
+  try {
+    mkdirSync(join(folder, "google/api"), { recursive: true });
+    for (const file of ["google/api/annotations.proto", "google/api/http.proto"]) {
+      copyFileSync(join(root, "node_modules/google-proto-files", file), join(folder, file));
+    }
+    writeFileSync(join(folder, "buf.yaml"), "version: v2\n");
+    const plugin = { local: ["node", join(root, "src/transcoding/plugin/main.ts")], out: "out", strategy: "all" };
+    writeFileSync(join(folder, "buf.gen.yaml"), JSON.stringify({ version: "v2", plugins: [plugin] }));
+    writeFileSync(
+      join(folder, "shop.proto"),
+      `syntax = "proto3";\npackage shop;\nimport "google/api/annotations.proto";\nservice Shop {\n${rpcs}\n}\n${messages}`,
+    );
+    const env = { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` };
+    try {
+      const { stderr } = await run("buf", ["generate"], { cwd: folder, env });
+      return { ok: true, said: stderr, routes: readFileSync(join(folder, "out/routes.ts"), "utf8") };
+    } catch (error) {
+      return { ok: false, said: (error as { stderr: string }).stderr, routes: "" };
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const messages = `
+message Req { string id = 1; string other = 2; repeated string list = 3; map<string, string> map = 4; Req inner = 5; }
+message Res { string id = 1; }
+`;
+
+/** An RPC with a rule, on one line. */
+const rpc = (name: string, rule: string, types = "(Req) returns (Res)") =>
+  `rpc ${name}${types} { option (google.api.http) = {${rule}}; }`;
+
+const wrong: { what: string; rpcs: string[]; line?: number; says: string; example: string }[] = [
+  {
+    what: "the same route twice",
+    rpcs: [rpc("A", 'get: "/v1/things/{id}"'), rpc("B", 'get: "/v1/things/{other=*}"')],
+    line: 6,
+    says: "shop.Shop.B: /v1/things/{other=*}: the same route as /v1/things/{id} of shop.Shop.A",
+    example: "GET /v1/things/any",
+  },
+  {
+    what: "the same route twice, by an additional binding",
+    rpcs: [rpc("A", 'get: "/v1/a" additional_bindings {get: "/v1/%61"}')],
+    says: "the same route as /v1/a",
+    example: "GET /v1/a",
+  },
+  {
+    what: "a route that others always shadow",
+    rpcs: [rpc("A", 'get: "/v1/a"'), rpc("B", 'get: "/v1/a/{id}/{other=**}"'), rpc("C", 'get: "/v1/a/{id=**}"')],
+    line: 7,
+    says: "no request reaches it, always won by /v1/a of shop.Shop.A and /v1/a/{id}/{other=**} of shop.Shop.B",
+    example: "GET /v1/a/any1",
+  },
+  {
+    what: "a variable inside a variable",
+    rpcs: [rpc("A", 'get: "/v1/{id=x/{other}}"')],
+    says: "a variable stands inside a variable",
+    example: "GET /v1/",
+  },
+  {
+    what: "** not last",
+    rpcs: [rpc("A", 'get: "/v1/{id=**}/end"')],
+    says: "** may only be the last segment",
+    example: "GET /v1/a/end",
+  },
+  {
+    what: "a body on GET",
+    rpcs: [rpc("A", 'get: "/v1/a" body: "*"')],
+    says: "GET takes no body",
+    example: "GET /v1/a",
+  },
+  {
+    what: "a body on DELETE",
+    rpcs: [rpc("A", 'delete: "/v1/a" body: "inner"')],
+    says: "DELETE takes no body",
+    example: "DELETE /v1/a",
+  },
+  {
+    what: "a path variable that is repeated",
+    rpcs: [rpc("A", 'get: "/v1/{list}"')],
+    says: "path variable {list} is repeated",
+    example: "GET /v1/a",
+  },
+  {
+    what: "a path variable that occurs twice",
+    rpcs: [rpc("A", 'get: "/v1/{id}/{id}"')],
+    says: "{id} occurs twice",
+    example: "GET /v1/a/a",
+  },
+  {
+    what: "a path variable that is a map",
+    rpcs: [rpc("A", 'get: "/v1/{map}"')],
+    says: "path variable {map} is a map",
+    example: "GET /v1/a",
+  },
+  {
+    what: "a path variable that is a message",
+    rpcs: [rpc("A", 'get: "/v1/{inner}"')],
+    says: "path variable {inner} is a message",
+    example: "GET /v1/a",
+  },
+  {
+    what: "a path variable through a list",
+    rpcs: [rpc("A", 'get: "/v1/{list.id}"')],
+    says: "path variable {list.id} is repeated",
+    example: "GET /v1/a",
+  },
+  {
+    what: "a path variable of an unknown field",
+    rpcs: [rpc("A", 'get: "/v1/{nope}"')],
+    says: "shop.Req has no field nope",
+    example: "GET /v1/a",
+  },
+  {
+    what: "a path variable below an unknown field",
+    rpcs: [rpc("A", 'get: "/v1/{inner.nope}"')],
+    says: "shop.Req has no field nope",
+    example: "GET /v1/a",
+  },
+  {
+    what: 'body: "a.b"',
+    rpcs: [rpc("A", 'post: "/v1/a" body: "inner.id"')],
+    says: 'body: "inner.id" must be a field of shop.Req itself',
+    example: "POST /v1/a",
+  },
+  {
+    what: "a body of an unknown field",
+    rpcs: [rpc("A", 'post: "/v1/a" body: "nope"')],
+    says: "body: shop.Req has no field nope",
+    example: "POST /v1/a",
+  },
+  {
+    what: "a body that is a path variable too",
+    rpcs: [rpc("A", 'post: "/v1/{id}" body: "id"')],
+    says: "body: id is a path variable too",
+    example: "POST /v1/a",
+  },
+  {
+    what: "a response_body of an unknown field",
+    rpcs: [rpc("A", 'get: "/v1/a" response_body: "nope"')],
+    says: "response_body: shop.Res has no field nope",
+    example: "GET /v1/a",
+  },
+  {
+    what: "a path without a slash",
+    rpcs: [rpc("A", 'get: "v1/a"')],
+    says: "a path starts with a slash",
+    example: "GET v1/a",
+  },
+  { what: "an empty segment", rpcs: [rpc("A", 'get: "/v1//a"')], says: "a segment is empty", example: "GET /v1//a" },
+  {
+    what: "a brace that is not closed",
+    rpcs: [rpc("A", 'get: "/v1/{id"')],
+    says: "a { is not closed",
+    example: "GET /v1/id",
+  },
+  {
+    what: "a variable beside text in its segment",
+    rpcs: [rpc("A", 'get: "/v1/{id}x"')],
+    says: "a variable takes whole segments",
+    example: "GET /v1/ax",
+  },
+  {
+    what: "a literal that no path holds",
+    rpcs: [rpc("A", 'get: "/v1/a b"')],
+    says: "has a character that a path cannot hold",
+    example: "GET /v1/a b",
+  },
+  { what: "a rule without a path", rpcs: [rpc("A", 'body: "*"')], says: "the rule has no path", example: "" },
+  {
+    what: "bindings inside bindings",
+    rpcs: [rpc("A", 'get: "/v1/a" additional_bindings {get: "/v1/b" additional_bindings {get: "/v1/c"}}')],
+    says: "additional_bindings may not be nested",
+    example: "GET /v1/b",
+  },
+  {
+    what: "a stream of requests without a body",
+    rpcs: [rpc("A", 'post: "/v1/{id}" body: "*"', "(stream Req) returns (Res)")],
+    says: 'a stream of requests needs body: "*" and a path without variables',
+    example: "POST /v1/a",
+  },
+];
+
+describe.concurrent("generation fails, with file, line and an example, on", () => {
+  test.for(wrong)("$what", { timeout: 60_000 }, async ({ rpcs, line = 5, says, example }) => {
+    const { ok, said } = await generate(rpcs.join("\n"));
+    expect(ok).toBe(false);
+    expect(said).toContain(`shop.proto:${line}: shop.Shop.`);
+    expect(said).toContain(says);
+    expect(said).toContain(`(for example: ${example}`);
+  });
+});
+
+test("all that is wrong is said at once", async () => {
+  const { said } = await generate([rpc("A", 'get: "/v1/{nope}"'), rpc("B", 'get: "/v1/a" body: "*"')].join("\n"));
+  expect(said).toContain("2 wrong HTTP rules");
+  expect(said).toContain("shop.proto:5: shop.Shop.A:");
+  expect(said).toContain("shop.proto:6: shop.Shop.B:");
+});
+
+test("overlap that is not nested is a warning with an example path, and the routes are made", async () => {
+  const rpcs = [rpc("A", 'get: "/v1/a/{id}"'), rpc("B", 'get: "/v1/{id}/b"'), rpc("C", 'get: "/v1/{id}"')];
+  const { ok, said, routes } = await generate(rpcs.join("\n"));
+  expect(ok).toBe(true);
+  expect(said).toMatch(
+    /warning: shop\.proto:6: shop\.Shop\.B: \/v1\/\{id\}\/b: overlaps with \/v1\/a\/\{id\} of shop\.Shop\.A; \/v1\/a\/\{id\} .*answers \(for example: GET \/v1\/a\/b\)/,
+  );
+  expect(said.match(/warning:/g)).toHaveLength(1);
+  expect(routes).toContain("method: Shop.method.a");
+  expect(routes).toContain('segments: ["v1",1,"b"]');
+});
