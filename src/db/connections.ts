@@ -124,7 +124,7 @@ export function connections(options: ConnectionsOptions) {
     slot.cancelling = undefined;
     if (slot.closed || slot.spent || performance.now() > slot.retireMs) {
       slots.delete(slot);
-      if (!slot.closed) void slot.client.end({ timeout: 5 });
+      if (!slot.closed) void slot.client.end({ timeout: slot.spent ? 0 : 5 });
     } else {
       idle.push(slot);
     }
@@ -171,14 +171,13 @@ export function connections(options: ConnectionsOptions) {
   /** A statement within a transaction: nothing may reach the driver once the connection is gone. */
   function joined(query: Query, slot: Slot): Query {
     const { handler, canceller } = query;
-    // One at a time: the driver would send further ones behind, and mix up their answers when one of them is cancelled.
-    query.options.onexecute ??= () => false;
     query.handler = () => (slot.closed ? query.reject(lost()) : handler(query));
+    // Statements are sent one behind the other, and the driver mixes up their answers when one of them is cancelled:
+    // a cancelled one takes the whole transaction with it.
     query.canceller = async () => {
-      // One that still waits for its turn cannot be taken back: the driver would wait for it for ever.
-      if (!query.active) return;
       slot.spent = true;
-      slot.cancelling = canceller?.(query).catch(() => undefined);
+      slot.fail?.(Object.assign(new Error("canceling statement of a transaction"), { code: "57014" }));
+      if (query.active) slot.cancelling = canceller?.(query).catch(() => undefined);
       await slot.cancelling;
     };
     return query;
@@ -187,7 +186,11 @@ export function connections(options: ConnectionsOptions) {
   async function transact<T>(slot: Slot, fn: (tx: Tagged) => Promise<T>): Promise<T> {
     const { promise: gone, reject } = Promise.withResolvers<never>();
     gone.catch(() => undefined);
-    slot.fail = reject;
+    let failed = false;
+    slot.fail = (error) => {
+      failed = true;
+      reject(error);
+    };
     let thrown: unknown;
     try {
       const work = slot.client.begin(async (tx) => {
@@ -197,8 +200,8 @@ export function connections(options: ConnectionsOptions) {
           thrown = error;
           throw error;
         } finally {
-          // The driver would now send commit or rollback, which must not happen on a closed connection.
-          if (slot.closed) await new Promise(() => undefined);
+          // The driver would now send commit or rollback: not on a closed connection, nor after answers that may be mixed up.
+          if (failed || slot.closed) await new Promise(() => undefined);
         }
       });
       return (await Promise.race([work, gone])) as T;

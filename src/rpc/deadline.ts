@@ -29,6 +29,12 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
     const abort = () => reject(signal.reason);
     if (signal.aborted) return abort();
     signal.addEventListener("abort", abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+    const settled =
+      <V>(settle: (value: V) => void) =>
+      (value: V) => {
+        signal.removeEventListener("abort", abort);
+        settle(value);
+      };
+    promise.then(settled(resolve), settled(reject));
   });
 }

@@ -9,7 +9,7 @@ export type Log = Logger;
 export function openLog(level: string, stream?: DestinationStream): Log {
   const options = { level, base: null, timestamp: true } as const;
   if (stream !== undefined) return pino(options, stream);
-  return pino(options, destination({ fd: 1, sync: false, minLength: 8192, periodicFlush: 100 }));
+  return pino(options, destination({ fd: 1, sync: false, minLength: 65_536, maxWrite: 131_072, periodicFlush: 100 }));
 }
 
 /** The name of a code as logs and audit rows show it, for example NOT_FOUND; 0 is OK. */

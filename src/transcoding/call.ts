@@ -91,10 +91,13 @@ export function startCall({ method, httpMethod, url, header, values, timeoutMs, 
     finish() {
       clearTimeout(timer);
       shutdown?.removeEventListener("abort", onShutdown);
-      abort(new ConnectError("the call has ended", Code.Canceled));
+      abort(ended);
     },
   };
 }
+
+// One for all: making an error costs more than the rest of a call's end.
+const ended = new ConnectError("the call has ended", Code.Canceled);
 
 function stopReason(signal: AbortSignal | undefined): ConnectError {
   const given: unknown = signal?.reason;
