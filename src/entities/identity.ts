@@ -5,34 +5,53 @@ const ENTITY = 1;
 const EVENT = 2;
 const ID_BYTES = 20;
 
-function lengthPrefixed(text: string): Buffer {
-  const bytes = Buffer.from(text, "utf8");
-  const prefix = Buffer.allocUnsafe(4);
-  prefix.writeUInt32BE(bytes.length);
-  return Buffer.concat([prefix, bytes]);
-}
-
-function digest(kind: number, tenantId: string, texts: string[]): Buffer {
-  const tenant = Buffer.from(tenantId.replaceAll("-", ""), "hex");
-  const input = Buffer.concat([Buffer.from([kind]), tenant, ...texts.map(lengthPrefixed)]);
+function digest(kind: number, tenantId: string, texts: readonly string[]): Buffer {
+  let bytes = 17;
+  for (const text of texts) bytes += 4 + Buffer.byteLength(text);
+  const input = Buffer.allocUnsafe(bytes);
+  input[0] = kind;
+  input.write(tenantId.replaceAll("-", ""), 1, "hex");
+  let at = 17;
+  for (const text of texts) {
+    const length = input.write(text, at + 4);
+    input.writeUInt32BE(length, at);
+    at += 4 + length;
+  }
   return hash("sha256", input, "buffer").subarray(0, ID_BYTES);
 }
 
-/** Dimensions in canonical order: by the code points of their keys. */
-export function sortedDimensions(dimensions: Record<string, string>): [key: string, value: string][] {
-  const entries = Object.entries(dimensions);
-  if (entries.length < 2) return entries;
-  return entries.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+// UTF-16 orders by code point but for surrogates, which belong behind all other units.
+const rank = (unit: number) => (unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800);
+
+function compareCodePoints(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const difference = rank(a.charCodeAt(i)) - rank(b.charCodeAt(i));
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+/** Dimensions in canonical order, by the code points of their keys: key, value, key, value … */
+function canonical(dimensions: Record<string, string>): string[] {
+  const keys = Object.keys(dimensions);
+  if (keys.length > 1) keys.sort(compareCodePoints);
+  return keys.flatMap((key) => [key, dimensions[key] as string]);
 }
 
 /** The id of the entity with these dimensions: the same on every replica, 20 bytes. */
 export function entityId(tenantId: string, dimensions: Record<string, string>): Buffer {
-  return digest(ENTITY, tenantId, sortedDimensions(dimensions).flat());
+  return digest(ENTITY, tenantId, canonical(dimensions));
 }
 
-/** The id of the event of this name on the entity with these dimensions, 20 bytes. */
-export function eventId(tenantId: string, dimensions: Record<string, string>, name: string): Buffer {
-  return digest(EVENT, tenantId, [...sortedDimensions(dimensions).flat(), name]);
+/** The ids of the event of this name on the entity with these dimensions, and of that entity. */
+export function eventIds(
+  tenantId: string,
+  dimensions: Record<string, string>,
+  name: string,
+): { entityId: Buffer; eventId: Buffer } {
+  const texts = canonical(dimensions);
+  return { entityId: digest(ENTITY, tenantId, texts), eventId: digest(EVENT, tenantId, [...texts, name]) };
 }
 
 /** The id as users see it: URL-safe base64, padded, 28 characters. */
@@ -51,8 +70,8 @@ const NAME_CHARACTERS_MAX = 255;
 
 /** What an entity is called before a model names it: its dimensions as `key=value,key=value`, cut to the length of a name. */
 export function nameFromDimensions(dimensions: Record<string, string>): string {
-  const name = sortedDimensions(dimensions)
-    .map(([key, value]) => `${key}=${value}`)
-    .join(",");
+  const texts = canonical(dimensions);
+  let name = "";
+  for (let i = 0; i < texts.length; i += 2) name += `${i > 0 ? "," : ""}${texts[i]}=${texts[i + 1]}`;
   return name.length <= NAME_CHARACTERS_MAX ? name : [...name].slice(0, NAME_CHARACTERS_MAX).join("");
 }

@@ -1,7 +1,7 @@
 import { bigintArray, boolArray, byteaArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
-import { entityId, eventId } from "../entities/identity.ts";
+import { eventIds } from "../entities/identity.ts";
 import { type Sighting, seeEntities } from "../entities/put.ts";
 import { failpoint } from "../failpoint.ts";
 import { applyInstance, type History, type Instance, type Occurrence } from "./lifecycle.ts";
@@ -14,6 +14,7 @@ export interface EventItem extends Instance {
 
 /** An event of the batch, with what the batch sent of it, in order. */
 interface Subject {
+  key: string;
   id: Buffer;
   entityId: Buffer;
   name: string;
@@ -35,26 +36,27 @@ function gather(tenantId: string, items: readonly EventItem[]) {
   const subjects = new Map<string, Subject>();
   const sightings = new Map<string, Sighting>();
   for (const item of items) {
-    const id = eventId(tenantId, item.dimensions, item.name);
-    const subject = subjects.get(bytesKey(id));
+    const ids = eventIds(tenantId, item.dimensions, item.name);
+    const key = bytesKey(ids.eventId);
+    const subject = subjects.get(key);
     if (subject !== undefined) {
       subject.instances.push(item);
-      const sighting = sightings.get(bytesKey(subject.entityId)) as Sighting;
-      if (sighting.timestampMs < item.timeMs) sighting.timestampMs = item.timeMs;
-      continue;
+    } else {
+      const { name } = item;
+      subjects.set(key, {
+        key,
+        id: ids.eventId,
+        entityId: ids.entityId,
+        name,
+        instances: [item],
+        history: [],
+        lastSeenMs: 0n,
+      });
     }
-    const entity = entityId(tenantId, item.dimensions);
-    subjects.set(bytesKey(id), {
-      id,
-      entityId: entity,
-      name: item.name,
-      instances: [item],
-      history: [],
-      lastSeenMs: 0n,
-    });
-    const sighting = sightings.get(bytesKey(entity));
+    const entityKey = bytesKey(ids.entityId);
+    const sighting = sightings.get(entityKey);
     if (sighting === undefined) {
-      sightings.set(bytesKey(entity), { id: entity, dimensions: item.dimensions, timestampMs: item.timeMs });
+      sightings.set(entityKey, { id: ids.entityId, dimensions: item.dimensions, timestampMs: item.timeMs });
     } else if (sighting.timestampMs < item.timeMs) {
       sighting.timestampMs = item.timeMs;
     }
@@ -150,7 +152,7 @@ function apply(subjects: Subject[], known: Set<string>) {
   const changed = new Map<Occurrence, Subject>();
   for (const subject of subjects) {
     for (const instance of subject.instances) {
-      const key = bytesKey(subject.id) + instanceKey(instance.timeMs, instance.severity, instance.status);
+      const key = subject.key + instanceKey(instance.timeMs, instance.severity, instance.status);
       if (known.has(key)) continue;
       known.add(key);
       const occurrence = applyInstance(subject.history, subject.lastSeenMs, instance);
@@ -233,7 +235,7 @@ export async function ingestEvents(
     const seen = seeEntities(tx, tenantId, sightings, nowMs);
     const [, { locked, past, known }] = await Promise.all([seen, lockAndRead(tx, tenantId, subjects)]);
     failpoint("ingest:read");
-    const byId = new Map(subjects.map((subject) => [bytesKey(subject.id), subject]));
+    const byId = new Map(subjects.map((subject) => [subject.key, subject]));
     for (const row of locked) (byId.get(bytesKey(row.id)) as Subject).lastSeenMs = row.last_seen_ms;
     for (const row of past) byId.get(bytesKey(row.event_id))?.history.push(toHistoryEntry(row));
     const knownKeys = known.map((row) => bytesKey(row.event_id) + instanceKey(row.time_ms, row.severity, row.status));

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { entityId, eventId, idText, nameFromDimensions, parseId } from "../../src/entities/identity.ts";
+import { entityId, eventIds, idText, nameFromDimensions, parseId } from "../../src/entities/identity.ts";
 
+const eventId = (owner: string, dimensions: Record<string, string>, name: string) =>
+  eventIds(owner, dimensions, name).eventId;
 const tenant = "018f0000-0000-7000-8000-000000000001";
 
 describe("the identity of entities and events", () => {

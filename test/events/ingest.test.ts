@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { entityId, eventId, idText } from "../../src/entities/identity.ts";
+import { eventIds, idText } from "../../src/entities/identity.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { testDatabase } from "../support/database.ts";
 import { EventModel, type ModelOccurrence } from "./model.ts";
@@ -101,10 +101,10 @@ describe("a batch of events", () => {
     const tenant = randomUUID();
     await ingestEvents(sql, tenant, [item(125_000, { dimensions: { zone: "b", host: "a" } })], 200_000);
     const [row] = await sql`select id, name, liveness_ms, model_ms from entities where tenant_id = ${tenant}`;
-    const id = entityId(tenant, { host: "a", zone: "b" });
-    expect(row).toMatchObject({ id, name: "host=a,zone=b", liveness_ms: 120_000n, model_ms: null });
+    const ids = eventIds(tenant, { host: "a", zone: "b" }, "disk full");
+    expect(row).toMatchObject({ id: ids.entityId, name: "host=a,zone=b", liveness_ms: 120_000n, model_ms: null });
     const [event] = await sql`select id from events where tenant_id = ${tenant}`;
-    expect(idText(event?.id)).toBe(idText(eventId(tenant, { host: "a", zone: "b" }, "disk full")));
+    expect(idText(event?.id)).toBe(idText(ids.eventId));
   });
 
   test("of one tenant touches nothing of another", async () => {

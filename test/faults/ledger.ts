@@ -84,7 +84,7 @@ async function compareInstances(db: Db, tenantId: string, batches: { batch: Batc
   for (const { batch, acknowledged } of batches) {
     if (batch.kind !== "events") continue;
     for (const item of batch.items) {
-      const key = instanceKey(eventId(tenantId, item.dimensions, item.name).toString("hex"), item);
+      const key = instanceKey(eventIds(tenantId, item.dimensions, item.name).eventId.toString("hex"), item);
       sent.add(key);
       if (acknowledged && !stored.has(key)) wrong.push(`acknowledged and not stored: instance ${key}`);
     }
