@@ -1,5 +1,5 @@
 import type { Db } from "../../src/db/connect.ts";
-import { entityId, eventId } from "../../src/entities/identity.ts";
+import { entityId, eventIds } from "../../src/entities/identity.ts";
 import type { EventItem } from "../../src/events/ingest.ts";
 import { EventModel, type ModelOccurrence } from "../events/model.ts";
 
