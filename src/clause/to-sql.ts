@@ -16,6 +16,7 @@ function equals(db: Db, field: Field, value: Value | undefined, path: string): F
   switch (value?.kind.case) {
     case "stringValue": {
       const wanted = value.kind.value;
+      if (wanted.includes("\0")) throw invalidField(path, "must not contain NUL");
       // Containment, because that is what the index on the object answers.
       return field.kind === "text"
         ? db`${text} = ${wanted}`

@@ -29,6 +29,7 @@ export function key(s: Scan): string {
   const { codes } = s;
   const from = s.at + 1;
   let at = from;
+  if (codes[s.at] !== QUOTE) unexpected(s, "a key");
   let hash = 0;
   let c = codes[at] as number;
   while (c !== QUOTE) {

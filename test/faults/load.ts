@@ -30,7 +30,7 @@ interface LoadOptions {
 const attemptMs = 5000;
 
 /** Batches of one client: its own entities, in an order of time that now and then goes back, and shared ones. */
-function batches(client: number, { int, chance, pick }: Random) {
+export function batches(client: number, { int, chance, pick }: Random) {
   let timeMs = BigInt(Date.now() - 3_600_000);
   const recent: EventItem[] = [];
   let n = 0;
@@ -76,9 +76,10 @@ function batches(client: number, { int, chance, pick }: Random) {
 }
 
 /** One attempt. @throws ConnectError, or what fetch throws. */
-type Send = (batch: Batch) => Promise<number>;
+export type Send = (batch: Batch) => Promise<number>;
 
-function sender(client: number, url: string, headers: Record<string, string>): Send {
+/** The way of the client of this number to a server: the protocol goes by the number. */
+export function sender(client: number, url: string, headers: Record<string, string>): Send {
   const protocol = protocols[client % (protocols.length + 1)];
   if (protocol === undefined) return (batch) => sendJson(url, headers, batch);
   const receiver = createClient(DataReceiverService, transport({ url }, protocol, headers, client % 2 ? "1.1" : "2"));

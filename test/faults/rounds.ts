@@ -14,8 +14,8 @@ interface Rounds {
   seed: number;
   /** Chooses what goes wrong in a round, and how long after its begin, ms. */
   plan(round: number): { act: Act; afterMs: number };
-  /** Rounds to run, or the time after which no further one begins. */
-  until: { rounds: number } | { endMs: number };
+  /** Rounds to run, and the time (performance.now()) after which no further one begins. */
+  until: { rounds: number; endMs?: number };
   load: Load;
   ledger: Ledger;
   servers: readonly ServerProcess[];
@@ -49,7 +49,7 @@ async function gotOn({ answers, refusals }: Load): Promise<void> {
 export async function runRounds(rounds: Rounds): Promise<number> {
   const { seed, plan, until, load, ledger, servers, db, tenantId, say } = rounds;
   for (let round = 1; ; round++) {
-    if ("rounds" in until ? round > until.rounds : performance.now() > until.endMs) return round - 1;
+    if (round > until.rounds || performance.now() > (until.endMs ?? Infinity)) return round - 1;
     const { act, afterMs } = plan(round);
     const startMs = performance.now();
     let wrong: string[];

@@ -1,0 +1,72 @@
+/**
+ * `npm run faults -- --minutes N [--seed S] [--scene NAME]`: scene after scene, each with a new seed, until the time is
+ * up or something is wrong. `--suite` runs all other tests over a slow way to PostgreSQL instead.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { parseArgs } from "node:util";
+import { startEmbedded } from "../../src/db/embedded.ts";
+import { clear, place } from "./place.ts";
+import { fine, openProxy } from "./proxy.ts";
+import { random } from "./random.ts";
+import { type Play, playFailpoints, playKills, playTwoServers } from "./scenes.ts";
+
+const scenes: Record<string, (play: Play) => Promise<number>> = {
+  kills: playKills,
+  "two-servers": playTwoServers,
+  failpoints: playFailpoints,
+};
+/** A scene ends, and the next begins with a new seed, after this many rounds. */
+const roundsOf: Record<string, number> = { kills: 50, "two-servers": 50, failpoints: 20 };
+
+async function play(minutes: number, firstSeed: number, names: string[]): Promise<void> {
+  const endMs = performance.now() + minutes * 60_000;
+  const played: Record<string, number> = {};
+  for (let seed = firstSeed; performance.now() < endMs; seed++) {
+    const name = names[(seed - firstSeed) % names.length] as string;
+    console.log(`${name}, seed ${seed}`);
+    try {
+      const until = { rounds: roundsOf[name] ?? 1, endMs };
+      played[name] = (played[name] ?? 0) + ((await scenes[name]?.({ seed, until, say: console.log })) ?? 0);
+    } catch (error) {
+      console.error(`${(error as Error).message}\n\nagain: npm run faults -- --seed ${seed} --scene ${name}`);
+      process.exitCode = 1;
+      return;
+    }
+  }
+  const told = Object.entries(played).map(([name, rounds]) => `${rounds} rounds of ${name}`);
+  console.log(`${told.join(", ")}: all that was acknowledged is there, once, and as it must be`);
+}
+
+async function playSuite(seed: number): Promise<void> {
+  const dataDir = await place();
+  const quiet = { info() {}, warn() {}, error: console.error };
+  const postgres = await startEmbedded({ dataDir, log: quiet, durable: false, connectionsMax: 300 });
+  const way = await openProxy(postgres.url, random(seed));
+  way.weather = { ...fine, delayMsMax: 4 };
+  console.log(`the suite over a way of up to 4 ms, seed ${seed}`);
+  try {
+    const env = { ...process.env, TEST_DATABASE_URL: way.url };
+    const run = spawn("vitest", ["run", "--exclude", "test/faults/**", "--testTimeout", "120000"], {
+      env,
+      stdio: "inherit",
+    });
+    [process.exitCode] = (await once(run, "exit")) as [number];
+  } finally {
+    await way.close();
+    await postgres.stop("immediate");
+    await clear(dataDir);
+  }
+}
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: "string", default: "10" },
+    seed: { type: "string", default: String(Math.floor(Math.random() * 1e9)) },
+    scene: { type: "string" },
+    suite: { type: "boolean", default: false },
+  },
+});
+const names = values.scene === undefined ? Object.keys(scenes) : [values.scene];
+if (names.some((name) => !(name in scenes))) throw new Error(`scenes are ${Object.keys(scenes).join(", ")}`);
+await (values.suite ? playSuite(Number(values.seed)) : play(Number(values.minutes), Number(values.seed), names));
