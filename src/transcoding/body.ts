@@ -74,14 +74,18 @@ export async function readBody(request: Request, bytesMax: number): Promise<Buff
   return decompress === undefined ? bytes : decompressed(bytes, decompress, bytesMax);
 }
 
-/** Throws code 3 when a request that takes no body has one; a declared length of 0 is none. */
-export async function refuseBody(request: Request): Promise<void> {
+/** Whether the head of a request says that no body follows. */
+export function headEndsRequest(request: Request): boolean {
   const { headers } = request;
   const declared = headers["content-length"];
-  if (declared === undefined && headers["transfer-encoding"] === undefined) {
-    if (request.httpVersionMajor < 2 || request.complete || request.readableEnded) return;
-  }
-  if (declared !== undefined ? Number(declared) > 0 : !(await isEmpty(request))) {
+  if (declared !== undefined) return Number(declared) === 0;
+  if (headers["transfer-encoding"] !== undefined) return false;
+  return request.httpVersionMajor < 2 || request.complete || request.readableEnded;
+}
+
+/** Throws code 3 when a request that takes no body has one, or may have; one that turns out empty is fine. */
+export async function refuseBody(request: Request): Promise<void> {
+  if (request.headers["content-length"] !== undefined || !(await isEmpty(request))) {
     throw invalidValue("", "this request takes no body");
   }
 }

@@ -1,3 +1,5 @@
+import { getEventListeners } from "node:events";
+import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, type HandlerContext } from "@connectrpc/connect";
 import { invalidValue } from "./status.ts";
@@ -11,7 +13,7 @@ export interface Call {
   untilDeadline<T>(outcome: Promise<T>): Promise<T>;
   /** Aborts the handler's signal. */
   abort(reason: ConnectError): void;
-  /** Ends the call: no timer and no listener stays behind, and the signal aborts. */
+  /** Ends the call: no timer stays behind, and the signal aborts for those who still listen. */
   finish(): void;
 }
 
@@ -21,82 +23,116 @@ interface CallInit {
   url: string;
   header: Headers;
   values: ContextValues;
+  /** The time that the request asks for, kept to the millisecond. */
   timeoutMs: number | undefined;
-  /** Aborts when the server stops. */
-  shutdown: AbortSignal | undefined;
+  /** Whether the call ends after the longest time when the request asks for none. */
+  bounded: boolean;
 }
 
-/** Starts a call. Its signal, response headers and trailers are made when they are asked for. */
-export function startCall({ method, httpMethod, url, header, values, timeoutMs, shutdown }: CallInit): Call {
-  const startMs = performance.now();
-  let controller: AbortController | undefined;
-  let reason: ConnectError | undefined;
-  let late: ((error: ConnectError) => void) | undefined;
-  let responseHeader: Headers | undefined;
-  let responseTrailer: Headers | undefined;
-  const timer = timeoutMs === undefined ? undefined : setTimeout(expire, timeoutMs);
-  const onShutdown = () => abort(stopReason(shutdown));
+interface Live {
+  readonly endMs: number;
+  expire(): void;
+  abort(reason: ConnectError): void;
+}
 
-  function expire(): void {
-    const error = new ConnectError("the deadline has passed", Code.DeadlineExceeded);
-    abort(error);
-    late?.(error);
+// How late the longest time may end: it stops what hangs, and one timer for all calls costs none of them anything.
+const sweepMs = 250;
+
+/** Starts calls; all of them abort when `shutdown` does. */
+export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefined): (init: CallInit) => Call {
+  const live = new Set<Live>();
+  let sweeping = false;
+  shutdown?.addEventListener("abort", () => {
+    for (const call of live) call.abort(stopReason(shutdown));
+  });
+
+  function sweep(): void {
+    sweeping = live.size > 0;
+    if (sweeping) setTimeout(sweep, sweepMs).unref();
+    const nowMs = performance.now();
+    for (const call of live) if (call.endMs <= nowMs) call.expire();
   }
 
-  function abort(error: ConnectError): void {
-    reason ??= error;
-    controller?.abort(reason);
-  }
+  return ({ method, httpMethod, url, header, values, timeoutMs: asked, bounded }) => {
+    const startMs = performance.now();
+    const timeoutMs = asked ?? (bounded ? timeoutMsMax : undefined);
+    let controller: AbortController | undefined;
+    let reason: ConnectError | undefined;
+    let late: ((error: ConnectError) => void) | undefined;
+    let responseHeader: Headers | undefined;
+    let responseTrailer: Headers | undefined;
+    const timer = asked === undefined ? undefined : setTimeout(expire, asked);
+    const self: Live = {
+      endMs: timeoutMs === undefined ? Number.POSITIVE_INFINITY : startMs + timeoutMs,
+      expire,
+      abort,
+    };
+    live.add(self);
+    if (!sweeping) {
+      sweeping = true;
+      setTimeout(sweep, sweepMs).unref();
+    }
+    if (shutdown?.aborted) reason = stopReason(shutdown);
 
-  const context: HandlerContext = {
-    method,
-    service: method.parent,
-    requestMethod: httpMethod,
-    url,
-    requestHeader: header,
-    protocolName: "http",
-    values,
-    timeoutMs: () => (timeoutMs === undefined ? undefined : startMs + timeoutMs - performance.now()),
-    get signal() {
-      if (controller === undefined) {
-        controller = new AbortController();
-        if (shutdown?.aborted) reason ??= stopReason(shutdown);
-        else if (reason === undefined) shutdown?.addEventListener("abort", onShutdown, { once: true });
-        if (reason !== undefined) controller.abort(reason);
-      }
-      return controller.signal;
-    },
-    get responseHeader() {
-      responseHeader ??= new Headers();
-      return responseHeader;
-    },
-    get responseTrailer() {
-      responseTrailer ??= new Headers();
-      return responseTrailer;
-    },
-  };
+    function expire(): void {
+      const error = new ConnectError("the deadline has passed", Code.DeadlineExceeded);
+      abort(error);
+      late?.(error);
+    }
 
-  return {
-    context,
-    abort,
-    responseHeader: () => responseHeader,
-    untilDeadline<T>(outcome: Promise<T>) {
-      if (timer === undefined) return outcome;
-      return new Promise<T>((resolve, reject) => {
-        if (reason?.code === Code.DeadlineExceeded) return reject(reason);
-        late = reject;
-        outcome.then(resolve, reject);
-      });
-    },
-    finish() {
-      clearTimeout(timer);
-      shutdown?.removeEventListener("abort", onShutdown);
-      abort(ended);
-    },
+    function abort(error: ConnectError): void {
+      reason ??= error;
+      controller?.abort(reason);
+    }
+
+    const context: HandlerContext = {
+      method,
+      service: method.parent,
+      requestMethod: httpMethod,
+      url,
+      requestHeader: header,
+      protocolName: "http",
+      values,
+      timeoutMs: () => (timeoutMs === undefined ? undefined : startMs + timeoutMs - performance.now()),
+      get signal() {
+        if (controller === undefined) {
+          controller = new AbortController();
+          if (reason !== undefined) controller.abort(reason);
+        }
+        return controller.signal;
+      },
+      get responseHeader() {
+        responseHeader ??= new Headers();
+        return responseHeader;
+      },
+      get responseTrailer() {
+        responseTrailer ??= new Headers();
+        return responseTrailer;
+      },
+    };
+
+    return {
+      context,
+      abort,
+      responseHeader: () => responseHeader,
+      untilDeadline<T>(outcome: Promise<T>) {
+        if (timeoutMs === undefined) return outcome;
+        return new Promise<T>((resolve, reject) => {
+          if (reason?.code === Code.DeadlineExceeded) return reject(reason);
+          late = reject;
+          outcome.then(resolve, reject);
+        });
+      },
+      finish() {
+        live.delete(self);
+        if (timer !== undefined) clearTimeout(timer);
+        // As over Connect, but only where somebody listens: an abort takes as long as the rest of a small call.
+        if (controller !== undefined && getEventListeners(controller.signal, "abort").length > 0) abort(ended);
+      },
+    };
   };
 }
 
-// One for all: making an error costs more than the rest of a call's end.
 const ended = new ConnectError("the call has ended", Code.Canceled);
 
 function stopReason(signal: AbortSignal | undefined): ConnectError {
@@ -107,7 +143,9 @@ function stopReason(signal: AbortSignal | undefined): ConnectError {
 const grpcUnitMs: Record<string, number> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 0.001, n: 0.000001 };
 
 /** The time that a request allows, ms, cut to `timeoutMsMax`; undefined when it names none. Throws code 3 when malformed. */
-export function timeoutOf(grpc: unknown, connect: unknown, timeoutMsMax: number): number | undefined {
+export function timeoutOf(headers: IncomingHttpHeaders, timeoutMsMax: number): number | undefined {
+  const grpc = headers["grpc-timeout"];
+  const connect = headers["connect-timeout-ms"];
   if (grpc === undefined && connect === undefined) return undefined;
   let timeoutMs = timeoutMsMax;
   if (grpc !== undefined) {

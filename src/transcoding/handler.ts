@@ -3,8 +3,8 @@ import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
 import { type Response, sendWhole, writeHead } from "./answer.ts";
 import type { Route } from "./binding.ts";
-import { checkContentType, checkEncoding, type Request, readBody, refuseBody } from "./body.ts";
-import { type Call, startCall, timeoutOf } from "./call.ts";
+import { checkContentType, checkEncoding, headEndsRequest, type Request, readBody, refuseBody } from "./body.ts";
+import { type Call, callStarter, timeoutOf } from "./call.ts";
 import { copyHeaders, requestHeaders } from "./headers.ts";
 import { httpBodyParts } from "./http-body.ts";
 import { matcher } from "./match.ts";
@@ -43,6 +43,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   const match = matcher(options.routes);
   const { planOf, registry, writer } = planner(options);
   const plans = new Map(options.routes.map((route) => [route, planOf(route)]));
+  const startCall = callStarter(options.timeoutMsMax, options.signal);
   const noOverrides: ReadonlyMap<number, number> = new Map();
 
   return async (request, response) => {
@@ -60,18 +61,13 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       const header = requestHeaders(request.headers);
       const rpc = plan.route.method;
       const values = (await options.admit?.(rpc, header, request)) ?? createContextValues();
-      const asked = timeoutOf(
-        request.headers["grpc-timeout"],
-        request.headers["connect-timeout-ms"],
-        options.timeoutMsMax,
-      );
-      const timeoutMs = asked ?? (plan.streams ? undefined : options.timeoutMsMax);
-      call = startCall({ method: rpc, httpMethod: method, url, header, values, timeoutMs, shutdown: options.signal });
-      const { context } = call;
+      const timeoutMs = timeoutOf(request.headers, options.timeoutMsMax);
+      call = startCall({ method: rpc, httpMethod: method, url, header, values, timeoutMs, bounded: !plan.streams });
       if (plan.streams) await stream(plan, request, response, raw, query, call);
       else {
-        const answer = await call.untilDeadline(unary(plan, request, raw, query, context));
-        await sendAnswer(plan, request, response, answer, call);
+        const answer = await call.untilDeadline(unary(plan, request, raw, query, call.context));
+        const sent = sendAnswer(plan, request, response, answer, call);
+        if (sent !== undefined) await sent;
       }
     } catch (thrown) {
       await sendError(request, response, thrown, plan.overrides, call?.responseHeader());
@@ -81,9 +77,10 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     }
   };
 
-  /** Reads the whole request and calls the RPC. */
+  /** Reads the whole request and calls the RPC; at once, where there is nothing to wait for. */
   async function unary(plan: Plan, request: Request, raw: string[], query: string, context: Call["context"]) {
-    const input = await requestOf(plan, request, raw, query);
+    const atOnce = plan.route.body === "" && !plan.takesStream && headEndsRequest(request);
+    const input = atOnce ? plan.reader.fromUrl(raw, query) : await requestOf(plan, request, raw, query);
     return plan.handler(input, context);
   }
 
@@ -95,7 +92,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       return readLines(request, bytesMax, reader.message);
     }
     if (route.body === "") {
-      await refuseBody(request);
+      if (!headEndsRequest(request)) await refuseBody(request);
       return reader.fromUrl(raw, query);
     }
     if (reader.rawBody) checkEncoding(request.headers["content-encoding"]);

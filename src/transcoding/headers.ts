@@ -13,16 +13,68 @@ const hopByHop = new Set([
   "upgrade",
 ]);
 
-/** The headers of a request as handlers see them: pseudo headers and hop-by-hop ones are left out. */
+interface Lazy extends Headers {
+  incoming: IncomingHttpHeaders;
+  real: Headers | undefined;
+}
+
+/**
+ * The headers of a request as handlers see them: pseudo headers and hop-by-hop ones are left out. Reading one costs a
+ * look-up; the Headers object, which costs several microseconds, is made for all other uses.
+ */
 export function requestHeaders(incoming: IncomingHttpHeaders): Headers {
+  const headers = Object.create(lazy) as Lazy;
+  headers.incoming = incoming;
+  headers.real = undefined;
+  return headers;
+}
+
+const lazy = Object.create(Headers.prototype, {
+  get: {
+    value(this: Lazy, name: string): string | null {
+      const key = name.toLowerCase();
+      if (this.real !== undefined || hidden(key) || !Object.hasOwn(this.incoming, key)) return real(this).get(name);
+      const value = this.incoming[key];
+      return typeof value === "string" ? value : real(this).get(name);
+    },
+  },
+  ...Object.fromEntries(
+    (["append", "delete", "entries", "forEach", "getSetCookie", "has", "keys", "set", "values"] as const).map(
+      (name) => [
+        name,
+        {
+          value(this: Lazy, ...args: unknown[]): unknown {
+            return (real(this)[name] as (...given: unknown[]) => unknown)(...args);
+          },
+        },
+      ],
+    ),
+  ),
+  [Symbol.iterator]: {
+    value(this: Lazy) {
+      return real(this)[Symbol.iterator]();
+    },
+  },
+}) as Headers;
+
+function real(headers: Lazy): Headers {
+  headers.real ??= copied(headers.incoming);
+  return headers.real;
+}
+
+function copied(incoming: IncomingHttpHeaders): Headers {
   const headers = new Headers();
   for (const name in incoming) {
     const value = incoming[name];
-    if (value === undefined || hopByHop.has(name) || name.charCodeAt(0) === 58) continue;
+    if (value === undefined || hidden(name)) continue;
     if (typeof value === "string") headers.set(name, value);
     else for (const item of value) headers.append(name, item);
   }
   return headers;
+}
+
+function hidden(name: string): boolean {
+  return hopByHop.has(name) || name.charCodeAt(0) === 58;
 }
 
 // What the transcoder itself says of its answers.
