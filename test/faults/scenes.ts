@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
@@ -96,16 +96,17 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
   if (names.length === 0) throw new Error("the source has no failpoints");
   const server = await serverProcess({ BELFRY_DATA_DIR: dataDir });
   try {
-    // A migration is applied at each start, the next one dies; then the first key dies, between its file and its commit.
-    const dies: Faults = { points: { "transaction:before-commit": { act: "die", at: 2 } } };
+    // After the first migration; then between the first key's file and its commit.
     const migrations = globSync("*.sql", { cwd: migrationsDir }).length;
-    for (let start = 0; start <= migrations + 1; start++) {
+    for (const at of [2, migrations + 1]) {
+      const dies: Faults = { points: { "transaction:before-commit": { act: "die", at } } };
       const served = await server.start(dies).then(
         () => true,
         () => false,
       );
       if (served) throw new Error("the server came up past its failpoint");
     }
+    if (!existsSync(join(dataDir, "admin.key"))) throw new Error("the server did not die at the first key");
     await server.start();
     const { tenantId, headers } = await firstTenant(dataDir);
     const acts = names.map((name): Act => {
