@@ -9,8 +9,8 @@ export interface Call {
   readonly context: HandlerContext;
   /** The headers that the handler has set, if it has asked for them. */
   responseHeader(): Headers | undefined;
-  /** The promise's outcome, or code 4 when the deadline comes first. */
-  untilDeadline<T>(outcome: Promise<T>): Promise<T>;
+  /** The promise's outcome, or why the call was aborted (deadline, client gone, server stopping) when that comes first. */
+  untilAborted<T>(outcome: T): Promise<Awaited<T>> | T;
   /** Aborts the handler's signal. */
   abort(reason: ConnectError): void;
   /** Ends the call: no timer stays behind, and the signal aborts for those who still listen. */
@@ -58,7 +58,7 @@ export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefi
     const timeoutMs = asked ?? (bounded ? timeoutMsMax : undefined);
     let controller: AbortController | undefined;
     let reason: ConnectError | undefined;
-    let late: ((error: ConnectError) => void) | undefined;
+    let stopWaiting: ((error: ConnectError) => void) | undefined;
     let responseHeader: Headers | undefined;
     let responseTrailer: Headers | undefined;
     const timer = asked === undefined ? undefined : setTimeout(expire, asked);
@@ -75,14 +75,14 @@ export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefi
     if (shutdown?.aborted) reason = stopReason(shutdown);
 
     function expire(): void {
-      const error = new ConnectError("the deadline has passed", Code.DeadlineExceeded);
-      abort(error);
-      late?.(error);
+      abort(new ConnectError("the deadline has passed", Code.DeadlineExceeded));
     }
 
     function abort(error: ConnectError): void {
-      reason ??= error;
+      if (reason !== undefined) return;
+      reason = error;
       controller?.abort(reason);
+      stopWaiting?.(reason);
     }
 
     const context: HandlerContext = {
@@ -115,18 +115,19 @@ export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefi
       context,
       abort,
       responseHeader: () => responseHeader,
-      untilDeadline<T>(outcome: Promise<T>) {
-        if (timeoutMs === undefined) return outcome;
-        return new Promise<T>((resolve, reject) => {
-          if (reason?.code === Code.DeadlineExceeded) return reject(reason);
-          late = reject;
+      untilAborted<T>(outcome: T) {
+        if (!(outcome instanceof Promise)) return outcome;
+        return new Promise<Awaited<T>>((resolve, reject) => {
           outcome.then(resolve, reject);
+          if (reason === undefined) stopWaiting = reject;
+          else reject(reason);
         });
       },
       finish() {
         live.delete(self);
         if (timer !== undefined) clearTimeout(timer);
         // As over Connect, but only where somebody listens: an abort takes as long as the rest of a small call.
+        stopWaiting = undefined;
         if (controller !== undefined && getEventListeners(controller.signal, "abort").length > 0) abort(ended);
       },
     };

@@ -55,7 +55,11 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const query = url.slice(match.pathEnd() + 1);
     let call: Call | undefined;
     // No look at writableFinished: over HTTP/2 it is true of a stream that was reset, too.
-    const gone = () => call?.abort(new ConnectError("the client went away", Code.Canceled));
+    let left = false;
+    const gone = () => {
+      left = true;
+      call?.abort(new ConnectError("the client went away", Code.Canceled));
+    };
     response.once("close", gone);
     try {
       const header = requestHeaders(request.headers);
@@ -63,9 +67,10 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       const values = (await options.admit?.(rpc, header, request)) ?? createContextValues();
       const timeoutMs = timeoutOf(request.headers, options.timeoutMsMax);
       call = startCall({ method: rpc, httpMethod: method, url, header, values, timeoutMs, bounded: !plan.streams });
+      if (left) gone();
       if (plan.streams) await stream(plan, request, response, raw, query, call);
       else {
-        const answer = await call.untilDeadline(unary(plan, request, raw, query, call.context));
+        const answer = await call.untilAborted(unary(plan, request, raw, query, call.context));
         const sent = sendAnswer(plan, request, response, answer, call);
         if (sent !== undefined) await sent;
       }
@@ -78,10 +83,11 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   };
 
   /** Reads the whole request and calls the RPC; at once, where there is nothing to wait for. */
-  async function unary(plan: Plan, request: Request, raw: string[], query: string, context: Call["context"]) {
-    const atOnce = plan.route.body === "" && !plan.takesStream && headEndsRequest(request);
-    const input = atOnce ? plan.reader.fromUrl(raw, query) : await requestOf(plan, request, raw, query);
-    return plan.handler(input, context);
+  function unary(plan: Plan, request: Request, raw: string[], query: string, context: Call["context"]): unknown {
+    if (plan.route.body === "" && !plan.takesStream && headEndsRequest(request)) {
+      return plan.handler(plan.reader.fromUrl(raw, query), context);
+    }
+    return requestOf(plan, request, raw, query).then((input) => plan.handler(input, context));
   }
 
   async function requestOf(plan: Plan, request: Request, raw: string[], query: string): Promise<unknown> {
@@ -122,7 +128,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       const messages = (plan.handler(input, call.context) as AsyncIterable<unknown>)[Symbol.asyncIterator]();
       return { messages, first: await messages.next() };
     });
-    const { messages, first } = await call.untilDeadline(started);
+    const { messages, first } = await call.untilAborted(started);
     const headers: OutgoingHttpHeaders = {};
     const set = call.responseHeader();
     if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
@@ -133,7 +139,8 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       return;
     }
     const framing = framingOf(plan, request, first);
-    await sendStream(response, headers, framing, first, messages, (thrown) =>
+    const rest = { next: () => call.untilAborted(messages.next()), return: () => messages.return?.() };
+    await sendStream(response, headers, framing, first, rest, (thrown) =>
       errorText(
         asConnectError(thrown, (error) => options.report?.(error, request)),
         registry,

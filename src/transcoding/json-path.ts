@@ -2,7 +2,7 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { string } from "./read-string.ts";
 import { skip } from "./read-structure.ts";
-import { colon, endOf, enter, next, scanOf } from "./scan.ts";
+import { colon, endOf, enter, next, quoted, scanOf, shortened } from "./scan.ts";
 
 /**
  * The path of the value at an offset of a JSON text, in JSON names: `events[3].severity`, `labels["a b"]`. The text is
@@ -38,7 +38,7 @@ export function pathAt(text: string, offset: number, root: DescMessage | DescFie
       if (keyAt > offset) return true;
       const key = string(s);
       const member = message?.fields.find((f) => f.jsonName === key || f.name === key);
-      parts.push(field?.fieldKind === "map" ? `[${JSON.stringify(key)}]` : `.${member?.jsonName ?? key}`);
+      parts.push(field?.fieldKind === "map" ? `[${quoted(key)}]` : `.${member?.jsonName ?? shortened(key)}`);
       if (keyAt === offset) return true;
       colon(s);
       const inner = field?.fieldKind === "map" ? plain(field.message) : singular(member);

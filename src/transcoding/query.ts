@@ -2,9 +2,9 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { Route } from "./binding.ts";
 import { mapKey } from "./keys.ts";
 import { nearest } from "./nearest.ts";
-import { fail, isJsonError } from "./scan.ts";
+import { fail, isJsonError, quoted, shortened } from "./scan.ts";
 import { invalidValue } from "./status.ts";
-import { findTarget, setIn, type Target, valueIn } from "./target.ts";
+import { findTarget, setIn, type Target } from "./target.ts";
 import { setOwn, type Values } from "./values.ts";
 
 /** Fills a request from the raw query, the text after the `?`. Throws code 3 that names the parameter. */
@@ -25,14 +25,14 @@ export function queryReader(route: Route): ReadQuery {
       if (pair === "") continue;
       const equals = pair.indexOf("=");
       const name = decode(equals === -1 ? pair : pair.slice(0, equals));
-      if (name === undefined) throw invalidValue("", `the name of the query parameter ${shorten(pair)} is malformed`);
+      if (name === undefined) throw invalidValue("", `the name of the query parameter ${quoted(pair)} is malformed`);
       const text = equals === -1 ? "" : decode(pair.slice(equals + 1));
-      if (text === undefined) throw invalidValue(name, "has a malformed escape, or is not UTF-8");
-      if (route.body === "*") throw invalidValue(name, "unknown query parameter; everything is in the body");
+      if (text === undefined) throw invalidValue(shortened(name), "has a malformed escape, or is not UTF-8");
+      if (route.body === "*") throw invalidValue(shortened(name), "unknown query parameter; everything is in the body");
       try {
         set(name, text, request, seen);
       } catch (error) {
-        throw isJsonError(error) ? invalidValue(name, error.message) : error;
+        throw isJsonError(error) ? invalidValue(shortened(name), error.message) : error;
       }
     }
   };
@@ -96,10 +96,6 @@ function decode(text: string): string | undefined {
   }
 }
 
-function shorten(text: string): string {
-  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
-}
-
 /** The reader of a path's variables: fills a request from their raw texts, in the order of the route's variables. */
 export function pathReader(route: Route): (raw: readonly string[], request: Values) => void {
   const targets = route.variables.map(({ path, many }) => {
@@ -129,9 +125,4 @@ function decodeSegments(raw: string, many: boolean): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** The value that a request holds for a variable. */
-export function variableIn(request: Values, target: Target): unknown {
-  return valueIn(target.holder(request), target.fields.at(-1) as DescField);
 }

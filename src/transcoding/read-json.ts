@@ -6,7 +6,7 @@ import { jsonObject, wellKnownReader } from "./read-known.ts";
 import { enumReader, type Read, scalarReader } from "./read-scalar.ts";
 import { key as readKey, string } from "./read-string.ts";
 import { skip } from "./read-structure.ts";
-import { colon, endOf, enter, fail, next, type Scan, takeNull, unexpected } from "./scan.ts";
+import { colon, endOf, enter, fail, next, quoted, type Scan, takeNull, unexpected } from "./scan.ts";
 import { holdsPlainJson, setOwn, takesNull, type Values } from "./values.ts";
 import { zeroMaker } from "./zero.ts";
 
@@ -214,7 +214,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
 
 function twice(s: Scan, keyAt: number): never {
   s.at = keyAt;
-  fail(keyAt, `${JSON.stringify(string(s))} occurs twice`);
+  fail(keyAt, `${quoted(string(s))} occurs twice`);
 }
 
 function unknownKey(s: Scan, keyAt: number, names: readonly string[]): void {
@@ -226,5 +226,5 @@ function unknownKey(s: Scan, keyAt: number, names: readonly string[]): void {
     skip(s);
     return;
   }
-  fail(keyAt, `unknown field ${JSON.stringify(key)}${nearest(key, names)}`);
+  fail(keyAt, `unknown field ${quoted(key)}${nearest(key, names)}`);
 }

@@ -5,7 +5,7 @@ import type { JsonReader, ReadMessage } from "./read-json.ts";
 import { readDouble, scalarReader } from "./read-scalar.ts";
 import { key, string } from "./read-string.ts";
 import { elements, members, skip } from "./read-structure.ts";
-import { colon, endOf, enter, fail, next, type Scan, unexpected, word } from "./scan.ts";
+import { colon, endOf, enter, fail, next, quoted, type Scan, unexpected, word } from "./scan.ts";
 import { setOwn, type Values } from "./values.ts";
 
 /** The reader of a well-known type that has a JSON form of its own; undefined for all other messages. */
@@ -109,7 +109,7 @@ export function jsonObject(s: Scan): Values {
     if (next(s) !== 34) unexpected(s, "a key");
     const keyAt = s.at;
     const name = key(s);
-    if (Object.hasOwn(object, name)) fail(keyAt, `${JSON.stringify(name)} occurs twice`);
+    if (Object.hasOwn(object, name)) fail(keyAt, `${quoted(name)} occurs twice`);
     colon(s);
     setOwn(object, name, jsonValue(s));
   } while (!endOf(s, 125, "}"));
@@ -158,7 +158,7 @@ function readAny(s: Scan, registry: Registry, reader: JsonReader): { typeUrl: st
   if (typeUrl === undefined) fail(from, 'must have "@type"');
   const name = typeUrl.slice(typeUrl.lastIndexOf("/") + 1);
   const desc = typeUrl.includes("/") ? registry.getMessage(name) : undefined;
-  if (desc === undefined) fail(typeAt, `${JSON.stringify(typeUrl)} is no known type`);
+  if (desc === undefined) fail(typeAt, `${quoted(typeUrl)} is no known type`);
   s.at = from;
   s.depth = depth;
   const message = hasCustomJsonRepresentation(desc) ? wrapped(s, desc, reader) : inline(s, desc, reader);
@@ -176,7 +176,7 @@ function wrapped(s: Scan, desc: DescMessage, reader: JsonReader): Values {
   members(s, (key, keyAt) => {
     if (key === "value") message = reader.message(desc)(s);
     else if (key === "@type" || s.ignoreUnknown) skip(s);
-    else fail(keyAt, `unknown field ${JSON.stringify(key)} beside "@type" and "value"`);
+    else fail(keyAt, `unknown field ${quoted(key)} beside "@type" and "value"`);
   });
   if (message === undefined) fail(from, 'must have "value"');
   return message;

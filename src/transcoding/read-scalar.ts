@@ -2,7 +2,7 @@ import { type DescEnum, ScalarType } from "@bufbuild/protobuf";
 import { exactInteger, int32Range, int64Range, type Range, uint32Range, uint64Range } from "./integer.ts";
 import { nearest } from "./nearest.ts";
 import { string } from "./read-string.ts";
-import { fail, numberText, type Scan, takeNull, unexpected, word } from "./scan.ts";
+import { fail, numberText, quoted, type Scan, takeNull, unexpected, word } from "./scan.ts";
 
 /** Reads one value at `s.at` and leaves the scan behind it. */
 export type Read = (s: Scan) => unknown;
@@ -188,5 +188,5 @@ const listedMax = 12;
 export function unknownValue(desc: DescEnum, name: string): string {
   const names = desc.values.map((value) => value.name);
   const few = names.length <= listedMax ? `; it is one of ${names.join(", ")}` : "";
-  return `${JSON.stringify(name)} is no value of ${desc.name}${nearest(name, [...enumNumbers(desc).keys()]) || few}`;
+  return `${quoted(name)} is no value of ${desc.name}${nearest(name, [...enumNumbers(desc).keys()]) || few}`;
 }

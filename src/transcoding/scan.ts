@@ -96,6 +96,16 @@ export function excerpt(s: Scan): string {
   return found === "" ? "nothing" : found;
 }
 
+/** A text from the request, quoted and shortened, for messages. */
+export function quoted(text: string): string {
+  return JSON.stringify(shortened(text));
+}
+
+/** The beginning of a long text. */
+export function shortened(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 80).replace(/[\ud800-\udbff]$/, "")}…` : text;
+}
+
 /** Goes into an object or list; fails beyond the permitted nesting. */
 export function enter(s: Scan): void {
   if (++s.depth > s.depthMax) fail(s.at, `nested deeper than ${s.depthMax} levels`);

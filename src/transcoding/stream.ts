@@ -56,7 +56,7 @@ export async function sendStream(
   headers: OutgoingHttpHeaders,
   framing: Framing,
   first: IteratorResult<unknown>,
-  rest: AsyncIterator<unknown>,
+  rest: { next(): Promise<IteratorResult<unknown>> | IteratorResult<unknown>; return(): Promise<unknown> | undefined },
   errorText: (thrown: unknown) => string,
 ): Promise<void> {
   writeHead(response, 200, { "cache-control": "no-store", ...headers, "content-type": framing.contentType });
@@ -74,7 +74,8 @@ export async function sendStream(
     else end(response, record);
     return;
   } finally {
-    await rest.return?.().catch(() => undefined);
+    // Not awaited: a handler that does not listen to its signal may never come to its end.
+    rest.return()?.catch(() => undefined);
   }
   end(response, framing.end());
 }

@@ -1,7 +1,7 @@
 import { Agent, type IncomingMessage, request } from "node:http";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { gzipSync } from "node:zlib";
+import { brotliDecompressSync, gunzipSync, gzipSync, inflateSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Library, startLibrary } from "./library.ts";
 
@@ -178,12 +178,24 @@ function fuzzed(random: Random) {
 
 type Fuzzed = ReturnType<typeof fuzzed>;
 
-function sendOne({ method, target, headers, body }: Fuzzed): Promise<{ response: IncomingMessage; text: string }> {
+const unpackers: Record<string, (bytes: Buffer) => Buffer> = {
+  gzip: gunzipSync,
+  br: brotliDecompressSync,
+  deflate: inflateSync,
+};
+
+function sendOne(one: Fuzzed): Promise<{ response: IncomingMessage; text: string }> {
+  const { method, target, headers, body } = one;
   const { promise, resolve, reject } = Promise.withResolvers<{ response: IncomingMessage; text: string }>();
   const outgoing = request(
     { host: "127.0.0.1", port: library.port, method, path: target, headers, agent },
     (response) => {
-      response.toArray().then((chunks) => resolve({ response, text: Buffer.concat(chunks).toString() }), reject);
+      const head = one.method === "HEAD";
+      const unpack = (!head && unpackers[response.headers["content-encoding"] ?? ""]) || ((bytes: Buffer) => bytes);
+      response
+        .toArray()
+        .then((chunks) => resolve({ response, text: unpack(Buffer.concat(chunks)).toString() }))
+        .catch(reject);
     },
   );
   outgoing.on("error", reject);

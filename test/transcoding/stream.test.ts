@@ -109,6 +109,25 @@ describe("a server stream", () => {
     await own.close();
   });
 
+  test("ends at its deadline and when the server stops, also when its handler hangs", async () => {
+    const stopping = new AbortController();
+    const own = await startLibrary({
+      signal: stopping.signal,
+      impl: {
+        async *watch() {
+          yield { name: "first" };
+          await new Promise(() => {});
+        },
+      },
+    });
+    const late = await send(own.port, "GET /v1/books:watch", { "grpc-timeout": "50m" });
+    expect(records(late.text).at(-1)).toMatchObject({ error: { code: 4 } });
+    const stopped = send(own.port, "GET /v1/books:watch");
+    setTimeout(() => stopping.abort(new ConnectError("stopping", Code.Unavailable)), 50);
+    expect(records((await stopped).text).at(-1)).toMatchObject({ error: { code: 14, message: "stopping" } });
+    await own.close();
+  });
+
   test("waits for a slow reader instead of piling up messages", async () => {
     let made = 0;
     const own = await startLibrary({
