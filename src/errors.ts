@@ -10,7 +10,7 @@ export function invalidField(path: string, rule: string): ConnectError {
 
 /** Code 3 for several fields at once; the message lists them all. */
 export function invalidFields(violations: readonly { path: string; rule: string }[]): ConnectError {
-  const message = violations.map(({ path, rule }) => (`${path || "request"}: ${rule}`)).join("; ");
+  const message = violations.map(({ path, rule }) => `${path || "request"}: ${rule}`).join("; ");
   return new ConnectError(message, Code.InvalidArgument, undefined, [
     {
       desc: BadRequestSchema,
