@@ -188,5 +188,7 @@ const listedMax = 12;
 export function unknownValue(desc: DescEnum, name: string): string {
   const names = desc.values.map((value) => value.name);
   const few = names.length <= listedMax ? `; it is one of ${names.join(", ")}` : "";
-  return `${quoted(name)} is no value of ${desc.name}${nearest(name, [...enumNumbers(desc).keys()]) || few}`;
+  const known = [...enumNumbers(desc).keys()];
+  const near = nearest(name, known) || nearest(`${desc.sharedPrefix ?? ""}${name}`, known);
+  return `${quoted(name)} is no value of ${desc.name}${near || few}`;
 }

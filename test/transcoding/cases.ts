@@ -485,6 +485,7 @@ export const bodies: Rule[] = [
       refuses('{"fFloat":"3.5e38"}', "fFloat", "range"),
       refuses('{"value":1e400}', "value", "range"),
       refuses('{"fEnum":"COLOR_REED"}', "fEnum", 'did you mean "COLOR_RED"?'),
+      refuses('{"fEnum":"GREN"}', "fEnum", 'did you mean "COLOR_GREEN"?'),
       refuses('{"fEnum":"color_red"}', "fEnum", "COLOR_RED"),
       refuses('{"fEnum":"1"}', "fEnum", "Color"),
       refuses('{"fEnum":1.5}', "fEnum", "integer"),
