@@ -30,7 +30,7 @@ interface ScanOptions {
   ignoreUnknown?: boolean;
 }
 
-/** A scan of the whole text. */
+/** A scan of the whole text, to be read at once: the next scan may take its place. */
 export function scanOf(text: string, { bytes, depthMax = 100, ignoreUnknown = false }: ScanOptions = {}): Scan {
   const ascii = bytes?.length === text.length ? bytes : undefined;
   const repeats =
@@ -48,14 +48,22 @@ export function scanOf(text: string, { bytes, depthMax = 100, ignoreUnknown = fa
   };
 }
 
+// One text is read at a time, so that short ones can share their room: a typed array of its own costs a microsecond.
+const shortText = 8192;
+const shortBytes = new Uint8Array(shortText);
+const shortUnits = new Uint16Array(shortText);
+
 function codesOf(text: string, ascii: Buffer | undefined): Uint8Array | Uint16Array {
+  const { length } = text;
   if (ascii !== undefined) {
-    const codes = new Uint8Array(ascii.length + 1);
+    const codes = length < shortText ? shortBytes : new Uint8Array(length + 1);
     codes.set(ascii);
+    codes[length] = 0;
     return codes;
   }
-  const codes = new Uint16Array(text.length + 1);
+  const codes = length < shortText ? shortUnits : new Uint16Array(length + 1);
   Buffer.from(codes.buffer).write(text, "utf16le");
+  codes[length] = 0;
   return codes;
 }
 
