@@ -1,21 +1,8 @@
 import { getEventListeners } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
-import type { DescMethod } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, type HandlerContext } from "@connectrpc/connect";
 import { invalidValue } from "./status.ts";
-
-/** One call of an RPC: the context that its handler gets, and how it ends. */
-export interface Call {
-  readonly context: HandlerContext;
-  /** The headers that the handler has set, if it has asked for them. */
-  responseHeader(): Headers | undefined;
-  /** The promise's outcome, or why the call was aborted (deadline, client gone, server stopping) when that comes first. */
-  untilAborted<T>(outcome: T): Promise<Awaited<T>> | T;
-  /** Aborts the handler's signal. */
-  abort(reason: ConnectError): void;
-  /** Ends the call: no timer stays behind, and the signal aborts for those who still listen. */
-  finish(): void;
-}
 
 interface CallInit {
   method: DescMethod;
@@ -29,18 +16,12 @@ interface CallInit {
   bounded: boolean;
 }
 
-interface Live {
-  readonly endMs: number;
-  expire(): void;
-  abort(reason: ConnectError): void;
-}
-
 // How late the longest time may end: it stops what hangs, and one timer for all calls costs none of them anything.
 const sweepMs = 250;
 
 /** Starts calls; all of them abort when `shutdown` does. */
 export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefined): (init: CallInit) => Call {
-  const live = new Set<Live>();
+  const live = new Set<Call>();
   let sweeping = false;
   shutdown?.addEventListener("abort", () => {
     for (const call of live) call.abort(stopReason(shutdown));
@@ -53,85 +34,113 @@ export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefi
     for (const call of live) if (call.endMs <= nowMs) call.expire();
   }
 
-  return ({ method, httpMethod, url, header, values, timeoutMs: asked, bounded }) => {
-    const startMs = performance.now();
-    const timeoutMs = asked ?? (bounded ? timeoutMsMax : undefined);
-    let controller: AbortController | undefined;
-    let reason: ConnectError | undefined;
-    let stopWaiting: ((error: ConnectError) => void) | undefined;
-    let responseHeader: Headers | undefined;
-    let responseTrailer: Headers | undefined;
-    const timer = asked === undefined ? undefined : setTimeout(expire, asked);
-    const self: Live = {
-      endMs: timeoutMs === undefined ? Number.POSITIVE_INFINITY : startMs + timeoutMs,
-      expire,
-      abort,
-    };
-    live.add(self);
+  return (init) => {
+    const call = new Call(init, timeoutMsMax, live);
+    if (shutdown?.aborted) call.abort(stopReason(shutdown));
     if (!sweeping) {
       sweeping = true;
       setTimeout(sweep, sweepMs).unref();
     }
-    if (shutdown?.aborted) reason = stopReason(shutdown);
-
-    function expire(): void {
-      abort(new ConnectError("the deadline has passed", Code.DeadlineExceeded));
-    }
-
-    function abort(error: ConnectError): void {
-      if (reason !== undefined) return;
-      reason = error;
-      controller?.abort(reason);
-      stopWaiting?.(reason);
-    }
-
-    const context: HandlerContext = {
-      method,
-      service: method.parent,
-      requestMethod: httpMethod,
-      url,
-      requestHeader: header,
-      protocolName: "http",
-      values,
-      timeoutMs: () => (timeoutMs === undefined ? undefined : startMs + timeoutMs - performance.now()),
-      get signal() {
-        if (controller === undefined) {
-          controller = new AbortController();
-          if (reason !== undefined) controller.abort(reason);
-        }
-        return controller.signal;
-      },
-      get responseHeader() {
-        responseHeader ??= new Headers();
-        return responseHeader;
-      },
-      get responseTrailer() {
-        responseTrailer ??= new Headers();
-        return responseTrailer;
-      },
-    };
-
-    return {
-      context,
-      abort,
-      responseHeader: () => responseHeader,
-      untilAborted<T>(outcome: T) {
-        if (!(outcome instanceof Promise)) return outcome;
-        return new Promise<Awaited<T>>((resolve, reject) => {
-          outcome.then(resolve, reject);
-          if (reason === undefined) stopWaiting = reject;
-          else reject(reason);
-        });
-      },
-      finish() {
-        live.delete(self);
-        if (timer !== undefined) clearTimeout(timer);
-        // As over Connect, but only where somebody listens: an abort takes as long as the rest of a small call.
-        stopWaiting = undefined;
-        if (controller !== undefined && getEventListeners(controller.signal, "abort").length > 0) abort(ended);
-      },
-    };
+    return call;
   };
+}
+
+/**
+ * One call of an RPC, and the context that its handler gets. Signal, response headers and trailers are made when they are
+ * asked for. A class because its getters then cost a call nothing: those of a literal take as long as the rest of it.
+ */
+export class Call implements HandlerContext {
+  readonly method: DescMethod;
+  readonly service: DescService;
+  readonly requestMethod: string;
+  readonly url: string;
+  readonly requestHeader: Headers;
+  readonly protocolName = "http";
+  readonly values: ContextValues;
+  /** On the clock of `performance.now()`. */
+  readonly endMs: number;
+  readonly #live: Set<Call>;
+  readonly #timer: NodeJS.Timeout | undefined;
+  #controller: AbortController | undefined;
+  #reason: ConnectError | undefined;
+  #stopWaiting: ((error: ConnectError) => void) | undefined;
+  #responseHeader: Headers | undefined;
+  #responseTrailer: Headers | undefined;
+
+  constructor(init: CallInit, timeoutMsMax: number, live: Set<Call>) {
+    const { method, timeoutMs: asked } = init;
+    this.method = method;
+    this.service = method.parent;
+    this.requestMethod = init.httpMethod;
+    this.url = init.url;
+    this.requestHeader = init.header;
+    this.values = init.values;
+    const timeoutMs = asked ?? (init.bounded ? timeoutMsMax : Number.POSITIVE_INFINITY);
+    this.endMs = performance.now() + timeoutMs;
+    this.#timer = asked === undefined ? undefined : setTimeout(() => this.expire(), asked);
+    this.#live = live;
+    live.add(this);
+  }
+
+  /** The time that is left, ms. */
+  readonly timeoutMs = (): number | undefined =>
+    this.endMs === Number.POSITIVE_INFINITY ? undefined : this.endMs - performance.now();
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  get responseHeader(): Headers {
+    this.#responseHeader ??= new Headers();
+    return this.#responseHeader;
+  }
+
+  get responseTrailer(): Headers {
+    this.#responseTrailer ??= new Headers();
+    return this.#responseTrailer;
+  }
+
+  /** The headers that the handler has set, if it has asked for them. */
+  headersSet(): Headers | undefined {
+    return this.#responseHeader;
+  }
+
+  /** The promise's outcome, or why the call was aborted (deadline, client gone, server stopping) when that comes first. */
+  untilAborted<T>(outcome: T): Promise<Awaited<T>> | T {
+    if (!(outcome instanceof Promise)) return outcome;
+    return new Promise<Awaited<T>>((resolve, reject) => {
+      outcome.then(resolve, reject);
+      if (this.#reason === undefined) this.#stopWaiting = reject;
+      else reject(this.#reason);
+    });
+  }
+
+  /** Aborts the handler's signal, and whoever waits. */
+  abort(reason: ConnectError): void {
+    if (this.#reason !== undefined) return;
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+    this.#stopWaiting?.(reason);
+  }
+
+  /** Aborts because the time is over. */
+  expire(): void {
+    this.abort(new ConnectError("the deadline has passed", Code.DeadlineExceeded));
+  }
+
+  /** Ends the call: no timer stays behind, and the signal aborts for those who still listen. */
+  finish(): void {
+    this.#live.delete(this);
+    if (this.#timer !== undefined) clearTimeout(this.#timer);
+    this.#stopWaiting = undefined;
+    // As over Connect, but only where somebody listens: an abort takes as long as the rest of a small call.
+    if (this.#controller !== undefined && getEventListeners(this.#controller.signal, "abort").length > 0)
+      this.abort(ended);
+  }
 }
 
 const ended = new ConnectError("the call has ended", Code.Canceled);

@@ -70,12 +70,12 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       if (left) gone();
       if (plan.streams) await stream(plan, request, response, raw, query, call);
       else {
-        const answer = await call.untilAborted(unary(plan, request, raw, query, call.context));
+        const answer = await call.untilAborted(unary(plan, request, raw, query, call));
         const sent = sendAnswer(plan, request, response, answer, call);
         if (sent !== undefined) await sent;
       }
     } catch (thrown) {
-      await sendError(request, response, thrown, plan.overrides, call?.responseHeader());
+      await sendError(request, response, thrown, plan.overrides, call?.headersSet());
     } finally {
       response.off("close", gone);
       call?.finish();
@@ -83,7 +83,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   };
 
   /** Reads the whole request and calls the RPC; at once, where there is nothing to wait for. */
-  function unary(plan: Plan, request: Request, raw: string[], query: string, context: Call["context"]): unknown {
+  function unary(plan: Plan, request: Request, raw: string[], query: string, context: Call): unknown {
     if (plan.route.body === "" && !plan.takesStream && headEndsRequest(request)) {
       return plan.handler(plan.reader.fromUrl(raw, query), context);
     }
@@ -111,7 +111,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
 
   function sendAnswer(plan: Plan, request: Request, response: Response, answer: unknown, call: Call) {
     const headers: OutgoingHttpHeaders = {};
-    const set = call.responseHeader();
+    const set = call.headersSet();
     if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
     const value = plan.answerOf(answer as Values);
     if (!plan.rawAnswer) {
@@ -125,12 +125,12 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
 
   async function stream(plan: Plan, request: Request, response: Response, raw: string[], query: string, call: Call) {
     const started = requestOf(plan, request, raw, query).then(async (input) => {
-      const messages = (plan.handler(input, call.context) as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+      const messages = (plan.handler(input, call) as AsyncIterable<unknown>)[Symbol.asyncIterator]();
       return { messages, first: await messages.next() };
     });
     const { messages, first } = await call.untilAborted(started);
     const headers: OutgoingHttpHeaders = {};
-    const set = call.responseHeader();
+    const set = call.headersSet();
     if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
     if (request.method === "HEAD") {
       await messages.return?.();
