@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { totalmem } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Account } from "./account.ts";
 import { StartError } from "./start-error.ts";
 
@@ -101,8 +101,7 @@ export function writeSettings(account: Account, data: string, { connectionsMax, 
 /** Makes a directory that may be there already. @throws StartError that names it and the setting */
 export function makeDir(path: string, mode: number): void {
   try {
-    // What the umask took away, from a directory that is new.
-    if (mkdirSync(path, { recursive: true, mode }) !== undefined) chmodSync(path, mode);
+    makeWithParents(path, mode);
     const probe = join(path, ".writable");
     writeFileSync(probe, "");
     rmSync(probe);
@@ -112,6 +111,15 @@ export function makeDir(path: string, mode: number): void {
       `cannot write to the data directory ${path} (${code ?? message}); set BELFRY_DATA_DIR to another one`,
     );
   }
+}
+
+// Not mkdir's own `recursive`: where a directory exists and none can be made in it, as in /proc, that never ends.
+function makeWithParents(path: string, mode: number): void {
+  if (existsSync(path)) return;
+  if (!existsSync(dirname(path))) makeWithParents(dirname(path), mode);
+  mkdirSync(path, { mode });
+  // What the umask took away.
+  chmodSync(path, mode);
 }
 
 /** Whether initdb has finished here once. */
