@@ -21,7 +21,9 @@ export function maskFiller(
     throw new Error(`${method.parent.typeName}.${method.name}: update_mask names ${name}, which is no field mask`);
   }
   const whole = route.body === "*";
-  const apart = new Set(whole ? [mask.name, ...route.variables.map(({ path }) => path[0] as string)] : []);
+  // What the path says is no change.
+  const said = route.variables.map(({ path }) => (whole || path[0] !== route.body ? path : path.slice(1))[0] as string);
+  const apart = new Set(whole ? [mask.name, ...said] : said);
   return (request, text) => {
     if (request[mask.localName] !== undefined) return;
     const paths = keysOf(text).flatMap(({ key, valueAt }) => {

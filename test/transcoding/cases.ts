@@ -781,6 +781,13 @@ export const errors: Rule[] = [
       {
         send: "PATCH /v1/shelves/a/books/b",
         headers: json,
+        body: '{"name":"shelves/a/books/b","title":"t"}',
+        status: 200,
+        input: { updateMask: { paths: ["title"] } },
+      },
+      {
+        send: "PATCH /v1/shelves/a/books/b",
+        headers: json,
         body: "{}",
         status: 200,
         input: { updateMask: { paths: [] } },

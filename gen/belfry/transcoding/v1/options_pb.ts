@@ -54,10 +54,10 @@ export const status_override: GenExtension<MethodOptions, StatusOverride[]> = /*
 
 /**
  * The name of the request's google.protobuf.FieldMask that is filled, when the request leaves it out, from the keys
- * that the JSON body carries; a key counts however empty its value is, `null` too. With `body: "<field>"` the mask
- * holds the body's top-level keys, as field names relative to that field's message. With `body: "*"` it holds the
- * top-level keys that are not the mask itself and are no field of the path; a key whose field is a message is replaced
- * by that message's own keys, with the field's name before them, as in `user.groups`.
+ * that the JSON body carries and that are no field of the path; a key counts however empty its value is, `null` too.
+ * With `body: "<field>"` the mask holds the body's top-level keys, as field names relative to that field's message.
+ * With `body: "*"` it holds the top-level keys but for the mask itself; a key whose field is a message is replaced by
+ * that message's own keys, with the field's name before them, as in `user.groups`.
  *
  * @generated from extension: string update_mask = 50004;
  */

@@ -1,0 +1,37 @@
+import { type DescField, type DescMessage, getOption, isFieldSet, type MessageShape } from "@bufbuild/protobuf";
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
+import { invalidField } from "../errors.ts";
+
+/**
+ * The members of a resource that an update changes, by their names in TypeScript: those that the mask names; without a
+ * mask, or with an empty one, those that are set. Members that only the service sets are passed over.
+ * @throws code 3 at updateMask for a path that is no top-level field, or one that never changes
+ */
+export function changedFields<S extends DescMessage>(
+  schema: S,
+  resource: MessageShape<S>,
+  mask: FieldMask | undefined,
+): Set<keyof MessageShape<S>> {
+  const paths = mask?.paths ?? [];
+  const named = paths.length === 0 ? schema.fields.filter((field) => isChange(field, resource)) : paths.map(fieldOf);
+  const changed = named.filter((field) => !marked(field, FieldBehavior.OUTPUT_ONLY));
+  return new Set(changed.map(({ localName }) => localName as keyof MessageShape<S>));
+
+  function fieldOf(path: string): DescField {
+    const field = schema.fields.find(({ name, jsonName }) => name === path || jsonName === path);
+    if (field === undefined) throw invalidField("updateMask", `names ${JSON.stringify(path)}, which is no field here`);
+    if (marked(field, FieldBehavior.IMMUTABLE)) {
+      throw invalidField("updateMask", `names ${field.jsonName}, which cannot be changed`);
+    }
+    return field;
+  }
+}
+
+function isChange<S extends DescMessage>(field: DescField, resource: MessageShape<S>): boolean {
+  return isFieldSet(resource, field) && !marked(field, FieldBehavior.IMMUTABLE);
+}
+
+function marked(field: DescField, behaviour: FieldBehavior): boolean {
+  return getOption(field, field_behavior).includes(behaviour);
+}
