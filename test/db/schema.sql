@@ -54,6 +54,14 @@ CREATE INDEX audit_entries_client ON public.audit_entries USING btree (tenant_id
 CREATE INDEX audit_entries_method ON public.audit_entries USING btree (tenant_id, method, time_ms, id);
 CREATE INDEX audit_entries_time ON public.audit_entries USING btree (tenant_id, time_ms, id);
 
+create table dictionary_entries (
+  tenant_id uuid not null,
+  kind text collate "C" not null,
+  name text collate "C" not null,
+  entry jsonb not null,
+  constraint dictionary_entries_tenant_id_kind_name_pk PRIMARY KEY (tenant_id, kind, name)
+);
+
 create table entities (
   tenant_id uuid not null,
   id bytea not null,
