@@ -134,3 +134,37 @@ create table tenants (
   constraint tenants_pkey PRIMARY KEY (id),
   constraint tenants_name_unique UNIQUE (name)
 );
+
+create table user_account_groups (
+  tenant_id uuid not null,
+  account_id text collate "C" not null,
+  group_name text collate "C" not null,
+  place integer not null,
+  constraint user_account_groups_tenant_id_account_id_group_name_pk PRIMARY KEY (tenant_id, account_id, group_name),
+  constraint user_account_groups_account_fk FOREIGN KEY (tenant_id, account_id) REFERENCES user_accounts(tenant_id, id) ON DELETE CASCADE,
+  constraint user_account_groups_group_fk FOREIGN KEY (tenant_id, group_name) REFERENCES user_groups(tenant_id, name) ON DELETE CASCADE
+);
+CREATE INDEX user_account_groups_group ON public.user_account_groups USING btree (tenant_id, group_name, account_id);
+
+create table user_accounts (
+  tenant_id uuid not null,
+  id text collate "C" not null,
+  email text collate "C" not null,
+  password_hash text collate "C" not null,
+  first_name text collate "C" not null,
+  last_name text collate "C" not null,
+  created_ms bigint not null,
+  updated_ms bigint not null,
+  constraint user_accounts_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
+);
+CREATE UNIQUE INDEX user_accounts_email ON public.user_accounts USING btree (tenant_id, lower((email COLLATE pg_c_utf8)));
+CREATE INDEX user_accounts_first_name ON public.user_accounts USING btree (tenant_id, first_name, id);
+CREATE INDEX user_accounts_last_name ON public.user_accounts USING btree (tenant_id, last_name, id);
+
+create table user_groups (
+  tenant_id uuid not null,
+  name text collate "C" not null,
+  cloud_roles jsonb not null,
+  restriction_filters jsonb not null,
+  constraint user_groups_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
+);

@@ -1,0 +1,1 @@
+ALTER TABLE "entities" ADD COLUMN "custom_properties" jsonb DEFAULT '{}'::jsonb NOT NULL;
