@@ -13,6 +13,8 @@ export const entities = pgTable(
     name: text("name").notNull(),
     dimensions: jsonb("dimensions").notNull().$type<Record<string, string>>(),
     metadata: jsonb("metadata").notNull().$type<Record<string, unknown>>(),
+    /** Set by users and updaters, not by models: strings, numbers, booleans and lists of them. */
+    customProperties: jsonb("custom_properties").notNull().default({}).$type<Record<string, unknown>>(),
     /** Timestamp of the model that described it last; null while only points and events are known. */
     modelMs: bigintMs("model_ms"),
     createdMs: bigintMs("created_ms").notNull(),

@@ -73,6 +73,7 @@ create table entities (
   updated_ms bigint not null,
   liveness_ms bigint not null,
   deleted_ms bigint,
+  custom_properties jsonb not null default '{}'::jsonb,
   constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX entities_dimensions ON public.entities USING gin (tenant_id, dimensions jsonb_path_ops);
