@@ -62,6 +62,13 @@ create table dictionary_entries (
   constraint dictionary_entries_tenant_id_kind_name_pk PRIMARY KEY (tenant_id, kind, name)
 );
 
+create table due_work (
+  tenant_id uuid not null,
+  kind text collate "C" not null,
+  due_ms bigint not null,
+  constraint due_work_tenant_id_kind_pk PRIMARY KEY (tenant_id, kind)
+);
+
 create table entities (
   tenant_id uuid not null,
   id bytea not null,
@@ -101,6 +108,28 @@ create table instances (
   constraint instances_tenant_id_event_id_time_ms_severity_status_pk PRIMARY KEY (tenant_id, event_id, time_ms, severity, status)
 );
 
+create table jobs (
+  tenant_id uuid not null,
+  kind text collate "C" not null,
+  id text collate "C" not null,
+  payload jsonb not null,
+  size integer not null,
+  due_ms bigint not null,
+  created_ms bigint not null,
+  fence bigint not null,
+  lease_until_ms bigint not null,
+  failures integer not null,
+  constraint jobs_tenant_id_kind_id_pk PRIMARY KEY (tenant_id, kind, id)
+);
+CREATE INDEX jobs_due ON public.jobs USING btree (tenant_id, kind, due_ms, id);
+
+create table leases (
+  name text collate "C" not null,
+  holder text collate "C" not null,
+  until_ms bigint not null,
+  constraint leases_pkey PRIMARY KEY (name)
+);
+
 create table migrations (
   name text collate "C" not null,
   digest text not null,
@@ -127,6 +156,29 @@ create table occurrences (
   constraint occurrences_tenant_id_event_id_events_tenant_id_id_fk FOREIGN KEY (tenant_id, event_id) REFERENCES events(tenant_id, id)
 );
 CREATE INDEX occurrences_last_seen ON public.occurrences USING btree (tenant_id, last_seen_ms, event_id, number);
+
+create table property_updater_sets (
+  tenant_id uuid not null,
+  version bigint not null,
+  enabled boolean not null,
+  constraint property_updater_sets_tenant_id_pk PRIMARY KEY (tenant_id)
+);
+
+create table property_updaters (
+  tenant_id uuid not null,
+  id text collate "C" not null,
+  name text collate "C" not null,
+  description text collate "C" not null,
+  entity_input jsonb not null,
+  properties jsonb not null,
+  enabled boolean not null,
+  sequence integer not null,
+  tags jsonb not null,
+  created_ms bigint not null,
+  updated_ms bigint not null,
+  constraint property_updaters_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
+  constraint property_updaters_name UNIQUE (tenant_id, name)
+);
 
 create table tenants (
   id uuid not null,

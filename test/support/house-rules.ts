@@ -17,7 +17,6 @@ const notBuilt = [
   "users",
   "credentials",
   "dictionary",
-  "properties",
   "metrics",
   "notifications",
   "maintenance",
