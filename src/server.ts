@@ -22,7 +22,7 @@ import { transaction } from "./db/transaction.ts";
 import { entityService } from "./entities/service.ts";
 import { eventQueryService } from "./events/service.ts";
 import { certificate } from "./http/certificate.ts";
-import { messageBytesMax, openPort } from "./http/port.ts";
+import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
 import { receiver } from "./receiver/receiver.ts";
 import { dataReceiverService } from "./receiver/service.ts";
 import { recordOf } from "./rpc/context.ts";
@@ -108,6 +108,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     admit: calls.admit,
     bodyBytesMax: (method) => messageBytesMax(config, method.parent),
     timeoutMsMax: config.deadlineMsMax,
+    headersOf: answerHeaders,
     signal: stopping.signal,
     failed(code, request) {
       const record = recordOf(request);

@@ -6,7 +6,7 @@ import { routes } from "#gen/routes.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
 import { readConfig } from "../../src/config.ts";
 import { connect } from "../../src/db/connect.ts";
-import { messageBytesMax, openPort } from "../../src/http/port.ts";
+import { answerHeaders, messageBytesMax, openPort } from "../../src/http/port.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
 import { transcoder } from "../../src/transcoding/handler.ts";
@@ -33,6 +33,7 @@ const port = await openPort({
     admit,
     bodyBytesMax: (method) => messageBytesMax(config, method.parent),
     timeoutMsMax: config.deadlineMsMax,
+    headersOf: answerHeaders,
     signal: stopping.signal,
   }),
   ready: () => pool.gate.open,

@@ -10,9 +10,16 @@ export interface KeyVerifier {
   verify(headerValue: string | null | undefined): Principal | Promise<Principal>;
 }
 
+interface Key {
+  readonly digest: Buffer;
+  readonly principal: Principal;
+  /** The text that had this digest, as bytes: comparing it, also in constant time, takes a tenth of digesting it again. */
+  proven: Buffer | undefined;
+}
+
 interface Entry {
   /** Null when no such key holds. */
-  readonly key: { digest: Buffer; principal: Principal } | null;
+  readonly key: Key | null;
   /** Before the statement was sent, so that the entry's age counts from what the database knew. */
   readonly readMs: number;
 }
@@ -72,7 +79,7 @@ export function keyVerifier({
         and (k.expires_ms is null or k.expires_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint)`;
     if (row === undefined) return null;
     const { digest, ...client } = row;
-    return { digest, principal: { tenantId: owner.tenantId, keyId: owner.keyId, ...client } };
+    return { digest, principal: { tenantId: owner.tenantId, keyId: owner.keyId, ...client }, proven: undefined };
   }
 
   /** One read a prefix at a time; those who come meanwhile share it. */
@@ -92,12 +99,12 @@ export function keyVerifier({
     return read;
   }
 
-  function admit(entry: Entry, digest: Buffer): Principal {
-    if (entry.key === null || !timingSafeEqual(entry.key.digest, digest)) {
+  function admit({ key }: Entry, text: string): Principal {
+    if (key === null || !holds(key, text)) {
       throw unauthenticated("the API key is not valid (unknown, expired or revoked)");
     }
-    onUse(entry.key.principal);
-    return entry.key.principal;
+    onUse(key.principal);
+    return key.principal;
   }
 
   return {
@@ -105,9 +112,8 @@ export function keyVerifier({
       if (headerValue === null || headerValue === undefined || headerValue === "") {
         throw unauthenticated("an API key is needed: send it in the header service-api-key");
       }
-      const digest = keyDigest(headerValue);
       const entry = entries.get(prefixOf(headerValue));
-      if (entry?.key && timingSafeEqual(entry.key.digest, digest)) {
+      if (entry?.key && holds(entry.key, headerValue)) {
         const ageMs = performance.now() - entry.readMs;
         if (ageMs <= staleMs) {
           if (ageMs > refreshMs) load(prefixOf(headerValue)).catch(() => {}); // who needs the answer asks again
@@ -120,10 +126,18 @@ export function keyVerifier({
       if (prefix === undefined) {
         throw unauthenticated("the API key is mistyped or cut short: its form or checksum is wrong");
       }
-      if (entry !== undefined && performance.now() - entry.readMs <= staleMs) return admit(entry, digest);
-      return load(prefix).then((fresh) => admit(fresh, digest));
+      if (entry !== undefined && performance.now() - entry.readMs <= staleMs) return admit(entry, headerValue);
+      return load(prefix).then((fresh) => admit(fresh, headerValue));
     },
   };
+}
+
+function holds(key: Key, text: string): boolean {
+  const bytes = Buffer.from(text);
+  if (key.proven?.length === bytes.length) return timingSafeEqual(key.proven, bytes);
+  if (!timingSafeEqual(key.digest, keyDigest(text))) return false;
+  key.proven = bytes;
+  return true;
 }
 
 /** Bounded: what went in first goes out first, and is read again when it is needed. */

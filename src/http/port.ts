@@ -3,7 +3,7 @@ import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Config } from "../config.ts";
 import { unavailable } from "../errors.ts";
-import { openRecord, type RequestRecord, recordOf } from "../rpc/context.ts";
+import { openRecord, recordOf } from "../rpc/context.ts";
 import { type Log, logRequest } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
@@ -51,8 +51,15 @@ export interface Port {
   close(options: { drainMs: number }): Promise<void>;
 }
 
+/** What every answer to a request carries, whoever makes it. */
+export function answerHeaders(request: Request): Record<string, string> {
+  const record = recordOf(request);
+  return record === undefined ? {} : { "x-request-id": record.requestId };
+}
+
 const lastWordsMs = 500;
-const rest: RestLimits = { graceMs: 150, waitMs: 10_000, bytesMax: 4 * 1024 * 1024 };
+// Clearly more than a message may have: who sends one that is a little too large reads why.
+const rest: RestLimits = { graceMs: 150, waitMs: 10_000, bytesMax: 12 * 1024 * 1024 };
 
 /** The largest message of a service, bytes: the data receiver takes larger ones. */
 export function messageBytesMax(config: PortOptions["config"], service: DescService): number {
@@ -61,7 +68,7 @@ export function messageBytesMax(config: PortOptions["config"], service: DescServ
 
 /** Opens the port: gRPC, gRPC-Web, Connect, /v1, /healthz and /readyz over HTTP/1.1 and HTTP/2. @throws Node's error when it cannot listen. */
 export async function openPort(options: PortOptions): Promise<Port> {
-  const { config, log, services, admit } = options;
+  const { config, log, services, admit, transcode } = options;
   const stopping = options.stopping ?? new AbortController();
   let draining = false;
   const routes = rpcRoutes({
@@ -77,10 +84,9 @@ export async function openPort(options: PortOptions): Promise<Port> {
   });
   const app = await application({ ...options, routes, draining: () => draining });
 
-  const open = new Set<RequestRecord>();
+  const crossOrigin = config.corsOrigins.length > 0;
   const onRequest: RequestHandler = (request, response, invite) => {
     const record = openRecord(request, requestId(request.headers["x-request-id"]));
-    open.add(record);
     let invited = false;
     record.invite =
       invite &&
@@ -88,12 +94,10 @@ export async function openPort(options: PortOptions): Promise<Port> {
         invited = true;
         invite();
       });
-    response.setHeader("x-request-id", record.requestId);
     const http1 = request.httpVersionMajor === 1;
     // A client that was not invited does not send its body: only a closed connection tells it where the next request begins.
     if (http1 && (draining || invite !== undefined)) response.setHeader("connection", "close");
     response.once("close", () => {
-      open.delete(record);
       // Without a head of an answer the client has gone before it was made.
       const status = response.headersSent ? response.statusCode : undefined;
       if (record.rpc !== undefined) record.code ??= status === undefined ? Code.Canceled : codeOfStatus(status);
@@ -102,6 +106,9 @@ export async function openPort(options: PortOptions): Promise<Port> {
       options.ended?.(record);
     });
     if (hasBody(request)) answerAfterBody(request, response, rest, () => invite === undefined || invited);
+    if (transcode !== undefined && !crossOrigin && request.url?.startsWith("/v1/"))
+      return answerWith(transcode, request, response, log);
+    response.setHeader("x-request-id", record.requestId);
     app.routing(request as never, response as never);
   };
 
@@ -113,7 +120,6 @@ export async function openPort(options: PortOptions): Promise<Port> {
     await listener.drain(drainMs);
     const reason = unavailable("the server is stopping; send again");
     stopping.abort(reason);
-    for (const { cut } of open) cut?.(reason);
     await listener.drain(lastWordsMs);
     listener.destroy();
     await app.close();
@@ -139,6 +145,17 @@ function pathOf(request: Request) {
   return query < 0 ? url : url.slice(0, query);
 }
 
+function answerWith(route: RpcRoute, request: Request, response: Response, log: Log) {
+  route(request, response).catch((error) => {
+    log.error(
+      { requestId: recordOf(request)?.requestId, cause: { message: String(error), stack: error?.stack } },
+      "no answer could be made",
+    );
+    if (response.headersSent) response.destroy();
+    else sendBody(response, 500, errorBody(13, "internal error"));
+  });
+}
+
 /** The routes, on Fastify. Paths of RPCs and /v1 leave it in their first hook, before it looks at content type or body. */
 async function application(
   options: PortOptions & { routes: Map<string, RpcRoute>; draining(): boolean },
@@ -158,14 +175,7 @@ async function application(
       const headers = reply.getHeaders();
       for (const name in headers) raw.setHeader(name, headers[name] as string);
     }
-    route(request.raw, raw).catch((error) => {
-      log.error(
-        { requestId: recordOf(request.raw)?.requestId, cause: { message: String(error), stack: error?.stack } },
-        "no answer could be made",
-      );
-      if (raw.headersSent) raw.destroy();
-      else sendBody(raw, 500, errorBody(13, "internal error"));
-    });
+    answerWith(route, request.raw, raw, log);
   }
 
   function frameworkError(

@@ -1,12 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
-import {
-  type ConnectError,
-  type ContextValues,
-  createContextKey,
-  createContextValues,
-  type HandlerContext,
-} from "@connectrpc/connect";
+import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../auth/principal.ts";
 
 /** What is known of one request, filled in on its way; its end makes one log line of it. */
@@ -20,10 +14,10 @@ export interface RequestRecord {
   principal: Principal | undefined;
   /** Invites the body of a client that waits for 100 Continue. */
   invite: (() => void) | undefined;
-  /** Ends the running call with an error, whatever its handler does; for those that watch no signal. */
-  cut: ((reason: ConnectError) => void) | undefined;
   /** The RPC, while the call still owes the audit log its row. */
   owes: DescMethod | undefined;
+  /** The request is over, answered or not; its handler may still be at work. */
+  over: boolean;
 }
 
 const recordOnRequest = Symbol("record");
@@ -43,8 +37,8 @@ export function openRecord(request: RecordedRequest, requestId: string): Request
     code: undefined,
     principal: undefined,
     invite: undefined,
-    cut: undefined,
     owes: undefined,
+    over: false,
   };
   request[recordOnRequest] = record;
   return record;

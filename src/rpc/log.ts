@@ -1,5 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { type DestinationStream, destination, type Logger, pino } from "pino";
+import type { Principal } from "../auth/principal.ts";
 import type { RequestRecord } from "./context.ts";
 
 /** Where the server says what it does: one JSON object a line, never with a body, a key or a secret. */
@@ -28,16 +29,26 @@ export function logRequest(
   status: number | undefined,
   target: string | undefined,
 ): void {
-  log.info({
+  const { principal } = record;
+  (principal === undefined ? log : logOf(principal, log)).info({
     requestId: record.requestId,
     rpc: record.rpc,
     target,
     status,
     code: record.code === undefined ? undefined : codeNames[record.code],
     ms: Math.round((performance.now() - record.startMs) * 100) / 100,
-    client: record.principal?.clientId,
-    tenant: record.principal?.tenantId,
   });
+}
+
+// Who calls is written out once for many lines; principals live in the keys' cache.
+const callers = new WeakMap<Principal, { log: Log; own: Log }>();
+
+function logOf(principal: Principal, log: Log): Log {
+  const known = callers.get(principal);
+  if (known?.log === log) return known.own;
+  const own = log.child({ client: principal.clientId, tenant: principal.tenantId });
+  callers.set(principal, { log, own });
+  return own;
 }
 
 /** The cause of an answer with code 13, for those who run the server. */

@@ -97,7 +97,7 @@ export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline 
       try {
         check(request);
         const answer = await bounded(
-          gate.run(async () => handler(request, context)),
+          gate.run(() => Promise.resolve(handler(request, context))),
           context,
         );
         record.code = 0;
@@ -106,7 +106,8 @@ export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline 
         return answer;
       } catch (error) {
         const answer = fail(error, record, context.signal);
-        await auditFailure(method, record, request, answer.code);
+        // Whose answer was given long ago (a deadline, a client that left) has its row.
+        if (!record.over) await auditFailure(method, record, request, answer.code);
         throw bodyField === "" || context.protocolName !== "http" ? answer : pathsWithin(bodyField, answer);
       }
     };
@@ -132,7 +133,7 @@ export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline 
       const record = callRecord(context);
       try {
         const answer = await bounded(
-          gate.run(async () => handler(checked(requests as AsyncIterable<unknown>), context)),
+          gate.run(() => Promise.resolve(handler(checked(requests as AsyncIterable<unknown>), context))),
           context,
         );
         record.code = 0;
@@ -177,6 +178,7 @@ export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline 
       return wrapped as ServiceImpl<typeof service>;
     },
     ended(record) {
+      record.over = true;
       // Whose call did not get as far as an answer has gone: code 1.
       if (record.owes !== undefined) void auditFailure(record.owes, record, undefined, record.code || Code.Canceled);
     },
@@ -185,14 +187,10 @@ export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline 
 
 /**
  * The outcome, or the reason why the call was ended. The transcoder bounds its calls itself, and makes a signal only for
- * handlers that ask (a tenth of a small read): of it only the server's stop must be told, through the record.
+ * handlers that ask (a tenth of a small read).
  */
 function bounded<T>(outcome: Promise<T>, context: HandlerContext): Promise<T> {
-  if (context.protocolName !== "http") return untilAborted(outcome, context.signal);
-  return new Promise((resolve, reject) => {
-    callRecord(context).cut = reject;
-    outcome.then(resolve, reject);
-  });
+  return context.protocolName === "http" ? outcome : untilAborted(outcome, context.signal);
 }
 
 /** An RPC that is declared and not built yet: code 12, whatever the request holds. */

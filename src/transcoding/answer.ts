@@ -30,6 +30,9 @@ export function sendWhole(
     headers["content-length"] = length;
     writeHead(response, status, headers);
     if (request.method === "HEAD") response.end();
+    // A text that is all ASCII is the same in Latin-1, which Node writes several times as fast as UTF-8.
+    else if (typeof content === "string")
+      (response as NodeJS.WritableStream).end(content, length === content.length ? "latin1" : "utf8");
     else (response as NodeJS.WritableStream).end(content);
   }
 

@@ -29,6 +29,8 @@ export interface TranscoderOptions {
   signal?: AbortSignal;
   /** Whether JSON keys that no field has are an error (the default). */
   unknownFields?: "refuse" | "ignore";
+  /** Headers that every answer to this request carries. */
+  headersOf?(request: Request): OutgoingHttpHeaders;
   /** Told of errors that nobody foresaw; the answer says "internal error" alone. */
   report?(error: unknown, request: Request): void;
   /** Told of the code of every answer that is an error, for logs: its HTTP status may say less. */
@@ -44,6 +46,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   const { planOf, registry, writer } = planner(options);
   const plans = new Map(options.routes.map((route) => [route, planOf(route)]));
   const startCall = callStarter(options.timeoutMsMax, options.signal);
+  const headersOf: (request: Request) => OutgoingHttpHeaders = options.headersOf ?? (() => ({}));
   const noOverrides: ReadonlyMap<number, number> = new Map();
 
   return async (request, response) => {
@@ -110,7 +113,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   }
 
   function sendAnswer(plan: Plan, request: Request, response: Response, answer: unknown, call: Call) {
-    const headers: OutgoingHttpHeaders = {};
+    const headers = headersOf(request);
     const set = call.headersSet();
     if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
     const value = plan.answerOf(answer as Values);
@@ -129,7 +132,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       return { messages, first: await messages.next() };
     });
     const { messages, first } = await call.untilAborted(started);
-    const headers: OutgoingHttpHeaders = {};
+    const headers = headersOf(request);
     const set = call.headersSet();
     if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
     if (request.method === "HEAD") {
@@ -162,7 +165,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   async function unrouted(request: Request, response: Response): Promise<void> {
     const allow = match.allowed(request.url ?? "").join(", ");
     if (allow !== "" && request.method === "OPTIONS") {
-      writeHead(response, 204, { allow });
+      writeHead(response, 204, { ...headersOf(request), allow });
       response.end();
       return;
     }
@@ -189,7 +192,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     }
     const error = asConnectError(thrown, report);
     options.failed?.(error.code, request);
-    const headers: OutgoingHttpHeaders = {};
+    const headers = headersOf(request);
     if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
     copyHeaders(error.metadata, headers as Record<string, string | string[]>);
     headers["content-type"] = "application/json";

@@ -7,7 +7,7 @@ import type { ClientType, Role } from "../../src/auth/principal.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { certificate } from "../../src/http/certificate.ts";
-import { messageBytesMax, openPort, type PortOptions } from "../../src/http/port.ts";
+import { answerHeaders, messageBytesMax, openPort, type PortOptions } from "../../src/http/port.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
 import { transcoder } from "../../src/transcoding/handler.ts";
@@ -57,6 +57,7 @@ export async function testPort(services: TestService[], options: Options = {}) {
     admit,
     bodyBytesMax: (method) => messageBytesMax(config, method.parent),
     timeoutMsMax: config.deadlineMsMax,
+    headersOf: answerHeaders,
     signal: stopping.signal,
   });
   const ready = options.ready ?? (() => gate.open);
