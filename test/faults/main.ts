@@ -1,6 +1,7 @@
 /**
  * `npm run faults -- --minutes N [--seed S] [--scene NAME]`: scene after scene, each with a new seed, until the time is
- * up or something is wrong. `--suite` runs all other tests over a slow way to PostgreSQL instead.
+ * up or something is wrong. `--suite [FOLDER …]` runs all other tests, or those of folders, over a slow way to PostgreSQL
+ * instead.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -38,7 +39,7 @@ async function play(minutes: number, firstSeed: number, names: string[]): Promis
   console.log(`${told.join(", ")}: all that was acknowledged is there, once, and as it must be`);
 }
 
-async function playSuite(seed: number): Promise<void> {
+async function playSuite(seed: number, folders: string[]): Promise<void> {
   const dataDir = await place();
   const quiet = { info() {}, warn() {}, error: console.error };
   const postgres = await startEmbedded({ dataDir, log: quiet, durable: false, connectionsMax: 300 });
@@ -47,7 +48,7 @@ async function playSuite(seed: number): Promise<void> {
   console.log(`the suite over a way of up to 4 ms, seed ${seed}`);
   try {
     const env = { ...process.env, TEST_DATABASE_URL: way.url };
-    const run = spawn("vitest", ["run", "--exclude", "test/faults/**", "--testTimeout", "120000"], {
+    const run = spawn("vitest", ["run", ...folders, "--exclude", "test/faults/**", "--testTimeout", "120000"], {
       env,
       stdio: "inherit",
     });
@@ -59,7 +60,8 @@ async function playSuite(seed: number): Promise<void> {
   }
 }
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     minutes: { type: "string", default: "10" },
     seed: { type: "string", default: String(Math.floor(Math.random() * 1e9)) },
@@ -69,4 +71,4 @@ const { values } = parseArgs({
 });
 const names = values.scene === undefined ? Object.keys(scenes) : [values.scene];
 if (names.some((name) => !(name in scenes))) throw new Error(`scenes are ${Object.keys(scenes).join(", ")}`);
-await (values.suite ? playSuite(Number(values.seed)) : play(Number(values.minutes), Number(values.seed), names));
+await (values.suite ? playSuite(Number(values.seed), positionals) : play(Number(values.minutes), Number(values.seed), names));
