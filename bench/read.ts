@@ -11,7 +11,8 @@ await runBench({
   notes: [
     "GetEvent of one event with one occurrence. No RPC of the product answers without SQL, so this one is answered by",
     "bench/servers/belfry-read.ts from memory, behind the product's own port, key check, pipeline and protocols.",
-    "Fastify and grpc-js answer the same event from memory, with one log line a request and nothing else.",
+    "Fastify and grpc-js answer the same event from memory and do nothing else. All log to the same kind of pino logger:",
+    "Fastify as it does by itself (two lines a request) and, in the second line, one line made by hand, as ours and grpc-js.",
   ],
   program: "belfry-read",
   calls: (key) =>

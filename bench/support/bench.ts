@@ -46,6 +46,7 @@ export async function runBench(bench: Bench): Promise<void> {
   const belfry = await serve(bench.program, database.env, profile);
   const answer = await answerOf(belfry, calls);
   const fastify = await serve("fastify", { read: answer, put: answer });
+  const oneLine = await serve("fastify", { read: answer, put: answer, oneLine: true });
   const grpcJs = await serve("grpc-js", {});
   const generator = stack.use(startGenerator(settings.generator, calls.rest.vary !== undefined));
   console.log(`${commandOf(bench.name, args)}\n`);
@@ -54,15 +55,16 @@ export async function runBench(bench: Bench): Promise<void> {
   }
   const all: Competitor[] = [
     { name: "Fastify, JSON", server: fastify, request: calls.rest },
-    { name: "/v1, JSON", server: belfry, request: calls.rest, baseline: "Fastify, JSON" },
-    { name: "Connect, JSON", server: belfry, request: calls.connectJson, baseline: "Fastify, JSON" },
-    { name: "Connect, binary", server: belfry, request: calls.connectBinary, baseline: "Fastify, JSON" },
+    { name: "Fastify, JSON, one line", server: oneLine, request: calls.rest },
+    { name: "/v1, JSON", server: belfry, request: calls.rest, baselines: ["Fastify, JSON", "Fastify, JSON, one line"] },
+    { name: "Connect, JSON", server: belfry, request: calls.connectJson, baselines: ["Fastify, JSON"] },
+    { name: "Connect, binary", server: belfry, request: calls.connectBinary, baselines: ["Fastify, JSON"] },
     { name: "grpc-js, gRPC", server: grpcJs, request: calls.grpc },
-    { name: "gRPC", server: belfry, request: calls.grpc, baseline: "grpc-js, gRPC" },
+    { name: "gRPC", server: belfry, request: calls.grpc, baselines: ["grpc-js, gRPC"] },
   ];
   const wanted = all.filter(({ name }) => settings.only === undefined || name.includes(settings.only));
   const competitors = all.filter(
-    (each) => wanted.includes(each) || wanted.some(({ baseline }) => baseline === each.name),
+    (each) => wanted.includes(each) || wanted.some(({ baselines }) => baselines?.includes(each.name)),
   );
   const lines = await compare(competitors, generator, settings);
   console.log(`\n${comparisonTable(lines, bench.items)}\n`);

@@ -8,8 +8,8 @@ export interface Competitor {
   name: string;
   server: { child: Child; port: number };
   request: LoadRequest;
-  /** The name of the line that this one is compared with. */
-  baseline?: string;
+  /** The names of the lines that this one is compared with. */
+  baselines?: readonly string[];
 }
 
 /** A competitor's medians over the rounds; `answered` counts all answers, those of the warm-up too. */
@@ -18,7 +18,7 @@ export interface Line extends Outcome {
   /** Time of processor that the server's process took for a request, µs. */
   cpuUs: number;
   /** Requests per second in relation to the baseline's of the same round: median, least, most; `byCpu` of processor time. */
-  ratio?: { to: string; median: number; min: number; max: number; byCpu: number };
+  ratios: { to: string; median: number; min: number; max: number; byCpu: number }[];
 }
 
 type Measured = Outcome & { cpuUs: number };
@@ -57,16 +57,22 @@ export async function compare(
     }
     rounds.push(round);
   }
-  return competitors.map(({ name, baseline }) => ({
-    ...lineOf(name, baseline, rounds),
+  return competitors.map(({ name, baselines }) => ({
+    ...lineOf(name, baselines ?? [], rounds),
     answered: answered.get(name) ?? 0,
   }));
 }
 
-function lineOf(name: string, baseline: string | undefined, rounds: Map<string, Measured>[]): Omit<Line, "answered"> {
+function lineOf(name: string, baselines: readonly string[], rounds: Map<string, Measured>[]): Omit<Line, "answered"> {
   const of = (key: keyof Measured, competitor = name) =>
     rounds.map((round) => round.get(competitor)?.[key] ?? Number.NaN);
-  const line = {
+  const dividedBy = (divisors: number[]) => (value: number, index: number) => value / (divisors[index] ?? Number.NaN);
+  const ratios = baselines.map((to) => {
+    const each = of("perSec").map(dividedBy(of("perSec", to)));
+    const byCpu = median(of("cpuUs", to).map(dividedBy(of("cpuUs"))));
+    return { to, median: median(each), min: Math.min(...each), max: Math.max(...each), byCpu };
+  });
+  return {
     name,
     perSec: median(of("perSec")),
     p50Ms: median(of("p50Ms")),
@@ -74,13 +80,8 @@ function lineOf(name: string, baseline: string | undefined, rounds: Map<string, 
     cpuUs: median(of("cpuUs")),
     bad: 0,
     busy: median(of("busy")),
+    ratios,
   };
-  if (baseline === undefined) return line;
-  const dividedBy = (divisors: number[]) => (value: number, index: number) => value / (divisors[index] ?? Number.NaN);
-  const ratios = of("perSec").map(dividedBy(of("perSec", baseline)));
-  const byCpu = median(of("cpuUs", baseline).map(dividedBy(of("cpuUs"))));
-  const ratio = { to: baseline, median: median(ratios), min: Math.min(...ratios), max: Math.max(...ratios), byCpu };
-  return { ...line, ratio };
 }
 
 function median(values: readonly number[]): number {

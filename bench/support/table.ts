@@ -13,20 +13,22 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 export function comparisonTable(lines: readonly Line[], items?: { name: string; count: number }): string {
   const head = ["", "requests/s", "p50 ms", "p99 ms", "server CPU µs/request", "ratio", "least–most", "by CPU", "to"];
   if (items !== undefined) head.splice(2, 0, `${items.name}/s`);
-  const rows = lines.map(({ name, perSec, p50Ms, p99Ms, cpuUs, ratio }) => {
+  const rows = lines.flatMap(({ name, perSec, p50Ms, p99Ms, cpuUs, ratios }) => {
     const row = [name, whole(perSec), fixed(p50Ms), fixed(p99Ms), whole(cpuUs)];
-    if (ratio === undefined) row.push("", "", "", "");
-    else
-      row.push(
-        ratio.median.toFixed(2),
-        `${ratio.min.toFixed(2)}–${ratio.max.toFixed(2)}`,
-        ratio.byCpu.toFixed(2),
-        ratio.to,
-      );
     if (items !== undefined) row.splice(2, 0, whole(perSec * items.count));
-    return row;
+    const compared = ratios.map(({ median, min, max, byCpu, to }) => [
+      median.toFixed(2),
+      `${min.toFixed(2)}–${max.toFixed(2)}`,
+      byCpu.toFixed(2),
+      to,
+    ]);
+    const [first = [], ...others] = compared;
+    return [[...row, ...first], ...others.map((cells) => [...row.map(() => ""), ...cells])];
   });
-  return table(head, rows);
+  return table(
+    head,
+    rows.map((row) => head.map((_, column) => row[column] ?? "")),
+  );
 }
 
 function whole(number: number): string {
