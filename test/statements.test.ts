@@ -10,6 +10,7 @@ import { statementFaults } from "./support/statement-rules.ts";
 const everywhere = {
   tenants: "its id is the tenant",
   api_key_prefixes: "leads from a key to its tenant",
+  master_keys: "of the whole database",
   migrations: "of the whole database",
 };
 

@@ -54,6 +54,36 @@ CREATE INDEX audit_entries_client ON public.audit_entries USING btree (tenant_id
 CREATE INDEX audit_entries_method ON public.audit_entries USING btree (tenant_id, method, time_ms, id);
 CREATE INDEX audit_entries_time ON public.audit_entries USING btree (tenant_id, time_ms, id);
 
+create table credential_uses (
+  tenant_id uuid not null,
+  credential_id text collate "C" not null,
+  kind text collate "C" not null,
+  used_by text collate "C" not null,
+  constraint credential_uses_tenant_id_credential_id_kind_used_by_pk PRIMARY KEY (tenant_id, credential_id, kind, used_by),
+  constraint credential_uses_credential_fk FOREIGN KEY (tenant_id, credential_id) REFERENCES credentials(tenant_id, id)
+);
+CREATE INDEX credential_uses_user ON public.credential_uses USING btree (tenant_id, kind, used_by);
+
+create table credentials (
+  tenant_id uuid not null,
+  id text collate "C" not null,
+  name text collate "C" not null,
+  type text collate "C" not null,
+  description text collate "C" not null,
+  tags jsonb not null,
+  allowed_api_clients jsonb not null,
+  secrets jsonb not null,
+  constraint credentials_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX credentials_name ON public.credentials USING btree (tenant_id, name, id);
+
+create table data_keys (
+  tenant_id uuid not null,
+  master_key_id text collate "C" not null,
+  wrapped bytea not null,
+  constraint data_keys_tenant_id_pk PRIMARY KEY (tenant_id)
+);
+
 create table dictionary_entries (
   tenant_id uuid not null,
   kind text collate "C" not null,
@@ -129,6 +159,14 @@ create table leases (
   until_ms bigint not null,
   constraint leases_pkey PRIMARY KEY (name)
 );
+
+create table master_keys (
+  id text collate "C" not null,
+  proof bytea not null,
+  current boolean not null,
+  constraint master_keys_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX master_keys_current ON public.master_keys USING btree (current) WHERE current;
 
 create table migrations (
   name text collate "C" not null,

@@ -1,0 +1,72 @@
+import { sql } from "drizzle-orm";
+import { boolean, foreignKey, index, pgTable, primaryKey, uniqueIndex } from "drizzle-orm/pg-core";
+import { bytea, jsonb, tenantId, text } from "../db/columns.ts";
+
+/**
+ * One row a master key that data keys may be wrapped by; the keys themselves are never here. Few rows, of the whole
+ * database, on every node.
+ */
+export const masterKeys = pgTable(
+  "master_keys",
+  {
+    id: text("id").primaryKey(),
+    /** Opens with this key and no other, so that a wrong one is told at the start. */
+    proof: bytea("proof").notNull(),
+    /** Whether new data keys are wrapped by it: true in one row. */
+    current: boolean("current").notNull(),
+  },
+  (table) => [uniqueIndex("master_keys_current").on(table.current).where(sql`${table.current}`)],
+);
+
+/** One row a tenant that has stored a secret: the key of its secrets, wrapped by a master key. */
+export const dataKeys = pgTable(
+  "data_keys",
+  {
+    tenantId: tenantId(),
+    masterKeyId: text("master_key_id").notNull(),
+    wrapped: bytea("wrapped").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId] })],
+);
+
+/** One row a credential. */
+export const credentials = pgTable(
+  "credentials",
+  {
+    tenantId: tenantId(),
+    id: text("id").notNull(),
+    name: text("name").notNull(),
+    type: text("type").notNull(),
+    description: text("description").notNull(),
+    tags: jsonb("tags").notNull().$type<string[]>(),
+    allowedApiClients: jsonb("allowed_api_clients").notNull().$type<string[]>(),
+    /** By secret key: sealed by the tenant's data key, base64. */
+    secrets: jsonb("secrets").notNull().$type<Record<string, string>>(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.id] }),
+    index("credentials_name").on(table.tenantId, table.name, table.id),
+  ],
+);
+
+/** One row a thing that uses a credential. The foreign key keeps a credential in use from going. */
+export const credentialUses = pgTable(
+  "credential_uses",
+  {
+    tenantId: tenantId(),
+    credentialId: text("credential_id").notNull(),
+    /** What uses it: collection or destination. */
+    kind: text("kind").notNull().$type<"collection" | "destination">(),
+    /** Its id or name. */
+    usedBy: text("used_by").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.credentialId, table.kind, table.usedBy] }),
+    foreignKey({
+      name: "credential_uses_credential_fk",
+      columns: [table.tenantId, table.credentialId],
+      foreignColumns: [credentials.tenantId, credentials.id],
+    }),
+    index("credential_uses_user").on(table.tenantId, table.kind, table.usedBy),
+  ],
+);
