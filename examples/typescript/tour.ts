@@ -99,7 +99,7 @@ async function findEntity(entities: Client<typeof EntityService>) {
     operation: Operation.OP_EQUALS,
     value: { kind: { case: "stringValue" as const, value: dimensions.source } },
   };
-  const query = { clause: { kind: { case: "filter" as const, value: filter } } };
+  const query = { clause: { filter } };
   const found = await insist(() => entities.searchEntities({ searchInput: { query } }));
   for (const { id, name } of found.entities?.entities ?? []) console.log(`entity ${id} is ${name}`);
 }

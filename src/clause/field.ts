@@ -1,12 +1,78 @@
-import type { Fragment } from "postgres";
+import type { Fragment, ISql } from "postgres";
+import type { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Pattern } from "./regex.ts";
 
-/** How a field that a clause names is read: a text column, or a key of a JSON object of texts. */
-export type Field = { kind: "text"; sql: Fragment } | { kind: "textOf"; object: Fragment; key: string };
+/** What statements are written with. */
+export type Db = ISql<{ bigint: bigint }>;
+
+/** What a field may hold: any JSON. A null is the same as no value. */
+export type FieldValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly FieldValue[]
+  | { readonly [key: string]: FieldValue };
+
+/** What an element of a field compares with. */
+export type Literal = string | number | boolean;
+
+/** One comparison of an element with a value that has been checked. */
+export type Comparison =
+  | { operation: typeof Operation.OP_EQUALS; value: Literal }
+  | { operation: typeof Operation.OP_IN; value: readonly Literal[] }
+  | {
+      operation: typeof Operation.OP_CONTAINS | typeof Operation.OP_STARTS_WITH | typeof Operation.OP_END_WITH;
+      value: string;
+    }
+  | {
+      operation:
+        | typeof Operation.OP_GREATER
+        | typeof Operation.OP_GREATER_OR_EQ
+        | typeof Operation.OP_LESS
+        | typeof Operation.OP_LESS_OR_EQ;
+      value: string | number;
+    }
+  | { operation: typeof Operation.OP_REGEX; value: Pattern }
+  /** The words, in lower case as `fold` makes it. */
+  | { operation: typeof Operation.OP_TEXT; value: readonly string[] };
+
+/**
+ * What a filter, an `in` or a `range` asks of a field: all comparisons hold for one of its elements. A filter and an `in`
+ * make one comparison, a range one for each bound. The NOT operations and `not` are made of these by negation.
+ */
+export type Condition = readonly Comparison[];
+
+/** One field of a caller's rows: the same value for both evaluators. */
+export interface Field<Row> {
+  /**
+   * What `sql` yields. `json`: jsonb of any kind, lists by their elements. `text`: text, never read as a list.
+   * `bigint`: any integer type. SQL null is no value, and so is the JSON null.
+   */
+  type: "json" | "text" | "bigint" | "float8" | "boolean";
+  sql: Fragment;
+  /** The same value in memory; undefined: none. A bigint column gives a number. */
+  get(row: Row): FieldValue | undefined;
+  /** Numbers by the names that clauses may say instead, for enumerations. */
+  numbers?: Readonly<Record<string, number>>;
+  /**
+   * SQL that holds for exactly the rows that satisfy the condition (null counts as false), in a form that an index
+   * answers. It replaces the general form. Undefined: there is none for this condition.
+   */
+  exact?(condition: Condition): Fragment | undefined;
+  /**
+   * SQL that holds for every row that satisfies the condition, and for others too, and that an index answers. It stands
+   * beside the general form, never under a negation.
+   */
+  narrow?(condition: Condition): Fragment | undefined;
+}
 
 /** What a caller tells of its rows, so that clauses over them can be compiled. */
-export interface Resolver {
-  /** The field of this key; undefined when clauses on it are not served. */
-  field(key: string): Field | undefined;
+export interface Resolver<Row> {
+  /** The field of this key; undefined: there is none, so it is missing in every row. */
+  field(key: string): Field<Row> | undefined;
   /** SQL that holds for the rows of these ids; ids of a wrong form are unknown ones. */
   withIds(ids: readonly string[]): Fragment;
+  /** The ids by which `withIds` finds the row. */
+  idsOf(row: Row): readonly string[];
 }

@@ -1,63 +1,108 @@
-import type { Value } from "@bufbuild/protobuf/wkt";
-import type { Fragment, ISql } from "postgres";
-import { type Clause, type Filter, Operation, OperationSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { invalidField, unsupported } from "../errors.ts";
-import type { Field, Resolver } from "./field.ts";
-
-type Db = ISql<{ bigint: bigint }>;
-
-const memberNames = { allOf: "and", anyOf: "or", noneOf: "not", oneOf: "in", range: "range" } as const;
-
-// JSON's number grammar: what counts as a number when it stands in a text.
-const numberPattern = "^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$";
-
-function equals(db: Db, field: Field, value: Value | undefined, path: string): Fragment {
-  const text = field.kind === "text" ? field.sql : db`(${field.object} ->> ${field.key})`;
-  switch (value?.kind.case) {
-    case "stringValue": {
-      const wanted = value.kind.value;
-      if (wanted.includes("\0")) throw invalidField(path, "must not contain NUL");
-      // Containment, because that is what the index on the object answers.
-      return field.kind === "text"
-        ? db`${text} = ${wanted}`
-        : db`${field.object} @> ${JSON.stringify({ [field.key]: wanted })}::text::jsonb`;
-    }
-    case "numberValue":
-      return db`coalesce(case when ${text} ~ ${numberPattern} then ${text}::float8 = ${value.kind.value} end, false)`;
-    case "boolValue":
-      return db`false`;
-    default:
-      throw invalidField(path, "must be a string, a number or a boolean");
-  }
-}
-
-function compare(db: Db, filter: Filter, path: string, resolver: Resolver): Fragment {
-  if (filter.operation !== Operation.OP_EQUALS) {
-    throw unsupported(
-      `${path}.operation: ${OperationSchema.value[filter.operation]?.name ?? filter.operation} is not served yet`,
-    );
-  }
-  const field = resolver.field(filter.field);
-  if (field === undefined)
-    throw unsupported(`${path}.field: filters on ${JSON.stringify(filter.field)} are not served yet`);
-  return equals(db, field, filter.value, `${path}.value`);
-}
+import type { Fragment } from "postgres";
+import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
+import {
+  checkClause,
+  clauseOf,
+  clausesOf,
+  memberOf,
+  type Question,
+  readFilter,
+  readOneOf,
+  readRange,
+} from "./check.ts";
+import { withNumbers } from "./enumeration.ts";
+import type { Condition, Db, Field, Resolver } from "./field.ts";
+import { numericTextSql } from "./numeric-text.ts";
+import { type Element, holdsSql } from "./operations.ts";
 
 /**
- * SQL that holds for the rows that a clause matches. Values and names of the request are parameters, never text.
- * @param path the clause's place in the request, for errors.
- * @throws code 3 for what breaks a rule of the language, code 12 for what is not served yet.
+ * SQL that is true for the rows that a clause matches; for others it is false or null. Values and names of the request
+ * are parameters, never text.
+ * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
  */
-export function toSql(db: Db, clause: Clause, path: string, resolver: Resolver): Fragment {
-  const { kind } = clause;
-  switch (kind.case) {
-    case "withIds":
-      return resolver.withIds(kind.value.ids);
-    case "filter":
-      return compare(db, kind.value, `${path}.filter`, resolver);
-    case undefined:
-      throw invalidField(path, "must hold exactly one of and, or, not, filter, in, range, withIds");
-    default:
-      throw unsupported(`${path}.${memberNames[kind.case]}: this clause is not served yet`);
+export function toSql<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Fragment {
+  checkClause(clause, path);
+  return compile(clause, path, true);
+
+  function compile(clause: Clause, path: string, positive: boolean): Fragment {
+    const member = memberOf(clause, path);
+    switch (member.case) {
+      case "allOf":
+      case "anyOf": {
+        const operator = member.case === "allOf" ? db`and` : db`or`;
+        const parts = clausesOf(member).map(([inner, place]) => compile(inner, place, positive));
+        return db`(${parts.map((part, i) => (i === 0 ? part : db`${operator} ${part}`))})`;
+      }
+      case "noneOf":
+        return db`((${compile(...clauseOf(member), !positive)}) is not true)`;
+      case "filter":
+        return answer(readFilter(member.value, member.path), positive);
+      case "oneOf":
+        return answer(readOneOf(member.value, member.path), positive);
+      case "range":
+        return answer(readRange(member.value, member.path), positive);
+      case "withIds":
+        return member.value.ids.length === 0 ? db`false` : resolver.withIds(member.value.ids);
+    }
   }
+
+  function answer({ field: key, asks, negated }: Question, positive: boolean): Fragment {
+    const field = resolver.field(key);
+    if (field === undefined) return negated ? db`true` : db`false`;
+    const holds = asks === "exists" ? exists(db, field) : satisfies(db, field, asks, positive !== negated);
+    return negated ? db`((${holds}) is not true)` : holds;
+  }
+}
+
+function exists<Row>(db: Db, { type, sql }: Field<Row>): Fragment {
+  return type === "json" ? db`jsonb_typeof(${sql}) <> 'null'` : db`(${sql}) is not null`;
+}
+
+function satisfies<Row>(db: Db, field: Field<Row>, asked: Condition, positive: boolean): Fragment {
+  const condition = withNumbers(field, asked);
+  const exact = field.exact?.(condition);
+  if (exact !== undefined) return db`(${exact})`;
+  const general = generalForm(db, field, condition);
+  const narrow = positive ? field.narrow?.(condition) : undefined;
+  return narrow === undefined ? general : db`((${narrow}) and ${general})`;
+}
+
+function generalForm<Row>(db: Db, { type, sql }: Field<Row>, condition: Condition): Fragment {
+  if (type !== "json") return holdsSql(db, columnElement(db, type, sql), condition);
+  // The lax path yields the elements of a list, and of anything else the thing itself.
+  return db`exists (select from jsonb_path_query(${sql}, '$[*]') as item(value)
+    where ${holdsSql(db, jsonElement(db), condition)})`;
+}
+
+function columnElement(db: Db, type: "text" | "bigint" | "float8" | "boolean", sql: Fragment): Element {
+  const literal = (value: number) => db`${value}::float8`;
+  switch (type) {
+    case "text":
+      return { text: sql, numeric: numericTextSql(db, sql), literal };
+    case "bigint":
+      // An index on the column answers whole numbers only when they come as such.
+      return {
+        number: sql,
+        numeric: sql,
+        literal: (value) => (Number.isSafeInteger(value) ? db`${String(value)}::text::bigint` : literal(value)),
+      };
+    case "float8":
+      return { number: sql, numeric: sql, literal };
+    case "boolean":
+      return { boolean: sql, literal };
+  }
+}
+
+function jsonElement(db: Db): Element {
+  const text = db`(item.value #>> '{}')`;
+  const typeIs = (type: Fragment, then: Fragment) =>
+    db`(case when jsonb_typeof(item.value) = ${type} then ${then} end)`;
+  const asNumber = db`item.value::float8`;
+  return {
+    text: typeIs(db`'string'`, text),
+    number: typeIs(db`'number'`, asNumber),
+    numeric: db`(case jsonb_typeof(item.value) when 'number' then ${asNumber} when 'string' then ${numericTextSql(db, text)} end)`,
+    boolean: typeIs(db`'boolean'`, db`item.value::boolean`),
+    literal: (value) => db`${value}::float8`,
+  };
 }

@@ -1,23 +1,34 @@
+import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Resolver } from "../clause/field.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { parseId } from "./identity.ts";
+import { idText, parseId } from "./identity.ts";
+import type { EntityRow } from "./messages.ts";
 
 const DIMENSIONS = "dimensions.";
 
 /** How clauses read the rows of entities. */
-export function entityResolver(db: Db): Resolver {
+export function entityResolver(db: Db): Resolver<EntityRow> {
   return {
-    field(key) {
-      if (key === "name") return { kind: "text", sql: db`name` };
-      if (key.startsWith(DIMENSIONS) && key.length > DIMENSIONS.length) {
-        return { kind: "textOf", object: db`dimensions`, key: key.slice(DIMENSIONS.length) };
-      }
-      return undefined;
+    field(name) {
+      if (name === "name") return { type: "text", sql: db`name`, get: (row) => row.name };
+      if (!name.startsWith(DIMENSIONS)) return undefined;
+      const key = name.slice(DIMENSIONS.length);
+      return {
+        type: "text",
+        sql: db`(dimensions ->> ${key}::text)`,
+        get: ({ dimensions }) => (Object.hasOwn(dimensions, key) ? dimensions[key] : undefined),
+        // Containment, because that is what the index on the object answers.
+        exact([only]) {
+          if (only?.operation !== Operation.OP_EQUALS || typeof only.value !== "string") return undefined;
+          return db`dimensions @> ${JSON.stringify({ [key]: only.value })}::text::jsonb`;
+        },
+      };
     },
     withIds(ids) {
       const known = ids.flatMap((text) => parseId(text) ?? []);
       return db`id = any(${byteaArray(known)}::bytea[])`;
     },
+    idsOf: (row) => [idText(row.id)],
   };
 }

@@ -36,19 +36,24 @@ function brokenHere(schema: DescMessage, message: Message, path: string): Broken
   if (result.kind === "error") throw result.error;
   return result.violations.map((violation) => ({
     path: joined(path, jsonPath(violation.field)),
-    rule: ruleText(violation),
+    rule: ruleText(violation, schema),
   }));
 }
 
 const controlCharacters = "^\\P{Cc}*$";
 
 /** What a rule asks, so that it reads on after the path: protovalidate's own words where they do. */
-function ruleText({ ruleId, message, field }: Violation): string {
+function ruleText({ ruleId, message, field }: Violation, schema: DescMessage): string {
   const last = field.at(-1);
   switch (ruleId) {
     case "required":
       if (last?.kind !== "oneof") return "is required";
       return `must hold exactly one of ${last.fields.map(({ jsonName }) => jsonName).join(", ")}`;
+    case "message.oneof": {
+      const holder = field.findLast((part) => part.kind === "field")?.message ?? schema;
+      const members = holder.fields.filter(({ name }) => message.split(/,? /).includes(name));
+      return `must hold exactly one of ${members.map(({ jsonName }) => jsonName).join(", ")}`;
+    }
     case "enum.defined_only": {
       const place = field.findLast((part) => part.kind === "field");
       const values = place?.enum?.values.map(({ name, number }) => `${name} (${number})`);

@@ -1,5 +1,6 @@
 import type { DescEnum, DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { exclusiveWith } from "./exclusive.ts";
 import { compile, keyLiteral, literal } from "./shape.ts";
 import { holdsPlainJson, setOwn, type Values } from "./values.ts";
 import { wellKnownWriter } from "./write-known.ts";
@@ -104,7 +105,7 @@ export function jsonWriter(registry: Registry): JsonWriter {
 const IMPLICIT = 2;
 
 function isLeftOut(field: DescField): boolean {
-  if (field.oneof !== undefined) return true;
+  if (exclusiveWith(field) !== undefined) return true;
   return (field.fieldKind === "scalar" || field.fieldKind === "enum") && field.presence !== IMPLICIT;
 }
 

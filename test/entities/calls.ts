@@ -6,8 +6,12 @@ export const calls: Calls = {
     request: async ({ client, mark }) => {
       const dimensions = { source: mark };
       await client(DataReceiverService).putModels({ models: [{ timestamp: BigInt(Date.now()), dimensions }] });
-      const value = { operation: 1, field: "dimensions.source", value: { kind: { case: "stringValue", value: mark } } };
-      return { searchInput: { query: { clause: { kind: { case: "filter", value } } } } };
+      const filter = {
+        operation: 1,
+        field: "dimensions.source",
+        value: { kind: { case: "stringValue", value: mark } },
+      };
+      return { searchInput: { query: { clause: { filter } } } };
     },
     elsewhere: "nothing",
   },

@@ -30,7 +30,7 @@ function target<S extends DescMessage>(rpc: string, path: string, schema: S, ini
 const dimensions = { source: "web-1", ключ: "\u{1F600}" };
 const timestamp = BigInt(Date.now());
 const filter = (field: string, operation: number, value: object) =>
-  ({ clause: { kind: { case: "filter", value: { field, operation, value: { kind: value } } } } }) as never;
+  ({ clause: { filter: { field, operation, value: { kind: value } } } }) as never;
 
 const targets = [
   target("belfry.receiver.v1.DataReceiverService/PutEvents", "/v1/data-receiver/events", PutEventsRequestSchema, [

@@ -1,7 +1,7 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { createValidator } from "@bufbuild/protovalidate";
 import { describe, expect, test } from "vitest";
-import { FilterSchema, type Operation, TimeRangeSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { ClauseSchema, FilterSchema, type Operation, TimeRangeSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { TriggerClauseSchema, TriggerValueSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
 import { type Direction, PageInputSchema } from "#gen/belfry/db/v1/paging_pb.ts";
 import { EntityFieldSchema } from "#gen/belfry/dictionary/v1/entity_field_pb.ts";
@@ -90,7 +90,10 @@ describe("a query", () => {
   });
 
   test("has exactly one member in a clause", () => {
-    expect(broken(EventQuerySchema, { clause: {} })).toEqual(["clause.kind"]);
+    expect(broken(EventQuerySchema, { clause: {} })).toEqual(["clause"]);
+    expect(broken(ClauseSchema, { filter: { field: "a", operation: 1 }, withIds: { ids: [] } })).toEqual([
+      expect.stringMatching(/^only one of .* can be set/),
+    ]);
     expect(broken(TriggerClauseSchema, {})).toEqual(["kind"]);
     expect(broken(TriggerValueSchema, {})).toEqual(["kind"]);
   });

@@ -1,5 +1,6 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
+import { exclusiveWith } from "../../src/transcoding/exclusive.ts";
 import { messages } from "./schema.ts";
 
 /**
@@ -184,7 +185,7 @@ function shapeOf(message: DescMessage): string {
 }
 
 function isLeftOut(field: DescField) {
-  return field.oneof !== undefined || (field.message === undefined && field.proto.proto3Optional);
+  return exclusiveWith(field) !== undefined || (field.message === undefined && field.proto.proto3Optional);
 }
 
 function kindOf(field: DescField): string {

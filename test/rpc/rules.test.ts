@@ -7,7 +7,7 @@ import { EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { brokenRules } from "../../src/rpc/rules.ts";
 
 const filter = (operation: number): Clause =>
-  create(ClauseSchema, { kind: { case: "filter", value: { field: "a", operation: operation as Operation } } });
+  create(ClauseSchema, { filter: { field: "a", operation: operation as Operation } });
 const search = (clause: Clause) => create(SearchEntitiesRequestSchema, { searchInput: { query: { clause } } });
 const brokenIn = (clause: Clause) => brokenRules(SearchEntitiesRequestSchema, search(clause));
 
@@ -41,9 +41,18 @@ describe("a rule that is broken", () => {
     ]);
   });
 
+  test("about a clause with two members too, also when another clause holds it", () => {
+    const two = create(ClauseSchema, { filter: { field: "a", operation: 1 }, withIds: { ids: ["x"] } });
+    const rule = "must hold exactly one of and, or, not, filter, in, range, withIds";
+    expect(brokenIn(two)).toEqual([{ path: "search_input.query.clause", rule }]);
+    expect(brokenIn(create(ClauseSchema, { allOf: { clauses: [filter(1), two] } }))).toEqual([
+      { path: "search_input.query.clause.and.clauses[1]", rule },
+    ]);
+  });
+
   test("is found within clauses within clauses, once", () => {
-    const not = (clause: Clause) => create(ClauseSchema, { kind: { case: "noneOf", value: { clause } } });
-    const and = (...clauses: Clause[]) => create(ClauseSchema, { kind: { case: "allOf", value: { clauses } } });
+    const not = (clause: Clause) => create(ClauseSchema, { noneOf: { clause } });
+    const and = (...clauses: Clause[]) => create(ClauseSchema, { allOf: { clauses } });
     expect(brokenIn(not(create(ClauseSchema))).map(({ path }) => path)).toEqual([
       "search_input.query.clause.not.clause",
     ]);

@@ -2,6 +2,7 @@ import { type DescField, type DescMessage, getOption, hasOption, ScalarType } fr
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { getComments } from "@bufbuild/protoplugin";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
+import { exclusiveWith } from "../exclusive.ts";
 import { constraints } from "./constraints.ts";
 
 /** A JSON Schema, as OpenAPI 3.1 embeds it. */
@@ -92,8 +93,7 @@ function described(description: string): JsonSchema {
 
 function withOneof(field: DescField): string {
   const comment = commentOf(field);
-  if (field.oneof === undefined) return comment;
-  const others = field.oneof.fields.filter((other) => other !== field).map(({ jsonName }) => jsonName);
+  const others = exclusiveWith(field)?.map(({ jsonName }) => jsonName) ?? [];
   return others.length === 0 ? comment : `${comment}\nNot together with ${others.join(", ")}.`.trim();
 }
 

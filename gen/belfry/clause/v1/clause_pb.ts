@@ -16,76 +16,63 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/clause/v1/clause.proto.
  */
 export const file_belfry_clause_v1_clause: GenFile = /*@__PURE__*/
-  fileDesc("Ch1iZWxmcnkvY2xhdXNlL3YxL2NsYXVzZS5wcm90bxIQYmVsZnJ5LmNsYXVzZS52MSLcAgoGQ2xhdXNlEi4KBmFsbF9vZhgBIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuQWxsT2ZIAFIDYW5kEi0KBmFueV9vZhgCIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuQW55T2ZIAFICb3ISMAoHbm9uZV9vZhgDIAEoCzIYLmJlbGZyeS5jbGF1c2UudjEuTm9uZU9mSABSA25vdBIqCgZmaWx0ZXIYBCABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkZpbHRlckgAEi0KBm9uZV9vZhgFIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuT25lT2ZIAFICaW4SKAoFcmFuZ2UYBiABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLlJhbmdlSAASLQoId2l0aF9pZHMYByABKAsyGS5iZWxmcnkuY2xhdXNlLnYxLldpdGhJZHNIAEINCgRraW5kEgW6SAIIASI3CgVBbGxPZhIuCgdjbGF1c2VzGAEgAygLMhguYmVsZnJ5LmNsYXVzZS52MS5DbGF1c2VCA+BBAiI3CgVBbnlPZhIuCgdjbGF1c2VzGAEgAygLMhguYmVsZnJ5LmNsYXVzZS52MS5DbGF1c2VCA+BBAiI3CgZOb25lT2YSLQoGY2xhdXNlGAEgASgLMhguYmVsZnJ5LmNsYXVzZS52MS5DbGF1c2VCA+BBAiKMAQoGRmlsdGVyEh4KBWZpZWxkGAEgASgJQg/gQQK6SAlyBxiACLoBAQASOwoJb3BlcmF0aW9uGAIgASgOMhsuYmVsZnJ5LmNsYXVzZS52MS5PcGVyYXRpb25CC+BBArpIBYIBAhABEiUKBXZhbHVlGAMgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlIk8KBU9uZU9mEh4KBWZpZWxkGAEgASgJQg/gQQK6SAlyBxiACLoBAQASJgoGdmFsdWVzGAIgAygLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlIrgBCgVSYW5nZRIdCgRwYXRoGAEgASgJQg/gQQK6SAlyBxiACLoBAQASIwoDZ3RlGAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEiIKAmd0GAMgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEiMKA2x0ZRgEIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRIiCgJsdBgFIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZSIpCgdXaXRoSWRzEh4KA2lkcxgBIAMoCUIRukgOkgELIglyBxj/AboBAQAiNgoFUXVlcnkSLQoGY2xhdXNlGAEgASgLMhguYmVsZnJ5LmNsYXVzZS52MS5DbGF1c2VCA+BBAiK+AQoJVGltZVJhbmdlEhIKBXN0YXJ0GAEgASgDSACIAQESEAoDZW5kGAIgASgDSAGIAQE6ebpIdhp0Cht0aW1lX3JhbmdlLnN0YXJ0X2JlZm9yZV9lbmQSGHN0YXJ0IG11c3QgYmUgYmVmb3JlIGVuZBo7IWhhcyh0aGlzLnN0YXJ0KSB8fCAhaGFzKHRoaXMuZW5kKSB8fCB0aGlzLnN0YXJ0IDwgdGhpcy5lbmRCCAoGX3N0YXJ0QgYKBF9lbmQqngIKCU9wZXJhdGlvbhISCg5PUF9VTlNQRUNJRklFRBAAEg0KCU9QX0VRVUFMUxABEhEKDU9QX05PVF9FUVVBTFMQAhIPCgtPUF9DT05UQUlOUxADEhMKD09QX05PVF9DT05UQUlOUxAEEhIKDk9QX1NUQVJUU19XSVRIEAUSDwoLT1BfRU5EX1dJVEgQBhIOCgpPUF9HUkVBVEVSEAcSFAoQT1BfR1JFQVRFUl9PUl9FURAIEgsKB09QX0xFU1MQCRIRCg1PUF9MRVNTX09SX0VREAoSDQoJT1BfRVhJU1RTEAsSDAoIT1BfUkVHRVgQDBILCgdPUF9URVhUEA0SDQoFT1BfSU4QDhoCCAESEQoJT1BfTk9UX0lOEA8aAggBYgZwcm90bzM", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("Ch1iZWxmcnkvY2xhdXNlL3YxL2NsYXVzZS5wcm90bxIQYmVsZnJ5LmNsYXVzZS52MSKCAwoGQ2xhdXNlEiwKBmFsbF9vZhgBIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuQWxsT2ZSA2FuZBIrCgZhbnlfb2YYAiABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLkFueU9mUgJvchIuCgdub25lX29mGAMgASgLMhguYmVsZnJ5LmNsYXVzZS52MS5Ob25lT2ZSA25vdBIoCgZmaWx0ZXIYBCABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkZpbHRlchIrCgZvbmVfb2YYBSABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLk9uZU9mUgJpbhImCgVyYW5nZRgGIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuUmFuZ2USKwoId2l0aF9pZHMYByABKAsyGS5iZWxmcnkuY2xhdXNlLnYxLldpdGhJZHM6QbpIPiI8CgZhbGxfb2YKBmFueV9vZgoHbm9uZV9vZgoGZmlsdGVyCgZvbmVfb2YKBXJhbmdlCgh3aXRoX2lkcxABIjcKBUFsbE9mEi4KB2NsYXVzZXMYASADKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZUID4EECIjcKBUFueU9mEi4KB2NsYXVzZXMYASADKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZUID4EECIjcKBk5vbmVPZhItCgZjbGF1c2UYASABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZUID4EECIowBCgZGaWx0ZXISHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBABI7CglvcGVyYXRpb24YAiABKA4yGy5iZWxmcnkuY2xhdXNlLnYxLk9wZXJhdGlvbkIL4EECukgFggECEAESJQoFdmFsdWUYAyABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUiTwoFT25lT2YSHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBABImCgZ2YWx1ZXMYAiADKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUiuAEKBVJhbmdlEh0KBHBhdGgYASABKAlCD+BBArpICXIHGIAIugEBABIjCgNndGUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSIgoCZ3QYAyABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSIwoDbHRlGAQgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEiIKAmx0GAUgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlIikKB1dpdGhJZHMSHgoDaWRzGAEgAygJQhG6SA6SAQsiCXIHGP8BugEBACI2CgVRdWVyeRItCgZjbGF1c2UYASABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZUID4EECIr4BCglUaW1lUmFuZ2USEgoFc3RhcnQYASABKANIAIgBARIQCgNlbmQYAiABKANIAYgBATp5ukh2GnQKG3RpbWVfcmFuZ2Uuc3RhcnRfYmVmb3JlX2VuZBIYc3RhcnQgbXVzdCBiZSBiZWZvcmUgZW5kGjshaGFzKHRoaXMuc3RhcnQpIHx8ICFoYXModGhpcy5lbmQpIHx8IHRoaXMuc3RhcnQgPCB0aGlzLmVuZEIICgZfc3RhcnRCBgoEX2VuZCqeAgoJT3BlcmF0aW9uEhIKDk9QX1VOU1BFQ0lGSUVEEAASDQoJT1BfRVFVQUxTEAESEQoNT1BfTk9UX0VRVUFMUxACEg8KC09QX0NPTlRBSU5TEAMSEwoPT1BfTk9UX0NPTlRBSU5TEAQSEgoOT1BfU1RBUlRTX1dJVEgQBRIPCgtPUF9FTkRfV0lUSBAGEg4KCk9QX0dSRUFURVIQBxIUChBPUF9HUkVBVEVSX09SX0VREAgSCwoHT1BfTEVTUxAJEhEKDU9QX0xFU1NfT1JfRVEQChINCglPUF9FWElTVFMQCxIMCghPUF9SRUdFWBAMEgsKB09QX1RFWFQQDRINCgVPUF9JThAOGgIIARIRCglPUF9OT1RfSU4QDxoCCAFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * A condition. Exactly one member is set. Clauses nest up to 32 deep and hold at most 1000 clauses in all.
+ * No `oneof`: of two members on the wire its readers keep the last in silence, and a search would answer another question.
  *
  * @generated from message belfry.clause.v1.Clause
  */
 export type Clause = Message<"belfry.clause.v1.Clause"> & {
   /**
-   * What must hold.
+   * All of the clauses match.
    *
-   * @generated from oneof belfry.clause.v1.Clause.kind
+   * @generated from field: belfry.clause.v1.AllOf all_of = 1 [json_name = "and"];
    */
-  kind: {
-    /**
-     * All of the clauses match.
-     *
-     * @generated from field: belfry.clause.v1.AllOf all_of = 1 [json_name = "and"];
-     */
-    value: AllOf;
-    case: "allOf";
-  } | {
-    /**
-     * At least one of the clauses matches.
-     *
-     * @generated from field: belfry.clause.v1.AnyOf any_of = 2 [json_name = "or"];
-     */
-    value: AnyOf;
-    case: "anyOf";
-  } | {
-    /**
-     * The clause does not match.
-     *
-     * @generated from field: belfry.clause.v1.NoneOf none_of = 3 [json_name = "not"];
-     */
-    value: NoneOf;
-    case: "noneOf";
-  } | {
-    /**
-     * A field compares with a value.
-     *
-     * @generated from field: belfry.clause.v1.Filter filter = 4;
-     */
-    value: Filter;
-    case: "filter";
-  } | {
-    /**
-     * A field equals one of several values.
-     *
-     * @generated from field: belfry.clause.v1.OneOf one_of = 5 [json_name = "in"];
-     */
-    value: OneOf;
-    case: "oneOf";
-  } | {
-    /**
-     * A field lies between bounds.
-     *
-     * @generated from field: belfry.clause.v1.Range range = 6;
-     */
-    value: Range;
-    case: "range";
-  } | {
-    /**
-     * The identifier is one of those listed.
-     *
-     * @generated from field: belfry.clause.v1.WithIds with_ids = 7;
-     */
-    value: WithIds;
-    case: "withIds";
-  } | { case: undefined; value?: undefined };
+  allOf?: AllOf | undefined;
+
+  /**
+   * At least one of the clauses matches.
+   *
+   * @generated from field: belfry.clause.v1.AnyOf any_of = 2 [json_name = "or"];
+   */
+  anyOf?: AnyOf | undefined;
+
+  /**
+   * The clause does not match.
+   *
+   * @generated from field: belfry.clause.v1.NoneOf none_of = 3 [json_name = "not"];
+   */
+  noneOf?: NoneOf | undefined;
+
+  /**
+   * A field compares with a value.
+   *
+   * @generated from field: belfry.clause.v1.Filter filter = 4;
+   */
+  filter?: Filter | undefined;
+
+  /**
+   * A field equals one of several values.
+   *
+   * @generated from field: belfry.clause.v1.OneOf one_of = 5 [json_name = "in"];
+   */
+  oneOf?: OneOf | undefined;
+
+  /**
+   * A field lies between bounds.
+   *
+   * @generated from field: belfry.clause.v1.Range range = 6;
+   */
+  range?: Range | undefined;
+
+  /**
+   * The identifier is one of those listed.
+   *
+   * @generated from field: belfry.clause.v1.WithIds with_ids = 7;
+   */
+  withIds?: WithIds | undefined;
 };
 
 /**
@@ -433,7 +420,8 @@ export const Operation = {
   OP_EXISTS: 11,
 
   /**
-   * The field's text matches a regular expression, anywhere in it.
+   * The field's text matches a regular expression, anywhere in it: literals, classes, the dot, anchors, groups, |,
+   * repetition up to 255, \b \d \s \w and their opposites, and (?i) at the beginning.
    *
    * @generated from enum value: OP_REGEX = 12;
    */

@@ -1,0 +1,16 @@
+/** Negative, 0 or positive as `a` stands before, at or after `b` by code points, as `collate "C"` orders them. */
+export function compareCodePoints(a: string, b: string): number {
+  const shorter = Math.min(a.length, b.length);
+  for (let i = 0; i < shorter; i++) {
+    const left = a.charCodeAt(i);
+    const right = b.charCodeAt(i);
+    if (left !== right) return rank(left) - rank(right);
+  }
+  return a.length - b.length;
+}
+
+/** UTF-16 has the surrogates, which stand for the highest code points, before U+E000. */
+function rank(unit: number): number {
+  if (unit < 0xd800) return unit;
+  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
+}
