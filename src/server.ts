@@ -8,6 +8,8 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
+import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
+import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { routes } from "#gen/routes.ts";
 import { lastUse } from "./auth/last-use.ts";
 import { checkPermissions } from "./auth/permission.ts";
@@ -32,6 +34,9 @@ import { auditQueue } from "./tenants/audit-queue.ts";
 import { apiClientService, auditLogService } from "./tenants/service.ts";
 import { createTenantWithKey } from "./tenants/tenant.ts";
 import { transcoder } from "./transcoding/handler.ts";
+import { userAccountService } from "./users/accounts.ts";
+import { userGroupService } from "./users/groups.ts";
+import { passwordHasher } from "./users/password.ts";
 
 /** A server that serves. */
 export interface Server {
@@ -92,6 +97,8 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     [EventQueryService, eventQueryService(pool.sql)],
     [ApiClientService, apiClientService(pool.sql)],
     [AuditLogService, auditLogService(pool.sql, audit.settled)],
+    [UserAccountService, userAccountService(pool.sql, passwordHasher())],
+    [UserGroupService, userGroupService(pool.sql)],
   ]);
   const declared = [...new Set(routes.map(({ method }): DescService => method.parent))];
   checkPermissions(declared);

@@ -112,9 +112,9 @@ function applyBehaviour(
 }
 
 /**
- * For an RPC with an update mask: which required fields an update must carry. Those outside of the resource always; those
- * inside when the mask names them or what they lie in. An empty mask means the populated fields, so that only what lies
- * within one of them is required.
+ * For an RPC with an update mask: which required fields an update must carry. Those outside of the resource always, and
+ * those that the path names; other ones inside when the mask names them or what they lie in. An empty mask means the
+ * populated fields, so that only what lies within one of them is required.
  */
 function maskOf(method: DescMethod): ((request: Message) => Wanted) | undefined {
   const maskName = getOption(method, update_mask);
@@ -123,15 +123,28 @@ function maskOf(method: DescMethod): ((request: Message) => Wanted) | undefined 
   if (mask === undefined) {
     throw new Error(`${method.parent.typeName}.${method.name}: its request has no field ${maskName}`);
   }
-  const { body } = getOption(method, http);
+  const { body, pattern } = getOption(method, http);
   const prefix = body === "*" || body === "" ? "" : `${body}.`;
+  const bare = prefix === "" ? withoutMember(method.input) : (path: string) => path;
   return (request) => {
     const { paths } = (memberOf(mask, request) as { paths: string[] } | undefined) ?? { paths: [] };
+    const named = paths.map(bare);
     return (path) => {
-      if (!path.startsWith(prefix)) return true;
-      const inner = path.slice(prefix.length);
-      if (paths.length === 0) return inner.includes(".");
-      return paths.some((named) => inner === named || inner.startsWith(`${named}.`));
+      if (!path.startsWith(prefix) || String(pattern.value).includes(`{${path}}`)) return true;
+      const inner = bare(path.slice(prefix.length));
+      if (named.length === 0) return inner.includes(".");
+      return named.some((each) => inner === each || inner.startsWith(`${each}.`));
     };
+  };
+}
+
+/** Where the request is the resource, a member may also hold it whole: what is `user.groups` there is `groups`. */
+function withoutMember(input: DescMessage) {
+  const members = input.fields.filter(({ fieldKind, message }) => {
+    return fieldKind === "message" && !message.typeName.startsWith("google.");
+  });
+  return (path: string) => {
+    const member = members.find(({ name }) => path.startsWith(`${name}.`));
+    return member === undefined ? path : path.slice(member.name.length + 1);
   };
 }

@@ -1,4 +1,5 @@
-import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
+import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import type { Route } from "./binding.ts";
 import { mapKey } from "./keys.ts";
 import { nearest } from "./nearest.ts";
@@ -13,9 +14,13 @@ export type ReadQuery = (query: string, request: Values) => void;
 const namesMax = 1000;
 const depthMax = 32;
 
-/** Compiles the query reader of a route. Parameters that the path or the body sets are refused. */
+/**
+ * Compiles the query reader of a route. Parameters that the path or the body sets are refused; a field mask that says
+ * which keys of the body count may stand here even when the body is the whole request.
+ */
 export function queryReader(route: Route): ReadQuery {
   const input = route.method.input;
+  const mask = input.fields.find(({ name }) => name === getOption(route.method, update_mask));
   const inPath = new Set(route.variables.map(({ path }) => path.join(".")));
   const known = new Map<string, Target>();
 
@@ -28,7 +33,9 @@ export function queryReader(route: Route): ReadQuery {
       if (name === undefined) throw invalidValue("", `the name of the query parameter ${quoted(pair)} is malformed`);
       const text = equals === -1 ? "" : decode(pair.slice(equals + 1));
       if (text === undefined) throw invalidValue(shortened(name), "has a malformed escape, or is not UTF-8");
-      if (route.body === "*") throw invalidValue(shortened(name), "unknown query parameter; everything is in the body");
+      if (route.body === "*" && name !== mask?.name && name !== mask?.jsonName) {
+        throw invalidValue(shortened(name), "unknown query parameter; everything is in the body");
+      }
       try {
         set(name, text, request, seen);
       } catch (error) {

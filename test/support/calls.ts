@@ -29,6 +29,8 @@ export interface Call {
    * nothing of the first tenant in it), `his own` (done within his own tenant).
    */
   elsewhere: "not found" | "nothing" | "his own";
+  /** Its answer repeats no text of the tenant's, only ids or figures: then it is enough that the others' differs. */
+  unmarked?: true;
 }
 
 export type Calls = Readonly<Record<string, Call>>;

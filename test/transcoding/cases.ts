@@ -820,6 +820,14 @@ export const errors: Rule[] = [
         status: 200,
         input: { mask: { paths: ["owner"] } },
       },
+      {
+        send: "PUT /v1/shelves/a?mask=theme",
+        headers: json,
+        body: '{"theme":"t","owner":null}',
+        status: 200,
+        input: { mask: { paths: ["theme"] } },
+      },
+      { send: "PUT /v1/shelves/a?theme=t", headers: json, body: "{}", status: 400, field: "theme" },
     ],
   },
 ];

@@ -1,5 +1,6 @@
-import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { fieldNamed, type Route } from "../binding.ts";
 import { holdsHttpBody, isHttpBody } from "../http-body.ts";
 import { statusOverrides } from "../status.ts";
@@ -129,9 +130,13 @@ export function openApi(routes: readonly Route[], { title, version, keyHeader }:
   }
 
   function queryParameters(route: Route): JsonSchema[] {
-    if (route.body === "*") return [];
+    const { input } = route.method;
     const taken = new Set([route.body, ...route.variables.map(({ path }) => path.join("."))]);
-    return parametersOf(route.method.input, [], taken);
+    if (route.body === "*") {
+      const mask = getOption(route.method, update_mask);
+      for (const { name } of input.fields) if (name !== mask) taken.add(name);
+    }
+    return parametersOf(input, [], taken);
   }
 
   function parametersOf(message: DescMessage, above: DescField[], taken: ReadonlySet<string>): JsonSchema[] {

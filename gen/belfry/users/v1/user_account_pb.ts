@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/users/v1/user_account.proto.
  */
 export const file_belfry_users_v1_user_account: GenFile = /*@__PURE__*/
-  fileDesc("CiJiZWxmcnkvdXNlcnMvdjEvdXNlcl9hY2NvdW50LnByb3RvEg9iZWxmcnkudXNlcnMudjEi/AIKC1VzZXJBY2NvdW50EjMKCmNyZWF0ZWRfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSFwoKY3JlYXRlZF9ieRgCIAEoCUID4EEDEiUKBWVtYWlsGAMgASgJQhbgQQK6SBByDhj/ATIJXlxQe0NjfSokEicKCmZpcnN0X25hbWUYBCABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSLQoGZ3JvdXBzGAUgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBIPCgJpZBgGIAEoCUID4EEDEiYKCWxhc3RfbmFtZRgHIAEoCUITukgQcg4Y/wEyCV5cUHtDY30qJBIzCgp1cGRhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEiUKCHBhc3N3b3JkGAkgASgJQg7gQQLgQQS6SAVyAxiACEgAiAEBQgsKCV9wYXNzd29yZGIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("CiJiZWxmcnkvdXNlcnMvdjEvdXNlcl9hY2NvdW50LnByb3RvEg9iZWxmcnkudXNlcnMudjEikQYKC1VzZXJBY2NvdW50EjMKCmNyZWF0ZWRfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSFwoKY3JlYXRlZF9ieRgCIAEoCUID4EEDEqUBCgVlbWFpbBgDIAEoCUKVAeBBArpIjgG6AXsKEnVzZXJfYWNjb3VudC5lbWFpbBIybXVzdCBiZSBhbiBlLW1haWwgYWRkcmVzcywgc3VjaCBhcyBhZGFAZXhhbXBsZS5jb20aMXRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdeW15cXHNAXStAW15cXHNAXSskJylyDhj/ATIJXlxQe0NjfSokEicKCmZpcnN0X25hbWUYBCABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSLQoGZ3JvdXBzGAUgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBIPCgJpZBgGIAEoCUID4EEDEiYKCWxhc3RfbmFtZRgHIAEoCUITukgQcg4Y/wEyCV5cUHtDY30qJBIzCgp1cGRhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDErgCCghwYXNzd29yZBgJIAEoCUKgAuBBAuBBBLpIlgK6AYsCCh11c2VyX2FjY291bnQucGFzc3dvcmRfY2xhc3NlcxKNAW11c3QgaGF2ZSBjaGFyYWN0ZXJzIG9mIGF0IGxlYXN0IHRocmVlIG9mIHRoZSBjbGFzc2VzIGxvd2VyLWNhc2UgbGV0dGVycywgdXBwZXItY2FzZSBsZXR0ZXJzLCBkaWdpdHMgYW5kIHNwZWNpYWwgY2hhcmFjdGVycyAoISBAICMgJCAlIF4gJiAqKRpaWydcXHB7TGx9JywgJ1xccHtMdX0nLCAnWzAtOV0nLCAnWyFAIyQlXiYqXSddLmZpbHRlcihlYWNoLCB0aGlzLm1hdGNoZXMoZWFjaCkpLnNpemUoKSA+PSAzcgUQCBiACEgAiAEBQgsKCV9wYXNzd29yZGIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * The account of a person.
@@ -46,14 +46,15 @@ export type UserAccount = Message<"belfry.users.v1.UserAccount"> & {
   email: string;
 
   /**
-   * The first name. Once it is set, it cannot be changed.
+   * The first name. It may be set while it is empty; after that it cannot be changed.
    *
    * @generated from field: string first_name = 4;
    */
   firstName: string;
 
   /**
-   * The names of the groups that the account is in. Without any, the person cannot log in.
+   * The names of the groups that the account is in, in the order in which they were sent, each once. All must exist. A
+   * group that is deleted leaves the list. Without any, the person cannot log in.
    *
    * @generated from field: repeated string groups = 5;
    */
@@ -67,21 +68,22 @@ export type UserAccount = Message<"belfry.users.v1.UserAccount"> & {
   id: string;
 
   /**
-   * The last name. Once it is set, it cannot be changed.
+   * The last name. It may be set while it is empty; after that it cannot be changed.
    *
    * @generated from field: string last_name = 7;
    */
   lastName: string;
 
   /**
-   * When it was last changed.
+   * When it was last changed by a request for this account.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 8;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
-   * The password. It is never shown.
+   * The password: 8 to 1024 characters, no character more than twice in a row, and characters of at least three of the
+   * classes lower-case letters, upper-case letters, digits and special characters (! @ # $ % ^ & *). It is never shown.
    *
    * @generated from field: optional string password = 9;
    */

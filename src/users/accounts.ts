@@ -1,0 +1,75 @@
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { UserAccountSchema } from "#gen/belfry/users/v1/user_account_pb.ts";
+import {
+  CreateUserAccountResponseSchema,
+  DeleteUserAccountResponseSchema,
+  GetUserAccountResponseSchema,
+  SearchUserAccountIdsResponseSchema,
+  UpdateUserAccountResponseSchema,
+  type UserAccountService,
+} from "#gen/belfry/users/v1/user_account_service_pb.ts";
+import type { Db } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+import { notFound } from "../errors.ts";
+import { principalOf } from "../rpc/context.ts";
+import { audited } from "../tenants/audit.ts";
+import { changeAccount, insertAccount, readAccount, refuseTaken, searchIds } from "./account-rows.ts";
+import { accountUpdate } from "./account-update.ts";
+import { toUserAccount } from "./messages.ts";
+import { checkPassword, type HashPassword } from "./password.ts";
+
+export function userAccountService(db: Db, hash: HashPassword): Partial<ServiceImpl<typeof UserAccountService>> {
+  return {
+    async createUserAccount({ user = create(UserAccountSchema) }, context) {
+      const { tenantId } = principalOf(context);
+      const password = user.password ?? ""; // the proto's rules refuse a missing one
+      checkPassword(password, "user.password");
+      await refuseTaken(db, tenantId, user.email, null); // before the costly part; the index decides
+      const passwordHash = await hash(password, context.signal);
+      return await transaction(db, async (tx) => {
+        const made = await insertAccount(tx, tenantId, { ...user, passwordHash }, "user.groups");
+        await audited(tx, context, made.id);
+        return create(CreateUserAccountResponseSchema, { user: toUserAccount(made) });
+      });
+    },
+
+    async getUserAccount({ id }, context) {
+      const row = await readAccount(db, principalOf(context).tenantId, id);
+      return create(GetUserAccountResponseSchema, { user: toUserAccount(row) });
+    },
+
+    async updateUserAccount(request, context) {
+      const { id } = request;
+      const { tenantId } = principalOf(context);
+      const update = accountUpdate(request);
+      let passwordHash: string | null = null;
+      if (update.changed.has("password")) {
+        const password = update.account.password ?? "";
+        checkPassword(password, update.path("password"));
+        await readAccount(db, tenantId, id); // an unknown one is not worth the costly part
+        passwordHash = await hash(password, context.signal);
+      }
+      return await transaction(db, async (tx) => {
+        const row = await changeAccount(tx, tenantId, id, update, passwordHash);
+        await audited(tx, context, id);
+        return create(UpdateUserAccountResponseSchema, { user: toUserAccount(row) });
+      });
+    },
+
+    async deleteUserAccount({ id }, context) {
+      await transaction(db, async (tx) => {
+        const gone = await tx`
+          delete from user_accounts where tenant_id = ${principalOf(context).tenantId} and id = ${id}`;
+        if (gone.count === 0) throw notFound("user account", id);
+        await audited(tx, context, id);
+      });
+      return create(DeleteUserAccountResponseSchema);
+    },
+
+    async searchUserAccountIds(request, context) {
+      const ids = await searchIds(db, principalOf(context).tenantId, request.user ?? request);
+      return create(SearchUserAccountIdsResponseSchema, { ids });
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import { argon2, randomBytes } from "node:crypto";
+import { availableParallelism } from "node:os";
+import { promisify } from "node:util";
+import { exhausted, invalidField } from "../errors.ts";
+
+const derive = promisify(argon2);
+
+// OWASP's parameters for argon2id (decisions/0015): about 19 MiB and 20 ms of one processor each.
+const memoryKiB = 19_456;
+const passes = 2;
+const parallelism = 1;
+const saltBytes = 16;
+const tagBytes = 32;
+
+/** @throws code 3 at `path` when a character stands more than twice in a row. The other rules stand in the proto file. */
+export function checkPassword(password: string, path: string): void {
+  if (/(.)\1\1/su.test(password)) {
+    throw invalidField(path, "must not have more than two identical characters in a row");
+  }
+}
+
+/** The argon2id hash of a password in PHC form, with a salt of its own; in a thread of Node's pool. */
+async function hashed(password: string): Promise<string> {
+  const nonce = randomBytes(saltBytes);
+  const message = Buffer.from(password);
+  const tag = await derive("argon2id", { message, nonce, parallelism, tagLength: tagBytes, memory: memoryKiB, passes });
+  const base64 = (bytes: Buffer) => bytes.toString("base64").replaceAll("=", "");
+  return `$argon2id$v=19$m=${memoryKiB},t=${passes},p=${parallelism}$${base64(nonce)}$${base64(tag)}`;
+}
+
+/**
+ * Hashes a password when its turn comes. @throws code 8 when too many wait already, the signal's reason when the caller
+ * has gone before it is done
+ */
+export type HashPassword = (password: string, signal: AbortSignal) => Promise<string>;
+
+/**
+ * Makes what hashes the passwords of this process: `atOnceMax` at a time, so that memory is bounded and Node's pool of
+ * four threads and the processors keep room for others; `waitingMax` more wait in order.
+ */
+export function passwordHasher({
+  atOnceMax = Math.max(1, Math.min(2, availableParallelism() - 1)),
+  waitingMax = 500,
+} = {}): HashPassword {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+
+  async function turn(signal: AbortSignal) {
+    signal.throwIfAborted();
+    if (running < atOnceMax) {
+      running += 1;
+      return;
+    }
+    if (waiting.length >= waitingMax) throw exhausted(`${waitingMax} passwords wait to be hashed already`, 5);
+    await new Promise<void>((resolve, reject) => {
+      const start = () => {
+        signal.removeEventListener("abort", leave);
+        resolve();
+      };
+      const leave = () => {
+        waiting.splice(waiting.indexOf(start), 1);
+        reject(signal.reason);
+      };
+      waiting.push(start);
+      signal.addEventListener("abort", leave, { once: true });
+    });
+  }
+
+  return async (password, signal) => {
+    await turn(signal);
+    try {
+      const hash = await hashed(password);
+      signal.throwIfAborted(); // whose caller was told of a failure is not written
+      return hash;
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running -= 1;
+      else next(); // the turn is handed over
+    }
+  };
+}
