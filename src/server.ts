@@ -28,7 +28,7 @@ import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
 import { receiver } from "./receiver/receiver.ts";
 import { dataReceiverService } from "./receiver/service.ts";
 import { recordOf } from "./rpc/context.ts";
-import type { Log } from "./rpc/log.ts";
+import { type Log, logUnexpected } from "./rpc/log.ts";
 import { pipeline } from "./rpc/pipeline.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import { apiClientService, auditLogService } from "./tenants/service.ts";
@@ -114,9 +114,15 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     services,
     admit: calls.admit,
     bodyBytesMax: (method) => messageBytesMax(config, method.parent),
+    streamBytesMax: config.streamBytesMax,
+    bodyIdleMs: config.streamIdleMs,
     timeoutMsMax: config.deadlineMsMax,
     headersOf: answerHeaders,
     signal: stopping.signal,
+    report(error, request) {
+      const record = recordOf(request);
+      if (record !== undefined) logUnexpected(log, record, error);
+    },
     failed(code, request) {
       const record = recordOf(request);
       if (record !== undefined) record.code ??= code;

@@ -61,7 +61,7 @@ const types = {
 };
 
 /** Options of every client of ours. */
-const clientOptions = {
+export const clientOptions = {
   types,
   debug: statementRan,
   // The driver's own look-up of array types runs where nobody catches its failure: a lost connection ended the process.
@@ -73,8 +73,8 @@ const clientOptions = {
   onnotice: () => undefined,
 };
 
-/** postgres.js cannot read an address of IPv6 in a URL. */
-function hostOf(url: string) {
+/** The host and port of a URL as options: postgres.js cannot read an address of IPv6 in one. */
+export function hostOf(url: string) {
   const { hostname, port } = new URL(url);
   return hostname.startsWith("[") ? { host: [hostname.slice(1, -1)], port: [Number(port || 5432)] } : {};
 }

@@ -3,7 +3,8 @@ import { hash } from "node:crypto";
 // The bytes that are hashed are a stored format: docs/formats/ids.md.
 const ENTITY = 1;
 const EVENT = 2;
-const ID_BYTES = 20;
+/** Length of an id. */
+export const ID_BYTES = 20;
 
 function digest(kind: number, tenantId: string, texts: readonly string[]): Buffer {
   let bytes = 17;

@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
 import type { Db } from "../db/connect.ts";
-import { type ModelItem, putModels } from "../entities/put.ts";
+import { type ModelItem, type OnChanged, putModels } from "../entities/put.ts";
 import { type EventItem, ingestEvents } from "../events/ingest.ts";
 import type { TimeBounds } from "./item.ts";
 
@@ -16,13 +16,13 @@ export interface Receiver {
 
 type Bounds = Pick<Config, "modelAgeSecMax" | "aheadSecMax" | "eventRetentionSec">;
 
-/** The receiver on a database. `nowMs` is the database's time. */
-export function receiver(db: Db, config: Bounds, nowMs: () => number): Receiver {
+/** The receiver on a database. `nowMs` is the database's time, `onModels` hears of the entities that models change. */
+export function receiver(db: Db, config: Bounds, nowMs: () => number, onModels?: OnChanged): Receiver {
   return {
     nowMs,
     dataBounds: { ageSecMax: config.modelAgeSecMax, aheadSecMax: config.aheadSecMax },
     eventBounds: { ageSecMax: config.eventRetentionSec, aheadSecMax: config.aheadSecMax },
-    putModels: (tenantId, models) => putModels(db, tenantId, models, nowMs()),
+    putModels: (tenantId, models) => putModels(db, tenantId, models, nowMs(), onModels),
     ingestEvents: (tenantId, events) => ingestEvents(db, tenantId, events, nowMs()),
   };
 }

@@ -1,0 +1,137 @@
+import type { Fragment } from "postgres";
+import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { invalidField } from "../errors.ts";
+import { ID_BYTES, idText } from "./identity.ts";
+import type { EntityRow } from "./messages.ts";
+
+/** How many custom properties an entity may have. */
+export const customPropertiesMax = 200;
+
+/** Values by the names of properties. */
+export type CustomProperties = Record<string, unknown>;
+
+// A JSON object of 200 members takes more than this, whatever they are; smaller ones need not be counted.
+const crowdedBytesMin = 1600;
+
+/**
+ * Adds properties to the living entities that `matching` holds for, or replaces their values; one statement however many
+ * there are. Answers the ids of all of them. May be repeated.
+ * @throws code 3 at `path`, and nothing is written, when one of them would have too many.
+ */
+export async function setCustomProperties(
+  db: Db,
+  tenantId: string,
+  matching: Fragment,
+  properties: CustomProperties,
+  nowMs: number,
+  path: string,
+): Promise<string[]> {
+  // Locked in the order of ids, as all writers of entities do, so that none waits for another in a circle.
+  const [row] = await db<[{ crowded: Buffer | null; ids: string | null }]>`
+    with picked as materialized (
+      select id, custom_properties as before, custom_properties || ${JSON.stringify(properties)}::text::jsonb as after
+      from entities
+      where tenant_id = ${tenantId} and deleted_ms is null and ${matching}
+      order by id for no key update
+    ), crowded as materialized (
+      select id from picked
+      where pg_column_size(after) > ${crowdedBytesMin}
+        and (select count(*) from jsonb_object_keys(after)) > ${customPropertiesMax}
+      limit 1
+    ), changed as (
+      update entities set custom_properties = picked.after, updated_ms = ${BigInt(nowMs)}
+      from picked
+      where entities.tenant_id = ${tenantId} and entities.id = picked.id and picked.after <> picked.before
+        and not exists (select from crowded)
+      returning 1
+    )
+    select (select id from crowded) as crowded,
+      (select string_agg(translate(encode(id, 'base64'), '+/', '-_'), ',') from picked) as ids`;
+  if (row.crowded !== null) {
+    throw invalidField(
+      path,
+      `must not bring the entity ${idText(row.crowded)} above ${customPropertiesMax} properties`,
+    );
+  }
+  return row.ids === null ? [] : row.ids.split(",");
+}
+
+/**
+ * Takes properties away from the living entities that `matching` holds for, all of them without `keys`; one statement.
+ * Answers how many entities had some. May be repeated.
+ */
+export async function deleteCustomProperties(
+  db: Db,
+  tenantId: string,
+  matching: Fragment,
+  keys: readonly string[] | undefined,
+  nowMs: number,
+): Promise<number> {
+  const names = textArray(keys ?? []);
+  const changed = await db`
+    with picked as materialized (
+      select id, ${keys === undefined ? db`'{}'::jsonb` : db`custom_properties - ${names}::text[]`} as after
+      from entities
+      where tenant_id = ${tenantId} and deleted_ms is null and ${matching}
+        and ${keys === undefined ? db`custom_properties <> '{}'` : db`custom_properties ?| ${names}::text[]`}
+      order by id for no key update
+    )
+    update entities set custom_properties = picked.after, updated_ms = ${BigInt(nowMs)}
+    from picked
+    where entities.tenant_id = ${tenantId} and entities.id = picked.id`;
+  return changed.count;
+}
+
+/**
+ * The ids of the living entities that `matching` holds for, in their order, in portions of at most so many, each put one
+ * behind the other.
+ */
+export async function matchingIds(db: Db, tenantId: string, matching: Fragment, portion: number): Promise<Buffer[]> {
+  // Put together in SQL: a row for each of a million ids would hold the process up.
+  const rows = await db<{ ids: Buffer }[]>`
+    select string_agg(id, ''::bytea order by id) as ids
+    from (
+      select id, (row_number() over (order by id) - 1) / ${portion}::int4 as portion
+      from entities
+      where tenant_id = ${tenantId} and deleted_ms is null and ${matching}
+    ) as matching
+    group by portion order by portion`;
+  return rows.map(({ ids }) => ids);
+}
+
+/** Ids that were put one behind the other. */
+export function splitIds(bytes: Buffer): Buffer[] {
+  const ids: Buffer[] = [];
+  for (let at = 0; at < bytes.byteLength; at += ID_BYTES) ids.push(bytes.subarray(at, at + ID_BYTES));
+  return ids;
+}
+
+/** An entity's row that the transaction has locked. */
+export type LockedEntity = EntityRow & { custom_properties: CustomProperties };
+
+/** Reads the living ones of these entities, as clauses read them, and locks them until the transaction ends. */
+export async function lockEntities(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEntity[]> {
+  return await tx<LockedEntity[]>`
+    select id, name, dimensions, metadata, custom_properties, model_ms, created_ms, updated_ms, liveness_ms
+    from entities
+    where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[]) and deleted_ms is null
+    order by id for no key update`;
+}
+
+/** Writes the properties of entities whole, of rows that the transaction has locked. */
+export async function writeCustomProperties(
+  tx: Db,
+  tenantId: string,
+  changes: readonly { id: Buffer; properties: CustomProperties }[],
+  nowMs: number,
+): Promise<void> {
+  if (changes.length === 0) return;
+  await tx`
+    update entities set custom_properties = changed.properties, updated_ms = ${BigInt(nowMs)}
+    from unnest(
+      ${byteaArray(changes.map(({ id }) => id))}::bytea[],
+      ${jsonArray(changes.map(({ properties }) => properties))}::jsonb[]
+    ) as changed (id, properties)
+    where entities.tenant_id = ${tenantId} and entities.id = changed.id`;
+}

@@ -1,0 +1,271 @@
+import { randomUUIDv7 } from "node:crypto";
+import { bigintArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+
+/** A job to be done. */
+export interface NewJob {
+  /** Any JSON but null. */
+  payload: unknown;
+  /** How much work it is, in the unit of its kind; 1 when absent. */
+  size?: number;
+  /** Absent: now. */
+  dueMs?: number;
+  /** Of jobs with the same id the last one counts; in one call they differ. Absent: one of its own. */
+  id?: string;
+}
+
+/** A job as its claim has found it. */
+export interface Job {
+  id: string;
+  payload: unknown;
+  size: number;
+  fence: bigint;
+  failures: number;
+}
+
+/** A job that is to be done again, at this time. */
+export interface Again {
+  id: string;
+  dueMs: number;
+  payload: unknown;
+}
+
+/** What of a tenant's work is meant: one kind of its jobs. */
+export interface Lane {
+  tenantId: string;
+  kind: string;
+}
+
+/** The lease of a job has ended before it was finished, or the job was replaced or cancelled: nothing of it is kept. */
+export class LeaseLost extends Error {
+  override name = "LeaseLost";
+}
+
+/** How many jobs one claim looks at. */
+const nearMax = 1000;
+
+/**
+ * Adds jobs of one kind, in the caller's transaction: they are there when it commits. A job with the id of another that
+ * is still to be done takes its place; a run of that one has no effect any more. Call it late in the transaction.
+ */
+export async function enqueue(
+  tx: Db,
+  { tenantId, kind }: Lane,
+  newJobs: readonly NewJob[],
+  nowMs: number,
+): Promise<void> {
+  if (newJobs.length === 0) return;
+  const due = newJobs.map(({ dueMs }) => BigInt(dueMs ?? nowMs));
+  const first = due.reduce((a, b) => (b < a ? b : a));
+  await Promise.all([
+    tx`
+      insert into jobs as stored
+        (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
+      select ${tenantId}::uuid, ${kind}, id, payload, size, due_ms, ${BigInt(nowMs)}, 0, 0, 0
+      from unnest(
+        ${textArray(newJobs.map(({ id }) => id ?? randomUUIDv7()))}::text[],
+        ${jsonArray(newJobs.map(({ payload }) => payload))}::jsonb[],
+        ${int4Array(newJobs.map(({ size }) => size ?? 1))}::int4[],
+        ${bigintArray(due)}::bigint[]
+      ) as job (id, payload, size, due_ms)
+      on conflict (tenant_id, kind, id) do update set
+        payload = excluded.payload, size = excluded.size, due_ms = excluded.due_ms, created_ms = excluded.created_ms,
+        fence = stored.fence + 1, lease_until_ms = 0, failures = 0`,
+    announce(tx, { tenantId, kind }, first),
+  ]);
+}
+
+/**
+ * Notes that a tenant has work of a kind at this time. Where that is known already, the row is only locked as sharers do,
+ * so that transactions which enqueue do not wait for each other; `settle` cannot take it meanwhile.
+ */
+async function announce(tx: Db, { tenantId, kind }: Lane, dueMs: bigint): Promise<void> {
+  await tx`
+    with known as materialized (
+      select due_ms from due_work
+      where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${dueMs} for key share
+    )
+    insert into due_work (tenant_id, kind, due_ms)
+    select ${tenantId}::uuid, ${kind}, ${dueMs} where not exists (select from known)
+    on conflict (tenant_id, kind) do update set due_ms = least(due_work.due_ms, excluded.due_ms)`;
+}
+
+/** Takes a job back, in the caller's transaction; a run of it has no effect any more. May be repeated. */
+export async function cancel(tx: Db, { tenantId, kind }: Lane, id: string): Promise<void> {
+  await tx`delete from jobs where tenant_id = ${tenantId} and kind = ${kind} and id = ${id}`;
+}
+
+/** The lanes with work that is due by then, the first due first, with the time that stands there. */
+export async function dueLanes(
+  db: Db,
+  kinds: readonly string[],
+  untilMs: number,
+): Promise<(Lane & { dueMs: number })[]> {
+  return await db<(Lane & { dueMs: number })[]>`
+    select tenant_id as "tenantId", kind, due_ms::float8 as "dueMs" from due_work
+    where due_ms <= ${BigInt(untilMs)} and kind = any(${textArray(kinds)}::text[])
+    order by due_ms limit 1000`;
+}
+
+/**
+ * Takes jobs of a lane that are due, the first due first: as many as together stay below `sizeMax`, at least one. One
+ * that has failed is taken alone, so that it spoils no others. They are the caller's until `leaseMs` from now.
+ */
+export async function claim(
+  db: Db,
+  { tenantId, kind }: Lane,
+  { sizeMax, leaseMs, nowMs }: { sizeMax: number; leaseMs: number; nowMs: number },
+): Promise<Job[]> {
+  const now = BigInt(nowMs);
+  // By jobs_due. What another claim takes meanwhile is seen under the lock.
+  return await db<Job[]>`
+    with near as materialized (
+      select id, sum(size) over due - size as before, row_number() over due as place, failures,
+        first_value(failures) over due as first_failures
+      from (
+        select id, due_ms, size, failures from jobs
+        where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${now} and lease_until_ms <= ${now}
+        order by due_ms, id limit ${nearMax}
+      ) as first
+      window due as (order by due_ms, id)
+    ), taken as materialized (
+      select id from jobs
+      where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${now} and lease_until_ms <= ${now}
+        and id = any(array(
+          select id from near
+          where place = 1 or (failures = 0 and first_failures = 0 and before < ${sizeMax}::int8)
+        ))
+      for update skip locked
+    )
+    update jobs set fence = jobs.fence + 1, lease_until_ms = ${now + BigInt(leaseMs)}
+    from taken
+    where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = taken.id
+    returning jobs.id, jobs.payload, jobs.size, jobs.fence, jobs.failures`;
+}
+
+const held = (jobs: readonly Pick<Job, "id" | "fence">[]) =>
+  [textArray(jobs.map(({ id }) => id)), bigintArray(jobs.map(({ fence }) => fence))] as const;
+
+/** Keeps jobs for `leaseMs` more. What is no longer the caller's stays as it is. */
+export async function renew(
+  db: Db,
+  { tenantId, kind }: Lane,
+  jobs: readonly Job[],
+  { leaseMs, nowMs }: { leaseMs: number; nowMs: number },
+): Promise<void> {
+  const [ids, fences] = held(jobs);
+  await db`
+    update jobs set lease_until_ms = ${BigInt(nowMs + leaseMs)}
+    from unnest(${ids}::text[], ${fences}::bigint[]) as own (id, fence)
+    where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = own.id and jobs.fence = own.fence`;
+}
+
+/**
+ * Ends jobs, in the transaction of their work: those of `again` wait for their next time, the others go.
+ * @throws LeaseLost when one of them is no longer the caller's, so that the work is undone with it.
+ */
+export async function finish(tx: Db, lane: Lane, jobs: readonly Job[], again: readonly Again[] = []): Promise<void> {
+  const { tenantId, kind } = lane;
+  const next = new Map(again.map((each) => [each.id, each]));
+  const done = jobs.filter(({ id }) => !next.has(id));
+  const kept = jobs.flatMap((job) => {
+    const then = next.get(job.id);
+    return then === undefined ? [] : [{ ...then, fence: job.fence }];
+  });
+  let count = 0;
+  if (done.length > 0) {
+    const [ids, fences] = held(done);
+    count += (
+      await tx`
+        delete from jobs using unnest(${ids}::text[], ${fences}::bigint[]) as own (id, fence)
+        where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = own.id and jobs.fence = own.fence`
+    ).count;
+  }
+  if (kept.length > 0) {
+    const [ids, fences] = held(kept);
+    const dueMs = kept.map((each) => BigInt(each.dueMs));
+    count += (
+      await tx`
+        update jobs set payload = own.payload, due_ms = own.due_ms, created_ms = own.due_ms, lease_until_ms = 0,
+          failures = 0
+        from unnest(
+          ${ids}::text[], ${fences}::bigint[], ${jsonArray(kept.map(({ payload }) => payload))}::jsonb[],
+          ${bigintArray(dueMs)}::bigint[]
+        ) as own (id, fence, payload, due_ms)
+        where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = own.id and jobs.fence = own.fence`
+    ).count;
+    await announce(
+      tx,
+      lane,
+      dueMs.reduce((a, b) => (b < a ? b : a)),
+    );
+  }
+  if (count < jobs.length) throw new LeaseLost(`${jobs.length - count} of ${jobs.length} jobs of ${kind} went`);
+}
+
+/** Gives jobs back, to be claimed at `dueMs`; `failed` counts it against them. What is no longer the caller's stays as it is. */
+export async function giveBack(
+  db: Db,
+  lane: Lane,
+  jobs: readonly Job[],
+  dueMs: number,
+  failed: boolean,
+): Promise<void> {
+  const { tenantId, kind } = lane;
+  const [ids, fences] = held(jobs);
+  const due = BigInt(dueMs);
+  await transaction(db, async (tx) => {
+    await tx`
+      update jobs set due_ms = greatest(jobs.due_ms, ${due}), lease_until_ms = 0, failures = jobs.failures + ${failed ? 1 : 0}
+      from unnest(${ids}::text[], ${fences}::bigint[]) as own (id, fence)
+      where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = own.id and jobs.fence = own.fence`;
+    await announce(tx, lane, due);
+  });
+}
+
+/**
+ * Moves on the time at which a lane has work, after a claim that found none; a lane without jobs goes. Does nothing while
+ * somebody enqueues there: what he adds must be found.
+ */
+export async function settle(db: Db, { tenantId, kind }: Lane, nowMs: number): Promise<void> {
+  const now = BigInt(nowMs);
+  await transaction(db, async (tx) => {
+    const locked = await tx`
+      select from due_work where tenant_id = ${tenantId} and kind = ${kind} for update skip locked`;
+    if (locked.count === 0) return;
+    // Of what is due all is claimed: it is due again when its leases end, unless it is done by then.
+    const [row] = await tx<[{ due: bigint | null }]>`
+      select least(
+        (select min(due_ms) from jobs where tenant_id = ${tenantId} and kind = ${kind} and due_ms > ${now}),
+        (select min(lease_until_ms) from jobs where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${now})
+      ) as due`;
+    if (row.due === null) await tx`delete from due_work where tenant_id = ${tenantId} and kind = ${kind}`;
+    else await tx`update due_work set due_ms = ${row.due} where tenant_id = ${tenantId} and kind = ${kind}`;
+  });
+}
+
+/** How much work of a kind there is, over all tenants. */
+export interface Backlog {
+  kind: string;
+  /** Jobs that are due and not done. */
+  due: number;
+  /** Jobs whose time is still to come. */
+  later: number;
+  /** Those among them that have failed. */
+  failing: number;
+  /** How long the oldest that is due, or has failed, has waited, ms. */
+  oldestMs: number;
+}
+
+/** Depth and age of the queue, kind by kind. Reads every job: once a minute, not once a call. */
+export async function backlogs(db: Db, nowMs: number): Promise<Backlog[]> {
+  const now = BigInt(nowMs);
+  return await db<Backlog[]>`
+    select kind, (count(*) filter (where due_ms <= ${now}))::float8 as due,
+      (count(*) filter (where due_ms > ${now}))::float8 as later,
+      (count(*) filter (where failures > 0))::float8 as failing,
+      coalesce(${now} - min(case when failures > 0 then created_ms else greatest(created_ms, due_ms) end)
+        filter (where due_ms <= ${now} or failures > 0), 0)::float8 as "oldestMs"
+    from jobs group by kind order by kind`;
+}

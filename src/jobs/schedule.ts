@@ -1,0 +1,13 @@
+const retryFirstMs = 1000;
+const retryMsMax = 60_000;
+
+/** How long a job waits after so many failures in a row, ms: 1 s, doubling to a minute, up to a fifth more or less. */
+export function retryDelayMs(failures: number): number {
+  const delayMs = Math.min(retryFirstMs * 2 ** Math.min(failures - 1, 16), retryMsMax);
+  return Math.round(delayMs * (0.8 + 0.4 * Math.random()));
+}
+
+/** The next time of something that happens every `periodMs`: a multiple of it since the epoch, the same on every replica. */
+export function nextTimeMs(periodMs: number, nowMs: number): number {
+  return (Math.floor(nowMs / periodMs) + 1) * periodMs;
+}

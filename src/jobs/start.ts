@@ -1,0 +1,38 @@
+import type { Pool } from "../db/connect.ts";
+import { listen } from "../db/listen.ts";
+import { leadership } from "./leader.ts";
+import { backlogs } from "./queue.ts";
+import { type JobKind, type JobLog, type Worker, worker } from "./worker.ts";
+
+const channel = "belfry_jobs";
+const reportMs = 60_000;
+
+/**
+ * Starts this process's part of the background work: a worker that other replicas can wake, and, where this process
+ * leads, a line in the log each minute that says how much work there is and how old it is.
+ */
+export function startJobs(
+  pool: Pick<Pool, "sql" | "gate">,
+  url: string,
+  { kinds, nowMs, log }: { kinds: readonly JobKind[]; nowMs(): number; log: JobLog },
+): Worker {
+  const { sql } = pool;
+  const callOthers = () => void sql.unsafe(`notify ${channel}`).catch(() => undefined);
+  const work = worker(pool, { kinds, nowMs, log, callOthers });
+  const others = listen(url, channel, () => work.wake());
+  const reports = leadership(sql, "jobs.report", nowMs);
+
+  async function report() {
+    if (!reports.held()) return;
+    for (const { kind, ...backlog } of await backlogs(sql, nowMs())) log.info({ kind, ...backlog }, "jobs");
+  }
+  const timer = setInterval(() => void report().catch(() => undefined), reportMs).unref();
+
+  return {
+    wake: work.wake,
+    async stop() {
+      clearInterval(timer);
+      await Promise.all([others.stop(), reports.stop(), work.stop()]);
+    },
+  };
+}

@@ -1,0 +1,188 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Db, Pool } from "../db/connect.ts";
+import { isLost } from "../db/lost.ts";
+import { transaction } from "../db/transaction.ts";
+import { failpoint } from "../failpoint.ts";
+import {
+  type Again,
+  claim,
+  dueLanes,
+  finish,
+  giveBack,
+  type Job,
+  type Lane,
+  LeaseLost,
+  renew,
+  settle,
+} from "./queue.ts";
+import { retryDelayMs } from "./schedule.ts";
+import { turns } from "./turns.ts";
+
+/** One kind of jobs, and what is done for them. */
+export interface JobKind {
+  name: string;
+  /** How much one run takes, in the unit of its jobs' sizes; at least one job. */
+  sizeMax: number;
+  /** The share of its time that a process may spend on this kind, one run at a time; 1: all. */
+  share: number;
+  /**
+   * Does the jobs, in the transaction that ends them: all of it happens, once, or none. What may be repeated is the call
+   * itself. Answers the jobs that are to be done again at another time.
+   */
+  run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]>;
+}
+
+/** Where background work says what it does. */
+export interface JobLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface WorkerOptions {
+  kinds: readonly JobKind[];
+  nowMs(): number;
+  log: JobLog;
+  /** Told, at most ten times a second, that there is more to do than this process takes on. */
+  callOthers?(): void;
+  /** How many runs go on at once. */
+  runsMax?: number;
+  leaseMs?: number;
+  /** How often it looks although nothing called it. */
+  pollMs?: number;
+}
+
+/** Does the jobs of all tenants, in turns. */
+export interface Worker {
+  /** There is work, or will be at this time. A hint: what is due is found without it, too. */
+  wake(dueMs?: number): void;
+  /** Claims nothing more; resolves when the runs in work have ended, at the latest after 5 s. */
+  stop(): Promise<void>;
+}
+
+const callMsMin = 100;
+const emptyRestMs = 50;
+const stopMsMax = 5000;
+
+/** Starts a worker. Runs that fail are tried again, later and later; the log says so. */
+export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: WorkerOptions): Worker {
+  const { kinds, nowMs, log, callOthers = () => {}, runsMax = 4, leaseMs = 10_000, pollMs = 1000 } = options;
+  const byName = new Map(kinds.map((kind) => [kind.name, kind]));
+  const names = [...byName.keys()];
+  const turn = turns();
+  const runs = new Set<Promise<void>>();
+  let looking = false;
+  let again = false;
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  let timerMs = Infinity;
+  let calledMs = 0;
+
+  function lookAt(dueMs: number) {
+    if (stopped || dueMs >= timerMs) return;
+    clearTimeout(timer);
+    timerMs = dueMs;
+    timer = setTimeout(look, Math.max(0, dueMs - nowMs())).unref();
+  }
+
+  async function look() {
+    if (looking || stopped) {
+      again = true;
+      return;
+    }
+    looking = true;
+    do {
+      again = false;
+      clearTimeout(timer);
+      timerMs = Infinity;
+      lookAt(nowMs() + pollMs);
+      try {
+        if (gate.open) await begin();
+      } catch (error) {
+        if (!isLost(error)) log.error({ cause: (error as Error).message }, "the queue of jobs cannot be read");
+      }
+    } while (again && !stopped);
+    looking = false;
+  }
+
+  /** Begins runs for lanes that are due, as many as there is room for. */
+  async function begin() {
+    const lanes = await dueLanes(sql, names, nowMs() + pollMs);
+    const now = nowMs();
+    for (const { dueMs } of lanes) if (dueMs > now) lookAt(dueMs);
+    const due = turn.inOrder(lanes.filter(({ dueMs }) => dueMs <= now));
+    for (const lane of due) {
+      if (stopped) return;
+      const restMs = turn.restMs(lane);
+      if (turn.busy(lane)) continue;
+      if (restMs > 0) {
+        lookAt(now + restMs);
+      } else if (runs.size < runsMax) {
+        const run = serve(lane, byName.get(lane.kind) as JobKind);
+        runs.add(run);
+        void run.finally(() => {
+          runs.delete(run);
+          void look();
+        });
+      } else if (performance.now() - calledMs > callMsMin) {
+        calledMs = performance.now();
+        callOthers();
+      }
+    }
+  }
+
+  /** One run of a lane. Never rejects. */
+  async function serve(lane: Lane, kind: JobKind): Promise<void> {
+    const done = turn.begin(lane, kind.share);
+    try {
+      const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs, nowMs: nowMs() });
+      if (jobs.length > 0) await work(lane, kind, jobs);
+      else await settle(sql, lane, nowMs());
+      // One who is adding to the lane keeps it from being settled.
+      done(jobs.length > 0 ? 0 : emptyRestMs);
+    } catch (error) {
+      if (!isLost(error)) log.error({ kind: lane.kind, cause: (error as Error).message }, "jobs cannot be claimed");
+      done(pollMs);
+    }
+  }
+
+  async function work(lane: Lane, kind: JobKind, jobs: readonly Job[]): Promise<void> {
+    const keep = setInterval(() => {
+      renew(sql, lane, jobs, { leaseMs, nowMs: nowMs() }).catch(() => undefined);
+    }, leaseMs / 3).unref();
+    try {
+      failpoint("jobs:claimed");
+      await transaction(sql, async (tx) => {
+        const next = await kind.run(tx, lane.tenantId, jobs, nowMs());
+        failpoint("jobs:run");
+        await finish(tx, lane, jobs, next);
+      });
+      failpoint("jobs:finished");
+    } catch (error) {
+      // Whose database went away, and whose lease went, cannot say more; the jobs are claimed again when the lease ends.
+      if (isLost(error) || error instanceof LeaseLost) return;
+      const failures = Math.max(...jobs.map((job) => job.failures)) + 1;
+      const { message, code } = error as Error & { code?: unknown };
+      log.warn(
+        { kind: lane.kind, tenant: lane.tenantId, jobs: jobs.length, failures, state: code, cause: message },
+        "jobs have failed and are tried again",
+      );
+      await giveBack(sql, lane, jobs, nowMs() + retryDelayMs(failures), true);
+    } finally {
+      clearInterval(keep);
+    }
+  }
+
+  void look();
+  return {
+    wake: (dueMs) => (dueMs === undefined ? void look() : lookAt(dueMs)),
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      const late = new AbortController();
+      const { signal } = late;
+      await Promise.race([Promise.all(runs), sleep(stopMsMax, undefined, { signal }).catch(() => undefined)]);
+      late.abort();
+    },
+  };
+}

@@ -1,0 +1,37 @@
+import { isDeepStrictEqual } from "node:util";
+import type { CustomProperties } from "../entities/custom-properties.ts";
+
+/** An updater that is ready to be applied. */
+export interface ReadyUpdater<Row> {
+  matches(row: Row): boolean;
+  properties: CustomProperties;
+}
+
+/**
+ * The properties that an entity has after these updaters, each of which sees what the earlier ones have set; undefined
+ * when nothing changes. One that would bring the entity above `propertiesMax` properties leaves it alone.
+ */
+export function applyUpdaters<Row extends { custom_properties: CustomProperties }>(
+  entity: Row,
+  updaters: readonly ReadyUpdater<Row>[],
+  propertiesMax: number,
+): CustomProperties | undefined {
+  let row = entity;
+  for (const { matches, properties } of updaters) {
+    if (holdsAll(row.custom_properties, properties) || !matches(row)) continue;
+    const next = { ...row.custom_properties, ...properties };
+    if (Object.keys(next).length <= propertiesMax) row = { ...row, custom_properties: next };
+  }
+  return row === entity || isDeepStrictEqual(row.custom_properties, entity.custom_properties)
+    ? undefined
+    : row.custom_properties;
+}
+
+function holdsAll(stored: CustomProperties, properties: CustomProperties): boolean {
+  for (const name of Object.keys(properties)) {
+    const value = properties[name];
+    if (!Object.hasOwn(stored, name)) return false;
+    if (stored[name] !== value && !(typeof value === "object" && isDeepStrictEqual(stored[name], value))) return false;
+  }
+  return true;
+}

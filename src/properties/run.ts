@@ -1,0 +1,137 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { toPredicate } from "../clause/to-predicate.ts";
+import { toSql } from "../clause/to-sql.ts";
+import type { Db } from "../db/connect.ts";
+import {
+  type CustomProperties,
+  customPropertiesMax,
+  type LockedEntity,
+  lockEntities,
+  matchingIds,
+  splitIds,
+  writeCustomProperties,
+} from "../entities/custom-properties.ts";
+import { ID_BYTES } from "../entities/identity.ts";
+import { enqueue, type Job, type NewJob } from "../jobs/queue.ts";
+import type { JobKind } from "../jobs/worker.ts";
+import { applyUpdaters, type ReadyUpdater } from "./apply.ts";
+import { updaterResolver } from "./keys.ts";
+import { toQuery } from "./messages.ts";
+import { anyEnabled, setVersion } from "./updater-set.ts";
+
+/** Entities that a model has created or changed. */
+const changedKind = "properties.changed";
+/** All entities that an updater matches: found once, and left to jobs of the next kind. */
+const startedKind = "properties.started";
+/** Entities that an updater has matched when it was started. */
+const matchedKind = "properties.matched";
+
+/** Changes of the same entities within this time are one run. */
+const gatherMs = 250;
+/** Entities a job, and entities a transaction: few enough that nobody waits for their locks long. */
+const portion = 250;
+
+function jobsOf(ids: Buffer, dueMs?: number): NewJob[] {
+  const found: NewJob[] = [];
+  for (let at = 0; at < ids.byteLength; at += portion * ID_BYTES) {
+    const part = ids.subarray(at, at + portion * ID_BYTES);
+    const size = part.byteLength / ID_BYTES;
+    found.push({ payload: { ids: part.toString("base64") }, size, ...(dueMs !== undefined && { dueMs }) });
+  }
+  return found;
+}
+
+const idsOf = (jobs: readonly Job[]) => {
+  const bytes = jobs.map(({ payload }) => Buffer.from((payload as { ids: string }).ids, "base64"));
+  const distinct = new Set(bytes.flatMap((each) => splitIds(each).map((id) => id.toString("latin1"))));
+  return [...distinct].map((text) => Buffer.from(text, "latin1"));
+};
+
+/**
+ * Told of entities that models have created or changed, in their transaction: leaves jobs for the enabled updaters, none
+ * when there are none. `wake` hears when they are due.
+ */
+export function changedEntities(nowMs: () => number, wake: (dueMs: number) => void) {
+  return async (tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<void> => {
+    if (!(await anyEnabled(tx, tenantId))) return;
+    const dueMs = nowMs() + gatherMs;
+    await enqueue(tx, { tenantId, kind: changedKind }, jobsOf(Buffer.concat(ids), dueMs), nowMs());
+    wake(dueMs);
+  };
+}
+
+/** Leaves a job that runs updaters over all entities that they match, in the transaction that enables or changes them. */
+export async function startUpdaters(tx: Db, tenantId: string, ids: readonly string[], nowMs: number): Promise<void> {
+  const started = [...new Set(ids)].map((id) => ({ id, payload: {} }));
+  await enqueue(tx, { tenantId, kind: startedKind }, started, nowMs);
+}
+
+const clauseOf = (stored: JsonValue) => toQuery(stored).clause as Clause;
+
+interface Ready {
+  version: bigint;
+  updaters: ReadyUpdater<LockedEntity>[];
+}
+
+const tenantsMax = 1000;
+
+/** The jobs of updaters, for the worker. */
+export function updaterKinds(): JobKind[] {
+  const known = new Map<string, Ready>();
+
+  /** The enabled updaters in their order, compiled once a change. */
+  async function readyUpdaters(tx: Db, tenantId: string): Promise<Ready["updaters"]> {
+    // The version is read first: what is read after it is of that version or a later one, and then read again next time.
+    const version = await setVersion(tx, tenantId);
+    const kept = known.get(tenantId);
+    if (kept?.version === version) return kept.updaters;
+    const rows = await tx<{ entity_input: JsonValue; properties: CustomProperties }[]>`
+      select entity_input, properties from property_updaters
+      where tenant_id = ${tenantId} and enabled order by sequence, name`;
+    const resolver = updaterResolver(tx);
+    const updaters = rows.map(({ entity_input, properties }) => ({
+      matches: toPredicate(clauseOf(entity_input), "clause", resolver),
+      properties,
+    }));
+    known.delete(tenantId);
+    known.set(tenantId, { version, updaters });
+    if (known.size > tenantsMax) known.delete(known.keys().next().value as string);
+    return updaters;
+  }
+
+  async function apply(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    // First the locks, then the updaters: whoever has changed one since starts it, and its run waits for these locks.
+    const entities = await lockEntities(tx, tenantId, idsOf(jobs));
+    const updaters = await readyUpdaters(tx, tenantId);
+    const changes = entities.flatMap((entity) => {
+      const properties = applyUpdaters(entity, updaters, customPropertiesMax);
+      return properties === undefined ? [] : [{ id: entity.id, properties }];
+    });
+    await writeCustomProperties(tx, tenantId, changes, nowMs);
+    return [];
+  }
+
+  async function start(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    for (const { id } of jobs) {
+      const [row] = await tx<{ entity_input: JsonValue }[]>`
+        select entity_input from property_updaters where tenant_id = ${tenantId} and id = ${id} and enabled`;
+      if (row === undefined) continue;
+      const matching = toSql(tx, clauseOf(row.entity_input), "clause", updaterResolver(tx));
+      const portions = await matchingIds(tx, tenantId, matching, portion);
+      await enqueue(
+        tx,
+        { tenantId, kind: matchedKind },
+        portions.flatMap((ids) => jobsOf(ids)),
+        nowMs,
+      );
+    }
+    return [];
+  }
+
+  return [
+    { name: changedKind, sizeMax: portion, share: 1, run: apply },
+    { name: startedKind, sizeMax: 1, share: 1, run: start },
+    { name: matchedKind, sizeMax: portion, share: 0.5, run: apply },
+  ];
+}

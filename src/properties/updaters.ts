@@ -1,0 +1,197 @@
+import { randomUUIDv7 } from "node:crypto";
+import { type JsonObject, toJson } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Clause, QuerySchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import {
+  type CustomPropertyUpdater,
+  CustomPropertyUpdaterSchema,
+} from "#gen/belfry/properties/v1/custom_property_updater_pb.ts";
+import { checkClause } from "../clause/check.ts";
+import { boolArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { alreadyExists, notFound } from "../errors.ts";
+import type { Broken } from "../rpc/rules.ts";
+import { validateItem } from "../rpc/validate.ts";
+import { brokenKeys } from "./keys.ts";
+import { startUpdaters } from "./run.ts";
+import { changeSet, lockSet } from "./updater-set.ts";
+import { brokenProperties } from "./values.ts";
+
+/** What became of one item: an empty error says that all went well. */
+export interface ItemResult {
+  id: string;
+  error: string;
+}
+
+const kind = "custom property updater";
+const unknown = (id: string): ItemResult => ({ id, error: notFound(kind, id).rawMessage });
+const good = (id: string): ItemResult => ({ id, error: "" });
+
+/** Why an updater cannot be taken, each rule with its path; empty when it can. */
+function refusal(updater: CustomPropertyUpdater, path: string): string {
+  const { name, entityInput, properties } = updater;
+  const broken: Broken[] = [];
+  if (name === "") broken.push({ path: `${path}.name`, rule: "is required" });
+  if (entityInput === undefined) broken.push({ path: `${path}.entity_input`, rule: "is required" });
+  else if (entityInput.clause === undefined) broken.push({ path: `${path}.entity_input.clause`, rule: "is required" });
+  if (properties === undefined) broken.push({ path: `${path}.properties`, rule: "is required" });
+  else broken.push(...brokenProperties(properties, `${path}.properties`));
+  broken.push(...validateItem(CustomPropertyUpdaterSchema, updater, path));
+  if (broken.length === 0) return brokenClause(entityInput?.clause as Clause, `${path}.entity_input.clause`);
+  return textOf(broken);
+}
+
+const textOf = (broken: readonly Broken[]) => broken.map(({ path, rule }) => `${path}: ${rule}`).join("; ");
+
+/** What is wrong with a clause. A mistake of an item is told in its result, so what the language throws is caught here. */
+function brokenClause(clause: Clause, path: string): string {
+  try {
+    checkClause(clause, path);
+  } catch (error) {
+    if (error instanceof ConnectError && error.code === Code.InvalidArgument) return error.rawMessage;
+    throw error;
+  }
+  return textOf(brokenKeys(clause, path));
+}
+
+interface Values {
+  id: string;
+  updater: CustomPropertyUpdater;
+}
+
+/** The columns of updaters, but for tenant, id and times, in the order of `columnNames`. */
+function columns(rows: readonly Values[]) {
+  const of = <T>(read: (updater: CustomPropertyUpdater) => T) => rows.map(({ updater }) => read(updater));
+  return {
+    ids: textArray(rows.map(({ id }) => id)),
+    names: textArray(of(({ name }) => name)),
+    descriptions: textArray(of(({ description }) => description)),
+    inputs: jsonArray(of(({ entityInput }) => toJson(QuerySchema, entityInput as never))),
+    properties: jsonArray(of(({ properties }) => properties as JsonObject)),
+    enabled: boolArray(of(({ enabled }) => enabled)),
+    sequences: int4Array(of(({ sequence }) => sequence)),
+    tags: jsonArray(of(({ tags }) => tags)),
+  };
+}
+
+/** Creates updaters and starts those that are enabled; results in the order sent. Call it after `expectEnabled` if one is. */
+export async function createUpdaters(
+  tx: Db,
+  tenantId: string,
+  updaters: readonly CustomPropertyUpdater[],
+  nowMs: number,
+): Promise<ItemResult[]> {
+  const refusals = updaters.map((updater, i) => refusal(updater, `updaters[${i}]`));
+  await lockSet(
+    tx,
+    tenantId,
+    updaters.some(({ enabled }) => enabled),
+  );
+  const taken = new Set((await namesOf(tx, tenantId)).values());
+  const made: Values[] = [];
+  const results = updaters.map((updater, i): ItemResult => {
+    const error = refusals[i] || (taken.has(updater.name) ? alreadyExists(kind, updater.name).rawMessage : "");
+    if (error !== "") return { id: "", error };
+    taken.add(updater.name);
+    const id = randomUUIDv7();
+    made.push({ id, updater });
+    return good(id);
+  });
+  if (made.length === 0) return results;
+  const values = columns(made);
+  await tx`
+    insert into property_updaters (tenant_id, id, name, description, entity_input, properties, enabled, sequence, tags,
+      created_ms, updated_ms)
+    select ${tenantId}::uuid, updater.*, ${BigInt(nowMs)}, ${BigInt(nowMs)}
+    from unnest(
+      ${values.ids}::text[], ${values.names}::text[], ${values.descriptions}::text[], ${values.inputs}::jsonb[],
+      ${values.properties}::jsonb[], ${values.enabled}::bool[], ${values.sequences}::int4[], ${values.tags}::jsonb[]
+    ) as updater`;
+  await changeSet(tx, tenantId);
+  await startUpdaters(tx, tenantId, enabledOf(made), nowMs);
+  return results;
+}
+
+const enabledOf = (rows: readonly Values[]) => rows.filter(({ updater }) => updater.enabled).map(({ id }) => id);
+
+/** Names of the tenant's updaters by their ids. The caller holds the set's lock. */
+async function namesOf(tx: Db, tenantId: string): Promise<Map<string, string>> {
+  const rows = await tx<{ id: string; name: string }[]>`
+    select id, name from property_updaters where tenant_id = ${tenantId}`;
+  return new Map(rows.map(({ id, name }) => [id, name]));
+}
+
+/** Replaces updaters as a whole, one after the other, and starts those that are enabled now; results in the order sent. */
+export async function replaceUpdaters(
+  tx: Db,
+  tenantId: string,
+  updaters: readonly CustomPropertyUpdater[],
+  nowMs: number,
+): Promise<ItemResult[]> {
+  const refusals = updaters.map((updater, i) => refusal(updater, `updaters[${i}]`));
+  await lockSet(
+    tx,
+    tenantId,
+    updaters.some(({ enabled }) => enabled),
+  );
+  const names = await namesOf(tx, tenantId);
+  const changed = new Map<string, Values>();
+  const order: Values[] = [];
+  const results = updaters.map((updater, i): ItemResult => {
+    const { id, name } = updater;
+    if (id === "") return { id, error: `updaters[${i}].id: is required` };
+    if (refusals[i] !== "") return { id, error: refusals[i] as string };
+    if (!names.has(id)) return unknown(id);
+    if ([...names].some(([other, taken]) => other !== id && taken === name)) {
+      return { id, error: alreadyExists(kind, name).rawMessage };
+    }
+    names.set(id, name);
+    changed.set(id, { id, updater });
+    order.push({ id, updater });
+    return good(id);
+  });
+  if (order.length === 0) return results;
+  // One after the other: within one statement a name could be taken before its last owner has given it up.
+  await Promise.all(order.map((each) => replaceOne(tx, tenantId, each, nowMs)));
+  await changeSet(tx, tenantId);
+  await startUpdaters(tx, tenantId, enabledOf([...changed.values()]), nowMs);
+  return results;
+}
+
+async function replaceOne(tx: Db, tenantId: string, { id, updater }: Values, nowMs: number): Promise<void> {
+  await tx`
+    update property_updaters set
+      name = ${updater.name}, description = ${updater.description},
+      entity_input = ${JSON.stringify(toJson(QuerySchema, updater.entityInput as never))}::text::jsonb,
+      properties = ${JSON.stringify(updater.properties)}::text::jsonb, enabled = ${updater.enabled},
+      sequence = ${updater.sequence}, tags = ${JSON.stringify(updater.tags)}::text::jsonb, updated_ms = ${BigInt(nowMs)}
+    where tenant_id = ${tenantId} and id = ${id}`;
+}
+
+/** Deletes updaters; what they have set stays. Results in the order sent; an id that comes twice is unknown then. */
+export async function deleteUpdaters(tx: Db, tenantId: string, ids: readonly string[]): Promise<ItemResult[]> {
+  await lockSet(tx, tenantId, false);
+  const rows = await tx<{ id: string }[]>`
+    delete from property_updaters where tenant_id = ${tenantId} and id = any(${textArray(ids)}::text[]) returning id`;
+  const gone = new Set(rows.map(({ id }) => id));
+  if (gone.size > 0) await changeSet(tx, tenantId);
+  return ids.map((id) => (gone.delete(id) ? good(id) : unknown(id)));
+}
+
+/** Enables updaters and starts them, or disables them; results in the order sent. Call it after `expectEnabled` to enable. */
+export async function switchUpdaters(
+  tx: Db,
+  tenantId: string,
+  ids: readonly string[],
+  enabled: boolean,
+  nowMs: number,
+): Promise<ItemResult[]> {
+  await lockSet(tx, tenantId, enabled);
+  const rows = await tx<{ id: string }[]>`
+    update property_updaters set enabled = ${enabled}, updated_ms = ${BigInt(nowMs)}
+    where tenant_id = ${tenantId} and id = any(${textArray(ids)}::text[]) returning id`;
+  const found = new Set(rows.map(({ id }) => id));
+  await changeSet(tx, tenantId);
+  if (enabled) await startUpdaters(tx, tenantId, [...found], nowMs);
+  return ids.map((id) => (found.has(id) ? good(id) : unknown(id)));
+}

@@ -1,0 +1,144 @@
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
+export type Request = IncomingMessage | Http2ServerRequest;
+
+/** The bytes of a request, read as they are asked for. */
+export interface Pieces extends AsyncIterable<Uint8Array> {
+  /** Stops reading; what is left stays in the request. */
+  release(): void;
+}
+
+/** Bounds of a body while it comes. */
+export interface PieceLimits {
+  bytesMax: number;
+  /** Longest time without a byte while somebody waits for one, ms. */
+  idleMs: number;
+  /** Longest time for all of it, ms; without it there is none. */
+  totalMs?: number;
+  /** What it fails with beyond `bytesMax`. */
+  tooLarge(): ConnectError;
+  /** Told of bytes that come in; what it throws ends the reading. */
+  received?(bytes: number): void;
+}
+
+/** What the client did when a body broke off. */
+export const clientLeft = () => new ConnectError("the client went away", Code.Canceled);
+
+/** What a body fails with that does not come. */
+export const silence = (idleMs: number) =>
+  new ConnectError(`nothing of the request came for ${idleMs} ms`, Code.DeadlineExceeded);
+
+/**
+ * Whether a body that cannot be read was one that its client gave up. Over HTTP/2 Node's client ends a stream before it
+ * resets it, so that the reset comes a moment behind the end of half a body.
+ */
+export async function brokenOff(request: Request): Promise<boolean> {
+  const whole = request.httpVersionMajor === 1 || request.headers["content-length"] !== undefined;
+  if (!whole && !request.destroyed) await sleep(resetMs);
+  return request.aborted;
+}
+
+const resetMs = 10;
+
+/** A body with bounds. It fails with code 4 after a silence, code 1 when the client has gone, and as `limits` says. */
+export function pieces(request: Request, limits: PieceLimits): Pieces {
+  const { bytesMax, idleMs, totalMs } = limits;
+  const queue: Uint8Array[] = [];
+  let left = bytesMax;
+  let ended = false;
+  let failure: Error | undefined;
+  let waiting: { resolve(result: IteratorResult<Uint8Array>): void; reject(error: Error): void } | undefined;
+  let idle: NodeJS.Timeout | undefined;
+  let total: NodeJS.Timeout | undefined;
+
+  function settle() {
+    if (waiting === undefined) return;
+    const { resolve, reject } = waiting;
+    const chunk = queue.shift();
+    if (chunk !== undefined) resolve({ done: false, value: chunk });
+    else if (failure !== undefined) reject(failure);
+    else if (ended) resolve({ done: true, value: undefined });
+    else return;
+    waiting = undefined;
+  }
+
+  function fail(error: Error) {
+    if (ended || failure !== undefined) return;
+    failure = error;
+    release();
+    settle();
+  }
+
+  function take(chunk: Uint8Array) {
+    idle?.refresh();
+    left -= chunk.byteLength;
+    if (left < 0) return fail(limits.tooLarge());
+    try {
+      limits.received?.(chunk.byteLength);
+    } catch (error) {
+      return fail(error as Error);
+    }
+    queue.push(chunk);
+    if (waiting === undefined) request.pause();
+    settle();
+  }
+
+  function end() {
+    // A stream that is reset ends, too.
+    if (request.aborted) return close();
+    if (failure === undefined) ended = true;
+    release();
+    settle();
+  }
+
+  const close = () => fail(clientLeft());
+  const silent = () => {
+    if (waiting !== undefined) return fail(silence(idleMs));
+    idle?.refresh(); // it was this side that did not read
+  };
+
+  function begin() {
+    if (request.readableEnded) return end();
+    if (request.destroyed) return close();
+    idle = setTimeout(silent, idleMs).unref();
+    if (totalMs !== undefined) {
+      const late = () => fail(new ConnectError(`the request did not end within ${totalMs} ms`, Code.DeadlineExceeded));
+      total = setTimeout(late, totalMs).unref();
+    }
+    request.on("data", take).on("end", end).on("close", close).on("error", close);
+  }
+
+  function release() {
+    clearTimeout(idle);
+    clearTimeout(total);
+    request.off("data", take).off("end", end).off("close", close);
+  }
+
+  let begun = false;
+  return {
+    release,
+    [Symbol.asyncIterator]() {
+      return {
+        next() {
+          if (!begun) {
+            begun = true;
+            begin();
+          }
+          return new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
+            waiting = { resolve, reject };
+            settle();
+            if (waiting !== undefined) request.resume();
+          });
+        },
+        async return() {
+          release();
+          return { done: true as const, value: undefined };
+        },
+      };
+    },
+  };
+}
