@@ -1,103 +1,8 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { constants, type Http2ServerRequest } from "node:http2";
-import { exhausted } from "../errors.ts";
-import { canceled, deadlineExceeded } from "../rpc/errors.ts";
+import type { ServerResponse } from "node:http";
+import { constants } from "node:http2";
+import type { Socket } from "node:net";
+import type { Request } from "../transcoding/pieces.ts";
 import type { Response } from "./answer.ts";
-
-/** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
-export type Request = IncomingMessage | Http2ServerRequest;
-
-/** The bytes of a request, read as they are asked for. */
-export interface Body extends AsyncIterable<Uint8Array> {
-  /** Stops reading; what is left stays in the request. */
-  release(): void;
-}
-
-/** A body with bounds. It fails with code 8 beyond `bytesMax`, code 4 after `idleMs` without a byte, code 1 when the client has gone. */
-export function boundedBody(request: Request, { bytesMax, idleMs }: { bytesMax: number; idleMs: number }): Body {
-  const queue: Uint8Array[] = [];
-  let left = bytesMax;
-  let ended = false;
-  let failure: Error | undefined;
-  let waiting: { resolve(result: IteratorResult<Uint8Array>): void; reject(error: Error): void } | undefined;
-  let idle: NodeJS.Timeout | undefined;
-
-  function settle() {
-    if (waiting === undefined) return;
-    const { resolve, reject } = waiting;
-    const chunk = queue.shift();
-    if (chunk !== undefined) resolve({ done: false, value: chunk });
-    else if (failure !== undefined) reject(failure);
-    else if (ended) resolve({ done: true, value: undefined });
-    else return;
-    waiting = undefined;
-  }
-
-  function fail(error: Error) {
-    if (ended || failure !== undefined) return;
-    failure = error;
-    release();
-    settle();
-  }
-
-  function take(chunk: Uint8Array) {
-    idle?.refresh();
-    left -= chunk.byteLength;
-    if (left < 0) return fail(exhausted(`the request is larger than ${bytesMax} bytes`));
-    queue.push(chunk);
-    if (waiting === undefined) request.pause();
-    settle();
-  }
-
-  function end() {
-    if (failure === undefined) ended = true;
-    release();
-    settle();
-  }
-
-  const close = () => fail(canceled());
-  const silent = () => {
-    if (waiting !== undefined) return fail(deadlineExceeded(`nothing of the request came for ${idleMs} ms`));
-    idle?.refresh(); // it was this side that did not read
-  };
-
-  function begin() {
-    if (request.readableEnded) return end();
-    if (request.destroyed) return close();
-    idle = setTimeout(silent, idleMs);
-    idle.unref();
-    request.on("data", take).on("end", end).on("close", close).on("error", close);
-  }
-
-  function release() {
-    clearTimeout(idle);
-    request.off("data", take).off("end", end).off("close", close);
-  }
-
-  let begun = false;
-  return {
-    release,
-    [Symbol.asyncIterator]() {
-      return {
-        next() {
-          if (!begun) {
-            begun = true;
-            begin();
-          }
-          return new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
-            waiting = { resolve, reject };
-            settle();
-            if (waiting !== undefined) request.resume();
-          });
-        },
-        async return() {
-          release();
-          return { done: true as const, value: undefined };
-        },
-      };
-    },
-  };
-}
 
 /** Bounds of what is taken in and forgotten of a request after its answer is known. */
 export interface RestLimits {
@@ -121,6 +26,8 @@ export function answerAfterBody(request: Request, response: Response, limits: Re
   let ended = false;
   let grace: NodeJS.Timeout | undefined;
   const late = () => !request.complete && !request.destroyed && comes();
+  // It will not be read to its end.
+  const endless = !("stream" in request) && Number(request.headers["content-length"] ?? 0) > limits.bytesMax;
 
   function go() {
     clearTimeout(grace);
@@ -147,6 +54,7 @@ export function answerAfterBody(request: Request, response: Response, limits: Re
         Object.assign(target, own);
         return false;
       }
+      if (endless) target.shouldKeepAlive = false;
       grace = setTimeout(go, limits.graceMs);
       request.once("end", go).once("close", go);
     }
@@ -168,8 +76,10 @@ export function answerAfterBody(request: Request, response: Response, limits: Re
   };
 }
 
-/** Beyond the bounds the stream (HTTP/2) or the connection (HTTP/1.1) is cut. */
+/** Beyond the bounds an HTTP/2 stream is cut; over HTTP/1.1 no more is read, and the connection is cut when the time is over. */
 function discardRest(request: Request, { bytesMax, waitMs }: RestLimits) {
+  const over1 = "stream" in request ? undefined : request.socket;
+  if (over1 !== undefined) closeSlowly(over1);
   let left = bytesMax;
   const cut = () => {
     done();
@@ -179,16 +89,34 @@ function discardRest(request: Request, { bytesMax, waitMs }: RestLimits) {
   };
   const count = (chunk: Uint8Array) => {
     left -= chunk.byteLength;
-    if (left < 0) cut();
+    if (left >= 0) return;
+    if (over1 === undefined) cut();
+    else request.pause();
   };
   const timer = setTimeout(cut, waitMs);
   timer.unref();
   function done() {
     clearTimeout(timer);
     request.off("data", count);
+    if (over1 !== undefined) closeAgain(over1);
   }
   request.on("data", count).once("end", done).once("close", done).on("error", done);
   request.resume();
+}
+
+/**
+ * After the last answer of a connection Node closes it whole. What is still unread then makes a reset of it, which takes the
+ * answer from the client; so only this side is closed, until the request has ended.
+ */
+function closeSlowly(socket: Socket) {
+  socket.destroySoon = () => {
+    if (!socket.writableEnded) socket.end();
+  };
+}
+
+function closeAgain(socket: Socket) {
+  Reflect.deleteProperty(socket, "destroySoon");
+  if (socket.writableEnded) socket.destroySoon();
 }
 
 /** Whether the head of a request announces a body. */

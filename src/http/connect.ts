@@ -9,12 +9,12 @@ import {
 } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
-import { recordOf } from "../rpc/context.ts";
+import { exhausted } from "../errors.ts";
 import { boundDeadline } from "../rpc/deadline.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
+import { type Pieces, pieces, type Request } from "../transcoding/pieces.ts";
 import { httpStatus } from "../transcoding/status.ts";
 import { connectErrorBody, errorBody, type Response, sendBody } from "./answer.ts";
-import { type Body, boundedBody, type Request } from "./body.ts";
 import { writeAnswer } from "./write.ts";
 
 /** A service and its RPCs, wrapped by the pipeline. */
@@ -68,10 +68,13 @@ export function rpcRoutes({ services, admit, limits, stopping }: Options): Map<s
 function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: RpcLimits): RpcRoute {
   const allow = [...handler.allowedMethods, "OPTIONS"].join(", ");
   const unary = handler.method.methodKind === "unary";
+  // A unary message is bounded by its handler; what is added is room for its envelope.
+  const bytesMax = unary ? limits.messageBytesMax(handler.service) + 1024 : limits.streamBytesMax;
   const bodyLimits = {
-    // A unary message is bounded by its handler; what is added is room for its envelope.
-    bytesMax: unary ? limits.messageBytesMax(handler.service) + 1024 : limits.streamBytesMax,
+    bytesMax,
     idleMs: limits.streamIdleMs,
+    ...(unary && { totalMs: limits.deadlineMsMax }),
+    tooLarge: () => exhausted(`the request is larger than ${bytesMax} bytes`),
   };
 
   async function admitted(
@@ -88,7 +91,7 @@ function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: R
 
   return async (request, response) => {
     if (!handler.allowedMethods.includes(request.method ?? "")) return refuseMethod(request, response, allow);
-    const body = boundedBody(request, bodyLimits);
+    const body = pieces(request, bodyLimits);
     try {
       const call = universalCall(request, response, body);
       if (call === undefined) return sendBody(response, 400, errorBody(3, "the Host header or the path is malformed"));
@@ -100,14 +103,14 @@ function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: R
       }
       if (unary) boundDeadline(call.header, type.startsWith("application/grpc"), limits.deadlineMsMax);
       const answer = await handler({ ...call, contextValues: values });
-      await writeAnswer(response, answer, recordOf(request), call.signal);
+      await writeAnswer(request, response, answer, call.signal);
     } finally {
       body.release();
     }
   };
 }
 
-function universalCall(request: Request, response: Response, body: Body): UniversalServerRequest | undefined {
+function universalCall(request: Request, response: Response, body: Pieces): UniversalServerRequest | undefined {
   try {
     return { ...universalRequestFromNodeRequest(request, response as never, undefined, undefined), body };
   } catch {

@@ -3,8 +3,8 @@ import http2, { type ServerHttp2Session } from "node:http2";
 import net, { type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import tls from "node:tls";
+import type { Request } from "../transcoding/pieces.ts";
 import type { Response } from "./answer.ts";
-import type { Request } from "./body.ts";
 import { answerBrokenRequest } from "./client-error.ts";
 
 /** Takes every request of both HTTP versions. `invite` sends 100 Continue to a client that waits for it. */

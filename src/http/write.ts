@@ -1,17 +1,19 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
-import type { RequestRecord } from "../rpc/context.ts";
+import { recordOf } from "../rpc/context.ts";
+import { brokenOff, type Request } from "../transcoding/pieces.ts";
 import type { Response } from "./answer.ts";
 import { codeOfStatus } from "./status.ts";
 import { answerUnreadable } from "./unreadable.ts";
 
 /** Writes what a protocol handler answered. Notes the code in the record when no RPC function has done so (what could not be decoded). */
 export async function writeAnswer(
+  request: Request,
   response: Response,
   given: UniversalServerResponse,
-  record: RequestRecord | undefined,
   signal: AbortSignal,
 ): Promise<void> {
+  const record = recordOf(request);
   const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
   let answer = given;
   const chunks = answer.body?.[Symbol.asyncIterator]();
@@ -21,7 +23,10 @@ export async function writeAnswer(
     let bytes = chunk?.done === false ? chunk.value : undefined;
     if (signal.aborted || target.destroyed) return;
     // Admitted, but no RPC function has seen it: its message could not be read.
-    if (record?.principal !== undefined && record.code === undefined) [answer, bytes] = answerUnreadable(answer, bytes);
+    if (record?.principal !== undefined && record.code === undefined) {
+      if (await brokenOff(request)) return;
+      [answer, bytes] = answerUnreadable(answer, bytes);
+    }
     target.writeHead(answer.status, nodeHeaders(answer.header));
     let last: Uint8Array | undefined;
     while (bytes !== undefined) {

@@ -1,12 +1,18 @@
 import { isUtf8 } from "node:buffer";
-import type { IncomingMessage } from "node:http";
-import type { Http2ServerRequest } from "node:http2";
 import { brotliDecompress, gunzip, inflate, inflateRaw, type ZlibOptions } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { clientLeft, type Request, silence } from "./pieces.ts";
 import { invalidValue, refusal } from "./status.ts";
 
-/** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
-export type Request = IncomingMessage | Http2ServerRequest;
+/** Bounds of a body. */
+export interface BodyLimits {
+  /** The largest body, or message of a stream, before and after decompression. */
+  bytesMax: number;
+  /** Longest silence, ms. */
+  idleMs: number;
+  /** Told of bytes that come in; what it throws ends the reading. */
+  received(bytes: number): void;
+}
 
 type Decompress = (bytes: Buffer, options: ZlibOptions, done: (error: Error | null, bytes: Buffer) => void) => void;
 
@@ -62,12 +68,13 @@ function tooLarge(bytesMax: number): ConnectError {
   return refusal(Code.ResourceExhausted, 413, `the body may have at most ${bytesMax} bytes`);
 }
 
-/** Reads the whole body, decompressed. Throws 413 when its declared, read or decompressed size is above `bytesMax`. */
-export async function readBody(request: Request, bytesMax: number): Promise<Buffer> {
+/** Reads the whole body, decompressed. Throws code 4 after a silence, 413 when its declared, read or decompressed size is above `bytesMax`. */
+export async function readBody(request: Request, limits: BodyLimits): Promise<Buffer> {
   const { headers } = request;
+  const { bytesMax } = limits;
   const declared = headers["content-length"];
   if (declared !== undefined && Number(declared) > bytesMax) throw tooLarge(bytesMax);
-  const bytes = await collect(request, bytesMax);
+  const bytes = await collect(request, limits);
   const encoding = headers["content-encoding"];
   if (encoding === undefined || bytes.length === 0) return bytes;
   const decompress = decompressors[encodingName(encoding)];
@@ -84,15 +91,15 @@ export function headEndsRequest(request: Request): boolean {
 }
 
 /** Throws code 3 when a request that takes no body has one, or may have; one that turns out empty is fine. */
-export async function refuseBody(request: Request): Promise<void> {
-  if (request.headers["content-length"] !== undefined || !(await isEmpty(request))) {
+export async function refuseBody(request: Request, limits: BodyLimits): Promise<void> {
+  if (request.headers["content-length"] !== undefined || !(await isEmpty(request, limits))) {
     throw invalidValue("", "this request takes no body");
   }
 }
 
-async function isEmpty(request: Request): Promise<boolean> {
+async function isEmpty(request: Request, limits: BodyLimits): Promise<boolean> {
   try {
-    await collect(request, 0);
+    await collect(request, { ...limits, bytesMax: 0 });
     return true;
   } catch (error) {
     if (error instanceof ConnectError && error.code === Code.ResourceExhausted) return false;
@@ -100,25 +107,40 @@ async function isEmpty(request: Request): Promise<boolean> {
   }
 }
 
-function collect(request: Request, bytesMax: number): Promise<Buffer> {
+function collect(request: Request, { bytesMax, idleMs, received }: BodyLimits): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let first: Buffer | undefined;
     let chunks: Buffer[] | undefined;
     let size = 0;
     const onData = (chunk: Buffer) => {
+      idle.refresh();
       size += chunk.length;
-      if (size > bytesMax) return settle(() => reject(tooLarge(bytesMax)));
+      if (size > bytesMax) return fail(tooLarge(bytesMax));
+      try {
+        received(chunk.length);
+      } catch (error) {
+        return fail(error);
+      }
       if (first === undefined) first = chunk;
       else if (chunks === undefined) chunks = [first, chunk];
       else chunks.push(chunk);
     };
-    const onEnd = () =>
-      settle(() => resolve(chunks === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(chunks, size)));
-    const onClose = () => settle(() => reject(new ConnectError("the client went away", Code.Canceled)));
-    const settle = (done: () => void) => {
+    const onEnd = () => {
+      // A stream that is reset ends, too.
+      if (request.aborted) return onClose();
+      stop();
+      resolve(chunks === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(chunks, size));
+    };
+    const onClose = () => fail(clientLeft());
+    const idle = setTimeout(() => fail(silence(idleMs)), idleMs).unref();
+    const fail = (error: unknown) => {
+      stop();
+      reject(error);
+    };
+    const stop = () => {
+      clearTimeout(idle);
       request.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
       request.on("error", ignore);
-      done();
     };
     if (request.destroyed && !request.readableEnded) return onClose();
     request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);

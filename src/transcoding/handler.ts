@@ -3,11 +3,12 @@ import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
 import { type Response, sendWhole, writeHead } from "./answer.ts";
 import type { Route } from "./binding.ts";
-import { checkContentType, checkEncoding, headEndsRequest, type Request, readBody, refuseBody } from "./body.ts";
+import { checkContentType, checkEncoding, headEndsRequest, readBody, refuseBody } from "./body.ts";
 import { type Call, callStarter, timeoutOf } from "./call.ts";
 import { copyHeaders, requestHeaders } from "./headers.ts";
 import { httpBodyParts } from "./http-body.ts";
 import { matcher } from "./match.ts";
+import { brokenOff, clientLeft, type Request } from "./pieces.ts";
 import { type Plan, planner } from "./plan.ts";
 import { asConnectError, errorStatus, errorText, refusal } from "./status.ts";
 import { eventStream, type Framing, ndjson, rawStream, readLines, sendStream, wantsEvents } from "./stream.ts";
@@ -21,6 +22,12 @@ export interface TranscoderOptions {
   admit?(method: DescMethod, header: Headers, request: Request): Promise<ContextValues>;
   /** The largest body, before and after decompression, bytes; one message of a client stream. */
   bodyBytesMax(method: DescMethod): number;
+  /** The largest total of a client stream, bytes; without it there is none. */
+  streamBytesMax?: number;
+  /** The longest silence within a body, ms; a minute without it. */
+  bodyIdleMs?: number;
+  /** Told of bytes of a body that come in; the ConnectError that it throws refuses the rest. */
+  received?(request: Request, bytes: number): void;
   /** The longest time that a unary call may take, ms; also that of requests which name none. */
   timeoutMsMax: number;
   /** What google.protobuf.Any may hold; without it, all types of the services' files. */
@@ -61,7 +68,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     let left = false;
     const gone = () => {
       left = true;
-      call?.abort(new ConnectError("the client went away", Code.Canceled));
+      call?.abort(clientLeft());
     };
     response.once("close", gone);
     try {
@@ -95,20 +102,29 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
 
   async function requestOf(plan: Plan, request: Request, raw: string[], query: string): Promise<unknown> {
     const { reader, route } = plan;
-    const bytesMax = options.bodyBytesMax(route.method);
+    const limits = {
+      bytesMax: options.bodyBytesMax(route.method),
+      idleMs: options.bodyIdleMs ?? 60_000,
+      received: (bytes: number) => options.received?.(request, bytes),
+    };
     if (plan.takesStream) {
       checkContentType(request, true);
-      return readLines(request, bytesMax, reader.message);
+      const streamBytesMax = options.streamBytesMax ?? Number.POSITIVE_INFINITY;
+      return readLines(request, { ...limits, streamBytesMax }, reader.message);
     }
     if (route.body === "") {
-      if (!headEndsRequest(request)) await refuseBody(request);
+      if (!headEndsRequest(request)) await refuseBody(request, limits);
       return reader.fromUrl(raw, query);
     }
     if (reader.rawBody) checkEncoding(request.headers["content-encoding"]);
     else checkContentType(request);
-    const bytes = await readBody(request, bytesMax);
+    const bytes = await readBody(request, limits);
     const message = reader.fromUrl(raw, query);
-    reader.addBody(message, bytes, request.headers["content-type"]);
+    try {
+      reader.addBody(message, bytes, request.headers["content-type"]);
+    } catch (error) {
+      throw (await brokenOff(request)) ? clientLeft() : error;
+    }
     return message;
   }
 

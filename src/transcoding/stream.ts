@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import type { OutgoingHttpHeaders } from "node:http";
+import { Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Response, writeHead } from "./answer.ts";
-import type { Request } from "./body.ts";
+import type { BodyLimits } from "./body.ts";
+import { pieces, type Request } from "./pieces.ts";
 import { refusal } from "./status.ts";
 
 /** How the messages of a server stream stand in the body. */
@@ -99,17 +101,18 @@ async function drained(response: Response): Promise<void> {
 }
 
 /**
- * The messages of a client stream: one JSON text a line, blank lines aside. Each line may have `bytesMax` bytes. The
- * iterator throws 413 beyond that, and what `read` throws.
+ * The messages of a client stream: one JSON text a line, blank lines aside. Each line may have `bytesMax` bytes, all of
+ * them `streamBytesMax`. The iterator throws 413 beyond that, code 4 after a silence, and what `read` throws.
  */
 export async function* readLines<T>(
   request: Request,
-  bytesMax: number,
+  limits: BodyLimits & { streamBytesMax: number },
   read: (line: Buffer) => T,
 ): AsyncGenerator<T, void, undefined> {
+  const { bytesMax } = limits;
   let pending: Buffer[] = [];
   let size = 0;
-  for await (const chunk of decoded(request)) {
+  for await (const chunk of decoded(request, limits)) {
     let from = 0;
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
       const line = joined(pending, chunk.subarray(from, at));
@@ -141,19 +144,26 @@ function lineTooLong(bytesMax: number): ConnectError {
   return refusal(Code.ResourceExhausted, 413, `one message may have at most ${bytesMax} bytes`);
 }
 
-async function* decoded(request: Request): AsyncGenerator<Buffer, void, undefined> {
+async function* decoded(
+  request: Request,
+  { idleMs, received, streamBytesMax }: BodyLimits & { streamBytesMax: number },
+): AsyncGenerator<Buffer, void, undefined> {
   const encoding = request.headers["content-encoding"]?.trim().toLowerCase();
+  const tooLarge = () => refusal(Code.ResourceExhausted, 413, `a stream may have at most ${streamBytesMax} bytes`);
+  const body = pieces(request, { bytesMax: streamBytesMax, idleMs, tooLarge, received });
   try {
-    if (encoding === undefined || encoding === "" || encoding === "identity") yield* request;
+    if (encoding === undefined || encoding === "" || encoding === "identity") yield* body as AsyncIterable<Buffer>;
     else {
       const plain =
         encoding === "br" ? createBrotliDecompress() : encoding === "deflate" ? createInflate() : createGunzip();
-      request.on("error", (error) => plain.destroy(error));
-      yield* request.pipe(plain);
+      const packed = Readable.from(body, { objectMode: false });
+      packed.on("error", (error) => plain.destroy(error));
+      yield* packed.pipe(plain);
     }
   } catch (error) {
     if (error instanceof ConnectError) throw error;
-    if (request.destroyed && !request.readableEnded) throw new ConnectError("the client went away", Code.Canceled);
     throw new ConnectError("the body is not what its content encoding says", Code.InvalidArgument);
+  } finally {
+    body.release();
   }
 }

@@ -56,6 +56,8 @@ export async function testPort(services: TestService[], options: Options = {}) {
     services: wrapped,
     admit,
     bodyBytesMax: (method) => messageBytesMax(config, method.parent),
+    streamBytesMax: config.streamBytesMax,
+    bodyIdleMs: config.streamIdleMs,
     timeoutMsMax: config.deadlineMsMax,
     headersOf: answerHeaders,
     signal: stopping.signal,
