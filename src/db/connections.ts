@@ -46,6 +46,9 @@ interface Waiter {
 }
 
 const lifetimeMs = 30 * 60_000;
+/** PostgreSQL's last word on a connection, which closes a moment later. */
+const isFatal = (error: unknown) =>
+  ["FATAL", "PANIC"].includes((error as { severity?: string } | null)?.severity ?? "");
 const isQuery = (value: unknown): value is Query => value instanceof Promise;
 
 function tagged(inner: Tagged, wrap: (query: Query) => Query): Tagged {
@@ -146,7 +149,10 @@ export function connections(options: ConnectionsOptions) {
           void release(slot);
         };
         query.resolve = finish(resolve);
-        query.reject = finish(reject);
+        query.reject = finish((error) => {
+          if (isFatal(error)) slot.spent = true;
+          reject(error);
+        });
         slot.fail = query.reject;
         query.canceller = async () => {
           if (done) return;
@@ -207,7 +213,7 @@ export function connections(options: ConnectionsOptions) {
       return (await Promise.race([work, gone])) as T;
     } catch (error) {
       // The rollback has failed.
-      if (thrown !== undefined && error !== thrown) slot.spent = true;
+      if ((thrown !== undefined && error !== thrown) || isFatal(error)) slot.spent = true;
       throw error;
     } finally {
       void release(slot);

@@ -120,3 +120,10 @@ test("a closed pool refuses, and closing waits for what runs", async () => {
   await expect(other.sql`select 1`).rejects.toThrow("lost");
   expect(pool.gate.open).toBe(true);
 });
+
+test("a connection that PostgreSQL ends is not used again, though its end is still under way", async () => {
+  for (let i = 0; i < 20; i++) {
+    await expect(sql`select pg_terminate_backend(pg_backend_pid())`).rejects.toThrow();
+    expect(await sql`select 1 as n`).toEqual([{ n: 1 }]);
+  }
+});
