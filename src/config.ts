@@ -1,3 +1,4 @@
+import { createSecretKey, type KeyObject } from "node:crypto";
 import { resolve } from "node:path";
 
 /** What a setting is: its environment variable, how it is read, its default as text, and its meaning for `--help`. */
@@ -59,6 +60,30 @@ function databaseUrl(value: string) {
   return value;
 }
 
+/** A key that the keys of secrets are wrapped by, and the name by which it is told from others. */
+export interface MasterKey {
+  readonly id: string;
+  readonly key: KeyObject;
+}
+
+/**
+ * Master keys as settings and key files write them: `<id>:<32 bytes in base64>`, separated by commas or white space.
+ * @throws SettingError, which quotes nothing
+ */
+export function readMasterKeys(value: string): readonly MasterKey[] {
+  const keys = value.split(/[\s,]+/).filter((part) => part !== "");
+  const found = keys.map((part) => {
+    const [, id = "", text = ""] = /^([\w.-]{1,64}):([A-Za-z0-9+/_-]{43}=?)$/.exec(part) ?? [];
+    const bytes = Buffer.from(text, "base64");
+    if (bytes.length !== 32) {
+      throw new SettingError("must be master keys of the form <id>:<32 bytes in base64>, separated by commas");
+    }
+    return { id, key: createSecretKey(bytes) };
+  });
+  if (new Set(found.map(({ id }) => id)).size < found.length) throw new SettingError("must name each master key once");
+  return found;
+}
+
 const MiB = 1024 * 1024;
 const day = 24 * 3600;
 
@@ -90,6 +115,18 @@ const settings = {
     fallback: "0",
     read: flag,
     meaning: "1 serves HTTP/1.1 and HTTP/2 without TLS, for a server behind a TLS proxy",
+  },
+  masterKeys: {
+    env: "BELFRY_MASTER_KEYS",
+    fallback: "",
+    read: readMasterKeys,
+    meaning: "keys that protect stored secrets, <id>:<base64>, by commas, the newest first",
+  },
+  masterKeysFile: {
+    env: "BELFRY_MASTER_KEYS_FILE",
+    fallback: "",
+    read: optional,
+    meaning: "the same in a file, a line each; read again when another key is needed",
   },
   corsOrigins: {
     env: "BELFRY_CORS_ORIGINS",

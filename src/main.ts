@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { ConnectError } from "@connectrpc/connect";
 import { type Config, readConfig, SettingError, settingsHelp } from "./config.ts";
+import { credentialCommand, credentialUsage } from "./credentials/commands.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
@@ -18,7 +19,7 @@ const usage = `Belfry, the management API of an observability platform
 
 ${usageLine("npm start", "serve")}
 ${usageLine("npm run belfry -- migrate", "bring the database's schema up to date, and do nothing else")}
-${tenantUsage.map(([command, does]) => usageLine(command === "" ? "" : `npm run belfry -- ${command}`, does)).join("\n")}
+${[...tenantUsage, ...credentialUsage].map(([command, does]) => usageLine(command === "" ? "" : `npm run belfry -- ${command}`, does)).join("\n")}
 ${usageLine("npm start -- --help", "print this")}
 
 Settings (environment variables):
@@ -103,14 +104,14 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const config = readConfig(process.env);
-  const tenantWork = tenantCommand(args);
+  const work = tenantCommand(args) ?? credentialCommand(args, config);
   if (command === "serve" && rest.length === 0) {
     await serve(config);
   } else if (command === "migrate" && rest.length === 0) {
     const applied = await onDatabase(config, migrate);
     process.stdout.write(applied.length === 0 ? "the schema is up to date\n" : `applied ${applied.join(", ")}\n`);
-  } else if (tenantWork !== undefined) {
-    process.stdout.write(await onDatabase(config, (url) => onPool(config, url, tenantWork)));
+  } else if (work !== undefined) {
+    process.stdout.write(await onDatabase(config, (url) => onPool(config, url, work)));
   } else {
     process.stderr.write(usage);
     return 2;

@@ -3,6 +3,7 @@ import { open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
@@ -15,6 +16,9 @@ import { lastUse } from "./auth/last-use.ts";
 import { checkPermissions } from "./auth/permission.ts";
 import { keyVerifier } from "./auth/verify.ts";
 import type { Config } from "./config.ts";
+import { keyring } from "./credentials/keyring.ts";
+import { checkMasterKeys } from "./credentials/master-keys.ts";
+import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { startEmbedded } from "./db/embedded.ts";
@@ -81,6 +85,10 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const clock = await databaseClock(pool.sql);
   starting.defer(() => clock.stop());
   const first = config.databaseUrl === undefined ? await firstKey(pool.sql, config.dataDir) : undefined;
+  const masterKeys = keyring(config);
+  if (!(await checkMasterKeys(pool.sql, masterKeys))) {
+    log.warn("no master key: credentials are stored without secrets only; set BELFRY_MASTER_KEYS");
+  }
 
   // What every call passes.
   const uses = lastUse(pool);
@@ -96,6 +104,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     [EntityService, entityService(pool.sql)],
     [EventQueryService, eventQueryService(pool.sql)],
     [ApiClientService, apiClientService(pool.sql)],
+    [CredentialService, credentialService(pool.sql, masterKeys)],
     [AuditLogService, auditLogService(pool.sql, audit.settled)],
     [UserAccountService, userAccountService(pool.sql, passwordHasher())],
     [UserGroupService, userGroupService(pool.sql)],

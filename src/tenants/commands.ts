@@ -87,8 +87,8 @@ export function tenantCommand(args: readonly string[]): Work | undefined {
   }
 }
 
-/** Actions of the command line stand in the audit log of the tenant, with the account of the machine that did them. */
-function actor(): Actor {
+/** Who acts on the command line: its actions stand in the audit log of the tenant, with the account of the machine. */
+export function commandLine(): Actor {
   return { id: "command-line", name: `command line (${accountName()})` };
 }
 
@@ -116,7 +116,7 @@ async function tenantNamed(db: Db, text: string): Promise<{ id: string; name: st
 
 async function makeTenant(db: Db, name: string): Promise<string> {
   checkName(name, "tenant");
-  const { secret } = await transaction(db, (tx) => createTenantWithKey(tx, name, actor()));
+  const { secret } = await transaction(db, (tx) => createTenantWithKey(tx, name, commandLine()));
   return `tenant ${JSON.stringify(name)} is made; its first manager key, shown once:\n${secret}\n`;
 }
 
@@ -140,7 +140,7 @@ async function makeClient(
   const tenant = await tenantNamed(db, tenantName);
   const { id } = await transaction(db, async (tx) => {
     const made = await createClient(tx, tenant.id, client);
-    await auditedAction(tx, tenant.id, actor(), "CreateApiClient", resourceText("apiClient", made.id));
+    await auditedAction(tx, tenant.id, commandLine(), "CreateApiClient", resourceText("apiClient", made.id));
     return made;
   });
   return `${id}\n`;
@@ -163,7 +163,7 @@ async function removeClient(db: Db, tenantName: string, id: string): Promise<str
   const tenant = await tenantNamed(db, tenantName);
   await transaction(db, async (tx) => {
     await deleteClient(tx, tenant.id, id);
-    await auditedAction(tx, tenant.id, actor(), "DeleteApiClient", resourceText("apiClient", id));
+    await auditedAction(tx, tenant.id, commandLine(), "DeleteApiClient", resourceText("apiClient", id));
   });
   return `API client ${id} is deleted, and its keys are revoked\n`;
 }
@@ -175,7 +175,7 @@ async function makeKey(db: Db, tenantName: string, clientId: string, options: Op
   const tenant = await tenantNamed(db, tenantName);
   const { key, secret } = await transaction(db, async (tx) => {
     const made = await issueKey(tx, tenant.id, clientId, { description, expiresMs }, "--expires");
-    await auditedAction(tx, tenant.id, actor(), "CreateApiKey", resourceText("apiKey", made.key.id));
+    await auditedAction(tx, tenant.id, commandLine(), "CreateApiKey", resourceText("apiKey", made.key.id));
     return made;
   });
   return `key ${key.id}, shown once:\n${secret}\n`;
@@ -206,7 +206,7 @@ async function removeKey(db: Db, tenantName: string, clientId: string, keyId: st
   const tenant = await tenantNamed(db, tenantName);
   await transaction(db, async (tx) => {
     await revokeKey(tx, tenant.id, clientId, keyId);
-    await auditedAction(tx, tenant.id, actor(), "DeleteApiKey", resourceText("apiKey", keyId));
+    await auditedAction(tx, tenant.id, commandLine(), "DeleteApiKey", resourceText("apiKey", keyId));
   });
   return `key ${keyId} is revoked\n`;
 }

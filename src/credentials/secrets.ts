@@ -1,0 +1,115 @@
+import type { KeyObject } from "node:crypto";
+import type { Db } from "../db/connect.ts";
+import { failedPrecondition, notFound } from "../errors.ts";
+import { newKey, type Owner, openSecret, sealSecret, unwrapDataKey, wrapDataKey } from "./envelope.ts";
+import type { Keyring } from "./keyring.ts";
+import { currentMasterKey, masterKey } from "./master-keys.ts";
+
+/** A tenant's data key as it is stored. */
+export interface WrappedKey {
+  masterKeyId: string;
+  wrapped: Buffer;
+}
+
+/**
+ * Secrets by name as they are stored, sealed for their owner by the tenant's data key, which is made when the tenant has
+ * none; in the caller's transaction. @throws code 9 without a usable master key
+ */
+export async function sealSecrets(
+  tx: Db,
+  tenantId: string,
+  owner: Owner,
+  secrets: Readonly<Record<string, string>>,
+  keyring: Keyring,
+): Promise<Record<string, string>> {
+  const entries = Object.entries(secrets);
+  if (entries.length === 0) return {};
+  const dataKey = await ownDataKey(tx, tenantId, keyring);
+  return Object.fromEntries(entries.map(([name, text]) => [name, sealSecret(dataKey, tenantId, owner, name, text)]));
+}
+
+async function ownDataKey(tx: Db, tenantId: string, keyring: Keyring): Promise<KeyObject> {
+  const stored = await readDataKey(tx, tenantId);
+  if (stored !== undefined) return unwrapped(tenantId, stored, keyring);
+  const { id, key } = await currentMasterKey(tx, keyring);
+  const made = newKey();
+  const inserted = await tx`
+    insert into data_keys (tenant_id, master_key_id, wrapped)
+    values (${tenantId}, ${id}, ${wrapDataKey(key, id, tenantId, made)}) on conflict (tenant_id) do nothing`;
+  if (inserted.count === 1) return made;
+  // Another call made one meanwhile, and has committed it.
+  return unwrapped(tenantId, (await readDataKey(tx, tenantId)) as WrappedKey, keyring);
+}
+
+async function readDataKey(db: Db, tenantId: string): Promise<WrappedKey | undefined> {
+  const [row] = await db<WrappedKey[]>`
+    select master_key_id as "masterKeyId", wrapped from data_keys where tenant_id = ${tenantId}`;
+  return row;
+}
+
+/** A tenant's data key. @throws code 9 when its master key is missing or another one, or the row was changed or moved */
+export function unwrapped(tenantId: string, { masterKeyId, wrapped }: WrappedKey, keyring: Keyring): KeyObject {
+  const dataKey = unwrapDataKey(masterKey(keyring, masterKeyId), masterKeyId, tenantId, wrapped);
+  if (dataKey !== undefined) return dataKey;
+  throw failedPrecondition(
+    `the data key of the tenant does not open with the master key ${masterKeyId}: one of the two was changed`,
+  );
+}
+
+/**
+ * What sealSecrets has sealed for this owner. Nothing is kept between calls, so that a rotated master key is noticed.
+ * @throws code 9 that names the secret when one was changed, or sealed for another place; never a wrong secret
+ */
+export async function openSealed(
+  db: Db,
+  tenantId: string,
+  owner: Owner,
+  sealed: Readonly<Record<string, string>>,
+  keyring: Keyring,
+): Promise<Record<string, string>> {
+  return opened(tenantId, owner, sealed, await readDataKey(db, tenantId), keyring);
+}
+
+function opened(
+  tenantId: string,
+  owner: Owner,
+  sealed: Readonly<Record<string, string>>,
+  stored: WrappedKey | undefined,
+  keyring: Keyring,
+): Record<string, string> {
+  const entries = Object.entries(sealed);
+  if (entries.length === 0) return {};
+  if (stored === undefined) throw failedPrecondition("the data key of the tenant, which its secrets need, is gone");
+  const dataKey = unwrapped(tenantId, stored, keyring);
+  return Object.fromEntries(
+    entries.map(([name, text]) => {
+      const secret = openSecret(dataKey, tenantId, owner, name, text);
+      if (secret !== undefined) return [name, secret];
+      throw failedPrecondition(
+        `the secret ${JSON.stringify(name)} of the ${owner.kind} ${owner.id} is not as it was stored: store it again`,
+      );
+    }),
+  );
+}
+
+/**
+ * The secrets of a credential by their keys, and its type, which says which keys there are. Empty when it was stored
+ * without. One statement. @throws code 5 without the credential; code 9 as openSealed
+ */
+export async function openSecrets(
+  db: Db,
+  tenantId: string,
+  id: string,
+  keyring: Keyring,
+): Promise<{ type: string; secrets: Record<string, string> }> {
+  const [row] = await db<
+    { type: string; secrets: Record<string, string>; masterKeyId: string | null; wrapped: Buffer | null }[]
+  >`
+    select c.type, c.secrets, k.master_key_id as "masterKeyId", k.wrapped
+    from credentials c left join data_keys k on k.tenant_id = c.tenant_id
+    where c.tenant_id = ${tenantId} and c.id = ${id}`;
+  if (row === undefined) throw notFound("credential", id);
+  const { type, secrets, masterKeyId, wrapped } = row;
+  const key = masterKeyId === null || wrapped === null ? undefined : { masterKeyId, wrapped };
+  return { type, secrets: opened(tenantId, { kind: "credential", id }, secrets, key, keyring) };
+}

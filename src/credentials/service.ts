@@ -1,0 +1,70 @@
+import { randomUUIDv7 } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { CredentialInfoSchema } from "#gen/belfry/credentials/v1/credential_pb.ts";
+import {
+  CreateCredentialResponseSchema,
+  type CredentialService,
+  DeleteCredentialResponseSchema,
+  ListCredentialsResponseSchema,
+  ReplaceCredentialResponseSchema,
+} from "#gen/belfry/credentials/v1/credential_service_pb.ts";
+import type { Db } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+import { principalOf } from "../rpc/context.ts";
+import { audited } from "../tenants/audit.ts";
+import {
+  deleteCredential,
+  insertCredential,
+  listCredentials,
+  lockCredential,
+  updateCredential,
+} from "./credentials.ts";
+import type { Keyring } from "./keyring.ts";
+import { checkedSecrets, checkKept } from "./kinds.ts";
+import { toCredential } from "./messages.ts";
+import { sealSecrets } from "./secrets.ts";
+
+export function credentialService(db: Db, keyring: Keyring): Partial<ServiceImpl<typeof CredentialService>> {
+  return {
+    async createCredential({ info = create(CredentialInfoSchema), secrets }, context) {
+      const { tenantId } = principalOf(context);
+      const checked = checkedSecrets(info.type, secrets);
+      const id = randomUUIDv7();
+      return await transaction(db, async (tx) => {
+        const sealed = await sealSecrets(tx, tenantId, { kind: "credential", id }, checked, keyring);
+        const row = await insertCredential(tx, tenantId, id, info, sealed);
+        await audited(tx, context, id);
+        return create(CreateCredentialResponseSchema, { info: toCredential(row) });
+      });
+    },
+
+    async listCredentials(request, context) {
+      const { credentials, ...page } = await listCredentials(db, principalOf(context).tenantId, request);
+      return create(ListCredentialsResponseSchema, { ...page, credentials: credentials.map(toCredential) });
+    },
+
+    async replaceCredential({ id, info = create(CredentialInfoSchema), secrets }, context) {
+      const { tenantId } = principalOf(context);
+      const checked = checkedSecrets(info.type, secrets);
+      const keeps = Object.keys(checked).length === 0;
+      return await transaction(db, async (tx) => {
+        const stored = await lockCredential(tx, tenantId, id);
+        if (keeps) checkKept(info.type, stored.type, stored.secretKeys);
+        const owner = { kind: "credential", id };
+        const sealed = keeps ? undefined : await sealSecrets(tx, tenantId, owner, checked, keyring);
+        const row = await updateCredential(tx, tenantId, id, info, sealed);
+        await audited(tx, context, id);
+        return create(ReplaceCredentialResponseSchema, { info: toCredential(row) });
+      });
+    },
+
+    async deleteCredential({ id }, context) {
+      await transaction(db, async (tx) => {
+        await deleteCredential(tx, principalOf(context).tenantId, id);
+        await audited(tx, context, id);
+      });
+      return create(DeleteCredentialResponseSchema, { id });
+    },
+  };
+}
