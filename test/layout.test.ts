@@ -25,6 +25,7 @@ describe("every key begins with the tenant", () => {
   const exceptions = {
     tenants: "its id is the tenant",
     api_key_prefixes: "leads from a key to its tenant",
+    leases: "of no tenant: who leads in what",
     master_keys: "of the whole database",
   };
 
