@@ -6,6 +6,8 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
+import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
@@ -29,6 +31,9 @@ import { entityService } from "./entities/service.ts";
 import { eventQueryService } from "./events/service.ts";
 import { certificate } from "./http/certificate.ts";
 import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
+import { startJobs } from "./jobs/start.ts";
+import { changedEntities, updaterKinds } from "./properties/run.ts";
+import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
 import { receiver } from "./receiver/receiver.ts";
 import { dataReceiverService } from "./receiver/service.ts";
 import { recordOf } from "./rpc/context.ts";
@@ -98,10 +103,17 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const { verify } = keyVerifier({ ...pool, onUse: uses.note });
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record });
 
+  // What goes on in the background, in turns with the other replicas.
+  const jobs = startJobs(pool, url, { kinds: updaterKinds(), nowMs: clock.nowMs, log });
+  starting.defer(() => jobs.stop());
+  const onModels = changedEntities(clock.nowMs, jobs.wake);
+
   // The services. An RPC that none of them has answers code 12.
   const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
-    [DataReceiverService, dataReceiverService(receiver(pool.sql, config, clock.nowMs))],
+    [DataReceiverService, dataReceiverService(receiver(pool.sql, config, clock.nowMs, onModels))],
     [EntityService, entityService(pool.sql)],
+    [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs)],
+    [CustomPropertyUpdaterService, customPropertyUpdaterService(pool.sql, clock.nowMs, jobs.wake)],
     [EventQueryService, eventQueryService(pool.sql)],
     [ApiClientService, apiClientService(pool.sql)],
     [CredentialService, credentialService(pool.sql, masterKeys)],
