@@ -56,15 +56,17 @@ export interface Field<Row> {
   /** Numbers by the names that clauses may say instead, for enumerations. */
   numbers?: Readonly<Record<string, number>>;
   /**
-   * SQL that holds for exactly the rows that satisfy the condition (null counts as false), in a form that an index
-   * answers. It replaces the general form. Undefined: there is none for this condition.
+   * SQL that an index answers and that every row which satisfies the condition satisfies; with `exact`, no other row
+   * does. Statements have it at their top, once, and never under a negation, so it may be dear to compute for a row.
+   * Undefined: no index helps with this condition.
    */
-  exact?(condition: Condition): Fragment | undefined;
-  /**
-   * SQL that holds for every row that satisfies the condition, and for others too, and that an index answers. It stands
-   * beside the general form, never under a negation.
-   */
-  narrow?(condition: Condition): Fragment | undefined;
+  index?(condition: Condition): Indexed | undefined;
+}
+
+/** A form of a condition that an index answers; exact: it is the condition itself. */
+export interface Indexed {
+  sql: Fragment;
+  exact: boolean;
 }
 
 /** What a caller tells of its rows, so that clauses over them can be compiled. */

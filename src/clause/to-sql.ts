@@ -15,6 +15,14 @@ import type { Condition, Db, Field, Resolver } from "./field.ts";
 import { numericTextSql } from "./numeric-text.ts";
 import { type Element, holdsSql } from "./operations.ts";
 
+/** A clause, or a part of one, as SQL. */
+interface Compiled {
+  /** The general form, which reads the row alone. */
+  general: Fragment;
+  /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
+  indexed?: { sql: Fragment; rest: Fragment | undefined } | undefined;
+}
+
 /**
  * SQL that is true for the rows that a clause matches; for others it is false or null. Values and names of the request
  * are parameters, never text.
@@ -22,49 +30,94 @@ import { type Element, holdsSql } from "./operations.ts";
  */
 export function toSql<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Fragment {
   checkClause(clause, path);
-  return compile(clause, path, true);
+  const { general, indexed } = compile(clause, path);
+  if (indexed === undefined) return general;
+  return indexed.rest === undefined ? db`(${indexed.sql})` : db`(${indexed.sql} and ${indexed.rest})`;
 
-  function compile(clause: Clause, path: string, positive: boolean): Fragment {
+  function compile(clause: Clause, path: string): Compiled {
     const member = memberOf(clause, path);
     switch (member.case) {
       case "allOf":
-      case "anyOf": {
-        const operator = member.case === "allOf" ? db`and` : db`or`;
-        const parts = clausesOf(member).map(([inner, place]) => compile(inner, place, positive));
-        return db`(${parts.map((part, i) => (i === 0 ? part : db`${operator} ${part}`))})`;
-      }
+        return allOf(
+          db,
+          clausesOf(member).map(([inner, place]) => compile(inner, place)),
+        );
+      case "anyOf":
+        return anyOf(
+          db,
+          clausesOf(member).map(([inner, place]) => compile(inner, place)),
+        );
       case "noneOf":
-        return db`((${compile(...clauseOf(member), !positive)}) is not true)`;
+        return { general: db`((${compile(...clauseOf(member)).general}) is not true)` };
       case "filter":
-        return answer(readFilter(member.value, member.path), positive);
+        return answer(readFilter(member.value, member.path));
       case "oneOf":
-        return answer(readOneOf(member.value, member.path), positive);
+        return answer(readOneOf(member.value, member.path));
       case "range":
-        return answer(readRange(member.value, member.path), positive);
-      case "withIds":
-        return member.value.ids.length === 0 ? db`false` : resolver.withIds(member.value.ids);
+        return answer(readRange(member.value, member.path));
+      case "withIds": {
+        const general = member.value.ids.length === 0 ? db`false` : resolver.withIds(member.value.ids);
+        return { general, indexed: { sql: general, rest: undefined } };
+      }
     }
   }
 
-  function answer({ field: key, asks, negated }: Question, positive: boolean): Fragment {
+  function answer({ field: key, asks, negated }: Question): Compiled {
     const field = resolver.field(key);
-    if (field === undefined) return negated ? db`true` : db`false`;
-    const holds = asks === "exists" ? exists(db, field) : satisfies(db, field, asks, positive !== negated);
-    return negated ? db`((${holds}) is not true)` : holds;
+    if (field === undefined) return { general: negated ? db`true` : db`false` };
+    const holds = asks === "exists" ? { general: exists(db, field) } : satisfies(db, field, asks);
+    return negated ? { general: db`((${holds.general}) is not true)` } : holds;
   }
+}
+
+// An index answers an `and` when it answers one of its clauses, and an `or` when it answers all of them. What an index
+// answers stands apart from the rest: in the middle of an `or` it would be computed for every row.
+function allOf(db: Db, parts: readonly Compiled[]): Compiled {
+  const general = chained(
+    db,
+    parts.map((part) => part.general),
+    db`and`,
+  );
+  const indexed = parts.flatMap((part) => part.indexed ?? []);
+  if (indexed.length === 0) return { general };
+  const rest = parts.flatMap((part) => (part.indexed === undefined ? part.general : (part.indexed.rest ?? [])));
+  const sql = chained(
+    db,
+    indexed.map((part) => part.sql),
+    db`and`,
+  );
+  return { general, indexed: { sql, rest: rest.length === 0 ? undefined : chained(db, rest, db`and`) } };
+}
+
+function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
+  const general = chained(
+    db,
+    parts.map((part) => part.general),
+    db`or`,
+  );
+  const indexed = parts.flatMap((part) => part.indexed ?? []);
+  if (indexed.length < parts.length) return { general };
+  const sql = chained(
+    db,
+    indexed.map((part) => part.sql),
+    db`or`,
+  );
+  return { general, indexed: { sql, rest: indexed.some(({ rest }) => rest !== undefined) ? general : undefined } };
+}
+
+function chained(db: Db, parts: readonly Fragment[], operator: Fragment): Fragment {
+  return db`(${parts.map((part, i) => (i === 0 ? part : db`${operator} ${part}`))})`;
 }
 
 function exists<Row>(db: Db, { type, sql }: Field<Row>): Fragment {
   return type === "json" ? db`jsonb_typeof(${sql}) <> 'null'` : db`(${sql}) is not null`;
 }
 
-function satisfies<Row>(db: Db, field: Field<Row>, asked: Condition, positive: boolean): Fragment {
+function satisfies<Row>(db: Db, field: Field<Row>, asked: Condition): Compiled {
   const condition = withNumbers(field, asked);
-  const exact = field.exact?.(condition);
-  if (exact !== undefined) return db`(${exact})`;
   const general = generalForm(db, field, condition);
-  const narrow = positive ? field.narrow?.(condition) : undefined;
-  return narrow === undefined ? general : db`((${narrow}) and ${general})`;
+  const index = field.index?.(condition);
+  return { general, indexed: index && { sql: index.sql, rest: index.exact ? undefined : general } };
 }
 
 function generalForm<Row>(db: Db, { type, sql }: Field<Row>, condition: Condition): Fragment {

@@ -19,9 +19,9 @@ export function entityResolver(db: Db): Resolver<EntityRow> {
         sql: db`(dimensions ->> ${key}::text)`,
         get: ({ dimensions }) => (Object.hasOwn(dimensions, key) ? dimensions[key] : undefined),
         // Containment, because that is what the index on the object answers.
-        exact([only]) {
+        index([only]) {
           if (only?.operation !== Operation.OP_EQUALS || typeof only.value !== "string") return undefined;
-          return db`dimensions @> ${JSON.stringify({ [key]: only.value })}::text::jsonb`;
+          return { sql: db`dimensions @> ${JSON.stringify({ [key]: only.value })}::text::jsonb`, exact: true };
         },
       };
     },
