@@ -72,7 +72,7 @@ export const CredentialUsersSchema: GenMessage<CredentialUsers> = /*@__PURE__*/
  */
 export type CredentialInfo = Message<"belfry.credentials.v1.CredentialInfo"> & {
   /**
-   * The name.
+   * The name. Several credentials may have the same.
    *
    * @generated from field: string name = 1;
    */
@@ -101,7 +101,7 @@ export type CredentialInfo = Message<"belfry.credentials.v1.CredentialInfo"> & {
   tags: string[];
 
   /**
-   * What uses it.
+   * What uses it. A credential in use cannot be deleted.
    *
    * @generated from field: belfry.credentials.v1.CredentialUsers used_by = 5;
    */
