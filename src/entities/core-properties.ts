@@ -24,8 +24,8 @@ export function schemaIds(metadata: Record<string, unknown>): string[] {
  * metadata, and the service's own `_svc_…` keys. Values are lists of strings.
  */
 export function coreProperties(entity: EntityFacts): Record<string, string[]> {
-  const properties: Record<string, string[]> = {};
-  for (const [key, value] of Object.entries(entity.dimensions)) properties[key] = [value];
+  // Not by assignment: a dimension may be called __proto__.
+  const properties = Object.fromEntries(Object.entries(entity.dimensions).map(([key, value]) => [key, [value]]));
   properties.name = [entity.name];
   for (const [key, value] of Object.entries(entity.metadata)) {
     if (!WELL_KNOWN.includes(key) && !key.startsWith("_orgs_")) continue;

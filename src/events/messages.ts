@@ -50,9 +50,8 @@ export function selection(names: readonly string[]): Selection {
 }
 
 function pick<T>(map: Record<string, T>, keys: readonly string[]): Record<string, T> {
-  const picked: Record<string, T> = {};
-  for (const key of keys) if (Object.hasOwn(map, key)) picked[key] = map[key] as T;
-  return picked;
+  // Not by assignment: a dimension may be called __proto__.
+  return Object.fromEntries(keys.filter((key) => Object.hasOwn(map, key)).map((key) => [key, map[key] as T]));
 }
 
 /** An occurrence as the API shows it. */

@@ -49,16 +49,23 @@ function brokenTime(timestamp: bigint | undefined, bounds: TimeBounds, nowMs: nu
   return [];
 }
 
-/** What PostgreSQL's JSON cannot hold: NUL in a text, numbers that are not finite. */
+/** What PostgreSQL's JSON cannot hold: NUL and lone surrogates in a text, numbers that are not finite. */
 function brokenJson(value: JsonValue, path: string): Broken[] {
-  if (typeof value === "string") return value.includes("\0") ? [{ path, rule: "must not contain NUL" }] : [];
+  if (typeof value === "string") return brokenText(value, path);
   if (typeof value === "number") return Number.isFinite(value) ? [] : [{ path, rule: "must be finite" }];
   if (typeof value !== "object" || value === null) return [];
   if (Array.isArray(value)) return value.flatMap((item, i) => brokenJson(item, `${path}[${i}]`));
   return Object.entries(value).flatMap(([key, member]) => {
     const own = `${path}[${JSON.stringify(key)}]`;
-    return key.includes("\0") ? [{ path: own, rule: "must not contain NUL" }] : brokenJson(member, own);
+    const broken = brokenText(key, own);
+    return broken.length > 0 ? broken : brokenJson(member, own);
   });
+}
+
+function brokenText(text: string, path: string): Broken[] {
+  if (text.includes("\0")) return [{ path, rule: "must not contain NUL" }];
+  // Only Connect's JSON lets them through, and only within google.protobuf.Struct.
+  return text.isWellFormed() ? [] : [{ path, rule: "must not contain a lone surrogate" }];
 }
 
 function brokenMetadata(metadata: JsonObject | undefined, path: string): Broken[] {
@@ -82,6 +89,12 @@ function refusal(rules: ItemRules<DescMessage>, item: Item, path: string, nowMs:
   return broken.length === 0 ? undefined : broken.map((each) => `${each.path}: ${each.rule}`).join("; ");
 }
 
+/** An item as every protocol can answer it: JSON has no form for numbers that are not finite. */
+function showable<T extends Item>(item: T): T {
+  if (item.metadataFields !== undefined) item.metadataFields = JSON.parse(JSON.stringify(item.metadataFields));
+  return item;
+}
+
 /** Parts the items of a batch that can be taken from those that cannot. `pathOf` tells an item's path by its place. */
 export function sift<S extends DescMessage>(
   rules: ItemRules<S>,
@@ -94,7 +107,7 @@ export function sift<S extends DescMessage>(
   for (const [index, item] of items.entries()) {
     const error = refusal(rules as ItemRules<DescMessage>, item, pathOf(index), nowMs);
     if (error === undefined) good.push(item);
-    else failed.push({ error, item });
+    else failed.push({ error, item: showable(item) });
   }
   return { good, failed };
 }
