@@ -4,6 +4,9 @@ import { join } from "node:path";
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
+import { EntityFieldDictionaryService } from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
+import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
+import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
@@ -27,6 +30,11 @@ import { startEmbedded } from "./db/embedded.ts";
 import { migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { transaction } from "./db/transaction.ts";
+import {
+  entityFieldDictionaryService,
+  eventFieldDictionaryService,
+  metricDictionaryService,
+} from "./dictionary/service.ts";
 import { entityService } from "./entities/service.ts";
 import { eventQueryService } from "./events/service.ts";
 import { certificate } from "./http/certificate.ts";
@@ -120,6 +128,9 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     [AuditLogService, auditLogService(pool.sql, audit.settled)],
     [UserAccountService, userAccountService(pool.sql, passwordHasher())],
     [UserGroupService, userGroupService(pool.sql)],
+    [EntityFieldDictionaryService, entityFieldDictionaryService(pool.sql)],
+    [MetricDictionaryService, metricDictionaryService(pool.sql)],
+    [EventFieldDictionaryService, eventFieldDictionaryService(pool.sql)],
   ]);
   const declared = [...new Set(routes.map(({ method }): DescService => method.parent))];
   checkPermissions(declared);

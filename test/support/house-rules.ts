@@ -16,7 +16,6 @@ const longFiles: Readonly<Record<string, string>> = {};
 const notBuilt = [
   "users",
   "credentials",
-  "dictionary",
   "metrics",
   "notifications",
   "maintenance",

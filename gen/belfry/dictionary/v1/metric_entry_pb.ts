@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/dictionary/v1/metric_entry.proto.
  */
 export const file_belfry_dictionary_v1_metric_entry: GenFile = /*@__PURE__*/
-  fileDesc("CidiZWxmcnkvZGljdGlvbmFyeS92MS9tZXRyaWNfZW50cnkucHJvdG8SFGJlbGZyeS5kaWN0aW9uYXJ5LnYxIuIDCgtNZXRyaWNFbnRyeRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEhIKBWxheWVyGAIgASgJQgPgQQMSIgoFbGFiZWwYAyABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSIQoLZGVzY3JpcHRpb24YBCABKAlCDLpICXIHKIAgugEBABIqCgR0YWdzGAUgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEiIKBXVuaXRzGAYgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEiQKB21pbmltdW0YByABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSJAoHbWF4aW11bRgIIAEoCUITukgQcg4Y/wEyCV5cUHtDY30qJBIpCgxzY2FsZV9mYWN0b3IYCSABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSLwoSc2NhbGVfZmFjdG9yX3VuaXRzGAogASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEg8KB2lzX3JhdGUYCyABKAgSRgoNZGVmYXVsdF9lbnRyeRgMIAEoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLk1ldHJpY0VudHJ5QgPgQQNSB2RlZmF1bHRiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CidiZWxmcnkvZGljdGlvbmFyeS92MS9tZXRyaWNfZW50cnkucHJvdG8SFGJlbGZyeS5kaWN0aW9uYXJ5LnYxIrMJCgtNZXRyaWNFbnRyeRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEhIKBWxheWVyGAIgASgJQgPgQQMSIgoFbGFiZWwYAyABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSIQoLZGVzY3JpcHRpb24YBCABKAlCDLpICXIHKIAgugEBABIqCgR0YWdzGAUgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEiIKBXVuaXRzGAYgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEtYBCgdtaW5pbXVtGAcgASgJQsQBukjAAboBrAEKE21ldHJpY19lbnRyeS5udW1iZXISKW11c3QgYmUgYSBudW1iZXIsIHN1Y2ggYXMgNSwgLTAuNSBvciAxZS02Gmp0aGlzID09ICcnIHx8ICh0aGlzLm1hdGNoZXMoJ14tPygwfFsxLTldWzAtOV0qKShbLl1bMC05XSspPyhbZUVdWy0rXT9bMC05XSspPyQnKSAmJiAhZG91YmxlKHRoaXMpLmlzSW5mKCkpcg4Y/wEyCV5cUHtDY30qJBLWAQoHbWF4aW11bRgIIAEoCULEAbpIwAG6AawBChNtZXRyaWNfZW50cnkubnVtYmVyEiltdXN0IGJlIGEgbnVtYmVyLCBzdWNoIGFzIDUsIC0wLjUgb3IgMWUtNhpqdGhpcyA9PSAnJyB8fCAodGhpcy5tYXRjaGVzKCdeLT8oMHxbMS05XVswLTldKikoWy5dWzAtOV0rKT8oW2VFXVstK10/WzAtOV0rKT8kJykgJiYgIWRvdWJsZSh0aGlzKS5pc0luZigpKXIOGP8BMgleXFB7Q2N9KiQS2wEKDHNjYWxlX2ZhY3RvchgJIAEoCULEAbpIwAG6AawBChNtZXRyaWNfZW50cnkubnVtYmVyEiltdXN0IGJlIGEgbnVtYmVyLCBzdWNoIGFzIDUsIC0wLjUgb3IgMWUtNhpqdGhpcyA9PSAnJyB8fCAodGhpcy5tYXRjaGVzKCdeLT8oMHxbMS05XVswLTldKikoWy5dWzAtOV0rKT8oW2VFXVstK10/WzAtOV0rKT8kJykgJiYgIWRvdWJsZSh0aGlzKS5pc0luZigpKXIOGP8BMgleXFB7Q2N9KiQS5gEKEnNjYWxlX2ZhY3Rvcl91bml0cxgKIAEoCULJAbpIxQG6AbEBCh9tZXRyaWNfZW50cnkuc2NhbGVfZmFjdG9yX3VuaXRzEkBtdXN0IGJlIHRoZSB1bml0IHJlY2VpdmVkIGFuZCB0aGUgdW5pdCBjb252ZXJ0ZWQgdG8sIGFzIGluIEItPk1CGkx0aGlzID09ICcnIHx8IHRoaXMubWF0Y2hlcygnXiAqW14gPl0rKCArW14gPl0rKSogKi0+ICpbXiA+XSsoICtbXiA+XSspKiAqJCcpcg4Y/wEyCV5cUHtDY30qJBIPCgdpc19yYXRlGAsgASgIEkYKDWRlZmF1bHRfZW50cnkYDCABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5NZXRyaWNFbnRyeUID4EEDUgdkZWZhdWx0YgZwcm90bzM", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
  * What a metric means.
@@ -63,7 +63,7 @@ export type MetricEntry = Message<"belfry.dictionary.v1.MetricEntry"> & {
   units: string;
 
   /**
-   * The lowest value that graphs should show, a number. Empty: none.
+   * The lowest value that graphs should show: a number as JSON writes it, kept as it is sent. Empty: none.
    *
    * @generated from field: string minimum = 7;
    */
@@ -84,7 +84,7 @@ export type MetricEntry = Message<"belfry.dictionary.v1.MetricEntry"> & {
   scaleFactor: string;
 
   /**
-   * The unit that comes in and the unit that is shown, as in `B->MB`.
+   * The unit received and the unit that is shown, with an arrow between them, as in `B->MB`. Empty: none.
    *
    * @generated from field: string scale_factor_units = 10;
    */

@@ -133,7 +133,7 @@ export const BatchGetMetricEntriesRequestSchema: GenMessage<BatchGetMetricEntrie
  */
 export type BatchGetMetricEntriesResponse = Message<"belfry.dictionary.v1.BatchGetMetricEntriesResponse"> & {
   /**
-   * The entries that there are, in the order of the names.
+   * The entries that there are, in the order of the names; a name that was sent twice has one.
    *
    * @generated from field: repeated belfry.dictionary.v1.MetricEntry metrics = 1;
    */

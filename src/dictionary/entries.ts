@@ -1,0 +1,132 @@
+import type { Message } from "@bufbuild/protobuf";
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { tokenPage } from "../db/token-page.ts";
+import { alreadyExists, invalidField, notFound } from "../errors.ts";
+import { changedFields } from "../rpc/update-mask.ts";
+import type { Kind } from "./kinds.ts";
+import { effective, type Layering, mergeLayers, type OwnRow } from "./layers.ts";
+
+/** The message of an entry, whatever its kind. */
+export type Entry = Message & { name: string };
+
+const layering = <E>(kind: Kind<E>, layer: string): Layering<E> => ({
+  shipped: kind.shipped,
+  own: ({ name, entry }, overridden) => kind.toEntry(name, entry, layer, overridden),
+});
+
+/** The entry that is in effect for a name; `layer` names the tenant's own. @throws code 5 */
+export async function getEntry<E>(db: Db, tenantId: string, kind: Kind<E>, layer: string, name: string): Promise<E> {
+  const [row] = await db<OwnRow[]>`
+    select name, entry from dictionary_entries where tenant_id = ${tenantId} and kind = ${kind.key} and name = ${name}`;
+  const entry = effective(layering(kind, layer), name, row);
+  if (entry === undefined) throw notFound(kind.title, name);
+  return entry;
+}
+
+/** The entries that are in effect for these names, in their order, each once; names without an entry are left out. */
+export async function getEntries<E>(
+  db: Db,
+  tenantId: string,
+  kind: Kind<E>,
+  layer: string,
+  names: readonly string[],
+): Promise<E[]> {
+  const rows = await db<OwnRow[]>`
+    select name, entry from dictionary_entries
+    where tenant_id = ${tenantId} and kind = ${kind.key} and name = any(${textArray(names)}::text[])`;
+  const own = new Map(rows.map((row) => [row.name, row]));
+  return [...new Set(names)].flatMap((name) => effective(layering(kind, layer), name, own.get(name)) ?? []);
+}
+
+/** All entries that are in effect, by name. */
+export async function allEntries<E extends Entry>(
+  db: Db,
+  tenantId: string,
+  kind: Kind<E>,
+  layer: string,
+): Promise<E[]> {
+  const rows = await db<OwnRow[]>`
+    select name, entry from dictionary_entries where tenant_id = ${tenantId} and kind = ${kind.key} order by name`;
+  return mergeLayers(layering(kind, layer), rows);
+}
+
+/** The entries that are in effect, by name: all of them, or a page when one is asked for. @throws code 3 for a bad token */
+export async function listEntries<E extends Entry>(
+  db: Db,
+  tenantId: string,
+  kind: Kind<E>,
+  layer: string,
+  request: { pageSize: number; pageToken: string },
+): Promise<{ entries: E[]; nextPageToken: string; totalCount: bigint }> {
+  if (request.pageSize === 0 && request.pageToken === "") {
+    const entries = await allEntries(db, tenantId, kind, layer);
+    return { entries, nextPageToken: "", totalCount: BigInt(entries.length) };
+  }
+  const page = tokenPage(kind.title, tenantId, request, "");
+  const after = page.keys?.[0] ?? "";
+  const { shipped } = kind;
+  const [rows, [counted]] = await Promise.all([
+    db<OwnRow[]>`
+      select name, entry from dictionary_entries
+      where tenant_id = ${tenantId} and kind = ${kind.key} and name > ${after}
+      order by name limit ${page.rowsMax}`,
+    db<{ added: bigint }[]>`
+      select count(*) as added from dictionary_entries
+      where tenant_id = ${tenantId} and kind = ${kind.key} and name <> all(${textArray(shipped.names)}::text[])`,
+  ]);
+  const merged = mergeLayers(layering(kind, layer), rows, after, page.rowsMax ?? undefined);
+  const { items, nextPageToken } = page.cut(merged, ({ name }) => [name]);
+  return { entries: items, nextPageToken, totalCount: BigInt(shipped.names.length) + (counted?.added ?? 0n) };
+}
+
+/** Creates an entry of the tenant's own, over a default one or not. @throws code 6 */
+export async function createEntry<E extends Entry>(
+  tx: Db,
+  tenantId: string,
+  kind: Kind<E>,
+  layer: string,
+  entry: E,
+): Promise<E> {
+  const { name } = entry;
+  const said = saidIn(kind, entry, undefined);
+  const { count } = await tx`
+    insert into dictionary_entries (tenant_id, kind, name, entry)
+    values (${tenantId}, ${kind.key}, ${name}, ${JSON.stringify(said)}::jsonb)
+    on conflict (tenant_id, kind, name) do nothing`;
+  if (count === 0) throw alreadyExists(kind.title, name);
+  return kind.toEntry(name, said, layer, kind.shipped.get(name));
+}
+
+/** Changes those members of an entry of the tenant's own that the mask names. @throws code 3, code 5 */
+export async function updateEntry<E extends Entry>(
+  tx: Db,
+  tenantId: string,
+  kind: Kind<E>,
+  layer: string,
+  entry: E,
+  mask: FieldMask | undefined,
+): Promise<E> {
+  const { name } = entry;
+  if (name === "") throw invalidField(`${kind.member}.name`, "is required");
+  const [row] = await tx<OwnRow[]>`
+    update dictionary_entries set entry = entry || ${JSON.stringify(saidIn(kind, entry, mask))}::jsonb
+    where tenant_id = ${tenantId} and kind = ${kind.key} and name = ${name}
+    returning name, entry`;
+  if (row === undefined) throw notFound(kind.title, name);
+  return kind.toEntry(name, row.entry, layer, kind.shipped.get(name));
+}
+
+/** Deletes an entry of the tenant's own; a default one is in effect again. @throws code 5 */
+export async function deleteEntry<E>(tx: Db, tenantId: string, kind: Kind<E>, name: string): Promise<void> {
+  const { count } = await tx`
+    delete from dictionary_entries where tenant_id = ${tenantId} and kind = ${kind.key} and name = ${name}`;
+  if (count === 0) throw notFound(kind.title, name);
+}
+
+/** What a request says of an entry, as it is stored: the members that the tenant sets, by their names in TypeScript. */
+function saidIn<E extends Entry>({ schema }: Kind<E>, entry: E, mask: FieldMask | undefined): object {
+  const changed = changedFields(schema, entry, mask) as Set<string>;
+  return Object.fromEntries(Object.entries(entry).filter(([member]) => changed.has(member)));
+}

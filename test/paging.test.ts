@@ -1,0 +1,105 @@
+import { type DescMethod, type Message, toJson } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { EntityFieldDictionaryService } from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
+import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
+import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
+import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
+import { allMethods, callName, callRpc, isBuilt, newWorld, type World } from "./support/calls.ts";
+import { testServer } from "./support/server.ts";
+
+const server = await testServer();
+
+/** Makes several items of a list, names that order badly among them, and answers what its request needs beside the page. */
+type Fill = (world: World) => Promise<object>;
+
+const names = ["b", "B", "a/b", "Z\u{1f600}", "\uffef", "ab", "é", "k8s.pod.uptime", "name", "~"];
+
+async function clients({ client }: World): Promise<string> {
+  const made = names.map((name) =>
+    client(ApiClientService).createApiClient({ apiClient: { name, type: 3, role: "user" } }),
+  );
+  return (await Promise.all(made))[0]?.apiClient?.id ?? "";
+}
+
+const lists: Readonly<Record<string, Fill>> = {
+  "EntityFieldDictionaryService/ListEntityFields": async ({ client }) => {
+    const fields = client(EntityFieldDictionaryService);
+    await Promise.all(names.map((name) => fields.createEntityField({ entityField: { name } })));
+    return {};
+  },
+  "MetricDictionaryService/ListMetricEntries": async ({ client }) => {
+    const metrics = client(MetricDictionaryService);
+    await Promise.all(names.map((name) => metrics.createMetricEntry({ metric: { name } })));
+    return {};
+  },
+  "EventFieldDictionaryService/ListEventFields": async ({ client }) => {
+    const fields = client(EventFieldDictionaryService);
+    await Promise.all(names.map((name) => fields.createEventField({ eventField: { name } })));
+    return {};
+  },
+  "ApiClientService/ListApiClients": async (world) => {
+    await clients(world);
+    return {};
+  },
+  "ApiClientService/ListApiKeys": async (world) => {
+    const clientId = await clients(world);
+    const made = names.map(() => world.client(ApiClientService).createApiKey({ clientId, key: {} }));
+    await Promise.all(made);
+    return { clientId };
+  },
+  "AuditLogService/ListAuditEntries": async (world) => {
+    await clients(world);
+    return {};
+  },
+};
+
+const tokenLists = allMethods.filter(({ input }) => input.fields.some(({ name }) => name === "page_token"));
+const { tenant } = await newWorld(server);
+const built = await Promise.all(tokenLists.map((method) => isBuilt(server, tenant.headers, method)));
+
+interface Page {
+  items: string[];
+  next: string;
+  total: bigint;
+}
+
+async function page(world: World, method: DescMethod, request: object): Promise<Page> {
+  const answer = (await callRpc(server.target, world.tenant.headers, method, request)) as Message &
+    Record<string, unknown>;
+  const list = method.output.fields.find(({ fieldKind }) => fieldKind === "list");
+  if (list?.message === undefined) throw new Error(`${method.output.typeName} has no list`);
+  const { message } = list;
+  const items = (answer[list.localName] as Message[]).map((item) => JSON.stringify(toJson(message, item)));
+  return { items, next: answer.nextPageToken as string, total: answer.totalCount as bigint };
+}
+
+test("every row of lists names an RPC", () => {
+  const known = tokenLists.map(callName);
+  expect(Object.keys(lists).filter((name) => !known.includes(name))).toEqual([]);
+});
+
+test.each(tokenLists.filter((_method, i) => built[i]).map((method) => ({ name: callName(method), method })))(
+  "$name answers the same on pages of 1, 2, 7 and 100 as whole",
+  async ({ name, method }) => {
+    const fill = lists[name];
+    expect(fill, `${name} is built: add its row to lists`).toBeDefined();
+    const world = await newWorld(server);
+    const request = (await fill?.(world)) ?? {};
+    const whole = await page(world, method, { ...request, pageSize: 1000 });
+    expect(whole).toMatchObject({ next: "", total: BigInt(whole.items.length) });
+    expect(whole.items.length).toBeGreaterThanOrEqual(names.length);
+    expect(new Set(whole.items).size).toBe(whole.items.length);
+    for (const pageSize of [1, 2, 7, 100]) {
+      const found: string[] = [];
+      let pageToken = "";
+      do {
+        const part = await page(world, method, { ...request, pageSize, pageToken });
+        expect(part.items.length).toBe(Math.min(pageSize, whole.items.length - found.length));
+        expect(part.total).toBe(whole.total);
+        found.push(...part.items);
+        pageToken = part.next;
+      } while (pageToken !== "");
+      expect(found).toEqual(whole.items);
+    }
+  },
+);
