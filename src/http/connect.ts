@@ -13,6 +13,7 @@ import { exhausted } from "../errors.ts";
 import { boundDeadline } from "../rpc/deadline.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { type Pieces, pieces, type Request } from "../transcoding/pieces.ts";
+import { holdsRedacted } from "../transcoding/redacted.ts";
 import { httpStatus } from "../transcoding/status.ts";
 import { connectErrorBody, errorBody, type Response, sendBody } from "./answer.ts";
 import { writeAnswer } from "./write.ts";
@@ -68,6 +69,7 @@ export function rpcRoutes({ services, admit, limits, stopping }: Options): Map<s
 function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: RpcLimits): RpcRoute {
   const allow = [...handler.allowedMethods, "OPTIONS"].join(", ");
   const unary = handler.method.methodKind === "unary";
+  const secretive = holdsRedacted(handler.method.input);
   // A unary message is bounded by its handler; what is added is room for its envelope.
   const bytesMax = unary ? limits.messageBytesMax(handler.service) + 1024 : limits.streamBytesMax;
   const bodyLimits = {
@@ -103,7 +105,7 @@ function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: R
       }
       if (unary) boundDeadline(call.header, type.startsWith("application/grpc"), limits.deadlineMsMax);
       const answer = await handler({ ...call, contextValues: values });
-      await writeAnswer(request, response, answer, call.signal);
+      await writeAnswer(request, response, answer, call.signal, secretive && type.includes("json"));
     } finally {
       body.release();
     }

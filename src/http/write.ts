@@ -6,12 +6,16 @@ import type { Response } from "./answer.ts";
 import { codeOfStatus } from "./status.ts";
 import { answerUnreadable } from "./unreadable.ts";
 
-/** Writes what a protocol handler answered. Notes the code in the record when no RPC function has done so (what could not be decoded). */
+/**
+ * Writes what a protocol handler answered. Notes the code in the record when no RPC function has done so (what could not
+ * be decoded). `discreet`: the words of such an answer may quote a secret.
+ */
 export async function writeAnswer(
   request: Request,
   response: Response,
   given: UniversalServerResponse,
   signal: AbortSignal,
+  discreet = false,
 ): Promise<void> {
   const record = recordOf(request);
   const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
@@ -25,7 +29,7 @@ export async function writeAnswer(
     // Admitted, but no RPC function has seen it: its message could not be read.
     if (record?.principal !== undefined && record.code === undefined) {
       if (await brokenOff(request)) return;
-      [answer, bytes] = answerUnreadable(answer, bytes);
+      [answer, bytes] = answerUnreadable(answer, bytes, discreet);
     }
     target.writeHead(answer.status, nodeHeaders(answer.header));
     let last: Uint8Array | undefined;

@@ -8,6 +8,7 @@ import { maskFiller } from "./mask.ts";
 import { pathChecker } from "./path-check.ts";
 import { pathReader, queryReader } from "./query.ts";
 import type { JsonReader } from "./read-json.ts";
+import { holdsRedacted } from "./redacted.ts";
 import { finish, isJsonError, next, type Scan, scanOf } from "./scan.ts";
 import { invalidValue } from "./status.ts";
 import { setIn, valueIn } from "./target.ts";
@@ -33,6 +34,7 @@ export function requestReader(route: Route, reader: JsonReader, unknownFields: "
   const readPath = pathReader(route);
   const readQuery = queryReader(route);
   const ignoreUnknown = unknownFields === "ignore";
+  const discreet = holdsRedacted(input);
   const field = route.body === "" || route.body === "*" ? undefined : fieldNamed(input, route.body);
   const rawBody = field === undefined ? route.body === "*" && isHttpBody(input) : holdsHttpBody(field);
   const addJson = field === undefined ? wholeBody() : fieldBody(field);
@@ -95,7 +97,7 @@ export function requestReader(route: Route, reader: JsonReader, unknownFields: "
   }
 
   function parse<T>(text: string, bytes: Buffer, root: DescMessage | DescField, read: (s: Scan) => T): T {
-    const s = scanOf(text, { bytes, ignoreUnknown });
+    const s = scanOf(text, { bytes, ignoreUnknown, discreet });
     try {
       next(s);
       const value = read(s);

@@ -13,6 +13,8 @@ export interface Scan {
   typedDepth: number;
   readonly depthMax: number;
   readonly ignoreUnknown: boolean;
+  /** Messages of errors quote no values. */
+  readonly discreet: boolean;
 }
 
 /** What is wrong with a JSON text, at which character of it. */
@@ -28,10 +30,14 @@ interface ScanOptions {
   bytes?: Buffer;
   depthMax?: number;
   ignoreUnknown?: boolean;
+  discreet?: boolean;
 }
 
 /** A scan of the whole text, to be read at once: the next scan may take its place. */
-export function scanOf(text: string, { bytes, depthMax = 100, ignoreUnknown = false }: ScanOptions = {}): Scan {
+export function scanOf(
+  text: string,
+  { bytes, depthMax = 100, ignoreUnknown = false, discreet = false }: ScanOptions = {},
+): Scan {
   const ascii = bytes?.length === text.length ? bytes : undefined;
   const repeats =
     text.length < longText ? undefined : { strings: new Array<string>(512).fill(""), offsets: new Int32Array(512) };
@@ -45,6 +51,7 @@ export function scanOf(text: string, { bytes, depthMax = 100, ignoreUnknown = fa
     typedDepth: -1,
     depthMax,
     ignoreUnknown,
+    discreet,
   };
 }
 
@@ -101,7 +108,13 @@ export function excerpt(s: Scan): string {
   const found = word.exec(s.text)?.[0] ?? "";
   if (found === "{") return "an object";
   if (found === "[") return "a list";
-  return found === "" ? "nothing" : found;
+  if (found === "") return "nothing";
+  return s.discreet ? kindOf(found) : found;
+}
+
+function kindOf(found: string): string {
+  if (found.startsWith('"')) return "a string";
+  return /^-?\d/.test(found) ? "a number" : "something else";
 }
 
 /** A text from the request, quoted and shortened, for messages. */
