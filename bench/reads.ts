@@ -11,12 +11,13 @@ import { callStarter } from "../src/transcoding/call.ts";
 import { planner } from "../src/transcoding/plan.ts";
 import { accountReads } from "./support/account-reads.ts";
 import { startDatabase } from "./support/database.ts";
+import { dictionaryReads } from "./support/dictionary-reads.ts";
 import { machineFacts, move } from "./support/machine.ts";
 import type { ReadCase, Reads } from "./support/reads.ts";
 import { commandOf, settingsOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
 
-const parts: readonly Reads[] = [accountReads];
+const parts: readonly Reads[] = [accountReads, dictionaryReads];
 const inWork = [1, 16];
 
 const args = process.argv.slice(2);
