@@ -34,8 +34,9 @@ const headBytesMax = 16 * 1024;
 const streamWindowBytes = 256 * 1024;
 const connectionWindowBytes = 1024 * 1024;
 const preface = Buffer.from("PRI");
+const tlsHandshake = 22; // the type of the first record of a connection over TLS
 
-/** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. */
+/** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. What is not TLS where it must be is told so. */
 export async function listen({ host, port, tls: identity, onRequest }: Options): Promise<Listener> {
   const sockets = new Set<Socket>();
   const fresh = new Set<Socket>(); // nothing has been asked over them yet
@@ -46,7 +47,9 @@ export async function listen({ host, port, tls: identity, onRequest }: Options):
   });
   const h2 = http2Server(onRequest, sessions);
 
-  const outer = identity === undefined ? plainServer(h1, h2) : tlsServer(identity, h1, h2, fresh);
+  const outer = byFirstBytes(
+    identity === undefined ? plainTaker(h1, h2) : tlsTaker(tlsServer(identity, h1, h2, fresh)),
+  );
   outer.on("connection", (socket: Socket) => {
     sockets.add(socket);
     fresh.add(socket);
@@ -91,8 +94,10 @@ function http1Server(onRequest: RequestHandler) {
   });
   function take(request: IncomingMessage, response: ServerResponse, invite: (() => void) | undefined) {
     if (request.headers.host === undefined && request.httpVersion === "1.1")
-      answerBrokenRequest(request.socket, "HOST");
-    else onRequest(request, response, invite);
+      return answerBrokenRequest(request.socket, "HOST");
+    // The form that proxies are sent, which every server must take (RFC 9112, 3.2.2).
+    if (request.url?.charCodeAt(0) !== 47) request.url = request.url?.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
+    onRequest(request, response, invite);
   }
   server.on("request", (request: IncomingMessage, response: ServerResponse) => take(request, response, undefined));
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
@@ -152,7 +157,35 @@ function tlsServer(
   return server;
 }
 
-function plainServer(h1: http.Server, h2: http2.Http2Server) {
+/** Takes a connection of which nothing is read. */
+type Taker = (socket: Socket) => void;
+
+function plainTaker(h1: http.Server, h2: http2.Http2Server) {
+  return (head: Buffer): Taker | undefined => {
+    if (head.length < preface.length && preface.subarray(0, head.length).equals(head)) return undefined;
+    // HTTP/1.1 clients may close their side and wait for the answer; an HTTP/2 client that does so has gone.
+    return head.subarray(0, preface.length).equals(preface) ? whole(h2) : (socket) => h1.emit("connection", socket);
+  };
+}
+
+function tlsTaker(secure: tls.Server) {
+  const refuse: Taker = (socket) =>
+    answerBrokenRequest(
+      socket.on("error", () => {}),
+      "PLAIN",
+    );
+  return (head: Buffer): Taker => (head[0] === tlsHandshake ? whole(secure) : refuse);
+}
+
+function whole(server: http2.Http2Server | tls.Server): Taker {
+  return (socket) => {
+    socket.allowHalfOpen = false;
+    server.emit("connection", socket);
+  };
+}
+
+/** Hands each connection to the taker that its first bytes call for; undefined while they do not tell. */
+function byFirstBytes(takerOf: (head: Buffer) => Taker | undefined) {
   return net.createServer({ allowHalfOpen: true }, (socket) => {
     const drop = () => socket.destroy();
     socket.setTimeout(headMs, drop);
@@ -160,15 +193,13 @@ function plainServer(h1: http.Server, h2: http2.Http2Server) {
     let head = Buffer.alloc(0);
     const look = () => {
       for (let piece = socket.read(); piece !== null; piece = socket.read()) head = Buffer.concat([head, piece]);
+      const taker = head.length === 0 ? undefined : takerOf(head);
       // Given back only when it is decided: what is given back is readable at once, and would be looked at for ever.
-      if (head.length < preface.length && preface.subarray(0, head.length).equals(head)) return;
+      if (taker === undefined) return;
       socket.off("readable", look).off("timeout", drop).off("end", drop).off("error", drop);
       socket.setTimeout(0);
       socket.unshift(head);
-      const inner = head.subarray(0, preface.length).equals(preface) ? h2 : h1;
-      // An HTTP/2 client that closes its side has gone; HTTP/1.1 clients may do so and wait for the answer.
-      if (inner === h2) socket.allowHalfOpen = false;
-      inner.emit("connection", socket);
+      taker(socket);
     };
     socket.on("readable", look).on("end", drop);
   });

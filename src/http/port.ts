@@ -166,6 +166,9 @@ async function application(
     logger: false,
     frameworkErrors: (error, request, reply) => frameworkError(error, request, reply),
   });
+  // No route of its own reads a body, and nobody without a key makes the server take one in.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _body, done) => done(null));
   const crossOrigin = config.corsOrigins.length > 0;
   if (crossOrigin) await allowOrigins(app, config.corsOrigins);
 

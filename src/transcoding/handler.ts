@@ -10,6 +10,7 @@ import { httpBodyParts } from "./http-body.ts";
 import { matcher } from "./match.ts";
 import { brokenOff, clientLeft, type Request } from "./pieces.ts";
 import { type Plan, planner } from "./plan.ts";
+import { shortened } from "./scan.ts";
 import { asConnectError, errorStatus, errorText, refusal } from "./status.ts";
 import { eventStream, type Framing, ndjson, rawStream, readLines, sendStream, wantsEvents } from "./stream.ts";
 import type { Values } from "./values.ts";
@@ -179,7 +180,8 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   }
 
   async function unrouted(request: Request, response: Response): Promise<void> {
-    const allow = match.allowed(request.url ?? "").join(", ");
+    const { url = "" } = request;
+    const allow = match.allowed(url).join(", ");
     if (allow !== "" && request.method === "OPTIONS") {
       writeHead(response, 204, { ...headersOf(request), allow });
       response.end();
@@ -187,7 +189,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     }
     const error =
       allow === ""
-        ? new ConnectError("there is nothing at this path", Code.NotFound)
+        ? new ConnectError(`there is nothing at ${shortened(url.slice(0, match.pathEnd()))}`, Code.NotFound)
         : refusal(Code.Unimplemented, 501, `this path takes ${allow}, not ${request.method}`);
     if (allow !== "") error.metadata.set("allow", allow);
     await sendError(request, response, error, noOverrides, undefined);
