@@ -114,7 +114,7 @@ export async function updateEntry<E extends Entry>(
     update dictionary_entries set entry = entry || ${JSON.stringify(saidIn(kind, entry, mask))}::jsonb
     where tenant_id = ${tenantId} and kind = ${kind.key} and name = ${name}
     returning name, entry`;
-  if (row === undefined) throw notFound(kind.title, name);
+  if (row === undefined) throw notFound(`own ${kind.title}`, name);
   return kind.toEntry(name, row.entry, layer, kind.shipped.get(name));
 }
 
@@ -122,7 +122,7 @@ export async function updateEntry<E extends Entry>(
 export async function deleteEntry<E>(tx: Db, tenantId: string, kind: Kind<E>, name: string): Promise<void> {
   const { count } = await tx`
     delete from dictionary_entries where tenant_id = ${tenantId} and kind = ${kind.key} and name = ${name}`;
-  if (count === 0) throw notFound(kind.title, name);
+  if (count === 0) throw notFound(`own ${kind.title}`, name);
 }
 
 /** What a request says of an entry, as it is stored: the members that the tenant sets, by their names in TypeScript. */
