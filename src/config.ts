@@ -182,6 +182,12 @@ const settings = {
     read: integer(1024, 1024 * MiB),
     meaning: "the same for the data receiver",
   },
+  bodyBytesMax: {
+    env: "BELFRY_BODY_BYTES_MAX",
+    fallback: String(128 * MiB),
+    read: integer(1024, Number.MAX_SAFE_INTEGER),
+    meaning: "request bodies held at once, bytes; more are answered 429",
+  },
   streamBytesMax: {
     env: "BELFRY_STREAM_BYTES_MAX",
     fallback: String(1024 * MiB),

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { join } from "node:path";
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import { EntityFieldDictionaryService } from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
@@ -42,8 +42,10 @@ import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
 import { startJobs } from "./jobs/start.ts";
 import { changedEntities, updaterKinds } from "./properties/run.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
+import { admission } from "./receiver/admission.ts";
 import { receiver } from "./receiver/receiver.ts";
 import { dataReceiverService } from "./receiver/service.ts";
+import { bodies } from "./rpc/bodies.ts";
 import { recordOf } from "./rpc/context.ts";
 import { type Log, logUnexpected } from "./rpc/log.ts";
 import { pipeline } from "./rpc/pipeline.ts";
@@ -109,7 +111,14 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const audit = auditQueue(pool, clock.nowMs, log);
   starting.defer(() => audit.stop());
   const { verify } = keyVerifier({ ...pool, onUse: uses.note });
-  const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record });
+  // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
+  const held = bodies(config.bodyBytesMax);
+  const ingest = admission({ turnsMax: Math.ceil(config.poolConnectionsMax * 0.75) });
+  function room({ parent }: DescMethod, header: Headers) {
+    held.check(header.get("content-length"));
+    if (parent === DataReceiverService) ingest.check();
+  }
+  const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, room });
 
   // What goes on in the background, in turns with the other replicas.
   const jobs = startJobs(pool, url, { kinds: updaterKinds(), nowMs: clock.nowMs, log });
@@ -118,7 +127,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
 
   // The services. An RPC that none of them has answers code 12.
   const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
-    [DataReceiverService, dataReceiverService(receiver(pool.sql, config, clock.nowMs, onModels))],
+    [DataReceiverService, dataReceiverService(receiver(pool.sql, config, clock.nowMs, ingest, onModels))],
     [EntityService, entityService(pool.sql)],
     [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs)],
     [CustomPropertyUpdaterService, customPropertyUpdaterService(pool.sql, clock.nowMs, jobs.wake)],
@@ -151,6 +160,10 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     timeoutMsMax: config.deadlineMsMax,
     headersOf: answerHeaders,
     signal: stopping.signal,
+    received(request, bytes) {
+      const record = recordOf(request);
+      if (record !== undefined) held.came(record, bytes);
+    },
     report(error, request) {
       const record = recordOf(request);
       if (record !== undefined) logUnexpected(log, record, error);
@@ -168,6 +181,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     admit: calls.admit,
     transcode,
     ended: calls.ended,
+    bodies: held,
     ready: () => pool.gate.open,
     log,
     stopping,

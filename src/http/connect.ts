@@ -10,6 +10,8 @@ import {
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { exhausted } from "../errors.ts";
+import type { Bodies } from "../rpc/bodies.ts";
+import { recordOf } from "../rpc/context.ts";
 import { boundDeadline } from "../rpc/deadline.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { type Pieces, pieces, type Request } from "../transcoding/pieces.ts";
@@ -32,6 +34,8 @@ export interface RpcLimits {
   streamBytesMax: number;
   streamIdleMs: number;
   deadlineMsMax: number;
+  /** Counts what is held of all bodies; without it nobody does. */
+  bodies?: Bodies | undefined;
 }
 
 /** Serves gRPC, gRPC-Web and Connect at one path. The answer is written when the promise resolves; it never rejects. */
@@ -93,7 +97,9 @@ function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: R
 
   return async (request, response) => {
     if (!handler.allowedMethods.includes(request.method ?? "")) return refuseMethod(request, response, allow);
-    const body = pieces(request, bodyLimits);
+    const record = recordOf(request);
+    const received = record && limits.bodies && ((bytes: number) => limits.bodies?.came(record, bytes));
+    const body = pieces(request, { ...bodyLimits, ...(received && { received }) });
     try {
       const call = universalCall(request, response, body);
       if (call === undefined) return sendBody(response, 400, errorBody(3, "the Host header or the path is malformed"));

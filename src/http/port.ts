@@ -3,6 +3,7 @@ import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Config } from "../config.ts";
 import { unavailable } from "../errors.ts";
+import type { Bodies } from "../rpc/bodies.ts";
 import { openRecord, recordOf } from "../rpc/context.ts";
 import { type Log, logRequest } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
@@ -38,6 +39,8 @@ export interface PortOptions {
   transcode?: (request: Request, response: Response) => Promise<void>;
   /** A request is over, answered or not. */
   ended?: Pipeline["ended"];
+  /** Counts what is held of all bodies; without it nobody does. */
+  bodies?: Bodies;
   /** Whether the database answers. */
   ready(): boolean | Promise<boolean>;
   log: Log;
@@ -81,6 +84,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
       streamBytesMax: config.streamBytesMax,
       streamIdleMs: config.streamIdleMs,
       deadlineMsMax: config.deadlineMsMax,
+      bodies: options.bodies,
     },
   });
   const app = await application({ ...options, routes, draining: () => draining });
@@ -104,6 +108,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
       if (record.rpc !== undefined) record.code ??= status === undefined ? Code.Canceled : codeOfStatus(status);
       const target = record.rpc === undefined ? `${request.method} ${pathOf(request)}` : undefined;
       logRequest(log, record, status, target);
+      if (record.bodyBytes > 0) options.bodies?.gone(record);
       options.ended?.(record);
     });
     if (hasBody(request)) answerAfterBody(request, response, rest, () => invite === undefined || invited);

@@ -1,6 +1,8 @@
-/** How a stream is cut into batches: at this many items, or this long after a batch's first one. */
+/** How a stream is cut into batches: at this many items, when they are large, or this long after a batch's first one. */
 export interface BatchBounds {
   itemsMax: number;
+  /** Says that what has been gathered is enough. */
+  full?(): boolean;
   waitMsMax: number;
 }
 
@@ -8,7 +10,8 @@ export interface BatchBounds {
  * Gathers a stream's items into batches, so that a fast stream is stored in few statements and a slow one soon. What was
  * gathered when the stream fails is dropped: nothing of it was acknowledged.
  */
-export async function* batches<T>(items: AsyncIterable<T>, { itemsMax, waitMsMax }: BatchBounds): AsyncIterable<T[]> {
+export async function* batches<T>(items: AsyncIterable<T>, bounds: BatchBounds): AsyncIterable<T[]> {
+  const { itemsMax, waitMsMax } = bounds;
   const iterator = items[Symbol.asyncIterator]();
   let next = iterator.next();
   // A failure while a batch is being stored is seen when the next item is awaited.
@@ -21,7 +24,7 @@ export async function* batches<T>(items: AsyncIterable<T>, { itemsMax, waitMsMax
       next = iterator.next();
       const timeout = timer(waitMsMax);
       let ended = false;
-      while (batch.length < itemsMax) {
+      while (batch.length < itemsMax && !bounds.full?.()) {
         const result = await Promise.race([next, timeout.expired]);
         if (result === undefined) break;
         if (result.done) {

@@ -1,8 +1,10 @@
+import type { HeldBody } from "../rpc/bodies.ts";
 import { batches } from "./batches.ts";
 import type { Failed } from "./item.ts";
 
 const ITEMS_MAX = 1000;
 const WAIT_MS_MAX = 20;
+const BATCH_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Stores up to 1,000 items in one transaction; `pathOf` tells an item's path, for errors, by its place among them. */
 export type Put<Item> = (
@@ -53,12 +55,24 @@ export function putList<Item>(items: readonly Item[], put: Put<Item>, name: stri
   return putEach(portionsOf(items), put, (index) => `${name}[${index}]`, detailed ? items.length : 0);
 }
 
-/** Stores a stream as it comes. It lists the first 1,000 failures: an endless one must not fill the memory. */
+/**
+ * Stores a stream as it comes, and frees of its body what is stored. It lists the first 1,000 failures: an endless one must
+ * not fill the memory.
+ */
 export function putStream<Request, Item>(
   requests: AsyncIterable<Request>,
   itemOf: (request: Request) => Item,
   put: Put<Item>,
+  body: HeldBody,
 ) {
-  const portions = batches(itemsOf(requests, itemOf), { itemsMax: ITEMS_MAX, waitMsMax: WAIT_MS_MAX });
+  async function* freed(batches: AsyncIterable<Item[]>) {
+    for await (const batch of batches) {
+      const bytes = body.bytes();
+      yield batch;
+      body.free(bytes);
+    }
+  }
+  const full = () => body.bytes() >= BATCH_BYTES_MAX;
+  const portions = freed(batches(itemsOf(requests, itemOf), { itemsMax: ITEMS_MAX, waitMsMax: WAIT_MS_MAX, full }));
   return putEach(portions, put, (index) => `[${index}]`, 1000);
 }

@@ -9,6 +9,7 @@ import {
   PutEventsResponseSchema,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { EventItem } from "../events/ingest.ts";
+import type { HeldBody } from "../rpc/bodies.ts";
 import { type Failed, sift } from "./item.ts";
 import { type Outcome, type Put, putList, putStream } from "./put-all.ts";
 import type { Receiver } from "./receiver.ts";
@@ -63,7 +64,8 @@ export async function putEvent(
   receiver: Receiver,
   tenantId: string,
   requests: AsyncIterable<PutEventRequest>,
+  body: HeldBody,
 ): Promise<PutEventResponse> {
   const eventOf = ({ event }: PutEventRequest) => event.value ?? create(EventSchema);
-  return create(PutEventResponseSchema, answer(await putStream(requests, eventOf, putFor(receiver, tenantId))));
+  return create(PutEventResponseSchema, answer(await putStream(requests, eventOf, putFor(receiver, tenantId), body)));
 }

@@ -9,6 +9,7 @@ import {
   PutModelsResponseSchema,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { ModelItem } from "../entities/put.ts";
+import type { HeldBody } from "../rpc/bodies.ts";
 import type { Broken } from "../rpc/rules.ts";
 import { type Failed, sift } from "./item.ts";
 import { type Outcome, type Put, putList, putStream } from "./put-all.ts";
@@ -70,7 +71,8 @@ export async function putModel(
   receiver: Receiver,
   tenantId: string,
   requests: AsyncIterable<PutModelRequest>,
+  body: HeldBody,
 ): Promise<PutModelResponse> {
   const modelOf = ({ model }: PutModelRequest) => model.value ?? create(ModelSchema);
-  return create(PutModelResponseSchema, answer(await putStream(requests, modelOf, putFor(receiver, tenantId))));
+  return create(PutModelResponseSchema, answer(await putStream(requests, modelOf, putFor(receiver, tenantId), body)));
 }

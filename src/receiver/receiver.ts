@@ -2,6 +2,7 @@ import type { Config } from "../config.ts";
 import type { Db } from "../db/connect.ts";
 import { type ModelItem, type OnChanged, putModels } from "../entities/put.ts";
 import { type EventItem, ingestEvents } from "../events/ingest.ts";
+import type { Admission } from "./admission.ts";
 import type { TimeBounds } from "./item.ts";
 
 /** What the receiver's operations work with. */
@@ -12,17 +13,25 @@ export interface Receiver {
   eventBounds: TimeBounds;
   putModels(tenantId: string, models: readonly ModelItem[]): Promise<void>;
   ingestEvents(tenantId: string, events: readonly EventItem[]): Promise<void>;
+  admission: Admission;
 }
 
 type Bounds = Pick<Config, "modelAgeSecMax" | "aheadSecMax" | "eventRetentionSec">;
 
 /** The receiver on a database. `nowMs` is the database's time, `onModels` hears of the entities that models change. */
-export function receiver(db: Db, config: Bounds, nowMs: () => number, onModels?: OnChanged): Receiver {
+export function receiver(
+  db: Db,
+  config: Bounds,
+  nowMs: () => number,
+  admission: Admission,
+  onModels?: OnChanged,
+): Receiver {
   return {
+    admission,
     nowMs,
     dataBounds: { ageSecMax: config.modelAgeSecMax, aheadSecMax: config.aheadSecMax },
     eventBounds: { ageSecMax: config.eventRetentionSec, aheadSecMax: config.aheadSecMax },
-    putModels: (tenantId, models) => putModels(db, tenantId, models, nowMs(), onModels),
-    ingestEvents: (tenantId, events) => ingestEvents(db, tenantId, events, nowMs()),
+    putModels: (tenantId, models) => admission.turn(() => putModels(db, tenantId, models, nowMs(), onModels)),
+    ingestEvents: (tenantId, events) => admission.turn(() => ingestEvents(db, tenantId, events, nowMs())),
   };
 }

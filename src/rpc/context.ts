@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../auth/principal.ts";
+import type { Bodies } from "./bodies.ts";
 
 /** What is known of one request, filled in on its way; its end makes one log line of it. */
 export interface RequestRecord {
@@ -18,6 +19,9 @@ export interface RequestRecord {
   owes: DescMethod | undefined;
   /** The request is over, answered or not; its handler may still be at work. */
   over: boolean;
+  /** Bytes of its body that are held in memory, and who counts them. */
+  bodyBytes: number;
+  bodies: Bodies | undefined;
 }
 
 const recordOnRequest = Symbol("record");
@@ -39,6 +43,8 @@ export function openRecord(request: RecordedRequest, requestId: string): Request
     invite: undefined,
     owes: undefined,
     over: false,
+    bodyBytes: 0,
+    bodies: undefined,
   };
   request[recordOnRequest] = record;
   return record;

@@ -25,8 +25,8 @@ export const keyHeader = "service-api-key";
 /** What every call passes, whatever its protocol. */
 export interface Pipeline {
   /**
-   * Before a byte of the body is read: key → principal → permission.
-   * @throws ConnectError 16, 7, or 14 while the database is away.
+   * Before a byte of the body is read: key → principal → permission → room.
+   * @throws ConnectError 16, 7, 8, or 14 while the database is away.
    */
   admit(method: DescMethod, header: Headers, request?: RecordedRequest): Promise<ContextValues>;
   /**
@@ -45,12 +45,14 @@ interface Options {
   log: Log;
   /** Keeps what a writing RPC was refused or failed with. The rows of those that succeed are their handlers' own. */
   recordAudit?: RecordAudit;
+  /** Whether there is room for a call that is allowed, before its body is read. @throws code 8 when there is none. */
+  room?(method: DescMethod, header: Headers): void;
 }
 
 type Handler = (request: unknown, context: HandlerContext) => unknown;
 
-/** Builds the pipeline. Its order, in one place: key, permission (admit); validation, gate, handler, errors (implement). */
-export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline {
+/** Builds the pipeline. Its order, in one place: key, permission, room (admit); validation, gate, handler, errors (implement). */
+export function pipeline({ verify, gate, log, recordAudit, room }: Options): Pipeline {
   async function auditFailure(method: DescMethod, record: RequestRecord, request: unknown, code: number) {
     const { principal, requestId } = record;
     if (recordAudit === undefined || principal === undefined || !isAudited(method)) return;
@@ -80,6 +82,7 @@ export function pipeline({ verify, gate, log, recordAudit }: Options): Pipeline 
       if (isAudited(method)) record.owes = method;
       if (!permits(permissionOf(method), principal))
         throw permissionDenied(`${who(principal)} may not call ${record.rpc}`);
+      room?.(method, header);
     } catch (error) {
       const answer = fail(error, record);
       await auditFailure(method, record, undefined, answer.code);

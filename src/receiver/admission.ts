@@ -1,0 +1,73 @@
+import { exhausted } from "../errors.ts";
+
+/** Lets in as much data as can be stored soon, and refuses the rest at once. */
+export interface Admission {
+  /** Before a body is read. @throws code 8 while more comes than is stored. */
+  check(): void;
+  /** Counts a request and its items for as long as it is in work. @throws code 8 when there is no room for them. */
+  request<T>(items: number, work: () => Promise<T>): Promise<T>;
+  /** Runs one transaction when its turn comes; first come, first served. */
+  turn<T>(transaction: () => Promise<T>): Promise<T>;
+}
+
+interface AdmissionOptions {
+  /** Transactions at once. */
+  turnsMax: number;
+  /** Items of all requests in work; a single request may have more. */
+  itemsMax?: number;
+  /** How long a queue may stand, never empty, before new requests are refused, ms. */
+  standingMs?: number;
+}
+
+/**
+ * A burst waits, a flood is refused: the queue may grow as long as it is now and then empty. One that stands longer only
+ * makes everybody wait, so that from then on it is kept short. The limit follows how fast this machine stores, without a
+ * number for it (docs/decisions/0015).
+ */
+export function admission({ turnsMax, itemsMax = 200_000, standingMs = 100 }: AdmissionOptions): Admission {
+  const waiting: (() => void)[] = [];
+  const waitingMax = Math.ceil(turnsMax / 2);
+  let running = 0;
+  let itemsInWork = 0;
+  let standsSinceMs = 0;
+
+  function check() {
+    if (waiting.length >= waitingMax && performance.now() - standsSinceMs >= standingMs) {
+      throw exhausted("more data comes in than can be stored; send the request again", 1);
+    }
+  }
+
+  function next() {
+    const start = waiting.shift();
+    if (start === undefined) running -= 1;
+    else start(); // it takes over this place
+  }
+
+  return {
+    check,
+    async request(items, work) {
+      check();
+      if (itemsInWork > 0 && itemsInWork + items > itemsMax) {
+        throw exhausted(`more than ${itemsMax} items are in work; send the request again`, 1);
+      }
+      itemsInWork += items;
+      try {
+        return await work();
+      } finally {
+        itemsInWork -= items;
+      }
+    },
+    async turn(transaction) {
+      if (running < turnsMax) running += 1;
+      else {
+        if (waiting.length === 0) standsSinceMs = performance.now();
+        await new Promise<void>((resolve) => waiting.push(resolve));
+      }
+      try {
+        return await transaction();
+      } finally {
+        next();
+      }
+    },
+  };
+}
