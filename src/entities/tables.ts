@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { index, pgTable, primaryKey } from "drizzle-orm/pg-core";
 import { bigintMs, bytea, jsonb, tenantId, text } from "../db/columns.ts";
 
@@ -13,6 +14,8 @@ export const entities = pgTable(
     name: text("name").notNull(),
     dimensions: jsonb("dimensions").notNull().$type<Record<string, string>>(),
     metadata: jsonb("metadata").notNull().$type<Record<string, unknown>>(),
+    /** What clauses call core properties beside the dimensions: made of the metadata, each a list of texts. */
+    coreProperties: jsonb("core_properties").notNull().default({}).$type<Record<string, string[]>>(),
     /** Set by users and updaters, not by models: strings, numbers, booleans and lists of them. */
     customProperties: jsonb("custom_properties").notNull().default({}).$type<Record<string, unknown>>(),
     /** Timestamp of the model that described it last; null while only points and events are known. */
@@ -26,7 +29,29 @@ export const entities = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),
-    index("entities_name").on(table.tenantId, table.name, table.id),
-    index("entities_dimensions").using("gin", table.tenantId, table.dimensions.op("jsonb_path_ops")),
+    index("entities_name").on(table.tenantId, table.name, table.id).where(sql`deleted_ms is null`),
+    // The metadata stand in no index, so that models which change nothing else of their entity touch none.
+    index("entities_terms").using(
+      "gin",
+      table.tenantId,
+      sql`entity_terms(tenant_id, dimensions, core_properties, custom_properties)`,
+    ),
+    index("entities_name_text").using("gin", table.tenantId, sql`lower(name collate "pg_c_utf8") gin_trgm_ops`),
+    index("entities_text").using(
+      "gin",
+      table.tenantId,
+      sql`entity_text(dimensions, core_properties, custom_properties) gin_trgm_ops`,
+    ),
   ],
+);
+
+/** Keys that entities of a tenant have or had, by what they are keys of; rows are only ever added. */
+export const entityKeys = pgTable(
+  "entity_keys",
+  {
+    tenantId: tenantId(),
+    source: text("source").notNull().$type<"dimension" | "metadata" | "customProperty">(),
+    key: text("key").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.source, table.key] })],
 );

@@ -2,6 +2,32 @@
 create extension btree_gin;
 create extension pg_trgm;
 
+CREATE OR REPLACE FUNCTION public.dimension_terms(prefix text, dimensions jsonb)
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+RETURN ARRAY(SELECT (dimension_terms.prefix || "left"(substr(pairs.pair, 3, (length(pairs.pair) - 4)), 400)) FROM (SELECT (jsonb_build_object(jsonb_each.key, jsonb_each.value))::text AS pair FROM jsonb_each(dimension_terms.dimensions) jsonb_each(key, value)) pairs);
+
+CREATE OR REPLACE FUNCTION public.entity_terms(tenant_id uuid, dimensions jsonb, core_properties jsonb, custom_properties jsonb)
+ RETURNS tsvector
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN array_to_tsvector(((CASE WHEN (octet_length((dimensions)::text) < 2000) THEN string_to_array((("right"((tenant_id)::text, 8) || 'd'::text) || replace(substr((dimensions)::text, 3, GREATEST((length((dimensions)::text) - 4), 0)), '", "'::text, (('
+'::text || "right"((tenant_id)::text, 8)) || 'd'::text))), '
+'::text) ELSE dimension_terms(("right"((tenant_id)::text, 8) || 'd'::text), dimensions) END || CASE WHEN (core_properties = '{}'::jsonb) THEN '{}'::text[] ELSE property_terms(("right"((tenant_id)::text, 8) || 'm'::text), core_properties) END) || CASE WHEN (custom_properties = '{}'::jsonb) THEN '{}'::text[] ELSE property_terms(("right"((tenant_id)::text, 8) || 'c'::text), custom_properties) END));
+
+CREATE OR REPLACE FUNCTION public.entity_text(dimensions jsonb, core_properties jsonb, custom_properties jsonb)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN lower(((((dimensions)::text || (core_properties)::text) || (custom_properties)::text) COLLATE pg_c_utf8));
+
+CREATE OR REPLACE FUNCTION public.property_terms(prefix text, properties jsonb)
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+RETURN (SELECT (COALESCE(array_agg(((property_terms.prefix || pairs.field) || CASE pairs.kind WHEN 'string'::text THEN ('t'::text || "left"(pairs.content, 64)) WHEN 'boolean'::text THEN ('b'::text || pairs.content) ELSE (CASE WHEN ((pairs.content)::double precision < (0)::double precision) THEN 'N'::text ELSE 'n'::text END || encode(float8send(abs((pairs.content)::double precision)), 'hex'::text)) END)), '{}'::text[]) || COALESCE(array_agg((((property_terms.prefix || pairs.field) || CASE WHEN ((pairs.content)::double precision < (0)::double precision) THEN 'X'::text ELSE 'x'::text END) || encode(float8send(abs((pairs.content)::double precision)), 'hex'::text))) FILTER (WHERE ((pairs.kind = 'string'::text) AND ((pairs.content COLLATE "C") < ':'::text) AND (pairs.content ~ '^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$'::text) AND pg_input_is_valid(pairs.content, 'float8'::text))), '{}'::text[])) FROM (SELECT ((length(property.key) || ':'::text) || "left"(property.key, 100)) AS field, jsonb_typeof(listed.item) AS kind, (listed.item #>> '{}'::text[]) AS content FROM jsonb_each(property_terms.properties) property(key, value), LATERAL jsonb_path_query(property.value, '$[*]'::jsonpath) listed(item)) pairs WHERE (pairs.kind = ANY (ARRAY['string'::text, 'number'::text, 'boolean'::text])));
+
 create table api_clients (
   tenant_id uuid not null,
   id text collate "C" not null,
@@ -111,10 +137,20 @@ create table entities (
   liveness_ms bigint not null,
   deleted_ms bigint,
   custom_properties jsonb not null default '{}'::jsonb,
+  core_properties jsonb not null default '{}'::jsonb,
   constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
-CREATE INDEX entities_dimensions ON public.entities USING gin (tenant_id, dimensions jsonb_path_ops);
-CREATE INDEX entities_name ON public.entities USING btree (tenant_id, name, id);
+CREATE INDEX entities_name ON public.entities USING btree (tenant_id, name, id) WHERE (deleted_ms IS NULL);
+CREATE INDEX entities_name_text ON public.entities USING gin (tenant_id, lower((name COLLATE pg_c_utf8)) gin_trgm_ops);
+CREATE INDEX entities_terms ON public.entities USING gin (tenant_id, entity_terms(tenant_id, dimensions, core_properties, custom_properties));
+CREATE INDEX entities_text ON public.entities USING gin (tenant_id, entity_text(dimensions, core_properties, custom_properties) gin_trgm_ops);
+
+create table entity_keys (
+  tenant_id uuid not null,
+  source text collate "C" not null,
+  key text collate "C" not null,
+  constraint entity_keys_tenant_id_source_key_pk PRIMARY KEY (tenant_id, source, key)
+);
 
 create table events (
   tenant_id uuid not null,

@@ -24,8 +24,15 @@ export async function printSchema(db: Db): Promise<string> {
     select tablename as table, indexdef as text from pg_indexes
     where schemaname = 'public' and indexname not in (select conname from pg_constraint)
     order by tablename collate "C", indexname collate "C"`;
+  const functions = await db`
+    select pg_get_functiondef(p.oid) as text
+    from pg_proc p
+    where p.pronamespace = 'public'::regnamespace
+      and not exists (select from pg_depend d where d.objid = p.oid and d.classid = 'pg_proc'::regclass and d.deptype = 'e')
+    order by p.proname collate "C"`;
 
   const lines = extensions.map(({ name }) => `create extension ${name};`);
+  lines.push(...functions.map(({ text }) => `\n${text.trim()};`));
   for (const table of new Set(columns.map((column) => column.table as string))) {
     const own = columns.filter((column) => column.table === table);
     const members = own.map(({ name, type, collation, required, fallback }) => {
