@@ -1,14 +1,112 @@
 import { RE2JS } from "re2js";
+import { invalidField } from "../errors.ts";
+import { type CharacterSet, storable } from "./character-set.ts";
+import { isTooComplex } from "./regex-size.ts";
+import { type Expression, type Mistake, parseExpression } from "./regex-syntax.ts";
 
-/** A regular expression of the allowed syntax, ready for both engines. */
+/** A regular expression of the allowed syntax, for both engines. */
 export interface Pattern {
-  /** As PostgreSQL's `~` reads it, with the same meaning. */
+  /** As PostgreSQL's `~` reads it under `collate "C"`, with the same meaning. */
   readonly postgres: string;
-  /** Whether it matches anywhere in a text. */
+  /** Whether it matches anywhere in a text, in time that is linear in the text. */
   matches(text: string): boolean;
 }
 
-export function parsePattern(text: string, _path: string): Pattern {
-  const compiled = RE2JS.compile(text);
-  return { postgres: text, matches: (subject) => compiled.test(subject) };
+/** Reads a regular expression. @throws code 3 with the position of what is outside of the allowed syntax. */
+export function parsePattern(text: string, path: string): Pattern {
+  const expression = read(text, path);
+  if (isTooComplex(expression))
+    throw invalidField(
+      path,
+      "is too complex: it has too many characters, or too many that may be left out, counting repetitions",
+    );
+  let compiled: RE2JS | undefined;
+  return {
+    postgres: written(expression, postgres),
+    matches(subject) {
+      compiled ??= RE2JS.compile(written(expression, re2));
+      return compiled.test(subject);
+    },
+  };
+}
+
+function read(text: string, path: string): Expression {
+  try {
+    return parseExpression(text);
+  } catch (error) {
+    const { at, reason } = error as Partial<Mistake>;
+    if (reason === undefined) throw error;
+    throw invalidField(path, `must be a regular expression of the allowed syntax; at character ${at} it has ${reason}`);
+  }
+}
+
+/** How an engine spells what differs between the two. */
+interface Dialect {
+  character(point: number): string;
+  nothing: string;
+  start: string;
+  end: string;
+  boundary: string;
+  inside: string;
+}
+
+const isPlain = (point: number) => /^[0-9A-Za-z]$/.test(String.fromCodePoint(point));
+const hex = (point: number, digits = 0) => point.toString(16).padStart(digits, "0");
+
+const re2: Dialect = {
+  character: (point) => (isPlain(point) ? String.fromCodePoint(point) : `\\x{${hex(point)}}`),
+  nothing: "[^\\x{0}-\\x{10ffff}]",
+  start: "\\A",
+  end: "\\z",
+  boundary: "\\b",
+  inside: "\\B",
+};
+
+const postgres: Dialect = {
+  character: (point) => {
+    if (isPlain(point)) return String.fromCodePoint(point);
+    return point > 0xffff ? `\\U${hex(point, 8)}` : `\\u${hex(point, 4)}`;
+  },
+  nothing: "(?!)",
+  start: "\\A",
+  end: "\\Z",
+  boundary: "\\y",
+  inside: "\\Y",
+};
+
+/** Only forms that both engines read alike; sets are spelled out, so that no locale and no flag has a say. */
+function written(expression: Expression, dialect: Dialect): string {
+  switch (expression.kind) {
+    case "set":
+      return writtenSet(storable(expression.set), dialect);
+    case "assertion":
+      return dialect[expression.of];
+    case "sequence":
+      return expression.parts.map((part) => grouped(part, dialect)).join("");
+    case "choice":
+      return `(?:${expression.options.map((option) => grouped(option, dialect)).join("|")})`;
+    case "repeat": {
+      const { part, min, max } = expression;
+      return `(?:${written(part, dialect)})${counts(min, max)}`;
+    }
+  }
+}
+
+function grouped(part: Expression, dialect: Dialect): string {
+  return part.kind === "sequence" ? `(?:${written(part, dialect)})` : written(part, dialect);
+}
+
+function counts(min: number, max: number | undefined): string {
+  if (max === undefined) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
+  return min === 0 && max === 1 ? "?" : min === max ? `{${min}}` : `{${min},${max}}`;
+}
+
+function writtenSet(set: CharacterSet, { character, nothing }: Dialect): string {
+  const [only] = set;
+  if (only === undefined) return nothing;
+  if (set.length === 1 && only[0] === only[1]) return character(only[0]);
+  const ranges = set.map(([first, last]) =>
+    first === last ? character(first) : `${character(first)}-${character(last)}`,
+  );
+  return `[${ranges.join("")}]`;
 }
