@@ -234,14 +234,15 @@ export async function settle(db: Db, { tenantId, kind }: Lane, nowMs: number): P
     const locked = await tx`
       select from due_work where tenant_id = ${tenantId} and kind = ${kind} for update skip locked`;
     if (locked.count === 0) return;
-    // Of what is due all is claimed: it is due again when its leases end, unless it is done by then.
+    // What is due and claimed is due again when its lease ends, unless it is done by then.
     const [row] = await tx<[{ due: bigint | null }]>`
       select least(
         (select min(due_ms) from jobs where tenant_id = ${tenantId} and kind = ${kind} and due_ms > ${now}),
         (select min(lease_until_ms) from jobs where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${now})
       ) as due`;
     if (row.due === null) await tx`delete from due_work where tenant_id = ${tenantId} and kind = ${kind}`;
-    else await tx`update due_work set due_ms = ${row.due} where tenant_id = ${tenantId} and kind = ${kind}`;
+    else if (row.due > now)
+      await tx`update due_work set due_ms = ${row.due} where tenant_id = ${tenantId} and kind = ${kind}`;
   });
 }
 

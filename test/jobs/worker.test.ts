@@ -1,0 +1,269 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { Db } from "../../src/db/connect.ts";
+import { listen } from "../../src/db/listen.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { enqueue, type Job, type NewJob } from "../../src/jobs/queue.ts";
+import { nextTimeMs } from "../../src/jobs/schedule.ts";
+import { type JobKind, type WorkerOptions, worker } from "../../src/jobs/worker.ts";
+import { testDatabase } from "../support/database.ts";
+
+const database = await testDatabase({ poolConnectionsMax: 16 });
+const { sql, pool } = database;
+await sql.unsafe("create table done (tenant_id uuid, kind text, id text, at_ms float8)");
+const nowMs = () => Math.floor(performance.timeOrigin + performance.now());
+
+let kindsMade = 0;
+const newKind = () => `kind ${++kindsMade}`;
+const put = (tenantId: string, kind: string, jobs: NewJob[]) =>
+  transaction(sql, (tx) => enqueue(tx, { tenantId, kind }, jobs, nowMs()));
+
+/** A kind that notes each job that it has done. */
+function noting(
+  name: string,
+  more: Partial<JobKind> & { before?: (jobs: readonly Job[]) => Promise<void> } = {},
+): JobKind {
+  const { before, ...rest } = more;
+  return {
+    name,
+    sizeMax: 1,
+    share: 1,
+    async run(tx, tenantId, jobs) {
+      await before?.(jobs);
+      for (const { id } of jobs) await note(tx, tenantId, name, id);
+      return [];
+    },
+    ...rest,
+  };
+}
+
+async function note(tx: Db, tenantId: string, kind: string, id: string) {
+  await tx`insert into done values (${tenantId}, ${kind}, ${id}, ${nowMs()})`;
+}
+
+interface Line {
+  [member: string]: unknown;
+}
+
+function start(kind: JobKind | JobKind[], options: Partial<WorkerOptions> = {}) {
+  const lines: Line[] = [];
+  const keep = (fields: object, message: string) => void lines.push({ ...fields, message });
+  const made = worker(pool, {
+    kinds: [kind].flat(),
+    nowMs,
+    log: { info: keep, warn: keep, error: keep },
+    ...options,
+  });
+  onTestFinished(() => made.stop());
+  return { ...made, lines };
+}
+
+const doneOf = (kind: string) => sql<{ tenant_id: string; id: string; at_ms: number }[]>`
+  select tenant_id, id, at_ms from done where kind = ${kind} order by at_ms`;
+const leftOf = async (kind: string) => (await sql`select from jobs where kind = ${kind}`).count;
+
+async function until(holds: () => Promise<boolean>, withinMs = 10_000) {
+  const endMs = performance.now() + withinMs;
+  while (!(await holds())) {
+    if (performance.now() > endMs) throw new Error("it does not come about");
+    await sleep(10);
+  }
+}
+
+describe("a job is done", () => {
+  test("soon after the call that wakes the worker, and without it when the worker looks by itself", async () => {
+    const kind = newKind();
+    const { wake } = start(noting(kind), { pollMs: 600 });
+    await sleep(100);
+    await put(randomUUID(), kind, [{ payload: 1, id: "a" }]);
+    const putMs = nowMs();
+    wake();
+    await until(async () => (await doneOf(kind)).length === 1);
+    expect(((await doneOf(kind))[0]?.at_ms ?? 0) - putMs).toBeLessThan(500);
+    await put(randomUUID(), kind, [{ payload: 1, id: "b" }]);
+    await until(async () => (await doneOf(kind)).length === 2);
+  });
+
+  test("at its time, to some milliseconds", async () => {
+    const kind = newKind();
+    start(noting(kind));
+    const dueMs = nowMs() + 1300;
+    await put(randomUUID(), kind, [{ payload: 1, dueMs }]);
+    await until(async () => (await doneOf(kind)).length === 1);
+    const lateMs = ((await doneOf(kind))[0]?.at_ms ?? 0) - dueMs;
+    expect(lateMs).toBeGreaterThanOrEqual(0);
+    expect(lateMs).toBeLessThan(500);
+  });
+
+  test("once, whoever of several workers does it", async () => {
+    const kind = newKind();
+    const tenants = [randomUUID(), randomUUID(), randomUUID()];
+    for (let i = 0; i < 3; i++) start(noting(kind, { sizeMax: 5 }), { pollMs: 50 });
+    for (const tenant of tenants)
+      await put(
+        tenant,
+        kind,
+        Array.from({ length: 100 }, (_, i) => ({ payload: i })),
+      );
+    await until(async () => (await leftOf(kind)) === 0);
+    const done = await doneOf(kind);
+    expect(done).toHaveLength(300);
+    expect(new Set(done.map(({ id }) => id)).size).toBe(300);
+  });
+
+  test("by a worker that another process has called", async () => {
+    const kind = newKind();
+    const { wake } = start(noting(kind), { pollMs: 60_000 });
+    const heard = listen(database.url, "belfry_test", () => wake());
+    onTestFinished(() => heard.stop());
+    await sleep(300);
+    await put(randomUUID(), kind, [{ payload: 1 }]);
+    await sql.unsafe("notify belfry_test");
+    await until(async () => (await doneOf(kind)).length === 1);
+    // The listener's connection breaks; it comes back, and what was called out meanwhile is not missed.
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'belfry listener'`;
+    await put(randomUUID(), kind, [{ payload: 1 }]);
+    await until(async () => (await doneOf(kind)).length === 2);
+  });
+
+  test("over and over, when it says so", async () => {
+    const kind = newKind();
+    const periodic: JobKind = {
+      name: kind,
+      sizeMax: 1,
+      share: 1,
+      async run(tx, tenantId, jobs, now) {
+        for (const { id } of jobs) await note(tx, tenantId, kind, id);
+        return jobs.map(({ id, payload }) => ({ id, payload, dueMs: nextTimeMs(200, now) }));
+      },
+    };
+    start(periodic);
+    await put(randomUUID(), kind, [{ payload: 1, id: "a" }]);
+    await until(async () => (await doneOf(kind)).length >= 4);
+    const times = (await doneOf(kind)).map(({ at_ms }) => at_ms);
+    expect(new Set(times.map((at) => Math.floor(at / 200))).size).toBe(times.length);
+  });
+});
+
+describe("a job that fails", () => {
+  test("is tried again, does not stop others, and the log tells of it without what it holds", async () => {
+    const kind = newKind();
+    const tries: number[] = [];
+    const before = async (jobs: readonly Job[]) => {
+      if (!jobs.some(({ id }) => id === "bad")) return;
+      tries.push(jobs.length);
+      if (tries.length < 3) throw new Error("not yet");
+    };
+    const { lines } = start(noting(kind, { sizeMax: 10, before }));
+    const good = Array.from({ length: 5 }, (_, i) => ({ payload: 1, id: `good ${i}` }));
+    await put(randomUUID(), kind, [...good, { payload: { secret: "canary" }, id: "bad" }]);
+    await until(async () => (await leftOf(kind)) === 0);
+    expect((await doneOf(kind)).map(({ id }) => id).sort()).toEqual(["bad", ...good.map(({ id }) => id)]);
+    // The first time together with the others, then alone.
+    expect(tries).toEqual([6, 1, 1]);
+    expect(lines.filter(({ message }) => message === "jobs have failed and are tried again")).toHaveLength(2);
+    expect(JSON.stringify(lines)).not.toContain("canary");
+  });
+
+  test("has no effect of its tries", async () => {
+    const kind = newKind();
+    let tries = 0;
+    const half: JobKind = {
+      name: kind,
+      sizeMax: 1,
+      share: 1,
+      async run(tx, tenantId) {
+        await note(tx, tenantId, kind, `try ${++tries}`);
+        if (tries === 1) throw new Error("not yet");
+        return [];
+      },
+    };
+    start(half);
+    await put(randomUUID(), kind, [{ payload: 1 }]);
+    await until(async () => (await leftOf(kind)) === 0);
+    expect((await doneOf(kind)).map(({ id }) => id)).toEqual(["try 2"]);
+  });
+});
+
+describe("a worker", () => {
+  test("serves tenants in turns: one with much to do does not keep the others waiting", async () => {
+    const kind = newKind();
+    const [busy, small] = [randomUUID(), randomUUID()];
+    await put(
+      busy,
+      kind,
+      Array.from({ length: 60 }, () => ({ payload: 1 })),
+    );
+    await put(small, kind, [{ payload: 1 }]);
+    start(noting(kind, { before: () => sleep(5) as Promise<void> }), { runsMax: 1 });
+    await until(async () => (await leftOf(kind)) === 0);
+    const place = (await doneOf(kind)).findIndex(({ tenant_id }) => tenant_id === small);
+    expect(place).toBeLessThan(3);
+  });
+
+  test("gives a kind no more than its share of the time, and one run at once", async () => {
+    const kind = newKind();
+    let [atOnce, most, busyMs] = [0, 0, 0];
+    const before = async () => {
+      most = Math.max(most, ++atOnce);
+      await sleep(30);
+      busyMs += 30;
+      atOnce -= 1;
+    };
+    for (let i = 0; i < 3; i++)
+      await put(
+        randomUUID(),
+        kind,
+        Array.from({ length: 5 }, () => ({ payload: 1 })),
+      );
+    const startMs = performance.now();
+    start(noting(kind, { share: 0.5, before }));
+    await until(async () => (await leftOf(kind)) === 0);
+    expect(most).toBe(1);
+    expect(busyMs / (performance.now() - startMs)).toBeLessThan(0.6);
+  });
+
+  test("keeps the lease of a long run", async () => {
+    const kind = newKind();
+    const slow = noting(kind, { before: () => sleep(1500) as Promise<void> });
+    const options = { leaseMs: 400, pollMs: 50 };
+    start(slow, options);
+    start(slow, options);
+    await put(randomUUID(), kind, [{ payload: 1 }]);
+    await until(async () => (await leftOf(kind)) === 0);
+    await sleep(300);
+    expect(await doneOf(kind)).toHaveLength(1);
+  });
+
+  test("calls the others when there is more than it takes on", async () => {
+    const kind = newKind();
+    let calls = 0;
+    const slow = noting(kind, { before: () => sleep(300) as Promise<void> });
+    for (let i = 0; i < 3; i++) await put(randomUUID(), kind, [{ payload: 1 }]);
+    start(slow, { runsMax: 2, callOthers: () => void calls++ });
+    await until(async () => (await leftOf(kind)) === 0);
+    expect(calls).toBeGreaterThan(0);
+    expect(calls).toBeLessThan(20);
+  });
+
+  test("that stops ends the runs in work and begins no other", async () => {
+    const kind = newKind();
+    const started: string[] = [];
+    const before = async (jobs: readonly Job[]) => {
+      started.push(...jobs.map(({ id }) => id));
+      await sleep(200);
+    };
+    await put(randomUUID(), kind, [
+      { payload: 1, id: "a" },
+      { payload: 1, id: "b" },
+    ]);
+    const { stop } = start(noting(kind, { before }), { runsMax: 1 });
+    await until(async () => started.length === 1);
+    await stop();
+    expect((await doneOf(kind)).map(({ id }) => id)).toEqual(["a"]);
+    await sleep(300);
+    expect(started).toEqual(["a"]);
+    expect(await leftOf(kind)).toBe(1);
+  });
+});
