@@ -200,6 +200,12 @@ const settings = {
     read: integer(10, 3_600_000),
     meaning: "longest silence within a client stream, ms",
   },
+  wrongKeysMax: {
+    env: "BELFRY_WRONG_KEYS_MAX",
+    fallback: "100",
+    read: integer(1, 1_000_000_000),
+    meaning: "wrong keys a minute from one address (IPv6: /64); further ones are answered a second late",
+  },
   drainMs: {
     env: "BELFRY_DRAIN_MS",
     fallback: "10000",

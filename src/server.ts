@@ -20,6 +20,7 @@ import { routes } from "#gen/routes.ts";
 import { lastUse } from "./auth/last-use.ts";
 import { checkPermissions } from "./auth/permission.ts";
 import { keyVerifier } from "./auth/verify.ts";
+import { wrongKeys } from "./auth/wrong-keys.ts";
 import type { Config } from "./config.ts";
 import { keyring } from "./credentials/keyring.ts";
 import { checkMasterKeys } from "./credentials/master-keys.ts";
@@ -111,6 +112,10 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const audit = auditQueue(pool, clock.nowMs, log);
   starting.defer(() => audit.stop());
   const { verify } = keyVerifier({ ...pool, onUse: uses.note });
+  const guesses = wrongKeys({
+    perMinuteMax: config.wrongKeysMax,
+    onSlowed: (address) => log.warn({ address }, "many wrong keys come from this address; they are answered late"),
+  });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
   const held = bodies(config.bodyBytesMax);
   const ingest = admission({ turnsMax: Math.ceil(config.poolConnectionsMax * 0.75) });
@@ -118,7 +123,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     held.check(header.get("content-length"));
     if (parent === DataReceiverService) ingest.check();
   }
-  const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, room });
+  const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, wrongKeys: guesses, room });
 
   // What goes on in the background, in turns with the other replicas.
   const jobs = startJobs(pool, url, { kinds: updaterKinds(), nowMs: clock.nowMs, log });

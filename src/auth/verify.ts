@@ -2,6 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { Db } from "../db/connect.ts";
 import { unauthenticated } from "../errors.ts";
 import { keyDigest, parseKey, prefixOf } from "./key.ts";
+import { type Owner, ownerFinder } from "./owners.ts";
 import type { ClientType, Principal, Role } from "./principal.ts";
 
 /** Turns the value of the key header into who calls. */
@@ -54,15 +55,16 @@ export function keyVerifier({
   onUse?: (principal: Principal) => void;
 }): KeyVerifier {
   const entries = new Map<string, Entry>();
-  const owners = new Map<string, { tenantId: string; keyId: string }>();
+  const misses = new Map<string, Entry>(); // apart, so that keys tried out push out no good one
+  const owners = new Map<string, Owner>();
+  const findOwner = ownerFinder({ sql, gate });
   const reads = new Map<string, Promise<Entry>>();
 
   // Two statements, because only the first may leave the tenant open; a prefix never changes its owner.
   async function ownerOf(prefix: string) {
     const known = owners.get(prefix);
     if (known !== undefined) return known;
-    const [owner] = await sql<{ tenantId: string; keyId: string }[]>`
-      select tenant_id as "tenantId", key_id as "keyId" from api_key_prefixes where prefix = ${prefix}`;
+    const owner = await findOwner(prefix);
     if (owner !== undefined) keep(owners, prefix, owner);
     return owner;
   }
@@ -70,13 +72,16 @@ export function keyVerifier({
   async function readKey(prefix: string): Promise<Entry["key"]> {
     const owner = await ownerOf(prefix);
     if (owner === undefined) return null;
-    const [row] = await sql<KeyRow[]>`
+    const [row] = await gate.run(
+      async () =>
+        await sql<KeyRow[]>`
       select k.digest, c.id as "clientId", c.name as "clientName", c.type as "clientType", c.role, t.name as "tenantName"
       from api_keys k
       join api_clients c on c.tenant_id = k.tenant_id and c.id = k.client_id
       join tenants t on t.id = k.tenant_id
       where k.tenant_id = ${owner.tenantId} and k.id = ${owner.keyId}
-        and (k.expires_ms is null or k.expires_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint)`;
+        and (k.expires_ms is null or k.expires_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint)`,
+    );
     if (row === undefined) return null;
     const { digest, ...client } = row;
     return { digest, principal: { tenantId: owner.tenantId, keyId: owner.keyId, ...client }, proven: undefined };
@@ -87,11 +92,11 @@ export function keyVerifier({
     const running = reads.get(prefix);
     if (running !== undefined) return running;
     const readMs = performance.now();
-    const read = gate
-      .run(() => readKey(prefix))
+    const read = readKey(prefix)
       .then((key) => {
         const entry = { key, readMs };
-        keep(entries, prefix, entry);
+        if (key === null) entries.delete(prefix);
+        keep(key === null ? misses : entries, prefix, entry);
         return entry;
       })
       .finally(() => reads.delete(prefix));
@@ -112,7 +117,7 @@ export function keyVerifier({
       if (headerValue === null || headerValue === undefined || headerValue === "") {
         throw unauthenticated("an API key is needed: send it in the header service-api-key");
       }
-      const entry = entries.get(prefixOf(headerValue));
+      const entry = entries.get(prefixOf(headerValue)) ?? misses.get(prefixOf(headerValue));
       if (entry?.key && holds(entry.key, headerValue)) {
         const ageMs = performance.now() - entry.readMs;
         if (ageMs <= staleMs) {

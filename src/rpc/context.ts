@@ -29,6 +29,7 @@ const recordOnRequest = Symbol("record");
 /** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
 export interface RecordedRequest {
   readonly headers: IncomingHttpHeaders;
+  readonly socket?: { readonly remoteAddress?: string | undefined };
   [recordOnRequest]?: RequestRecord;
 }
 

@@ -1,8 +1,9 @@
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
-import { Code, type ContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { Code, ConnectError, type ContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { permissionOf, permits } from "../auth/permission.ts";
 import type { KeyVerifier } from "../auth/verify.ts";
+import type { WrongKeys } from "../auth/wrong-keys.ts";
 import { permissionDenied, unsupported } from "../errors.ts";
 import { isAudited, type RecordAudit, requestedResource } from "./audit.ts";
 import {
@@ -45,6 +46,8 @@ interface Options {
   log: Log;
   /** Keeps what a writing RPC was refused or failed with. The rows of those that succeed are their handlers' own. */
   recordAudit?: RecordAudit;
+  /** Slows down who tries out keys. */
+  wrongKeys?: WrongKeys;
   /** Whether there is room for a call that is allowed, before its body is read. @throws code 8 when there is none. */
   room?(method: DescMethod, header: Headers): void;
 }
@@ -52,7 +55,7 @@ interface Options {
 type Handler = (request: unknown, context: HandlerContext) => unknown;
 
 /** Builds the pipeline. Its order, in one place: key, permission, room (admit); validation, gate, handler, errors (implement). */
-export function pipeline({ verify, gate, log, recordAudit, room }: Options): Pipeline {
+export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Options): Pipeline {
   async function auditFailure(method: DescMethod, record: RequestRecord, request: unknown, code: number) {
     const { principal, requestId } = record;
     if (recordAudit === undefined || principal === undefined || !isAudited(method)) return;
@@ -73,6 +76,18 @@ export function pipeline({ verify, gate, log, recordAudit, room }: Options): Pip
     return answer;
   }
 
+  /** The error to answer instead of this one, when it may be answered. */
+  async function unhurried(error: unknown, header: Headers, request: RecordedRequest | undefined): Promise<unknown> {
+    const wrong = error instanceof ConnectError && error.code === Code.Unauthenticated;
+    if (!wrong || !header.get(keyHeader)) return error; // no key at all is no try
+    try {
+      await wrongKeys?.came(request?.socket?.remoteAddress ?? "");
+      return error;
+    } catch (refusal) {
+      return refusal;
+    }
+  }
+
   async function admit(method: DescMethod, header: Headers, request?: RecordedRequest) {
     const record = (request && recordOf(request)) ?? openRecord({ headers: {} }, requestId(undefined));
     record.rpc = nameOf(method);
@@ -84,7 +99,7 @@ export function pipeline({ verify, gate, log, recordAudit, room }: Options): Pip
         throw permissionDenied(`${who(principal)} may not call ${record.rpc}`);
       room?.(method, header);
     } catch (error) {
-      const answer = fail(error, record);
+      const answer = fail(await unhurried(error, header, request), record);
       await auditFailure(method, record, undefined, answer.code);
       throw answer;
     }

@@ -149,3 +149,13 @@ function forgeKey(prefix: string) {
   for (let rest = crc32(body); sum.length < 6; rest = Math.floor(rest / 62)) sum = digits[rest % 62] + sum;
   return body + sum;
 }
+
+test("keys that are tried out at once are looked up together, and push out no good one", async () => {
+  const { text } = await issue();
+  const { verify } = keyVerifier(pool);
+  await verify(text);
+  const tries = Array.from({ length: 2000 }, () => newKey().text);
+  const { count } = await counting(() => Promise.allSettled(tries.map((each) => verify(each))));
+  expect(count).toBeLessThan(10);
+  expect(await verify(text)).toMatchObject({ clientId });
+});

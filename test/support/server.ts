@@ -23,6 +23,7 @@ export async function testServer(env: Record<string, string> = {}): Promise<Test
     BELFRY_PORT: "0",
     BELFRY_PLAINTEXT: "1",
     BELFRY_DRAIN_MS: "500",
+    BELFRY_WRONG_KEYS_MAX: "1000000",
     BELFRY_MASTER_KEYS: `test:${Buffer.alloc(32, 7).toString("base64")}`,
     ...env,
   });

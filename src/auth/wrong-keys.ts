@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { exhausted } from "../errors.ts";
+
+/** Slows down who tries out keys. Keys that are good never come here, from whatever address. */
+export interface WrongKeys {
+  /** A wrong key came from this address: resolves when it may be answered. @throws code 8 when too many wait for that. */
+  came(address: string): Promise<void> | undefined;
+}
+
+interface Options {
+  /** Wrong keys of one address in a minute that are answered at once. */
+  perMinuteMax: number;
+  /** How late the others are answered, ms. */
+  delayMs?: number;
+  /** Told once a minute of an address that is slowed down. */
+  onSlowed?(network: string): void;
+  networksMax?: number;
+  waitingMax?: number;
+}
+
+const minuteMs = 60_000;
+
+/** Counts by address; for IPv6 by its /64, since whoever has one address there has all of them. The oldest count is forgotten first. */
+export function wrongKeys(options: Options): WrongKeys {
+  const { perMinuteMax, delayMs = 1000, onSlowed, networksMax = 10_000, waitingMax = 1000 } = options;
+  const counts = new Map<string, { count: number; sinceMs: number }>();
+  let waiting = 0;
+
+  function counted(network: string): number {
+    const nowMs = performance.now();
+    const known = counts.get(network);
+    if (known !== undefined && nowMs - known.sinceMs < minuteMs) return ++known.count;
+    counts.delete(network);
+    if (counts.size >= networksMax) counts.delete(counts.keys().next().value as string);
+    counts.set(network, { count: 1, sinceMs: nowMs });
+    return 1;
+  }
+
+  async function later() {
+    waiting += 1;
+    await sleep(delayMs);
+    waiting -= 1;
+  }
+
+  return {
+    came(address) {
+      const network = networkOf(address);
+      const count = counted(network);
+      if (count <= perMinuteMax) return undefined;
+      if (count === perMinuteMax + 1) onSlowed?.(network);
+      if (waiting >= waitingMax) throw exhausted("too many wrong keys; check the header service-api-key", 60);
+      return later();
+    },
+  };
+}
+
+/** What one who has this address may have: itself for IPv4, its /64 for IPv6. */
+export function networkOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
+  if (mapped !== null) return mapped[1] as string;
+  if (!address.includes(":")) return address;
+  const [head = "", tail] = (address.split("%", 1)[0] as string).split("::");
+  const groups = head === "" ? [] : head.split(":");
+  if (tail !== undefined) {
+    const after = tail === "" ? [] : tail.split(":");
+    while (groups.length + after.length < 8) groups.push("0");
+    groups.push(...after);
+  }
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(":")}::/64`;
+}
