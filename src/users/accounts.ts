@@ -25,8 +25,9 @@ export function userAccountService(db: Db, hash: HashPassword): Partial<ServiceI
       const { tenantId } = principalOf(context);
       const password = user.password ?? ""; // the proto's rules refuse a missing one
       checkPassword(password, "user.password");
-      await refuseTaken(db, tenantId, user.email, null); // before the costly part; the index decides
-      const passwordHash = await hash(password, context.signal);
+      // The index decides; the look before spares many that want the same e-mail at once the costly part.
+      const wanted = () => refuseTaken(db, tenantId, user.email, null);
+      const passwordHash = await hash(password, context.signal, wanted);
       return await transaction(db, async (tx) => {
         const made = await insertAccount(tx, tenantId, { ...user, passwordHash }, "user.groups");
         await audited(tx, context, made.id);
@@ -47,8 +48,7 @@ export function userAccountService(db: Db, hash: HashPassword): Partial<ServiceI
       if (update.changed.has("password")) {
         const password = update.account.password ?? "";
         checkPassword(password, update.path("password"));
-        await readAccount(db, tenantId, id); // an unknown one is not worth the costly part
-        passwordHash = await hash(password, context.signal);
+        passwordHash = await hash(password, context.signal, () => readAccount(db, tenantId, id));
       }
       return await transaction(db, async (tx) => {
         const row = await changeAccount(tx, tenantId, id, update, passwordHash);

@@ -29,10 +29,10 @@ async function hashed(password: string): Promise<string> {
 }
 
 /**
- * Hashes a password when its turn comes. @throws code 8 when too many wait already, the signal's reason when the caller
- * has gone before it is done
+ * Hashes a password when its turn has come and `check`, a quick look at whether it is still wanted, has passed.
+ * @throws code 8 when too many wait already; the signal's reason when the caller has gone before it is done; what `check` throws
  */
-export type HashPassword = (password: string, signal: AbortSignal) => Promise<string>;
+export type HashPassword = (password: string, signal: AbortSignal, check: () => Promise<unknown>) => Promise<string>;
 
 /**
  * Makes what hashes the passwords of this process: `atOnceMax` at a time, so that memory is bounded and Node's pool of
@@ -66,9 +66,10 @@ export function passwordHasher({
     });
   }
 
-  return async (password, signal) => {
+  return async (password, signal, check) => {
     await turn(signal);
     try {
+      await check();
       const hash = await hashed(password);
       signal.throwIfAborted(); // whose caller was told of a failure is not written
       return hash;
