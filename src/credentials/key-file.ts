@@ -13,14 +13,13 @@ import { dirname } from "node:path";
 import { type MasterKey, readMasterKeys, SettingError } from "../config.ts";
 import { StartError } from "../db/start-error.ts";
 
-/** The master keys of a file, a line each; none when there is no file. @throws StartError when it cannot be read or is malformed */
+/** The master keys of a file, a line each. @throws StartError when it cannot be read or is malformed */
 export function readKeyFile(path: string): readonly MasterKey[] {
   try {
     return readMasterKeys(readFileSync(path, "utf8"));
   } catch (error) {
     if (error instanceof SettingError) throw new StartError(`the master key file ${path} ${error.message}`);
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return [];
     throw new StartError(`cannot read the master key file ${path} (${code ?? message})`);
   }
 }

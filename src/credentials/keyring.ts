@@ -1,4 +1,5 @@
 import type { KeyObject } from "node:crypto";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config, MasterKey } from "../config.ts";
 import { newKey } from "./envelope.ts";
@@ -28,8 +29,8 @@ export function keyring({ masterKeys, masterKeysFile, databaseUrl, dataDir }: So
   let known: readonly MasterKey[] = [];
 
   function read() {
-    const files = [masterKeysFile, local].filter((path) => path !== undefined);
-    known = [...masterKeys, ...files.flatMap(readKeyFile)];
+    const files = [masterKeysFile, local !== undefined && existsSync(local) ? local : undefined];
+    known = [...masterKeys, ...files.flatMap((path) => (path === undefined ? [] : readKeyFile(path)))];
   }
   const among = (id: string) => known.find((each) => each.id === id)?.key;
 

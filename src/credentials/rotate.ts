@@ -51,7 +51,8 @@ export async function rotateMasterKey(db: Db, keyring: Keyring, actor: Actor): P
 
 /** From this transaction on no server wraps a new data key by another master key. */
 async function switchTo(tx: Db, keyring: Keyring): Promise<{ to: string; retired: string[] }> {
-  const rows = await tx<{ id: string }[]>`select id from master_keys order by id for update`;
+  await tx`select 1 from master_keys order by id for update`;
+  const rows = await tx<{ id: string }[]>`select id from master_keys order by id`; // what another one has added meanwhile too
   const ids = rows.map(({ id }) => id);
   const target =
     keyring.ownFile === undefined ? (keyring.all()[0] as MasterKey) : addOwnKey(keyring, keyring.ownFile, ids);
