@@ -244,7 +244,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const values: Record<string, unknown> = {};
   for (const [name, setting] of Object.entries(settings)) {
     try {
-      values[name] = setting.read(env[setting.env] ?? setting.fallback);
+      // An empty variable is one that is not set: as a host it would mean all addresses of the machine.
+      values[name] = setting.read(env[setting.env] || setting.fallback);
     } catch (error) {
       if (!(error instanceof SettingError)) throw error;
       wrong.push(`${setting.env} ${error.message}`);

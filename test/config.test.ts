@@ -1,0 +1,47 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { readConfig, SettingError, settingsHelp } from "../src/config.ts";
+
+const names = settingsHelp()
+  .split("\n")
+  .map((line) => line.trim().split(" ", 1)[0] ?? "");
+
+test("a setting that is empty is one that is not set: it listens on loopback, in the usual directory", () => {
+  const empty = readConfig(Object.fromEntries(names.map((name) => [name, ""])));
+  expect(empty).toEqual(readConfig({}));
+  expect(empty).toMatchObject({ host: "localhost", port: 8443, plaintext: false });
+});
+
+test("everything that is wrong is named at once, without its value", () => {
+  const wrong = {
+    BELFRY_PORT: "65536",
+    BELFRY_PLAINTEXT: "yes",
+    BELFRY_TLS_CERT: "/a.pem",
+    DATABASE_URL: "mysql://u:canary@host/db",
+    BELFRY_CORS_ORIGINS: "app.example.com",
+    BELFRY_PROT: "1",
+  };
+  expect(() => readConfig(wrong)).toThrow(SettingError);
+  const { message } = (() => {
+    try {
+      return readConfig(wrong) as never;
+    } catch (error) {
+      return error as Error;
+    }
+  })();
+  for (const name of Object.keys(wrong)) expect(message).toContain(name);
+  expect(message).not.toContain("canary");
+});
+
+test("--help prints every setting, and a wrong one ends the start with one line", { timeout: 60_000 }, async () => {
+  const run = (args: string[], env = {}) =>
+    promisify(execFile)(process.execPath, ["src/main.ts", ...args], {
+      cwd: `${import.meta.dirname}/..`,
+      env: { PATH: process.env.PATH, ...env },
+    });
+  const { stdout } = await run(["--help"]);
+  for (const name of names) expect(stdout).toContain(`  ${name} `);
+  const failed = await run(["serve"], { BELFRY_PORT: "x" }).catch((error) => error);
+  expect(failed).toMatchObject({ code: 1, stderr: "belfry: BELFRY_PORT must be a whole number from 0 to 65535\n" });
+});
