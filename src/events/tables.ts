@@ -19,6 +19,7 @@ export const events = pgTable(
     primaryKey({ columns: [table.tenantId, table.id] }),
     foreignKey({ columns: [table.tenantId, table.entityId], foreignColumns: [entities.tenantId, entities.id] }),
     index("events_entity").on(table.tenantId, table.entityId),
+    index("events_name").on(table.tenantId, table.name, table.id),
   ],
 );
 

@@ -163,6 +163,7 @@ create table events (
   constraint events_tenant_id_entity_id_entities_tenant_id_id_fk FOREIGN KEY (tenant_id, entity_id) REFERENCES entities(tenant_id, id)
 );
 CREATE INDEX events_entity ON public.events USING btree (tenant_id, entity_id);
+CREATE INDEX events_name ON public.events USING btree (tenant_id, name, id);
 
 create table instances (
   tenant_id uuid not null,

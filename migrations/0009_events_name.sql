@@ -1,0 +1,1 @@
+CREATE INDEX "events_name" ON "events" USING btree ("tenant_id","name","id");
