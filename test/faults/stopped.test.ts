@@ -1,0 +1,134 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { afterAll, describe, expect, test } from "vitest";
+import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
+import { connect } from "../../src/db/connect.ts";
+import { type Embedded, startEmbedded } from "../../src/db/embedded.ts";
+import { protocols, transport } from "../support/clients.ts";
+import { poolOptions } from "../support/database.ts";
+import { keyHeaders, testTenant } from "../support/tenant.ts";
+import { v1 } from "../support/v1.ts";
+import { clear, place } from "./place.ts";
+import { serverProcess } from "./server-process.ts";
+
+const quiet = { info() {}, warn() {}, error() {} };
+const dataDir = await place();
+const ownDir = await place();
+let postgres: Embedded = await startPostgres();
+const server = await serverProcess({ DATABASE_URL: postgres.url, BELFRY_DATA_DIR: ownDir });
+await server.start();
+const pool = connect(postgres.url, poolOptions());
+const tenant = await testTenant(pool.sql);
+/** A key that the server has never seen: to look it up it needs the database. */
+const unseen = await keyHeaders(pool.sql, tenant.id, "USER", "manager");
+await pool.close();
+
+afterAll(async () => {
+  await server.stop();
+  await postgres.stop("immediate");
+  await Promise.all([clear(dataDir), clear(ownDir)]);
+});
+
+function startPostgres() {
+  return startEmbedded({ dataDir, log: quiet, durable: false });
+}
+
+/** A read and a write by one way into the server, each answering its code: 0 when it succeeds. */
+interface Way {
+  name: string;
+  read(): Promise<number>;
+  write(name: string): Promise<number>;
+}
+
+const codeOf = (call: Promise<unknown>) =>
+  call.then(
+    () => 0,
+    (error) => ConnectError.from(error).code,
+  );
+
+function ways(headers: Record<string, string>): Way[] {
+  const json = v1(server.url, headers);
+  async function rest(method: string, path: string, body?: object) {
+    const answer = await json(method, path, body);
+    if (answer.status === 200) return 0;
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get("retry-after")).toBe("1");
+    return answer.body.code;
+  }
+  return [
+    ...protocols.map((protocol) => {
+      const metrics = createClient(MetricDictionaryService, transport({ url: server.url }, protocol, headers));
+      return {
+        name: protocol,
+        read: () => codeOf(metrics.getMetricEntry({ name: "system.uptime" })),
+        write: (name: string) => codeOf(metrics.createMetricEntry({ metric: { name } })),
+      };
+    }),
+    {
+      name: "/v1",
+      read: () => rest("GET", "/v1/dictionary/metrics/system.uptime"),
+      write: (name: string) => rest("POST", "/v1/dictionary/metrics", { name }),
+    },
+  ];
+}
+
+async function timed(call: () => Promise<number>) {
+  const began = performance.now();
+  const code = await call();
+  return { code, tookMs: performance.now() - began };
+}
+
+const known = ways(tenant.headers);
+
+const atOnce = <T>(call: () => Promise<T>) => Promise.all(Array.from({ length: 50 }, call));
+
+async function running() {
+  if (postgres.pid === undefined) postgres = await startPostgres();
+  for (const { read } of known) while ((await read()) !== 0) await sleep(10);
+}
+
+test("while PostgreSQL runs every way serves", async () => {
+  for (const { name, write } of known) expect(await write(`from ${name}`)).toBe(0);
+});
+
+describe("PostgreSQL stopped", () => {
+  // Again on a machine that is busy with something else; each time PostgreSQL is stopped anew.
+  test("the next requests answer code 14 within 100 ms each, also 50 at once, by every way", { retry: 3 }, async () => {
+    await running();
+    for (const { read } of known) await atOnce(read);
+    await postgres.stop("fast");
+    for (const { name, read, write } of known) {
+      const answers = [await timed(read), await timed(() => write("never")), ...(await atOnce(() => timed(read)))];
+      for (const { code, tookMs } of answers) {
+        expect(code, name).toBe(Code.Unavailable);
+        expect(tookMs, name).toBeLessThan(100);
+      }
+    }
+  });
+
+  test("so do those with a key that the server has not seen yet; one of a wrong form is refused as ever", async () => {
+    for (const { name, read } of ways(unseen)) {
+      const { code, tookMs } = await timed(read);
+      expect(code, name).toBe(Code.Unavailable);
+      expect(tookMs, name).toBeLessThan(100);
+    }
+    const wrong = v1(server.url, { "service-api-key": "wrong" });
+    expect((await wrong("GET", "/v1/dictionary/metrics")).status).toBe(401);
+  });
+});
+
+test("PostgreSQL started again: every way serves within 2 s by itself, and what was refused was not done", async () => {
+  postgres = await startPostgres();
+  const began = performance.now();
+  for (const { name, read, write } of known) {
+    while ((await read()) !== 0) await sleep(10);
+    expect(performance.now() - began, name).toBeLessThan(2000);
+    expect(await write(`after, from ${name}`)).toBe(0);
+  }
+  const { body } = await v1(server.url, tenant.headers)("GET", "/v1/dictionary/metrics");
+  const own = body.metrics.filter(({ layer }: { layer: string }) => layer === tenant.name);
+  expect(own.map(({ name }: { name: string }) => name)).toEqual(
+    known.flatMap(({ name }) => [`from ${name}`, `after, from ${name}`]).sort(),
+  );
+  expect(server.complaints).toEqual([]);
+});
