@@ -75,7 +75,8 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
     ), first as (
       select * from matching where place = 1
     ), page as (
-      select *, row_number() over (order by ${orderBy(db, byEvent)}) as event_place
+      select *, row_number() over (order by ${orderBy(db, byEvent)}) as event_place,
+        (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = cut.event_id) as count
       from (select * from first where ${after} order by ${orderBy(db, byEvent, page.backward)} limit ${page.limit + 1}) as cut
     )
     select ${occurrenceColumns(db)}, m.place, page.event_place, totals.total,
@@ -83,7 +84,7 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
         db,
         byEvent.map((key) => ({ ...key, expression: db`page.${key.expression}` })),
       )} as key_texts,
-      (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = m.event_id) as count
+      page.count
     from (select count(*) as total from first) as totals
       left join page on true
       left join matching m on m.event_id = page.event_id
