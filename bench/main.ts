@@ -4,7 +4,9 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-const benches = ["read", "put", "batches", "reads", "transcoding"].filter((name) => existsSync(fileOf(name)));
+const benches = ["read", "put", "batches", "reads", "accounts", "transcoding", "overload"].filter((name) =>
+  existsSync(fileOf(name)),
+);
 
 function fileOf(name: string): string {
   return join(import.meta.dirname, `${name}.ts`);

@@ -19,6 +19,7 @@ import { accountUpdate } from "./account-update.ts";
 import { toUserAccount } from "./messages.ts";
 import { checkPassword, type HashPassword } from "./password.ts";
 
+/** The accounts of people. */
 export function userAccountService(db: Db, hash: HashPassword): Partial<ServiceImpl<typeof UserAccountService>> {
   return {
     async createUserAccount({ user = create(UserAccountSchema) }, context) {

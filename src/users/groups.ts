@@ -21,6 +21,7 @@ const addedRole = "delegate_to_collection_zone";
 
 const jsonList = (values: Iterable<string>) => JSON.stringify([...new Set(values)]);
 
+/** The groups that accounts are in. */
 export function userGroupService(db: Db): Partial<ServiceImpl<typeof UserGroupService>> {
   return {
     async createUserGroup({ group = create(UserGroupSchema) }, context) {
