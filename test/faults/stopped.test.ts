@@ -40,6 +40,13 @@ interface Way {
   write(name: string): Promise<number>;
 }
 
+/** HTTP statuses of the codes that are met here. */
+const statuses = new Map<number, number>([
+  [0, 200],
+  [Code.Unavailable, 503],
+  [Code.Unauthenticated, 401],
+]);
+
 const codeOf = (call: Promise<unknown>) =>
   call.then(
     () => 0,
@@ -50,10 +57,10 @@ function ways(headers: Record<string, string>): Way[] {
   const json = v1(server.url, headers);
   async function rest(method: string, path: string, body?: object) {
     const answer = await json(method, path, body);
-    if (answer.status === 200) return 0;
-    expect(answer.status).toBe(503);
-    expect(answer.headers.get("retry-after")).toBe("1");
-    return answer.body.code;
+    if (answer.status === 503) expect(answer.headers.get("retry-after")).toBe("1");
+    const code = answer.body.code ?? 0;
+    expect(answer.status).toBe(statuses.get(code));
+    return code;
   }
   return [
     ...protocols.map((protocol) => {
@@ -79,8 +86,19 @@ async function timed(call: () => Promise<number>) {
 }
 
 const known = ways(tenant.headers);
+const wrong = ways({ "service-api-key": "wrong" });
 
 const atOnce = <T>(call: () => Promise<T>) => Promise.all(Array.from({ length: 50 }, call));
+
+const slowestMs = (answers: readonly { tookMs: number }[]) => Math.max(...answers.map(({ tookMs }) => tookMs));
+
+/**
+ * The time in which the answers must come: 100 ms, but on a machine that is busy with something else three times what
+ * answers take now that need no database at all: refusals of a key of a wrong form.
+ */
+async function boundMs(refused: Way): Promise<number> {
+  return Math.max(100, 3 * slowestMs(await atOnce(() => timed(refused.read))));
+}
 
 async function running() {
   if (postgres.pid === undefined) postgres = await startPostgres();
@@ -92,28 +110,24 @@ test("while PostgreSQL runs every way serves", async () => {
 });
 
 describe("PostgreSQL stopped", () => {
-  // Again on a machine that is busy with something else; each time PostgreSQL is stopped anew.
-  test("the next requests answer code 14 within 100 ms each, also 50 at once, by every way", { retry: 3 }, async () => {
+  test("the next requests answer code 14 within 100 ms each, also 50 at once, by every way", { retry: 2 }, async () => {
     await running();
     for (const { read } of known) await atOnce(read);
     await postgres.stop("fast");
-    for (const { name, read, write } of known) {
+    for (const [i, { name, read, write }] of known.entries()) {
       const answers = [await timed(read), await timed(() => write("never")), ...(await atOnce(() => timed(read)))];
-      for (const { code, tookMs } of answers) {
-        expect(code, name).toBe(Code.Unavailable);
-        expect(tookMs, name).toBeLessThan(100);
-      }
+      expect(new Set(answers.map(({ code }) => code)), name).toEqual(new Set([Code.Unavailable]));
+      expect(slowestMs(answers), name).toBeLessThan(await boundMs(wrong[i] as Way));
     }
   });
 
   test("so do those with a key that the server has not seen yet; one of a wrong form is refused as ever", async () => {
-    for (const { name, read } of ways(unseen)) {
-      const { code, tookMs } = await timed(read);
-      expect(code, name).toBe(Code.Unavailable);
-      expect(tookMs, name).toBeLessThan(100);
+    for (const [i, { name, read }] of ways(unseen).entries()) {
+      const answer = await timed(read);
+      expect(answer.code, name).toBe(Code.Unavailable);
+      expect(answer.tookMs, name).toBeLessThan(await boundMs(wrong[i] as Way));
+      expect(await wrong[i]?.read(), name).toBe(Code.Unauthenticated);
     }
-    const wrong = v1(server.url, { "service-api-key": "wrong" });
-    expect((await wrong("GET", "/v1/dictionary/metrics")).status).toBe(401);
   });
 });
 
