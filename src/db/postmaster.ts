@@ -91,7 +91,9 @@ function killOrphans(data: string): void {
     const pid = Number(name);
     if (!(pid > 1) || pid === process.pid) continue;
     try {
-      if (readlinkSync(`/proc/${pid}/cwd`) === here) process.kill(pid, "SIGKILL");
+      const runs = readlinkSync(`/proc/${pid}/exe`);
+      if (readlinkSync(`/proc/${pid}/cwd`) === here && /\/postgres(?: \(deleted\))?$/.test(runs))
+        process.kill(pid, "SIGKILL");
     } catch {
       // Not ours to see, or gone meanwhile.
     }

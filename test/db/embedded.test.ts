@@ -126,8 +126,11 @@ describe("data survive", () => {
   });
 
   test("kill -9 of PostgreSQL: it is back by itself, also while a statement of its last life is still running", async () => {
-    const { url, ...embedded } = await start(freshDir());
+    const dir = freshDir();
+    const { url, ...embedded } = await start(dir);
     await query(url, "create table kept as select 7 as n");
+    const shell = spawn("sleep", ["60"], { cwd: join(dir, "postgres/data") });
+    onTestFinished(() => void shell.kill());
     const busy = query(url, "select count(*) from generate_series(1, 10000000000)").catch(() => "lost");
     await sleep(200);
     const killed = Date.now();
@@ -135,6 +138,8 @@ describe("data survive", () => {
     expect(await until(() => query(url, "select n from kept"), 8000)).toEqual([{ n: 7 }]);
     expect(Date.now() - killed).toBeLessThan(4000);
     expect(await busy).toBe("lost");
+    // Somebody who stands in that directory is no part of it.
+    expect(alive(shell.pid as number)).toBe(true);
   });
 
   test("a pid file whose number belongs to another process now", async () => {
