@@ -9,6 +9,8 @@ export interface SortKey {
   expression: Fragment;
   type: "bigint" | "float8" | "text" | "boolean" | "bytea";
   descending: boolean;
+  /** Every row has a value: then an index on the expression serves the order and the place in it. */
+  required?: true;
 }
 
 function cast(db: Db, value: string, type: SortKey["type"]): Fragment {
@@ -32,8 +34,9 @@ function joined(db: Db, parts: Fragment[], separator: Fragment): Fragment {
 
 /** `order by` list of the keys; `backward` is the exact reverse. */
 export function orderBy(db: Db, keys: readonly SortKey[], backward = false): Fragment {
-  const parts = keys.map(({ expression, descending }) => {
+  const parts = keys.map(({ expression, descending, required }) => {
     const direction = descending === backward ? db`asc` : db`desc`;
+    if (required) return db`${expression} ${direction}`;
     return db`${expression} ${direction} ${backward ? db`nulls first` : db`nulls last`}`;
   });
   return joined(db, parts, db`, `);
@@ -59,7 +62,7 @@ export function beyond(
 ): Fragment {
   const alternatives: Fragment[] = [];
   let equalSoFar = db`true`;
-  for (const [i, { expression, type, descending }] of keys.entries()) {
+  for (const [i, { expression, type, descending, required }] of keys.entries()) {
     const text = texts[i] ?? null;
     if (text === null) {
       if (backward) alternatives.push(db`(${equalSoFar} and ${expression} is not null)`);
@@ -70,9 +73,17 @@ export function beyond(
     const smaller = descending !== backward;
     const further = smaller ? db`${expression} < ${value}` : db`${expression} > ${value}`;
     alternatives.push(
-      backward ? db`(${equalSoFar} and ${further})` : db`(${equalSoFar} and (${further} or ${expression} is null))`,
+      backward || required
+        ? db`(${equalSoFar} and ${further})`
+        : db`(${equalSoFar} and (${further} or ${expression} is null))`,
     );
     equalSoFar = db`${equalSoFar} and ${expression} = ${value}`;
   }
-  return db`(${joined(db, alternatives, db` or `)})`;
+  const any = db`(${joined(db, alternatives, db` or `)})`;
+  const [first] = keys;
+  const text = texts[0] ?? null;
+  if (!first?.required || text === null) return any;
+  // The same for the first key alone, which holds for all of them: an index can begin there.
+  const begin = first.descending !== backward ? db`<=` : db`>=`;
+  return db`(${first.expression} ${begin} ${cast(db, text, first.type)} and ${any})`;
 }

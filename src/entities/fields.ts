@@ -1,34 +1,150 @@
+import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
-import type { Resolver } from "../clause/field.ts";
+import type { Condition, Field, FieldValue, Indexed, Resolver } from "../clause/field.ts";
+import { numericText } from "../clause/numeric-text.ts";
+import { holds } from "../clause/operations.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { columnField, columnNames } from "./columns.ts";
+import { coreProperty, isCoreKey, OWN_CORE_KEYS, schemaIds } from "./core-properties.ts";
 import { idText, parseId } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
+import { corePropertyTerms, customPropertyTerms, dimensionTerms, type Terms, termQuery } from "./terms.ts";
+import { anyTextContains } from "./texts.ts";
 
-const DIMENSIONS = "dimensions.";
+type EntityField = Field<EntityRow>;
 
-/** How clauses read the rows of entities. */
-export function entityResolver(db: Db): Resolver<EntityRow> {
+/** What helps to resolve the keys of one tenant's entities. */
+export interface Known {
+  tenantName?: string;
+  /** The keys that metadata of the tenant have: a bare key that is none of them is a dimension. */
+  metadataKeys?: ReadonlySet<string>;
+}
+
+/** What the key of a field means: a column, or a key of one of the maps; `bare`: of the dimensions, else of the metadata. */
+export type FieldKey = { kind: "column" | "bare" | keyof typeof PREFIXES; key: string };
+
+/** What keys of fields begin with, by the map that they are keys of. */
+export const PREFIXES = {
+  coreProperty: "coreProperties.",
+  dimension: "dimensions.",
+  customProperty: "customProperties.",
+  metadata: "metadataFields.",
+} as const;
+
+const kinds = Object.keys(PREFIXES) as (keyof typeof PREFIXES)[];
+
+/** Reads the key of a field, as clauses spell it. */
+export function fieldKey(key: string): FieldKey {
+  for (const kind of kinds) {
+    if (key.startsWith(PREFIXES[kind])) return { kind, key: key.slice(PREFIXES[kind].length) };
+  }
+  return { kind: columnNames.includes(key) ? "column" : "bare", key };
+}
+
+const member = (object: Record<string, unknown>, key: string) =>
+  Object.hasOwn(object, key) ? (object[key] as FieldValue) : undefined;
+
+/** How clauses read the rows of `entities`, its columns by their bare names, and which indexes answer them. */
+export function entityResolver(db: Db, tenantId: string, known: Known = {}): Resolver<EntityRow> {
+  function among(found: Terms | undefined): Indexed | undefined {
+    if (found === undefined) return undefined;
+    if (found.terms.length === 0) return { sql: db`false`, exact: true };
+    const query = termQuery(tenantId, found.terms);
+    const sql = db`entity_terms(tenant_id, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
+    return { sql, exact: found.exact };
+  }
+  const answered = (terms: (key: string, condition: Condition) => Terms | undefined, key: string) => ({
+    index: (condition: Condition) => among(terms(key, condition)) ?? anyTextContains(db, condition),
+  });
+
+  function dimension(key: string): EntityField {
+    return {
+      type: "text",
+      sql: db`(dimensions ->> ${key}::text)`,
+      get: ({ dimensions }) => member(dimensions, key),
+      ...answered(dimensionTerms, key),
+    };
+  }
+
+  function core(key: string): EntityField {
+    const get = (row: EntityRow) => coreProperty({ ...row, id: idText(row.id), tenantId }, key);
+    if (!OWN_CORE_KEYS.includes(key)) {
+      const sql = db`coalesce(dimensions -> ${key}::text, core_properties -> ${key}::text)`;
+      return { type: "json", sql, get, ...answered(corePropertyTerms, key) };
+    }
+    if (key === "name") return { ...(columnField.get("name")?.(db, tenantId, known) as EntityField), get };
+    const id = columnField.get("id")?.(db, tenantId, known) as EntityField;
+    if (key === "_svc_direct_entity_id") return { ...id, get };
+    if (key === "_svc_tenant_id") return { type: "text", sql: db`tenant_id::text`, get };
+    return { ...schemas(), get };
+  }
+
+  function schemas(): EntityField {
+    return {
+      type: "json",
+      sql: db`coalesce(core_properties -> '_svc_schemaIds', '["Base.Entity"]')`,
+      get: ({ metadata }) => schemaIds(metadata),
+      index: (condition) =>
+        holds("Base.Entity", condition) ? undefined : among(corePropertyTerms("_svc_schemaIds", condition)),
+    };
+  }
+
+  function bare(key: string): EntityField {
+    const get = ({ dimensions, metadata }: EntityRow) => member(dimensions, key) ?? member(metadata, key);
+    if (known.metadataKeys?.has(key) === false) return { ...dimension(key), get };
+    const field: EntityField = {
+      type: "json",
+      sql: db`coalesce(dimensions -> ${key}::text, metadata -> ${key}::text)`,
+      get,
+    };
+    // Core properties are texts, so only what asks for other text finds all of the metadata that they are made of.
+    return isCoreKey(key) ? { ...field, index: (condition) => textIndex(key, condition) } : field;
+  }
+
+  function textIndex(key: string, condition: Condition): Indexed | undefined {
+    const [only] = condition;
+    const helps =
+      only?.operation === Operation.OP_STARTS_WITH ||
+      (only?.operation === Operation.OP_EQUALS &&
+        typeof only.value === "string" &&
+        numericText(only.value) === undefined);
+    const found = helps ? among(corePropertyTerms(key, condition)) : anyTextContains(db, condition);
+    return found && { ...found, exact: false };
+  }
+
   return {
     field(name) {
-      if (name === "name") return { type: "text", sql: db`name`, get: (row) => row.name };
-      if (!name.startsWith(DIMENSIONS)) return undefined;
-      const key = name.slice(DIMENSIONS.length);
-      return {
-        type: "text",
-        sql: db`(dimensions ->> ${key}::text)`,
-        get: ({ dimensions }) => (Object.hasOwn(dimensions, key) ? dimensions[key] : undefined),
-        // Containment, because that is what the index on the object answers.
-        index([only]) {
-          if (only?.operation !== Operation.OP_EQUALS || typeof only.value !== "string") return undefined;
-          return { sql: db`dimensions @> ${JSON.stringify({ [key]: only.value })}::text::jsonb`, exact: true };
-        },
-      };
+      const { kind, key } = fieldKey(name);
+      switch (kind) {
+        case "column":
+          return key === "schemaIds" ? schemas() : columnField.get(key)?.(db, tenantId, known);
+        case "coreProperty":
+          return core(key);
+        case "dimension":
+          return dimension(key);
+        case "customProperty":
+          return {
+            type: "json",
+            sql: db`(custom_properties -> ${key}::text)`,
+            get: (row) => member(row.custom_properties, key),
+            ...answered(customPropertyTerms, key),
+          };
+        case "metadata":
+          return {
+            type: "json",
+            sql: db`(metadata -> ${key}::text)`,
+            get: ({ metadata }) => member(metadata, key),
+          };
+        case "bare":
+          return bare(key);
+      }
     },
-    withIds(ids) {
-      const known = ids.flatMap((text) => parseId(text) ?? []);
-      return db`id = any(${byteaArray(known)}::bytea[])`;
-    },
+    withIds: (ids) => withIds(db, ids),
     idsOf: (row) => [idText(row.id)],
   };
+}
+
+function withIds(db: Db, ids: readonly string[]): Fragment {
+  return db`id = any(${byteaArray(ids.flatMap((text) => parseId(text) ?? []))}::bytea[])`;
 }

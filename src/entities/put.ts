@@ -3,7 +3,9 @@ import { bigintArray, byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
+import { coreFacts } from "./core-properties.ts";
 import { entityId, nameFromDimensions } from "./identity.ts";
+import { keysIn, notingKeys } from "./keys.ts";
 
 /** One model as the receiver has checked it. */
 export interface ModelItem {
@@ -64,7 +66,8 @@ function differs(db: Db, known: Fragment, sent: Fragment): Fragment {
     and (${known}.deleted_ms is null or ${sent}.model_ms > ${known}.deleted_ms)
     and (${known}.model_ms is null or ${known}.deleted_ms is not null or ${sent}.deleted_ms is not null
       or ${known}.liveness_ms < ${sent}.liveness_ms
-      or ${known}.name <> ${sent}.name or ${known}.metadata <> ${sent}.metadata)`;
+      or ${known}.name <> ${sent}.name or ${known}.metadata <> ${sent}.metadata
+      or ${known}.core_properties <> ${sent}.core_properties)`;
 }
 
 /** Writes one change of each entity; answers the living entities that it created, described anew or revived. */
@@ -73,25 +76,28 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
   // What the plain read finds unchanged is neither locked nor written; for the rest the conflict decides again.
   const rows = await db<{ id: Buffer }[]>`
     with model as (
-      select id, name, dimensions, metadata, model_ms, model_ms - model_ms % ${MINUTE_MS} as liveness_ms, deleted_ms
+      select id, name, dimensions, metadata, core_properties, model_ms, model_ms - model_ms % ${MINUTE_MS} as liveness_ms, deleted_ms
       from unnest(
         ${byteaArray(changes.map(({ id }) => id))}::bytea[],
         ${textArray(changes.map(({ model }) => nameOf(model)))}::text[],
         ${jsonArray(changes.map(({ model }) => model.dimensions))}::jsonb[],
         ${jsonArray(changes.map(({ model }) => model.metadata))}::jsonb[],
+        ${jsonArray(changes.map(({ model }) => coreFacts(tenantId, model.dimensions, model.metadata)))}::jsonb[],
         ${bigintArray(changes.map(({ model }) => model.timestampMs))}::bigint[],
         ${bigintArray(changes.map(({ model, deletes }) => (deletes ? model.timestampMs : null)))}::bigint[]
-      ) as sent (id, name, dimensions, metadata, model_ms, deleted_ms)
+      ) as sent (id, name, dimensions, metadata, core_properties, model_ms, deleted_ms)
     ), written as (
       insert into entities as stored
-        (tenant_id, id, name, dimensions, metadata, model_ms, created_ms, updated_ms, liveness_ms, deleted_ms)
-      select ${tenantId}::uuid, m.id, m.name, m.dimensions, m.metadata, m.model_ms, ${now}::bigint, ${now}::bigint,
+        (tenant_id, id, name, dimensions, metadata, core_properties, model_ms, created_ms, updated_ms, liveness_ms,
+          deleted_ms)
+      select ${tenantId}::uuid, m.id, m.name, m.dimensions, m.metadata, m.core_properties, m.model_ms, ${now}::bigint, ${now}::bigint,
         m.liveness_ms, m.deleted_ms
       from model m left join entities known on known.tenant_id = ${tenantId}::uuid and known.id = m.id
       where known.id is null or ${differs(db, db`known`, db`m`)}
       on conflict (tenant_id, id) do update set
         name = case when excluded.deleted_ms is null then excluded.name else stored.name end,
         metadata = case when excluded.deleted_ms is null then excluded.metadata else stored.metadata end,
+        core_properties = case when excluded.deleted_ms is null then excluded.core_properties else stored.core_properties end,
         model_ms = excluded.model_ms,
         updated_ms = case
           when excluded.deleted_ms is not null or stored.deleted_ms is not null or stored.name <> excluded.name
@@ -105,6 +111,11 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
     select id from written where updated_ms = ${now} and deleted_ms is null`;
   return rows.map(({ id }) => id);
 }
+
+const keysOf = (models: readonly ModelItem[]) => ({
+  dimension: keysIn(models.map(({ dimensions }) => dimensions)),
+  metadata: keysIn(models.map(({ metadata }) => (metadata[DELETED_KEY] === true ? {} : metadata))),
+});
 
 /**
  * Creates, describes, deletes and revives entities, one statement a batch. May be repeated: a model that changes
@@ -121,6 +132,7 @@ export async function putModels(
   const rounds = roundsOf(tenantId, models);
   await transaction(db, async (tx) => {
     failpoint("models:begun");
+    await notingKeys(tx, tenantId, keysOf(models));
     const changed: Buffer[] = [];
     for (const round of rounds) changed.push(...(await write(tx, tenantId, round, nowMs)));
     failpoint("models:stored");
@@ -148,6 +160,7 @@ export async function seeEntities(
   const sorted = [...sightings].sort((a, b) => Buffer.compare(a.id, b.id));
   const now = BigInt(nowMs);
   await db`
+    with noted as (${notingKeys(db, tenantId, { dimension: keysIn(sorted.map(({ dimensions }) => dimensions)) })})
     insert into entities as stored
       (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
     select ${tenantId}::uuid, id, name, dimensions, '{}', ${now}, ${now}, seen_ms - seen_ms % ${MINUTE_MS}

@@ -1,24 +1,83 @@
 import { create } from "@bufbuild/protobuf";
+import type { Fragment } from "postgres";
+import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import {
   EntitySearchSchema,
   type SearchEntitiesRequest,
   type SearchEntitiesResponse,
   SearchEntitiesResponseSchema,
 } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { checkClause } from "../clause/check.ts";
+import { clauseKeys } from "../clause/keys.ts";
 import { toSql } from "../clause/to-sql.ts";
 import { cancelOn } from "../db/cancel.ts";
 import type { Db } from "../db/connect.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/keyset.ts";
-import { pageRequest } from "../db/page-request.ts";
-import { invalidField, unsupported } from "../errors.ts";
-import { entityResolver } from "./fields.ts";
+import { type PageRequest, pageRequest } from "../db/page-request.ts";
+import { invalidField } from "../errors.ts";
+import { entityResolver, fieldKey } from "./fields.ts";
+import { groupEntities } from "./group.ts";
+import { metadataKeys } from "./keys.ts";
 import { type EntityRow, toEntity } from "./messages.ts";
+import { sortKeys } from "./sort.ts";
+
+const path = "search_input";
 
 interface PageRow extends EntityRow {
   key_texts: (string | null)[];
 }
 
-/** Living entities that a clause matches, by name and id; pages and totals as in every search. */
+/** Compiles the clause. A key without a prefix is a dimension or a metadata field: which, the tenant's keys tell. */
+async function compile(db: Db, tenant: { id: string; name: string }, clause: Clause): Promise<Fragment> {
+  const place = `${path}.query.clause`;
+  checkClause(clause, place);
+  const bare = clauseKeys(clause).filter((key) => fieldKey(key).kind === "bare");
+  const known = { tenantName: tenant.name, metadataKeys: await metadataKeys(db, tenant.id, bare) };
+  return toSql(db, clause, place, entityResolver(db, tenant.id, known));
+}
+
+/** The rows of a page and one more, in the order of the list. */
+async function readPage(db: Db, matching: Fragment, keys: readonly SortKey[], page: PageRequest, signal: AbortSignal) {
+  const after = page.keys === undefined ? db`true` : beyond(db, keys, page.keys, page.backward);
+  // By entities_terms, entities_text, entities_name_text or the primary key where the clause rests on them, else in the
+  // order of entities_name.
+  const rows = await cancelOn(
+    db<PageRow[]>`
+      select id, name, dimensions, metadata, custom_properties, model_ms, created_ms, updated_ms, liveness_ms,
+        ${keyTexts(db, keys)} as key_texts
+      from entities
+      where ${matching} and ${after}
+      order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`,
+    signal,
+  );
+  return page.backward ? rows.toReversed() : rows;
+}
+
+async function count(db: Db, matching: Fragment, signal: AbortSignal): Promise<bigint> {
+  const [row] = await cancelOn(
+    db<[{ total: bigint }]>`select count(*) as total from entities where ${matching}`,
+    signal,
+  );
+  return row.total;
+}
+
+/** The page, and how many match in all: those of a first page that is not full need not be counted. */
+async function readPageAndTotal(
+  db: Db,
+  matching: Fragment,
+  keys: readonly SortKey[],
+  page: PageRequest,
+  signal: AbortSignal,
+) {
+  if (page.keys !== undefined) {
+    const [rows, total] = await Promise.all([readPage(db, matching, keys, page, signal), count(db, matching, signal)]);
+    return { rows, total };
+  }
+  const rows = await readPage(db, matching, keys, page, signal);
+  return { rows, total: rows.length > page.limit ? await count(db, matching, signal) : BigInt(rows.length) };
+}
+
+/** Living entities that a clause matches, page by page in the order that is asked for, else by name and id. */
 export async function searchEntities(
   db: Db,
   tenant: { id: string; name: string },
@@ -26,34 +85,24 @@ export async function searchEntities(
   signal: AbortSignal,
 ): Promise<SearchEntitiesResponse> {
   const search = request.searchInput ?? create(EntitySearchSchema);
-  const path = "search_input";
   const clause = search.query?.clause;
   if (clause === undefined) throw invalidField(`${path}.query.clause`, "is required");
-  if (search.sortby.length > 0) throw unsupported(`${path}.sortby: sorting is not served yet`);
-  if (search.groupBy.length > 0) throw unsupported(`${path}.group_by: grouping is not served yet`);
-  if (request.fields.length > 0) throw unsupported("fields: choosing fields is not served yet");
   const page = pageRequest("entities", tenant.id, search.pageInput, `${path}.page_input`, EntitySearchSchema, {
     ...search,
     pageInput: undefined,
   });
-  const keys: SortKey[] = [
-    { expression: db`name`, type: "text", descending: false },
-    { expression: db`id`, type: "bytea", descending: false },
-  ];
-  const living = db`tenant_id = ${tenant.id} and deleted_ms is null
-    and ${toSql(db, clause, `${path}.query.clause`, entityResolver(db))}`;
-  // By entities_dimensions, entities_name or the primary key, whichever the clause rests on.
-  const rowsRead = db<PageRow[]>`
-    select id, name, dimensions, metadata, model_ms, created_ms, updated_ms, liveness_ms, ${keyTexts(db, keys)} as key_texts
-    from entities
-    where ${living} and ${page.keys === undefined ? db`true` : beyond(db, keys, page.keys, page.backward)}
-    order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`;
-  const totalRead = db<{ total: bigint }[]>`select count(*) as total from entities where ${living}`;
-  const [rows, [counted]] = await Promise.all([cancelOn(rowsRead, signal), cancelOn(totalRead, signal)]);
-  const ordered = page.backward ? rows.toReversed() : rows;
-  const { items, info } = page.cut(ordered, ({ key_texts }) => key_texts, counted?.total ?? 0n);
+  const matching = db`tenant_id = ${tenant.id} and deleted_ms is null and ${await compile(db, tenant, clause)}`;
+  const resolver = entityResolver(db, tenant.id, { tenantName: tenant.name });
+  const keys = sortKeys(db, search.sortby, resolver);
+  const grouped = search.groupBy.map(({ field }) => field);
+  const [{ rows, total }, groups] = await Promise.all([
+    readPageAndTotal(db, matching, keys, page, signal),
+    grouped.length === 0 ? [] : groupEntities(db, matching, grouped, resolver, `${path}.group_by`, signal),
+  ]);
+  const { items, info } = page.cut(rows, ({ key_texts }) => key_texts, total);
+  const chosen = request.fields.map((key) => [key, resolver.field(key)] as const);
   return create(SearchEntitiesResponseSchema, {
-    entities: { entities: items.map((row) => toEntity(row, tenant)) },
+    entities: { entities: items.map((row) => toEntity(row, tenant, chosen)), groups },
     pageInfo: info,
   });
 }

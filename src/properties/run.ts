@@ -89,7 +89,7 @@ export function updaterKinds(): JobKind[] {
     const rows = await tx<{ entity_input: JsonValue; properties: CustomProperties }[]>`
       select entity_input, properties from property_updaters
       where tenant_id = ${tenantId} and enabled order by sequence, name`;
-    const resolver = updaterResolver(tx);
+    const resolver = updaterResolver(tx, tenantId);
     const updaters = rows.map(({ entity_input, properties }) => ({
       matches: toPredicate(clauseOf(entity_input), "clause", resolver),
       properties,
@@ -117,7 +117,7 @@ export function updaterKinds(): JobKind[] {
       const [row] = await tx<{ entity_input: JsonValue }[]>`
         select entity_input from property_updaters where tenant_id = ${tenantId} and id = ${id} and enabled`;
       if (row === undefined) continue;
-      const matching = toSql(tx, clauseOf(row.entity_input), "clause", updaterResolver(tx));
+      const matching = toSql(tx, clauseOf(row.entity_input), "clause", updaterResolver(tx, tenantId));
       const portions = await matchingIds(tx, tenantId, matching, portion);
       await enqueue(
         tx,

@@ -29,9 +29,9 @@ import { createUpdaters, deleteUpdaters, type ItemResult, replaceUpdaters, switc
 import { brokenProperties } from "./values.ts";
 
 /** SQL that holds for the entities that a request selects. */
-function selected(db: Db, { selection }: EntitySelection) {
-  if (selection.case === "withIds") return entityResolver(db).withIds(selection.value.ids);
-  return toSql(db, selection.value?.clause as Clause, "input.query.clause", entityResolver(db));
+function selected(db: Db, tenantId: string, { selection }: EntitySelection) {
+  if (selection.case === "withIds") return entityResolver(db, tenantId).withIds(selection.value.ids);
+  return toSql(db, selection.value?.clause as Clause, "input.query.clause", entityResolver(db, tenantId));
 }
 
 const counted = (count: number, names: readonly string[]) =>
@@ -43,7 +43,7 @@ export function customPropertyService(db: Db, nowMs: () => number): Partial<Serv
       const broken = brokenProperties(properties, "properties");
       if (broken.length > 0) throw invalidFields(broken);
       const { tenantId } = principalOf(context);
-      const matching = selected(db, input as EntitySelection);
+      const matching = selected(db, tenantId, input as EntitySelection);
       const entityIds = await transaction(db, async (tx) => {
         const ids = await setCustomProperties(tx, tenantId, matching, properties, nowMs(), "properties");
         await audited(tx, context, counted(ids.length, Object.keys(properties)));
@@ -54,7 +54,7 @@ export function customPropertyService(db: Db, nowMs: () => number): Partial<Serv
 
     async deleteCustomProperties({ input, propertyKeys }, context) {
       const { tenantId } = principalOf(context);
-      const matching = selected(db, input as EntitySelection);
+      const matching = selected(db, tenantId, input as EntitySelection);
       const keys = propertyKeys.length === 0 ? undefined : propertyKeys;
       await transaction(db, async (tx) => {
         const count = await deleteCustomProperties(tx, tenantId, matching, keys, nowMs());

@@ -1,0 +1,124 @@
+import type { Fragment } from "postgres";
+import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Condition, Field, Indexed } from "../clause/field.ts";
+import { byteaArray, textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { idText, parseId } from "./identity.ts";
+import type { EntityRow } from "./messages.ts";
+import { PRIORITY, PRODUCTION, wholeNumber } from "./state.ts";
+import { nameContains } from "./texts.ts";
+
+type Make = (db: Db, tenantId: string, known: { tenantName?: string }) => Field<EntityRow>;
+
+/** A condition on the name as the index over names answers it: compared as text alone. */
+function nameIndex(db: Db, condition: Condition): Indexed | undefined {
+  const parts = condition.map((comparison): Fragment | undefined => {
+    const { operation, value } = comparison;
+    if (operation === Operation.OP_IN) {
+      const texts = value.filter((item) => typeof item === "string");
+      const others = value.some((item) => typeof item === "number");
+      return others ? undefined : db`name = any(${textArray(texts)}::text[])`;
+    }
+    if (typeof value !== "string") return undefined;
+    switch (operation) {
+      case Operation.OP_EQUALS:
+        return db`name = ${value}::text`;
+      case Operation.OP_STARTS_WITH:
+        return db`name like ${`${value.replace(/[\\%_]/g, "\\$&")}%`}::text`;
+      case Operation.OP_GREATER:
+        return db`name > ${value}::text`;
+      case Operation.OP_GREATER_OR_EQ:
+        return db`name >= ${value}::text`;
+      case Operation.OP_LESS:
+        return db`name < ${value}::text`;
+      case Operation.OP_LESS_OR_EQ:
+        return db`name <= ${value}::text`;
+    }
+    return undefined;
+  });
+  if (!parts.every((part) => part !== undefined)) return nameContains(db, condition);
+  return { sql: db`(${parts.map((part, i) => (i === 0 ? part : db`and ${part}`))})`, exact: true };
+}
+
+/** A condition on the id as the primary key answers it. */
+function idIndex(db: Db, [only]: Condition): Indexed | undefined {
+  if (only?.operation !== Operation.OP_EQUALS && only?.operation !== Operation.OP_IN) return undefined;
+  const wanted = (Array.isArray(only.value) ? only.value : [only.value]).filter((value) => typeof value === "string");
+  const ids = wanted.flatMap((text) => parseId(text) ?? []);
+  return { sql: db`id = any(${byteaArray(ids)}::bytea[])`, exact: true };
+}
+
+function number(column: (db: Db) => Fragment, get: (row: EntityRow) => bigint | null): Make {
+  return (db) => ({
+    type: "bigint",
+    sql: column(db),
+    get(row) {
+      const value = get(row);
+      return value === null ? undefined : Number(value);
+    },
+  });
+}
+
+const idSql = (db: Db) => db`translate(encode(id, 'base64'), '+/', '-_')`;
+
+/** The number that metadata give, where it is whole and no double misses it; else the one that stands for none. */
+function metadataNumber(key: string, fallback: bigint): Make {
+  return number(
+    (db) => db`(case
+      when jsonb_typeof(metadata -> ${key}::text) = 'number' and (metadata ->> ${key}::text)::numeric % 1 = 0
+        and abs((metadata ->> ${key}::text)::numeric) <= ${String(Number.MAX_SAFE_INTEGER)}::text::numeric
+      then (metadata ->> ${key}::text)::numeric::bigint else ${fallback} end)`,
+    ({ metadata }) => wholeNumber(metadata[key], fallback),
+  );
+}
+
+/** The properties of entities that are no keys of a map, by their names. */
+export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
+  ["id", (db) => ({ type: "text", sql: idSql(db), get: ({ id }) => idText(id), index: (asked) => idIndex(db, asked) })],
+  ["name", (db) => ({ type: "text", sql: db`name`, get: ({ name }) => name, index: (asked) => nameIndex(db, asked) })],
+  [
+    "tenant",
+    (db, _tenantId, { tenantName = "" }) => ({ type: "text", sql: db`${tenantName}::text`, get: () => tenantName }),
+  ],
+  [
+    "timestamp",
+    number(
+      (db) => db`model_ms`,
+      ({ model_ms }) => model_ms,
+    ),
+  ],
+  [
+    "createTime",
+    number(
+      (db) => db`created_ms`,
+      ({ created_ms }) => created_ms,
+    ),
+  ],
+  [
+    "updateTime",
+    number(
+      (db) => db`updated_ms`,
+      ({ updated_ms }) => updated_ms,
+    ),
+  ],
+  [
+    "livenessTime",
+    number(
+      (db) => db`liveness_ms`,
+      ({ liveness_ms }) => liveness_ms,
+    ),
+  ],
+  ["productionState", metadataNumber("productionState", PRODUCTION)],
+  ["priority", metadataNumber("priority", PRIORITY)],
+  [
+    "factIds",
+    (db) => ({
+      type: "json",
+      sql: db`(case when model_ms is null then '[]' else jsonb_build_array(${idSql(db)}) end)`,
+      get: ({ id, model_ms }) => (model_ms === null ? [] : [idText(id)]),
+    }),
+  ],
+]);
+
+/** The names of all properties that are no keys of a map. */
+export const columnNames: readonly string[] = [...columnField.keys(), "schemaIds"];

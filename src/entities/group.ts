@@ -1,0 +1,47 @@
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { Fragment } from "postgres";
+import { type EntityGroup, EntityGroupSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import type { Resolver } from "../clause/field.ts";
+import { cancelOn } from "../db/cancel.ts";
+import type { Db } from "../db/connect.ts";
+import { invalidField } from "../errors.ts";
+import type { EntityRow } from "./messages.ts";
+
+const GROUPS_MAX = 10_000;
+
+/**
+ * Counts the entities that `matching` holds for by the values of fields, the largest groups first. A list counts in each of
+ * its elements, a missing value is null.
+ * @param path the fields' place in the request. @throws code 3 when there are more than 10,000 groups.
+ */
+export async function groupEntities(
+  db: Db,
+  matching: Fragment,
+  keys: readonly string[],
+  resolver: Resolver<EntityRow>,
+  path: string,
+  signal: AbortSignal,
+): Promise<EntityGroup[]> {
+  const names = keys.map((_, i) => db(`group_${i}`));
+  const tables = keys.map((key, i) => {
+    const field = resolver.field(key);
+    const value = field?.type === "json" ? field.sql : db`to_jsonb(${field?.sql ?? db`null::text`})`;
+    return db`left join lateral (
+      select distinct nullif(item, 'null') as value from jsonb_path_query(${value}, '$[*]') as listed (item)
+    ) as ${names[i] as never} on true`;
+  });
+  const values = names.map((name, i) => db`${i === 0 ? db`` : db`, `}${name}.value`);
+  const rows = await cancelOn(
+    db<{ values: JsonValue[]; count: bigint }[]>`
+      select jsonb_build_array(${values}) as values, count(*) as count
+      from entities ${tables}
+      where ${matching}
+      group by 1 order by count desc, 1 limit ${GROUPS_MAX + 1}`,
+    signal,
+  );
+  if (rows.length > GROUPS_MAX) throw invalidField(path, `must make at most ${GROUPS_MAX} groups`);
+  return rows.map(({ values, count }) =>
+    create(EntityGroupSchema, { values: values.map((value) => fromJson(ValueSchema, value)), count }),
+  );
+}

@@ -1,0 +1,62 @@
+import type { Fragment } from "postgres";
+import { type EntitySort, FieldKind, Order } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import type { Field, Resolver } from "../clause/field.ts";
+import type { Db } from "../db/connect.ts";
+import type { SortKey } from "../db/keyset.ts";
+import { PREFIXES } from "./fields.ts";
+import type { EntityRow } from "./messages.ts";
+
+const prefixes: Partial<Record<FieldKind, string>> = {
+  [FieldKind.CORE_PROPERTY]: PREFIXES.coreProperty,
+  [FieldKind.DIMENSION]: PREFIXES.dimension,
+  [FieldKind.CUSTOM_PROPERTY]: PREFIXES.customProperty,
+  [FieldKind.METADATA_FIELD]: PREFIXES.metadata,
+};
+
+/** The key of the field that a sort names, as clauses spell it; a prefix that repeats the kind is tolerated. */
+function sortField({ fieldKind, field }: EntitySort): string {
+  const prefix = prefixes[fieldKind] ?? "";
+  return field.startsWith(prefix) ? field : prefix + field;
+}
+
+/** Columns that every row has a value of. */
+const REQUIRED = ["name", "id", "createTime", "updateTime", "livenessTime", "productionState", "priority"];
+
+/** The keys that order entities by a field: numbers before texts before booleans, a list by its first element. */
+function keysOf(db: Db, name: string, { type, sql }: Field<EntityRow>, descending: boolean): SortKey[] {
+  if (name === "id") return [idKey(db, descending)];
+  if (type !== "json") {
+    return [{ expression: sql, type, descending, ...(REQUIRED.includes(name) && { required: true as const }) }];
+  }
+  const value = db`(case jsonb_typeof(${sql}) when 'array' then ${sql} -> 0 else ${sql} end)`;
+  const rank = db`(case jsonb_typeof(${value}) when 'number' then 1 when 'string' then 2 when 'boolean' then 3 end)`;
+  const number = db`(case jsonb_typeof(${value}) when 'number' then (${value})::float8 end)`;
+  // Its beginning: sort keys stand in cursors.
+  const text = db`((case when jsonb_typeof(${value}) in ('string', 'boolean') then left(${value} #>> '{}', 255) end) collate "C")`;
+  return [
+    { expression: rank, type: "bigint", descending },
+    { expression: number, type: "float8", descending },
+    { expression: text, type: "text", descending },
+  ];
+}
+
+const idKey = (db: Db, descending: boolean): SortKey => ({
+  expression: db`id` as Fragment,
+  type: "bytea",
+  descending,
+  required: true,
+});
+
+/** The keys that order entities as a search asks; in the end by name and id, which tells all of them apart. */
+export function sortKeys(db: Db, sorts: readonly EntitySort[], resolver: Resolver<EntityRow>): SortKey[] {
+  const keys = sorts.flatMap((sort) => {
+    const name = sortField(sort);
+    const field = resolver.field(name);
+    return field === undefined ? [] : keysOf(db, name, field, sort.order === Order.DESCENDING);
+  });
+  // By the name alone the index serves one direction at once.
+  const [only] = sorts;
+  const onlyName = sorts.length === 1 && only !== undefined && sortField(only) === "name";
+  if (onlyName) return [...keys, idKey(db, only.order === Order.DESCENDING)];
+  return [...keys, { expression: db`name`, type: "text", descending: false, required: true }, idKey(db, false)];
+}

@@ -1,0 +1,42 @@
+import type { Fragment } from "postgres";
+import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Condition, Indexed } from "../clause/field.ts";
+import { fold } from "../clause/fold.ts";
+import type { Db } from "../db/connect.ts";
+
+/** What must occur in a text that satisfies the condition, in lower case; undefined when nothing is known. */
+function occurring(condition: Condition): string[] | undefined {
+  const [only] = condition;
+  switch (only?.operation) {
+    case Operation.OP_CONTAINS:
+    case Operation.OP_END_WITH:
+      return [fold(only.value)];
+    case Operation.OP_TEXT:
+      return [...only.value];
+  }
+  return undefined;
+}
+
+// An index over trigrams is read whole for a text that has none.
+const hasTrigram = (text: string) => /[\p{L}\p{N}]{3}/u.test(text);
+
+function likeAll(db: Db, text: Fragment, parts: readonly string[]): Fragment | undefined {
+  const helpful = parts.filter(hasTrigram).map((part) => `%${part.replace(/[\\%_]/g, "\\$&")}%`);
+  if (helpful.length === 0) return undefined;
+  return db`(${helpful.map((pattern, i) => (i === 0 ? db`${text} like ${pattern}::text` : db`and ${text} like ${pattern}::text`))})`;
+}
+
+/** The condition on the name as the index over trigrams of names answers it. */
+export function nameContains(db: Db, condition: Condition): Indexed | undefined {
+  const parts = occurring(condition);
+  const sql = parts && likeAll(db, db`lower(name collate "pg_c_utf8")`, parts);
+  return sql && { sql, exact: false };
+}
+
+/** The condition on a dimension, core or custom property as the index over trigrams of all of them answers it. */
+export function anyTextContains(db: Db, condition: Condition): Indexed | undefined {
+  // The index holds JSON, so what is looked for is spelled as in JSON.
+  const parts = occurring(condition)?.map((part) => JSON.stringify(part).slice(1, -1));
+  const sql = parts && likeAll(db, db`entity_text(dimensions, core_properties, custom_properties)`, parts);
+  return sql && { sql, exact: false };
+}
