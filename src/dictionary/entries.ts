@@ -41,12 +41,7 @@ export async function getEntries<E>(
 }
 
 /** All entries that are in effect, by name. */
-export async function allEntries<E extends Entry>(
-  db: Db,
-  tenantId: string,
-  kind: Kind<E>,
-  layer: string,
-): Promise<E[]> {
+export async function allEntries<E>(db: Db, tenantId: string, kind: Kind<E>, layer: string): Promise<E[]> {
   const rows = await db<OwnRow[]>`
     select name, entry from dictionary_entries where tenant_id = ${tenantId} and kind = ${kind.key} order by name`;
   return mergeLayers(layering(kind, layer), rows);
