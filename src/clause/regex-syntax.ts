@@ -188,7 +188,7 @@ export function parseExpression(text: string): Expression {
   /** A character, a range or a named set within brackets. */
   function bracketPart(): CharacterSet {
     const from = at;
-    const name = /^\[:(\^?)([a-z]*):\]/.exec(characters.slice(at, at + 12).join(""));
+    const name = /^\[:(\^?)([^\]]*):\]/.exec(characters.slice(at, at + 40).join(""));
     if (name !== null) {
       const [whole, negated, key = ""] = name;
       const set = Object.hasOwn(named, key) ? named[key] : undefined;

@@ -12,10 +12,12 @@ export interface Pattern {
   matches(text: string): boolean;
 }
 
+const charactersMax = 10_000;
+
 /** Reads a regular expression. @throws code 3 with the position of what is outside of the allowed syntax. */
 export function parsePattern(text: string, path: string): Pattern {
-  const expression = read(text, path);
-  if (isTooComplex(expression))
+  const expression = text.length > charactersMax ? undefined : read(text, path);
+  if (expression === undefined || isTooComplex(expression))
     throw invalidField(
       path,
       "is too complex: it has too many characters, or too many that may be left out, counting repetitions",

@@ -1,30 +1,59 @@
 import type { Fragment } from "postgres";
+import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { SeveritySchema, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
+import type { Condition, Field, FieldValue, Indexed } from "../clause/field.ts";
+import { sortPieces } from "../clause/sort.ts";
+import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { SortKey } from "../db/keyset.ts";
+import { idText, parseId } from "../entities/identity.ts";
+import type { OccurrenceRow } from "./rows.ts";
 
-/** The event fields that stand in columns, with the expression they are read by: o occurrence, e event, n entity. */
+/** An occurrence, with how many its event has. */
+export type EventRow = OccurrenceRow & { count: bigint };
+
+/** A field that stands in a column: `id`s are texts to clauses, and bytes to the database. */
+interface Column {
+  type: "text" | "bigint" | "boolean" | "id";
+  /** The expression it is read by: o occurrence, e event, n entity. */
+  sql(db: Db): Fragment;
+  get(row: EventRow): FieldValue | undefined;
+  numbers?: Readonly<Record<string, number>>;
+}
+
+const numbersOf = ({ values }: { values: readonly { name: string; number: number }[] }) =>
+  Object.fromEntries(values.map(({ name, number }) => [name, number]));
+
 const columns = {
-  id: { type: "bytea", sql: (db: Db) => db`o.event_id` },
-  name: { type: "text", sql: (db: Db) => db`e.name` },
-  type: { type: "text", sql: (db: Db) => db`o.type` },
-  summary: { type: "text", sql: (db: Db) => db`o.summary` },
-  // Its beginning: sort keys stand in cursors.
-  body: { type: "text", sql: (db: Db) => db`left(o.body, 255)` },
-  severity: { type: "bigint", sql: (db: Db) => db`o.severity` },
-  status: { type: "bigint", sql: (db: Db) => db`o.status` },
-  acknowledged: { type: "boolean", sql: (db: Db) => db`o.acknowledged` },
-  entity: { type: "bytea", sql: (db: Db) => db`e.entity_id` },
-  entityName: { type: "text", sql: (db: Db) => db`n.name` },
-  startTime: { type: "bigint", sql: (db: Db) => db`o.start_ms` },
-  lastSeen: { type: "bigint", sql: (db: Db) => db`o.last_seen_ms` },
-  endTime: { type: "bigint", sql: (db: Db) => db`o.end_ms` },
-  instanceCount: { type: "bigint", sql: (db: Db) => db`o.instance_count` },
+  id: { type: "id", sql: (db) => db`o.event_id`, get: (row) => idText(row.event_id) },
+  name: { type: "text", sql: (db) => db`e.name`, get: (row) => row.event_name },
+  type: { type: "text", sql: (db) => db`o.type`, get: (row) => row.type },
+  summary: { type: "text", sql: (db) => db`o.summary`, get: (row) => row.summary },
+  body: { type: "text", sql: (db) => db`o.body`, get: (row) => row.body },
+  severity: {
+    type: "bigint",
+    sql: (db) => db`o.severity`,
+    get: (row) => row.severity,
+    numbers: numbersOf(SeveritySchema),
+  },
+  status: { type: "bigint", sql: (db) => db`o.status`, get: (row) => row.status, numbers: numbersOf(StatusSchema) },
+  acknowledged: { type: "boolean", sql: (db) => db`o.acknowledged`, get: (row) => row.acknowledged },
+  entity: { type: "id", sql: (db) => db`e.entity_id`, get: (row) => idText(row.entity_id) },
+  entityName: { type: "text", sql: (db) => db`n.name`, get: (row) => row.entity_name },
+  startTime: { type: "bigint", sql: (db) => db`o.start_ms`, get: (row) => Number(row.start_ms) },
+  lastSeen: { type: "bigint", sql: (db) => db`o.last_seen_ms`, get: (row) => Number(row.last_seen_ms) },
+  endTime: {
+    type: "bigint",
+    sql: (db) => db`o.end_ms`,
+    get: (row) => (row.end_ms === null ? undefined : Number(row.end_ms)),
+  },
+  instanceCount: { type: "bigint", sql: (db) => db`o.instance_count`, get: (row) => Number(row.instance_count) },
   count: {
     type: "bigint",
-    sql: (db: Db) =>
-      db`(select count(*) from occurrences c where c.tenant_id = o.tenant_id and c.event_id = o.event_id)`,
+    sql: (db) => db`(select count(*) from occurrences c where c.tenant_id = o.tenant_id and c.event_id = o.event_id)`,
+    get: (row) => Number(row.count),
   },
-} satisfies Record<string, { type: SortKey["type"]; sql: (db: Db) => Fragment }>;
+} satisfies Record<string, Column>;
 
 export type ColumnField = keyof typeof columns;
 
@@ -46,33 +75,63 @@ export function eventField(name: string): EventField {
   return { kind: "bare", key: name };
 }
 
-function jsonValue(db: Db, { kind, key }: Exclude<EventField, { kind: "column" }>): Fragment {
+/** A column as clauses read it. */
+export function columnField(db: Db, name: ColumnField): Field<EventRow> {
+  const { type, sql, get, numbers }: Column = columns[name];
+  const column = sql(db);
+  if (type !== "id") return { type, sql: column, get, ...(numbers && { numbers }) };
+  return {
+    type: "text",
+    sql: db`translate(encode(${column}, 'base64'), '+/', '-_')`,
+    get,
+    index: (condition) => idIndex(db, column, condition),
+  };
+}
+
+function idIndex(db: Db, column: Fragment, [only]: Condition): Indexed | undefined {
+  if (only?.operation !== Operation.OP_EQUALS && only?.operation !== Operation.OP_IN) return undefined;
+  const values = only.operation === Operation.OP_IN ? only.value : [only.value];
+  const ids = values.flatMap((value) => (typeof value === "string" ? (parseId(value) ?? []) : []));
+  return { sql: db`${column} = any(${byteaArray(ids)}::bytea[])`, exact: true };
+}
+
+/** The value of a key of one of the maps: jsonb, null when there is none. */
+export function mapValue(db: Db, tenantId: string, { kind, key }: Exclude<EventField, { kind: "column" }>): Fragment {
   switch (kind) {
     case "dimension":
-      return db`(n.dimensions -> ${key})`;
+      return db`(n.dimensions -> ${key}::text)`;
     case "metadata":
-      return db`(o.metadata -> ${key})`;
+      return db`(o.metadata -> ${key}::text)`;
     case "coreProperty":
-      return db`coalesce(n.dimensions -> ${key}, case when ${key}::text = 'name' then to_jsonb(n.name) else n.metadata -> ${key} end)`;
+      return corePropertyValue(db, tenantId, key);
     case "bare":
-      return db`coalesce(n.dimensions -> ${key}, o.metadata -> ${key})`;
+      return db`coalesce(n.dimensions -> ${key}::text, o.metadata -> ${key}::text)`;
+  }
+}
+
+function corePropertyValue(db: Db, tenantId: string, key: string): Fragment {
+  switch (key) {
+    case "name":
+      return db`to_jsonb(n.name)`;
+    case "_svc_direct_entity_id":
+      return db`to_jsonb(translate(encode(n.id, 'base64'), '+/', '-_'))`;
+    case "_svc_tenant_id":
+      return db`to_jsonb(${tenantId}::text)`;
+    case "_svc_schemaIds":
+      return db`coalesce(n.core_properties -> ${key}::text, '["Base.Entity"]')`;
+    default:
+      return db`coalesce(n.dimensions -> ${key}::text, n.core_properties -> ${key}::text)`;
   }
 }
 
 /** The keys that order occurrences by a field: numbers before text before booleans, a list by its first element. */
-export function eventSortKeys(db: Db, field: EventField, descending: boolean): SortKey[] {
-  if (field.kind === "column") {
-    const { type, sql } = columns[field.name];
-    return [{ expression: sql(db), type, descending }];
+export function eventSortKeys(db: Db, tenantId: string, field: EventField, descending: boolean): SortKey[] {
+  if (field.kind !== "column") {
+    return sortPieces(db, { type: "json", sql: mapValue(db, tenantId, field) }, descending);
   }
-  const whole = jsonValue(db, field);
-  const value = db`(case jsonb_typeof(${whole}) when 'array' then ${whole} -> 0 else ${whole} end)`;
-  const rank = db`(case jsonb_typeof(${value}) when 'number' then 1 when 'string' then 2 when 'boolean' then 3 end)`;
-  const number = db`(case jsonb_typeof(${value}) when 'number' then (${value})::float8 end)`;
-  const text = db`(case when jsonb_typeof(${value}) in ('string', 'boolean') then left(${value} #>> '{}', 255) end)`;
-  return [
-    { expression: rank, type: "bigint", descending },
-    { expression: number, type: "float8", descending },
-    { expression: db`(${text} collate "C")`, type: "text", descending },
-  ];
+  const { type, sql }: Column = columns[field.name];
+  if (type === "id") return [{ expression: sql(db), type: "bytea", descending }];
+  // Of a body its beginning: sort keys stand in cursors.
+  if (field.name === "body") return [{ expression: db`left(o.body, 255)`, type: "text", descending }];
+  return [{ expression: sql(db), type, descending }];
 }

@@ -9,19 +9,20 @@ import {
   SearchEventsResponseSchema,
   SortOrder,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { toSql } from "../clause/to-sql.ts";
 import { int4Array } from "../db/batch.ts";
 import { cancelOn } from "../db/cancel.ts";
 import type { Db } from "../db/connect.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/keyset.ts";
 import { type PageRequest, pageRequest } from "../db/page-request.ts";
-import { invalidField, unsupported } from "../errors.ts";
+import { invalidField } from "../errors.ts";
 import { eventField, eventSortKeys } from "./fields.ts";
 import { selection, toEvent } from "./messages.ts";
+import { eventResolver } from "./resolver.ts";
 import { eventAndEntity, type OccurrenceRow, occurrenceColumns } from "./rows.ts";
 
 /** SQL that holds for the occurrences (o) that a query asks for. `path` is the query's place in the request. */
 export function matches(db: Db, tenantId: string, query: EventQuery, path: string): Fragment {
-  if (query.clause !== undefined) throw unsupported(`${path}.clause: clauses on events are not served yet`);
   const { start, end } = query.timeRange ?? {};
   if (start !== undefined && end !== undefined && start >= end) {
     throw invalidField(`${path}.timeRange`, "start must be before end");
@@ -34,14 +35,18 @@ export function matches(db: Db, tenantId: string, query: EventQuery, path: strin
   if (end !== undefined) conditions.push(overlap ? db`o.start_ms < ${end}` : db`o.last_seen_ms < ${end}`);
   if (query.severities.length > 0) conditions.push(db`o.severity = any(${int4Array(query.severities)}::int4[])`);
   if (query.statuses.length > 0) conditions.push(db`o.status = any(${int4Array(query.statuses)}::int4[])`);
+  if (query.clause !== undefined)
+    conditions.push(toSql(db, query.clause, `${path}.clause`, eventResolver(db, tenantId)));
   return conditions.reduce((left, right) => db`${left} and ${right}`);
 }
 
-function sortKeys(db: Db, query: EventQuery): SortKey[] {
+function sortKeys(db: Db, tenantId: string, query: EventQuery): SortKey[] {
   const sorts = query.sortBy.flatMap(({ byField }) =>
-    byField === undefined ? [] : eventSortKeys(db, eventField(byField.field), byField.order === SortOrder.DESC),
+    byField === undefined
+      ? []
+      : eventSortKeys(db, tenantId, eventField(byField.field), byField.order === SortOrder.DESC),
   );
-  return sorts.length > 0 ? sorts : eventSortKeys(db, eventField("lastSeen"), true);
+  return sorts.length > 0 ? sorts : eventSortKeys(db, tenantId, eventField("lastSeen"), true);
 }
 
 interface PageRow extends OccurrenceRow {
@@ -55,7 +60,7 @@ interface Totals {
 }
 
 async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
-  const keys = sortKeys(db, query);
+  const keys = sortKeys(db, tenantId, query);
   const byOccurrence = [...keys, { expression: db`o.number`, type: "bigint", descending: false } satisfies SortKey];
   // Of the page's query the keys are columns again, and the event's id tells all events apart.
   const columns = keys.map((key, i): SortKey => ({ ...key, expression: db`${db(`key_${i}`)}` }));

@@ -1,0 +1,112 @@
+import type { Fragment } from "postgres";
+import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { prefixEnd } from "../clause/code-point-order.ts";
+import type { Condition, Field, FieldValue, Indexed, Resolver } from "../clause/field.ts";
+import { fold, foldSql } from "../clause/fold.ts";
+import { byteaArray, int4Array } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { coreProperties } from "../entities/core-properties.ts";
+import { entityResolver } from "../entities/fields.ts";
+import { idText, parseId } from "../entities/identity.ts";
+import { columnField, type EventField, type EventRow, eventField, mapValue } from "./fields.ts";
+import { occurrenceIdText, parseOccurrenceId } from "./identity.ts";
+
+/** How clauses read occurrences: o in statements, with their event e and its entity n. */
+export function eventResolver(db: Db, tenantId: string): Resolver<EventRow> {
+  return {
+    field(key) {
+      const field = eventField(key);
+      if (field.kind !== "column") return mapField(db, tenantId, field);
+      const column = columnField(db, field.name);
+      if (field.name === "name") return { ...column, index: (condition) => nameIndex(db, condition) };
+      if (field.name !== "entityName") return column;
+      return { ...column, index: (condition) => entityNameIndex(db, tenantId, condition) };
+    },
+    withIds: (ids) => withIds(db, ids),
+    idsOf: (row) => [idText(row.event_id), occurrenceIdText(row.event_id, row.number)],
+  };
+}
+
+function withIds(db: Db, ids: readonly string[]): Fragment {
+  const events = ids.flatMap((id) => parseId(id) ?? []);
+  const occurrences = ids.flatMap((id) => parseOccurrenceId(id) ?? []);
+  const ofEvents = db`o.event_id = any(${byteaArray(events)}::bytea[])`;
+  if (occurrences.length === 0) return ofEvents;
+  const eventIds = byteaArray(occurrences.map(({ eventId }) => eventId));
+  const numbers = int4Array(occurrences.map(({ number }) => number));
+  return db`(${ofEvents} or (o.event_id = any(${eventIds}::bytea[])
+    and (o.event_id, o.number) in (select * from unnest(${eventIds}::bytea[], ${numbers}::int4[]))))`;
+}
+
+function mapField(db: Db, tenantId: string, field: Exclude<EventField, { kind: "column" }>): Field<EventRow> {
+  const { kind, key } = field;
+  const sql = mapValue(db, tenantId, field);
+  switch (kind) {
+    case "dimension":
+      return {
+        type: "text",
+        sql: db`(n.dimensions ->> ${key}::text)`,
+        get: (row) => own(row.entity_dimensions, key),
+        index: (condition) => entityIndex(db, tenantId, `dimensions.${key}`, condition),
+      };
+    case "coreProperty":
+      return {
+        type: "json",
+        sql,
+        get: (row) => own(corePropertiesOf(row, tenantId), key),
+        index: (condition) => entityIndex(db, tenantId, `coreProperties.${key}`, condition),
+      };
+    case "metadata":
+      return { type: "json", sql, get: (row) => own(metadataOf(row), key) };
+    case "bare":
+      return { type: "json", sql, get: (row) => own(row.entity_dimensions, key) ?? own(metadataOf(row), key) };
+  }
+}
+
+const own = <T>(map: Record<string, T>, key: string) => (Object.hasOwn(map, key) ? map[key] : undefined);
+const metadataOf = (row: EventRow) => row.metadata as Record<string, FieldValue>;
+
+function corePropertiesOf(row: EventRow, tenantId: string): Record<string, string[]> {
+  return coreProperties({
+    id: idText(row.entity_id),
+    tenantId,
+    name: row.entity_name,
+    dimensions: row.entity_dimensions,
+    metadata: row.entity_metadata,
+  });
+}
+
+/** What is asked of an entity, by way of the index on entities. */
+function entityIndex(db: Db, tenantId: string, key: string, condition: Condition): Indexed | undefined {
+  const found = entityResolver(db, tenantId).field(key)?.index?.(condition);
+  return found && { sql: ofEntities(db, tenantId, found.sql), exact: found.exact };
+}
+
+function nameIndex(db: Db, [only]: Condition): Indexed | undefined {
+  if (only?.operation === Operation.OP_EQUALS && typeof only.value === "string")
+    return { sql: db`e.name = ${only.value}::text`, exact: true };
+  if (only?.operation !== Operation.OP_STARTS_WITH) return undefined;
+  // Bounds, because an index answers `like` only while its pattern stands in the plan.
+  const end = prefixEnd(only.value);
+  const from = db`e.name >= ${only.value}::text`;
+  return { sql: end === undefined ? from : db`(${from} and e.name < ${end}::text)`, exact: true };
+}
+
+/** Names of entities by the index on their text, since that on their order holds only those that live. */
+function entityNameIndex(db: Db, tenantId: string, [only]: Condition): Indexed | undefined {
+  switch (only?.operation) {
+    case Operation.OP_EQUALS:
+    case Operation.OP_STARTS_WITH:
+    case Operation.OP_CONTAINS:
+    case Operation.OP_END_WITH: {
+      if (typeof only.value !== "string") return undefined;
+      const pattern = `%${fold(only.value).replace(/[\\%_]/g, "\\$&")}%`;
+      return { sql: ofEntities(db, tenantId, db`${foldSql(db, db`name`)} like ${pattern}::text`), exact: false };
+    }
+  }
+  return undefined;
+}
+
+function ofEntities(db: Db, tenantId: string, condition: Fragment): Fragment {
+  return db`e.entity_id in (select id from entities where tenant_id = ${tenantId} and ${condition})`;
+}
