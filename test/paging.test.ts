@@ -1,5 +1,6 @@
 import { type DescMethod, type Message, toJson } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
+import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import { EntityFieldDictionaryService } from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
@@ -35,6 +36,11 @@ const lists: Readonly<Record<string, Fill>> = {
   "EventFieldDictionaryService/ListEventFields": async ({ client }) => {
     const fields = client(EventFieldDictionaryService);
     await Promise.all(names.map((name) => fields.createEventField({ eventField: { name } })));
+    return {};
+  },
+  "CredentialService/ListCredentials": async ({ client }) => {
+    const credentials = client(CredentialService);
+    await Promise.all(names.map((name) => credentials.createCredential({ info: { name, type: "teamChat" } })));
     return {};
   },
   "ApiClientService/ListApiClients": async (world) => {
