@@ -18,6 +18,9 @@ interface Query {
   reject: (error: unknown) => void;
   canceller: ((query: Query) => Promise<void>) | null;
   active: boolean;
+  /** Once it is sent: whether the connection keeps it prepared, and whether it did so before. */
+  prepare?: boolean;
+  prepared?: boolean;
 }
 
 /**
@@ -34,6 +37,8 @@ interface Slot {
   /** Not to be used again, although it is open. */
   spent: boolean;
   retireMs: number;
+  /** How many statements it has prepared. */
+  statements: number;
   /** Fails what runs there now. */
   fail: ((error: unknown) => void) | undefined;
   /** Cancellations under way, which would hit the next statement. */
@@ -46,6 +51,8 @@ interface Waiter {
 }
 
 const lifetimeMs = 30 * 60_000;
+// PostgreSQL and the driver keep each for the life of a connection, some 100 KB; searches have endless forms.
+const statementsMax = 400;
 /** PostgreSQL's last word on a connection, which closes a moment later. */
 const isFatal = (error: unknown) =>
   ["FATAL", "PANIC"].includes((error as { severity?: string } | null)?.severity ?? "");
@@ -105,9 +112,14 @@ export function connections(options: ConnectionsOptions) {
     // A query that is never sent tells how this client runs one.
     const { handler: run } = client`` as unknown as Query;
     const retireMs = performance.now() + lifetimeMs * (1 + Math.random());
-    const slot: Slot = { client, run, closed: false, spent: false, retireMs, fail: undefined, cancelling: undefined };
+    const nothing = { closed: false, spent: false, statements: 0, fail: undefined, cancelling: undefined };
+    const slot: Slot = { client, run, retireMs, ...nothing };
     slots.add(slot);
     return slot;
+  }
+
+  function count(slot: Slot, { prepare, prepared }: Query): void {
+    if (prepare && !prepared) slot.statements += 1;
   }
 
   function acquire(waiter: Waiter): void {
@@ -125,7 +137,7 @@ export function connections(options: ConnectionsOptions) {
     // Also lets the driver finish what it is doing with the connection.
     await slot.cancelling;
     slot.cancelling = undefined;
-    if (slot.closed || slot.spent || performance.now() > slot.retireMs) {
+    if (slot.closed || slot.spent || slot.statements > statementsMax || performance.now() > slot.retireMs) {
       slots.delete(slot);
       if (!slot.closed) void slot.client.end({ timeout: slot.spent ? 0 : 5 });
     } else {
@@ -146,6 +158,7 @@ export function connections(options: ConnectionsOptions) {
           settle(value);
           if (done) return;
           done = true;
+          count(slot, query);
           void release(slot);
         };
         query.resolve = finish(resolve);
@@ -177,7 +190,11 @@ export function connections(options: ConnectionsOptions) {
   /** A statement within a transaction: nothing may reach the driver once the connection is gone. */
   function joined(query: Query, slot: Slot): Query {
     const { handler, canceller } = query;
-    query.handler = () => (slot.closed ? query.reject(lost()) : handler(query));
+    query.handler = () => {
+      if (slot.closed) return query.reject(lost());
+      handler(query);
+      count(slot, query);
+    };
     // Statements are sent one behind the other, and the driver mixes up their answers when one of them is cancelled:
     // a cancelled one takes the whole transaction with it.
     query.canceller = async () => {

@@ -127,3 +127,27 @@ test("a connection that PostgreSQL ends is not used again, though its end is sti
     expect(await sql`select 1 as n`).toEqual([{ n: 1 }]);
   }
 });
+
+describe("statements that differ in their text", () => {
+  const prepared = async (db: typeof sql) => {
+    const [row] = await db<{ n: number }[]>`select count(*)::int4 as n from pg_prepared_statements`;
+    return row?.n;
+  };
+
+  test("do not gather in PostgreSQL without end, alone or in transactions; one of the same text is prepared once", async () => {
+    const fresh = await testDatabase({ poolConnectionsMax: 1 });
+    const { sql } = fresh.pool;
+    await prepared(sql);
+    for (let i = 0; i < 50; i += 1) await sql`select ${i}::int4 as n`;
+    expect(await prepared(sql)).toBe(2);
+    for (let i = 0; i < 1000; i += 1) expect(await sql`select 7 as ${sql(`n${i}`)}`).toEqual([{ [`n${i}`]: 7 }]);
+    expect(await prepared(sql)).toBeLessThan(450);
+    for (let i = 0; i < 100; i += 1) {
+      await transaction(sql, (tx) =>
+        Promise.all(Array.from({ length: 10 }, (_, k) => tx`select 7 as ${tx(`t${i}_${k}`)}`)),
+      );
+    }
+    expect(await prepared(sql)).toBeLessThan(450);
+    await fresh.drop();
+  });
+});
