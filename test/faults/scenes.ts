@@ -15,6 +15,7 @@ import { fine, openProxy, type Weather } from "./proxy.ts";
 import { random } from "./random.ts";
 import { type Act, runRounds } from "./rounds.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
+import { startUpdater } from "./updaters.ts";
 
 /** How long a scene plays, and what it tells meanwhile. */
 export interface Play {
@@ -109,6 +110,8 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
     if (!existsSync(join(dataDir, "admin.key"))) throw new Error("the server did not die at the first key");
     await server.start();
     const { tenantId, headers } = await firstTenant(dataDir);
+    // With it models leave jobs, so that the failpoints of background work are come by.
+    await startUpdater(server.url, headers, "updater");
     const acts = names.map((name): Act => {
       return {
         name: `die:${name}`,
