@@ -10,6 +10,7 @@ import { pipeline } from "../src/rpc/pipeline.ts";
 import { callStarter } from "../src/transcoding/call.ts";
 import { planner } from "../src/transcoding/plan.ts";
 import { accountReads } from "./support/account-reads.ts";
+import { credentialReads } from "./support/credential-reads.ts";
 import { startDatabase } from "./support/database.ts";
 import { dictionaryReads } from "./support/dictionary-reads.ts";
 import { machineFacts, move } from "./support/machine.ts";
@@ -17,7 +18,7 @@ import type { ReadCase, Reads } from "./support/reads.ts";
 import { commandOf, settingsOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
 
-const parts: readonly Reads[] = [accountReads, dictionaryReads];
+const parts: readonly Reads[] = [accountReads, credentialReads, dictionaryReads];
 const inWork = [1, 16];
 
 const args = process.argv.slice(2);
