@@ -1,7 +1,6 @@
 import { type DescMethod, type Message, toJson } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import { EntityFieldDictionaryService } from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
@@ -24,12 +23,6 @@ async function clients({ client }: World): Promise<string> {
 }
 
 const lists: Readonly<Record<string, Fill>> = {
-  "CredentialService/ListCredentials": async ({ client }) => {
-    const credentials = client(CredentialService);
-    const twice = [...names, ...names];
-    await Promise.all(twice.map((name) => credentials.createCredential({ info: { name, type: "teamChat" } })));
-    return {};
-  },
   "EntityFieldDictionaryService/ListEntityFields": async ({ client }) => {
     const fields = client(EntityFieldDictionaryService);
     await Promise.all(names.map((name) => fields.createEntityField({ entityField: { name } })));
