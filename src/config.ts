@@ -200,6 +200,12 @@ const settings = {
     read: integer(10, 3_600_000),
     meaning: "longest silence within a client stream, ms",
   },
+  connectionsMax: {
+    env: "BELFRY_CONNECTIONS_MAX",
+    fallback: "10000",
+    read: integer(10, 1_000_000),
+    meaning: "connections at once; a further one takes the place of one that has asked nothing, or is closed",
+  },
   wrongKeysMax: {
     env: "BELFRY_WRONG_KEYS_MAX",
     fallback: "100",

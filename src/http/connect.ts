@@ -1,5 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import {
+  Code,
   ConnectError,
   type ContextValues,
   createConnectRouter,
@@ -7,7 +8,7 @@ import {
   createContextValues,
   type ServiceImpl,
 } from "@connectrpc/connect";
-import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
+import type { Compression, UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { exhausted } from "../errors.ts";
 import type { Bodies } from "../rpc/bodies.ts";
@@ -17,6 +18,7 @@ import type { Pipeline } from "../rpc/pipeline.ts";
 import { type Pieces, pieces, type Request } from "../transcoding/pieces.ts";
 import { holdsRedacted } from "../transcoding/redacted.ts";
 import { httpStatus } from "../transcoding/status.ts";
+import { unpack } from "../transcoding/unpack.ts";
 import { connectErrorBody, errorBody, type Response, sendBody } from "./answer.ts";
 import { writeAnswer } from "./write.ts";
 
@@ -57,7 +59,7 @@ const denialKey = createContextKey<ConnectError | undefined>(undefined);
  */
 export function rpcRoutes({ services, admit, limits, stopping }: Options): Map<string, RpcRoute> {
   const router = createConnectRouter({
-    acceptCompression: [compressionGzip, compressionBrotli],
+    acceptCompression: [compressionGzip, compressionBrotli].map(bombProof),
     shutdownSignal: stopping,
     requestGate: ({ values }) => {
       const denial = values.get(denialKey);
@@ -115,6 +117,15 @@ function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: R
     } finally {
       body.release();
     }
+  };
+}
+
+function bombProof(compression: Compression): Compression {
+  const outgrew = (error: unknown) => error instanceof ConnectError && error.code === Code.ResourceExhausted;
+  return {
+    ...compression,
+    decompress: (bytes, bytesMax) =>
+      unpack(bytes.byteLength, bytesMax, (most) => compression.decompress(bytes, most), outgrew),
   };
 }
 

@@ -25,10 +25,16 @@ interface Options {
   /** Without it the port speaks plain text. */
   tls: { cert: string; key: string } | undefined;
   onRequest: RequestHandler;
+  /** Connections at once. A further one takes the place of the oldest that has asked nothing yet; without one it is closed. */
+  connectionsMax: number;
 }
 
 const headMs = 20_000;
 const keepAliveMs = 72_000; // longer than the 60 s of common load balancers, so that they close first
+const idleMs = 300_000; // of an HTTP/2 connection; then it is asked to go
+const stallMs = 60_000;
+const controlFramesMax = 10_000;
+const controlFramesMs = 10_000;
 const settleMs = 100;
 const headBytesMax = 16 * 1024;
 const streamWindowBytes = 256 * 1024;
@@ -37,28 +43,35 @@ const preface = Buffer.from("PRI");
 const tlsHandshake = 22; // the type of the first record of a connection over TLS
 
 /** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. What is not TLS where it must be is told so. */
-export async function listen({ host, port, tls: identity, onRequest }: Options): Promise<Listener> {
+export async function listen(options: Options): Promise<Listener> {
+  const { host, port, tls: identity, connectionsMax } = options;
   const sockets = new Set<Socket>();
-  const fresh = new Set<Socket>(); // nothing has been asked over them yet
+  // Nothing has been asked over them yet; by peer, since TLS makes another socket of a connection. The oldest come first.
+  const fresh = new Map<string, Socket>();
   const sessions = new Set<ServerHttp2Session>();
-  const h1 = http1Server((request, response, invite) => {
-    fresh.delete(request.socket as Socket);
-    onRequest(request, response, invite);
-  });
+  const onRequest: RequestHandler = (request, response, invite) => {
+    if (fresh.size > 0) fresh.delete(peerOf(request.socket as Socket));
+    options.onRequest(request, response, invite);
+  };
+  const h1 = http1Server(onRequest);
   const h2 = http2Server(onRequest, sessions);
 
-  const outer = byFirstBytes(
-    identity === undefined ? plainTaker(h1, h2) : tlsTaker(tlsServer(identity, h1, h2, fresh)),
-  );
+  const outer = byFirstBytes(identity === undefined ? plainTaker(h1, h2) : tlsTaker(tlsServer(identity, h1, h2)));
   outer.on("connection", (socket: Socket) => {
+    const peer = peerOf(socket);
     sockets.add(socket);
-    fresh.add(socket);
+    fresh.set(peer, socket);
     socket.setNoDelay(true).setKeepAlive(true, 60_000);
-    socket.on("close", () => sockets.delete(socket) && fresh.delete(socket));
+    socket.on("close", () => sockets.delete(socket) && fresh.get(peer) === socket && fresh.delete(peer));
+    if (sockets.size <= connectionsMax) return;
+    const [[oldest, idle] = [peer, socket]] = fresh;
+    fresh.delete(oldest);
+    idle.destroy();
   });
   await new Promise<void>((resolve, reject) => {
     outer.once("error", reject).listen(port, host, resolve);
   });
+  outer.on("error", () => {}); // a connection that could not be taken, for want of file descriptors
   h1.emit("listening"); // starts its own watch over slow heads and idle connections
 
   return {
@@ -68,7 +81,7 @@ export async function listen({ host, port, tls: identity, onRequest }: Options):
       for (const session of sessions) session.close();
       const end = performance.now() + ms;
       await sleep(Math.min(ms, settleMs)); // what lies unread in a connection is a request that came in time
-      for (const socket of fresh) if (socket.bytesRead === 0 || "encrypted" in socket) socket.destroy();
+      for (const socket of fresh.values()) if (identity !== undefined || socket.bytesRead === 0) socket.destroy();
       for (; ; await sleep(20)) {
         h1.closeIdleConnections();
         if (sockets.size === 0 || performance.now() >= end) return;
@@ -82,6 +95,8 @@ export async function listen({ host, port, tls: identity, onRequest }: Options):
     },
   };
 }
+
+const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
 function http1Server(onRequest: RequestHandler) {
   const server = http.createServer({
@@ -106,6 +121,10 @@ function http1Server(onRequest: RequestHandler) {
   server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
     answerBrokenRequest(response.socket, "EXPECTATION");
   });
+  // Who is silent may wait for an answer; who does not take his is cut.
+  server.setTimeout(stallMs, (socket) => {
+    if (socket.writableLength > 0) socket.destroy();
+  });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => answerBrokenRequest(socket, error.code));
   return server;
 }
@@ -121,6 +140,9 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
     maxHeaderListPairs: 128,
     // Data that was under way when a stream was reset counts as invalid frames; a client may not die of its refused calls.
     maxSessionInvalidFrames: 100_000,
+    // Streams that a client opens and resets: a thousand at once, then 33 a second; beyond that the connection ends.
+    streamResetBurst: 1000,
+    streamResetRate: 33,
   });
   server.on("request", (request, response) => onRequest(request, response, undefined));
   server.on("checkContinue", (request, response) => onRequest(request, response, () => response.writeContinue()));
@@ -128,17 +150,30 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
     session.setLocalWindowSize(connectionWindowBytes);
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
+    session.setTimeout(idleMs, () => session.close());
+    boundControlFrames(session);
   });
   server.on("sessionError", () => {}); // the session is closed; its calls see their streams end
   return server;
 }
 
-function tlsServer(
-  identity: { cert: string; key: string },
-  h1: http.Server,
-  h2: http2.Http2Server,
-  fresh: Set<Socket>,
-) {
+/** Ends a session that floods: each PING and SETTINGS wants an answer, and costs whoever sends it next to nothing. */
+function boundControlFrames(session: ServerHttp2Session) {
+  let left = controlFramesMax;
+  let sinceMs = performance.now();
+  const count = () => {
+    left -= 1;
+    if (left >= 0) return;
+    const nowMs = performance.now();
+    if (nowMs - sinceMs < controlFramesMs)
+      return session.destroy(new Error("a flood of control frames"), http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    left = controlFramesMax;
+    sinceMs = nowMs;
+  };
+  session.on("ping", count).on("remoteSettings", count);
+}
+
+function tlsServer(identity: { cert: string; key: string }, h1: http.Server, h2: http2.Http2Server) {
   const server = tls.createServer({
     ...identity,
     ALPNProtocols: ["h2", "http/1.1"],
@@ -147,10 +182,6 @@ function tlsServer(
   });
   server.on("secureConnection", (socket) => {
     const inner = socket.alpnProtocol === "h2" ? h2 : h1;
-    if (inner === h1) {
-      fresh.add(socket);
-      socket.on("close", () => fresh.delete(socket));
-    }
     inner.emit("connection", socket);
   });
   server.on("tlsClientError", (_error, socket) => socket.destroy());

@@ -29,6 +29,7 @@ export interface PortOptions {
     | "streamIdleMs"
     | "deadlineMsMax"
     | "plaintext"
+    | "connectionsMax"
   >;
   /** Certificate chain and key, PEM; left out in plain-text mode. */
   tls: { cert: string; key: string } | undefined;
@@ -118,7 +119,13 @@ export async function openPort(options: PortOptions): Promise<Port> {
     app.routing(request as never, response as never);
   };
 
-  const listener = await listen({ host: config.host, port: config.port, tls: options.tls, onRequest });
+  const listener = await listen({
+    host: config.host,
+    port: config.port,
+    tls: options.tls,
+    onRequest,
+    connectionsMax: config.connectionsMax,
+  });
   let closing: Promise<void> | undefined;
 
   async function close(drainMs: number) {

@@ -3,6 +3,7 @@ import { brotliDecompress, gunzip, inflate, inflateRaw, type ZlibOptions } from 
 import { Code, ConnectError } from "@connectrpc/connect";
 import { clientLeft, type Request, silence } from "./pieces.ts";
 import { invalidValue, refusal } from "./status.ts";
+import { unpack } from "./unpack.ts";
 
 /** Bounds of a body. */
 export interface BodyLimits {
@@ -150,14 +151,18 @@ function collect(request: Request, { bytesMax, idleMs, received }: BodyLimits): 
 function ignore(): void {}
 
 function decompressed(bytes: Buffer, decompress: Decompress, bytesMax: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    decompress(bytes, { maxOutputLength: bytesMax }, (error, plain) => {
-      if (error === null) resolve(plain);
-      else if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") reject(tooLarge(bytesMax));
-      else reject(invalidValue("", "the body is not what its content encoding says"));
+  const upTo = (maxOutputLength: number) =>
+    new Promise<Buffer>((resolve, reject) => {
+      decompress(bytes, { maxOutputLength }, (error, plain) => {
+        if (error === null) resolve(plain);
+        else if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") reject(tooLarge(bytesMax));
+        else reject(invalidValue("", "the body is not what its content encoding says"));
+      });
     });
-  });
+  return unpack(bytes.length, bytesMax, upTo, outgrew);
 }
+
+const outgrew = (error: unknown) => error instanceof ConnectError && error.code === Code.ResourceExhausted;
 
 /** The text of a body. Throws code 3 for a byte order mark and for what is not UTF-8. */
 export function bodyText(bytes: Buffer): string {

@@ -1,0 +1,113 @@
+import { once } from "node:events";
+import { constants } from "node:http2";
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect as connectTls } from "node:tls";
+import { afterAll, describe, expect, test } from "vitest";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { httpVersions, openHttp2, raw } from "../support/clients.ts";
+import { frame, frameType, openFrames, openSocket, post, uint32 } from "../support/frames.ts";
+import { served, testPort } from "../support/port.ts";
+
+const service = served(DataReceiverService, { putEvents: ({ events }) => ({ succeeded: events.length }) });
+const port = await testPort([service]);
+const small = await testPort([service], { database: port.database, settings: { connectionsMax: 20 } });
+const secure = await testPort([service], { database: port.database, secure: true, settings: { connectionsMax: 20 } });
+const health = { method: "GET", path: "/healthz" };
+const path = "/v1/data-receiver/events";
+
+const repeated = (count: number, piece: Buffer) => Buffer.concat(Array.from({ length: count }, () => piece));
+
+describe("an HTTP/2 connection that floods is ended, and told to calm down", () => {
+  test.each([
+    ["PING", frame(frameType.ping, 0, 0, Buffer.alloc(8))],
+    ["SETTINGS", frame(frameType.settings, 0, 0)],
+  ])("%s", async (_what, each) => {
+    // At once, and as fast as they are answered.
+    for (const together of [5000, 100]) {
+      const { socket, told } = await openFrames(port.url);
+      const closed = once(socket, "close");
+      for (let sent = 0; sent < 20_000 && !socket.destroyed; sent += together) {
+        socket.write(repeated(together, each));
+        await sleep(2);
+      }
+      await closed;
+      expect(told.goaway).toBe(
+        together === 100 ? constants.NGHTTP2_ENHANCE_YOUR_CALM : constants.NGHTTP2_INTERNAL_ERROR,
+      );
+    }
+    expect((await raw(port, "2", health)).status).toBe(200);
+  });
+
+  test("streams that are opened and reset", async () => {
+    const { socket, told } = await openFrames(port.url);
+    const closed = once(socket, "close");
+    for (let i = 0; i < 3000 && !socket.destroyed; i += 100) {
+      const pair = (id: number) =>
+        Buffer.concat([post(id, path, {}), frame(frameType.reset, 0, id, uint32(constants.NGHTTP2_CANCEL))]);
+      socket.write(Buffer.concat(Array.from({ length: 100 }, (_, n) => pair(2 * (i + n) + 1))));
+      await sleep(5);
+    }
+    await closed;
+    expect(told.goaway).toBeDefined();
+    expect((await raw(port, "2", health)).status).toBe(200);
+  });
+
+  test("not one that pings now and then, or opens and resets some streams", async () => {
+    const connection = openHttp2(port);
+    for (let i = 0; i < 500; i++) {
+      if (i % 5 === 0) await new Promise((resolve) => connection.session.ping(resolve));
+      const stream = connection.session.request({ ":method": "POST", ":path": path });
+      stream.on("error", () => {});
+      stream.close(constants.NGHTTP2_CANCEL);
+    }
+    expect((await connection.send(health)).status).toBe(200);
+    expect(connection.goaway()).toBeUndefined();
+    connection.close();
+  });
+});
+
+describe("at most so many connections", () => {
+  const open: { destroy(): void }[] = [];
+  afterAll(() => {
+    for (const socket of open) socket.destroy();
+  });
+
+  test.each(httpVersions)("those that ask nothing make way for others, HTTP/%s", async (version) => {
+    const silent = await Promise.all(Array.from({ length: 40 }, () => openSocket(small.url)));
+    open.push(...silent);
+    for (let i = 0; i < 5; i++) expect((await raw(small, version, health)).status).toBe(200);
+    expect(silent.filter((socket) => !socket.destroyed).length).toBeLessThanOrEqual(20);
+  });
+
+  test("also in the middle of a handshake, or before the first request over TLS", async () => {
+    const { hostname, port: number } = new URL(secure.url);
+    const silent = await Promise.all(
+      Array.from({ length: 30 }, async () => {
+        const socket = connectTls({ host: hostname, port: Number(number), rejectUnauthorized: false });
+        socket.on("error", () => {});
+        await Promise.race([once(socket, "secureConnect"), once(socket, "close")]);
+        return socket;
+      }),
+    );
+    open.push(...silent);
+    for (const version of httpVersions) expect((await raw(secure, version, health)).status).toBe(200);
+  });
+
+  test("those that have asked something stay, and a further one is closed", async () => {
+    for (const socket of open.splice(0)) socket.destroy();
+    await sleep(50);
+    const busy = Array.from({ length: 20 }, () => openHttp2(small));
+    for (const each of busy) expect((await each.send(health)).status).toBe(200);
+    await expect(raw(small, "1.1", health)).rejects.toThrow();
+    for (const each of busy) expect((await each.send(health)).status).toBe(200);
+    for (const each of busy) each.close();
+    await expect
+      .poll(() =>
+        raw(small, "1.1", health).then(
+          (answer) => answer.status,
+          () => 0,
+        ),
+      )
+      .toBe(200);
+  });
+});
