@@ -3,6 +3,8 @@ import type { Broken } from "../rpc/rules.ts";
 import { validateItem } from "../rpc/validate.ts";
 
 const METADATA_BYTES_MAX = 64 * 1024;
+// Readers of protobuf give up at 100 messages within each other, and a level of JSON takes two or three.
+const METADATA_LEVELS_MAX = 30;
 
 /** How old and how far ahead of now a timestamp may be. */
 export interface TimeBounds {
@@ -49,16 +51,17 @@ function brokenTime(timestamp: bigint | undefined, bounds: TimeBounds, nowMs: nu
   return [];
 }
 
-/** What PostgreSQL's JSON cannot hold: NUL and lone surrogates in a text, numbers that are not finite. */
-function brokenJson(value: JsonValue, path: string): Broken[] {
+/** What PostgreSQL's JSON cannot hold (NUL and lone surrogates in a text, numbers that are not finite), or no client could read. */
+function brokenJson(value: JsonValue, path: string, level = 1): Broken[] {
   if (typeof value === "string") return brokenText(value, path);
   if (typeof value === "number") return Number.isFinite(value) ? [] : [{ path, rule: "must be finite" }];
   if (typeof value !== "object" || value === null) return [];
-  if (Array.isArray(value)) return value.flatMap((item, i) => brokenJson(item, `${path}[${i}]`));
+  if (level > METADATA_LEVELS_MAX) return [{ path, rule: `must not lie deeper than ${METADATA_LEVELS_MAX} levels` }];
+  if (Array.isArray(value)) return value.flatMap((item, i) => brokenJson(item, `${path}[${i}]`, level + 1));
   return Object.entries(value).flatMap(([key, member]) => {
     const own = `${path}[${JSON.stringify(key)}]`;
     const broken = brokenText(key, own);
-    return broken.length > 0 ? broken : brokenJson(member, own);
+    return broken.length > 0 ? broken : brokenJson(member, own, level + 1);
   });
 }
 

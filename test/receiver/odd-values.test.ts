@@ -54,6 +54,22 @@ describe.each(protocols)("over %s", (protocol) => {
   });
 });
 
+test("metadata as deep as they may be can be read over gRPC, deeper ones fail their item", async () => {
+  const { headers } = await testTenant(server.database.sql);
+  const deep = (levels: number) => JSON.parse(`${'{"k":'.repeat(levels)}1${"}".repeat(levels)}`);
+  const put = (levels: number) =>
+    v1(server.url, headers)("POST", "/v1/data-receiver/events", {
+      events: [{ ...good, timestamp: String(timestamp), metadataFields: deep(levels) }],
+      detailedResponse: true,
+    });
+  expect((await put(30)).body).toMatchObject({ succeeded: 1 });
+  const failed = await put(31);
+  expect(failed.body.failedEvents[0].error).toContain("must not lie deeper than 30 levels");
+  const events = createClient(EventQueryService, transport(server.target, "grpc", headers));
+  const { results } = await events.searchEvents({ query: {} });
+  expect(results[0]?.occurrences[0]?.metadataFields).toEqual(deep(30));
+});
+
 describe("Connect's JSON, which lets more through than JSON may hold", () => {
   const path = "/belfry.receiver.v1.DataReceiverService/PutEvents";
   const put = async (metadataFields: string) => {
