@@ -3,6 +3,7 @@ import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { invalidField } from "../errors.ts";
 import { ID_BYTES, idText } from "./identity.ts";
+import { keysIn, notingKeys } from "./keys.ts";
 import type { EntityRow } from "./messages.ts";
 
 /** How many custom properties an entity may have. */
@@ -54,7 +55,9 @@ export async function setCustomProperties(
       `must not bring the entity ${idText(row.crowded)} above ${customPropertiesMax} properties`,
     );
   }
-  return row.ids === null ? [] : row.ids.split(",");
+  if (row.ids === null) return [];
+  await notingKeys(db, tenantId, { customProperty: Object.keys(properties) });
+  return row.ids.split(",");
 }
 
 /**
@@ -127,7 +130,9 @@ export async function writeCustomProperties(
   nowMs: number,
 ): Promise<void> {
   if (changes.length === 0) return;
+  const keys = keysIn(changes.map(({ properties }) => properties));
   await tx`
+    with noted as (${notingKeys(tx, tenantId, { customProperty: keys })})
     update entities set custom_properties = changed.properties, updated_ms = ${BigInt(nowMs)}
     from unnest(
       ${byteaArray(changes.map(({ id }) => id))}::bytea[],

@@ -32,12 +32,14 @@ export async function groupEntities(
     ) as ${names[i] as never} on true`;
   });
   const values = names.map((name, i) => db`${i === 0 ? db`` : db`, `}${name}.value`);
+  const missing = names.map((name, i) => db`${i === 0 ? db`` : db`, `}${name}.value is null`);
   const rows = await cancelOn(
     db<{ values: JsonValue[]; count: bigint }[]>`
       select jsonb_build_array(${values}) as values, count(*) as count
       from entities ${tables}
       where ${matching}
-      group by 1 order by count desc, 1 limit ${GROUPS_MAX + 1}`,
+      group by 1, jsonb_build_array(${missing})
+      order by count desc, jsonb_build_array(${missing}), 1 limit ${GROUPS_MAX + 1}`,
     signal,
   );
   if (rows.length > GROUPS_MAX) throw invalidField(path, `must make at most ${GROUPS_MAX} groups`);

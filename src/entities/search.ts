@@ -27,13 +27,10 @@ interface PageRow extends EntityRow {
   key_texts: (string | null)[];
 }
 
-/** Compiles the clause. A key without a prefix is a dimension or a metadata field: which, the tenant's keys tell. */
-async function compile(db: Db, tenant: { id: string; name: string }, clause: Clause): Promise<Fragment> {
-  const place = `${path}.query.clause`;
-  checkClause(clause, place);
+/** The keys without a prefix that metadata of the tenant have: the others are dimensions. */
+function knownKeys(db: Db, tenantId: string, clause: Clause) {
   const bare = clauseKeys(clause).filter((key) => fieldKey(key).kind === "bare");
-  const known = { tenantName: tenant.name, metadataKeys: await metadataKeys(db, tenant.id, bare) };
-  return toSql(db, clause, place, entityResolver(db, tenant.id, known));
+  return metadataKeys(db, tenantId, bare);
 }
 
 /** The rows of a page and one more, in the order of the list. */
@@ -91,7 +88,11 @@ export async function searchEntities(
     ...search,
     pageInput: undefined,
   });
-  const matching = db`tenant_id = ${tenant.id} and deleted_ms is null and ${await compile(db, tenant, clause)}`;
+  checkClause(clause, `${path}.query.clause`);
+  const known = { tenantName: tenant.name, metadataKeys: await knownKeys(db, tenant.id, clause) };
+  const matching = db`tenant_id = ${tenant.id} and deleted_ms is null
+    and ${toSql(db, clause, `${path}.query.clause`, entityResolver(db, tenant.id, known))}`;
+  // What is sorted by stands in cursors, so it does not depend on the keys that are known today.
   const resolver = entityResolver(db, tenant.id, { tenantName: tenant.name });
   const keys = sortKeys(db, search.sortby, resolver);
   const grouped = search.groupBy.map(({ field }) => field);

@@ -38,8 +38,23 @@ function brokenName(model: Model, modelPath: string): Broken[] {
   return /\p{Cc}/u.test(name) ? [{ path, rule: "must not contain control characters" }] : [];
 }
 
+/** The production state is any whole number, the priority one from 0 to 5. */
+function brokenNumbers(model: Model, modelPath: string): Broken[] {
+  const { productionState = null, priority = null } = model.metadataFields ?? {};
+  const broken: Broken[] = [];
+  if (productionState !== null && !Number.isSafeInteger(productionState)) {
+    broken.push({ path: `${modelPath}.metadataFields.productionState`, rule: "must be a whole number" });
+  }
+  if (priority !== null && !(Number.isSafeInteger(priority) && Number(priority) >= 0 && Number(priority) <= 5)) {
+    broken.push({ path: `${modelPath}.metadataFields.priority`, rule: "must be a whole number from 0 to 5" });
+  }
+  return broken;
+}
+
+const brokenMetadata = (model: Model, path: string) => [...brokenName(model, path), ...brokenNumbers(model, path)];
+
 function putFor(receiver: Receiver, tenantId: string): Put<Model> {
-  const rules = { schema: ModelSchema, bounds: receiver.dataBounds, more: brokenName };
+  const rules = { schema: ModelSchema, bounds: receiver.dataBounds, more: brokenMetadata };
   return async (models, pathOf) => {
     const { good, failed } = sift(rules, models, pathOf, receiver.nowMs());
     await receiver.putModels(tenantId, good.map(toItem));

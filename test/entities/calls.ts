@@ -15,4 +15,12 @@ export const calls: Calls = {
     },
     elsewhere: "nothing",
   },
+  "EntityService/ListDefaultFields": {
+    request: async ({ client, mark }) => {
+      const dimensions = { [mark]: "1" };
+      await client(DataReceiverService).putModels({ models: [{ timestamp: BigInt(Date.now()), dimensions }] });
+      return { option: 1 };
+    },
+    elsewhere: "nothing",
+  },
 };
