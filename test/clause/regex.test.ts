@@ -39,3 +39,76 @@ describe("both engines", () => {
     }
   });
 });
+
+describe("an expression that lets others take long", () => {
+  const many = "a".repeat(50_000);
+  const mixed = "ab ".repeat(15_000);
+  const sources = [
+    "(a+)+$",
+    "(a|aa)+$",
+    "(a|a?)+b",
+    "(.*)*x",
+    "(x+x+)+y",
+    "^(([a-z])+.)+[A-Z]([a-z])+$",
+    "(?:\\w+\\s*)+!",
+    "(a|b)*a(a|b){200}!",
+    "(?i)(?:[^!]{200}){4}!",
+    "a{0,250}a{0,250}a{0,250}!",
+    "(?:a?){60}a{60}!",
+    "(?:a*b*){30}!",
+  ];
+
+  test.each(sources)("%s is answered by both engines soon", { timeout: 120_000 }, async (source) => {
+    const pattern = parsePattern(source, "value");
+    const texts = [many, mixed, `${many}!`];
+    const start = performance.now();
+    const here = texts.map(pattern.matches);
+    const between = performance.now();
+    const there = await found([pattern], texts);
+    expect(there).toEqual([here]);
+    // A backtracking engine needs centuries: the bounds are wide because the machine may be busy.
+    expect(between - start).toBeLessThan(10_000);
+    expect(performance.now() - between).toBeLessThan(10_000);
+  });
+
+  test.each([
+    "(?:[^a]?){255}",
+    "(?:(?:\\w?\\d?){15}){15}x",
+    "(?:.*){255}x",
+    "(?:\\b\\w){255}",
+    "x{255}{2}",
+    "(x{255}){4}",
+    "(?:(?:a?b?)?){50}",
+  ])("%s, for which PostgreSQL would build long, is refused", (source) => {
+    expect(() => parsePattern(source, "value")).toThrow(/is too complex|a repetition of/);
+  });
+
+  test(`those that are allowed are built in time (seed ${seed})`, { timeout: 300_000 }, async () => {
+    const atom = fc.constantFrom("a", "\\w", "[^a]", ".", "\\b", "^", "x|", "");
+    const counts = fc.constantFrom("*", "+", "?", "{0,60}", "{15}", "{30}", "{2,100}", "{0,8}", "{5}");
+    const { nest } = fc.letrec<{ nest: string }>((tie) => ({
+      nest: fc.oneof(
+        { maxDepth: 6 },
+        atom,
+        fc.tuple(tie("nest"), tie("nest")).map(([a, b]) => a + b),
+        fc.tuple(tie("nest"), counts).map(([inner, count]) => `(${inner})${count}`),
+      ),
+    }));
+    const served = fc.sample(nest, { numRuns: 3000 * factor, seed }).flatMap((source) => {
+      try {
+        return [parsePattern(source, "value")];
+      } catch {
+        return [];
+      }
+    });
+    expect(served.length).toBeGreaterThan(1000);
+    const slow: string[] = [];
+    for (let from = 0; from < served.length; from += 50) {
+      const some = served.slice(from, from + 50);
+      const start = performance.now();
+      await found(some, ["", "xx a"]);
+      if (performance.now() - start > 10_000) slow.push(some.map(({ postgres }) => postgres).join("\n"));
+    }
+    expect(slow).toEqual([]);
+  });
+});
