@@ -1,6 +1,7 @@
 import type { Fragment } from "postgres";
 import { type EntitySort, FieldKind, Order } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import type { Field, Resolver } from "../clause/field.ts";
+import { sortPieces } from "../clause/sort.ts";
 import type { Db } from "../db/connect.ts";
 import type { SortKey } from "../db/keyset.ts";
 import { PREFIXES } from "./fields.ts";
@@ -23,21 +24,10 @@ function sortField({ fieldKind, field }: EntitySort): string {
 const REQUIRED = ["name", "id", "createTime", "updateTime", "livenessTime", "productionState", "priority"];
 
 /** The keys that order entities by a field: numbers before texts before booleans, a list by its first element. */
-function keysOf(db: Db, name: string, { type, sql }: Field<EntityRow>, descending: boolean): SortKey[] {
+function keysOf(db: Db, name: string, field: Field<EntityRow>, descending: boolean): SortKey[] {
   if (name === "id") return [idKey(db, descending)];
-  if (type !== "json") {
-    return [{ expression: sql, type, descending, ...(REQUIRED.includes(name) && { required: true as const }) }];
-  }
-  const value = db`(case jsonb_typeof(${sql}) when 'array' then ${sql} -> 0 else ${sql} end)`;
-  const rank = db`(case jsonb_typeof(${value}) when 'number' then 1 when 'string' then 2 when 'boolean' then 3 end)`;
-  const number = db`(case jsonb_typeof(${value}) when 'number' then (${value})::float8 end)`;
-  // Its beginning: sort keys stand in cursors.
-  const text = db`((case when jsonb_typeof(${value}) in ('string', 'boolean') then left(${value} #>> '{}', 255) end) collate "C")`;
-  return [
-    { expression: rank, type: "bigint", descending },
-    { expression: number, type: "float8", descending },
-    { expression: text, type: "text", descending },
-  ];
+  const required = REQUIRED.includes(name) ? { required: true as const } : {};
+  return sortPieces(db, field, descending).map((piece) => ({ ...piece, ...required }));
 }
 
 const idKey = (db: Db, descending: boolean): SortKey => ({
