@@ -17,7 +17,8 @@ export function sendWhole(
 ): void | Promise<void> {
   const size = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
   if (size > compressBytesMin) {
-    headers.vary = "accept-encoding";
+    const vary = response.getHeader("vary");
+    headers.vary = vary === undefined ? "accept-encoding" : `${vary}, accept-encoding`;
     if (request.acceptEncoding !== undefined) {
       const encoding = chooseEncoding(String(request.acceptEncoding));
       if (encoding !== undefined) return sendCompressed(encoding);

@@ -1,6 +1,7 @@
 import chromium from "@sparticuz/chromium";
 import { type Browser, type Page, chromium as playwright } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { raw } from "../support/clients.ts";
 import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -92,6 +93,18 @@ describe("a program on a page of a configured origin", () => {
     expect(await json(page, "GET", "/nothing")).toMatchObject({ status: 404, body: { code: 5 } });
     expect(await json(page, "GET", path, undefined, {})).toMatchObject({ status: 401, body: { code: 16 } });
   });
+});
+
+test("what caches are told stands beside what compression tells them", async () => {
+  const event = (i: number) => ({ name: `event ${i}`, timestamp: Date.now(), dimensions: { source: "cache" } });
+  const ask = (path: string, body: object) => {
+    const wanted = { ...headers, origin, "content-type": "application/json", "accept-encoding": "gzip" };
+    return raw(server.target, "2", { path, headers: wanted, body: [Buffer.from(JSON.stringify(body))] });
+  };
+  await ask("/v1/data-receiver/events", { events: Array.from({ length: 20 }, (_, i) => event(i)) });
+  const { headers: told } = await ask("/v1/events:search", { query: {} });
+  expect(told).toMatchObject({ "content-encoding": "gzip", "access-control-allow-origin": origin });
+  expect(told.vary).toBe("Origin, accept-encoding");
 });
 
 describe("a page of another origin", () => {

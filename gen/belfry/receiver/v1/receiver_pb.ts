@@ -41,7 +41,7 @@ export type Model = Message<"belfry.receiver.v1.Model"> & {
   dimensions: { [key: string]: string };
 
   /**
-   * What else is known of the entity, up to 64 KiB as JSON. Reserved keys: name, type, description, parent,
+   * What else is known of the entity, up to 64 KiB and 30 levels as JSON. Reserved keys: name, type, description, parent,
    * impactFromDimensions, impactToDimensions, productionState, priority; `_svc_deleted_entity` with the value true deletes
    * the entity.
    *
@@ -92,7 +92,7 @@ export type Metric = Message<"belfry.receiver.v1.Metric"> & {
   dimensions: { [key: string]: string };
 
   /**
-   * What else is known of the series, up to 64 KiB as JSON. Reserved keys: units, description.
+   * What else is known of the series, up to 64 KiB and 30 levels as JSON. Reserved keys: units, description.
    *
    * @generated from field: google.protobuf.Struct metadata_fields = 6;
    */
@@ -211,7 +211,7 @@ export type Event = Message<"belfry.receiver.v1.Event"> & {
   dimensions: { [key: string]: string };
 
   /**
-   * What else is known of it, up to 64 KiB as JSON.
+   * What else is known of it, up to 64 KiB and 30 levels as JSON.
    *
    * @generated from field: google.protobuf.Struct metadata_fields = 4;
    */
