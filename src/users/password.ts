@@ -5,7 +5,7 @@ import { exhausted, invalidField } from "../errors.ts";
 
 const derive = promisify(argon2);
 
-// OWASP's parameters for argon2id (decisions/0016): about 19 MiB and 20 ms of one processor each.
+// OWASP's parameters for argon2id: 19 MiB, and some tens of milliseconds of one processor (decisions/0016).
 const memoryKiB = 19_456;
 const passes = 2;
 const parallelism = 1;

@@ -5,6 +5,7 @@ import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { validateItem, validateRequest } from "../../src/rpc/validate.ts";
 
@@ -53,6 +54,20 @@ describe("required fields", () => {
   test("must be there in an update that masks them", () => {
     const trigger = { description: "new" };
     expect(wrong(updateTrigger, { trigger, updateMask: { paths: ["name"] } })).toEqual(["trigger.name"]);
+  });
+
+  test("that the path names must be there in every update", () => {
+    expect(wrong(updateTrigger, { trigger: { description: "new" } })).toEqual(["trigger.name"]);
+  });
+
+  test("are the same where a resource stands in its request and where a member holds it", () => {
+    const { updateUserAccount } = UserAccountService.method;
+    const masked = (...paths: string[]) => ({ id: "a", user: { lastName: "L" }, updateMask: { paths } });
+    expect(wrong(updateUserAccount, { id: "a", user: { lastName: "L" } })).toEqual([]);
+    expect(wrong(updateUserAccount, masked("last_name"))).toEqual([]);
+    expect(wrong(updateUserAccount, masked("email"))).toEqual(["user.email"]);
+    expect(wrong(updateUserAccount, masked("user.password"))).toEqual(["user.password"]);
+    expect(wrong(updateUserAccount, { user: {} })).toEqual(["id"]);
   });
 
   test("within a populated field of an update must be there", () => {
