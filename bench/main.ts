@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-const benches = ["read", "put", "batches", "reads", "accounts", "transcoding", "overload"].filter((name) =>
-  existsSync(fileOf(name)),
+const benches = ["read", "put", "batches", "reads", "entities", "accounts", "transcoding", "overload", "floods"].filter(
+  (name) => existsSync(fileOf(name)),
 );
 
 function fileOf(name: string): string {

@@ -23,19 +23,30 @@ const words = (
 const types = ["Host.Linux", "Host.Windows", "Network.Switch", "Network.Router", "Storage.Array", "Container.Pod"];
 const systems = ["debian-13", "ubuntu-26.04", "rhel-10", "windows-2025", "ios-xe-17", "ontap-9"];
 
+/** Entities that stand in one rack: their names begin alike, so that questions have as many answers at every size. */
+export const rackSize = 50;
+
+/** What the entities of a rack are called before their own numbers, and the rack. */
+export function rackNames(rack: number): { name: string; rack: string } {
+  return { name: `${words[rack % words.length]}-${pad(rack, 5)}-`, rack: `rack-${pad(rack, 5)}` };
+}
+
+const pad = (number: number, digits: number) => String(number).padStart(digits, "0");
+
 /**
  * The `count` entities of a seed, each with 8 dimensions and 10 custom properties: unique values, values that few and
- * that many share, texts, numbers, booleans and lists. An entity does not depend on how many come after it.
+ * that many share, texts, numbers, booleans and lists.
  */
 export function* madeEntities(count: number, seed = 1): Generator<MadeEntity> {
   const random = seeded(seed);
   const below = (bound: number) => Math.floor(random() * bound);
   const word = () => words[below(words.length)] as string;
-  const pad = (number: number, digits: number) => String(number).padStart(digits, "0");
   for (let i = 0; i < count; i++) {
     const kind = below(types.length);
     const region = below(10);
-    const source = `${word()}-${word()}-${pad(i, 6)}.r${region}.example.net`;
+    // Neighbours in a rack do not arrive one after the other.
+    const { name, rack } = rackNames(i % (count / rackSize));
+    const source = `${name}${pad(i, 6)}`;
     yield {
       dimensions: {
         source,
@@ -43,16 +54,14 @@ export function* madeEntities(count: number, seed = 1): Generator<MadeEntity> {
         device: `dev-${pad(below(1_000_000), 6)}`,
         region: `region-${region}`,
         zone: `zone-${region}${below(10)}`,
-        rack: `rack-${pad(below(count / 50), 5)}`,
-        serial: `SN${Math.floor(random() * 2 ** 48)
-          .toString(16)
-          .toUpperCase()}`,
+        rack,
+        serial: `SN${Math.floor(random() * 2 ** 48).toString(16)}`,
         application: `${word()}-${word()}`,
       },
       metadata: {
-        name: `${source.split(".")[0]}`,
+        name: source,
         type: types[kind],
-        description: `${word()} ${word()} ${word()} in rack ${below(4000)}`,
+        description: `${word()} ${word()} ${word()} in room ${below(4000)}`,
         _orgs_location: [`/Earth/Region ${region}`, `/Owners/${word()}`],
       },
       customProperties: {
