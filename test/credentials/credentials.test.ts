@@ -364,6 +364,20 @@ describe("codes and statuses", () => {
     },
   );
 
+  test.each([
+    ['{"token":4711}', "expected a string, found a number"],
+    ['{"token":["4711"]}', "expected a string, found a list"],
+    ['{"token":geheim}', "expected a string, found something else"],
+    ['{"token":"a"geheim"}', "expected a comma or }, found something else"],
+    ['"geheim"', "expected an object, found a string"],
+  ])("what is wrong with secrets is told by its place and kind, never by its text: %s", async (secrets, text) => {
+    const body = `{"info":{"name":"a","type":"teamChat"},"secrets":${secrets}}`;
+    const { message } = (await json("POST", path, body)).body;
+    expect(message).toMatch(/^secrets(\["token"\])?: .* \(byte \d+\)$/);
+    expect(message).toContain(text);
+    expect(message).not.toMatch(/4711|geheim/);
+  });
+
   test("a body that is too large stays 413, one of another type 415", async () => {
     const large = JSON.stringify({ info: { name: "a", type: "teamChat", description: "x".repeat(4 << 20) } });
     expect(await json("POST", path, large)).toMatchObject({ status: 413, body: { code: 8 } });
