@@ -9,7 +9,7 @@ import { startDatabase } from "./support/database.ts";
 import { type Question, questions } from "./support/entity-questions.ts";
 import { bytesAnEntity, fillEntities } from "./support/entity-table.ts";
 import { machineFacts, move } from "./support/machine.ts";
-import { putRows } from "./support/model-puts.ts";
+import { putLines } from "./support/model-puts.ts";
 import { commandOf, settingsOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
 
@@ -162,6 +162,5 @@ for (const count of sizes) {
   ];
   console.log(`\n${table(head, rows)}`);
 }
-console.log(
-  `\n${table(["PutModels, 1,000 a request, 4 at once", "models/s", "to the plain upsert"], await putRows(sql))}`,
-);
+console.log("\nPutModels of 200,000, 1,000 a request, 4 at once");
+for await (const line of putLines(sql)) console.log(line);

@@ -309,12 +309,13 @@ async function pages(
   search: (input: Json) => Promise<Json>,
   query: Json,
   direction: string,
-  meanwhile: () => Promise<void>,
+  limit = 7,
+  meanwhile: () => Promise<void> = async () => {},
 ) {
   const found: Json[] = [];
   let cursor = "";
   for (;;) {
-    const { status, body } = await search({ ...query, page_input: { limit: 7, direction, ...(cursor && { cursor }) } });
+    const { status, body } = await search({ ...query, page_input: { limit, direction, ...(cursor && { cursor }) } });
     expect(status, JSON.stringify(body)).toBe(200);
     found.push(body);
     const back = direction === "DIRECTION_BACKWARD";
@@ -350,10 +351,13 @@ describe("paging", () => {
     const whole = await search({ ...query, page_input: { limit: 1000 } });
     const expected = whole.body.entities.entities.map(({ id }: Json) => id);
     expect(new Set(expected).size).toBe(60);
-    const idle = async () => {};
     const ids = (bodies: Json[]) => bodies.flatMap((body) => body.entities.entities.map(({ id }: Json) => id));
-    expect(ids(await pages(search, query, "DIRECTION_FORWARD", idle))).toEqual(expected);
-    expect(ids((await pages(search, query, "DIRECTION_BACKWARD", idle)).toReversed())).toEqual(expected);
+    for (const limit of [1, 2, 7, 100]) {
+      const forward = await pages(search, query, "DIRECTION_FORWARD", limit);
+      expect(ids(forward)).toEqual(expected);
+      expect(ids((await pages(search, query, "DIRECTION_BACKWARD", limit)).toReversed())).toEqual(expected);
+      for (const { pageInfo } of forward) expect(pageInfo.totalCount).toBe("60");
+    }
   });
 
   test.each(queries)(
@@ -363,7 +367,7 @@ describe("paging", () => {
       const until = new AbortController();
       const writer = disturb(put, until.signal);
       for (const direction of ["DIRECTION_FORWARD", "DIRECTION_BACKWARD"]) {
-        const bodies = await pages(search, query, direction, () => sleep(3));
+        const bodies = await pages(search, query, direction, 7, () => sleep(3));
         const seen = bodies.flatMap((body) => body.entities.entities.map(({ id }: Json) => id));
         const living = seen.filter((id: string) => ids.includes(id));
         expect(living.length).toBe(60);
