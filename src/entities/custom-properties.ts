@@ -1,5 +1,6 @@
-import type { Fragment } from "postgres";
+import type { Fragment, MaybeRow, PendingQuery } from "postgres";
 import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
+import { cancelOn } from "../db/cancel.ts";
 import type { Db } from "../db/connect.ts";
 import { invalidField } from "../errors.ts";
 import { ID_BYTES, idText } from "./identity.ts";
@@ -9,6 +10,21 @@ import type { EntityRow } from "./messages.ts";
 /** How many custom properties an entity may have. */
 export const customPropertiesMax = 200;
 
+/** When a write of many entities happens, and what cuts it short. */
+export interface Writing {
+  nowMs: number;
+  signal: AbortSignal;
+}
+
+// A statement over a million entities takes longer than others may; the deadline of its call ends it all the same.
+const statementMsMax = 60_000;
+
+/** Runs a statement over however many entities, in the caller's transaction. */
+async function unhurried<T extends readonly MaybeRow[]>(tx: Db, query: PendingQuery<T>, signal: AbortSignal) {
+  await tx.unsafe(`set local statement_timeout = ${statementMsMax}`);
+  return await cancelOn(query, signal);
+}
+
 /** Values by the names of properties. */
 export type CustomProperties = Record<string, unknown>;
 
@@ -16,20 +32,19 @@ export type CustomProperties = Record<string, unknown>;
 const crowdedBytesMin = 1600;
 
 /**
- * Adds properties to the living entities that `matching` holds for, or replaces their values; one statement however many
- * there are. Answers the ids of all of them. May be repeated.
- * @throws code 3 at `path`, and nothing is written, when one of them would have too many.
+ * Adds properties to the living entities that `matching` holds for, or replaces their values, in the caller's transaction;
+ * one statement however many there are. Answers the ids of all of them. May be repeated.
+ * @throws code 3 at `properties`, and nothing is written, when one of them would have too many.
  */
 export async function setCustomProperties(
-  db: Db,
+  tx: Db,
   tenantId: string,
   matching: Fragment,
   properties: CustomProperties,
-  nowMs: number,
-  path: string,
+  { nowMs, signal }: Writing,
 ): Promise<string[]> {
   // Locked in the order of ids, as all writers of entities do, so that none waits for another in a circle.
-  const [row] = await db<[{ crowded: Buffer | null; ids: string | null }]>`
+  const query = tx<[{ crowded: Buffer | null; ids: string | null }]>`
     with picked as materialized (
       select id, custom_properties as before, custom_properties || ${JSON.stringify(properties)}::text::jsonb as after
       from entities
@@ -49,41 +64,42 @@ export async function setCustomProperties(
     )
     select (select id from crowded) as crowded,
       (select string_agg(translate(encode(id, 'base64'), '+/', '-_'), ',') from picked) as ids`;
+  const [row] = await unhurried(tx, query, signal);
   if (row.crowded !== null) {
     throw invalidField(
-      path,
+      "properties",
       `must not bring the entity ${idText(row.crowded)} above ${customPropertiesMax} properties`,
     );
   }
   if (row.ids === null) return [];
-  await notingKeys(db, tenantId, { customProperty: Object.keys(properties) });
+  await notingKeys(tx, tenantId, { customProperty: Object.keys(properties) });
   return row.ids.split(",");
 }
 
 /**
- * Takes properties away from the living entities that `matching` holds for, all of them without `keys`; one statement.
- * Answers how many entities had some. May be repeated.
+ * Takes properties away from the living entities that `matching` holds for, all of them without `keys`, in the caller's
+ * transaction; one statement. Answers how many entities had some. May be repeated.
  */
 export async function deleteCustomProperties(
-  db: Db,
+  tx: Db,
   tenantId: string,
   matching: Fragment,
   keys: readonly string[] | undefined,
-  nowMs: number,
+  { nowMs, signal }: Writing,
 ): Promise<number> {
   const names = textArray(keys ?? []);
-  const changed = await db`
+  const query = tx`
     with picked as materialized (
-      select id, ${keys === undefined ? db`'{}'::jsonb` : db`custom_properties - ${names}::text[]`} as after
+      select id, ${keys === undefined ? tx`'{}'::jsonb` : tx`custom_properties - ${names}::text[]`} as after
       from entities
       where tenant_id = ${tenantId} and deleted_ms is null and ${matching}
-        and ${keys === undefined ? db`custom_properties <> '{}'` : db`custom_properties ?| ${names}::text[]`}
+        and ${keys === undefined ? tx`custom_properties <> '{}'` : tx`custom_properties ?| ${names}::text[]`}
       order by id for no key update
     )
     update entities set custom_properties = picked.after, updated_ms = ${BigInt(nowMs)}
     from picked
     where entities.tenant_id = ${tenantId} and entities.id = picked.id`;
-  return changed.count;
+  return (await unhurried(tx, query, signal)).count;
 }
 
 /**

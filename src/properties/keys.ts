@@ -10,8 +10,8 @@ import type { Broken } from "../rpc/rules.ts";
 const prefix = "entity.";
 
 /** The fields of entities, by their keys with `entity.` before them. */
-export function updaterResolver(db: Db, tenantId: string): Resolver<EntityRow> {
-  const inner = entityResolver(db, tenantId);
+export function updaterResolver(db: Db, tenantId: string, tenantName: string): Resolver<EntityRow> {
+  const inner = entityResolver(db, tenantId, { tenantName });
   return { ...inner, field: (key) => (key.startsWith(prefix) ? inner.field(key.slice(prefix.length)) : undefined) };
 }
 

@@ -15,6 +15,7 @@ import {
 import { ID_BYTES } from "../entities/identity.ts";
 import { enqueue, type Job, type NewJob } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
+import { tenantNameOf } from "../tenants/tenant.ts";
 import { applyUpdaters, type ReadyUpdater } from "./apply.ts";
 import { updaterResolver } from "./keys.ts";
 import { toQuery } from "./messages.ts";
@@ -89,7 +90,7 @@ export function updaterKinds(): JobKind[] {
     const rows = await tx<{ entity_input: JsonValue; properties: CustomProperties }[]>`
       select entity_input, properties from property_updaters
       where tenant_id = ${tenantId} and enabled order by sequence, name`;
-    const resolver = updaterResolver(tx, tenantId);
+    const resolver = updaterResolver(tx, tenantId, await tenantNameOf(tx, tenantId));
     const updaters = rows.map(({ entity_input, properties }) => ({
       matches: toPredicate(clauseOf(entity_input), "clause", resolver),
       properties,
@@ -113,11 +114,12 @@ export function updaterKinds(): JobKind[] {
   }
 
   async function start(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    const resolver = updaterResolver(tx, tenantId, await tenantNameOf(tx, tenantId));
     for (const { id } of jobs) {
       const [row] = await tx<{ entity_input: JsonValue }[]>`
         select entity_input from property_updaters where tenant_id = ${tenantId} and id = ${id} and enabled`;
       if (row === undefined) continue;
-      const matching = toSql(tx, clauseOf(row.entity_input), "clause", updaterResolver(tx, tenantId));
+      const matching = toSql(tx, clauseOf(row.entity_input), "clause", resolver);
       const portions = await matchingIds(tx, tenantId, matching, portion);
       await enqueue(
         tx,

@@ -15,6 +15,7 @@ import {
   SwitchCustomPropertyUpdatersResponseSchema,
   UpdaterAction,
 } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
+import type { Principal } from "../auth/principal.ts";
 import { toSql } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
@@ -29,9 +30,10 @@ import { createUpdaters, deleteUpdaters, type ItemResult, replaceUpdaters, switc
 import { brokenProperties } from "./values.ts";
 
 /** SQL that holds for the entities that a request selects. */
-function selected(db: Db, tenantId: string, { selection }: EntitySelection) {
-  if (selection.case === "withIds") return entityResolver(db, tenantId).withIds(selection.value.ids);
-  return toSql(db, selection.value?.clause as Clause, "input.query.clause", entityResolver(db, tenantId));
+function selected(db: Db, { tenantId, tenantName }: Principal, { selection }: EntitySelection) {
+  const resolver = entityResolver(db, tenantId, { tenantName });
+  if (selection.case === "withIds") return resolver.withIds(selection.value.ids);
+  return toSql(db, selection.value?.clause as Clause, "input.query.clause", resolver);
 }
 
 const counted = (count: number, names: readonly string[]) =>
@@ -43,9 +45,10 @@ export function customPropertyService(db: Db, nowMs: () => number): Partial<Serv
       const broken = brokenProperties(properties, "properties");
       if (broken.length > 0) throw invalidFields(broken);
       const { tenantId } = principalOf(context);
-      const matching = selected(db, tenantId, input as EntitySelection);
+      const { signal } = context;
+      const matching = selected(db, principalOf(context), input as EntitySelection);
       const entityIds = await transaction(db, async (tx) => {
-        const ids = await setCustomProperties(tx, tenantId, matching, properties, nowMs(), "properties");
+        const ids = await setCustomProperties(tx, tenantId, matching, properties, { nowMs: nowMs(), signal });
         await audited(tx, context, counted(ids.length, Object.keys(properties)));
         return ids;
       });
@@ -54,10 +57,11 @@ export function customPropertyService(db: Db, nowMs: () => number): Partial<Serv
 
     async deleteCustomProperties({ input, propertyKeys }, context) {
       const { tenantId } = principalOf(context);
-      const matching = selected(db, tenantId, input as EntitySelection);
+      const { signal } = context;
+      const matching = selected(db, principalOf(context), input as EntitySelection);
       const keys = propertyKeys.length === 0 ? undefined : propertyKeys;
       await transaction(db, async (tx) => {
-        const count = await deleteCustomProperties(tx, tenantId, matching, keys, nowMs());
+        const count = await deleteCustomProperties(tx, tenantId, matching, keys, { nowMs: nowMs(), signal });
         await audited(tx, context, counted(count, propertyKeys));
       });
       return create(DeleteCustomPropertiesResponseSchema);

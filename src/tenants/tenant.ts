@@ -15,3 +15,9 @@ export async function createTenantWithKey(
   await auditedAction(tx, tenant.id, actor, "CreateTenant", resourceText("tenant", name));
   return { ...tenant, secret: text };
 }
+
+/** The name of a tenant. */
+export async function tenantNameOf(db: Db, id: string): Promise<string> {
+  const [tenant] = await db<{ name: string }[]>`select name from tenants where id = ${id}`;
+  return tenant?.name ?? "";
+}

@@ -1,0 +1,42 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { transaction } from "../../src/db/transaction.ts";
+import { enqueue } from "../../src/jobs/queue.ts";
+import { startJobs } from "../../src/jobs/start.ts";
+import type { JobKind } from "../../src/jobs/worker.ts";
+import { testDatabase } from "../support/database.ts";
+
+const database = await testDatabase({ poolConnectionsMax: 16 });
+const { sql, pool } = database;
+const nowMs = () => Math.floor(performance.timeOrigin + performance.now());
+
+test("a process that has more to do than it takes on is helped by the others at once", async () => {
+  const log = { info() {}, warn: console.warn, error: console.error };
+  const began: { by: string; atMs: number }[] = [];
+  const kindOf = (by: string): JobKind => ({
+    name: "slow",
+    sizeMax: 1,
+    share: 1,
+    async run() {
+      began.push({ by, atMs: performance.now() });
+      await sleep(800);
+      return [];
+    },
+  });
+  const [one] = ["one", "two"].map((by) => {
+    const jobs = startJobs(pool, database.url, { kinds: [kindOf(by)], nowMs, log });
+    onTestFinished(() => jobs.stop());
+    return jobs;
+  });
+  await sleep(500);
+  const tenants = Array.from({ length: 8 }, () => randomUUID());
+  await transaction(sql, async (tx) => {
+    for (const tenantId of tenants) await enqueue(tx, { tenantId, kind: "slow" }, [{ payload: 1 }], nowMs());
+  });
+  one?.wake();
+  const endMs = performance.now() + 10_000;
+  while ((await sql`select from jobs`).count > 0 && performance.now() < endMs) await sleep(20);
+  expect(began).toHaveLength(8);
+  expect(new Set(began.map(({ by }) => by)).size).toBe(2);
+});
