@@ -3,13 +3,29 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ResourceInfoSchema, RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 
+// gRPC carries an error in headers, of which many clients take 8 KiB: what a request may make as long as it likes is cut.
+const listedMax = 10;
+const pathCharsMax = 200;
+const textCharsMax = 512;
+
+function brief(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax).toWellFormed()}…`;
+}
+
 /** Code 3: a value of the request breaks a rule. `path` is the field's JSON path, `rule` reads on after it ("must be …"). */
 export function invalidField(path: string, rule: string): ConnectError {
   return invalidFields([{ path, rule }]);
 }
 
-/** Code 3 for several fields at once; the message lists them all. */
-export function invalidFields(violations: readonly { path: string; rule: string }[]): ConnectError {
+/** Code 3 for several fields at once; the message lists the first ten, and says how many more there are. */
+export function invalidFields(broken: readonly { path: string; rule: string }[]): ConnectError {
+  // One more is no more than the line that would stand for it.
+  const all = broken.length <= listedMax + 1;
+  const violations = (all ? broken : broken.slice(0, listedMax)).map(({ path, rule }) => ({
+    path: brief(path, pathCharsMax),
+    rule: brief(rule, textCharsMax),
+  }));
+  if (!all) violations.push({ path: "", rule: `has ${broken.length - listedMax} more mistakes` });
   const message = violations.map(({ path, rule }) => `${path || "request"}: ${rule}`).join("; ");
   return new ConnectError(message, Code.InvalidArgument, undefined, [
     {
@@ -21,23 +37,33 @@ export function invalidFields(violations: readonly { path: string; rule: string 
 
 function aboutResource(message: string, code: Code, kind: string, name: string): ConnectError {
   return new ConnectError(message, code, undefined, [
-    { desc: ResourceInfoSchema, value: create(ResourceInfoSchema, { resourceType: kind, resourceName: name }) },
+    {
+      desc: ResourceInfoSchema,
+      value: create(ResourceInfoSchema, { resourceType: kind, resourceName: brief(name, textCharsMax) }),
+    },
   ]);
 }
 
+const shown = (name: string) => JSON.stringify(brief(name, textCharsMax));
+
 /** Code 5: there is no `kind` of this name or id in the caller's tenant. */
 export function notFound(kind: string, name: string): ConnectError {
-  return aboutResource(`no ${kind} found for ${JSON.stringify(name)}`, Code.NotFound, kind, name);
+  return aboutResource(`no ${kind} found for ${shown(name)}`, Code.NotFound, kind, name);
 }
 
 /** Code 6: the name is taken. */
 export function alreadyExists(kind: string, name: string): ConnectError {
-  return aboutResource(`a ${kind} named ${JSON.stringify(name)} exists already`, Code.AlreadyExists, kind, name);
+  return aboutResource(`a ${kind} named ${shown(name)} exists already`, Code.AlreadyExists, kind, name);
 }
 
 /** Code 9: something else still refers to it; `by` says what. */
 export function inUse(kind: string, name: string, by: string): ConnectError {
-  return aboutResource(`${kind} ${JSON.stringify(name)} is used by ${by}`, Code.FailedPrecondition, kind, name);
+  return aboutResource(
+    `${kind} ${shown(name)} is used by ${brief(by, textCharsMax)}`,
+    Code.FailedPrecondition,
+    kind,
+    name,
+  );
 }
 
 /** Code 7: the key is good, but its client may not do this. */

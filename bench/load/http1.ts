@@ -57,7 +57,7 @@ export async function openHttp1({ port, request, answered, failed }: ConnectionO
 }
 
 /** The length of the answer that begins here, head and body; undefined when that is not known yet. */
-function wholeLength(bytes: Buffer): number | undefined {
+export function wholeLength(bytes: Buffer): number | undefined {
   const end = bytes.indexOf(headEnd);
   if (end < 0) return undefined;
   const head = bytes.toString("latin1", 0, end);

@@ -3,7 +3,7 @@ export function serving(port: number): void {
   process.on("message", (question) => {
     if (question !== "cpu") return;
     const { user, system } = process.cpuUsage();
-    process.send?.({ cpuUs: user + system });
+    process.send?.({ cpuUs: user + system, rssBytes: process.memoryUsage.rss() });
   });
   process.on("disconnect", () => process.exit(0));
   process.send?.({ port });

@@ -1,0 +1,135 @@
+// Bad requests of all kinds, and how other clients fare meanwhile.
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { create } from "@bufbuild/protobuf";
+import {
+  EventQuerySchema,
+  EventQueryService,
+  SearchEventsRequestSchema,
+} from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { AttackOrder, AttackReport } from "./load/attack.ts";
+import type { Outcome } from "./load/load.ts";
+import type { SteadyLoad, SteadyOutcome } from "./load/steady.ts";
+import { callsOf } from "./support/calls.ts";
+import { startChild } from "./support/child.ts";
+import { startDatabase } from "./support/database.ts";
+import { startGenerator } from "./support/generator.ts";
+import { machineFacts } from "./support/machine.ts";
+import { commandOf } from "./support/settings.ts";
+import { table } from "./support/table.ts";
+
+const args = process.argv.slice(2);
+const { values } = parseArgs({
+  args,
+  options: {
+    requests: { type: "string", default: "100000" },
+    together: { type: "string", default: "30" },
+    seed: { type: "string", default: "1" },
+  },
+});
+
+await using stack = new AsyncDisposableStack();
+process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
+const database = stack.use(await startDatabase());
+const server = stack.use(startChild("server", "servers/belfry.ts", database.env));
+const { port } = await server.ask<{ port: number }>();
+const attacker = stack.use(startChild("generator", "load/attack.ts", {}));
+const over1 = stack.use(startChild("generator", "load/steady.ts", {}));
+const over2 = stack.use(startGenerator("node", true));
+const message = create(SearchEventsRequestSchema, { query: create(EventQuerySchema) });
+const calls = callsOf(
+  EventQueryService.method.searchEvents,
+  message,
+  { method: "POST", path: "/v1/events:search" },
+  database.key,
+);
+
+console.log(`${commandOf("floods", args)}\n`);
+for (const line of [
+  "SearchEvents on an empty database, 50 a second over /v1 (HTTP/1.1) and one after the other over gRPC (HTTP/2), alone and beside",
+  `${values.requests} bad requests from ${values.together} connections at once: slow and broken heads, half bodies, resets, floods of`,
+  "PING and SETTINGS, 100 MB announced, bombs, rubbish. Times are medians of parts of 4 s, and those of the worst part.",
+  ...machineFacts(database.version),
+]) {
+  console.log(line);
+}
+
+interface Part {
+  v1: SteadyOutcome;
+  grpc: Outcome;
+  rssMiB: number;
+}
+
+async function part(): Promise<Part> {
+  const load: SteadyLoad = { port, request: calls.rest, perSec: 50, forMs: 4000, connectionsMax: 50 };
+  const [[v1], grpc] = await Promise.all([
+    over1.ask<[SteadyOutcome]>(load),
+    over2.run({ port, request: calls.grpc, connections: 1, streams: 1, leadInMs: 0, countMs: 4000 }),
+  ]);
+  const { rssBytes } = await server.ask<{ rssBytes: number }>("cpu");
+  return { v1, grpc, rssMiB: rssBytes / 2 ** 20 };
+}
+
+async function parts(count: number): Promise<Part[]> {
+  const all: Part[] = [];
+  for (let i = 0; i < count; i += 1) all.push(await part());
+  return all;
+}
+
+await parts(2); // it warms up
+const before = await parts(5);
+const order: AttackOrder = {
+  url: `http://127.0.0.1:${port}`,
+  key: database.key["service-api-key"] as string,
+  requests: Number(values.requests),
+  together: Number(values.together),
+  seed: Number(values.seed),
+};
+const startMs = performance.now();
+let report: AttackReport | undefined;
+const attacking = attacker.ask<AttackReport>(order).then((answer) => {
+  report = answer;
+});
+const meanwhile: Part[] = [];
+while (report === undefined) meanwhile.push(await part());
+await attacking;
+const tookSec = (performance.now() - startMs) / 1000;
+await sleep(2000);
+const after = await parts(3);
+
+function row(name: string, all: readonly Part[]): string[] {
+  const sorted = (of: (part: Part) => number) => all.map(of).sort((a, b) => a - b);
+  const times = (of: (part: Part) => number) => {
+    const list = sorted(of);
+    return [list[list.length >> 1], list.at(-1)].map((ms) => (ms ?? Number.NaN).toFixed(1));
+  };
+  const bad = all.reduce((sum, { v1, grpc }) => sum + v1.refused + v1.other + grpc.bad, 0);
+  const memory = sorted(({ rssMiB }) => rssMiB);
+  return [
+    name,
+    ...times(({ v1 }) => v1.p99Ms),
+    ...times(({ grpc }) => grpc.p99Ms),
+    String(bad),
+    `${memory[0]?.toFixed(0)}–${memory.at(-1)?.toFixed(0)}`,
+  ];
+}
+
+const { requests, connections, byKind, misshapen } = report as AttackReport;
+console.log(`\n${requests} bad requests over ${connections} connections in ${tookSec.toFixed(0)} s.\n`);
+console.log(
+  table(
+    ["", "/v1 p99 ms", "worst", "gRPC p99 ms", "worst", "not good", "memory MiB"],
+    [row("before", before), row("meanwhile", meanwhile), row("afterwards", after)],
+  ),
+);
+console.log(
+  `\n${table(
+    ["kind", "requests"],
+    Object.entries(byKind).map(([kind, n]) => [kind, String(n)]),
+  )}\n`,
+);
+console.log(
+  misshapen.length === 0
+    ? "Every answer to them was an error in the server's form."
+    : `Not in the server's form:\n${misshapen.slice(0, 5).join("\n")}`,
+);

@@ -1,0 +1,46 @@
+// A process that sends bad requests of all kinds: takes an AttackOrder as message, answers when all are sent.
+import { type Attack, attacks, misshapen } from "../../test/faults/attacks.ts";
+import { random } from "../../test/faults/random.ts";
+
+/** How many bad requests to send, and from how many connections at once. */
+export interface AttackOrder {
+  url: string;
+  key: string;
+  requests: number;
+  together: number;
+  seed: number;
+}
+
+/** What was sent. */
+export interface AttackReport {
+  requests: number;
+  connections: number;
+  byKind: Record<string, number>;
+  /** Answers that were no errors in the server's form. */
+  misshapen: string[];
+}
+
+async function run({ url, key, requests, together, seed }: AttackOrder): Promise<AttackReport> {
+  const { pick, chance } = random(seed);
+  const report: AttackReport = { requests: 0, connections: 0, byKind: {}, misshapen: [] };
+  const names = Object.keys(attacks);
+  async function attacker() {
+    while (report.requests < requests) {
+      const name = pick(names);
+      // Each of these takes the server as long as a hundred others.
+      if (name.includes("bomb") && chance(0.9)) continue;
+      const damage = await (attacks[name] as Attack)({ url, key });
+      report.requests += damage.requests;
+      report.connections += 1;
+      report.byKind[name] = (report.byKind[name] ?? 0) + damage.requests;
+      report.misshapen.push(...misshapen(damage.answers).slice(0, 5));
+    }
+  }
+  await Promise.all(Array.from({ length: together }, attacker));
+  return report;
+}
+
+process.on("message", async (order: AttackOrder) => {
+  process.send?.(await run(order));
+});
+process.on("disconnect", () => process.exit(0));
