@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type postgres from "postgres";
 import { lost } from "./lost.ts";
 
@@ -50,6 +51,7 @@ interface Waiter {
   refuse(error: unknown): void;
 }
 
+const cancelMs = 20;
 const lifetimeMs = 30 * 60_000;
 // PostgreSQL and the driver keep each for the life of a connection, some 100 KB; searches have endless forms.
 const statementsMax = 400;
@@ -154,10 +156,12 @@ export function connections(options: ConnectionsOptions) {
       refuse: reject,
       take(slot) {
         let done = false;
+        const ended = Promise.withResolvers<void>();
         const finish = (settle: (value: unknown) => void) => (value: unknown) => {
           settle(value);
           if (done) return;
           done = true;
+          ended.resolve();
           count(slot, query);
           void release(slot);
         };
@@ -168,6 +172,8 @@ export function connections(options: ConnectionsOptions) {
         });
         slot.fail = query.reject;
         query.canceller = async () => {
+          // Most statements end sooner than a cancellation, for which PostgreSQL starts a process, would reach them.
+          await Promise.race([ended.promise, sleep(cancelMs)]);
           if (done) return;
           const { active } = query;
           slot.cancelling = canceller?.(query).catch(() => undefined);
