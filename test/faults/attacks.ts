@@ -1,9 +1,18 @@
-import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { envelope } from "../support/clients.ts";
-import { flag, frame, frameType, headerBlock, openFrames, openSocket, post, uint32 } from "../support/frames.ts";
+import {
+  closing,
+  flag,
+  frame,
+  frameType,
+  headerBlock,
+  openFrames,
+  openSocket,
+  post,
+  uint32,
+} from "../support/frames.ts";
 
 /** Where bad requests go; `key` is a good one, because what has none is not read at all. */
 export interface Victim {
@@ -44,7 +53,7 @@ async function over1({ url }: Victim, pieces: (string | Uint8Array)[], stayMs: n
   socket.on("data", (piece) => {
     answer += piece.toString("latin1");
   });
-  const closed = once(socket, "close");
+  const closed = closing(socket);
   for (const piece of pieces) socket.write(piece);
   await Promise.race([closed, sleep(stayMs)]);
   leave(socket, reset);
@@ -55,7 +64,7 @@ async function over1({ url }: Victim, pieces: (string | Uint8Array)[], stayMs: n
 /** Sends frames over HTTP/2, stays for a while, and goes. */
 async function over2({ url }: Victim, frames: Uint8Array, requests: number, stayMs: number): Promise<Damage> {
   const { socket } = await openFrames(url);
-  const closed = once(socket, "close");
+  const closed = closing(socket);
   socket.write(frames);
   await Promise.race([closed, sleep(stayMs)]);
   leave(socket, true);
@@ -163,7 +172,7 @@ export const attacks: Record<string, Attack> = {
     // In pieces that the windows let through.
     const message = envelope(bomb, 1);
     const { socket } = await openFrames(victim.url);
-    const closed = once(socket, "close");
+    const closed = closing(socket);
     socket.write(post(1, rpc, { ...grpcHeaders(victim.key), "grpc-encoding": "gzip" }));
     for (let from = 0; from < message.length && !socket.destroyed; from += 16_000) {
       socket.write(data(1, message.subarray(from, from + 16_000), from + 16_000 >= message.length));

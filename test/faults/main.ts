@@ -71,4 +71,6 @@ const { values, positionals } = parseArgs({
 });
 const names = values.scene === undefined ? Object.keys(scenes) : [values.scene];
 if (names.some((name) => !(name in scenes))) throw new Error(`scenes are ${Object.keys(scenes).join(", ")}`);
-await (values.suite ? playSuite(Number(values.seed), positionals) : play(Number(values.minutes), Number(values.seed), names));
+await (values.suite
+  ? playSuite(Number(values.seed), positionals)
+  : play(Number(values.minutes), Number(values.seed), names));

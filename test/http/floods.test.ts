@@ -5,7 +5,7 @@ import { connect as connectTls } from "node:tls";
 import { afterAll, describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { httpVersions, openHttp2, raw } from "../support/clients.ts";
-import { frame, frameType, openFrames, openSocket, post, uint32 } from "../support/frames.ts";
+import { closing, frame, frameType, openFrames, openSocket, post, uint32 } from "../support/frames.ts";
 import { served, testPort } from "../support/port.ts";
 
 const service = served(DataReceiverService, { putEvents: ({ events }) => ({ succeeded: events.length }) });
@@ -25,7 +25,7 @@ describe("an HTTP/2 connection that floods is ended, and told to calm down", () 
     // At once, and as fast as they are answered.
     for (const together of [5000, 100]) {
       const { socket, told } = await openFrames(port.url);
-      const closed = once(socket, "close");
+      const closed = closing(socket);
       for (let sent = 0; sent < 20_000 && !socket.destroyed; sent += together) {
         socket.write(repeated(together, each));
         await sleep(2);
@@ -40,7 +40,7 @@ describe("an HTTP/2 connection that floods is ended, and told to calm down", () 
 
   test("streams that are opened and reset", async () => {
     const { socket, told } = await openFrames(port.url);
-    const closed = once(socket, "close");
+    const closed = closing(socket);
     for (let i = 0; i < 3000 && !socket.destroyed; i += 100) {
       const pair = (id: number) =>
         Buffer.concat([post(id, path, {}), frame(frameType.reset, 0, id, uint32(constants.NGHTTP2_CANCEL))]);
@@ -85,7 +85,7 @@ describe("at most so many connections", () => {
       Array.from({ length: 30 }, async () => {
         const socket = connectTls({ host: hostname, port: Number(number), rejectUnauthorized: false });
         socket.on("error", () => {});
-        await Promise.race([once(socket, "secureConnect"), once(socket, "close")]);
+        await Promise.race([once(socket, "secureConnect"), closing(socket)]);
         return socket;
       }),
     );

@@ -50,6 +50,9 @@ export async function openSocket(url: string): Promise<Socket> {
   return socket;
 }
 
+/** When a connection has closed, however. */
+export const closing = (socket: Socket) => new Promise<void>((resolve) => socket.once("close", () => resolve()));
+
 /** The same with HTTP/2 begun; what comes is thrown away but for the code of a GOAWAY, in `told`. */
 export async function openFrames(url: string): Promise<{ socket: Socket; told: { goaway: number | undefined } }> {
   const socket = await openSocket(url);

@@ -14,6 +14,9 @@ export interface TestServer extends Server {
   readonly target: { url: string; ca?: string | undefined };
 }
 
+/** Protects the secrets of test databases; every server on one needs it. */
+export const masterKeys = `test:${Buffer.alloc(32, 7).toString("base64")}`;
+
 export async function testServer(env: Record<string, string> = {}): Promise<TestServer> {
   const database = await testDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), "belfry-server-"));
@@ -24,7 +27,7 @@ export async function testServer(env: Record<string, string> = {}): Promise<Test
     BELFRY_PLAINTEXT: "1",
     BELFRY_DRAIN_MS: "500",
     BELFRY_WRONG_KEYS_MAX: "1000000",
-    BELFRY_MASTER_KEYS: `test:${Buffer.alloc(32, 7).toString("base64")}`,
+    BELFRY_MASTER_KEYS: masterKeys,
     ...env,
   });
   const server = await startServer(config, openLog("silent"));

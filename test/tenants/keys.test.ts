@@ -9,7 +9,7 @@ import { keyVerifier } from "../../src/auth/verify.ts";
 import { readConfig } from "../../src/config.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
-import { testServer } from "../support/server.ts";
+import { masterKeys, testServer } from "../support/server.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
@@ -33,7 +33,13 @@ const withKey = (secret: string, at = server.url) => v1(at, { "service-api-key":
 
 /** A second server on the same database. */
 async function replica() {
-  const env = { DATABASE_URL: url, BELFRY_PORT: "0", BELFRY_PLAINTEXT: "1", BELFRY_DRAIN_MS: "100" };
+  const env = {
+    DATABASE_URL: url,
+    BELFRY_PORT: "0",
+    BELFRY_PLAINTEXT: "1",
+    BELFRY_DRAIN_MS: "100",
+    BELFRY_MASTER_KEYS: masterKeys,
+  };
   return await startServer(readConfig(env), openLog("silent"));
 }
 
