@@ -4,9 +4,19 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-const benches = ["read", "put", "batches", "reads", "entities", "accounts", "transcoding", "overload", "floods"].filter(
-  (name) => existsSync(fileOf(name)),
-);
+const benches = [
+  "read",
+  "put",
+  "batches",
+  "reads",
+  "entities",
+  "accounts",
+  "updaters",
+  "properties",
+  "transcoding",
+  "overload",
+  "floods",
+].filter((name) => existsSync(fileOf(name)));
 
 function fileOf(name: string): string {
   return join(import.meta.dirname, `${name}.ts`);
