@@ -1,4 +1,5 @@
 import {
+  chownSync,
   closeSync,
   fchmodSync,
   fsyncSync,
@@ -7,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
@@ -37,9 +39,15 @@ export function makeKeyFile(path: string, keys: readonly MasterKey[]): void {
   syncDir(path);
 }
 
-/** Writes the file anew. Whoever does so holds the rows of master_keys, so that no key that another has added is lost. */
+/**
+ * Writes the file anew, for the same account: an administrator's command must not take it away from the server. Whoever
+ * does so holds the rows of master_keys, so that no key that another has added is lost.
+ */
 export function replaceKeyFile(path: string, keys: readonly MasterKey[]): void {
-  renameSync(written(path, keys), path);
+  const { uid, gid } = statSync(path);
+  const fresh = written(path, keys);
+  chownSync(fresh, uid, gid);
+  renameSync(fresh, path);
   syncDir(path);
 }
 

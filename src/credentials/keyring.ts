@@ -27,22 +27,22 @@ export function keyring({ masterKeys, masterKeysFile, databaseUrl, dataDir }: So
   const local = databaseUrl === undefined ? join(dataDir, "master.key") : undefined;
   const given = masterKeys.length > 0 || masterKeysFile !== undefined;
   let known: readonly MasterKey[] = [];
+  // Also those that a file no longer has: a call may hold what it read before a rotation.
+  const seen = new Map<string, KeyObject>();
 
   function read() {
     const files = [masterKeysFile, local !== undefined && existsSync(local) ? local : undefined];
     known = [...masterKeys, ...files.flatMap((path) => (path === undefined ? [] : readKeyFile(path)))];
+    for (const { id, key } of known.toReversed()) seen.set(id, key);
   }
-  const among = (id: string) => known.find((each) => each.id === id)?.key;
 
   read();
   return {
     all: () => known,
     read,
     find(id) {
-      const found = among(id);
-      if (found !== undefined) return found;
-      read();
-      return among(id);
+      if (!seen.has(id)) read();
+      return seen.get(id);
     },
     ownFile: given ? undefined : local,
   };

@@ -1,10 +1,10 @@
-import { randomBytes } from "node:crypto";
+import { type KeyObject, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig, readMasterKeys } from "../../src/config.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import { checkMasterKeys } from "../../src/credentials/master-keys.ts";
 import { openLog } from "../../src/rpc/log.ts";
@@ -144,6 +144,17 @@ describe("on the embedded database", () => {
     rmSync(join(dir, "master.key"));
     await expect(checkMasterKeys(sql, ringOf(dir))).rejects.toThrow(/put it back into .*master\.key/);
     expect(existsSync(join(dir, "master.key"))).toBe(false);
+  });
+
+  test("a key that a rotation has taken out of the file is remembered by those who had it", async () => {
+    const dir = directory();
+    const file = join(dir, "master.key");
+    writeFileSync(file, `${one}\n`);
+    const ring = ringOf(dir);
+    writeFileSync(file, `${two}\n`);
+    expect(ring.find("two")?.equals(readMasterKeys(two)[0]?.key as KeyObject)).toBe(true);
+    expect(ring.find("one")?.equals(readMasterKeys(one)[0]?.key as KeyObject)).toBe(true);
+    expect(ring.all().map(({ id }) => id)).toEqual(["two"]);
   });
 
   test("the file's key given by a setting is the same key", async () => {
