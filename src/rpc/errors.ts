@@ -80,6 +80,9 @@ export function toAnswer(
   }
   if (state === "57014")
     return { answer: deadlineExceeded("a statement took longer than the server allows"), unexpected: false };
+  // What PostgreSQL gives up of the expressions that are let through; none is known.
+  if (state === "2201B")
+    return { answer: invalidFields([{ path: "", rule: "a regular expression is too complex" }]), unexpected: false };
   if (chain(error).some(isLost) || (state !== undefined && overloaded.test(state)))
     return {
       answer: unavailable("the database cannot be reached at the moment; send the request again"),

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import type { FieldValue } from "../../src/clause/field.ts";
 import { parsePattern } from "../../src/clause/regex.ts";
 import { patterns } from "./patterns.ts";
 import { type Row, row } from "./rows.ts";
@@ -50,7 +51,8 @@ const numbers = fc.oneof(
   { weight: 1, arbitrary: fc.double({ noNaN: true, noDefaultInfinity: true }) },
 );
 const scalars = fc.oneof({ weight: 4, arbitrary: texts }, { weight: 3, arbitrary: numbers }, fc.boolean());
-const json = fc.oneof(
+/** What a field may hold. */
+export const jsonValues: fc.Arbitrary<FieldValue> = fc.oneof(
   { weight: 5, arbitrary: scalars },
   fc.constant(null),
   {
@@ -82,7 +84,7 @@ export const rowLists: fc.Arbitrary<Row[]> = fc
       live: orNull(fc.boolean()),
       level: orNull(fc.constantFrom(0, 1, 2)),
       dimensions: someKeys(texts),
-      metadata: someKeys(json),
+      metadata: someKeys(jsonValues),
     }),
     { minLength: 6, maxLength: 6 },
   )

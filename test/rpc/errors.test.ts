@@ -39,6 +39,11 @@ describe("what PostgreSQL refuses", () => {
     }
   });
 
+  test("an expression that it gives up is code 3", async () => {
+    const error = await failure(() => sql`select 'a' ~ ${`(?:${"\\y".repeat(40)})*`}`);
+    expect(codeOf(error)).toBe(Code.InvalidArgument);
+  });
+
   test("a statement that takes too long is code 4", async () => {
     const error = await failure(() =>
       sql.begin(async (tx) => {
