@@ -118,7 +118,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
   const held = bodies(config.bodyBytesMax);
-  const ingest = admission({ turnsMax: Math.ceil(config.poolConnectionsMax * 0.75) });
+  const ingest = admission({ turnsMax: Math.ceil(config.poolConnectionsMax / 2) });
   function room({ parent }: DescMethod, header: Headers) {
     held.check(header.get("content-length"));
     if (parent === DataReceiverService) ingest.check();

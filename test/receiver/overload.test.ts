@@ -61,7 +61,12 @@ async function told(
 }
 
 describe("while more comes than can be stored", async () => {
-  const server = await testServer({ BELFRY_POOL_CONNECTIONS_MAX: "4" });
+  const server = await testServer({
+    BELFRY_POOL_CONNECTIONS_MAX: "4",
+    BELFRY_LOCK_TIMEOUT_MS: "120000",
+    BELFRY_STATEMENT_TIMEOUT_MS: "120000",
+    BELFRY_DEADLINE_MS_MAX: "120000",
+  });
   const { sql } = server.database;
   const { headers } = await testTenant(sql);
   const receiver = createClient(DataReceiverService, transport(server, "grpc", headers));
@@ -81,7 +86,9 @@ describe("while more comes than can be stored", async () => {
     await locked.promise;
     // All that may store do, and some wait.
     stored = Promise.all(Array.from({ length: 8 }, () => receiver.putEvents({ events: [event()] })));
-    await sleep(300);
+    for (let answer: unknown = "waits"; answer === "waits"; ) {
+      answer = await Promise.race([told(server.url, headers, ways[0] as (typeof ways)[number]), sleep(500, "waits")]);
+    }
   });
 
   test.each(ways)("$protocol over HTTP/$version is answered 8 (429), and when to come again", async (way) => {
