@@ -31,7 +31,8 @@ function trouble(node) {
 function run(node) {
   const args = [...process.execArgv, join(root, "src/main.ts"), ...process.argv.slice(2)];
   // A process group of its own: it hears of a signal from here alone, once.
-  const child = spawn(node, args, { stdio: "inherit", detached: true });
+  // The channel closes when this process is killed, which the server takes as SIGTERM.
+  const child = spawn(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], detached: true });
   const last = new Map();
   const pass = (received, sent = received) => {
     process.on(received, () => {

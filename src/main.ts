@@ -71,6 +71,8 @@ async function serve(config: Config): Promise<void> {
       stopAsked.resolve();
     });
   }
+  process.on("disconnect", stopAsked.resolve); // its launcher was killed
+  process.channel?.unref();
   if (config.databaseUrl === undefined) {
     process.stderr.write(`starting on ${quoted(config.dataDir)}; the first start there takes some seconds\n`);
   }

@@ -15,9 +15,10 @@ const program = `
   const got = (name: string) => {
     console.log("got", name);
     signals += 1;
-    if (signals === 2 || name === "SIGTERM") process.exit(7);
+    if (signals === 2 || name === "SIGTERM" || name === "disconnect") process.exit(7);
   };
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => got(name));
+  process.on("disconnect", () => got("disconnect"));
   console.log("up", process.version, process.argv.slice(2).join(","), process.env.GREETING);
   if (process.argv[2] === "exit") process.exit(Number(process.argv[3]));
   if (process.argv[2] === "die") process.kill(process.pid, "SIGKILL");
@@ -120,6 +121,13 @@ test("npm start, and npm is killed: the server stops", async () => {
   child.kill("SIGKILL");
   await until("got SIGTERM");
   expect(said().match(/got SIGTERM/g)).toHaveLength(1);
+});
+
+test("the launcher is killed: the server is told", async () => {
+  const { child, until } = start(checkout());
+  await until("up");
+  child.kill("SIGKILL");
+  await until("got disconnect");
 });
 
 test.runIf(existsSync("/usr/bin/script"))(
