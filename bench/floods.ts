@@ -24,6 +24,7 @@ const { values } = parseArgs({
   options: {
     requests: { type: "string", default: "100000" },
     together: { type: "string", default: "30" },
+    "per-second": { type: "string", default: "1000" },
     seed: { type: "string", default: "1" },
   },
 });
@@ -47,7 +48,7 @@ const calls = callsOf(
 console.log(`${commandOf("floods", args)}\n`);
 for (const line of [
   "SearchEvents on an empty database, 50 a second over /v1 (HTTP/1.1) and one after the other over gRPC (HTTP/2), alone and beside",
-  `${values.requests} bad requests from ${values.together} connections at once: slow and broken heads, half bodies, resets, floods of`,
+  `${values.requests} bad requests, ${values["per-second"]} a second from up to ${values.together} connections at once: slow and broken heads, half bodies, resets, floods of`,
   "PING and SETTINGS, 100 MB announced, bombs, rubbish. Times are medians of parts of 4 s, and those of the worst part.",
   ...machineFacts(database.version),
 ]) {
@@ -83,6 +84,7 @@ const order: AttackOrder = {
   key: database.key["service-api-key"] as string,
   requests: Number(values.requests),
   together: Number(values.together),
+  perSec: Number(values["per-second"]),
   seed: Number(values.seed),
 };
 const startMs = performance.now();

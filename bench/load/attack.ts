@@ -1,4 +1,5 @@
 // A process that sends bad requests of all kinds: takes an AttackOrder as message, answers when all are sent.
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Attack, attacks, misshapen } from "../../test/faults/attacks.ts";
 import { random } from "../../test/faults/random.ts";
 
@@ -8,6 +9,7 @@ export interface AttackOrder {
   key: string;
   requests: number;
   together: number;
+  perSec: number;
   seed: number;
 }
 
@@ -20,12 +22,18 @@ export interface AttackReport {
   misshapen: string[];
 }
 
-async function run({ url, key, requests, together, seed }: AttackOrder): Promise<AttackReport> {
+async function run({ url, key, requests, together, perSec, seed }: AttackOrder): Promise<AttackReport> {
   const { pick, chance } = random(seed);
   const report: AttackReport = { requests: 0, connections: 0, byKind: {}, misshapen: [] };
-  const names = Object.keys(attacks);
+  // One that fits is a large message, which takes its time like any other of its size.
+  const names = Object.keys(attacks).filter((name) => !name.endsWith("that fits"));
+  const startMs = performance.now();
   async function attacker() {
     while (report.requests < requests) {
+      if (report.requests > ((performance.now() - startMs) / 1000) * perSec) {
+        await sleep(20);
+        continue;
+      }
       const name = pick(names);
       // Each of these takes the server as long as a hundred others.
       if (name.includes("bomb") && chance(0.9)) continue;
