@@ -47,8 +47,8 @@ async function capacity(): Promise<number> {
   await using generator = startGenerator("node", true);
   const load = { port, request, connections: 10, streams: 1, leadInMs: 500 };
   let perSec = 0;
-  // The first part sees every entity for the first time, and is forgotten.
-  for (const countMs of [8000, 8000]) {
+  // The first part warms up, and is forgotten.
+  for (const countMs of [20_000, 8000]) {
     const outcome = await generator.run({ ...load, countMs });
     if (outcome.bad > 0) throw new Error(`${outcome.bad} answers were not good before there was overload`);
     acknowledged += outcome.answered;

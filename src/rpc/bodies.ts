@@ -23,6 +23,7 @@ export function bodies(bytesMax: number): Bodies {
       if (held > 0 && held + announced > bytesMax) throw full();
     },
     came(record, bytes) {
+      if (record.over) throw full(); // answered already: nobody would take them off again
       if (held > record.bodyBytes && held + bytes > bytesMax) throw full();
       held += bytes;
       record.bodyBytes += bytes;

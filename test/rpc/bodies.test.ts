@@ -1,0 +1,43 @@
+import { Code } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { bodies } from "../../src/rpc/bodies.ts";
+import { openRecord } from "../../src/rpc/context.ts";
+
+const refused = expect.objectContaining({ code: Code.ResourceExhausted });
+const request = () => openRecord({ headers: {} }, "r-1");
+
+test("bytes of all requests together are bounded; one that is alone may have more", () => {
+  const held = bodies(100);
+  const [one, two] = [request(), request()];
+  held.check("1000");
+  held.came(one, 150);
+  expect(() => held.check("1")).toThrow(refused);
+  expect(() => held.came(two, 1)).toThrow(refused);
+  held.gone(one, 120);
+  held.check("70");
+  held.check(null);
+  expect(() => held.check("71")).toThrow(refused);
+  held.came(two, 70);
+  expect(() => held.came(two, 1)).toThrow(refused);
+});
+
+test("what has gone is gone once, also when it is told twice, or more than came", () => {
+  const held = bodies(100);
+  const [one, two] = [request(), request()];
+  held.came(one, 60);
+  held.came(two, 40);
+  held.gone(one, 1000);
+  held.gone(one);
+  expect(() => held.check("61")).toThrow(refused);
+  held.check("60");
+});
+
+test("what comes for a request that is over is refused, and not counted", () => {
+  const held = bodies(100);
+  const late = request();
+  held.came(late, 50);
+  late.over = true;
+  held.gone(late);
+  expect(() => held.came(late, 10)).toThrow(refused);
+  held.came(request(), 100);
+});
