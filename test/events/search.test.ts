@@ -1,12 +1,14 @@
+import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { EventQuerySchema, EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { toPredicate } from "../../src/clause/to-predicate.ts";
 import type { EventRow } from "../../src/events/fields.ts";
 import { occurrenceIdText } from "../../src/events/identity.ts";
 import { eventResolver } from "../../src/events/resolver.ts";
 import { eventAndEntity, occurrenceColumns } from "../../src/events/rows.ts";
+import { matches } from "../../src/events/search.ts";
 import { clauseOf } from "../clause/rows.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
@@ -77,6 +79,18 @@ const sent = [
   { name: "Down again", dimensions: { source: "lonely" }, timestamp: at(6) },
 ];
 for (const event of sent) await receiver.putEvents({ events: [event as never] });
+
+/** Another tenant, with so many events that the planner prefers indexes where they help. */
+const crowded = await testTenant(db);
+const many = db`generate_series(1, 20000) as i, lateral (select decode(left(md5(i::text) || md5((-i)::text), 40), 'hex')) as made(id)`;
+await db`insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
+  select ${crowded.id}::uuid, id, 'Host ' || i, jsonb_build_object('source', 'host-' || i), '{}', 0, 0, 0 from ${many}`;
+await db`insert into events (tenant_id, id, entity_id, name, last_number, last_seen_ms)
+  select ${crowded.id}::uuid, id, id, 'event ' || i % 1000, 1, i from ${many}`;
+await db`insert into occurrences (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
+    start_ms, last_seen_ms, instance_count)
+  select ${crowded.id}::uuid, id, 1, 4, 1, false, '', '', '', '{}', i, i, 1 from ${many}`;
+await db`analyze entities, events, occurrences`;
 
 const rows = await db<EventRow[]>`
   select ${occurrenceColumns(db)},
@@ -180,10 +194,32 @@ describe("a clause on events", () => {
       const occurrences = results.flatMap((event) => event.occurrences.map(({ id }) => id));
       expect(occurrences.toSorted()).toEqual(wanted.toSorted());
       expect(pageInfo?.totalCount).toBe(BigInt(results.length));
-      const matches = toPredicate(clauseOf(clause), "clause", eventResolver(db, tenant.id));
-      expect(rows.filter(matches).map(idOf)).toEqual(wanted);
+      const holds = toPredicate(clauseOf(clause), "clause", eventResolver(db, tenant.id));
+      expect(rows.filter(holds).map(idOf)).toEqual(wanted);
     },
   );
+
+  test.each([
+    [equals("name", "disk full"), "events_name"],
+    [filter("name", "OP_STARTS_WITH", "disk"), "events_name"],
+    [equals("id", eventIdOf(first)), "occurrences_tenant_id_event_id_number_pk"],
+    [equals("entity", entityIdOf(first)), "events_entity"],
+    [equals("entityName", "Web One"), "entities_name_text"],
+    [filter("entityName", "OP_CONTAINS", "eb On"), "entities_name_text"],
+    [equals("dimensions.source", "web-1"), "entities_terms"],
+    [filter("dimensions.source", "OP_STARTS_WITH", "web-"), "entities_terms"],
+    [equals("coreProperties.device", "w1"), "entities_terms"],
+    [
+      { or: { clauses: [equals("dimensions.source", "web-1"), equals("coreProperties.device", "d1")] } },
+      "entities_terms",
+    ],
+    [filter("lastSeen", "OP_GREATER", 19_990), "occurrences_last_seen"],
+  ])("%j is answered by an index among many: %s", async (clause, index) => {
+    const query = create(EventQuerySchema, { clause: clauseOf(clause) });
+    const plan = await db<{ "QUERY PLAN": string }[]>`
+      explain select o.event_id from occurrences o ${eventAndEntity(db)} where ${matches(db, crowded.id, query, "query")}`;
+    expect(plan.map((line) => line["QUERY PLAN"]).join("\n")).toContain(index);
+  });
 
   test("stands beside severities, statuses and the time range", async () => {
     const clause = clauseOf(equals("dimensions.source", "web-1"));
