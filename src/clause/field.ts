@@ -63,10 +63,11 @@ export interface Field<Row> {
   index?(condition: Condition): Indexed | undefined;
 }
 
-/** A form of a condition that an index answers; exact: it is the condition itself. */
+/** A form of a condition that an index answers; exact: it is the condition itself; few: rarely true of many rows. */
 export interface Indexed {
   sql: Fragment;
   exact: boolean;
+  few?: boolean;
 }
 
 /** What a caller tells of its rows, so that clauses over them can be compiled. */

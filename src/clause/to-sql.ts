@@ -20,7 +20,7 @@ interface Compiled {
   /** The general form, which reads the row alone. */
   general: Fragment;
   /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
-  indexed?: { sql: Fragment; rest: Fragment | undefined } | undefined;
+  indexed?: { sql: Fragment; rest: Fragment | undefined; few: boolean } | undefined;
 }
 
 /**
@@ -29,10 +29,21 @@ interface Compiled {
  * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
  */
 export function toSql<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Fragment {
+  return toSqlAndFew(db, clause, path, resolver).sql;
+}
+
+/** The same, and whether an index finds the rows, few as a rule, so that nothing else should be looked through for them. */
+export function toSqlAndFew<Row>(
+  db: Db,
+  clause: Clause,
+  path: string,
+  resolver: Resolver<Row>,
+): { sql: Fragment; few: boolean } {
   checkClause(clause, path);
   const { general, indexed } = compile(clause, path);
-  if (indexed === undefined) return general;
-  return indexed.rest === undefined ? db`(${indexed.sql})` : db`(${indexed.sql} and ${indexed.rest})`;
+  if (indexed === undefined) return { sql: general, few: false };
+  const { sql, rest, few } = indexed;
+  return { sql: rest === undefined ? db`(${sql})` : db`(${sql} and ${rest})`, few };
 
   function compile(clause: Clause, path: string): Compiled {
     const member = memberOf(clause, path);
@@ -57,7 +68,7 @@ export function toSql<Row>(db: Db, clause: Clause, path: string, resolver: Resol
         return answer(readRange(member.value, member.path));
       case "withIds": {
         const general = member.value.ids.length === 0 ? db`false` : resolver.withIds(member.value.ids);
-        return { general, indexed: { sql: general, rest: undefined } };
+        return { general, indexed: { sql: general, rest: undefined, few: true } };
       }
     }
   }
@@ -86,7 +97,14 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
     indexed.map((part) => part.sql),
     db`and`,
   );
-  return { general, indexed: { sql, rest: rest.length === 0 ? undefined : chained(db, rest, db`and`) } };
+  return {
+    general,
+    indexed: {
+      sql,
+      rest: rest.length === 0 ? undefined : chained(db, rest, db`and`),
+      few: indexed.some(({ few }) => few),
+    },
+  };
 }
 
 function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
@@ -102,7 +120,14 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
     indexed.map((part) => part.sql),
     db`or`,
   );
-  return { general, indexed: { sql, rest: indexed.some(({ rest }) => rest !== undefined) ? general : undefined } };
+  return {
+    general,
+    indexed: {
+      sql,
+      rest: indexed.some(({ rest }) => rest !== undefined) ? general : undefined,
+      few: indexed.some(({ few }) => few),
+    },
+  };
 }
 
 function chained(db: Db, parts: readonly Fragment[], operator: Fragment): Fragment {
@@ -117,7 +142,10 @@ function satisfies<Row>(db: Db, field: Field<Row>, asked: Condition): Compiled {
   const condition = withNumbers(field, asked);
   const general = generalForm(db, field, condition);
   const index = field.index?.(condition);
-  return { general, indexed: index && { sql: index.sql, rest: index.exact ? undefined : general } };
+  return {
+    general,
+    indexed: index && { sql: index.sql, rest: index.exact ? undefined : general, few: index.few ?? false },
+  };
 }
 
 function generalForm<Row>(db: Db, { type, sql }: Field<Row>, condition: Condition): Fragment {

@@ -49,10 +49,10 @@ const member = (object: Record<string, unknown>, key: string) =>
 export function entityResolver(db: Db, tenantId: string, known: Known = {}): Resolver<EntityRow> {
   function among(found: Terms | undefined): Indexed | undefined {
     if (found === undefined) return undefined;
-    if (found.terms.length === 0) return { sql: db`false`, exact: true };
+    if (found.terms.length === 0) return { sql: db`false`, exact: true, few: true };
     const query = termQuery(tenantId, found.terms);
     const sql = db`entity_terms(tenant_id, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
-    return { sql, exact: found.exact };
+    return { sql, exact: found.exact, few: true };
   }
   const answered = (terms: (key: string, condition: Condition) => Terms | undefined, key: string) => ({
     index: (condition: Condition) => among(terms(key, condition)) ?? anyTextContains(db, condition),

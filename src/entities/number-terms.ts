@@ -7,7 +7,7 @@ export interface NumberTerms {
 
 const DIGITS = 16;
 /** A search with more than these takes longer than one that looks at some rows too many. */
-const TERMS_MAX = 32;
+const TERMS_MAX = 48;
 
 const bytes = new DataView(new ArrayBuffer(8));
 
@@ -39,13 +39,27 @@ function cover(low: bigint, high: bigint, digits: number, found: string[]): void
   }
 }
 
+/** How many digits tell a bound exactly: the others are all `rest`. */
+function digitsOf(hex: string, rest: "0" | "f"): number {
+  let digits = DIGITS;
+  while (digits > 1 && hex[digits - 1] === rest) digits -= 1;
+  return digits;
+}
+
 /** The beginnings that cover magnitudes from `low` to `high`: as exact as the bound on their number allows. */
 function coverMagnitudes(low: number, high: number): { beginnings: string[]; exact: boolean } {
-  for (let digits = DIGITS; ; digits--) {
+  const from = bitsOf(low);
+  // Above the greatest number stands nothing, so that a range without an end is short.
+  const to = high === Number.MAX_VALUE ? (1n << 63n) - 1n : bitsOf(high);
+  const [first, last] = [from, to].map((bits) => bits.toString(16).padStart(DIGITS, "0")) as [string, string];
+  const needed = Math.max(digitsOf(first, "0"), digitsOf(last, "f"));
+  const common = [...first].findIndex((digit, i) => digit !== last[i]);
+  // Each digit beyond those in common takes some fifteen beginnings.
+  for (let digits = common < 0 ? needed : Math.min(needed, common + 4); ; digits--) {
     const shift = BigInt(4 * (DIGITS - digits));
     const beginnings: string[] = [];
-    cover(bitsOf(low) >> shift, bitsOf(high) >> shift, digits, beginnings);
-    if (beginnings.length <= TERMS_MAX || digits === 1) return { beginnings, exact: digits === DIGITS };
+    cover(from >> shift, to >> shift, digits, beginnings);
+    if (beginnings.length <= TERMS_MAX || digits === 1) return { beginnings, exact: digits === needed };
   }
 }
 

@@ -9,7 +9,7 @@ import {
 } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import { clauseKeys } from "../clause/keys.ts";
-import { toSql } from "../clause/to-sql.ts";
+import { toSqlAndFew } from "../clause/to-sql.ts";
 import { cancelOn } from "../db/cancel.ts";
 import type { Db } from "../db/connect.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/keyset.ts";
@@ -23,6 +23,12 @@ import { sortKeys } from "./sort.ts";
 
 const path = "search_input";
 
+/** SQL that holds for the matches, and whether an index finds them, few as a rule. */
+interface Matching {
+  sql: Fragment;
+  few: boolean;
+}
+
 interface PageRow extends EntityRow {
   key_texts: (string | null)[];
 }
@@ -34,34 +40,38 @@ function knownKeys(db: Db, tenantId: string, clause: Clause) {
 }
 
 /** The rows of a page and one more, in the order of the list. */
-async function readPage(db: Db, matching: Fragment, keys: readonly SortKey[], page: PageRequest, signal: AbortSignal) {
+async function readPage(
+  db: Db,
+  { sql, few }: Matching,
+  keys: readonly SortKey[],
+  page: PageRequest,
+  signal: AbortSignal,
+) {
   const after = page.keys === undefined ? db`true` : beyond(db, keys, page.keys, page.backward);
+  // With "offset 0" PostgreSQL does not hope to meet rows early that are few, on a walk along entities_name.
   // By entities_terms, entities_text, entities_name_text or the primary key where the clause rests on them, else in the
   // order of entities_name.
   const rows = await cancelOn(
     db<PageRow[]>`
       select id, name, dimensions, metadata, custom_properties, model_ms, created_ms, updated_ms, liveness_ms,
         ${keyTexts(db, keys)} as key_texts
-      from entities
-      where ${matching} and ${after}
+      from (select * from entities where ${sql} ${few ? db`offset 0` : db``}) as matching
+      where ${after}
       order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`,
     signal,
   );
   return page.backward ? rows.toReversed() : rows;
 }
 
-async function count(db: Db, matching: Fragment, signal: AbortSignal): Promise<bigint> {
-  const [row] = await cancelOn(
-    db<[{ total: bigint }]>`select count(*) as total from entities where ${matching}`,
-    signal,
-  );
+async function count(db: Db, { sql }: Matching, signal: AbortSignal): Promise<bigint> {
+  const [row] = await cancelOn(db<[{ total: bigint }]>`select count(*) as total from entities where ${sql}`, signal);
   return row.total;
 }
 
 /** The page, and how many match in all: those of a first page that is not full need not be counted. */
 async function readPageAndTotal(
   db: Db,
-  matching: Fragment,
+  matching: Matching,
   keys: readonly SortKey[],
   page: PageRequest,
   signal: AbortSignal,
@@ -90,15 +100,16 @@ export async function searchEntities(
   });
   checkClause(clause, `${path}.query.clause`);
   const known = { tenantName: tenant.name, metadataKeys: await knownKeys(db, tenant.id, clause) };
-  const matching = db`tenant_id = ${tenant.id} and deleted_ms is null
-    and ${toSql(db, clause, `${path}.query.clause`, entityResolver(db, tenant.id, known))}`;
+  const compiled = toSqlAndFew(db, clause, `${path}.query.clause`, entityResolver(db, tenant.id, known));
+  const sql = db`tenant_id = ${tenant.id} and deleted_ms is null and ${compiled.sql}`;
+  const matching: Matching = { sql, few: compiled.few };
   // What is sorted by stands in cursors, so it does not depend on the keys that are known today.
   const resolver = entityResolver(db, tenant.id, { tenantName: tenant.name });
   const keys = sortKeys(db, search.sortby, resolver);
   const grouped = search.groupBy.map(({ field }) => field);
   const [{ rows, total }, groups] = await Promise.all([
     readPageAndTotal(db, matching, keys, page, signal),
-    grouped.length === 0 ? [] : groupEntities(db, matching, grouped, resolver, `${path}.group_by`, signal),
+    grouped.length === 0 ? [] : groupEntities(db, sql, grouped, resolver, `${path}.group_by`, signal),
   ]);
   const { items, info } = page.cut(rows, ({ key_texts }) => key_texts, total);
   const chosen = request.fields.map((key) => [key, resolver.field(key)] as const);

@@ -30,7 +30,7 @@ function likeAll(db: Db, text: Fragment, parts: readonly string[]): Fragment | u
 export function nameContains(db: Db, condition: Condition): Indexed | undefined {
   const parts = occurring(condition);
   const sql = parts && likeAll(db, db`lower(name collate "pg_c_utf8")`, parts);
-  return sql && { sql, exact: false };
+  return sql && { sql, exact: false, few: true };
 }
 
 /** The condition on a dimension, core or custom property as the index over trigrams of all of them answers it. */
@@ -38,5 +38,5 @@ export function anyTextContains(db: Db, condition: Condition): Indexed | undefin
   // The index holds JSON, so what is looked for is spelled as in JSON.
   const parts = occurring(condition)?.map((part) => JSON.stringify(part).slice(1, -1));
   const sql = parts && likeAll(db, db`entity_text(dimensions, core_properties, custom_properties)`, parts);
-  return sql && { sql, exact: false };
+  return sql && { sql, exact: false, few: true };
 }
