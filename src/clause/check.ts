@@ -116,6 +116,7 @@ export function readFilter({ field, operation, value }: Filter, path: string): Q
   return { field, asks: [toComparison(asked, operand, `${path}.value`)], negated: positive !== undefined };
 }
 
+/** An `in` as a question: one of these values. @throws code 3 when a value is neither a string, a number nor a boolean. */
 export function readOneOf({ field, values }: OneOf, path: string): Question {
   checkField(field, `${path}.field`);
   const { takes } = rules[Operation.OP_IN];
