@@ -20,6 +20,7 @@ export interface Job {
   id: string;
   payload: unknown;
   size: number;
+  dueMs: number;
   fence: bigint;
   failures: number;
 }
@@ -141,7 +142,7 @@ export async function claim(
     update jobs set fence = jobs.fence + 1, lease_until_ms = ${now + BigInt(leaseMs)}
     from taken
     where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = taken.id
-    returning jobs.id, jobs.payload, jobs.size, jobs.fence, jobs.failures`;
+    returning jobs.id, jobs.payload, jobs.size, jobs.due_ms::float8 as "dueMs", jobs.fence, jobs.failures`;
 }
 
 const held = (jobs: readonly Pick<Job, "id" | "fence">[]) =>

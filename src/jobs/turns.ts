@@ -8,8 +8,11 @@ export interface Turns {
   busy(lane: Lane): boolean;
   /** How long the lane, or its kind, still rests, ms; 0 or less: it does not. */
   restMs(lane: Lane): number;
-  /** Serves a lane from now on, until the answer is called; then the lane rests so long, and its kind as its share demands. */
-  begin(lane: Lane, share: number): (laneRestMs?: number) => void;
+  /**
+   * Serves a lane from now on, alone of its kind when that is `shared`, until the answer is called; then the lane rests so
+   * long, and its kind as the share demands.
+   */
+  begin(lane: Lane, shared: boolean): (rest: { share: number; laneMs?: number }) => void;
 }
 
 const keyOf = ({ tenantId, kind }: Lane) => `${tenantId} ${kind}`;
@@ -41,18 +44,18 @@ export function turns(): Turns {
       for (const key of [lane.kind, keyOf(lane)]) if ((restsUntilMs.get(key) ?? 0) <= nowMs) restsUntilMs.delete(key);
       return Math.max(...ends) - nowMs;
     },
-    begin(lane, share) {
+    begin(lane, isShared) {
       const key = keyOf(lane);
       const startMs = performance.now();
       note(lane.tenantId);
       note(key);
       serving.add(key);
-      if (share < 1) shared.add(lane.kind);
-      return (laneRestMs = 0) => {
+      if (isShared) shared.add(lane.kind);
+      return ({ share, laneMs = 0 }) => {
         const nowMs = performance.now();
         serving.delete(key);
-        if (share < 1) shared.delete(lane.kind);
-        if (laneRestMs > 0) restsUntilMs.set(key, nowMs + laneRestMs);
+        if (isShared) shared.delete(lane.kind);
+        if (laneMs > 0) restsUntilMs.set(key, nowMs + laneMs);
         if (share < 1) restsUntilMs.set(lane.kind, nowMs + (nowMs - startMs) * (1 / share - 1));
       };
     },

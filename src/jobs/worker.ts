@@ -25,6 +25,8 @@ export interface JobKind {
   sizeMax: number;
   /** The share of its time that a process may spend on this kind, one run at a time; 1: all. */
   share: number;
+  /** Jobs that have waited longer than this are done without a rest; absent: none are. */
+  patienceMs?: number;
   /**
    * Does the jobs, in the transaction that ends them: all of it happens, once, or none. What may be repeated is the call
    * itself. Answers the jobs that are to be done again at another time.
@@ -133,16 +135,18 @@ export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: Worke
 
   /** One run of a lane. Never rejects. */
   async function serve(lane: Lane, kind: JobKind): Promise<void> {
-    const done = turn.begin(lane, kind.share);
+    const done = turn.begin(lane, kind.share < 1);
     try {
       const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs, nowMs: nowMs() });
       if (jobs.length > 0) await work(lane, kind, jobs);
       else await settle(sql, lane, nowMs());
-      // One who is adding to the lane keeps it from being settled.
-      done(jobs.length > 0 ? 0 : emptyRestMs);
+      const waitedMs = nowMs() - Math.min(...jobs.map(({ dueMs }) => dueMs));
+      // Where nothing was found, one who is adding to the lane keeps it from being settled.
+      if (jobs.length === 0) done({ share: 1, laneMs: emptyRestMs });
+      else done({ share: waitedMs > (kind.patienceMs ?? Infinity) ? 1 : kind.share });
     } catch (error) {
       if (!isLost(error)) log.error({ kind: lane.kind, cause: (error as Error).message }, "jobs cannot be claimed");
-      done(pollMs);
+      done({ share: 1, laneMs: pollMs });
     }
   }
 

@@ -31,7 +31,7 @@ const matchedKind = "properties.matched";
 /** Changes of the same entities within this time are one run. */
 const gatherMs = 250;
 /** Entities a job, and entities a transaction: few enough that nobody waits for their locks long. */
-const portion = 250;
+const portion = 100;
 
 function jobsOf(ids: Buffer, dueMs?: number): NewJob[] {
   const found: NewJob[] = [];
@@ -131,9 +131,10 @@ export function updaterKinds(): JobKind[] {
     return [];
   }
 
+  // Models come first: what they change may wait a little, what an updater matches when it is started longer.
   return [
-    { name: changedKind, sizeMax: portion, share: 1, run: apply },
+    { name: changedKind, sizeMax: portion, share: 0.3, patienceMs: 1500, run: apply },
     { name: startedKind, sizeMax: 1, share: 1, run: start },
-    { name: matchedKind, sizeMax: portion, share: 0.5, run: apply },
+    { name: matchedKind, sizeMax: portion, share: 0.25, run: apply },
   ];
 }

@@ -120,7 +120,7 @@ describe("set", () => {
     ["NUL", { p: "a\0" }, 'properties["p"]'],
     ["NUL within a list", { p: ["a\0"] }, 'properties["p"][0]'],
     ["an empty name", { "": 1 }, 'properties[""]'],
-    ["a name of 256 characters", { ["x".repeat(256)]: 1 }, `properties["${"x".repeat(256)}"]`],
+    ["a name of 256 characters", { ["x".repeat(256)]: 1 }, expect.stringMatching(/^properties\["xxx/)],
     ["a control character in a name", { "a\n": 1 }, 'properties["a\\n"]'],
     ["more than 64 KiB", { p: "x".repeat(65_536) }, "properties"],
   ])("refuses %s, naming its place", async (_what, properties, field) => {
