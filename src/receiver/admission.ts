@@ -15,30 +15,41 @@ interface AdmissionOptions {
   turnsMax: number;
   /** Items of all requests in work; a single request may have more. */
   itemsMax?: number;
-  /** How long a queue may stand, never empty, before new requests are refused, ms. */
+  /** How long a queue may stand, never empty, before it is kept short, ms; ten times as long without one ends that. */
   standingMs?: number;
 }
 
 /**
  * A burst waits, a flood is refused: the queue may grow as long as it is now and then empty. One that stands longer only
- * makes everybody wait, so that from then on it is kept short. The limit follows how fast this machine stores, without a
- * number for it (docs/decisions/0015).
+ * makes everybody wait, so that it is kept short from then on, until nobody has had to wait for a while: it becomes empty
+ * by chance under a flood too. The limit follows how fast this machine stores (docs/decisions/0015).
  */
 export function admission({ turnsMax, itemsMax = 200_000, standingMs = 100 }: AdmissionOptions): Admission {
   const waiting: (() => void)[] = [];
-  const waitingMax = Math.ceil(turnsMax / 2);
+  const waitingMax = Math.ceil(turnsMax / 4);
   let running = 0;
+  let inWork = 0; // requests, with those that have not come as far as their turn
   let itemsInWork = 0;
   let standsSinceMs = 0;
+  let emptySinceMs = 0;
+  let flooded = false;
+
+  function isFull() {
+    const nowMs = performance.now();
+    if (waiting.length === 0) flooded &&= nowMs - emptySinceMs < 10 * standingMs;
+    else flooded ||= nowMs - standsSinceMs >= standingMs;
+    return flooded && (waiting.length >= waitingMax || inWork >= turnsMax + waitingMax);
+  }
 
   function check() {
-    if (waiting.length >= waitingMax && performance.now() - standsSinceMs >= standingMs) {
+    if (isFull()) {
       throw exhausted("more data comes in than can be stored; send the request again", 1);
     }
   }
 
   function next() {
     const start = waiting.shift();
+    if (start !== undefined && waiting.length === 0) emptySinceMs = performance.now();
     if (start === undefined) running -= 1;
     else start(); // it takes over this place
   }
@@ -50,10 +61,12 @@ export function admission({ turnsMax, itemsMax = 200_000, standingMs = 100 }: Ad
       if (itemsInWork > 0 && itemsInWork + items > itemsMax) {
         throw exhausted(`more than ${itemsMax} items are in work; send the request again`, 1);
       }
+      inWork += 1;
       itemsInWork += items;
       try {
         return await work();
       } finally {
+        inWork -= 1;
         itemsInWork -= items;
       }
     },

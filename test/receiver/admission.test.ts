@@ -61,6 +61,38 @@ test("a flood is refused from the moment that its queue stands; after it all is 
   expect(await send(ingest, 1)).toBe("stored");
 });
 
+describe("under a flood", () => {
+  /** Its queue has stood for long enough, and has just become empty. */
+  async function flooded() {
+    const ingest = admission({ turnsMax: 2, standingMs: 50 });
+    const first = Array.from({ length: 12 }, () => send(ingest, 20));
+    await sleep(60);
+    expect(() => ingest.check()).toThrow(exhausted);
+    await Promise.all(first);
+    return ingest;
+  }
+
+  test("a queue that is empty by chance is kept short all the same", async () => {
+    const ingest = await flooded();
+    const again = Array.from({ length: 20 }, () => send(ingest, 5).catch(() => "refused"));
+    expect((await Promise.all(again)).filter((answer) => answer === "stored")).toHaveLength(3);
+  });
+
+  test("those count who were let in and have not come as far as their turn", async () => {
+    const ingest = await flooded();
+    const slow = () => ingest.request(1, () => sleep(5).then(() => ingest.turn(() => sleep(5, "stored"))));
+    const again = await Promise.all(Array.from({ length: 20 }, () => slow().catch(() => "refused")));
+    expect(again.filter((answer) => answer === "stored")).toHaveLength(3);
+  });
+
+  test("when nobody has waited for a while, a burst waits again", async () => {
+    const ingest = await flooded();
+    await sleep(500);
+    const burst = Array.from({ length: 50 }, () => send(ingest, 1));
+    expect(new Set(await Promise.all(burst))).toEqual(new Set(["stored"]));
+  });
+});
+
 describe("items in work", () => {
   test("are bounded over all requests; a request that is alone may have any number", async () => {
     const ingest = admission({ turnsMax: 4, itemsMax: 100 });
