@@ -6,6 +6,7 @@ import { BadRequestSchema, ResourceInfoSchema, RetryInfoSchema } from "#gen/goog
 // gRPC carries an error in headers, of which many clients take 8 KiB: what a request may make as long as it likes is cut.
 const listedMax = 10;
 const pathCharsMax = 200;
+const lonePathCharsMax = 1000; // a clause may lie 32 deep
 const textCharsMax = 512;
 
 function brief(text: string, charsMax: number): string {
@@ -21,8 +22,9 @@ export function invalidField(path: string, rule: string): ConnectError {
 export function invalidFields(broken: readonly { path: string; rule: string }[]): ConnectError {
   // One more is no more than the line that would stand for it.
   const all = broken.length <= listedMax + 1;
+  const pathMax = broken.length === 1 ? lonePathCharsMax : pathCharsMax;
   const violations = (all ? broken : broken.slice(0, listedMax)).map(({ path, rule }) => ({
-    path: brief(path, pathCharsMax),
+    path: brief(path, pathMax),
     rule: brief(rule, textCharsMax),
   }));
   if (!all) violations.push({ path: "", rule: `has ${broken.length - listedMax} more mistakes` });
