@@ -11,7 +11,7 @@ RETURN ARRAY(SELECT (dimension_terms.prefix || "left"(substr(pairs.pair, 3, (len
 CREATE OR REPLACE FUNCTION public.entity_terms(tenant_id uuid, dimensions jsonb, core_properties jsonb, custom_properties jsonb)
  RETURNS tsvector
  LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
+ IMMUTABLE PARALLEL SAFE STRICT
 RETURN array_to_tsvector(((CASE WHEN (octet_length((dimensions)::text) < 2000) THEN string_to_array((("right"((tenant_id)::text, 8) || 'd'::text) || replace(substr((dimensions)::text, 3, GREATEST((length((dimensions)::text) - 4), 0)), '", "'::text, (('
 '::text || "right"((tenant_id)::text, 8)) || 'd'::text))), '
 '::text) ELSE dimension_terms(("right"((tenant_id)::text, 8) || 'd'::text), dimensions) END || CASE WHEN (core_properties = '{}'::jsonb) THEN '{}'::text[] ELSE property_terms(("right"((tenant_id)::text, 8) || 'm'::text), core_properties) END) || CASE WHEN (custom_properties = '{}'::jsonb) THEN '{}'::text[] ELSE property_terms(("right"((tenant_id)::text, 8) || 'c'::text), custom_properties) END));
