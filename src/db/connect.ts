@@ -104,6 +104,10 @@ export function connect(url: string, options: PoolOptions): Pool {
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs,
     idle_in_transaction_session_timeout: options.statementTimeoutMs,
+    // Statements are short and come many at once: what they would wait for workers or a compiler helps none of them.
+    // The driver leaves out a 0 that is a number.
+    max_parallel_workers_per_gather: "0",
+    jit: "off",
   };
   const onclose = () => watch.suspect();
   const work = open(
