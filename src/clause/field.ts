@@ -63,11 +63,15 @@ export interface Field<Row> {
   index?(condition: Condition): Indexed | undefined;
 }
 
-/** A form of a condition that an index answers; exact: it is the condition itself; few: rarely true of many rows. */
+/**
+ * A form of a condition that an index answers; exact: it is the condition itself; few: rarely true of many rows; broad:
+ * the index must gather all of its rows, which may be many, so an `and` leaves it out beside others that are few.
+ */
 export interface Indexed {
   sql: Fragment;
   exact: boolean;
   few?: boolean;
+  broad?: boolean;
 }
 
 /** What a caller tells of its rows, so that clauses over them can be compiled. */

@@ -20,7 +20,7 @@ interface Compiled {
   /** The general form, which reads the row alone. */
   general: Fragment;
   /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
-  indexed?: { sql: Fragment; rest: Fragment | undefined; few: boolean } | undefined;
+  indexed?: { sql: Fragment; rest: Fragment | undefined; few: boolean; broad: boolean } | undefined;
 }
 
 /**
@@ -68,7 +68,7 @@ export function toSqlAndFew<Row>(
         return answer(readRange(member.value, member.path));
       case "withIds": {
         const general = member.value.ids.length === 0 ? db`false` : resolver.withIds(member.value.ids);
-        return { general, indexed: { sql: general, rest: undefined, few: true } };
+        return { general, indexed: { sql: general, rest: undefined, few: true, broad: false } };
       }
     }
   }
@@ -89,9 +89,11 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
     parts.map((part) => part.general),
     db`and`,
   );
-  const indexed = parts.flatMap((part) => part.indexed ?? []);
+  const led = parts.some(({ indexed }) => indexed?.few && !indexed.broad);
+  const helpful = parts.filter(({ indexed }) => indexed && !(led && indexed.broad));
+  const indexed = helpful.flatMap((part) => part.indexed ?? []);
   if (indexed.length === 0) return { general };
-  const rest = parts.flatMap((part) => (part.indexed === undefined ? part.general : (part.indexed.rest ?? [])));
+  const rest = parts.flatMap((part) => (helpful.includes(part) ? (part.indexed?.rest ?? []) : part.general));
   const sql = chained(
     db,
     indexed.map((part) => part.sql),
@@ -103,6 +105,7 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
       sql,
       rest: rest.length === 0 ? undefined : chained(db, rest, db`and`),
       few: indexed.some(({ few }) => few),
+      broad: !led && indexed.some(({ broad }) => broad),
     },
   };
 }
@@ -126,6 +129,7 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
       sql,
       rest: indexed.some(({ rest }) => rest !== undefined) ? general : undefined,
       few: indexed.some(({ few }) => few),
+      broad: indexed.some(({ broad }) => broad),
     },
   };
 }
@@ -144,7 +148,12 @@ function satisfies<Row>(db: Db, field: Field<Row>, asked: Condition): Compiled {
   const index = field.index?.(condition);
   return {
     general,
-    indexed: index && { sql: index.sql, rest: index.exact ? undefined : general, few: index.few ?? false },
+    indexed: index && {
+      sql: index.sql,
+      rest: index.exact ? undefined : general,
+      few: index.few ?? false,
+      broad: index.broad ?? false,
+    },
   };
 }
 

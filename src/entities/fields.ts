@@ -52,7 +52,7 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
     if (found.terms.length === 0) return { sql: db`false`, exact: true, few: true };
     const query = termQuery(tenantId, found.terms);
     const sql = db`entity_terms(tenant_id, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
-    return { sql, exact: found.exact, few: true };
+    return { sql, exact: found.exact, few: true, broad: found.broad ?? false };
   }
   const answered = (terms: (key: string, condition: Condition) => Terms | undefined, key: string) => ({
     index: (condition: Condition) => among(terms(key, condition)) ?? anyTextContains(db, condition),

@@ -39,49 +39,84 @@ function knownKeys(db: Db, tenantId: string, clause: Clause) {
   return metadataKeys(db, tenantId, bare);
 }
 
-/** The rows of a page and one more, in the order of the list. */
-async function readPage(
+const columns = (db: Db) =>
+  db`e.id, e.name, e.dimensions, e.metadata, e.custom_properties, e.model_ms, e.created_ms, e.updated_ms, e.liveness_ms`;
+
+const place = (db: Db, keys: readonly SortKey[], page: PageRequest) =>
+  page.keys === undefined ? db`true` : beyond(db, keys, page.keys, page.backward);
+
+/** Rows of a page and one more, and how many match in all. */
+interface PageAndTotal {
+  rows: PageRow[];
+  total: bigint;
+}
+
+/**
+ * By entities_terms, entities_text, entities_name_text or the primary key, on which the clause rests: the matches are
+ * found once, to be counted and put in order. PostgreSQL must not hope to meet them early on a walk along entities_name.
+ */
+async function readFew(
   db: Db,
-  { sql, few }: Matching,
+  tenantId: string,
+  { sql }: Matching,
   keys: readonly SortKey[],
   page: PageRequest,
   signal: AbortSignal,
-) {
-  const after = page.keys === undefined ? db`true` : beyond(db, keys, page.keys, page.backward);
-  // With "offset 0" PostgreSQL does not hope to meet rows early that are few, on a walk along entities_name.
-  // By entities_terms, entities_text, entities_name_text or the primary key where the clause rests on them, else in the
-  // order of entities_name.
+): Promise<PageAndTotal> {
+  const found = keys.map((key, i) => ({ ...key, expression: db`${db(`key_${i}`)}` }));
+  const values = keys.map(({ expression }, i) => db`, ${expression} as ${db(`key_${i}`)}`);
+  const order = orderBy(db, found, page.backward);
   const rows = await cancelOn(
-    db<PageRow[]>`
-      select id, name, dimensions, metadata, custom_properties, model_ms, created_ms, updated_ms, liveness_ms,
-        ${keyTexts(db, keys)} as key_texts
-      from (select * from entities where ${sql} ${few ? db`offset 0` : db``}) as matching
-      where ${after}
-      order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`,
+    db<(PageRow & { total: bigint })[]>`
+      with matching as materialized (select id ${values} from entities where ${sql}),
+      page as (select * from matching where ${place(db, found, page)} order by ${order} limit ${page.limit + 1})
+      select ${columns(db)}, ${keyTexts(db, found)} as key_texts, total
+      from (select count(*) as total from matching) as counted left join page on true
+        left join entities e on e.tenant_id = ${tenantId} and e.id = page.id
+      order by ${order}`,
     signal,
   );
-  return page.backward ? rows.toReversed() : rows;
+  // A page without rows is one row without an id, for the total.
+  return { rows: rows.filter(({ id }) => id !== null), total: rows[0]?.total ?? 0n };
 }
 
-async function count(db: Db, { sql }: Matching, signal: AbortSignal): Promise<bigint> {
-  const [row] = await cancelOn(db<[{ total: bigint }]>`select count(*) as total from entities where ${sql}`, signal);
-  return row.total;
+/** In the order of entities_name, or all of them; those of a first page that is not full need not be counted. */
+async function readMany(
+  db: Db,
+  { sql }: Matching,
+  keys: readonly SortKey[],
+  page: PageRequest,
+  signal: AbortSignal,
+): Promise<PageAndTotal> {
+  const read = () =>
+    cancelOn(
+      db<PageRow[]>`
+        select ${columns(db)}, ${keyTexts(db, keys)} as key_texts from entities e
+        where ${sql} and ${place(db, keys, page)}
+        order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`,
+      signal,
+    );
+  const count = () => cancelOn(db<[{ total: bigint }]>`select count(*) as total from entities where ${sql}`, signal);
+  if (page.keys !== undefined) {
+    const [rows, [{ total }]] = await Promise.all([read(), count()]);
+    return { rows, total };
+  }
+  const rows = await read();
+  return { rows, total: rows.length > page.limit ? (await count())[0].total : BigInt(rows.length) };
 }
 
-/** The page, and how many match in all: those of a first page that is not full need not be counted. */
 async function readPageAndTotal(
   db: Db,
+  tenantId: string,
   matching: Matching,
   keys: readonly SortKey[],
   page: PageRequest,
   signal: AbortSignal,
-) {
-  if (page.keys !== undefined) {
-    const [rows, total] = await Promise.all([readPage(db, matching, keys, page, signal), count(db, matching, signal)]);
-    return { rows, total };
-  }
-  const rows = await readPage(db, matching, keys, page, signal);
-  return { rows, total: rows.length > page.limit ? await count(db, matching, signal) : BigInt(rows.length) };
+): Promise<PageAndTotal> {
+  const { rows, total } = matching.few
+    ? await readFew(db, tenantId, matching, keys, page, signal)
+    : await readMany(db, matching, keys, page, signal);
+  return { rows: page.backward ? rows.toReversed() : rows, total };
 }
 
 /** Living entities that a clause matches, page by page in the order that is asked for, else by name and id. */
@@ -108,7 +143,7 @@ export async function searchEntities(
   const keys = sortKeys(db, search.sortby, resolver);
   const grouped = search.groupBy.map(({ field }) => field);
   const [{ rows, total }, groups] = await Promise.all([
-    readPageAndTotal(db, matching, keys, page, signal),
+    readPageAndTotal(db, tenant.id, matching, keys, page, signal),
     grouped.length === 0 ? [] : groupEntities(db, sql, grouped, resolver, `${path}.group_by`, signal),
   ]);
   const { items, info } = page.cut(rows, ({ key_texts }) => key_texts, total);

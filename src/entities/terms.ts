@@ -9,10 +9,14 @@ export interface Term {
   prefix?: boolean;
 }
 
-/** Terms of which every row that satisfies a condition has one; `exact`: every row that has one satisfies it. */
+/**
+ * Terms of which every row that satisfies a condition has one; `exact`: every row that has one satisfies it; `broad`: as
+ * far as the question tells, many rows may have one.
+ */
 export interface Terms {
   terms: Term[];
   exact: boolean;
+  broad?: boolean;
 }
 
 // As the functions in migrations/0008_entity_search.sql cut them.
@@ -69,11 +73,17 @@ function propertySpelling(source: "m" | "c", key: string): Spelling {
 
 function union(parts: readonly (Terms | undefined)[]): Terms | undefined {
   if (!parts.every((part) => part !== undefined)) return undefined;
-  return { terms: parts.flatMap(({ terms }) => terms), exact: parts.every(({ exact }) => exact) };
+  return {
+    terms: parts.flatMap(({ terms }) => terms),
+    exact: parts.every(({ exact }) => exact),
+    broad: parts.some(({ broad }) => broad),
+  };
 }
 
 function equals({ text, numbers, boolean }: Spelling, value: Literal): Terms | undefined {
-  if (typeof value === "boolean") return { terms: boolean === undefined ? [] : [boolean(value)], exact: true };
+  if (typeof value === "boolean") {
+    return { terms: boolean === undefined ? [] : [boolean(value)], exact: true, broad: true };
+  }
   if (typeof value === "number") return numbers?.(value, value, true);
   const { term, exact } = text(value, false);
   const number = numericText(value);
@@ -90,7 +100,8 @@ function numberRange({ numbers }: Spelling, condition: Condition): Terms | undef
     else if (operation === Operation.OP_LESS) high = Math.min(high, -nextAbove(-value));
     else high = Math.min(high, value);
   }
-  return numbers?.(low, high, true);
+  const found = numbers?.(low, high, true);
+  return found && { ...found, broad: condition.length < 2 };
 }
 
 /** Bounds of texts alone: all texts that begin with what the bounds have in common, and the numbers where they read as such. */
@@ -99,7 +110,7 @@ function textRange(spelling: Spelling, condition: Condition): Terms | undefined 
   const lower = condition.find(({ operation }) => isLower(operation))?.value as string | undefined;
   const upper = condition.find(({ operation }) => !isLower(operation))?.value as string | undefined;
   const { term } = spelling.text(commonBeginning(lower ?? "", upper ?? ""), true);
-  const within: Terms = { terms: [term], exact: false };
+  const within: Terms = { terms: [term], exact: false, broad: true };
   if (spelling.numbers === undefined || !texts.every((text) => numericText(text) !== undefined)) return within;
   const asNumbers = condition.map((part) => ({ ...part, value: numericText(part.value as string) }) as Comparison);
   return union([within, numberRange(spelling, asNumbers)]);
@@ -128,7 +139,7 @@ function termsOf(spelling: Spelling, condition: Condition): Terms | undefined {
       return union(only.value.map((value) => equals(spelling, value)));
     case Operation.OP_STARTS_WITH: {
       const { term, exact } = spelling.text(only.value, true);
-      return { terms: [term], exact };
+      return { terms: [term], exact, broad: true };
     }
   }
   return undefined;
