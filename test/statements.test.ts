@@ -25,7 +25,11 @@ const exceptions: { begin: string; fault: RegExp; why: string }[] = [
   { begin: "listen ", fault: /ListenStmt/, why: "a hint; what is not heard is found by looking" },
   { begin: "notify ", fault: /NotifyStmt/, why: "a hint; what is not heard is found by looking" },
   { begin: "explain select", fault: /ExplainStmt/, why: "tests ask how a statement would run" },
-  { begin: "select t::text || to_jsonb(t)::text", fault: /no condition says/, why: "a test looks for secrets in all tables" },
+  {
+    begin: "select t::text || to_jsonb(t)::text",
+    fault: /no condition says/,
+    why: "a test looks for secrets in all tables",
+  },
   { begin: "do $$ begin raise exception 'x'", fault: /DoStmt/, why: "a test makes PostgreSQL fail" },
 ];
 
