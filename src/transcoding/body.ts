@@ -143,7 +143,9 @@ function collect(request: Request, { bytesMax, idleMs, received }: BodyLimits): 
       request.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
       request.on("error", ignore);
     };
-    if (request.destroyed && !request.readableEnded) return onClose();
+    // Over HTTP/2 a stream that was reset before somebody read it has ended and closed, and says neither again.
+    if (request.readableEnded) return onEnd();
+    if (request.destroyed) return onClose();
     request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
   });
 }
