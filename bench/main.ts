@@ -10,6 +10,7 @@ const benches = [
   "batches",
   "reads",
   "entities",
+  "models",
   "accounts",
   "updaters",
   "properties",

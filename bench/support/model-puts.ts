@@ -11,7 +11,6 @@ import { putModels } from "../../src/receiver/put-models.ts";
 import { receiver } from "../../src/receiver/receiver.ts";
 import { type MadeEntity, madeEntities } from "./entities.ts";
 
-const count = 200_000;
 const aRequest = 1000;
 const atOnce = 4;
 /** Requests that each of the two stores before it is the other's turn. */
@@ -72,9 +71,8 @@ async function race(stores: readonly Store[], requests: readonly MadeEntity[][],
   return ms.map((each) => (requests.length * aRequest * 1000) / each);
 }
 
-/** First sight and repeats of 200,000 models, each beside the plain upsert of the same: a line each. */
-export async function* putLines(sql: Sql): AsyncGenerator<string> {
-  await sql.unsafe("truncate entities cascade");
+/** First sight and repeats of `count` models, each beside the plain upsert of the same: a line each. */
+export async function* putLines(sql: Sql, count: number): AsyncGenerator<string> {
   const all = [...madeEntities(count, 2)];
   const requests = Array.from({ length: count / aRequest }, (_, i) => all.slice(i * aRequest, (i + 1) * aRequest));
   const stores = [service(sql, randomUUID()), plain(sql, randomUUID())];

@@ -11,6 +11,8 @@ export interface Settings {
   generator: string | undefined;
   /** Only competitors whose name holds it, and their baselines. */
   only: string | undefined;
+  /** How many rows are searched through, where a bench does so at several sizes. */
+  size: number | undefined;
   /** Directory for CPU profiles of the servers. */
   profile: string | undefined;
 }
@@ -29,6 +31,7 @@ export function settingsOf(args: string[], defaults: Defaults): Settings {
       streams: { type: "string" },
       generator: { type: "string" },
       only: { type: "string" },
+      size: { type: "string" },
       profile: { type: "string" },
     },
   });
@@ -40,6 +43,7 @@ export function settingsOf(args: string[], defaults: Defaults): Settings {
     streams: positive("streams", values.streams, 1),
     generator: values.generator,
     only: values.only,
+    size: values.size === undefined ? undefined : positive("size", values.size, 0),
     profile: values.profile,
   };
 }
