@@ -80,7 +80,7 @@ async function phase(name: string, perSec: number, phaseMs: number) {
     rows.push([
       what,
       ...[perSec, (part.good * 1000) / ms, (part.refused * 1000) / ms, part.other].map((n) => String(Math.round(n))),
-      ...[part.p50Ms, part.p99Ms, part.maxMs].map((n) => n.toFixed(1)),
+      ...[part.p50Ms, part.p99Ms, part.maxMs, part.lateMs].map((n) => n.toFixed(1)),
       peakMiB.toFixed(0),
     ]);
   show(name, all, phaseMs);
@@ -95,7 +95,21 @@ if (first !== undefined) after.show("… its first second", first, 1000);
 
 console.log(`\nIt takes ${Math.round(takes)} requests/s.\n`);
 console.log(
-  table(["", "sent/s", "good/s", "429/s", "other", "p50 ms", "p99 ms", "most ms", "memory MiB, at most"], rows),
+  table(
+    [
+      "",
+      "sent/s",
+      "good/s",
+      "429/s",
+      "other",
+      "p50 ms",
+      "p99 ms",
+      "most ms",
+      "sent late p99 ms",
+      "memory MiB, at most",
+    ],
+    rows,
+  ),
 );
 const ratio = over.all.p99Ms / unloaded.all.p99Ms;
 console.log(`\np99 of good answers under overload: ${ratio.toFixed(1)} times that at a quarter of the rate.`);

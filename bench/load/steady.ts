@@ -24,10 +24,13 @@ export interface SteadyOutcome {
   p50Ms: number;
   p99Ms: number;
   maxMs: number;
+  /** How late this process sent them, p99: a part of the times that is not the server's. */
+  lateMs: number;
 }
 
 interface Answer {
   dueMs: number;
+  lateMs: number;
   tookMs: number;
   status: number;
 }
@@ -39,8 +42,8 @@ async function run({ port, request, perSec, forMs, connectionsMax }: SteadyLoad)
   let open = 0;
   let sent = 0;
 
-  function answered(dueMs: number, status: number): void {
-    answers.push({ dueMs, tookMs: performance.now() - dueMs, status });
+  function answered({ dueMs, sentMs }: { dueMs: number; sentMs: number }, status: number): void {
+    answers.push({ dueMs, lateMs: sentMs - dueMs, tookMs: performance.now() - dueMs, status });
   }
 
   function connection(): void {
@@ -51,11 +54,11 @@ async function run({ port, request, perSec, forMs, connectionsMax }: SteadyLoad)
       `${request.method} ${request.path} HTTP/1.1\r\nhost: localhost:${port}\r\n${headers.join("")}content-length: ${bytes.byteLength}\r\n\r\n`,
     );
     const socket: Socket = connect({ port, host: "127.0.0.1", noDelay: true });
-    let working: number | undefined;
+    let working: { dueMs: number; sentMs: number } | undefined;
     let received: Buffer | undefined;
 
     function send(dueMs: number): void {
-      working = dueMs;
+      working = { dueMs, sentMs: performance.now() };
       next();
       socket.cork();
       socket.write(head);
@@ -132,6 +135,7 @@ function outcome(answers: readonly Answer[]): SteadyOutcome {
     p50Ms: quantile(sorted, 0.5),
     p99Ms: quantile(sorted, 0.99),
     maxMs: sorted.at(-1) ?? Number.NaN,
+    lateMs: quantile(Float64Array.from(good, ({ lateMs }) => lateMs).sort(), 0.99),
   };
 }
 
