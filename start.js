@@ -32,7 +32,9 @@ function run(node) {
   const args = [...process.execArgv, join(root, "src/main.ts"), ...process.argv.slice(2)];
   // A process group of its own: it hears of a signal from here alone, once.
   // The channel closes when this process is killed, which the server takes as SIGTERM.
-  const child = spawn(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], detached: true });
+  // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (docs/decisions/0015).
+  const env = { MALLOC_ARENA_MAX: "2", ...process.env };
+  const child = spawn(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], detached: true, env });
   const last = new Map();
   const pass = (received, sent = received) => {
     process.on(received, () => {

@@ -19,7 +19,7 @@ export function startChild(place: Place, program: string, argument: unknown, nod
   const child = spawn(...placed(place, command), {
     stdio: ["ignore", nowhere, "inherit", "ipc"],
     serialization: "advanced",
-    env: { ...process.env, NODE_ENV: "production" },
+    env: { MALLOC_ARENA_MAX: "2", ...process.env, NODE_ENV: "production" }, // the former as start.js does
   });
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   return {
