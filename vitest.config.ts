@@ -1,9 +1,12 @@
 import { defineConfig } from "vitest/config";
 import { closingLine } from "./test/support/closing-line.ts";
 
+/** Servers and databases that die and start again: mostly waiting, so two at a time. */
+const faults = "test/faults/**/*.test.ts";
+
 /** These measure how fast the server answers: a test beside them would be measured too. */
 const alone = [
-  "test/faults/**/*.test.ts",
+  "test/faults/stopped.test.ts",
   "test/start/**/*.test.ts",
   "test/db/gate.test.ts",
   "test/db/embedded.test.ts",
@@ -36,12 +39,22 @@ export default defineConfig({
           ...shared,
           name: "together",
           include: ["test/**/*.test.ts"],
-          exclude: [...alone, last],
+          exclude: [...alone, faults, last],
           sequence: { groupOrder: 0 },
         },
       },
-      { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
-      { test: { ...shared, name: "statements", include: [last], sequence: { groupOrder: 2 } } },
+      {
+        test: {
+          ...shared,
+          name: "faults",
+          include: [faults],
+          exclude: alone,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
+      { test: { ...shared, name: "statements", include: [last], sequence: { groupOrder: 3 } } },
     ],
   },
 });
