@@ -17,10 +17,10 @@ import { type Element, holdsSql } from "./operations.ts";
 
 /** A clause, or a part of one, as SQL. */
 interface Compiled {
-  /** The general form, which reads the row alone. */
-  general: Fragment;
+  /** Makes the general form, which reads the row alone; it is long, and not needed where an index tells all. */
+  general(): Fragment;
   /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
-  indexed?: { sql: Fragment; rest: Fragment | undefined; few: boolean; broad: boolean } | undefined;
+  indexed?: { sql: Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean } | undefined;
 }
 
 /**
@@ -41,9 +41,9 @@ export function toSqlAndFew<Row>(
 ): { sql: Fragment; few: boolean } {
   checkClause(clause, path);
   const { general, indexed } = compile(clause, path);
-  if (indexed === undefined) return { sql: general, few: false };
+  if (indexed === undefined) return { sql: general(), few: false };
   const { sql, rest, few } = indexed;
-  return { sql: rest === undefined ? db`(${sql})` : db`(${sql} and ${rest})`, few };
+  return { sql: rest === undefined ? db`(${sql})` : db`(${sql} and ${rest()})`, few };
 
   function compile(clause: Clause, path: string): Compiled {
     const member = memberOf(clause, path);
@@ -58,8 +58,10 @@ export function toSqlAndFew<Row>(
           db,
           clausesOf(member).map(([inner, place]) => compile(inner, place)),
         );
-      case "noneOf":
-        return { general: db`((${compile(...clauseOf(member)).general}) is not true)` };
+      case "noneOf": {
+        const { general } = compile(...clauseOf(member));
+        return { general: () => db`((${general()}) is not true)` };
+      }
       case "filter":
         return answer(readFilter(member.value, member.path));
       case "oneOf":
@@ -67,28 +69,30 @@ export function toSqlAndFew<Row>(
       case "range":
         return answer(readRange(member.value, member.path));
       case "withIds": {
-        const general = member.value.ids.length === 0 ? db`false` : resolver.withIds(member.value.ids);
-        return { general, indexed: { sql: general, rest: undefined, few: true, broad: false } };
+        const sql = member.value.ids.length === 0 ? db`false` : resolver.withIds(member.value.ids);
+        return { general: () => sql, indexed: { sql, rest: undefined, few: true, broad: false } };
       }
     }
   }
 
   function answer({ field: key, asks, negated }: Question): Compiled {
     const field = resolver.field(key);
-    if (field === undefined) return { general: negated ? db`true` : db`false` };
-    const holds = asks === "exists" ? { general: exists(db, field) } : satisfies(db, field, asks);
-    return negated ? { general: db`((${holds.general}) is not true)` } : holds;
+    if (field === undefined) return { general: () => (negated ? db`true` : db`false`) };
+    const holds: Compiled = asks === "exists" ? { general: () => exists(db, field) } : satisfies(db, field, asks);
+    return negated ? { general: () => db`((${holds.general()}) is not true)` } : holds;
   }
 }
 
 // An index answers an `and` when it answers one of its clauses, and an `or` when it answers all of them. What an index
 // answers stands apart from the rest: in the middle of an `or` it would be computed for every row.
 function allOf(db: Db, parts: readonly Compiled[]): Compiled {
-  const general = chained(
-    db,
-    parts.map((part) => part.general),
-    db`and`,
-  );
+  const all = (forms: readonly (() => Fragment)[]) =>
+    chained(
+      db,
+      forms.map((form) => form()),
+      db`and`,
+    );
+  const general = () => all(parts.map((part) => part.general));
   const led = parts.some(({ indexed }) => indexed?.few && !indexed.broad);
   const helpful = parts.filter(({ indexed }) => indexed && !(led && indexed.broad));
   const indexed = helpful.flatMap((part) => part.indexed ?? []);
@@ -103,7 +107,7 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
     general,
     indexed: {
       sql,
-      rest: rest.length === 0 ? undefined : chained(db, rest, db`and`),
+      rest: rest.length === 0 ? undefined : () => all(rest),
       few: indexed.some(({ few }) => few),
       broad: !led && indexed.some(({ broad }) => broad),
     },
@@ -111,11 +115,12 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
 }
 
 function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
-  const general = chained(
-    db,
-    parts.map((part) => part.general),
-    db`or`,
-  );
+  const general = () =>
+    chained(
+      db,
+      parts.map((part) => part.general()),
+      db`or`,
+    );
   const indexed = parts.flatMap((part) => part.indexed ?? []);
   if (indexed.length < parts.length) return { general };
   const sql = chained(
@@ -144,7 +149,7 @@ function exists<Row>(db: Db, { type, sql }: Field<Row>): Fragment {
 
 function satisfies<Row>(db: Db, field: Field<Row>, asked: Condition): Compiled {
   const condition = withNumbers(field, asked);
-  const general = generalForm(db, field, condition);
+  const general = () => generalForm(db, field, condition);
   const index = field.index?.(condition);
   return {
     general,

@@ -13,11 +13,11 @@ const WELL_KNOWN = ["device", "source", "source-type", "parent"];
 const BASE_SCHEMA = "Base.Entity";
 
 /** The core properties that are made of ids, by the metadata that name those entities. */
-const RELATIONS = {
+const relations = Object.entries({
   _svc_parent_entity_id: "parent",
   _svc_impactedBy: "impactFromDimensions",
   _svc_impactedEntities: "impactToDimensions",
-};
+});
 
 /** The core properties that a dimension never stands for. */
 export const OWN_CORE_KEYS: readonly string[] = ["name", "_svc_direct_entity_id", "_svc_tenant_id", "_svc_schemaIds"];
@@ -45,6 +45,28 @@ function namedEntity(tenantId: string, text: string): string | undefined {
   return idText(entityId(tenantId, Object.fromEntries(pairs)));
 }
 
+function coreEntries(
+  tenantId: string,
+  dimensions: Record<string, string>,
+  metadata: Record<string, unknown>,
+): [string, string[]][] {
+  const made: [string, string[]][] = [];
+  const add = (key: string, list: string[]) => {
+    if (list.length > 0 && !Object.hasOwn(dimensions, key)) made.push([key, list]);
+  };
+  for (const key of Object.keys(metadata)) if (isCoreKey(key)) add(key, texts(metadata[key]));
+  for (const [key, from] of relations) {
+    if (!Object.hasOwn(metadata, from)) continue;
+    add(
+      key,
+      texts(metadata[from]).flatMap((text) => namedEntity(tenantId, text) ?? []),
+    );
+  }
+  const schemas = schemaIds(metadata);
+  if (schemas.length > 1) made.push(["_svc_schemaIds", schemas]);
+  return made;
+}
+
 /**
  * The core properties that metadata make: the well-known and organizer (`_orgs_…`) keys, the schemas when there is more
  * than the base one, and the entities that are named, by their ids. A dimension of the same key takes its place.
@@ -54,18 +76,7 @@ export function coreFacts(
   dimensions: Record<string, string>,
   metadata: Record<string, unknown>,
 ): Record<string, string[]> {
-  const facts: [string, string[]][] = Object.entries(metadata)
-    .filter(([key]) => isCoreKey(key))
-    .map(([key, value]) => [key, texts(value)]);
-  for (const [key, from] of Object.entries(RELATIONS)) {
-    if (Object.hasOwn(metadata, from)) {
-      facts.push([key, texts(metadata[from]).flatMap((text) => namedEntity(tenantId, text) ?? [])]);
-    }
-  }
-  const made = facts.filter(([key, list]) => list.length > 0 && !Object.hasOwn(dimensions, key));
-  const schemas = schemaIds(metadata);
-  if (schemas.length > 1) made.push(["_svc_schemaIds", schemas]);
-  return Object.fromEntries(made);
+  return Object.fromEntries(coreEntries(tenantId, dimensions, metadata));
 }
 
 /**
@@ -73,14 +84,18 @@ export function coreFacts(
  * `_svc_…` keys. Values are lists of strings.
  */
 export function coreProperties(entity: EntityFacts): Record<string, string[]> {
-  return Object.fromEntries([
-    ...Object.entries(entity.dimensions).map(([key, value]) => [key, [value]]),
-    ...Object.entries(coreFacts(entity.tenantId, entity.dimensions, entity.metadata)),
+  const { dimensions, metadata, tenantId } = entity;
+  const all: [string, string[]][] = [];
+  // Loops: pages of entities are made of this.
+  for (const key of Object.keys(dimensions)) all.push([key, [dimensions[key] as string]]);
+  for (const fact of coreEntries(tenantId, dimensions, metadata)) all.push(fact);
+  all.push(
     ["name", [entity.name]],
     ["_svc_direct_entity_id", [entity.id]],
-    ["_svc_tenant_id", [entity.tenantId]],
-    ["_svc_schemaIds", schemaIds(entity.metadata)],
-  ]);
+    ["_svc_tenant_id", [tenantId]],
+    ["_svc_schemaIds", schemaIds(metadata)],
+  );
+  return Object.fromEntries(all);
 }
 
 /** The value of one core property; undefined when the entity has none. */
