@@ -51,15 +51,26 @@ export async function rotateMasterKey(db: Db, keyring: Keyring, actor: Actor): P
 
 /** From this transaction on no server wraps a new data key by another master key. */
 async function switchTo(tx: Db, keyring: Keyring): Promise<{ to: string; retired: string[] }> {
-  await tx`select 1 from master_keys order by id for update`;
-  const rows = await tx<{ id: string }[]>`select id from master_keys order by id`; // what another one has added meanwhile too
-  const ids = rows.map(({ id }) => id);
+  const ids = await lockAll(tx);
   const target =
     keyring.ownFile === undefined ? (keyring.all()[0] as MasterKey) : addOwnKey(keyring, keyring.ownFile, ids);
   await addMasterKey(tx, target);
   await tx`update master_keys set current = false where current and id <> ${target.id}`;
   await tx`update master_keys set current = true where not current and id = ${target.id}`;
   return { to: target.id, retired: ids.filter((id) => id !== target.id) };
+}
+
+/**
+ * Locks the rows of master_keys, all of them: whoever has waited for one that another rotation deletes holds nothing, and
+ * what that one has added is not locked yet.
+ */
+async function lockAll(tx: Db): Promise<string[]> {
+  for (;;) {
+    const locked = await tx<{ id: string }[]>`select id from master_keys order by id for update`;
+    const there = await tx<{ id: string }[]>`select id from master_keys order by id`;
+    const ids = there.map(({ id }) => id);
+    if (ids.join() === locked.map(({ id }) => id).join()) return ids;
+  }
 }
 
 /** Adds a new key to the file before the database knows of it; the caller holds the rows of master_keys. */
@@ -87,7 +98,7 @@ async function rewrap(tx: Db, tenantId: string, keyring: Keyring, actor: Actor):
 
 /** Forgets the master keys that were not current before the tenants were gone through: nothing is under them now. */
 async function retire(tx: Db, ids: readonly string[], keyring: Keyring): Promise<void> {
-  await tx`select 1 from master_keys order by id for update`;
+  await lockAll(tx);
   for (const id of ids) await tx`delete from master_keys where id = ${id} and not current`;
   if (keyring.ownFile === undefined) return;
   const kept = await tx<{ id: string }[]>`select id from master_keys`;
