@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { invalidField } from "../errors.ts";
 
 const version = 1;
@@ -7,12 +7,12 @@ const cursorCharsMax = 65_536;
 
 /** Digest of all that decides a query's result, for its cursors. */
 export function queryDigest(query: Uint8Array | string): Buffer {
-  return createHash("sha256").update(query).digest();
+  return hash("sha256", query, "buffer");
 }
 
 function checkOf(kind: string, tenantId: string, digest: Uint8Array, payload: Uint8Array): Buffer {
   const owner = JSON.stringify([version, kind, tenantId, Buffer.from(digest).toString("hex")]);
-  return createHash("sha256").update(owner).update(payload).digest().subarray(0, checkBytes);
+  return hash("sha256", Buffer.concat([Buffer.from(owner), payload]), "buffer").subarray(0, checkBytes);
 }
 
 /**

@@ -32,23 +32,23 @@ function valuesOf(row: EntityRow, fields: ChosenFields): JsonObject {
 
 /** An entity as the API shows it, with the fields that were chosen. */
 export function toEntity(row: EntityRow, tenant: { id: string; name: string }, chosen: ChosenFields = []): Entity {
-  const id = idText(row.id);
-  const custom = row.custom_properties as JsonObject;
-  return create(EntitySchema, {
-    id,
-    factIds: row.model_ms === null ? [] : [id],
-    schemaIds: schemaIds(row.metadata),
-    name: row.name,
-    timestamp: row.model_ms ?? 0n,
-    tenant: tenant.name,
-    ...(chosen.length > 0 && { fields: valuesOf(row, chosen) }),
-    dimensions: row.dimensions,
-    coreProperties: coreProperties({ ...row, id, tenantId: tenant.id }),
-    createTime: row.created_ms,
-    updateTime: row.updated_ms,
-    productionState: wholeNumber(row.metadata.productionState, PRODUCTION),
-    priority: wholeNumber(row.metadata.priority, PRIORITY),
-    livenessTime: row.liveness_ms,
-    ...(Object.keys(custom).length > 0 && { customProperties: custom }),
-  });
+  const { name, dimensions, metadata, custom_properties } = row;
+  // Set one by one: pages hold many, and create() would copy an initialiser field by field.
+  const entity = create(EntitySchema);
+  entity.id = idText(row.id);
+  if (row.model_ms !== null) entity.factIds = [entity.id];
+  entity.schemaIds = schemaIds(metadata);
+  entity.name = name;
+  entity.timestamp = row.model_ms ?? 0n;
+  entity.tenant = tenant.name;
+  if (chosen.length > 0) entity.fields = valuesOf(row, chosen);
+  entity.dimensions = dimensions;
+  entity.coreProperties = coreProperties({ id: entity.id, tenantId: tenant.id, name, dimensions, metadata });
+  entity.createTime = row.created_ms;
+  entity.updateTime = row.updated_ms;
+  entity.productionState = wholeNumber(metadata.productionState, PRODUCTION);
+  entity.priority = wholeNumber(metadata.priority, PRIORITY);
+  entity.livenessTime = row.liveness_ms;
+  if (Object.keys(custom_properties).length > 0) entity.customProperties = custom_properties as JsonObject;
+  return entity;
 }

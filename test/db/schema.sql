@@ -142,7 +142,7 @@ create table entities (
 );
 CREATE INDEX entities_name ON public.entities USING btree (tenant_id, name, id) WHERE (deleted_ms IS NULL);
 CREATE INDEX entities_name_text ON public.entities USING gin (tenant_id, lower((name COLLATE pg_c_utf8)) gin_trgm_ops);
-CREATE INDEX entities_terms ON public.entities USING gin (tenant_id, entity_terms(tenant_id, dimensions, core_properties, custom_properties));
+CREATE INDEX entities_terms ON public.entities USING gin (entity_terms(tenant_id, dimensions, core_properties, custom_properties));
 CREATE INDEX entities_text ON public.entities USING gin (tenant_id, entity_text(dimensions, core_properties, custom_properties) gin_trgm_ops);
 
 create table entity_keys (
