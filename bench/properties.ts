@@ -1,4 +1,5 @@
 // Custom properties of many entities: set and deleted by a query, and by an updater while models come in.
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { connectOnce } from "../src/db/connect.ts";
 import { putModels } from "../src/entities/put.ts";
@@ -126,7 +127,7 @@ async function matchedLeft(): Promise<number> {
   for (;;) {
     const [row] = await sql<[{ count: bigint }]>`select count(*) from jobs where kind <> 'properties.changed'`;
     if (row.count === 0n) return performance.now();
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await sleep(100);
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ModelItem } from "../../src/entities/put.ts";
 import { startChild } from "./child.ts";
 import type { Database } from "./database.ts";
@@ -67,7 +68,7 @@ export async function drained({ sql }: Database): Promise<number> {
   for (;;) {
     const [row] = await sql<[{ count: bigint }]>`select count(*) from jobs`;
     if (row.count === 0n) return performance.now() - startMs;
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await sleep(20);
   }
 }
 

@@ -3,11 +3,10 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Condition, Field, FieldValue, Indexed, Resolver } from "../clause/field.ts";
 import { numericText } from "../clause/numeric-text.ts";
 import { holds } from "../clause/operations.ts";
-import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { columnField, columnNames } from "./columns.ts";
 import { coreProperty, isCoreKey, OWN_CORE_KEYS, schemaIds } from "./core-properties.ts";
-import { idText, parseId } from "./identity.ts";
+import { ID_BYTES, idText, joinedIds } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
 import { corePropertyTerms, customPropertyTerms, dimensionTerms, type Terms, termQuery } from "./terms.ts";
 import { anyTextContains } from "./texts.ts";
@@ -146,5 +145,8 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
 }
 
 function withIds(db: Db, ids: readonly string[]): Fragment {
-  return db`id = any(${byteaArray(ids.flatMap((text) => parseId(text) ?? []))}::bytea[])`;
+  const bytes = joinedIds(ids);
+  // As one value they are read in a part of the time that an array of them takes.
+  return db`id = any(array(
+    select substr(${bytes}::bytea, at, ${ID_BYTES}) from generate_series(1, ${bytes.byteLength}::int4, ${ID_BYTES}) as at))`;
 }

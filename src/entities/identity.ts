@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { compareCodePoints } from "../clause/code-point-order.ts";
 
 // The bytes that are hashed are a stored format: docs/formats/ids.md.
 const ENTITY = 1;
@@ -19,18 +20,6 @@ function digest(kind: number, tenantId: string, texts: readonly string[]): Buffe
     at += 4 + length;
   }
   return hash("sha256", input, "buffer").subarray(0, ID_BYTES);
-}
-
-// UTF-16 orders by code point but for surrogates, which belong behind all other units.
-const rank = (unit: number) => (unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800);
-
-function compareCodePoints(a: string, b: string): number {
-  const length = Math.min(a.length, b.length);
-  for (let i = 0; i < length; i++) {
-    const difference = rank(a.charCodeAt(i)) - rank(b.charCodeAt(i));
-    if (difference !== 0) return difference;
-  }
-  return a.length - b.length;
 }
 
 /** Dimensions in canonical order, by the code points of their keys: key, value, key, value … */
@@ -60,10 +49,20 @@ export function idText(id: Buffer): string {
   return `${id.toString("base64url")}=`;
 }
 
+// The last of 27 characters has two bits that no byte has: they are zero in its one spelling.
+const idSpelling = /^[A-Za-z0-9_-]{26}[AEIMQUYcgkosw048]=$/;
+
 /** The bytes of an id as users write it; undefined when it cannot be one. */
 export function parseId(text: string): Buffer | undefined {
-  // The last of 27 characters has two bits that no byte has: they are zero in its one spelling.
-  return /^[A-Za-z0-9_-]{26}[AEIMQUYcgkosw048]=$/.test(text) ? Buffer.from(text, "base64url") : undefined;
+  return idSpelling.test(text) ? Buffer.from(text, "base64url") : undefined;
+}
+
+/** The bytes of ids one behind the other, without texts that cannot be one. */
+export function joinedIds(texts: readonly string[]): Buffer {
+  const bytes = Buffer.allocUnsafe(texts.length * ID_BYTES);
+  let end = 0;
+  for (const text of texts) if (idSpelling.test(text)) end += bytes.write(text, end, "base64url");
+  return bytes.subarray(0, end);
 }
 
 const NAME_CHARACTERS_MAX = 255;

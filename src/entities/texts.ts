@@ -21,7 +21,8 @@ function occurring(condition: Condition): string[] | undefined {
 const hasTrigram = (text: string) => /[\p{L}\p{N}]{3}/u.test(text);
 
 function likeAll(db: Db, text: Fragment, parts: readonly string[]): Fragment | undefined {
-  const helpful = parts.filter(hasTrigram).map((part) => `%${part.replace(/[\\%_]/g, "\\$&")}%`);
+  // Any text between words: where a word begins or ends, few trigrams are common to many, and take longest to read.
+  const helpful = parts.filter(hasTrigram).map((part) => `%${part.replace(/[^\p{L}\p{N}]+/gu, "%")}%`);
   if (helpful.length === 0) return undefined;
   return db`(${helpful.map((pattern, i) => (i === 0 ? db`${text} like ${pattern}::text` : db`and ${text} like ${pattern}::text`))})`;
 }

@@ -74,6 +74,16 @@ function columns(rows: readonly Values[]) {
   };
 }
 
+/** Locks the set, and answers why each of these cannot be taken, and the names of the tenant's updaters by their ids. */
+async function checkInLock(tx: Db, tenantId: string, updaters: readonly CustomPropertyUpdater[]) {
+  const refusals = updaters.map((updater, i) => refusal(updater, `updaters[${i}]`));
+  const anyEnabled = updaters.some(({ enabled }) => enabled);
+  await lockSet(tx, tenantId, anyEnabled);
+  const rows = await tx<{ id: string; name: string }[]>`
+    select id, name from property_updaters where tenant_id = ${tenantId}`;
+  return { refusals, names: new Map(rows.map(({ id, name }) => [id, name])) };
+}
+
 /** Creates updaters and starts those that are enabled; results in the order sent. Call it after `expectEnabled` if one is. */
 export async function createUpdaters(
   tx: Db,
@@ -81,13 +91,8 @@ export async function createUpdaters(
   updaters: readonly CustomPropertyUpdater[],
   nowMs: number,
 ): Promise<ItemResult[]> {
-  const refusals = updaters.map((updater, i) => refusal(updater, `updaters[${i}]`));
-  await lockSet(
-    tx,
-    tenantId,
-    updaters.some(({ enabled }) => enabled),
-  );
-  const taken = new Set((await namesOf(tx, tenantId)).values());
+  const { refusals, names } = await checkInLock(tx, tenantId, updaters);
+  const taken = new Set(names.values());
   const made: Values[] = [];
   const results = updaters.map((updater, i): ItemResult => {
     const error = refusals[i] || (taken.has(updater.name) ? alreadyExists(kind, updater.name).rawMessage : "");
@@ -114,13 +119,6 @@ export async function createUpdaters(
 
 const enabledOf = (rows: readonly Values[]) => rows.filter(({ updater }) => updater.enabled).map(({ id }) => id);
 
-/** Names of the tenant's updaters by their ids. The caller holds the set's lock. */
-async function namesOf(tx: Db, tenantId: string): Promise<Map<string, string>> {
-  const rows = await tx<{ id: string; name: string }[]>`
-    select id, name from property_updaters where tenant_id = ${tenantId}`;
-  return new Map(rows.map(({ id, name }) => [id, name]));
-}
-
 /** Replaces updaters as a whole, one after the other, and starts those that are enabled now; results in the order sent. */
 export async function replaceUpdaters(
   tx: Db,
@@ -128,13 +126,7 @@ export async function replaceUpdaters(
   updaters: readonly CustomPropertyUpdater[],
   nowMs: number,
 ): Promise<ItemResult[]> {
-  const refusals = updaters.map((updater, i) => refusal(updater, `updaters[${i}]`));
-  await lockSet(
-    tx,
-    tenantId,
-    updaters.some(({ enabled }) => enabled),
-  );
-  const names = await namesOf(tx, tenantId);
+  const { refusals, names } = await checkInLock(tx, tenantId, updaters);
   const changed = new Map<string, Values>();
   const order: Values[] = [];
   const results = updaters.map((updater, i): ItemResult => {
