@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -118,7 +119,9 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
   const held = bodies(config.bodyBytesMax);
-  const ingest = admission({ turnsMax: Math.ceil(config.poolConnectionsMax / 2) });
+  // More at once than the machine has processors for only share them, and each takes longer.
+  const turnsMax = Math.min(Math.ceil(config.poolConnectionsMax / 2), Math.max(4, 2 * availableParallelism()));
+  const ingest = admission({ turnsMax });
   function room({ parent }: DescMethod, header: Headers) {
     held.check(header.get("content-length"));
     if (parent === DataReceiverService) ingest.check();

@@ -85,7 +85,21 @@ describe("under a flood", () => {
     expect(again.filter((answer) => answer === "stored")).toHaveLength(3);
   });
 
-  test("when nobody has waited for a while, a burst waits again", async () => {
+  test("when hardly anybody has been refused for a while, a burst waits again", async () => {
+    const ingest = await flooded();
+    let refused = 0;
+    const endMs = performance.now() + 1100;
+    for (let turn = 0; performance.now() < endMs; turn++) {
+      // Four at once are one too many, now and then.
+      const sent = Array.from({ length: turn % 40 === 0 ? 4 : 1 }, () => send(ingest, 2).catch(() => "refused"));
+      for (const answer of await Promise.all(sent)) if (answer === "refused") refused += 1;
+    }
+    expect(refused).toBeGreaterThan(0);
+    const burst = Array.from({ length: 50 }, () => send(ingest, 1));
+    expect(new Set(await Promise.all(burst))).toEqual(new Set(["stored"]));
+  });
+
+  test("when nobody has been refused for a while, a burst waits again", async () => {
     const ingest = await flooded();
     await sleep(500);
     const burst = Array.from({ length: 50 }, () => send(ingest, 1));
