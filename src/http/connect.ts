@@ -111,12 +111,57 @@ function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: R
         if (denial !== undefined) return sendDenial(response, denial);
         return sendBody(response, 415, errorBody(3, `the content type ${JSON.stringify(type)} is none of this RPC's`));
       }
-      if (unary) boundDeadline(call.header, type.startsWith("application/grpc"), limits.deadlineMsMax);
-      const answer = await handler({ ...call, contextValues: values });
+      const grpc = type.startsWith("application/grpc");
+      if (unary) boundDeadline(call.header, grpc, limits.deadlineMsMax);
+      const ahead = unary && denial === undefined ? await readAhead(body, request, grpc, bytesMax) : body;
+      if (ahead === undefined) return;
+      const answer = await handler({ ...call, body: ahead, contextValues: values });
       await writeAnswer(request, response, answer, call.signal, secretive && type.includes("json"));
     } finally {
       body.release();
     }
+  };
+}
+
+/**
+ * Reads a unary request before its protocol sees it: for a client that breaks off, the handler's layers would each fail in
+ * turn, which takes many times as long as a good call. Undefined: the client has gone.
+ */
+async function readAhead(body: Pieces, request: Request, grpc: boolean, bytesMax: number) {
+  // What will be refused for its length is read by who refuses it.
+  if (Number(request.headers["content-length"] ?? 0) > bytesMax) return body;
+  const rest = body[Symbol.asyncIterator]();
+  const read: Uint8Array[] = [];
+  try {
+    for (let piece = await rest.next(); !piece.done; piece = await rest.next()) {
+      read.push(piece.value);
+      if (grpc && announcedBytes(read[0] as Uint8Array) > bytesMax) return replayed(read, () => rest.next());
+    }
+  } catch (error) {
+    if (request.aborted) return undefined;
+    return replayed(read, () => Promise.reject(error));
+  }
+  return replayed(read, async () => ({ done: true, value: undefined }));
+}
+
+/** Length of the message that an envelope's head announces; 0 when the head is not there as a whole. */
+function announcedBytes(start: Uint8Array): number {
+  if (start.byteLength < 5) return 0;
+  return new DataView(start.buffer, start.byteOffset, start.byteLength).getUint32(1);
+}
+
+/** What has been read, and then what comes. */
+function replayed(
+  read: Uint8Array[],
+  next: () => Promise<IteratorResult<Uint8Array, undefined>>,
+): AsyncIterable<Uint8Array> {
+  return {
+    [Symbol.asyncIterator]: () => ({
+      async next() {
+        const value = read.shift();
+        return value === undefined ? next() : { done: false, value };
+      },
+    }),
   };
 }
 

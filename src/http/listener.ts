@@ -1,5 +1,5 @@
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
-import http2, { type ServerHttp2Session } from "node:http2";
+import http2, { type Http2ServerRequest, type Http2Session, type ServerHttp2Session } from "node:http2";
 import net, { type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import tls from "node:tls";
@@ -36,6 +36,7 @@ const stallMs = 60_000;
 const controlFramesMax = 10_000;
 const controlFramesMs = 10_000;
 const settleMs = 100;
+const turnStreams = 8;
 const headBytesMax = 16 * 1024;
 const streamWindowBytes = 256 * 1024;
 const connectionWindowBytes = 1024 * 1024;
@@ -107,12 +108,17 @@ function http1Server(onRequest: RequestHandler) {
     maxHeaderSize: headBytesMax,
     requireHostHeader: false, // it is required below, in our words
   });
+  const last = new WeakMap<Socket, ServerResponse>();
   function take(request: IncomingMessage, response: ServerResponse, invite: (() => void) | undefined) {
     if (request.headers.host === undefined && request.httpVersion === "1.1")
       return answerBrokenRequest(request.socket, "HOST");
     // The form that proxies are sent, which every server must take (RFC 9112, 3.2.2).
     if (request.url?.charCodeAt(0) !== 47) request.url = request.url?.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
-    onRequest(request, response, invite);
+    // One after the other: answers must come in order, and a client that has gone asks nothing more.
+    const before = last.get(request.socket);
+    last.set(request.socket, response);
+    if (before === undefined || before.closed) return onRequest(request, response, invite);
+    before.once("close", () => request.socket.destroyed || onRequest(request, response, invite));
   }
   server.on("request", (request: IncomingMessage, response: ServerResponse) => take(request, response, undefined));
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
@@ -144,8 +150,14 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
     streamResetBurst: 1000,
     streamResetRate: 33,
   });
-  server.on("request", (request, response) => onRequest(request, response, undefined));
-  server.on("checkContinue", (request, response) => onRequest(request, response, () => response.writeContinue()));
+  const turns = new WeakMap<Http2Session, (() => void)[]>();
+  const take: RequestHandler = (request, response, invite) => {
+    const { stream } = request as Http2ServerRequest;
+    // Without a session the client has gone already.
+    if (stream.session) inTurn(turns, stream.session, () => stream.closed || onRequest(request, response, invite));
+  };
+  server.on("request", (request, response) => take(request, response, undefined));
+  server.on("checkContinue", (request, response) => take(request, response, () => response.writeContinue()));
   server.on("session", (session) => {
     session.setLocalWindowSize(connectionWindowBytes);
     sessions.add(session);
@@ -155,6 +167,22 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
   });
   server.on("sessionError", () => {}); // the session is closed; its calls see their streams end
   return server;
+}
+
+/**
+ * Begins requests when all that came at once is read, so that a stream that was reset in the same breath costs nothing
+ * more; a few of a connection at a time, so that others need not wait for all that one sends.
+ */
+function inTurn(turns: WeakMap<Http2Session, (() => void)[]>, session: Http2Session, begin: () => void) {
+  const waiting = turns.get(session);
+  if (waiting !== undefined) return waiting.push(begin);
+  const queue = [begin];
+  turns.set(session, queue);
+  setImmediate(function serve() {
+    for (const each of queue.splice(0, turnStreams)) each();
+    if (queue.length > 0) setImmediate(serve);
+    else turns.delete(session);
+  });
 }
 
 /** Ends a session that floods: each PING and SETTINGS wants an answer, and costs whoever sends it next to nothing. */

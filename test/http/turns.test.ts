@@ -1,0 +1,115 @@
+import type { ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { listen } from "../../src/http/listener.ts";
+import { closing, flag, frame, frameType, openFrames, openSocket, post, uint32 } from "../support/frames.ts";
+import { served, testPort } from "../support/port.ts";
+
+/** The requests that were begun, and the answers that they wait for. */
+const begun: { path: string; response: ServerResponse }[] = [];
+const listener = await listen({
+  host: "127.0.0.1",
+  port: 0,
+  tls: undefined,
+  connectionsMax: 100,
+  onRequest(request, response) {
+    begun.push({ path: request.url ?? "", response: response as ServerResponse });
+    if (request.url === "/end" && "stream" in request) request.stream.session?.destroy();
+  },
+});
+afterAll(() => listener.destroy());
+const url = `http://127.0.0.1:${listener.address.port}`;
+
+beforeEach(() => void begun.splice(0));
+
+const repeated = (count: number, make: (stream: number) => Uint8Array) =>
+  Buffer.concat(Array.from({ length: count }, (_, i) => make(2 * i + 1)));
+const whole = (stream: number) => post(stream, `/${stream}`, {}, flag.endHeaders | flag.endStream);
+
+describe("streams of one HTTP/2 connection", () => {
+  test("that are reset in the same breath are not begun", async () => {
+    const { socket } = await openFrames(url);
+    const reset = (stream: number) => frame(frameType.reset, 0, stream, uint32(8));
+    socket.write(repeated(100, (stream) => Buffer.concat([whole(stream), reset(stream)])));
+    await sleep(50);
+    socket.write(whole(201));
+    await expect.poll(() => begun.map(({ path }) => path)).toEqual(["/201"]);
+    socket.destroy();
+  });
+
+  test("are begun a few at a time, so that others need not wait for all of them", async () => {
+    const { socket } = await openFrames(url);
+    const inTurn: number[] = [];
+    let counted = 0;
+    // Counts what began in each turn of the event loop.
+    const count = () => {
+      if (begun.length > counted) inTurn.push(begun.length - counted);
+      counted = begun.length;
+      if (counted < 100) setImmediate(count);
+    };
+    count();
+    socket.write(repeated(100, whole));
+    await expect.poll(() => begun.length).toBe(100);
+    socket.destroy();
+    expect(Math.max(...inTurn)).toBeLessThanOrEqual(8);
+    expect(begun.map(({ path }) => path)).toEqual(Array.from({ length: 100 }, (_, i) => `/${2 * i + 1}`));
+  });
+});
+
+test("streams of an HTTP/2 connection that has ended are not begun", async () => {
+  const { socket } = await openFrames(url);
+  socket.write(repeated(100, (stream) => post(stream, "/end", {}, flag.endHeaders | flag.endStream)));
+  await closing(socket);
+  await sleep(20);
+  expect(begun).toHaveLength(1);
+});
+
+describe("requests that come at once over HTTP/1.1", () => {
+  const requests = ["/1", "/2", "/3"].map((path) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`).join("");
+
+  test("are begun one after the other", async () => {
+    const socket = await openSocket(url);
+    socket.write(requests);
+    for (const [i, path] of ["/1", "/2", "/3"].entries()) {
+      await expect.poll(() => begun.length).toBe(i + 1);
+      await sleep(20);
+      expect(begun.map((each) => each.path)).toHaveLength(i + 1);
+      expect(begun[i]?.path).toBe(path);
+      begun[i]?.response.end();
+    }
+    socket.destroy();
+  });
+
+  test("are not begun when the client has gone", async () => {
+    const socket = await openSocket(url);
+    socket.write(requests);
+    await expect.poll(() => begun.length).toBe(1);
+    socket.destroy();
+    await closing(socket);
+    await expect.poll(() => begun[0]?.response.closed).toBe(true);
+    await sleep(20);
+    expect(begun).toHaveLength(1);
+  });
+});
+
+test("half a gRPC message whose client leaves is no call", async () => {
+  let called = false;
+  const searchEvents = () => {
+    called = true;
+    return {};
+  };
+  const port = await testPort([served(EventQueryService, { searchEvents })], { settings: { plaintext: true } });
+  const headers = {
+    "service-api-key": (await port.key()).text,
+    "content-type": "application/grpc",
+    te: "trailers",
+  };
+  const { socket } = await openFrames(port.url);
+  socket.write(post(1, `/${EventQueryService.typeName}/SearchEvents`, headers));
+  socket.write(frame(frameType.data, 0, 1, Buffer.from([0, 0, 0, 0, 9, 1])));
+  await sleep(50);
+  socket.destroy();
+  await expect.poll(() => port.lines.findLast((line) => line.rpc?.endsWith("SearchEvents"))?.code).toBe("CANCELLED");
+  expect(called).toBe(false);
+});
