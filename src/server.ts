@@ -129,7 +129,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, wrongKeys: guesses, room });
 
   // What goes on in the background, in turns with the other replicas.
-  const jobs = startJobs(pool, url, { kinds: updaterKinds(), nowMs: clock.nowMs, log });
+  const jobs = startJobs(pool, url, { kinds: updaterKinds(), nowMs: clock.nowMs, log, busy: ingest.busy });
   starting.defer(() => jobs.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);
 

@@ -2,7 +2,7 @@ import type { Pool } from "../db/connect.ts";
 import { listen } from "../db/listen.ts";
 import { leadership } from "./leader.ts";
 import { backlogs } from "./queue.ts";
-import { type JobKind, type JobLog, type Worker, worker } from "./worker.ts";
+import { type Worker, type WorkerOptions, worker } from "./worker.ts";
 
 const channel = "belfry_jobs";
 const reportMs = 60_000;
@@ -14,11 +14,12 @@ const reportMs = 60_000;
 export function startJobs(
   pool: Pick<Pool, "sql" | "gate">,
   url: string,
-  { kinds, nowMs, log }: { kinds: readonly JobKind[]; nowMs(): number; log: JobLog },
+  options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy">,
 ): Worker {
   const { sql } = pool;
+  const { nowMs, log } = options;
   const callOthers = () => void sql.unsafe(`notify ${channel}`).catch(() => undefined);
-  const work = worker(pool, { kinds, nowMs, log, callOthers });
+  const work = worker(pool, { ...options, callOthers });
   const others = listen(url, channel, () => work.wake());
   const reports = leadership(sql, "jobs.report", nowMs);
 

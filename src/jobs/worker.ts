@@ -25,6 +25,8 @@ export interface JobKind {
   sizeMax: number;
   /** The share of its time that a process may spend on this kind, one run at a time; 1: all. */
   share: number;
+  /** The same while this process has work that somebody waits for; absent: `share`. */
+  busyShare?: number;
   /** Jobs that have waited longer than this are done without a rest; absent: none are. */
   patienceMs?: number;
   /**
@@ -45,6 +47,8 @@ export interface WorkerOptions {
   kinds: readonly JobKind[];
   nowMs(): number;
   log: JobLog;
+  /** Whether this process has work that somebody waits for, so that some kinds should take less of its time. */
+  busy?(): boolean;
   /** Told, at most ten times a second, that there is more to do than this process takes on. */
   callOthers?(): void;
   /** How many runs go on at once. */
@@ -68,7 +72,7 @@ const stopMsMax = 5000;
 
 /** Starts a worker. Runs that fail are tried again, later and later; the log says so. */
 export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: WorkerOptions): Worker {
-  const { kinds, nowMs, log, callOthers = () => {}, runsMax = 4, leaseMs = 10_000, pollMs = 1000 } = options;
+  const { kinds, nowMs, log, busy, callOthers = () => {}, runsMax = 4, leaseMs = 10_000, pollMs = 1000 } = options;
   const byName = new Map(kinds.map((kind) => [kind.name, kind]));
   const names = [...byName.keys()];
   const turn = turns();
@@ -143,7 +147,8 @@ export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: Worke
       const waitedMs = nowMs() - Math.min(...jobs.map(({ dueMs }) => dueMs));
       // Where nothing was found, one who is adding to the lane keeps it from being settled.
       if (jobs.length === 0) done({ share: 1, laneMs: emptyRestMs });
-      else done({ share: waitedMs > (kind.patienceMs ?? Infinity) ? 1 : kind.share });
+      else if (waitedMs > (kind.patienceMs ?? Infinity)) done({ share: 1 });
+      else done({ share: busy?.() ? (kind.busyShare ?? kind.share) : kind.share });
     } catch (error) {
       if (!isLost(error)) log.error({ kind: lane.kind, cause: (error as Error).message }, "jobs cannot be claimed");
       done({ share: 1, laneMs: pollMs });

@@ -135,6 +135,6 @@ export function updaterKinds(): JobKind[] {
   return [
     { name: changedKind, sizeMax: portion, share: 0.3, patienceMs: 1500, run: apply },
     { name: startedKind, sizeMax: 1, share: 1, run: start },
-    { name: matchedKind, sizeMax: portion, share: 0.25, run: apply },
+    { name: matchedKind, sizeMax: portion, share: 0.5, busyShare: 0.12, run: apply },
   ];
 }

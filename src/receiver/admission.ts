@@ -6,6 +6,8 @@ export interface Admission {
   check(): void;
   /** Counts a request and its items for as long as it is in work. @throws code 8 when there is no room for them. */
   request<T>(items: number, work: () => Promise<T>): Promise<T>;
+  /** Whether data is being stored, or was a moment ago. */
+  busy(): boolean;
   /** Runs one transaction when its turn comes; first come, first served. */
   turn<T>(transaction: () => Promise<T>): Promise<T>;
 }
@@ -21,6 +23,7 @@ interface AdmissionOptions {
 
 /** Of so many that were let in, one may be refused in a time that is no flood. */
 const inForOne = 20;
+const busyMs = 1000;
 
 /**
  * A burst waits, a flood is refused: the queue may grow as long as it is now and then empty. One that stands longer only
@@ -34,6 +37,7 @@ export function admission({ turnsMax, itemsMax = 200_000, standingMs = 100 }: Ad
   let inWork = 0; // requests, with those that have not come as far as their turn
   let itemsInWork = 0;
   let standsSinceMs = 0;
+  let endedMs = -Infinity;
   /** Since when the queue is kept short, and who came since, or since it was last looked at. */
   let flood: { sinceMs: number; letIn: number; refused: number; refusedMs: number } | undefined;
 
@@ -64,6 +68,7 @@ export function admission({ turnsMax, itemsMax = 200_000, standingMs = 100 }: Ad
 
   return {
     check,
+    busy: () => running > 0 || performance.now() - endedMs < busyMs,
     async request(items, work) {
       check();
       if (itemsInWork > 0 && itemsInWork + items > itemsMax) {
@@ -88,6 +93,7 @@ export function admission({ turnsMax, itemsMax = 200_000, standingMs = 100 }: Ad
       try {
         return await transaction();
       } finally {
+        endedMs = performance.now();
         next();
       }
     },

@@ -202,7 +202,10 @@ describe("a worker", () => {
     expect(place).toBeLessThan(3);
   });
 
-  test("gives a kind no more than its share of the time, and one run at once", async () => {
+  test.each([
+    ["its share of the time", { share: 0.5, busyShare: 0.1 }, false, 0.6],
+    ["its smaller share while others wait", { share: 0.9, busyShare: 0.25 }, true, 0.35],
+  ])("gives a kind no more than %s, and one run at once", async (_what, shares, busy, shareMax) => {
     const kind = newKind();
     let [atOnce, most, busyMs] = [0, 0, 0];
     const before = async () => {
@@ -218,10 +221,10 @@ describe("a worker", () => {
         Array.from({ length: 5 }, () => ({ payload: 1 })),
       );
     const startMs = performance.now();
-    start(noting(kind, { share: 0.5, before }));
+    start(noting(kind, { ...shares, before }), { busy: () => busy });
     await until(async () => (await leftOf(kind)) === 0);
     expect(most).toBe(1);
-    expect(busyMs / (performance.now() - startMs)).toBeLessThan(0.6);
+    expect(busyMs / (performance.now() - startMs)).toBeLessThan(shareMax);
   });
 
   test("keeps the lease of a long run", async () => {
