@@ -119,7 +119,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
   const held = bodies(config.bodyBytesMax);
-  // More at once than the machine has processors for only share them, and each takes longer.
+  // As if the database had the same processors: more at once would only share them, and each take longer.
   const turnsMax = Math.min(Math.ceil(config.poolConnectionsMax / 2), Math.max(4, 2 * availableParallelism()));
   const ingest = admission({ turnsMax });
   function room({ parent }: DescMethod, header: Headers) {

@@ -20,9 +20,26 @@ function occurring(condition: Condition): string[] | undefined {
 // An index over trigrams is read whole for a text that has none.
 const hasTrigram = (text: string) => /[\p{L}\p{N}]{3}/u.test(text);
 
+/**
+ * A pattern for LIKE that every text matches in which `part` occurs. Between words it takes any text: the trigrams of where
+ * words begin and end are common to many texts, and take longest to read. Short words have no others.
+ */
+function patternOf(part: string): string {
+  const pieces = part.split(/([^\p{L}\p{N}]+)/u); // words, and what separates them at the odd places
+  const needsEnds = (i: number) => {
+    const characters = [...(pieces[i] ?? "")].length;
+    const outermost = i === 0 || i === pieces.length - 1;
+    return characters < 3 && characters > (outermost ? 1 : 0);
+  };
+  const middle = pieces.map((piece, i) => {
+    if (i % 2 === 0) return piece;
+    return needsEnds(i - 1) || needsEnds(i + 1) ? piece.replace(/[\\%_]/g, "\\$&") : "%";
+  });
+  return `%${middle.join("")}%`;
+}
+
 function likeAll(db: Db, text: Fragment, parts: readonly string[]): Fragment | undefined {
-  // Any text between words: where a word begins or ends, few trigrams are common to many, and take longest to read.
-  const helpful = parts.filter(hasTrigram).map((part) => `%${part.replace(/[^\p{L}\p{N}]+/gu, "%")}%`);
+  const helpful = parts.filter(hasTrigram).map(patternOf);
   if (helpful.length === 0) return undefined;
   return db`(${helpful.map((pattern, i) => (i === 0 ? db`${text} like ${pattern}::text` : db`and ${text} like ${pattern}::text`))})`;
 }

@@ -40,6 +40,8 @@ export interface RpcLimits {
   bodies?: Bodies | undefined;
 }
 
+const envelopeHeadBytes = 5; // its flags and its length
+
 /** Serves gRPC, gRPC-Web and Connect at one path. The answer is written when the promise resolves; it never rejects. */
 export type RpcRoute = (request: Request, response: Response) => Promise<void>;
 
@@ -112,9 +114,11 @@ function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: R
         return sendBody(response, 415, errorBody(3, `the content type ${JSON.stringify(type)} is none of this RPC's`));
       }
       const grpc = type.startsWith("application/grpc");
-      if (unary) boundDeadline(call.header, grpc, limits.deadlineMsMax);
-      const ahead = unary && denial === undefined ? await readAhead(body, request, grpc, bytesMax) : body;
+      const begunMs = performance.now();
+      const ahead =
+        unary && call.method === "POST" && denial === undefined ? await readAhead(body, request, grpc, bytesMax) : body;
       if (ahead === undefined) return;
+      if (unary) boundDeadline(call.header, grpc, limits.deadlineMsMax, performance.now() - begunMs);
       const answer = await handler({ ...call, body: ahead, contextValues: values });
       await writeAnswer(request, response, answer, call.signal, secretive && type.includes("json"));
     } finally {
@@ -132,33 +136,34 @@ async function readAhead(body: Pieces, request: Request, grpc: boolean, bytesMax
   if (Number(request.headers["content-length"] ?? 0) > bytesMax) return body;
   const rest = body[Symbol.asyncIterator]();
   const read: Uint8Array[] = [];
+  let bytes = 0;
+  let length = grpc ? undefined : 0;
   try {
     for (let piece = await rest.next(); !piece.done; piece = await rest.next()) {
       read.push(piece.value);
-      if (grpc && announcedBytes(read[0] as Uint8Array) > bytesMax) return replayed(read, () => rest.next());
+      bytes += piece.value.byteLength;
+      if (length !== undefined || bytes < envelopeHeadBytes) continue;
+      length = Buffer.concat(read).readUInt32BE(1);
+      if (length > bytesMax) return joined(read, () => rest.next());
     }
   } catch (error) {
     if (request.aborted) return undefined;
-    return replayed(read, () => Promise.reject(error));
+    return joined(read, () => Promise.reject(error));
   }
-  return replayed(read, async () => ({ done: true, value: undefined }));
+  return joined(read, async () => ({ done: true, value: undefined }));
 }
 
-/** Length of the message that an envelope's head announces; 0 when the head is not there as a whole. */
-function announcedBytes(start: Uint8Array): number {
-  if (start.byteLength < 5) return 0;
-  return new DataView(start.buffer, start.byteOffset, start.byteLength).getUint32(1);
-}
-
-/** What has been read, and then what comes. */
-function replayed(
-  read: Uint8Array[],
+/** What has been read as one piece, since protocols look through all pieces again for each, and then what comes. */
+function joined(
+  read: readonly Uint8Array[],
   next: () => Promise<IteratorResult<Uint8Array, undefined>>,
 ): AsyncIterable<Uint8Array> {
+  let first = read.length > 1 ? Buffer.concat(read) : read[0];
   return {
     [Symbol.asyncIterator]: () => ({
       async next() {
-        const value = read.shift();
+        const value = first;
+        first = undefined;
         return value === undefined ? next() : { done: false, value };
       },
     }),

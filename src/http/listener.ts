@@ -37,6 +37,7 @@ const controlFramesMax = 10_000;
 const controlFramesMs = 10_000;
 const settleMs = 100;
 const turnStreams = 8;
+const pipelinedMax = 100;
 const headBytesMax = 16 * 1024;
 const streamWindowBytes = 256 * 1024;
 const connectionWindowBytes = 1024 * 1024;
@@ -99,6 +100,13 @@ export async function listen(options: Options): Promise<Listener> {
 
 const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
+/** The requests of an HTTP/1.1 connection: the one that is being answered, and those that came behind it. */
+interface Line {
+  request: IncomingMessage;
+  waiting: (() => void)[];
+}
+
+/** Begins requests of one connection one after the other: answers must come in order, and who has gone asks nothing more. */
 function http1Server(onRequest: RequestHandler) {
   const server = http.createServer({
     headersTimeout: headMs,
@@ -108,30 +116,55 @@ function http1Server(onRequest: RequestHandler) {
     maxHeaderSize: headBytesMax,
     requireHostHeader: false, // it is required below, in our words
   });
-  const last = new WeakMap<Socket, ServerResponse>();
+  // Of connections whose last request has not been answered whole.
+  const lines = new WeakMap<Socket, Line>();
+  function inOrder(request: IncomingMessage, response: ServerResponse, begin: () => void) {
+    const { socket } = request;
+    const line = lines.get(socket);
+    if (line === undefined) {
+      lines.set(socket, { request, waiting: [] });
+      response.once("close", next);
+      return begin();
+    }
+    if (line.waiting.length >= pipelinedMax) return socket.destroy();
+    line.waiting.push(() => {
+      line.request = request;
+      response.once("close", next);
+      begin();
+    });
+
+    function next() {
+      const begin = lines.get(socket)?.waiting.shift();
+      if (begin === undefined) lines.delete(socket);
+      // In a turn of its own, as those of other connections. Nobody reads an answer where writing has ended.
+      else setImmediate(() => socket.writable && begin());
+    }
+  }
   function take(request: IncomingMessage, response: ServerResponse, invite: (() => void) | undefined) {
-    if (request.headers.host === undefined && request.httpVersion === "1.1")
-      return answerBrokenRequest(request.socket, "HOST");
-    // The form that proxies are sent, which every server must take (RFC 9112, 3.2.2).
-    if (request.url?.charCodeAt(0) !== 47) request.url = request.url?.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
-    // One after the other: answers must come in order, and a client that has gone asks nothing more.
-    const before = last.get(request.socket);
-    last.set(request.socket, response);
-    if (before === undefined || before.closed) return onRequest(request, response, invite);
-    before.once("close", () => request.socket.destroyed || onRequest(request, response, invite));
+    inOrder(request, response, () => {
+      if (request.headers.host === undefined && request.httpVersion === "1.1")
+        return answerBrokenRequest(request.socket, "HOST");
+      // The form that proxies are sent, which every server must take (RFC 9112, 3.2.2).
+      if (request.url?.charCodeAt(0) !== 47) request.url = request.url?.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
+      onRequest(request, response, invite);
+    });
   }
   server.on("request", (request: IncomingMessage, response: ServerResponse) => take(request, response, undefined));
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     take(request, response, () => response.writeContinue());
   });
-  server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
-    answerBrokenRequest(response.socket, "EXPECTATION");
+  server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
+    inOrder(request, response, () => answerBrokenRequest(request.socket, "EXPECTATION"));
   });
   // Who is silent may wait for an answer; who does not take his is cut.
   server.setTimeout(stallMs, (socket) => {
     if (socket.writableLength > 0) socket.destroy();
   });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => answerBrokenRequest(socket, error.code));
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    // What is broken comes behind a request that is still being answered: the client would take it for that answer.
+    if (lines.get(socket)?.request.complete) socket.destroy();
+    else answerBrokenRequest(socket, error.code);
+  });
   return server;
 }
 

@@ -25,7 +25,7 @@ export interface JobKind {
   sizeMax: number;
   /** The share of its time that a process may spend on this kind, one run at a time; 1: all. */
   share: number;
-  /** The same while this process has work that somebody waits for; absent: `share`. */
+  /** The same while this process stores data that comes in; absent: `share`. */
   busyShare?: number;
   /** Jobs that have waited longer than this are done without a rest; absent: none are. */
   patienceMs?: number;
@@ -47,7 +47,7 @@ export interface WorkerOptions {
   kinds: readonly JobKind[];
   nowMs(): number;
   log: JobLog;
-  /** Whether this process has work that somebody waits for, so that some kinds should take less of its time. */
+  /** Whether this process stores data that comes in, so that some kinds should take less of its time. */
   busy?(): boolean;
   /** Told, at most ten times a second, that there is more to do than this process takes on. */
   callOthers?(): void;
@@ -139,7 +139,7 @@ export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: Worke
 
   /** One run of a lane. Never rejects. */
   async function serve(lane: Lane, kind: JobKind): Promise<void> {
-    const done = turn.begin(lane, kind.share < 1);
+    const done = turn.begin(lane, kind.share < 1 || kind.busyShare !== undefined);
     try {
       const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs, nowMs: nowMs() });
       if (jobs.length > 0) await work(lane, kind, jobs);

@@ -17,53 +17,60 @@ interface AdmissionOptions {
   turnsMax: number;
   /** Items of all requests in work; a single request may have more. */
   itemsMax?: number;
-  /** How long a queue may stand, never empty, before it is kept short, ms; that ends when hardly anybody was refused for ten times as long. */
+  /** How long a queue may stand, never empty, before it is kept short, ms. */
   standingMs?: number;
 }
 
-/** Of so many that were let in, one may be refused in a time that is no flood. */
-const inForOne = 20;
 const busyMs = 1000;
 
 /**
  * A burst waits, a flood is refused: the queue may grow as long as it is now and then empty. One that stands longer only
- * makes everybody wait, so that it is kept short from then on, until hardly anybody is refused: it becomes empty by chance
- * under a flood too. The limit follows how fast this machine stores (docs/decisions/0015).
+ * makes everybody wait, so that it is kept short from then on, until turns are free half of the time: it becomes empty by
+ * chance under a flood too. The limit follows how fast this machine stores (docs/decisions/0015).
  */
 export function admission({ turnsMax, itemsMax = 200_000, standingMs = 100 }: AdmissionOptions): Admission {
   const waiting: (() => void)[] = [];
-  const waitingMax = Math.ceil(turnsMax / 2);
   let running = 0;
   let inWork = 0; // requests, with those that have not come as far as their turn
   let itemsInWork = 0;
   let standsSinceMs = 0;
   let endedMs = -Infinity;
-  /** Since when the queue is kept short, and who came since, or since it was last looked at. */
-  let flood: { sinceMs: number; letIn: number; refused: number; refusedMs: number } | undefined;
+  let freeSinceMs = 0; // as long as not all turns are taken
+  /** There while the queue is kept short: since when it is looked at, and how long turns were free in that time. */
+  let flood: { sinceMs: number; freeMs: number } | undefined;
 
   function look(nowMs: number) {
     if (flood === undefined) {
-      const stands = waiting.length > 0 && nowMs - standsSinceMs >= standingMs;
-      if (stands) flood = { sinceMs: nowMs, letIn: 0, refused: 0, refusedMs: nowMs };
-    } else if (nowMs - flood.sinceMs >= 10 * standingMs) {
-      const over = flood.refused * inForOne <= flood.letIn || nowMs - flood.refusedMs >= 10 * standingMs;
-      flood = over ? undefined : { ...flood, sinceMs: nowMs, letIn: 0, refused: 0 };
+      if (waiting.length > 0 && nowMs - standsSinceMs >= standingMs) flood = { sinceMs: nowMs, freeMs: 0 };
+      return;
     }
+    const lookedMs = nowMs - flood.sinceMs;
+    if (lookedMs < 5 * standingMs) return;
+    if (running < turnsMax) noteFree(nowMs);
+    flood = flood.freeMs * 2 >= lookedMs ? undefined : { sinceMs: nowMs, freeMs: 0 };
+  }
+
+  function noteFree(nowMs: number) {
+    if (flood !== undefined) flood.freeMs += nowMs - Math.max(freeSinceMs, flood.sinceMs);
   }
 
   function check() {
-    const nowMs = performance.now();
-    look(nowMs);
-    if (flood === undefined || (waiting.length < waitingMax && inWork < turnsMax + waitingMax)) return;
-    flood.refused += 1;
-    flood.refusedMs = nowMs;
+    look(performance.now());
+    if (flood === undefined || (waiting.length < turnsMax && inWork < 2 * turnsMax)) return;
     throw exhausted("more data comes in than can be stored; send the request again", 1);
   }
 
+  function begin() {
+    running += 1;
+    if (running === turnsMax) noteFree(performance.now());
+  }
+
   function next() {
+    endedMs = performance.now();
     const start = waiting.shift();
-    if (start === undefined) running -= 1;
-    else start(); // it takes over this place
+    if (start !== undefined) return start(); // it takes over this place
+    if (running === turnsMax) freeSinceMs = endedMs;
+    running -= 1;
   }
 
   return {
@@ -74,7 +81,6 @@ export function admission({ turnsMax, itemsMax = 200_000, standingMs = 100 }: Ad
       if (itemsInWork > 0 && itemsInWork + items > itemsMax) {
         throw exhausted(`more than ${itemsMax} items are in work; send the request again`, 1);
       }
-      if (flood !== undefined) flood.letIn += 1;
       inWork += 1;
       itemsInWork += items;
       try {
@@ -85,7 +91,7 @@ export function admission({ turnsMax, itemsMax = 200_000, standingMs = 100 }: Ad
       }
     },
     async turn(transaction) {
-      if (running < turnsMax) running += 1;
+      if (running < turnsMax) begin();
       else {
         if (waiting.length === 0) standsSinceMs = performance.now();
         await new Promise<void>((resolve) => waiting.push(resolve));
@@ -93,7 +99,6 @@ export function admission({ turnsMax, itemsMax = 200_000, standingMs = 100 }: Ad
       try {
         return await transaction();
       } finally {
-        endedMs = performance.now();
         next();
       }
     },

@@ -7,17 +7,16 @@ function timeoutMs(text: string, grpc: boolean) {
 }
 
 /**
- * Bounds the deadline that the headers of a unary call ask for: longer ones, and none, become `deadlineMsMax`.
- * A malformed one stays, so that the protocol refuses it.
+ * Bounds the deadline that the headers of a unary call ask for: longer ones, and none, become `deadlineMsMax`; what has
+ * passed of it, `spentMs`, is taken off. A malformed one stays, so that the protocol refuses it.
  */
-export function boundDeadline(header: Headers, grpc: boolean, deadlineMsMax: number): void {
+export function boundDeadline(header: Headers, grpc: boolean, deadlineMsMax: number, spentMs: number): void {
   const name = grpc ? "grpc-timeout" : "connect-timeout-ms";
   const text = header.get(name);
-  if (text !== null) {
-    const ms = timeoutMs(text, grpc);
-    if (ms === undefined || ms <= deadlineMsMax) return;
-  }
-  header.set(name, grpc ? `${deadlineMsMax}m` : String(deadlineMsMax));
+  const askedMs = text === null ? deadlineMsMax : timeoutMs(text, grpc);
+  if (askedMs === undefined || (text !== null && askedMs <= deadlineMsMax && spentMs < 1)) return;
+  const leftMs = Math.max(0, Math.ceil(Math.min(askedMs, deadlineMsMax) - spentMs));
+  header.set(name, grpc ? `${leftMs}m` : String(leftMs));
 }
 
 /**

@@ -93,23 +93,91 @@ describe("requests that come at once over HTTP/1.1", () => {
   });
 });
 
-test("half a gRPC message whose client leaves is no call", async () => {
-  let called = false;
+describe("behind a request that is being answered over HTTP/1.1", () => {
+  const first = "GET /1 HTTP/1.1\r\nhost: x\r\n\r\n";
+
+  async function sent(behind: string) {
+    const socket = await openSocket(url);
+    let received = "";
+    socket.on("data", (bytes) => {
+      received += bytes;
+    });
+    socket.write(first + behind);
+    await expect.poll(() => begun.length).toBe(1);
+    await sleep(20);
+    return { socket, received: () => received };
+  }
+
+  test("what is broken is not answered in its place", async () => {
+    const { socket, received } = await sent("rubbish\r\n\r\n");
+    if (!socket.destroyed) await closing(socket);
+    expect(received()).toBe("");
+  });
+
+  test("one without a Host is refused when its turn comes", async () => {
+    const { socket, received } = await sent("GET /2 HTTP/1.1\r\n\r\n");
+    expect(received()).toBe("");
+    begun[0]?.response.end("first");
+    await closing(socket);
+    expect(received()).toMatch(/^HTTP\/1\.1 200 OK.*first.*HTTP\/1\.1 400 Bad Request/s);
+  });
+
+  test("nothing is begun once the connection is told to close", async () => {
+    const { socket } = await sent(first);
+    begun[0]?.response.setHeader("connection", "close").end();
+    await closing(socket);
+    await sleep(20);
+    expect(begun).toHaveLength(1);
+  });
+
+  test("only so many wait", async () => {
+    const { socket } = await sent(first.repeat(200));
+    if (!socket.destroyed) await closing(socket);
+    expect(begun).toHaveLength(1);
+  });
+});
+
+describe("a gRPC message that comes in pieces", async () => {
+  let calls = 0;
   const searchEvents = () => {
-    called = true;
+    calls += 1;
     return {};
   };
   const port = await testPort([served(EventQueryService, { searchEvents })], { settings: { plaintext: true } });
-  const headers = {
-    "service-api-key": (await port.key()).text,
-    "content-type": "application/grpc",
-    te: "trailers",
-  };
-  const { socket } = await openFrames(port.url);
-  socket.write(post(1, `/${EventQueryService.typeName}/SearchEvents`, headers));
-  socket.write(frame(frameType.data, 0, 1, Buffer.from([0, 0, 0, 0, 9, 1])));
-  await sleep(50);
-  socket.destroy();
-  await expect.poll(() => port.lines.findLast((line) => line.rpc?.endsWith("SearchEvents"))?.code).toBe("CANCELLED");
-  expect(called).toBe(false);
+  const key = (await port.key()).text;
+  const lastCode = () => port.lines.findLast((line) => line.rpc?.endsWith("SearchEvents"))?.code;
+
+  async function sendPieces(...pieces: number[][]) {
+    const headers = { "service-api-key": key, "content-type": "application/grpc", te: "trailers" };
+    const { socket } = await openFrames(port.url);
+    socket.write(post(1, `/${EventQueryService.typeName}/SearchEvents`, headers));
+    for (const piece of pieces) {
+      socket.write(frame(frameType.data, 0, 1, Buffer.from(piece)));
+      await sleep(5);
+    }
+    return socket;
+  }
+
+  test("is a call when it is whole", async () => {
+    const socket = await sendPieces([0], [0, 0], [0, 2], [10], [0]);
+    socket.write(frame(frameType.data, flag.endStream, 1));
+    await expect.poll(lastCode).toBe("OK");
+    expect(calls).toBe(1);
+    socket.destroy();
+  });
+
+  test("is refused by its length at once, wherever that is cut", async () => {
+    const socket = await sendPieces([0], [6, 0], [0, 0], [1]);
+    await sleep(300);
+    socket.destroy(); // before that the rest may still come, and the request is not over
+    await expect.poll(lastCode).toBe("RESOURCE_EXHAUSTED");
+  });
+
+  test("is no call when the client leaves in the middle", async () => {
+    calls = 0;
+    const socket = await sendPieces([0, 0, 0, 0, 9, 1]);
+    socket.destroy();
+    await expect.poll(lastCode).toBe("CANCELLED");
+    expect(calls).toBe(0);
+  });
 });

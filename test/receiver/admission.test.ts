@@ -75,23 +75,24 @@ describe("under a flood", () => {
   test("a queue that is empty by chance is kept short all the same", async () => {
     const ingest = await flooded();
     const again = Array.from({ length: 20 }, () => send(ingest, 5).catch(() => "refused"));
-    expect((await Promise.all(again)).filter((answer) => answer === "stored")).toHaveLength(3);
+    expect((await Promise.all(again)).filter((answer) => answer === "stored")).toHaveLength(4);
   });
 
   test("those count who were let in and have not come as far as their turn", async () => {
     const ingest = await flooded();
     const slow = () => ingest.request(1, () => sleep(5).then(() => ingest.turn(() => sleep(5, "stored"))));
     const again = await Promise.all(Array.from({ length: 20 }, () => slow().catch(() => "refused")));
-    expect(again.filter((answer) => answer === "stored")).toHaveLength(3);
+    expect(again.filter((answer) => answer === "stored")).toHaveLength(4);
   });
 
-  test("when hardly anybody has been refused for a while, a burst waits again", async () => {
+  test("when turns are free most of the time, a burst waits again, although some are refused now and then", async () => {
     const ingest = await flooded();
     let refused = 0;
-    const endMs = performance.now() + 1100;
+    const endMs = performance.now() + 600;
     for (let turn = 0; performance.now() < endMs; turn++) {
-      // Four at once are one too many, now and then.
-      const sent = Array.from({ length: turn % 40 === 0 ? 4 : 1 }, () => send(ingest, 2).catch(() => "refused"));
+      // Five at once are one too many, now and then; else nobody comes for a while.
+      await sleep(10);
+      const sent = Array.from({ length: turn % 4 === 0 ? 5 : 0 }, () => send(ingest, 2).catch(() => "refused"));
       for (const answer of await Promise.all(sent)) if (answer === "refused") refused += 1;
     }
     expect(refused).toBeGreaterThan(0);
@@ -99,7 +100,7 @@ describe("under a flood", () => {
     expect(new Set(await Promise.all(burst))).toEqual(new Set(["stored"]));
   });
 
-  test("when nobody has been refused for a while, a burst waits again", async () => {
+  test("when nobody has come for a while, a burst waits again", async () => {
     const ingest = await flooded();
     await sleep(500);
     const burst = Array.from({ length: 50 }, () => send(ingest, 1));

@@ -96,8 +96,20 @@ describe("the server's own bound", () => {
     ["x", "x"],
   ])("grpc-timeout %s becomes %s", (given, expected) => {
     const header = new Headers(given === undefined ? {} : { "grpc-timeout": given });
-    boundDeadline(header, true, 1000);
+    boundDeadline(header, true, 1000, 0);
     expect(header.get("grpc-timeout")).toBe(expected);
+  });
+
+  test.each([
+    ["500", "201"],
+    ["2000", "701"],
+    ["200", "0"],
+    [undefined, "701"],
+    ["x", "x"],
+  ])("connect-timeout-ms %s becomes %s when 299.5 ms have passed", (given, expected) => {
+    const header = new Headers(given === undefined ? {} : { "connect-timeout-ms": given });
+    boundDeadline(header, false, 1000, 299.5);
+    expect(header.get("connect-timeout-ms")).toBe(expected);
   });
 });
 
