@@ -154,7 +154,9 @@ function satisfies<Row>(db: Db, field: Field<Row>, asked: Condition): Compiled {
   return {
     general,
     indexed: index && {
-      sql: index.sql,
+      get sql() {
+        return index.sql;
+      },
       rest: index.exact ? undefined : general,
       few: index.few ?? false,
       broad: index.broad ?? false,

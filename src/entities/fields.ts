@@ -49,9 +49,16 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
   function among(found: Terms | undefined): Indexed | undefined {
     if (found === undefined) return undefined;
     if (found.terms.length === 0) return { sql: db`false`, exact: true, few: true };
-    const query = termQuery(tenantId, found.terms);
-    const sql = db`entity_terms(tenant_id, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
-    return { sql, exact: found.exact, few: true, broad: found.broad ?? false };
+    return {
+      // Written when it is asked for: an `and` leaves out what another part answers better.
+      get sql() {
+        const query = termQuery(tenantId, found.terms);
+        return db`entity_terms(tenant_id, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
+      },
+      exact: found.exact,
+      few: true,
+      broad: found.broad ?? false,
+    };
   }
   const answered = (terms: (key: string, condition: Condition) => Terms | undefined, key: string) => ({
     index: (condition: Condition) => among(terms(key, condition)) ?? anyTextContains(db, condition),
