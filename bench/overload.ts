@@ -88,7 +88,7 @@ async function phase(name: string, perSec: number, phaseMs: number) {
   return { all, seconds, peakMiB, show };
 }
 
-// More that wait may be stored together: what it takes when more comes is the rate, if that is higher.
+// Five at once may be too few for a larger machine: what it takes when more comes is the rate, if that is higher.
 const pressed = await phase("three times what those took", takes * 3, 20_000);
 takes = Math.max(takes, pressed.all.good / 20);
 await sleep(2000);

@@ -106,7 +106,6 @@ interface Line {
   waiting: (() => void)[];
 }
 
-/** Begins requests of one connection one after the other: answers must come in order, and who has gone asks nothing more. */
 function http1Server(onRequest: RequestHandler) {
   const server = http.createServer({
     headersTimeout: headMs,
@@ -118,6 +117,7 @@ function http1Server(onRequest: RequestHandler) {
   });
   // Of connections whose last request has not been answered whole.
   const lines = new WeakMap<Socket, Line>();
+  // Requests of one connection are begun one after the other: answers must come in order, and who has gone asks nothing more.
   function inOrder(request: IncomingMessage, response: ServerResponse, begin: () => void) {
     const { socket } = request;
     const line = lines.get(socket);
