@@ -101,7 +101,7 @@ function wrong(value: Json, schema: Json, path: string): string[] {
   const type = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
   const types = [schema.type ?? type].flat().map((one: string) => (one === "integer" ? "number" : one));
   // NaN and the infinities are strings; an unknown number of an enum stands for itself.
-  if (schema.type === "number" && type === "string") return [];
+  if ([schema.type].flat().includes("number") && type === "string") return [];
   if (schema.enum !== undefined) return schema.enum.includes(value) || type === "number" ? [] : [`${path}: ${value}`];
   if (!types.includes(type)) return [`${path}: ${type} is not ${types}`];
   if (schema.pattern !== undefined && type === "string" && !new RegExp(schema.pattern, "u").test(value))
