@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { connectOnce } from "../src/db/connect.ts";
 import { putModels } from "../src/entities/put.ts";
 import { type Database, startDatabase } from "./support/database.ts";
+import { dropIndexes } from "./support/entity-table.ts";
 import { machineFacts } from "./support/machine.ts";
 import { drained, modelOf, modelServer, quantileOf } from "./support/models.ts";
 import { commandOf } from "./support/settings.ts";
@@ -22,11 +23,7 @@ for (const line of machineFacts(database.version)) console.log(line);
 const tenantId = await tenantOf(database);
 // Without the limits of time that a server's connections have.
 const { sql, close } = connectOnce(database.env.DATABASE_URL ?? "", "bench");
-// The indexes are made when all is there: that takes a fraction of the time.
-const indexes = await sql<{ name: string; text: string }[]>`
-  select indexname as name, indexdef as text from pg_indexes
-  where schemaname = 'public' and tablename = 'entities' and indexname <> 'entities_tenant_id_id_pk'`;
-for (const { name } of indexes) await sql.unsafe(`drop index ${name}`);
+const indexes = await dropIndexes(sql, "%");
 for (let from = 0; from < entities; from += 5000) {
   const models = Array.from({ length: 5000 }, (_, i) => modelOf(from + i, 0));
   await putModels(sql, tenantId, models, Date.now());

@@ -4,15 +4,20 @@ import { decodeCursor, encodeCursor, queryDigest } from "./page.ts";
 
 const LIMIT_MAX = 1000;
 
+/** How long pages go by what an earlier one has counted. */
+const countedMsMax = 10_000;
+
 /** Which page of a query to read: `limit` rows and one more, that lie beyond `keys`. */
 export interface PageRequest {
   limit: number;
   backward: boolean;
   /** Key texts of the row that the page lies beyond; undefined: the page begins the list. */
   keys: (string | null)[] | undefined;
+  /** Matches of the whole query, where an earlier page has counted them a moment ago. */
+  counted: bigint | undefined;
   /**
    * The page of the rows that were read, which stand in the list's order with the one too many, and where it lies.
-   * @param total matches of the whole query.
+   * @param total matches of the whole query: those of `counted`, or counted anew.
    */
   cut<T>(rows: readonly T[], keysOf: (row: T) => (string | null)[], total: bigint): { items: T[]; info: PageInfo };
 }
@@ -34,16 +39,24 @@ export function pageRequest<S extends DescMessage>(
   const backward = input?.direction === Direction.BACKWARD;
   const digest = queryDigest(toBinary(schema, query));
   const cursor = input?.cursor ?? "";
-  const keys = cursor === "" ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
+  const texts = cursor === "" ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
+  const nowMs = Date.now();
+  // Behind the keys: how many matched, and when that was counted.
+  const [count = Number.NaN, countedMs = Number.NaN] = texts?.slice(-2).map(Number) ?? [];
+  const fresh = Number.isSafeInteger(count) && Math.abs(nowMs - countedMs) <= countedMsMax;
+  const keys = texts?.slice(0, -2);
+  const counted = fresh ? BigInt(count) : undefined;
   return {
     limit,
     backward,
     keys,
+    counted,
     cut(rows, keysOf, total) {
       const more = rows.length > limit;
       const items = backward ? rows.slice(-limit) : rows.slice(0, limit);
+      const known = [String(total), String(counted === undefined ? nowMs : countedMs)];
       const cursorOf = (row: (typeof items)[number] | undefined) =>
-        row === undefined ? "" : encodeCursor(kind, tenantId, digest, keysOf(row));
+        row === undefined ? "" : encodeCursor(kind, tenantId, digest, [...keysOf(row), ...known]);
       const info = create(PageInfoSchema, {
         startCursor: cursorOf(items[0]),
         endCursor: cursorOf(items.at(-1)),

@@ -6,12 +6,12 @@ import type { Db } from "../db/connect.ts";
 import { idText, parseId } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
 import { PRIORITY, PRODUCTION, wholeNumber } from "./state.ts";
-import { nameContains } from "./texts.ts";
+import { nameText } from "./texts.ts";
 
 type Make = (db: Db, tenantId: string, known: { tenantName?: string }) => Field<EntityRow>;
 
 /** A condition on the name as the index over names answers it: compared as text alone. */
-function nameIndex(db: Db, condition: Condition): Indexed | undefined {
+function nameIndex(db: Db, tenantId: string, condition: Condition): Indexed | undefined {
   const parts = condition.map((comparison): Fragment | undefined => {
     const { operation, value } = comparison;
     if (operation === Operation.OP_IN) {
@@ -36,7 +36,7 @@ function nameIndex(db: Db, condition: Condition): Indexed | undefined {
     }
     return undefined;
   });
-  if (!parts.every((part) => part !== undefined)) return nameContains(db, condition);
+  if (!parts.every((part) => part !== undefined)) return nameText(db, tenantId, condition);
   return { sql: db`(${parts.map((part, i) => (i === 0 ? part : db`and ${part}`))})`, exact: true };
 }
 
@@ -75,7 +75,15 @@ function metadataNumber(key: string, fallback: bigint): Make {
 /** The properties of entities that are no keys of a map, by their names. */
 export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
   ["id", (db) => ({ type: "text", sql: idSql(db), get: ({ id }) => idText(id), index: (asked) => idIndex(db, asked) })],
-  ["name", (db) => ({ type: "text", sql: db`name`, get: ({ name }) => name, index: (asked) => nameIndex(db, asked) })],
+  [
+    "name",
+    (db, tenantId) => ({
+      type: "text",
+      sql: db`name`,
+      get: ({ name }) => name,
+      index: (asked) => nameIndex(db, tenantId, asked),
+    }),
+  ],
   [
     "tenant",
     (db, _tenantId, { tenantName = "" }) => ({ type: "text", sql: db`${tenantName}::text`, get: () => tenantName }),

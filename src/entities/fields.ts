@@ -8,7 +8,7 @@ import { columnField, columnNames } from "./columns.ts";
 import { coreProperty, isCoreKey, OWN_CORE_KEYS, schemaIds } from "./core-properties.ts";
 import { ID_BYTES, idText, joinedIds } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
-import { corePropertyTerms, customPropertyTerms, dimensionTerms, type Terms, termQuery } from "./terms.ts";
+import { corePropertyTerms, customPropertyTerms, dimensionTerms, haveTerms, type Terms } from "./terms.ts";
 import { anyTextContains } from "./texts.ts";
 
 type EntityField = Field<EntityRow>;
@@ -52,8 +52,7 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
     return {
       // Written when it is asked for: an `and` leaves out what another part answers better.
       get sql() {
-        const query = termQuery(tenantId, found.terms);
-        return db`entity_terms(tenant_id, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
+        return haveTerms(db, tenantId, "one", found.terms);
       },
       exact: found.exact,
       few: true,

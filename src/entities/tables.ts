@@ -31,9 +31,12 @@ export const entities = pgTable(
     primaryKey({ columns: [table.tenantId, table.id] }),
     index("entities_name").on(table.tenantId, table.name, table.id).where(sql`deleted_ms is null`),
     // The metadata stand in no index, so that models which change nothing else of their entity touch none. A term begins
-    // with its tenant's; a column for it would be a list of all of its rows, to be met with each term's.
-    index("entities_terms").using("gin", sql`entity_terms(tenant_id, dimensions, core_properties, custom_properties)`),
-    index("entities_name_text").using("gin", table.tenantId, sql`lower(name collate "pg_c_utf8") gin_trgm_ops`),
+    // with its tenant's; a column for it would be a list of all of its rows, to be met with each term's. No statistics are
+    // gathered on terms, texts and JSON (migrations/0013_name_terms.sql): no plan needs them.
+    index("entities_terms").using(
+      "gin",
+      sql`entity_terms(tenant_id, name, dimensions, core_properties, custom_properties)`,
+    ),
     index("entities_text").using(
       "gin",
       table.tenantId,

@@ -1,6 +1,8 @@
+import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Comparison, Condition, Literal } from "../clause/field.ts";
 import { numericText } from "../clause/numeric-text.ts";
+import type { Db } from "../db/connect.ts";
 import { nextAbove, numberTerms } from "./number-terms.ts";
 
 /** A term of the index over entities, or with `prefix` all that begin with it. */
@@ -160,10 +162,27 @@ export function corePropertyTerms(key: string, condition: Condition): Terms | un
   return union([dimensionTerms(key, condition), termsOf(propertySpelling("m", key), condition)]);
 }
 
-/** The terms as PostgreSQL's query over terms; they begin as those of the tenant do. */
-export function termQuery(tenantId: string, terms: readonly Term[]): string {
-  const owner = tenantId.slice(-8);
-  return terms
+// More of them read more lists, and leave no fewer rows.
+const piecesMax = 32;
+
+/**
+ * Terms that the name has in which these texts occur, all of them: each three characters in a row, in lower case.
+ * Undefined when the texts are too short to have any.
+ */
+export function nameTerms(texts: readonly string[]): Term[] | undefined {
+  const pieces = new Set<string>();
+  for (const text of texts) {
+    const characters = [...text];
+    for (let i = 3; i <= characters.length && pieces.size < piecesMax; i++) pieces.add(characters.slice(i - 3, i).join(""));
+  }
+  return pieces.size === 0 ? undefined : [...pieces].map((piece) => ({ text: `n${piece}` }));
+}
+
+/** SQL that entities_terms answers: true for entities of the tenant that have one of the terms, or all of them. */
+export function haveTerms(db: Db, tenantId: string, need: "one" | "all", terms: readonly Term[]): Fragment {
+  const owner = tenantId.slice(-8); // as in migrations/0013_name_terms.sql
+  const query = terms
     .map(({ text, prefix }) => `'${(owner + text).replace(/['\\]/g, "$&$&")}'${prefix ? ":*" : ""}`)
-    .join(" | ");
+    .join(need === "one" ? " | " : " & ");
+  return db`entity_terms(tenant_id, name, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
 }

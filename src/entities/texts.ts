@@ -3,6 +3,7 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Condition, Indexed } from "../clause/field.ts";
 import { fold } from "../clause/fold.ts";
 import type { Db } from "../db/connect.ts";
+import { haveTerms, nameTerms } from "./terms.ts";
 
 /** What must occur in a text that satisfies the condition, in lower case; undefined when nothing is known. */
 function occurring(condition: Condition): string[] | undefined {
@@ -44,11 +45,15 @@ function likeAll(db: Db, text: Fragment, parts: readonly string[]): Fragment | u
   return db`(${helpful.map((pattern, i) => (i === 0 ? db`${text} like ${pattern}::text` : db`and ${text} like ${pattern}::text`))})`;
 }
 
-/** The condition on the name as the index over trigrams of names answers it. */
-export function nameContains(db: Db, condition: Condition): Indexed | undefined {
-  const parts = occurring(condition);
-  const sql = parts && likeAll(db, db`lower(name collate "pg_c_utf8")`, parts);
-  return sql && { sql, exact: false, few: true };
+/** The condition on the name of an entity, living or deleted, as the index over terms answers it. */
+export function nameText(db: Db, tenantId: string, condition: Condition): Indexed | undefined {
+  const terms = nameTerms(occurring(condition) ?? beginning(condition));
+  return terms && { sql: haveTerms(db, tenantId, "all", terms), exact: false, few: true };
+}
+
+function beginning([only]: Condition): string[] {
+  const begins = only?.operation === Operation.OP_EQUALS || only?.operation === Operation.OP_STARTS_WITH;
+  return begins && typeof only.value === "string" ? [fold(only.value)] : [];
 }
 
 /** The condition on a dimension, core or custom property as the index over trigrams of all of them answers it. */

@@ -2,12 +2,12 @@ import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { prefixEnd } from "../clause/code-point-order.ts";
 import type { Condition, Field, FieldValue, Indexed, Resolver } from "../clause/field.ts";
-import { fold, foldSql } from "../clause/fold.ts";
 import { byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { coreProperties } from "../entities/core-properties.ts";
 import { entityResolver } from "../entities/fields.ts";
 import { idText, parseId } from "../entities/identity.ts";
+import { nameText } from "../entities/texts.ts";
 import { columnField, type EventField, type EventRow, eventField, mapValue } from "./fields.ts";
 import { occurrenceIdText, parseOccurrenceId } from "./identity.ts";
 
@@ -92,19 +92,10 @@ function nameIndex(db: Db, [only]: Condition): Indexed | undefined {
   return { sql: end === undefined ? from : db`(${from} and e.name < ${end}::text)`, exact: true };
 }
 
-/** Names of entities by the index on their text, since that on their order holds only those that live. */
-function entityNameIndex(db: Db, tenantId: string, [only]: Condition): Indexed | undefined {
-  switch (only?.operation) {
-    case Operation.OP_EQUALS:
-    case Operation.OP_STARTS_WITH:
-    case Operation.OP_CONTAINS:
-    case Operation.OP_END_WITH: {
-      if (typeof only.value !== "string") return undefined;
-      const pattern = `%${fold(only.value).replace(/[\\%_]/g, "\\$&")}%`;
-      return { sql: ofEntities(db, tenantId, db`${foldSql(db, db`name`)} like ${pattern}::text`), exact: false };
-    }
-  }
-  return undefined;
+/** Names of entities by the terms of all, since the index on their order holds only those that live. */
+function entityNameIndex(db: Db, tenantId: string, condition: Condition): Indexed | undefined {
+  const found = nameText(db, tenantId, condition);
+  return found && { sql: ofEntities(db, tenantId, found.sql), exact: false };
 }
 
 function ofEntities(db: Db, tenantId: string, condition: Fragment): Fragment {

@@ -133,7 +133,7 @@ export function updaterKinds(): JobKind[] {
 
   // Models come first: what they change may wait a little, what an updater matches when it is started longer.
   return [
-    { name: changedKind, sizeMax: portion, share: 0.3, patienceMs: 1500, run: apply },
+    { name: changedKind, sizeMax: portion, share: 1, busyShare: 0.3, patienceMs: 30_000, run: apply },
     { name: startedKind, sizeMax: 1, share: 1, run: start },
     { name: matchedKind, sizeMax: portion, share: 0.5, busyShare: 0.12, run: apply },
   ];

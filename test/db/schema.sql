@@ -8,13 +8,13 @@ CREATE OR REPLACE FUNCTION public.dimension_terms(prefix text, dimensions jsonb)
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN ARRAY(SELECT (dimension_terms.prefix || "left"(substr(pairs.pair, 3, (length(pairs.pair) - 4)), 400)) FROM (SELECT (jsonb_build_object(jsonb_each.key, jsonb_each.value))::text AS pair FROM jsonb_each(dimension_terms.dimensions) jsonb_each(key, value)) pairs);
 
-CREATE OR REPLACE FUNCTION public.entity_terms(tenant_id uuid, dimensions jsonb, core_properties jsonb, custom_properties jsonb)
+CREATE OR REPLACE FUNCTION public.entity_terms(tenant_id uuid, name text, dimensions jsonb, core_properties jsonb, custom_properties jsonb)
  RETURNS tsvector
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE STRICT
-RETURN array_to_tsvector(((CASE WHEN (octet_length((dimensions)::text) < 2000) THEN string_to_array((("right"((tenant_id)::text, 8) || 'd'::text) || replace(substr((dimensions)::text, 3, GREATEST((length((dimensions)::text) - 4), 0)), '", "'::text, (('
+RETURN array_to_tsvector((((ARRAY(SELECT (("right"((entity_terms.tenant_id)::text, 8) || 'n'::text) || substr(lower((entity_terms.name COLLATE pg_c_utf8)), place.place, 3)) FROM generate_series(1, (length(entity_terms.name) - 2)) place(place)) || CASE WHEN (octet_length((dimensions)::text) < 2000) THEN string_to_array((("right"((tenant_id)::text, 8) || 'd'::text) || replace(substr((dimensions)::text, 3, GREATEST((length((dimensions)::text) - 4), 0)), '", "'::text, (('
 '::text || "right"((tenant_id)::text, 8)) || 'd'::text))), '
-'::text) ELSE dimension_terms(("right"((tenant_id)::text, 8) || 'd'::text), dimensions) END || CASE WHEN (core_properties = '{}'::jsonb) THEN '{}'::text[] ELSE property_terms(("right"((tenant_id)::text, 8) || 'm'::text), core_properties) END) || CASE WHEN (custom_properties = '{}'::jsonb) THEN '{}'::text[] ELSE property_terms(("right"((tenant_id)::text, 8) || 'c'::text), custom_properties) END));
+'::text) ELSE dimension_terms(("right"((tenant_id)::text, 8) || 'd'::text), dimensions) END) || CASE WHEN (core_properties = '{}'::jsonb) THEN '{}'::text[] ELSE property_terms(("right"((tenant_id)::text, 8) || 'm'::text), core_properties) END) || CASE WHEN (custom_properties = '{}'::jsonb) THEN '{}'::text[] ELSE property_terms(("right"((tenant_id)::text, 8) || 'c'::text), custom_properties) END));
 
 CREATE OR REPLACE FUNCTION public.entity_text(dimensions jsonb, core_properties jsonb, custom_properties jsonb)
  RETURNS text
@@ -141,8 +141,7 @@ create table entities (
   constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX entities_name ON public.entities USING btree (tenant_id, name, id) WHERE (deleted_ms IS NULL);
-CREATE INDEX entities_name_text ON public.entities USING gin (tenant_id, lower((name COLLATE pg_c_utf8)) gin_trgm_ops);
-CREATE INDEX entities_terms ON public.entities USING gin (entity_terms(tenant_id, dimensions, core_properties, custom_properties));
+CREATE INDEX entities_terms ON public.entities USING gin (entity_terms(tenant_id, name, dimensions, core_properties, custom_properties));
 CREATE INDEX entities_text ON public.entities USING gin (tenant_id, entity_text(dimensions, core_properties, custom_properties) gin_trgm_ops);
 
 create table entity_keys (

@@ -78,7 +78,8 @@ export type PageInfo = Message<"belfry.db.v1.PageInfo"> & {
   count: bigint;
 
   /**
-   * The number of items that match the query, wherever the cursor stands.
+   * The number of items that match the query, wherever the cursor stands; on a page that a cursor leads to, as an earlier
+   * page of at most 10 s ago may have counted them.
    *
    * @generated from field: int64 total_count = 4;
    */

@@ -1,0 +1,28 @@
+import { create } from "@bufbuild/protobuf";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { PageInputSchema } from "#gen/belfry/db/v1/paging_pb.ts";
+import { pageRequest } from "../../src/db/page-request.ts";
+
+const query = create(PageInputSchema);
+const page = (cursor: string) =>
+  pageRequest("things", "t1", create(PageInputSchema, { limit: 2, cursor }), "page_input", PageInputSchema, query);
+const after = (cursor: string, total: bigint) => page(cursor).cut(["a", "b", "c"], (row) => [row], total).info.endCursor;
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: 1_000_000 }));
+afterEach(() => void vi.useRealTimers());
+
+test("a cursor leads to the page beyond its row, and brings what was counted", () => {
+  expect(page("")).toMatchObject({ keys: undefined, counted: undefined });
+  expect(page(after("", 7n))).toMatchObject({ keys: ["b"], counted: 7n });
+});
+
+test("what was counted is good for 10 s, from page to page, and is then counted anew", () => {
+  const second = after("", 7n);
+  vi.setSystemTime(1_006_000);
+  const third = after(second, page(second).counted ?? 0n);
+  vi.setSystemTime(1_010_000);
+  expect(page(third).counted).toBe(7n);
+  vi.setSystemTime(1_010_001);
+  expect(page(third)).toMatchObject({ keys: ["b"], counted: undefined });
+  expect(page(after(third, 8n)).counted).toBe(8n);
+});
