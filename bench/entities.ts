@@ -148,10 +148,11 @@ for (const count of sizes) {
   console.log(`bytes an entity: ${await bytesAnEntity(sql, count)}`);
   const asked = questions(count, ids).filter(({ name }) => name.includes(settings.only ?? ""));
   const sorted = count === sizes.at(-1) ? asked.filter(({ name }) => name.includes("sorted")) : [];
-  const thousandths: Question[] = [];
-  for (const question of sorted) thousandths.push(await thousandth(question));
+  // A cursor is asked while it is fresh, as by who reads page after page.
+  const all = [...asked.map((question) => () => question), ...sorted.map((question) => () => thousandth(question))];
   const rows: string[][] = [];
-  for (const question of [...asked, ...thousandths]) {
+  for (const next of all) {
+    const question = await next();
     const { row, p50 } = await measure(question);
     const earlier = before.get(question.name);
     rows.push([

@@ -10,6 +10,7 @@ const benches = [
   "batches",
   "reads",
   "entities",
+  "indexes",
   "models",
   "accounts",
   "updaters",

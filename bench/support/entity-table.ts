@@ -9,7 +9,13 @@ const chunk = 2000;
 /** Ids of the entities in the order in which they were made. */
 export type Ids = Buffer[];
 
-async function insert(db: Db, tenantId: string, entities: readonly MadeEntity[], ids: Ids): Promise<void> {
+/** Writes entities of these ids as models and users would have made them. */
+export async function insertEntities(
+  db: Db,
+  tenantId: string,
+  entities: readonly MadeEntity[],
+  ids: readonly Buffer[],
+): Promise<void> {
   const now = BigInt(Date.now());
   const facts = entities.map(({ dimensions, metadata }) => coreFacts(tenantId, dimensions, metadata));
   await db`
@@ -54,7 +60,7 @@ export async function fillEntities(db: Sql, tenantId: string, count: number): Pr
   let waiting: MadeEntity[] = [];
   async function flush() {
     const own = waiting.map(({ dimensions }) => entityId(tenantId, dimensions));
-    await insert(db, tenantId, waiting, own);
+    await insertEntities(db, tenantId, waiting, own);
     ids.push(...own);
     waiting = [];
   }

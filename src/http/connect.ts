@@ -175,7 +175,13 @@ function bombProof(compression: Compression): Compression {
   return {
     ...compression,
     decompress: (bytes, bytesMax) =>
-      unpack(bytes.byteLength, bytesMax, (most) => compression.decompress(bytes, most), outgrew),
+      unpack(
+        bytes,
+        bytesMax,
+        (most) => compression.decompress(bytes, most),
+        () => exhausted(`the message is larger than ${bytesMax} bytes when decompressed`),
+        outgrew,
+      ),
   };
 }
 

@@ -161,7 +161,7 @@ function decompressed(bytes: Buffer, decompress: Decompress, bytesMax: number): 
         else reject(invalidValue("", "the body is not what its content encoding says"));
       });
     });
-  return unpack(bytes.length, bytesMax, upTo, outgrew);
+  return unpack(bytes, bytesMax, upTo, () => tooLarge(bytesMax), outgrew);
 }
 
 const outgrew = (error: unknown) => error instanceof ConnectError && error.code === Code.ResourceExhausted;

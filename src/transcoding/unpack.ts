@@ -41,17 +41,26 @@ const tooMany = () =>
     [{ desc: RetryInfoSchema, value: create(RetryInfoSchema, { retryDelay: durationFromMs(1000) }) }],
   );
 
+/** What the end of a gzip file says of its length, as far as a number of 32 bits can; 0 for anything else. */
+function saidBytes(packed: Uint8Array): number {
+  if (packed.byteLength < 18 || packed[0] !== 0x1f || packed[1] !== 0x8b) return 0;
+  return new DataView(packed.buffer, packed.byteOffset + packed.byteLength - 4).getUint32(0, true);
+}
+
 /**
- * Decompresses a body without letting bombs fill the memory. What grows to ten times its size or less is done a few at a time;
- * what turns out to grow more is begun again one at a time. `outgrew` tells that a failure was for want of room.
+ * Decompresses a body without letting bombs fill the memory. What says itself that it is too large is not begun. What grows to
+ * ten times its size or less is done a few at a time; what turns out to grow more is begun again one at a time.
+ * @param tooLarge the failure for want of room; `outgrew` tells that another one is that, too.
  */
 export async function unpack<T>(
-  packedBytes: number,
+  packed: Uint8Array,
   bytesMax: number,
   decompress: Decompress<T>,
+  tooLarge: () => Error,
   outgrew: (error: unknown) => boolean,
 ): Promise<T> {
-  const easyMax = Math.min(bytesMax, Math.max(easyBytesMin, packedBytes * easyFactor));
+  if (saidBytes(packed) > bytesMax) throw tooLarge();
+  const easyMax = Math.min(bytesMax, Math.max(easyBytesMin, packed.byteLength * easyFactor));
   try {
     return await easy(() => decompress(easyMax));
   } catch (error) {

@@ -6,7 +6,8 @@ import { pageRequest } from "../../src/db/page-request.ts";
 const query = create(PageInputSchema);
 const page = (cursor: string) =>
   pageRequest("things", "t1", create(PageInputSchema, { limit: 2, cursor }), "page_input", PageInputSchema, query);
-const after = (cursor: string, total: bigint) => page(cursor).cut(["a", "b", "c"], (row) => [row], total).info.endCursor;
+const after = (cursor: string, total: bigint) =>
+  page(cursor).cut(["a", "b", "c"], (row) => [row], total).info.endCursor;
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: 1_000_000 }));
 afterEach(() => void vi.useRealTimers());

@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { unpack } from "../../src/transcoding/unpack.ts";
 
 const outgrew = (error: unknown) => error instanceof RangeError;
 const MiB = 1024 * 1024;
+const tooLarge = () => new Error("too large");
+const packed = (bytes: number) => new Uint8Array(bytes);
 
 /** Decompression to so many bytes, and how many of them were held at once. */
 function growing(plainBytes: number) {
@@ -26,7 +29,7 @@ const together = <T>(count: number, work: () => Promise<T>) => Promise.allSettle
 
 test("what grows little is done once, a few at a time", async () => {
   const { decompress, seen } = growing(5 * MiB);
-  const all = await together(100, () => unpack(MiB, 64 * MiB, decompress, outgrew));
+  const all = await together(100, () => unpack(packed(MiB), 64 * MiB, decompress, tooLarge, outgrew));
   expect(all.every(({ status }) => status === "fulfilled")).toBe(true);
   expect(seen.tries).toBe(100);
   expect(seen.most).toBeLessThanOrEqual(4 * 5 * MiB);
@@ -34,7 +37,7 @@ test("what grows little is done once, a few at a time", async () => {
 
 test("bombs are done one at a time; too many of them are told to come again", async () => {
   const { decompress, seen } = growing(64 * MiB);
-  const all = await together(400, () => unpack(64 * 1024, 64 * MiB, decompress, outgrew));
+  const all = await together(400, () => unpack(packed(64 * 1024), 64 * MiB, decompress, tooLarge, outgrew));
   expect(seen.most).toBeLessThanOrEqual(64 * MiB + 4 * MiB);
   const refused = all.filter((each) => each.status === "rejected");
   expect(refused.length).toBeGreaterThan(0);
@@ -42,8 +45,16 @@ test("bombs are done one at a time; too many of them are told to come again", as
   expect(refused[0]?.reason.metadata.get("retry-after")).toBe("1");
 });
 
+test("gzip that says itself that it is too large is not even begun", async () => {
+  const { decompress, seen } = growing(MiB);
+  const large = gzipSync(Buffer.alloc(MiB));
+  await expect(unpack(large, MiB - 1, decompress, tooLarge, outgrew)).rejects.toThrow("too large");
+  expect(seen.tries).toBe(0);
+  await expect(unpack(large, MiB, decompress, tooLarge, outgrew)).resolves.toBe(MiB);
+});
+
 test("what outgrows the largest size, or fails otherwise, says why", async () => {
-  await expect(unpack(10, MiB, growing(2 * MiB).decompress, outgrew)).rejects.toThrow("outgrew");
+  await expect(unpack(packed(10), MiB, growing(2 * MiB).decompress, tooLarge, outgrew)).rejects.toThrow("outgrew");
   const broken = () => Promise.reject(new Error("no gzip"));
-  await expect(unpack(10, MiB, broken, outgrew)).rejects.toThrow("no gzip");
+  await expect(unpack(packed(10), MiB, broken, tooLarge, outgrew)).rejects.toThrow("no gzip");
 });
