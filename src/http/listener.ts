@@ -1,5 +1,10 @@
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
-import http2, { type Http2ServerRequest, type Http2Session, type ServerHttp2Session } from "node:http2";
+import http2, {
+  type Http2ServerRequest,
+  type Http2Session,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
 import net, { type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import tls from "node:tls";
@@ -36,7 +41,7 @@ const stallMs = 60_000;
 const controlFramesMax = 10_000;
 const controlFramesMs = 10_000;
 const settleMs = 100;
-const turnStreams = 8;
+const turnStreams = 4;
 const pipelinedMax = 100;
 const headBytesMax = 16 * 1024;
 const streamWindowBytes = 256 * 1024;
@@ -183,11 +188,11 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
     streamResetBurst: 1000,
     streamResetRate: 33,
   });
-  const turns = new WeakMap<Http2Session, (() => void)[]>();
+  const inTurn = turns();
   const take: RequestHandler = (request, response, invite) => {
     const { stream } = request as Http2ServerRequest;
     // Without a session the client has gone already.
-    if (stream.session) inTurn(turns, stream.session, () => stream.closed || onRequest(request, response, invite));
+    if (stream.session) inTurn(stream.session, { stream, begin: () => onRequest(request, response, invite) });
   };
   server.on("request", (request, response) => take(request, response, undefined));
   server.on("checkContinue", (request, response) => take(request, response, () => response.writeContinue()));
@@ -202,20 +207,36 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
   return server;
 }
 
+/** A stream whose request waits for its turn. */
+interface Waiting {
+  stream: ServerHttp2Stream;
+  begin(): void;
+}
+
 /**
  * Begins requests when all that came at once is read, so that a stream that was reset in the same breath costs nothing
- * more; a few of a connection at a time, so that others need not wait for all that one sends.
+ * more; a few in each turn of the event loop, connection after connection, so that nobody waits for all that others send.
  */
-function inTurn(turns: WeakMap<Http2Session, (() => void)[]>, session: Http2Session, begin: () => void) {
-  const waiting = turns.get(session);
-  if (waiting !== undefined) return waiting.push(begin);
-  const queue = [begin];
-  turns.set(session, queue);
-  setImmediate(function serve() {
-    for (const each of queue.splice(0, turnStreams)) each();
-    if (queue.length > 0) setImmediate(serve);
-    else turns.delete(session);
-  });
+function turns(): (session: Http2Session, waiting: Waiting) => void {
+  const queues = new Map<Http2Session, Waiting[]>(); // in the order of their turns
+  function serve() {
+    let left = turnStreams;
+    for (const [session, queue] of queues) {
+      const next = queue.shift();
+      queues.delete(session);
+      if (queue.length > 0) queues.set(session, queue);
+      if (next === undefined || next.stream.closed) continue;
+      next.begin();
+      left -= 1;
+      if (left === 0) break;
+    }
+    if (queues.size > 0) setImmediate(serve);
+  }
+  return (session, waiting) => {
+    const queue = queues.get(session);
+    if (queue !== undefined) queue.push(waiting);
+    else if (queues.set(session, [waiting]).size === 1) setImmediate(serve);
+  };
 }
 
 /** Ends a session that floods: each PING and SETTINGS wants an answer, and costs whoever sends it next to nothing. */
