@@ -29,7 +29,8 @@ function trouble(node) {
 }
 
 function run(node) {
-  const args = [...process.execArgv, join(root, "src/main.ts"), ...process.argv.slice(2)];
+  // Everything waits while young objects are collected, the longer the more of them there are (docs/decisions/0015).
+  const args = ["--max-semi-space-size=4", ...process.execArgv, join(root, "src/main.ts"), ...process.argv.slice(2)];
   // A process group of its own: it hears of a signal from here alone, once.
   // The channel closes when this process is killed, which the server takes as SIGTERM.
   // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (docs/decisions/0015).

@@ -15,11 +15,18 @@ const nowhere = openSync(devNull, "w");
 
 /** Starts a program of `bench/` at its place; its standard output, where servers log, goes nowhere. */
 export function startChild(place: Place, program: string, argument: unknown, nodeOptions: string[] = []): Child {
-  const command = [process.execPath, ...nodeOptions, join(bench, program), JSON.stringify(argument)];
+  // The option and the variable as start.js sets them.
+  const command = [
+    process.execPath,
+    "--max-semi-space-size=4",
+    ...nodeOptions,
+    join(bench, program),
+    JSON.stringify(argument),
+  ];
   const child = spawn(...placed(place, command), {
     stdio: ["ignore", nowhere, "inherit", "ipc"],
     serialization: "advanced",
-    env: { MALLOC_ARENA_MAX: "2", ...process.env, NODE_ENV: "production" }, // the former as start.js does
+    env: { MALLOC_ARENA_MAX: "2", ...process.env, NODE_ENV: "production" },
   });
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   return {
