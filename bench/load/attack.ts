@@ -29,15 +29,19 @@ async function run({ url, key, requests, together, perSec, seed }: AttackOrder):
   const names = Object.keys(attacks).filter((name) => !name.endsWith("that fits"));
   const startMs = performance.now();
   async function attacker() {
+    let sent = 0;
     while (report.requests < requests) {
-      if (report.requests > ((performance.now() - startMs) / 1000) * perSec) {
-        await sleep(20);
+      // Each keeps to its own part of the rate: together they would begin all at once, and pause all at once.
+      const aheadMs = (sent * 1000 * together) / perSec - (performance.now() - startMs);
+      if (aheadMs > 0) {
+        await sleep(Math.min(aheadMs, 100));
         continue;
       }
       const name = pick(names);
       // Each of these takes the server as long as a hundred others.
       if (name.includes("bomb") && chance(0.9)) continue;
       const damage = await (attacks[name] as Attack)({ url, key });
+      sent += damage.requests;
       report.requests += damage.requests;
       report.connections += 1;
       report.byKind[name] = (report.byKind[name] ?? 0) + damage.requests;

@@ -1,5 +1,5 @@
 import type postgres from "postgres";
-import { cancelQuery } from "./connections.ts";
+import { cancelQuery } from "./tagged.ts";
 
 /**
  * The answer of a statement that PostgreSQL stops when `signal` aborts.

@@ -1,27 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type postgres from "postgres";
 import { lost } from "./lost.ts";
+import { type Answer, forget, type Query, type Tagged, tagged } from "./tagged.ts";
 
 type Types = { bigint: bigint };
 type Client = postgres.Sql<Types>;
-type Tagged = postgres.ISql<Types>;
 
 /** A pool's tagged template, which can also begin transactions. */
 export interface Connections extends postgres.ISql<Types> {
   begin<T>(fn: (tx: Tagged) => Promise<T>): Promise<T>;
-}
-
-/** The parts of the driver's query that are used here (3.4.9, pinned; test/db/connections.test.ts watches). */
-interface Query {
-  options: { onexecute?: () => unknown };
-  handler: (query: Query) => void;
-  resolve: (answer: unknown) => void;
-  reject: (error: unknown) => void;
-  canceller: ((query: Query) => Promise<void>) | null;
-  active: boolean;
-  /** Once it is sent: whether the connection keeps it prepared, and whether it did so before. */
-  prepare?: boolean;
-  prepared?: boolean;
 }
 
 /**
@@ -58,32 +45,6 @@ const statementsMax = 400;
 /** PostgreSQL's last word on a connection, which closes a moment later. */
 const isFatal = (error: unknown) =>
   ["FATAL", "PANIC"].includes((error as { severity?: string } | null)?.severity ?? "");
-const isQuery = (value: unknown): value is Query => value instanceof Promise;
-
-function tagged(inner: Tagged, wrap: (query: Query) => Query): Tagged {
-  const call = inner as unknown as (...args: unknown[]) => unknown;
-  const unsafe = inner.unsafe as unknown as (...args: unknown[]) => Query;
-  const outer = (...args: unknown[]) => {
-    const made = call(...args);
-    return isQuery(made) ? wrap(made) : made;
-  };
-  const { typed, types, array } = inner;
-  return Object.assign(outer, {
-    typed,
-    types,
-    array,
-    unsafe: (...args: unknown[]) => wrap(unsafe(...args)),
-    json: (value: unknown) => typed(JSON.stringify(value) as never, 3802),
-  }) as unknown as Tagged;
-}
-
-/** Stops a statement, and resolves when PostgreSQL has been told. Never rejects. */
-export async function cancelQuery(pending: object): Promise<void> {
-  const query = pending as Query;
-  const { canceller } = query;
-  query.canceller = null;
-  await canceller?.(query).catch(() => undefined);
-}
 
 interface ConnectionsOptions {
   max: number;
@@ -150,19 +111,23 @@ export function connections(options: ConnectionsOptions) {
   }
 
   /** A statement of its own: takes a connection for as long as it runs. */
-  function single(query: Query): Query {
-    const { resolve, reject, canceller } = query;
+  function single(query: Query, { resolve, reject }: Answer): () => void {
+    const { canceller } = query;
     const waiter: Waiter = {
-      refuse: reject,
+      refuse(error) {
+        forget(query);
+        reject(error);
+      },
       take(slot) {
         let done = false;
         const ended = Promise.withResolvers<void>();
         const finish = (settle: (value: unknown) => void) => (value: unknown) => {
-          settle(value);
           if (done) return;
           done = true;
-          ended.resolve();
           count(slot, query);
+          forget(query);
+          settle(value);
+          ended.resolve();
           void release(slot);
         };
         query.resolve = finish(resolve);
@@ -171,7 +136,7 @@ export function connections(options: ConnectionsOptions) {
           reject(error);
         });
         slot.fail = query.reject;
-        query.canceller = async () => {
+        const cancel = async () => {
           // Most statements end sooner than a cancellation, for which PostgreSQL starts a process, would reach them.
           await Promise.race([ended.promise, sleep(cancelMs)]);
           if (done) return;
@@ -181,50 +146,63 @@ export function connections(options: ConnectionsOptions) {
           if (!active) slot.spent = true;
           await slot.cancelling;
         };
+        query.canceller = cancel;
         slot.run(query);
       },
     };
-    query.handler = () => acquire(waiter);
-    query.canceller = async () => {
+    const leave = async () => {
       const i = waiting.indexOf(waiter);
       if (i >= 0) waiting.splice(i, 1);
-      reject(lost());
+      waiter.refuse(lost());
     };
-    return query;
+    query.canceller = leave;
+    return () => acquire(waiter);
   }
 
   /** A statement within a transaction: nothing may reach the driver once the connection is gone. */
-  function joined(query: Query, slot: Slot): Query {
-    const { handler, canceller } = query;
-    query.handler = () => {
-      if (slot.closed) return query.reject(lost());
-      handler(query);
-      count(slot, query);
+  function joined(query: Query, slot: Slot, { resolve, reject }: Answer): () => void {
+    const { handler, canceller, reject: tell } = query;
+    const succeed = (value: unknown) => {
+      forget(query);
+      resolve(value);
+    };
+    const failed = (error: unknown) => {
+      forget(query);
+      tell(error); // the driver must not commit what has failed
+      reject(error);
     };
     // Statements are sent one behind the other, and the driver mixes up their answers when one of them is cancelled:
     // a cancelled one takes the whole transaction with it.
-    query.canceller = async () => {
+    const cancel = async () => {
       slot.spent = true;
       slot.fail?.(Object.assign(new Error("canceling statement of a transaction"), { code: "57014" }));
       if (query.active) slot.cancelling = canceller?.(query).catch(() => undefined);
       await slot.cancelling;
     };
-    return query;
+    query.resolve = succeed;
+    query.reject = failed;
+    query.canceller = cancel;
+    return () => {
+      if (slot.closed) return reject(lost());
+      handler(query);
+      count(slot, query);
+    };
   }
 
   async function transact<T>(slot: Slot, fn: (tx: Tagged) => Promise<T>): Promise<T> {
     const { promise: gone, reject } = Promise.withResolvers<never>();
     gone.catch(() => undefined);
     let failed = false;
-    slot.fail = (error) => {
+    const fail = (error: unknown) => {
       failed = true;
       reject(error);
     };
+    slot.fail = fail;
     let thrown: unknown;
     try {
       const work = slot.client.begin(async (tx) => {
         try {
-          return await fn(tagged(tx, (query) => joined(query, slot)));
+          return await fn(tagged(tx, (query, answer) => joined(query, slot, answer)));
         } catch (error) {
           thrown = error;
           throw error;

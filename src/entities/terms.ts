@@ -173,7 +173,8 @@ export function nameTerms(texts: readonly string[]): Term[] | undefined {
   const pieces = new Set<string>();
   for (const text of texts) {
     const characters = [...text];
-    for (let i = 3; i <= characters.length && pieces.size < piecesMax; i++) pieces.add(characters.slice(i - 3, i).join(""));
+    for (let i = 3; i <= characters.length && pieces.size < piecesMax; i++)
+      pieces.add(characters.slice(i - 3, i).join(""));
   }
   return pieces.size === 0 ? undefined : [...pieces].map((piece) => ({ text: `n${piece}` }));
 }

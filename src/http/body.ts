@@ -62,18 +62,21 @@ export function answerAfterBody(request: Request, response: Response, limits: Re
     return true;
   }
 
-  target.writeHead = (...given: unknown[]) => {
-    if (!hold("writeHead", given)) return call("writeHead", given);
-    target.statusCode = given[0] as number;
-    return target;
-  };
-  target.write = (...given: unknown[]) => hold("write", given) || call("write", given);
-  target.end = (...given: unknown[]) => {
-    if (!hold("end", given)) return call("end", given);
-    if (!ended) discardRest(request, limits);
-    ended = true;
-    return target;
-  };
+  // Not set one by one: V8 would make such functions in its old space, with the request that they know (src/db/statement.ts).
+  Object.assign(target, {
+    writeHead(...given: unknown[]) {
+      if (!hold("writeHead", given)) return call("writeHead", given);
+      target.statusCode = given[0] as number;
+      return target;
+    },
+    write: (...given: unknown[]) => hold("write", given) || call("write", given),
+    end(...given: unknown[]) {
+      if (!hold("end", given)) return call("end", given);
+      if (!ended) discardRest(request, limits);
+      ended = true;
+      return target;
+    },
+  });
 }
 
 /** Beyond the bounds an HTTP/2 stream is cut; over HTTP/1.1 no more is read, and the connection is cut when the time is over. */

@@ -1,16 +1,12 @@
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
-import http2, {
-  type Http2ServerRequest,
-  type Http2Session,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from "node:http2";
+import http2, { type Http2ServerRequest, type Http2Session, type ServerHttp2Session } from "node:http2";
 import net, { type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import tls from "node:tls";
 import type { Request } from "../transcoding/pieces.ts";
 import type { Response } from "./answer.ts";
 import { answerBrokenRequest } from "./client-error.ts";
+import { turns } from "./turns.ts";
 
 /** Takes every request of both HTTP versions. `invite` sends 100 Continue to a client that waits for it. */
 export type RequestHandler = (request: Request, response: Response, invite: (() => void) | undefined) => void;
@@ -41,7 +37,6 @@ const stallMs = 60_000;
 const controlFramesMax = 10_000;
 const controlFramesMs = 10_000;
 const settleMs = 100;
-const turnStreams = 4;
 const pipelinedMax = 100;
 const headBytesMax = 16 * 1024;
 const streamWindowBytes = 256 * 1024;
@@ -205,38 +200,6 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
   });
   server.on("sessionError", () => {}); // the session is closed; its calls see their streams end
   return server;
-}
-
-/** A stream whose request waits for its turn. */
-interface Waiting {
-  stream: ServerHttp2Stream;
-  begin(): void;
-}
-
-/**
- * Begins requests when all that came at once is read, so that a stream that was reset in the same breath costs nothing
- * more; a few in each turn of the event loop, connection after connection, so that nobody waits for all that others send.
- */
-function turns(): (session: Http2Session, waiting: Waiting) => void {
-  const queues = new Map<Http2Session, Waiting[]>(); // in the order of their turns
-  function serve() {
-    let left = turnStreams;
-    for (const [session, queue] of queues) {
-      const next = queue.shift();
-      queues.delete(session);
-      if (queue.length > 0) queues.set(session, queue);
-      if (next === undefined || next.stream.closed) continue;
-      next.begin();
-      left -= 1;
-      if (left === 0) break;
-    }
-    if (queues.size > 0) setImmediate(serve);
-  }
-  return (session, waiting) => {
-    const queue = queues.get(session);
-    if (queue !== undefined) queue.push(waiting);
-    else if (queues.set(session, [waiting]).size === 1) setImmediate(serve);
-  };
 }
 
 /** Ends a session that floods: each PING and SETTINGS wants an answer, and costs whoever sends it next to nothing. */

@@ -13,6 +13,9 @@ const hopByHop = new Set([
   "upgrade",
 ]);
 
+/** What a name of a header consists of; Headers throws for others. */
+const token = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
+
 interface Lazy extends Headers {
   incoming: IncomingHttpHeaders;
   real: Headers | undefined;
@@ -33,7 +36,8 @@ const lazy = Object.create(Headers.prototype, {
   get: {
     value(this: Lazy, name: string): string | null {
       const key = name.toLowerCase();
-      if (this.real !== undefined || hidden(key) || !Object.hasOwn(this.incoming, key)) return real(this).get(name);
+      if (this.real !== undefined || !token.test(key)) return real(this).get(name);
+      if (hidden(key) || !Object.hasOwn(this.incoming, key)) return null;
       const value = this.incoming[key];
       return typeof value === "string" ? value : real(this).get(name);
     },

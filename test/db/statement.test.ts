@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import { transaction } from "../../src/db/transaction.ts";
+import { testDatabase } from "../support/database.ts";
+
+const { sql } = await testDatabase({ poolConnectionsMax: 2 });
+
+test("pieces, lists of pieces and names become one statement; all other values are parameters", async () => {
+  const name = sql('a "b"');
+  const inner = sql`${1}::int4 + ${sql`${2}::int4`}`;
+  const list = [sql`${"x"}::text as c,`, sql`${"y"}::text as d`];
+  expect(await sql`select ${inner} as ${name}, ${list}, ${"'; drop table tenants; --"}::text as e`).toEqual([
+    { 'a "b"': 3, c: "x", d: "y", e: "'; drop table tenants; --" },
+  ]);
+});
+
+test("one that is awaited again answers the same; a piece may stand in several", async () => {
+  await sql`create sequence counted`;
+  const once = sql<[{ n: bigint }]>`select nextval('counted') as n`;
+  expect([await once, await once]).toEqual([[{ n: 1n }], [{ n: 1n }]]);
+  const piece = sql`nextval('counted')`;
+  const [first] = await sql`select ${piece} as n`;
+  const [second] = await sql`select ${piece} as n, ${piece} as m`;
+  expect([first, second]).toEqual([{ n: 2n }, { n: 3n, m: 4n }]);
+});
+
+test("what is never awaited is not sent", async () => {
+  void sql`create table unwanted (n int4)`;
+  await sql`select 1`;
+  expect(await sql`select to_regclass('unwanted') as found`).toEqual([{ found: null }]);
+});
+
+test("an error names the statement's, and leaves the pool fit", async () => {
+  await expect(sql`select ${"a"}::text::int4`).rejects.toMatchObject({ code: "22P02" });
+  await expect(sql`select ${undefined as never}`).rejects.toThrow(/undefined/i);
+  expect(await Promise.all(Array.from({ length: 5 }, (_, i) => sql`select ${i}::int4 as n`))).toHaveLength(5);
+});
+
+test("a transaction one of whose statements has failed is not committed, whoever caught that", async () => {
+  await sql`create table kept (n int4)`;
+  const work = transaction(sql, async (tx) => {
+    await tx`insert into kept values (1)`;
+    await tx`select 1 / 0`.catch(() => undefined);
+  });
+  await expect(work).rejects.toMatchObject({ code: "22012" });
+  expect(await sql`select n from kept`).toEqual([]);
+});
