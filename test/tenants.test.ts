@@ -26,7 +26,7 @@ async function everythingOf(tenantId: string): Promise<Record<string, string[]>>
   const rows = await Promise.all(
     tables.map(async ({ name }) => {
       const found = await sql<{ row: string }[]>`
-        select (to_jsonb(t) - 'last_used_ms')::text as row from ${sql.unsafe(`"${name}"`)} t where t.tenant_id = ${tenantId}`;
+        select (to_jsonb(t) - 'last_used_ms')::text as row from ${sql(name)} t where t.tenant_id = ${tenantId}`;
       return [name, found.map(({ row }) => row).sort()] as const;
     }),
   );

@@ -39,6 +39,7 @@ const text = fc.oneof(
 );
 const json = fc
   .jsonValue({ noUnicodeString: false })
+  .map((value) => JSON.parse(JSON.stringify(value))) // JSON has one zero
   .filter((value) => !/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(value)));
 
 async function holds<T>(values: fc.Arbitrary<(T | null)[]>, roundTrip: (values: (T | null)[]) => Promise<unknown[]>) {
@@ -60,10 +61,7 @@ test("texts arrive as they are, nulls and empty lists included", async () => {
 
 test("JSON values arrive as they are; SQL null stands for null", async () => {
   await holds(nullable(json.filter((value) => value !== null)), async (list) =>
-    // JSON has one zero.
-    column(await sql`select v from unnest(${jsonArray(list)}::jsonb[]) with ordinality as t(v, i) order by i`).map(
-      (value, i) => (JSON.stringify(value) === JSON.stringify(list[i]) ? list[i] : value),
-    ),
+    column(await sql`select v from unnest(${jsonArray(list)}::jsonb[]) with ordinality as t(v, i) order by i`),
   );
 });
 

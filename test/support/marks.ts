@@ -58,7 +58,7 @@ export async function everyRow(db: Db): Promise<string[]> {
   const rows = await Promise.all(
     tables.map(async ({ name }) => {
       const found = await db<{ text: string }[]>`
-        select t::text || to_jsonb(t)::text as text from ${db.unsafe(`"${name}"`)} t`;
+        select t::text || to_jsonb(t)::text as text from ${db(name)} t`;
       return found.map(({ text }) => `${name}: ${text}`);
     }),
   );
