@@ -166,7 +166,7 @@ const settings = {
   },
   deadlineMsMax: {
     env: "BELFRY_DEADLINE_MS_MAX",
-    fallback: "60000",
+    fallback: "120000",
     read: integer(10, 3_600_000),
     meaning: "longest deadline of a unary call, ms; longer ones are cut to it",
   },
