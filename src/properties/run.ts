@@ -30,7 +30,7 @@ const matchedKind = "properties.matched";
 
 /** Changes of the same entities within this time are one run. */
 const gatherMs = 250;
-/** Entities a job, and entities a transaction: few enough that nobody waits for their locks long. */
+/** Entities a job; a run takes one or three: few enough that nobody waits for their locks long. */
 const portion = 100;
 
 function jobsOf(ids: Buffer, dueMs?: number): NewJob[] {
@@ -133,7 +133,7 @@ export function updaterKinds(): JobKind[] {
 
   // Models come first: what they change may wait a little, what an updater matches when it is started longer.
   return [
-    { name: changedKind, sizeMax: portion, share: 1, busyShare: 0.3, patienceMs: 30_000, run: apply },
+    { name: changedKind, sizeMax: 3 * portion, share: 1, busyShare: 0.4, patienceMs: 30_000, run: apply },
     { name: startedKind, sizeMax: 1, share: 1, run: start },
     { name: matchedKind, sizeMax: portion, share: 0.5, busyShare: 0.12, run: apply },
   ];

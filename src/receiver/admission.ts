@@ -21,7 +21,7 @@ interface AdmissionOptions {
   standingMs?: number;
 }
 
-const busyMs = 1000;
+const busyMs = 500;
 
 /**
  * A burst waits, a flood is refused: the queue may grow as long as it is now and then empty. One that stands longer only
