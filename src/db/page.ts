@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { invalidField } from "../errors.ts";
 
-const version = 1;
+const version = 2;
 const checkBytes = 12;
 const cursorCharsMax = 65_536;
 
