@@ -49,7 +49,16 @@ function serviceOf({ method, request }: ReadCase): () => Promise<string> {
   const plan = planOf(route);
   return async () => {
     const values = await admit(method, header);
-    const call = startCall({ method, httpMethod: "GET", url: "", header, values, timeoutMs: undefined, bounded: true });
+    const call = startCall({
+      method,
+      protocol: "http",
+      httpMethod: "GET",
+      url: "",
+      header,
+      values,
+      timeoutMs: undefined,
+      bounded: true,
+    });
     const answer = await call.untilAborted(plan.handler(create(method.input, request), call));
     call.finish();
     return plan.write(plan.answerOf(answer as never));

@@ -1,18 +1,22 @@
 import { spawnSync } from "node:child_process";
 import { availableParallelism, cpus, loadavg } from "node:os";
 
-/** Who runs where: a server has a processor of its own, the generator another, the database what is left. */
-export type Place = "server" | "generator" | "database";
+/**
+ * Who runs where: a server has a processor of its own, the generator another, the database what is left. An attacker, who
+ * would have a machine of his own, takes of the generator's what that leaves.
+ */
+export type Place = "server" | "generator" | "database" | "attacker";
 
 const processors = availableParallelism();
 const pins =
   process.platform === "linux" && processors > 1 && spawnSync("taskset", ["-c", "0", "true"]).status === 0
-    ? { server: "0", generator: "1", database: processors > 2 ? `2-${processors - 1}` : "1" }
+    ? { server: "0", generator: "1", attacker: "1", database: processors > 2 ? `2-${processors - 1}` : "1" }
     : undefined;
 
 /** A command line that runs at its place, where the machine can do that. */
 export function placed(place: Place, command: readonly string[]): [string, string[]] {
-  const [program = "", ...args] = pins === undefined ? command : ["taskset", "-c", pins[place], ...command];
+  const polite = place === "attacker" ? ["nice", "-n", "19", ...command] : command;
+  const [program = "", ...args] = pins === undefined ? command : ["taskset", "-c", pins[place], ...polite];
   return [program, args];
 }
 

@@ -20,6 +20,7 @@ import { holdsRedacted } from "../transcoding/redacted.ts";
 import { httpStatus } from "../transcoding/status.ts";
 import { unpack } from "../transcoding/unpack.ts";
 import { connectErrorBody, errorBody, type Response, sendBody } from "./answer.ts";
+import { isGrpc, type RpcRoute, type UnaryRpc, unaryGrpc } from "./grpc.ts";
 import { writeAnswer } from "./write.ts";
 
 /** A service and its RPCs, wrapped by the pipeline. */
@@ -42,9 +43,6 @@ export interface RpcLimits {
 
 const envelopeHeadBytes = 5; // its flags and its length
 
-/** Serves gRPC, gRPC-Web and Connect at one path. The answer is written when the promise resolves; it never rejects. */
-export type RpcRoute = (request: Request, response: Response) => Promise<void>;
-
 interface Options {
   services: readonly ServedService[];
   admit: Pipeline["admit"];
@@ -60,8 +58,10 @@ const denialKey = createContextKey<ConnectError | undefined>(undefined);
  * a denied one is still answered in its own protocol, by a gate that Connect's handlers ask before they read the body.
  */
 export function rpcRoutes({ services, admit, limits, stopping }: Options): Map<string, RpcRoute> {
+  const compressions = [compressionGzip, compressionBrotli].map(bombProof);
+  const grpc = unaryGrpc({ admit, compressions, deadlineMsMax: limits.deadlineMsMax, stopping });
   const router = createConnectRouter({
-    acceptCompression: [compressionGzip, compressionBrotli].map(bombProof),
+    acceptCompression: compressions,
     shutdownSignal: stopping,
     requestGate: ({ values }) => {
       const denial = values.get(denialKey);
@@ -71,10 +71,22 @@ export function rpcRoutes({ services, admit, limits, stopping }: Options): Map<s
   for (const { service, implementation } of services) {
     router.service(service, implementation, { readMaxBytes: limits.messageBytesMax(service) });
   }
-  return new Map(router.handlers.map((handler) => [handler.requestPath, rpcRoute(handler, admit, limits)]));
+  const implementations = new Map(services.map(({ service, implementation }) => [service, implementation]));
+  return new Map(
+    router.handlers.map((handler) => {
+      const functions = implementations.get(handler.service) as Record<string, UnaryRpc["call"]>;
+      const call = functions[handler.method.localName] as UnaryRpc["call"];
+      return [handler.requestPath, rpcRoute(handler, admit, limits, (rest) => grpc({ call, ...rest }))];
+    }),
+  );
 }
 
-function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: RpcLimits): RpcRoute {
+function rpcRoute(
+  handler: UniversalHandler,
+  admit: Pipeline["admit"],
+  limits: RpcLimits,
+  grpc: (rpc: Omit<UnaryRpc, "call">) => RpcRoute,
+): RpcRoute {
   const allow = [...handler.allowedMethods, "OPTIONS"].join(", ");
   const unary = handler.method.methodKind === "unary";
   const secretive = holdsRedacted(handler.method.input);
@@ -86,6 +98,15 @@ function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: R
     ...(unary && { totalMs: limits.deadlineMsMax }),
     tooLarge: () => exhausted(`the request is larger than ${bytesMax} bytes`),
   };
+
+  function bodyOf(request: Request): Pieces {
+    const record = recordOf(request);
+    const received = record && limits.bodies && ((bytes: number) => limits.bodies?.came(record, bytes));
+    return pieces(request, { ...bodyLimits, ...(received && { received }) });
+  }
+  const { method, service } = handler;
+  const messageBytesMax = limits.messageBytesMax(service);
+  const answerGrpc = unary ? grpc({ method, messageBytesMax, bodyOf, discreet: secretive }) : undefined;
 
   async function admitted(
     call: UniversalServerRequest,
@@ -101,9 +122,8 @@ function rpcRoute(handler: UniversalHandler, admit: Pipeline["admit"], limits: R
 
   return async (request, response) => {
     if (!handler.allowedMethods.includes(request.method ?? "")) return refuseMethod(request, response, allow);
-    const record = recordOf(request);
-    const received = record && limits.bodies && ((bytes: number) => limits.bodies?.came(record, bytes));
-    const body = pieces(request, { ...bodyLimits, ...(received && { received }) });
+    if (answerGrpc !== undefined && isGrpc(request)) return answerGrpc(request, response);
+    const body = bodyOf(request);
     try {
       const call = universalCall(request, response, body);
       if (call === undefined) return sendBody(response, 400, errorBody(3, "the Host header or the path is malformed"));

@@ -11,8 +11,9 @@ import { requestId } from "../rpc/request-id.ts";
 import type { Request } from "../transcoding/pieces.ts";
 import { errorBody, type Response, sendBody } from "./answer.ts";
 import { answerAfterBody, hasBody, type RestLimits } from "./body.ts";
-import { type RpcRoute, rpcRoutes, type ServedService } from "./connect.ts";
+import { rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
+import type { RpcRoute } from "./grpc.ts";
 import { type Listener, listen, type RequestHandler } from "./listener.ts";
 import { codeOfStatus } from "./status.ts";
 

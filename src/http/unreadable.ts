@@ -1,7 +1,13 @@
+import { Code, ConnectError } from "@connectrpc/connect";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 
 const trailerFlag = 0x80;
 const unreadable = "the message cannot be decoded";
+
+/** What a message that could not be read fails with; `discreet` leaves out the words about what was found in it. */
+export function undecodable(error: ConnectError, discreet: boolean): ConnectError {
+  return discreet && error.code === Code.InvalidArgument ? new ConnectError(unreadable, error.code) : error;
+}
 
 /**
  * The answer to a message that could not be decoded, with code 3 (invalid argument) as on every protocol: Connect's

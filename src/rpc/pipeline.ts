@@ -5,6 +5,7 @@ import { permissionOf, permits } from "../auth/permission.ts";
 import type { KeyVerifier } from "../auth/verify.ts";
 import type { WrongKeys } from "../auth/wrong-keys.ts";
 import { permissionDenied, unsupported } from "../errors.ts";
+import { Call } from "../transcoding/call.ts";
 import { isAudited, type RecordAudit, requestedResource } from "./audit.ts";
 import {
   admittedValues,
@@ -204,11 +205,11 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
 }
 
 /**
- * The outcome, or the reason why the call was ended. The transcoder bounds its calls itself, and makes a signal only for
+ * The outcome, or the reason why the call was ended. Who starts a `Call` bounds it himself, and its signal is made only for
  * handlers that ask (a tenth of a small read).
  */
 function bounded<T>(outcome: Promise<T>, context: HandlerContext): Promise<T> {
-  return context.protocolName === "http" ? outcome : untilAborted(outcome, context.signal);
+  return context instanceof Call ? outcome : untilAborted(outcome, context.signal);
 }
 
 /** An RPC that is declared and not built yet: code 12, whatever the request holds. */

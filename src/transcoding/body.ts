@@ -132,7 +132,7 @@ function collect(request: Request, { bytesMax, idleMs, received }: BodyLimits): 
       stop();
       resolve(chunks === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(chunks, size));
     };
-    const onClose = () => fail(clientLeft());
+    const onClose = () => fail(clientLeft);
     const idle = setTimeout(() => fail(silence(idleMs)), idleMs).unref();
     const fail = (error: unknown) => {
       stop();

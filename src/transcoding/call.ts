@@ -6,6 +6,8 @@ import { invalidValue } from "./status.ts";
 
 interface CallInit {
   method: DescMethod;
+  /** What its handler reads as the protocol's name. */
+  protocol: string;
   httpMethod: string;
   url: string;
   header: Headers;
@@ -55,7 +57,7 @@ export class Call implements HandlerContext {
   readonly requestMethod: string;
   readonly url: string;
   readonly requestHeader: Headers;
-  readonly protocolName = "http";
+  readonly protocolName: string;
   readonly values: ContextValues;
   /** On the clock of `performance.now()`. */
   readonly endMs: number;
@@ -71,6 +73,7 @@ export class Call implements HandlerContext {
     const { method, timeoutMs: asked } = init;
     this.method = method;
     this.service = method.parent;
+    this.protocolName = init.protocol;
     this.requestMethod = init.httpMethod;
     this.url = init.url;
     this.requestHeader = init.header;
@@ -107,6 +110,11 @@ export class Call implements HandlerContext {
   /** The headers that the handler has set, if it has asked for them. */
   headersSet(): Headers | undefined {
     return this.#responseHeader;
+  }
+
+  /** The trailers that the handler has set, if it has asked for them. */
+  trailersSet(): Headers | undefined {
+    return this.#responseTrailer;
   }
 
   /** The promise's outcome, or why the call was aborted (deadline, client gone, server stopping) when that comes first. */

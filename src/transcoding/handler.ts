@@ -69,7 +69,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     let left = false;
     const gone = () => {
       left = true;
-      call?.abort(clientLeft());
+      call?.abort(clientLeft);
     };
     response.once("close", gone);
     try {
@@ -77,7 +77,16 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       const rpc = plan.route.method;
       const values = (await options.admit?.(rpc, header, request)) ?? createContextValues();
       const timeoutMs = timeoutOf(request.headers, options.timeoutMsMax);
-      call = startCall({ method: rpc, httpMethod: method, url, header, values, timeoutMs, bounded: !plan.streams });
+      call = startCall({
+        method: rpc,
+        protocol: "http",
+        httpMethod: method,
+        url,
+        header,
+        values,
+        timeoutMs,
+        bounded: !plan.streams,
+      });
       if (left) gone();
       if (plan.streams) await stream(plan, request, response, raw, query, call);
       else {
@@ -124,7 +133,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     try {
       reader.addBody(message, bytes, request.headers["content-type"]);
     } catch (error) {
-      throw (await brokenOff(request)) ? clientLeft() : error;
+      throw (await brokenOff(request)) ? clientLeft : error;
     }
     return message;
   }

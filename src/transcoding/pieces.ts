@@ -25,8 +25,8 @@ export interface PieceLimits {
   received?(bytes: number): void;
 }
 
-/** What the client did when a body broke off. */
-export const clientLeft = () => new ConnectError("the client went away", Code.Canceled);
+/** What the client did when a body broke off. One for all: a connection that is cut takes all of its calls with it. */
+export const clientLeft = new ConnectError("the client went away", Code.Canceled);
 
 /** What a body fails with that does not come. */
 export const silence = (idleMs: number) =>
@@ -95,7 +95,7 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
     settle();
   }
 
-  const close = () => fail(clientLeft());
+  const close = () => fail(clientLeft);
   const silent = () => {
     if (waiting !== undefined) return fail(silence(idleMs));
     idle?.refresh(); // it was this side that did not read

@@ -1,0 +1,187 @@
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { create, type DescMethod, type Message } from "@bufbuild/protobuf";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import {
+  type Compression,
+  compressionNegotiate,
+  createMethodSerializationLookup,
+  encodeEnvelope,
+  envelopeCompress,
+  envelopeDecompress,
+} from "@connectrpc/connect/protocol";
+import {
+  contentTypeJson,
+  contentTypeProto,
+  grpcStatusOk,
+  headerAcceptEncoding,
+  headerEncoding,
+  headerGrpcStatus,
+  parseContentType,
+  setTrailerStatus,
+} from "@connectrpc/connect/protocol-grpc";
+import { exhausted } from "../errors.ts";
+import { recordOf } from "../rpc/context.ts";
+import { unreadable } from "../rpc/errors.ts";
+import type { Pipeline } from "../rpc/pipeline.ts";
+import { type Call, callStarter, timeoutOf } from "../transcoding/call.ts";
+import { copyHeaders, requestHeaders } from "../transcoding/headers.ts";
+import { brokenOff, clientLeft, type Pieces, type Request } from "../transcoding/pieces.ts";
+import type { Response } from "./answer.ts";
+import { undecodable } from "./unreadable.ts";
+
+const headBytes = 5; // of a message: its flags and its length
+const compressBytesMin = 1024; // as Connect's handlers
+
+/** A unary RPC that is served over gRPC. */
+export interface UnaryRpc {
+  method: DescMethod;
+  /** As `Pipeline.implement` wraps it. */
+  call(message: Message, context: HandlerContext): unknown;
+  /** Largest message, bytes, on the wire and again after decompression. */
+  messageBytesMax: number;
+  /** The body of a request, with its bounds. */
+  bodyOf(request: Request): Pieces;
+  /** The words of a message that cannot be read may quote a secret. */
+  discreet: boolean;
+}
+
+interface Options {
+  admit: Pipeline["admit"];
+  compressions: Compression[];
+  deadlineMsMax: number;
+  /** Aborts when running calls must end. */
+  stopping: AbortSignal;
+}
+
+type Forms = ReturnType<typeof createMethodSerializationLookup>;
+
+/** Serves an RPC at one path. The answer is written when the promise resolves; it rejects only with what nobody foresaw. */
+export type RpcRoute = (request: Request, response: Response) => Promise<void>;
+
+/** Whether a request is one of gRPC's. */
+export function isGrpc({ method, headers }: Request): boolean {
+  return method === "POST" && parseContentType(headers["content-type"] ?? null) !== undefined;
+}
+
+/**
+ * Answers unary calls over gRPC. A message comes and a message goes, whole: the streams within streams that Connect's
+ * handlers make of them take longer than the call itself (docs/decisions/0021).
+ */
+export function unaryGrpc({ admit, compressions, deadlineMsMax, stopping }: Options) {
+  const startCall = callStarter(deadlineMsMax, stopping);
+
+  return (rpc: UnaryRpc): RpcRoute => {
+    const { method, messageBytesMax } = rpc;
+    const limits = { readMaxBytes: messageBytesMax, writeMaxBytes: 0xffffffff, compressMinBytes: compressBytesMin };
+    const forms = createMethodSerializationLookup(method, undefined, undefined, limits);
+
+    return async (request, response) => {
+      const { headers } = request;
+      const binary = parseContentType(headers["content-type"] ?? null)?.binary ?? true;
+      const form = binary ? contentTypeProto : contentTypeJson;
+      const header = requestHeaders(headers);
+      const body = rpc.bodyOf(request);
+      let call: Call | undefined;
+      let read = false;
+      let left = false;
+      const gone = () => {
+        left = true;
+        call?.abort(clientLeft);
+      };
+      response.once("close", gone);
+      try {
+        const values = await admit(method, header, request);
+        const accepted = header.get(headerAcceptEncoding);
+        const packing = compressionNegotiate(compressions, header.get(headerEncoding), accepted, headerAcceptEncoding);
+        if (packing.error !== undefined) throw packing.error;
+        const timeoutMs = timeoutOf(headers, deadlineMsMax);
+        const { method: httpMethod = "", url = "" } = request;
+        call = startCall({ method, protocol: "grpc", httpMethod, url, header, values, timeoutMs, bounded: true });
+        if (left) gone();
+        const message = await call.untilAborted(messageOf(body, packing.request, messageBytesMax, forms, binary));
+        read = true;
+        const answer = create(method.output, (await call.untilAborted(rpc.call(message, call))) as Message);
+        const plain = { flags: 0, data: forms.getO(binary).serialize(answer) };
+        const { flags, data } = await envelopeCompress(plain, packing.response, compressBytesMin);
+        const packed = packing.response === null ? undefined : { [headerEncoding]: packing.response.name };
+        respond(response, form, packed, call, encodeEnvelope(flags, data), { [headerGrpcStatus]: grpcStatusOk });
+      } catch (thrown) {
+        if (!(thrown instanceof ConnectError)) throw thrown;
+        const unread = !read && call !== undefined;
+        if (unread && (await brokenOff(request))) return;
+        const record = recordOf(request);
+        const error = unread ? undecodable(unreadable(thrown) as ConnectError, rpc.discreet && !binary) : thrown;
+        if (record !== undefined) record.code ??= error.code;
+        respond(response, form, undefined, call, undefined, plainly(setTrailerStatus(new Headers(), error)));
+      } finally {
+        response.off("close", gone);
+        call?.finish();
+        body.release();
+      }
+    };
+  };
+}
+
+/** Reads the one message of a call. @throws code 3, 8 or 12 when there is none, more than one, or it cannot be read. */
+async function messageOf(
+  body: Pieces,
+  compression: Compression | null,
+  bytesMax: number,
+  forms: Forms,
+  binary: boolean,
+): Promise<Message> {
+  const bytes = await wholeBody(body, bytesMax);
+  if (bytes.byteLength === 0)
+    throw new ConnectError("the request holds no message; a unary call has one", Code.Unimplemented);
+  const end = bytes.byteLength < headBytes ? headBytes : headBytes + bytes.readUInt32BE(1);
+  if (bytes.byteLength < end) throw new ConnectError("the request ends within its message", Code.InvalidArgument);
+  if (bytes.byteLength > end)
+    throw new ConnectError("the request holds more than one message; a unary call has one", Code.Unimplemented);
+  const envelope = { flags: bytes[0] as number, data: bytes.subarray(headBytes) };
+  const { data } = await envelopeDecompress(envelope, compression, bytesMax);
+  return forms.getI(binary).parse(data) as Message;
+}
+
+/** What a message says of its length is looked at as soon as it is there. */
+async function wholeBody(body: Pieces, bytesMax: number): Promise<Buffer> {
+  const pieces = body[Symbol.asyncIterator]();
+  const read: Uint8Array[] = [];
+  let bytes = 0;
+  let announced: number | undefined;
+  for (let next = await pieces.next(); !next.done; next = await pieces.next()) {
+    read.push(next.value);
+    bytes += next.value.byteLength;
+    if (announced !== undefined || bytes < headBytes) continue;
+    announced = joined(read).readUInt32BE(1);
+    if (announced > bytesMax) throw exhausted(`the message is larger than ${bytesMax} bytes`);
+  }
+  return joined(read);
+}
+
+function joined(pieces: readonly Uint8Array[]): Buffer {
+  const [first = Buffer.alloc(0)] = pieces;
+  return pieces.length > 1 ? Buffer.concat(pieces) : Buffer.from(first.buffer, first.byteOffset, first.byteLength);
+}
+
+function respond(
+  response: Response,
+  form: string,
+  packed: OutgoingHttpHeaders | undefined,
+  call: Call | undefined,
+  message: Uint8Array | undefined,
+  status: NodeJS.Dict<string>,
+): void {
+  if (response.destroyed) return;
+  const headers: Record<string, string | string[]> = { "content-type": form, ...(packed as Record<string, string>) };
+  const set = call?.headersSet();
+  if (set !== undefined) copyHeaders(set, headers);
+  const trailers = call?.trailersSet();
+  const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
+  target.writeHead(200, headers);
+  target.addTrailers(trailers === undefined ? status : { ...plainly(trailers), ...status });
+  target.end(message);
+}
+
+function plainly(headers: Headers): NodeJS.Dict<string> {
+  return Object.fromEntries(headers);
+}
