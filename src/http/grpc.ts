@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { create, type DescMethod, type Message } from "@bufbuild/protobuf";
-import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import {
   type Compression,
   compressionNegotiate,
@@ -21,13 +21,12 @@ import {
 } from "@connectrpc/connect/protocol-grpc";
 import { exhausted } from "../errors.ts";
 import { recordOf } from "../rpc/context.ts";
-import { unreadable } from "../rpc/errors.ts";
+import { brokenMessage, notOneMessage, unreadMessage } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { type Call, callStarter, timeoutOf } from "../transcoding/call.ts";
 import { copyHeaders, requestHeaders } from "../transcoding/headers.ts";
 import { brokenOff, clientLeft, type Pieces, type Request } from "../transcoding/pieces.ts";
 import type { Response } from "./answer.ts";
-import { undecodable } from "./unreadable.ts";
 
 const headBytes = 5; // of a message: its flags and its length
 const compressBytesMin = 1024; // as Connect's handlers
@@ -110,7 +109,7 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, stopping }: Opti
         const unread = !read && call !== undefined;
         if (unread && (await brokenOff(request))) return;
         const record = recordOf(request);
-        const error = unread ? undecodable(unreadable(thrown) as ConnectError, rpc.discreet && !binary) : thrown;
+        const error = unread ? unreadMessage(thrown, rpc.discreet && !binary) : thrown;
         if (record !== undefined) record.code ??= error.code;
         respond(response, form, undefined, call, undefined, plainly(setTrailerStatus(new Headers(), error)));
       } finally {
@@ -131,12 +130,10 @@ async function messageOf(
   binary: boolean,
 ): Promise<Message> {
   const bytes = await wholeBody(body, bytesMax);
-  if (bytes.byteLength === 0)
-    throw new ConnectError("the request holds no message; a unary call has one", Code.Unimplemented);
+  if (bytes.byteLength === 0) throw notOneMessage("no message");
   const end = bytes.byteLength < headBytes ? headBytes : headBytes + bytes.readUInt32BE(1);
-  if (bytes.byteLength < end) throw new ConnectError("the request ends within its message", Code.InvalidArgument);
-  if (bytes.byteLength > end)
-    throw new ConnectError("the request holds more than one message; a unary call has one", Code.Unimplemented);
+  if (bytes.byteLength < end) throw brokenMessage();
+  if (bytes.byteLength > end) throw notOneMessage("more than one message");
   const envelope = { flags: bytes[0] as number, data: bytes.subarray(headBytes) };
   const { data } = await envelopeDecompress(envelope, compression, bytesMax);
   return forms.getI(binary).parse(data) as Message;

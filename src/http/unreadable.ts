@@ -1,13 +1,7 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { undecodable } from "../rpc/errors.ts";
 
 const trailerFlag = 0x80;
-const unreadable = "the message cannot be decoded";
-
-/** What a message that could not be read fails with; `discreet` leaves out the words about what was found in it. */
-export function undecodable(error: ConnectError, discreet: boolean): ConnectError {
-  return discreet && error.code === Code.InvalidArgument ? new ConnectError(unreadable, error.code) : error;
-}
 
 /**
  * The answer to a message that could not be decoded, with code 3 (invalid argument) as on every protocol: Connect's
@@ -23,7 +17,7 @@ export function answerUnreadable(
   const status = trailer?.get("grpc-status");
   if (status === "13") trailer?.set("grpc-status", "3");
   if (discreet && (status === "13" || status === "3")) {
-    trailer?.set("grpc-message", unreadable);
+    trailer?.set("grpc-message", undecodable);
     trailer?.delete("grpc-status-details-bin");
   }
   if (first === undefined) return [answer, first];
@@ -33,7 +27,7 @@ export function answerUnreadable(
   if (answer.status !== 500 && !(discreet && answer.status === 400)) return [answer, first];
   const told = JSON.parse(Buffer.from(first).toString());
   const body = Buffer.from(
-    JSON.stringify({ ...told, code: "invalid_argument", ...(discreet && { message: unreadable }) }),
+    JSON.stringify({ ...told, code: "invalid_argument", ...(discreet && { message: undecodable }) }),
   );
   answer.header?.set("content-length", String(body.byteLength));
   return [{ ...answer, status: 400 }, body];
@@ -43,7 +37,7 @@ function grpcWebTrailer(text: string, discreet: boolean) {
   const coded = text.replace(/^grpc-status: *13\b/im, "grpc-status: 3");
   const words = /^grpc-message:.*$/im;
   const told =
-    discreet && /^grpc-status: *3\b/im.test(coded) ? coded.replace(words, `grpc-message: ${unreadable}`) : coded;
+    discreet && /^grpc-status: *3\b/im.test(coded) ? coded.replace(words, `grpc-message: ${undecodable}`) : coded;
   const fields = Buffer.from(told, "latin1");
   const head = Buffer.alloc(5);
   head.writeUInt8(trailerFlag, 0);

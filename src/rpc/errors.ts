@@ -19,6 +19,26 @@ export function unreadable(error: unknown): unknown {
   return new ConnectError(error.rawMessage, Code.InvalidArgument);
 }
 
+/** Says no more than that a message cannot be read: what is wrong with it may quote a secret. */
+export const undecodable = "the message cannot be decoded";
+
+/** Why the one message of a unary call could not be read; `discreet` leaves out what was found in it. */
+export function unreadMessage(error: ConnectError, discreet: boolean): ConnectError {
+  const told = error.code === Code.Internal ? Code.InvalidArgument : error.code;
+  if (told === error.code && !(discreet && told === Code.InvalidArgument)) return error;
+  return new ConnectError(discreet ? undecodable : error.rawMessage, told);
+}
+
+/** A unary call has one message; this one has none, or more. The code is the protocol's. */
+export function notOneMessage(found: string): ConnectError {
+  return new ConnectError(`the request holds ${found}; a unary call has one`, Code.Unimplemented);
+}
+
+/** Code 3: the request ends before its message does. */
+export function brokenMessage(): ConnectError {
+  return new ConnectError("the request ends within its message", Code.InvalidArgument);
+}
+
 /** The same error with paths as they stand in the JSON body: without `field`, whose value the body is. */
 export function pathsWithin(field: string, error: ConnectError): ConnectError {
   if (error.code !== Code.InvalidArgument || error.details.length === 0) return error;
