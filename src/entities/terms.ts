@@ -21,7 +21,7 @@ export interface Terms {
   broad?: boolean;
 }
 
-// As the functions in migrations/0008_entity_search.sql cut them.
+// As the function in migrations/0014_plain_terms.sql cuts them.
 const PAIR_CHARACTERS = 400;
 const KEY_CHARACTERS = 100;
 const VALUE_CHARACTERS = 64;
@@ -181,7 +181,7 @@ export function nameTerms(texts: readonly string[]): Term[] | undefined {
 
 /** SQL that entities_terms answers: true for entities of the tenant that have one of the terms, or all of them. */
 export function haveTerms(db: Db, tenantId: string, need: "one" | "all", terms: readonly Term[]): Fragment {
-  const owner = tenantId.slice(-8); // as in migrations/0013_name_terms.sql
+  const owner = tenantId.slice(-8); // as in migrations/0014_plain_terms.sql
   const query = terms
     .map(({ text, prefix }) => `'${(owner + text).replace(/['\\]/g, "$&$&")}'${prefix ? ":*" : ""}`)
     .join(need === "one" ? " | " : " & ");

@@ -2,31 +2,80 @@
 create extension btree_gin;
 create extension pg_trgm;
 
-CREATE OR REPLACE FUNCTION public.dimension_terms(prefix text, dimensions jsonb)
- RETURNS text[]
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE STRICT
-RETURN ARRAY(SELECT (dimension_terms.prefix || "left"(substr(pairs.pair, 3, (length(pairs.pair) - 4)), 400)) FROM (SELECT (jsonb_build_object(jsonb_each.key, jsonb_each.value))::text AS pair FROM jsonb_each(dimension_terms.dimensions) jsonb_each(key, value)) pairs);
-
 CREATE OR REPLACE FUNCTION public.entity_terms(tenant_id uuid, name text, dimensions jsonb, core_properties jsonb, custom_properties jsonb)
  RETURNS tsvector
- LANGUAGE sql
+ LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE STRICT
-RETURN array_to_tsvector((((ARRAY(SELECT (("right"((entity_terms.tenant_id)::text, 8) || 'n'::text) || substr(lower((entity_terms.name COLLATE pg_c_utf8)), place.place, 3)) FROM generate_series(1, (length(entity_terms.name) - 2)) place(place)) || CASE WHEN (octet_length((dimensions)::text) < 2000) THEN string_to_array((("right"((tenant_id)::text, 8) || 'd'::text) || replace(substr((dimensions)::text, 3, GREATEST((length((dimensions)::text) - 4), 0)), '", "'::text, (('
-'::text || "right"((tenant_id)::text, 8)) || 'd'::text))), '
-'::text) ELSE dimension_terms(("right"((tenant_id)::text, 8) || 'd'::text), dimensions) END) || CASE WHEN (core_properties = '{}'::jsonb) THEN '{}'::text[] ELSE property_terms(("right"((tenant_id)::text, 8) || 'm'::text), core_properties) END) || CASE WHEN (custom_properties = '{}'::jsonb) THEN '{}'::text[] ELSE property_terms(("right"((tenant_id)::text, 8) || 'c'::text), custom_properties) END));
+AS $function$
+declare
+  tenant constant text := right(tenant_id::text, 8);
+  lowered constant text := lower(name collate "pg_c_utf8");
+  pairs constant text := dimensions::text;
+  terms text[] := '{}';
+  members jsonb;
+  member jsonb;
+  field text;
+  items jsonb;
+  item jsonb;
+  kind text;
+  content text;
+  number float8;
+begin
+  for place in 1 .. length(lowered) - 2 loop
+    terms := array_append(terms, tenant || 'n' || substr(lowered, place, 3));
+  end loop;
+
+  -- The pairs of the JSON text as PostgreSQL prints it: cut where it joins them while it is short. A lexeme may have 2046 bytes.
+  if octet_length(pairs) < 2000 then
+    terms := terms || string_to_array(
+      tenant || 'd' || replace(substr(pairs, 3, greatest(length(pairs) - 4, 0)), '", "', e'\n' || tenant || 'd'), e'\n');
+  else
+    members := jsonb_path_query_array(dimensions, '$.keyvalue()');
+    for i in 0 .. jsonb_array_length(members) - 1 loop
+      content := jsonb_build_object(members -> i ->> 'key', members -> i -> 'value')::text;
+      terms := array_append(terms, tenant || 'd' || left(substr(content, 3, length(content) - 4), 400));
+    end loop;
+  end if;
+
+  for source in 1 .. 2 loop
+    members := jsonb_path_query_array(case source when 1 then core_properties else custom_properties end, '$.keyvalue()');
+    for i in 0 .. jsonb_array_length(members) - 1 loop
+      member := members -> i;
+      field := member ->> 'key';
+      field := tenant || case source when 1 then 'm' else 'c' end || length(field) || ':' || left(field, 100);
+      items := member -> 'value';
+      if jsonb_typeof(items) <> 'array' then items := jsonb_build_array(items); end if;
+      for j in 0 .. jsonb_array_length(items) - 1 loop
+        item := items -> j;
+        kind := jsonb_typeof(item);
+        content := item #>> '{}';
+        if kind = 'string' then
+          terms := array_append(terms, field || 't' || left(content, 64));
+          if content collate "C" < ':' and content ~ '^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$'
+            and pg_input_is_valid(content, 'float8') then
+            number := content::float8;
+            terms := array_append(terms,
+              field || case when number < 0 then 'X' else 'x' end || encode(float8send(abs(number)), 'hex'));
+          end if;
+        elsif kind = 'number' then
+          number := content::float8;
+          terms := array_append(terms,
+            field || case when number < 0 then 'N' else 'n' end || encode(float8send(abs(number)), 'hex'));
+        elsif kind = 'boolean' then
+          terms := array_append(terms, field || 'b' || content);
+        end if;
+      end loop;
+    end loop;
+  end loop;
+  return array_to_tsvector(terms);
+end
+$function$;
 
 CREATE OR REPLACE FUNCTION public.entity_text(dimensions jsonb, core_properties jsonb, custom_properties jsonb)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN lower(((((dimensions)::text || (core_properties)::text) || (custom_properties)::text) COLLATE pg_c_utf8));
-
-CREATE OR REPLACE FUNCTION public.property_terms(prefix text, properties jsonb)
- RETURNS text[]
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE STRICT
-RETURN (SELECT (COALESCE(array_agg(((property_terms.prefix || pairs.field) || CASE pairs.kind WHEN 'string'::text THEN ('t'::text || "left"(pairs.content, 64)) WHEN 'boolean'::text THEN ('b'::text || pairs.content) ELSE (CASE WHEN ((pairs.content)::double precision < (0)::double precision) THEN 'N'::text ELSE 'n'::text END || encode(float8send(abs((pairs.content)::double precision)), 'hex'::text)) END)), '{}'::text[]) || COALESCE(array_agg((((property_terms.prefix || pairs.field) || CASE WHEN ((pairs.content)::double precision < (0)::double precision) THEN 'X'::text ELSE 'x'::text END) || encode(float8send(abs((pairs.content)::double precision)), 'hex'::text))) FILTER (WHERE ((pairs.kind = 'string'::text) AND ((pairs.content COLLATE "C") < ':'::text) AND (pairs.content ~ '^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$'::text) AND pg_input_is_valid(pairs.content, 'float8'::text))), '{}'::text[])) FROM (SELECT ((length(property.key) || ':'::text) || "left"(property.key, 100)) AS field, jsonb_typeof(listed.item) AS kind, (listed.item #>> '{}'::text[]) AS content FROM jsonb_each(property_terms.properties) property(key, value), LATERAL jsonb_path_query(property.value, '$[*]'::jsonpath) listed(item)) pairs WHERE (pairs.kind = ANY (ARRAY['string'::text, 'number'::text, 'boolean'::text])));
 
 create table api_clients (
   tenant_id uuid not null,
