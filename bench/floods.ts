@@ -86,7 +86,7 @@ const order: AttackOrder = {
   seed: Number(values.seed),
 };
 // It warms up: a server of some minutes has seen bad requests, too, and has compiled what answers them.
-await attacker.ask<AttackReport>({ ...order, requests: order.requests / 20 });
+const warmUp = await attacker.ask<AttackReport>({ ...order, requests: order.requests / 20 });
 await parts(3);
 const before = await parts(5);
 const startMs = performance.now();
@@ -119,7 +119,8 @@ function row(name: string, all: readonly Part[]): string[] {
   ];
 }
 
-const { requests, connections, byKind, misshapen } = report as AttackReport;
+const { requests, connections, byKind } = report as AttackReport;
+const misshapen = [...warmUp.misshapen, ...(report as AttackReport).misshapen];
 console.log(`\n${requests} bad requests over ${connections} connections in ${tookSec.toFixed(0)} s.\n`);
 console.log(
   table(

@@ -1,6 +1,6 @@
 -- The terms of an entity once more, with the same results, so that no index changes. A function that holds queries begins
--- and ends each of them at every call; this one holds none, and takes a fifth of the time. Its names are PostgreSQL's own,
--- since the search path is no other while an index is kept up. src/entities/terms.ts spells the same.
+-- and ends each of them at every call; this one holds none, and takes less than half of the time. Its names are PostgreSQL's
+-- own, since the search path may hold no others while an index is made. src/entities/terms.ts spells the same.
 create or replace function entity_terms(tenant_id uuid, name text, dimensions jsonb, core_properties jsonb, custom_properties jsonb) returns tsvector
 language plpgsql immutable strict parallel safe
 as $$

@@ -16,7 +16,7 @@ export interface Writing {
   signal: AbortSignal;
 }
 
-// A statement over many entities takes longer than others may: 73 s for 200,000 on two processors. The deadline of its call
+// A statement over many entities takes longer than others may: 41 s for 200,000 on two processors. The deadline of its call
 // ends it all the same.
 const statementMsMax = 600_000;
 

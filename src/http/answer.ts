@@ -2,9 +2,13 @@ import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import { create, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
+import type { Request } from "../transcoding/pieces.ts";
 
 /** A response as Node gives it, over HTTP/1.1 or HTTP/2. */
 export type Response = ServerResponse | Http2ServerResponse;
+
+/** Serves an RPC at one path. The answer is written when the promise resolves; it rejects only with what nobody foresaw. */
+export type RpcRoute = (request: Request, response: Response) => Promise<void>;
 
 /** An error as this server words it wherever no protocol prescribes another form. */
 export function errorBody(code: number, message: string, details: JsonValue[] = []): Buffer {

@@ -19,8 +19,8 @@ import { type Pieces, pieces, type Request } from "../transcoding/pieces.ts";
 import { holdsRedacted } from "../transcoding/redacted.ts";
 import { httpStatus } from "../transcoding/status.ts";
 import { unpack } from "../transcoding/unpack.ts";
-import { connectErrorBody, errorBody, type Response, sendBody } from "./answer.ts";
-import { isGrpc, type RpcRoute, type UnaryRpc, unaryGrpc } from "./grpc.ts";
+import { connectErrorBody, errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";
+import { isGrpc, type UnaryRpc, unaryGrpc } from "./grpc.ts";
 import { writeAnswer } from "./write.ts";
 
 /** A service and its RPCs, wrapped by the pipeline. */
@@ -47,6 +47,8 @@ interface Options {
   services: readonly ServedService[];
   admit: Pipeline["admit"];
   limits: RpcLimits;
+  /** Told of errors that nobody foresaw. */
+  report(error: unknown, request: Request): void;
   /** Aborts when running calls must end. */
   stopping: AbortSignal;
 }
@@ -57,9 +59,9 @@ const denialKey = createContextKey<ConnectError | undefined>(undefined);
  * The routes of all RPCs by path (`/belfry.events.v1.EventQueryService/GetEvent`). Each call is admitted by its headers;
  * a denied one is still answered in its own protocol, by a gate that Connect's handlers ask before they read the body.
  */
-export function rpcRoutes({ services, admit, limits, stopping }: Options): Map<string, RpcRoute> {
+export function rpcRoutes({ services, admit, limits, report, stopping }: Options): Map<string, RpcRoute> {
   const compressions = [compressionGzip, compressionBrotli].map(bombProof);
-  const grpc = unaryGrpc({ admit, compressions, deadlineMsMax: limits.deadlineMsMax, stopping });
+  const grpc = unaryGrpc({ admit, compressions, deadlineMsMax: limits.deadlineMsMax, report, stopping });
   const router = createConnectRouter({
     acceptCompression: compressions,
     shutdownSignal: stopping,
@@ -76,7 +78,7 @@ export function rpcRoutes({ services, admit, limits, stopping }: Options): Map<s
     router.handlers.map((handler) => {
       const functions = implementations.get(handler.service) as Record<string, UnaryRpc["call"]>;
       const call = functions[handler.method.localName] as UnaryRpc["call"];
-      return [handler.requestPath, rpcRoute(handler, admit, limits, (rest) => grpc({ call, ...rest }))];
+      return [handler.requestPath, rpcRoute(handler, admit, limits, (rpc) => grpc({ call, ...rpc }))];
     }),
   );
 }
@@ -85,7 +87,7 @@ function rpcRoute(
   handler: UniversalHandler,
   admit: Pipeline["admit"],
   limits: RpcLimits,
-  grpc: (rpc: Omit<UnaryRpc, "call">) => RpcRoute,
+  serveGrpc: (rpc: Omit<UnaryRpc, "call">) => RpcRoute,
 ): RpcRoute {
   const allow = [...handler.allowedMethods, "OPTIONS"].join(", ");
   const unary = handler.method.methodKind === "unary";
@@ -106,7 +108,7 @@ function rpcRoute(
   }
   const { method, service } = handler;
   const messageBytesMax = limits.messageBytesMax(service);
-  const answerGrpc = unary ? grpc({ method, messageBytesMax, bodyOf, discreet: secretive }) : undefined;
+  const answerGrpc = unary ? serveGrpc({ method, messageBytesMax, bodyOf, discreet: secretive }) : undefined;
 
   async function admitted(
     call: UniversalServerRequest,
@@ -133,12 +135,14 @@ function rpcRoute(
         if (denial !== undefined) return sendDenial(response, denial);
         return sendBody(response, 415, errorBody(3, `the content type ${JSON.stringify(type)} is none of this RPC's`));
       }
-      const grpc = type.startsWith("application/grpc");
+      const enveloped = type.startsWith("application/grpc");
       const begunMs = performance.now();
       const ahead =
-        unary && call.method === "POST" && denial === undefined ? await readAhead(body, request, grpc, bytesMax) : body;
+        unary && call.method === "POST" && denial === undefined
+          ? await readAhead(body, request, enveloped, bytesMax)
+          : body;
       if (ahead === undefined) return;
-      if (unary) boundDeadline(call.header, grpc, limits.deadlineMsMax, performance.now() - begunMs);
+      if (unary) boundDeadline(call.header, enveloped, limits.deadlineMsMax, performance.now() - begunMs);
       const answer = await handler({ ...call, body: ahead, contextValues: values });
       await writeAnswer(request, response, answer, call.signal, secretive && type.includes("json"));
     } finally {
@@ -151,13 +155,13 @@ function rpcRoute(
  * Reads a unary request before its protocol sees it: for a client that breaks off, the handler's layers would each fail in
  * turn, which takes many times as long as a good call. Undefined: the client has gone.
  */
-async function readAhead(body: Pieces, request: Request, grpc: boolean, bytesMax: number) {
+async function readAhead(body: Pieces, request: Request, enveloped: boolean, bytesMax: number) {
   // What will be refused for its length is read by who refuses it.
   if (Number(request.headers["content-length"] ?? 0) > bytesMax) return body;
   const rest = body[Symbol.asyncIterator]();
   const read: Uint8Array[] = [];
   let bytes = 0;
-  let length = grpc ? undefined : 0;
+  let length = enveloped ? undefined : 0;
   try {
     for (let piece = await rest.next(); !piece.done; piece = await rest.next()) {
       read.push(piece.value);

@@ -21,12 +21,12 @@ import {
 } from "@connectrpc/connect/protocol-grpc";
 import { exhausted } from "../errors.ts";
 import { recordOf } from "../rpc/context.ts";
-import { brokenMessage, notOneMessage, unreadMessage } from "../rpc/errors.ts";
+import { brokenMessage, internalError, notOneMessage, unreadMessage, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { type Call, callStarter, timeoutOf } from "../transcoding/call.ts";
 import { copyHeaders, requestHeaders } from "../transcoding/headers.ts";
 import { brokenOff, clientLeft, type Pieces, type Request } from "../transcoding/pieces.ts";
-import type { Response } from "./answer.ts";
+import type { Response, RpcRoute } from "./answer.ts";
 
 const headBytes = 5; // of a message: its flags and its length
 const compressBytesMin = 1024; // as Connect's handlers
@@ -48,14 +48,13 @@ interface Options {
   admit: Pipeline["admit"];
   compressions: Compression[];
   deadlineMsMax: number;
+  /** Told of errors that nobody foresaw; the answer says "internal error" alone. */
+  report(error: unknown, request: Request): void;
   /** Aborts when running calls must end. */
   stopping: AbortSignal;
 }
 
 type Forms = ReturnType<typeof createMethodSerializationLookup>;
-
-/** Serves an RPC at one path. The answer is written when the promise resolves; it rejects only with what nobody foresaw. */
-export type RpcRoute = (request: Request, response: Response) => Promise<void>;
 
 /** Whether a request is one of gRPC's. */
 export function isGrpc({ method, headers }: Request): boolean {
@@ -66,7 +65,7 @@ export function isGrpc({ method, headers }: Request): boolean {
  * Answers unary calls over gRPC. A message comes and a message goes, whole: the streams within streams that Connect's
  * handlers make of them take longer than the call itself (docs/decisions/0021).
  */
-export function unaryGrpc({ admit, compressions, deadlineMsMax, stopping }: Options) {
+export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping }: Options) {
   const startCall = callStarter(deadlineMsMax, stopping);
 
   return (rpc: UnaryRpc): RpcRoute => {
@@ -81,7 +80,7 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, stopping }: Opti
       const header = requestHeaders(headers);
       const body = rpc.bodyOf(request);
       let call: Call | undefined;
-      let read = false;
+      let at: "head" | "message" | "call" | "answer" = "head";
       let left = false;
       const gone = () => {
         left = true;
@@ -93,25 +92,28 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, stopping }: Opti
         const accepted = header.get(headerAcceptEncoding);
         const packing = compressionNegotiate(compressions, header.get(headerEncoding), accepted, headerAcceptEncoding);
         if (packing.error !== undefined) throw packing.error;
-        const timeoutMs = timeoutOf(headers, deadlineMsMax);
+        const timeoutMs = timeoutOf({ "grpc-timeout": headers["grpc-timeout"] }, deadlineMsMax);
         const { method: httpMethod = "", url = "" } = request;
         call = startCall({ method, protocol: "grpc", httpMethod, url, header, values, timeoutMs, bounded: true });
         if (left) gone();
+        at = "message";
         const message = await call.untilAborted(messageOf(body, packing.request, messageBytesMax, forms, binary));
-        read = true;
+        at = "call";
         const answer = create(method.output, (await call.untilAborted(rpc.call(message, call))) as Message);
+        at = "answer";
         const plain = { flags: 0, data: forms.getO(binary).serialize(answer) };
         const { flags, data } = await envelopeCompress(plain, packing.response, compressBytesMin);
         const packed = packing.response === null ? undefined : { [headerEncoding]: packing.response.name };
         respond(response, form, packed, call, encodeEnvelope(flags, data), { [headerGrpcStatus]: grpcStatusOk });
       } catch (thrown) {
-        if (!(thrown instanceof ConnectError)) throw thrown;
-        const unread = !read && call !== undefined;
-        if (unread && (await brokenOff(request))) return;
+        if (at === "message" && (await brokenOff(request))) return;
+        const unforeseen = at === "answer" || !(thrown instanceof ConnectError);
+        if (unforeseen) report(thrown, request);
+        let error = unforeseen ? internalError() : thrown;
+        if (at === "message" && !unforeseen) error = unreadMessage(error, rpc.discreet && !binary);
         const record = recordOf(request);
-        const error = unread ? unreadMessage(thrown, rpc.discreet && !binary) : thrown;
-        if (record !== undefined) record.code ??= error.code;
-        respond(response, form, undefined, call, undefined, plainly(setTrailerStatus(new Headers(), error)));
+        if (record !== undefined) record.code = unforeseen ? error.code : (record.code ?? error.code);
+        respond(response, form, undefined, call, undefined, plainly(setTrailerStatus(new Headers(), writable(error))));
       } finally {
         response.off("close", gone);
         call?.finish();

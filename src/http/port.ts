@@ -5,15 +5,14 @@ import type { Config } from "../config.ts";
 import { unavailable } from "../errors.ts";
 import type { Bodies } from "../rpc/bodies.ts";
 import { openRecord, recordOf } from "../rpc/context.ts";
-import { type Log, logRequest } from "../rpc/log.ts";
+import { type Log, logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
 import type { Request } from "../transcoding/pieces.ts";
-import { errorBody, type Response, sendBody } from "./answer.ts";
+import { errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";
 import { answerAfterBody, hasBody, type RestLimits } from "./body.ts";
 import { rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
-import type { RpcRoute } from "./grpc.ts";
 import { type Listener, listen, type RequestHandler } from "./listener.ts";
 import { codeOfStatus } from "./status.ts";
 
@@ -81,6 +80,10 @@ export async function openPort(options: PortOptions): Promise<Port> {
     services,
     admit,
     stopping: stopping.signal,
+    report(error, request) {
+      const record = recordOf(request);
+      if (record !== undefined) logUnexpected(log, record, error);
+    },
     limits: {
       messageBytesMax: (service) => messageBytesMax(config, service),
       streamBytesMax: config.streamBytesMax,

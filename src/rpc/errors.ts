@@ -15,8 +15,7 @@ export function deadlineExceeded(reason: string): ConnectError {
 
 /** What a stream of requests failed with: Connect says 13 of a message that it cannot decode, which is the caller's mistake. */
 export function unreadable(error: unknown): unknown {
-  if (!(error instanceof ConnectError) || error.code !== Code.Internal) return error;
-  return new ConnectError(error.rawMessage, Code.InvalidArgument);
+  return error instanceof ConnectError ? unreadMessage(error, false) : error;
 }
 
 /** Says no more than that a message cannot be read: what is wrong with it may quote a secret. */
@@ -37,6 +36,19 @@ export function notOneMessage(found: string): ConnectError {
 /** Code 3: the request ends before its message does. */
 export function brokenMessage(): ConnectError {
   return new ConnectError("the request ends within its message", Code.InvalidArgument);
+}
+
+/** Code 13, without a word of the cause. */
+export function internalError(): ConnectError {
+  return new ConnectError("internal error", Code.Internal);
+}
+
+/** The same error with words that can be written in UTF-8: what quotes a request may hold half of a character. */
+export function writable(error: ConnectError): ConnectError {
+  if (error.rawMessage.isWellFormed()) return error;
+  const told = new ConnectError(error.rawMessage.toWellFormed(), error.code, error.metadata);
+  told.details = error.details;
+  return told;
 }
 
 /** The same error with paths as they stand in the JSON body: without `field`, whose value the body is. */

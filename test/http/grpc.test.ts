@@ -145,6 +145,13 @@ describe("a unary call over gRPC", () => {
     expect(trailers["grpc-status"]).toBe("3");
   });
 
+  test("whose error quotes half of a character is code 3 all the same", async () => {
+    const { trailers } = await ours.send(
+      request({ headers: asJson, body: envelope(Buffer.from('{"events":"\\ud800"}')) }),
+    );
+    expect(trailers).toMatchObject({ "grpc-status": "3", "grpc-message": expect.stringContaining("%EF%BF%BD") });
+  });
+
   test("whose message grows above the limit is code 8", async () => {
     const bomb = envelope(gzipSync(Buffer.alloc(70 * 1024 * 1024)), 1);
     const { trailers } = await ours.send(request({ headers: gzip, body: bomb }));

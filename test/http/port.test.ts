@@ -7,7 +7,7 @@ import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { certificate } from "../../src/http/certificate.ts";
-import { codeOf, httpVersions, protocols, raw, rawHttp1, transport } from "../support/clients.ts";
+import { codeOf, httpVersions, openHttp2, protocols, raw, rawHttp1, transport } from "../support/clients.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
 import { served, testPort } from "../support/port.ts";
 
@@ -85,6 +85,33 @@ describe.each(Object.entries({ plain, TLS: secure }))("%s", (_name, port) => {
       expect(made.every((id) => /^[0-9a-f]{12}-[0-9a-z]+$/.test(String(id)))).toBe(true);
       expect(new Set(made).size).toBe(made.length);
     });
+  });
+});
+
+describe("HTTP/2", () => {
+  const post = (headers: Record<string, string>) => raw(plain, "2", { path: "/healthz", method: "GET", headers });
+
+  test("an expectation that nobody knows is 417", async () => {
+    expect(await post({ expect: "tea" })).toMatchObject({ status: 417 });
+  });
+
+  test("CONNECT is 405", async () => {
+    const { session, close } = openHttp2(plain);
+    const stream = session.request({ ":method": "CONNECT", ":authority": "example.com:443" });
+    const [headers] = await once(stream, "response");
+    close();
+    expect(headers[":status"]).toBe(405);
+  });
+
+  test("a client that waits for 100 Continue is told to go on", async () => {
+    const { session, close } = openHttp2(plain);
+    const headers = { "service-api-key": (await plain.key()).text, "content-type": "application/json" };
+    const stream = session.request({ ":method": "POST", ":path": path, ...headers, expect: "100-continue" });
+    await once(stream, "continue");
+    stream.end("{}");
+    const [answer] = await once(stream, "response");
+    close();
+    expect(answer[":status"]).toBe(200);
   });
 });
 

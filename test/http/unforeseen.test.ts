@@ -1,4 +1,7 @@
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, test } from "vitest";
+import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { readConfig } from "../../src/config.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
@@ -24,6 +27,17 @@ test("an answer that cannot be written is code 13, and the log has its cause", a
     expect(lines.find(({ level }) => level === 50)).toMatchObject({
       rpc: "belfry.tenants.v1.ApiClientService/GetApiClient",
       cause: { message: expect.stringContaining("Timestamp out of range") },
+    });
+
+    lines.splice(0);
+    const client = createClient(
+      ApiClientService,
+      createGrpcTransport({ baseUrl: server.url, useBinaryFormat: false, interceptors: [] }),
+    );
+    const asked = client.getApiClient({ id: late }, { headers });
+    await expect(asked).rejects.toMatchObject({ code: 13, rawMessage: "internal error" });
+    expect(lines.find(({ level }) => level === 50)).toMatchObject({
+      cause: { message: expect.stringContaining("google.protobuf.Timestamp") },
     });
   } finally {
     await server.stop();

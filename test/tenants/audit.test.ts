@@ -1,14 +1,15 @@
 import { connect } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
+import { ApiClientService, DeleteApiClientRequestSchema } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { isAudited } from "../../src/rpc/audit.ts";
 import { auditedAction } from "../../src/tenants/audit.ts";
 import { allMethods, callName } from "../support/calls.ts";
-import { protocols, raw, transport } from "../support/clients.ts";
+import { envelope, protocols, type RawRequest, raw, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -70,6 +71,28 @@ describe("a write that succeeds", () => {
     const client = createClient(ApiClientService, transport(server.target, protocol, tenant.headers));
     const { apiClient } = await client.createApiClient({ apiClient: { name: "agent", type: 1 } });
     expect(await entries()).toMatchObject([{ resource: `apiClient/${apiClient?.id}`, outcome: "OK" }]);
+  });
+
+  test.each(["gRPC", "/v1"])("leaves what it meant when its time is over, too: %s", async (protocol) => {
+    const { tenant, call, entries } = await world();
+    const { id } = (await call("POST", "/v1/api-clients", agent)).body.apiClient;
+    const message = toBinary(DeleteApiClientRequestSchema, create(DeleteApiClientRequestSchema, { id }));
+    const late: RawRequest =
+      protocol === "/v1"
+        ? { method: "DELETE", path: `/v1/api-clients/${id}`, headers: { "connect-timeout-ms": "300" } }
+        : {
+            path: `/${service}/DeleteApiClient`,
+            headers: { "content-type": "application/grpc", "grpc-timeout": "300m" },
+            body: [envelope(message)],
+          };
+    await transaction(sql, async (tx) => {
+      await tx`select from api_clients where tenant_id = ${tenant.id} and id = ${id} for update`;
+      await raw(server.target, "2", { ...late, headers: { ...tenant.headers, ...late.headers } });
+    });
+    const row = { resource: `apiClient/${id}`, outcome: "DEADLINE_EXCEEDED" };
+    // The write itself may still have been done: then it has a row of its own.
+    const rows = async () => (await entries()).filter(({ outcome }) => outcome !== "OK");
+    await expect.poll(rows, { timeout: 3000 }).toMatchObject([row]);
   });
 
   test("leaves its row in its own transaction: both or none", async () => {
