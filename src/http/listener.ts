@@ -194,6 +194,7 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
   function begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]) {
     const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);
     const response = new Http2ServerResponse(stream);
+    if (stream.readableEnded) request.push(null); // an empty body that ended meanwhile
     if (headers[":method"] === "CONNECT") response.writeHead(405).end();
     else if (headers.expect === undefined) onRequest(request, response, undefined);
     else if (headers.expect === "100-continue") onRequest(request, response, () => response.writeContinue());

@@ -8,6 +8,7 @@ import { served, testPort } from "../support/port.ts";
 
 /** The requests that were begun, and the answers that they wait for. */
 const begun: { path: string; response: ServerResponse }[] = [];
+let ended = 0; // of those for /body
 const listener = await listen({
   host: "127.0.0.1",
   port: 0,
@@ -15,6 +16,7 @@ const listener = await listen({
   connectionsMax: 100,
   onRequest(request, response) {
     begun.push({ path: request.url ?? "", response: response as ServerResponse });
+    if (request.url === "/body") request.on("end", () => ended++).resume();
     if (request.url === "/end" && "stream" in request) request.stream.session?.destroy();
   },
 });
@@ -55,6 +57,16 @@ describe("streams of one HTTP/2 connection", () => {
     expect(Math.max(...inTurn)).toBeLessThanOrEqual(8);
     expect(begun.map(({ path }) => path)).toEqual(Array.from({ length: 100 }, (_, i) => `/${2 * i + 1}`));
   });
+});
+
+test("an empty body that has ended before its stream is begun ends for the request, too", async () => {
+  const { socket } = await openFrames(url);
+  const empty = (stream: number) => frame(frameType.data, flag.endStream, stream);
+  socket.write(
+    Buffer.concat([1, 3, 5, 7, 9, 11].map((stream) => Buffer.concat([post(stream, "/body", {}), empty(stream)]))),
+  );
+  await expect.poll(() => ended).toBe(6);
+  socket.destroy();
 });
 
 test("streams of an HTTP/2 connection that has ended are not begun", async () => {
