@@ -30,7 +30,7 @@ export function machineFacts(postgresVersion: string): string[] {
   const places =
     pins === undefined
       ? "processes not pinned"
-      : `servers on processor ${pins.server}, generator on ${pins.generator}, PostgreSQL on ${pins.database}; attackers on ${pins.attacker} when the others leave it (nice 19)`;
+      : `servers on processor ${pins.server}, generator on ${pins.generator}, PostgreSQL on ${pins.database}`;
   return [
     `${processors} × ${cpus()[0]?.model ?? "unknown processor"}; ${places}; load average before: ${loadavg()[0]?.toFixed(1)}`,
     `Node ${process.version}, PostgreSQL ${postgresVersion}`,

@@ -1,4 +1,4 @@
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { create, type DescMethod, type Message } from "@bufbuild/protobuf";
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import {
@@ -23,9 +23,9 @@ import { exhausted } from "../errors.ts";
 import { recordOf } from "../rpc/context.ts";
 import { brokenMessage, internalError, notOneMessage, unreadMessage, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
-import { type Call, callStarter, timeoutOf } from "../transcoding/call.ts";
+import { type Call, callStarter, timeoutOf, watchClient } from "../transcoding/call.ts";
 import { copyHeaders, requestHeaders } from "../transcoding/headers.ts";
-import { brokenOff, clientLeft, type Pieces, type Request } from "../transcoding/pieces.ts";
+import { brokenOff, type Pieces, type Request } from "../transcoding/pieces.ts";
 import type { Response, RpcRoute } from "./answer.ts";
 
 const headBytes = 5; // of a message: its flags and its length
@@ -81,12 +81,7 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
       const body = rpc.bodyOf(request);
       let call: Call | undefined;
       let at: "head" | "message" | "call" | "answer" = "head";
-      let left = false;
-      const gone = () => {
-        left = true;
-        call?.abort(clientLeft);
-      };
-      response.once("close", gone);
+      const client = watchClient(response);
       try {
         const values = await admit(method, header, request);
         const accepted = header.get(headerAcceptEncoding);
@@ -95,7 +90,7 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
         const timeoutMs = timeoutOf({ "grpc-timeout": headers["grpc-timeout"] }, deadlineMsMax);
         const { method: httpMethod = "", url = "" } = request;
         call = startCall({ method, protocol: "grpc", httpMethod, url, header, values, timeoutMs, bounded: true });
-        if (left) gone();
+        client.started(call);
         at = "message";
         const message = await call.untilAborted(messageOf(body, packing.request, messageBytesMax, forms, binary));
         at = "call";
@@ -115,8 +110,7 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
         if (record !== undefined) record.code = unforeseen ? error.code : (record.code ?? error.code);
         respond(response, form, undefined, call, undefined, plainly(setTrailerStatus(new Headers(), writable(error))));
       } finally {
-        response.off("close", gone);
-        call?.finish();
+        client.ended();
         body.release();
       }
     };
@@ -165,13 +159,13 @@ function joined(pieces: readonly Uint8Array[]): Buffer {
 function respond(
   response: Response,
   form: string,
-  packed: OutgoingHttpHeaders | undefined,
+  packed: Record<string, string> | undefined,
   call: Call | undefined,
   message: Uint8Array | undefined,
   status: NodeJS.Dict<string>,
 ): void {
   if (response.destroyed) return;
-  const headers: Record<string, string | string[]> = { "content-type": form, ...(packed as Record<string, string>) };
+  const headers: Record<string, string | string[]> = { "content-type": form, ...packed };
   const set = call?.headersSet();
   if (set !== undefined) copyHeaders(set, headers);
   const trailers = call?.trailersSet();

@@ -2,6 +2,8 @@ import { getEventListeners } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { Response } from "./answer.ts";
+import { clientLeft } from "./pieces.ts";
 import { invalidValue } from "./status.ts";
 
 interface CallInit {
@@ -149,6 +151,31 @@ export class Call implements HandlerContext {
     if (this.#controller !== undefined && getEventListeners(this.#controller.signal, "abort").length > 0)
       this.abort(ended);
   }
+}
+
+/**
+ * Watches over a call whose client may go away, from before it is started, while its key is looked up, to its end: then the
+ * call is aborted.
+ */
+export function watchClient(response: Response): { started(call: Call): void; ended(): void } {
+  let watched: Call | undefined;
+  // No look at writableFinished: over HTTP/2 it is true of a stream that was reset, too.
+  let left = false;
+  const gone = () => {
+    left = true;
+    watched?.abort(clientLeft);
+  };
+  response.once("close", gone);
+  return {
+    started(call) {
+      watched = call;
+      if (left) gone();
+    },
+    ended() {
+      response.off("close", gone);
+      watched?.finish();
+    },
+  };
 }
 
 const ended = new ConnectError("the call has ended", Code.Canceled);

@@ -4,7 +4,7 @@ import { Code, ConnectError, type ContextValues, createContextValues, type Servi
 import { type Response, sendWhole, writeHead } from "./answer.ts";
 import type { Route } from "./binding.ts";
 import { checkContentType, checkEncoding, headEndsRequest, readBody, refuseBody } from "./body.ts";
-import { type Call, callStarter, timeoutOf } from "./call.ts";
+import { type Call, callStarter, timeoutOf, watchClient } from "./call.ts";
 import { copyHeaders, requestHeaders } from "./headers.ts";
 import { httpBodyParts } from "./http-body.ts";
 import { matcher } from "./match.ts";
@@ -65,13 +65,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const raw = plan.route.variables.map(match.captured);
     const query = url.slice(match.pathEnd() + 1);
     let call: Call | undefined;
-    // No look at writableFinished: over HTTP/2 it is true of a stream that was reset, too.
-    let left = false;
-    const gone = () => {
-      left = true;
-      call?.abort(clientLeft);
-    };
-    response.once("close", gone);
+    const client = watchClient(response);
     try {
       const header = requestHeaders(request.headers);
       const rpc = plan.route.method;
@@ -87,7 +81,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
         timeoutMs,
         bounded: !plan.streams,
       });
-      if (left) gone();
+      client.started(call);
       if (plan.streams) await stream(plan, request, response, raw, query, call);
       else {
         const answer = await call.untilAborted(unary(plan, request, raw, query, call));
@@ -97,8 +91,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     } catch (thrown) {
       await sendError(request, response, thrown, plan.overrides, call?.headersSet());
     } finally {
-      response.off("close", gone);
-      call?.finish();
+      client.ended();
     }
   };
 

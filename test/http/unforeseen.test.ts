@@ -30,10 +30,8 @@ test("an answer that cannot be written is code 13, and the log has its cause", a
     });
 
     lines.splice(0);
-    const client = createClient(
-      ApiClientService,
-      createGrpcTransport({ baseUrl: server.url, useBinaryFormat: false, interceptors: [] }),
-    );
+    const transport = createGrpcTransport({ baseUrl: server.url, useBinaryFormat: false });
+    const client = createClient(ApiClientService, transport);
     const asked = client.getApiClient({ id: late }, { headers });
     await expect(asked).rejects.toMatchObject({ code: 13, rawMessage: "internal error" });
     expect(lines.find(({ level }) => level === 50)).toMatchObject({

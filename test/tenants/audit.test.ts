@@ -73,7 +73,21 @@ describe("a write that succeeds", () => {
     expect(await entries()).toMatchObject([{ resource: `apiClient/${apiClient?.id}`, outcome: "OK" }]);
   });
 
-  test.each(["gRPC", "/v1"])("leaves what it meant when its time is over, too: %s", async (protocol) => {
+  test("leaves its row in its own transaction: both or none", async () => {
+    const { tenant, entries } = await world();
+    const actor = { id: "command-line", name: "command line" };
+    const failed = transaction(sql, async (tx) => {
+      await auditedAction(tx, tenant.id, actor, "CreateApiClient", "apiClient/1");
+      throw new Error("afterwards");
+    });
+    await expect(failed).rejects.toThrow("afterwards");
+    await expect(auditedAction(sql, tenant.id, actor, "CreateApiClient", "apiClient/1")).rejects.toThrow("transaction");
+    expect(await entries()).toEqual([]);
+  });
+});
+
+describe("a write that is refused or fails", () => {
+  test.each(["gRPC", "/v1"])("names what it meant when its time is over, too: %s", async (protocol) => {
     const { tenant, call, entries } = await world();
     const { id } = (await call("POST", "/v1/api-clients", agent)).body.apiClient;
     const message = toBinary(DeleteApiClientRequestSchema, create(DeleteApiClientRequestSchema, { id }));
@@ -95,20 +109,6 @@ describe("a write that succeeds", () => {
     await expect.poll(rows, { timeout: 3000 }).toMatchObject([row]);
   });
 
-  test("leaves its row in its own transaction: both or none", async () => {
-    const { tenant, entries } = await world();
-    const actor = { id: "command-line", name: "command line" };
-    const failed = transaction(sql, async (tx) => {
-      await auditedAction(tx, tenant.id, actor, "CreateApiClient", "apiClient/1");
-      throw new Error("afterwards");
-    });
-    await expect(failed).rejects.toThrow("afterwards");
-    await expect(auditedAction(sql, tenant.id, actor, "CreateApiClient", "apiClient/1")).rejects.toThrow("transaction");
-    expect(await entries()).toEqual([]);
-  });
-});
-
-describe("a write that is refused or fails", () => {
   test.each([
     ["by rules of its fields", "POST", "/v1/api-clients", { name: "a", type: "USER", role: "x" }, "apiClient/a", 3],
     ["by its handler", "POST", "/v1/api-clients", { name: "b", type: "USER" }, "apiClient/b", 3],
