@@ -23,6 +23,7 @@ const { values } = parseArgs({
   args,
   options: {
     requests: { type: "string", default: "100000" },
+    rounds: { type: "string", default: "8" },
     together: { type: "string", default: "30" },
     "per-second": { type: "string", default: "1000" },
     seed: { type: "string", default: "1" },
@@ -47,9 +48,10 @@ const calls = callsOf(
 
 console.log(`${commandOf("floods", args)}\n`);
 for (const line of [
-  "SearchEvents on an empty database, 50 a second over /v1 (HTTP/1.1) and one after the other over gRPC (HTTP/2), alone and beside",
-  `${values.requests} bad requests, ${values["per-second"]} a second from up to ${values.together} connections at once: slow and broken heads, half bodies, resets, floods of`,
-  "PING and SETTINGS, 100 MB announced, bombs, rubbish; who sends them runs at nice 19 beside the generator. Times are medians of parts of 4 s, and those of the worst part.",
+  "SearchEvents on an empty database, 50 a second over /v1 (HTTP/1.1) and one after the other over gRPC (HTTP/2), by turns alone and beside",
+  `${values.requests} bad requests in ${values.rounds} floods, ${values["per-second"]} a second from up to ${values.together} connections at once: slow and broken heads, half bodies,`,
+  "resets, floods of PING and SETTINGS, 100 MB announced, bombs, rubbish; who sends them runs at nice 19 beside the generator. Times are medians of parts of 4 s,",
+  "and those of the worst part.",
   ...machineFacts(database.version),
 ]) {
   console.log(line);
@@ -77,29 +79,42 @@ async function parts(count: number): Promise<Part[]> {
   return all;
 }
 
+const rounds = Number(values.rounds);
 const order: AttackOrder = {
   url: `http://127.0.0.1:${port}`,
   key: database.key["service-api-key"] as string,
-  requests: Number(values.requests),
+  requests: Number(values.requests) / rounds,
   together: Number(values.together),
   perSec: Number(values["per-second"]),
   seed: Number(values.seed),
 };
+
+/** What clients saw while a flood lasted, and the flood's own account. */
+async function flood(seed: number): Promise<{ parts: Part[]; report: AttackReport }> {
+  const all: Part[] = [];
+  let over = false;
+  const attacking = attacker.ask<AttackReport>({ ...order, seed }).finally(() => {
+    over = true;
+  });
+  // A part that the flood does not outlast is neither beside it nor alone.
+  while (!over) {
+    const one = await part();
+    if (!over) all.push(one);
+  }
+  return { parts: all, report: await attacking };
+}
+
 // It warms up: a server of some minutes has seen bad requests, too, and has compiled what answers them.
-const warmUp = await attacker.ask<AttackReport>({ ...order, requests: order.requests / 20 });
-await parts(3);
-const before = await parts(5);
-const startMs = performance.now();
-let report: AttackReport | undefined;
-const attacking = attacker.ask<AttackReport>(order).then((answer) => {
-  report = answer;
-});
-const meanwhile: Part[] = [];
-while (report === undefined) meanwhile.push(await part());
-await attacking;
-const tookSec = (performance.now() - startMs) / 1000;
-await sleep(2000);
-const after = await parts(3);
+const reports = [(await flood(order.seed)).report];
+// The machine is not the same from minute to minute, so that both are asked in turns.
+const turns: { alone: Part[]; beside: Part[] }[] = [];
+for (let round = 1; round <= rounds; round += 1) {
+  await sleep(2000);
+  const alone = await parts(3);
+  const { parts: beside, report } = await flood(order.seed + round);
+  turns.push({ alone, beside });
+  reports.push(report);
+}
 
 function row(name: string, all: readonly Part[]): string[] {
   const sorted = (of: (part: Part) => number) => all.map(of).sort((a, b) => a - b);
@@ -119,27 +134,50 @@ function row(name: string, all: readonly Part[]): string[] {
   ];
 }
 
-const { requests, connections, byKind } = report as AttackReport;
-const misshapen = [...warmUp.misshapen, ...(report as AttackReport).misshapen];
-console.log(`\n${requests} bad requests over ${connections} connections in ${tookSec.toFixed(0)} s.\n`);
+const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
+const flooded = reports.slice(1);
+const halves = [turns.slice(0, rounds >> 1), turns.slice(rounds >> 1)] as const;
+console.log(
+  `\n${sum(flooded.map(({ requests }) => requests))} bad requests over ${sum(flooded.map(({ connections }) => connections))} connections.\n`,
+);
 console.log(
   table(
     ["", "/v1 p99 ms", "worst", "of it sent late", "gRPC p99 ms", "worst", "not good", "memory MiB"],
     [
-      row("before", before),
-      row("meanwhile", meanwhile),
-      row("… its first half", meanwhile.slice(0, meanwhile.length >> 1)),
-      row("… its second half", meanwhile.slice(meanwhile.length >> 1)),
-      row("afterwards", after),
+      row(
+        "alone",
+        turns.flatMap(({ alone }) => alone),
+      ),
+      row(
+        "beside a flood",
+        turns.flatMap(({ beside }) => beside),
+      ),
+      ...halves.flatMap((half, i) => [
+        row(
+          `${i === 0 ? "first" : "second"} half: alone`,
+          half.flatMap(({ alone }) => alone),
+        ),
+        row(
+          "… beside a flood",
+          half.flatMap(({ beside }) => beside),
+        ),
+      ]),
     ],
   ),
 );
+const most = (all: readonly Part[]) => Math.max(...all.map(({ rssMiB }) => rssMiB)).toFixed(0);
+console.log(`\nMost memory beside each flood, MiB: ${turns.map(({ beside }) => most(beside)).join(", ")}.`);
+const byKind: Record<string, number> = {};
+for (const report of flooded) {
+  for (const [kind, count] of Object.entries(report.byKind)) byKind[kind] = (byKind[kind] ?? 0) + count;
+}
 console.log(
   `\n${table(
     ["kind", "requests"],
     Object.entries(byKind).map(([kind, n]) => [kind, String(n)]),
   )}\n`,
 );
+const misshapen = reports.flatMap((report) => report.misshapen);
 console.log(
   misshapen.length === 0
     ? "Every answer to them was an error in the server's form."

@@ -73,8 +73,11 @@ export function checkClause(clause: Clause, path: string): void {
       case "range":
         readRange(member.value, member.path);
         break;
-      case "withIds":
-        for (const [i, id] of member.value.ids.entries()) refuseNul(id, `${member.path}.ids[${i}]`);
+      case "withIds": {
+        const { ids } = member.value;
+        const wrong = ids.findIndex((id) => id.includes("\0"));
+        if (wrong >= 0) refuseNul(ids[wrong] as string, `${member.path}.ids[${wrong}]`);
+      }
     }
   }
 }

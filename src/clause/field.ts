@@ -78,8 +78,11 @@ export interface Indexed {
 export interface Resolver<Row> {
   /** The field of this key; undefined: there is none, so it is missing in every row. */
   field(key: string): Field<Row> | undefined;
-  /** SQL that holds for the rows of these ids; ids of a wrong form are unknown ones. */
-  withIds(ids: readonly string[]): Fragment;
+  /**
+   * SQL that holds for the rows of these ids; ids of a wrong form are unknown ones.
+   * @param met whether only `and` stands around it, so that all rows of a statement are met with the ids.
+   */
+  withIds(ids: readonly string[], met: boolean): Fragment;
   /** The ids by which `withIds` finds the row. */
   idsOf(row: Row): readonly string[];
 }

@@ -19,8 +19,12 @@ import { type Element, holdsSql } from "./operations.ts";
 interface Compiled {
   /** Makes the general form, which reads the row alone; it is long, and not needed where an index tells all. */
   general(): Fragment;
-  /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
-  indexed?: { sql: Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean } | undefined;
+  /**
+   * The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. `met`: as in `Resolver`.
+   */
+  indexed?:
+    | { sql(met: boolean): Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean }
+    | undefined;
 }
 
 /**
@@ -42,7 +46,8 @@ export function toSqlAndFew<Row>(
   checkClause(clause, path);
   const { general, indexed } = compile(clause, path);
   if (indexed === undefined) return { sql: general(), few: false };
-  const { sql, rest, few } = indexed;
+  const { rest, few } = indexed;
+  const sql = indexed.sql(true);
   return { sql: rest === undefined ? db`(${sql})` : db`(${sql} and ${rest()})`, few };
 
   function compile(clause: Clause, path: string): Compiled {
@@ -69,8 +74,9 @@ export function toSqlAndFew<Row>(
       case "range":
         return answer(readRange(member.value, member.path));
       case "withIds": {
-        const sql = member.value.ids.length === 0 ? db`false` : resolver.withIds(member.value.ids);
-        return { general: () => sql, indexed: { sql, rest: undefined, few: true, broad: false } };
+        const { ids } = member.value;
+        const sql = (met: boolean) => (ids.length === 0 ? db`false` : resolver.withIds(ids, met));
+        return { general: () => sql(false), indexed: { sql, rest: undefined, few: true, broad: false } };
       }
     }
   }
@@ -98,11 +104,12 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
   const indexed = helpful.flatMap((part) => part.indexed ?? []);
   if (indexed.length === 0) return { general };
   const rest = parts.flatMap((part) => (helpful.includes(part) ? (part.indexed?.rest ?? []) : part.general));
-  const sql = chained(
-    db,
-    indexed.map((part) => part.sql),
-    db`and`,
-  );
+  const sql = (met: boolean) =>
+    chained(
+      db,
+      indexed.map((part) => part.sql(met)),
+      db`and`,
+    );
   return {
     general,
     indexed: {
@@ -123,11 +130,12 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
     );
   const indexed = parts.flatMap((part) => part.indexed ?? []);
   if (indexed.length < parts.length) return { general };
-  const sql = chained(
-    db,
-    indexed.map((part) => part.sql),
-    db`or`,
-  );
+  const sql = () =>
+    chained(
+      db,
+      indexed.map((part) => part.sql(false)),
+      db`or`,
+    );
   return {
     general,
     indexed: {
@@ -154,9 +162,7 @@ function satisfies<Row>(db: Db, field: Field<Row>, asked: Condition): Compiled {
   return {
     general,
     indexed: index && {
-      get sql() {
-        return index.sql;
-      },
+      sql: () => index.sql,
       rest: index.exact ? undefined : general,
       few: index.few ?? false,
       broad: index.broad ?? false,

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { create, type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { Direction, type PageInfo, PageInfoSchema, type PageInput, Pending } from "#gen/belfry/db/v1/paging_pb.ts";
 import { decodeCursor, encodeCursor, queryDigest } from "./page.ts";
@@ -19,7 +20,11 @@ export interface PageRequest {
    * The page of the rows that were read, which stand in the list's order with the one too many, and where it lies.
    * @param total matches of the whole query: those of `counted`, or counted anew.
    */
-  cut<T>(rows: readonly T[], keysOf: (row: T) => (string | null)[], total: bigint): { items: T[]; info: PageInfo };
+  cut<T>(
+    rows: readonly T[],
+    keysOf: (row: T) => (string | null)[],
+    total: bigint,
+  ): Promise<{ items: T[]; info: PageInfo }>;
 }
 
 /**
@@ -37,9 +42,11 @@ export function pageRequest<S extends DescMessage>(
 ): PageRequest {
   const limit = Math.min(input?.limit || limitDefault, LIMIT_MAX);
   const backward = input?.direction === Direction.BACKWARD;
-  const digest = queryDigest(toBinary(schema, query));
+  const digestOf = () => queryDigest(toBinary(schema, query));
   const cursor = input?.cursor ?? "";
-  const texts = cursor === "" ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
+  // A query may be long: a digest that no cursor needs yet is made while the rows are read.
+  const digest = cursor === "" ? setImmediate().then(digestOf) : digestOf();
+  const texts = digest instanceof Promise ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
   const nowMs = Date.now();
   // Behind the keys: how many matched, and when that was counted.
   const [count = Number.NaN, countedMs = Number.NaN] = texts?.slice(-2).map(Number) ?? [];
@@ -51,12 +58,13 @@ export function pageRequest<S extends DescMessage>(
     backward,
     keys,
     counted,
-    cut(rows, keysOf, total) {
+    async cut(rows, keysOf, total) {
+      const made = await digest;
       const more = rows.length > limit;
       const items = backward ? rows.slice(-limit) : rows.slice(0, limit);
       const known = [String(total), String(counted === undefined ? nowMs : countedMs)];
       const cursorOf = (row: (typeof items)[number] | undefined) =>
-        row === undefined ? "" : encodeCursor(kind, tenantId, digest, [...keysOf(row), ...known]);
+        row === undefined ? "" : encodeCursor(kind, tenantId, made, [...keysOf(row), ...known]);
       const info = create(PageInfoSchema, {
         startCursor: cursorOf(items[0]),
         endCursor: cursorOf(items.at(-1)),

@@ -6,7 +6,7 @@ import { holds } from "../clause/operations.ts";
 import type { Db } from "../db/connect.ts";
 import { columnField, columnNames } from "./columns.ts";
 import { coreProperty, isCoreKey, OWN_CORE_KEYS, schemaIds } from "./core-properties.ts";
-import { ID_BYTES, idText, joinedIds } from "./identity.ts";
+import { ID_BYTES, idText, JOINED_ID_BYTES, joinedIds } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
 import { corePropertyTerms, customPropertyTerms, dimensionTerms, haveTerms, type Terms } from "./terms.ts";
 import { anyTextContains } from "./texts.ts";
@@ -145,14 +145,16 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
           return bare(key);
       }
     },
-    withIds: (ids) => withIds(db, ids),
+    withIds: (ids, met) => withIds(db, ids, met),
     idsOf: (row) => [idText(row.id)],
   };
 }
 
-function withIds(db: Db, ids: readonly string[]): Fragment {
+function withIds(db: Db, ids: readonly string[], met: boolean): Fragment {
   const bytes = joinedIds(ids);
   // As one value they are read in a part of the time that an array of them takes.
-  return db`id = any(array(
-    select substr(${bytes}::bytea, at, ${ID_BYTES}) from generate_series(1, ${bytes.byteLength}::int4, ${ID_BYTES}) as at))`;
+  const list = db`select substr(${bytes}::bytea, at, ${ID_BYTES})
+    from generate_series(1, ${bytes.byteLength}::int4, ${JOINED_ID_BYTES}) as at`;
+  // Where all rows are met with the ids, entities_id finds each; in an `or` the primary key does.
+  return met ? db`id in (${list})` : db`id = any(array(${list}))`;
 }

@@ -151,7 +151,7 @@ export async function searchEntities(
     readPageAndTotal(db, tenant.id, matching, keys, page, signal),
     grouped.length === 0 ? [] : groupEntities(db, sql, grouped, resolver, `${path}.group_by`, signal),
   ]);
-  const { items, info } = page.cut(rows, ({ key_texts }) => key_texts, total);
+  const { items, info } = await page.cut(rows, ({ key_texts }) => key_texts, total);
   const chosen = request.fields.map((key) => [key, resolver.field(key)] as const);
   return create(SearchEntitiesResponseSchema, {
     entities: { entities: items.map((row) => toEntity(row, tenant, chosen)), groups },

@@ -125,7 +125,7 @@ export async function searchEvents(
   const { total, rows } = await readPage(db, tenantId, query, page, signal);
   const shown = selection(query.fields.map(({ field }) => field));
   const found = byEvent(rows);
-  const { items, info } = page.cut(found, (group) => (group[0] as PageRow).key_texts, total);
+  const { items, info } = await page.cut(found, (group) => (group[0] as PageRow).key_texts, total);
   const results = items.map((group) =>
     toEvent(group[0] as PageRow, group, (group[0] as PageRow).count, tenantId, shown),
   );

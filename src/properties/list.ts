@@ -28,7 +28,7 @@ export async function listUpdaters(
     where tenant_id = ${tenantId} and ${page.keys === undefined ? db`true` : beyond(db, keys, page.keys, page.backward)}
     order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`;
   if (page.backward) rows.reverse();
-  const { items, info } = page.cut(rows, (row) => row.key_texts, 0n);
+  const { items, info } = await page.cut(rows, (row) => row.key_texts, 0n);
   const hasNext = page.backward ? info.hasPrev : info.hasNext;
   const cursor = page.backward ? info.startCursor : info.endCursor;
   return create(ListCustomPropertyUpdatersResponseSchema, {

@@ -189,6 +189,7 @@ create table entities (
   core_properties jsonb not null default '{}'::jsonb,
   constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
+CREATE INDEX entities_id ON public.entities USING hash (id) WHERE (deleted_ms IS NULL);
 CREATE INDEX entities_name ON public.entities USING btree (tenant_id, name, id) WHERE (deleted_ms IS NULL);
 CREATE INDEX entities_terms ON public.entities USING gin (entity_terms(tenant_id, name, dimensions, core_properties, custom_properties));
 CREATE INDEX entities_text ON public.entities USING gin (tenant_id, entity_text(dimensions, core_properties, custom_properties) gin_trgm_ops);

@@ -9,7 +9,7 @@ import type { Db } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { lockEntities, writeCustomProperties } from "../../src/entities/custom-properties.ts";
 import { entityResolver } from "../../src/entities/fields.ts";
-import { idText } from "../../src/entities/identity.ts";
+import { entityId, idText } from "../../src/entities/identity.ts";
 import { metadataKeys } from "../../src/entities/keys.ts";
 import type { EntityRow } from "../../src/entities/messages.ts";
 import { putModels } from "../../src/entities/put.ts";
@@ -121,8 +121,21 @@ const range = fc
       range: { path, ...(Object.fromEntries(Object.entries(bounds).map(([key, each]) => [key, wkt(each)])) as object) },
     }),
   );
+// Made when the rows are there; some ids come twice, some are of no row, some cannot be one.
+const withIds = fc
+  .array(fc.oneof({ weight: 5, arbitrary: fc.nat(250) }, fc.constantFrom(-1, -2)), { maxLength: 80 })
+  .map((places): Init => {
+    const unknown = idText(entityId(tenant, { source: "unknown" }));
+    return {
+      withIds: {
+        ids: places
+          .map((at) => rows[at]?.id ?? at)
+          .map((id) => (typeof id !== "number" ? idText(id) : id === -1 ? unknown : unknown.slice(1))),
+      },
+    };
+  });
 const clause = fc.letrec<{ clause: Init; leaf: Init }>((tie) => ({
-  leaf: fc.oneof({ weight: 3, arbitrary: filter }, range),
+  leaf: fc.oneof({ weight: 6, arbitrary: filter }, { weight: 2, arbitrary: range }, withIds),
   clause: fc.oneof(
     { maxDepth: 2, withCrossShrink: true },
     tie("leaf"),

@@ -1,6 +1,15 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { entityId, eventIds, idText, nameFromDimensions, parseId } from "../../src/entities/identity.ts";
+import {
+  entityId,
+  eventIds,
+  ID_BYTES,
+  idText,
+  JOINED_ID_BYTES,
+  joinedIds,
+  nameFromDimensions,
+  parseId,
+} from "../../src/entities/identity.ts";
 
 const eventId = (owner: string, dimensions: Record<string, string>, name: string) =>
   eventIds(owner, dimensions, name).eventId;
@@ -57,5 +66,15 @@ describe("the identity of entities and events", () => {
     ]) {
       expect(parseId(wrong), wrong).toBeUndefined();
     }
+  });
+
+  test("many at once are the same bytes, each at its place, without what is no id", () => {
+    const ids = Array.from({ length: 300 }, (_, i) => entityId(tenant, { a: String(i) }));
+    const texts = ids.map(idText);
+    const joined = joinedIds(["", ...texts.slice(0, 7), `${texts[0]}=`, "A".repeat(28), ...texts.slice(7)]);
+    expect(joined.byteLength).toBe(ids.length * JOINED_ID_BYTES);
+    expect(
+      ids.map((_, i) => joined.subarray(i * JOINED_ID_BYTES, i * JOINED_ID_BYTES + ID_BYTES).toString("hex")),
+    ).toEqual(ids.map((id) => id.toString("hex")));
   });
 });

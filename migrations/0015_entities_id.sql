@@ -1,0 +1,1 @@
+CREATE INDEX "entities_id" ON "entities" USING hash ("id") WHERE deleted_ms is null;
