@@ -61,16 +61,23 @@ interface Part {
   v1: SteadyOutcome;
   grpc: Outcome;
   rssMiB: number;
+  /** Of the server's processor. */
+  busyShare: number;
 }
 
+const usage = () => server.ask<{ cpuUs: number; rssBytes: number }>("cpu");
+
 async function part(): Promise<Part> {
+  const begin = await usage();
+  const beginMs = performance.now();
   const load: SteadyLoad = { port, request: calls.rest, perSec: 50, forMs: 4000, connectionsMax: 50 };
   const [[v1], grpc] = await Promise.all([
     over1.ask<[SteadyOutcome]>(load),
     over2.run({ port, request: calls.grpc, connections: 1, streams: 1, leadInMs: 0, countMs: 4000 }),
   ]);
-  const { rssBytes } = await server.ask<{ rssBytes: number }>("cpu");
-  return { v1, grpc, rssMiB: rssBytes / 2 ** 20 };
+  const { cpuUs, rssBytes } = await usage();
+  const busyShare = (cpuUs - begin.cpuUs) / 1000 / (performance.now() - beginMs);
+  return { v1, grpc, rssMiB: rssBytes / 2 ** 20, busyShare };
 }
 
 async function parts(count: number): Promise<Part[]> {
@@ -124,12 +131,14 @@ function row(name: string, all: readonly Part[]): string[] {
   };
   const bad = all.reduce((sum, { v1, grpc }) => sum + v1.refused + v1.other + grpc.bad, 0);
   const memory = sorted(({ rssMiB }) => rssMiB);
+  const busy = sorted(({ busyShare }) => busyShare);
   return [
     name,
     ...times(({ v1 }) => v1.p99Ms),
     times(({ v1 }) => v1.lateMs)[0] ?? "",
     ...times(({ grpc }) => grpc.p99Ms),
     String(bad),
+    `${(100 * (busy[busy.length >> 1] ?? Number.NaN)).toFixed(0)} %`,
     `${memory[0]?.toFixed(0)}–${memory.at(-1)?.toFixed(0)}`,
   ];
 }
@@ -142,7 +151,7 @@ console.log(
 );
 console.log(
   table(
-    ["", "/v1 p99 ms", "worst", "of it sent late", "gRPC p99 ms", "worst", "not good", "memory MiB"],
+    ["", "/v1 p99 ms", "worst", "of it sent late", "gRPC p99 ms", "worst", "not good", "processor", "memory MiB"],
     [
       row(
         "alone",

@@ -22,13 +22,17 @@ export interface AttackReport {
   misshapen: string[];
 }
 
+const rampMs = 2000;
+
 async function run({ url, key, requests, together, perSec, seed }: AttackOrder): Promise<AttackReport> {
   const { pick, chance } = random(seed);
   const report: AttackReport = { requests: 0, connections: 0, byKind: {}, misshapen: [] };
   // One that fits is a large message, which takes its time like any other of its size.
   const names = Object.keys(attacks).filter((name) => !name.endsWith("that fits"));
-  const startMs = performance.now();
-  async function attacker() {
+  async function attacker(_: unknown, at: number) {
+    // Nobody begins a flood with all of its connections in the same millisecond.
+    await sleep((rampMs * at) / together);
+    const startMs = performance.now();
     let sent = 0;
     while (report.requests < requests) {
       // Each keeps to its own part of the rate: together they would begin all at once, and pause all at once.

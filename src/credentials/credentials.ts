@@ -55,7 +55,7 @@ export async function listCredentials(
   const [rows, [counted]] = await Promise.all([
     db<(CredentialRow & { keyTexts: (string | null)[] })[]>`
       select ${columns(db)}, ${keyTexts(db, keys)} as "keyTexts" from credentials c
-      where c.tenant_id = ${tenantId} and ${page.keys === undefined ? db`true` : beyond(db, keys, page.keys)}
+      where c.tenant_id = ${tenantId} and ${page.after === undefined ? db`true` : beyond(db, keys, page.after)}
       order by c.name, c.id limit ${page.rowsMax}`,
     db<{ total: bigint }[]>`select count(*) as total from credentials where tenant_id = ${tenantId}`,
   ]);

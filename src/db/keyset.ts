@@ -1,5 +1,6 @@
 import type { Fragment } from "postgres";
 import type { Db } from "./connect.ts";
+import type { CursorPlace } from "./page.ts";
 
 /**
  * One expression that rows are ordered by. `type` is the SQL type that a cursor's text is read back as. Rows without
@@ -50,16 +51,34 @@ export function keyTexts(db: Db, keys: readonly SortKey[]): Fragment {
   return db`array[${joined(db, parts, db`, `)}]`;
 }
 
+/** Whether PostgreSQL reads the text as a value of the type: it need not be one that `keyTexts` has made. */
+function fits(text: string | null, type: SortKey["type"]): boolean {
+  if (text === null) return true;
+  switch (type) {
+    case "bigint":
+      return /^-?\d{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
+    case "float8":
+      // What is too large or too small for a double is an error there.
+      return (
+        /^-?\d{1,400}(\.\d{1,400})?(e[+-]\d{1,3})?$/.test(text) &&
+        Number.isFinite(Number(text)) &&
+        (Number(text) !== 0 || /^[-0.]*(e|$)/.test(text))
+      );
+    case "boolean":
+      return text === "true" || text === "false";
+    case "bytea":
+      return /^([0-9a-f]{2})*$/.test(text);
+    case "text":
+      return true;
+  }
+}
+
 /**
- * True for rows that come after (`backward`: before) the row with these key texts. `keys` must end in ones that tell
- * all rows apart.
+ * True for rows that come after (`backward`: before) the row of a cursor. `keys` must end in ones that tell all rows
+ * apart. @throws the cursor's error when its texts are no keys of these types
  */
-export function beyond(
-  db: Db,
-  keys: readonly SortKey[],
-  texts: readonly (string | null)[],
-  backward = false,
-): Fragment {
+export function beyond(db: Db, keys: readonly SortKey[], { texts, wrong }: CursorPlace, backward = false): Fragment {
+  if (texts.length !== keys.length || keys.some(({ type }, i) => !fits(texts[i] ?? null, type))) throw wrong();
   const alternatives: Fragment[] = [];
   let equalSoFar = db`true`;
   for (const [i, { expression, type, descending, required }] of keys.entries()) {

@@ -1,19 +1,19 @@
 import { setImmediate } from "node:timers/promises";
 import { create, type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { Direction, type PageInfo, PageInfoSchema, type PageInput, Pending } from "#gen/belfry/db/v1/paging_pb.ts";
-import { decodeCursor, encodeCursor, queryDigest } from "./page.ts";
+import { type CursorPlace, decodeCursor, encodeCursor, queryDigest } from "./page.ts";
 
 const LIMIT_MAX = 1000;
 
 /** How long pages go by what an earlier one has counted. */
 const countedMsMax = 10_000;
 
-/** Which page of a query to read: `limit` rows and one more, that lie beyond `keys`. */
+/** Which page of a query to read: `limit` rows and one more, that lie beyond a row. */
 export interface PageRequest {
   limit: number;
   backward: boolean;
-  /** Key texts of the row that the page lies beyond; undefined: the page begins the list. */
-  keys: (string | null)[] | undefined;
+  /** The row that the page lies beyond; undefined: the page begins the list. */
+  after: CursorPlace | undefined;
   /** Matches of the whole query, where an earlier page has counted them a moment ago. */
   counted: bigint | undefined;
   /**
@@ -46,17 +46,17 @@ export function pageRequest<S extends DescMessage>(
   const cursor = input?.cursor ?? "";
   // A query may be long: a digest that no cursor needs yet is made while the rows are read.
   const digest = cursor === "" ? setImmediate().then(digestOf) : digestOf();
-  const texts = digest instanceof Promise ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
+  const place = digest instanceof Promise ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
   const nowMs = Date.now();
   // Behind the keys: how many matched, and when that was counted.
-  const [count = Number.NaN, countedMs = Number.NaN] = texts?.slice(-2).map(Number) ?? [];
+  const [count = Number.NaN, countedMs = Number.NaN] = place?.texts.slice(-2).map(Number) ?? [];
   const fresh = Number.isSafeInteger(count) && Math.abs(nowMs - countedMs) <= countedMsMax;
-  const keys = texts?.slice(0, -2);
+  const after = place && { ...place, texts: place.texts.slice(0, -2) };
   const counted = fresh ? BigInt(count) : undefined;
   return {
     limit,
     backward,
-    keys,
+    after,
     counted,
     async cut(rows, keysOf, total) {
       const made = await digest;
@@ -70,8 +70,8 @@ export function pageRequest<S extends DescMessage>(
         endCursor: cursorOf(items.at(-1)),
         count: BigInt(items.length),
         totalCount: total,
-        hasNext: backward ? keys !== undefined : more,
-        hasPrev: backward ? more : keys !== undefined,
+        hasNext: backward ? after !== undefined : more,
+        hasPrev: backward ? more : after !== undefined,
         pending: Pending.FALSE,
       });
       return { items, info };

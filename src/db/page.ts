@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import type { ConnectError } from "@connectrpc/connect";
 import { invalidField } from "../errors.ts";
 
 const version = 2;
@@ -29,6 +30,25 @@ export function encodeCursor(
   return Buffer.concat([Buffer.of(version), checkOf(kind, tenantId, digest, payload), payload]).toString("base64url");
 }
 
+/** The row that a cursor stands for. */
+export interface CursorPlace {
+  /** Its sort keys, which may be any texts: a cursor can be forged. */
+  texts: readonly (string | null)[];
+  /** The error for a cursor whose texts cannot be keys of a row. */
+  wrong(): ConnectError;
+}
+
+const isKey = (value: unknown) => value === null || (typeof value === "string" && !value.includes("\0"));
+
+function readKeys(payload: string): (string | null)[] | undefined {
+  try {
+    const keys = JSON.parse(payload);
+    return Array.isArray(keys) && keys.every(isKey) ? keys : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * The sort keys of a cursor made by `encodeCursor` with the same kind, tenant and query.
  * @throws code 3 at `path` when it is damaged, or was made for another list, tenant or query
@@ -39,7 +59,7 @@ export function decodeCursor(
   digest: Uint8Array,
   cursor: string,
   path: string,
-): (string | null)[] {
+): CursorPlace {
   const wrong = () => invalidField(path, "must be a cursor that this query has answered, unchanged");
   if (cursor.length > cursorCharsMax) throw wrong();
   const bytes = Buffer.from(cursor, "base64url");
@@ -47,5 +67,7 @@ export function decodeCursor(
   if (bytes.toString("base64url") !== cursor || bytes[0] !== version) throw wrong();
   const payload = bytes.subarray(1 + checkBytes);
   if (!checkOf(kind, tenantId, digest, payload).equals(bytes.subarray(1, 1 + checkBytes))) throw wrong();
-  return JSON.parse(payload.toString("utf8")) as (string | null)[];
+  const texts = readKeys(payload.toString("utf8"));
+  if (texts === undefined) throw wrong();
+  return { texts, wrong };
 }

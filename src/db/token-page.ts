@@ -1,4 +1,4 @@
-import { decodeCursor, encodeCursor, queryDigest } from "./page.ts";
+import { type CursorPlace, decodeCursor, encodeCursor, queryDigest } from "./page.ts";
 
 const sizeMax = 1000;
 
@@ -6,8 +6,8 @@ const sizeMax = 1000;
 export interface TokenPage {
   /** Rows to read: one more than the page holds; null: all. */
   readonly rowsMax: number | null;
-  /** Key texts of the row that the page lies beyond; undefined: the page begins the list. */
-  readonly keys: (string | null)[] | undefined;
+  /** The row that the page lies beyond; undefined: the page begins the list. */
+  readonly after: CursorPlace | undefined;
   /** The page of the rows that were read, and the token of the next one; empty on the last page. */
   cut<T>(rows: readonly T[], keysOf: (row: T) => (string | null)[]): { items: T[]; nextPageToken: string };
 }
@@ -25,10 +25,10 @@ export function tokenPage(
 ): TokenPage {
   const size = pageSize === 0 ? sizeDefault : Math.min(pageSize, sizeMax);
   const digest = queryDigest(query);
-  const keys = pageToken === "" ? undefined : decodeCursor(kind, tenantId, digest, pageToken, "pageToken");
+  const after = pageToken === "" ? undefined : decodeCursor(kind, tenantId, digest, pageToken, "pageToken");
   return {
     rowsMax: size === null ? null : size + 1,
-    keys,
+    after,
     cut(rows, keysOf) {
       const items = size === null ? [...rows] : rows.slice(0, size);
       const last = items.at(-1);

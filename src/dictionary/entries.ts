@@ -62,7 +62,7 @@ export async function listEntries<E extends Entry>(
     return { entries, nextPageToken: "", totalCount: BigInt(entries.length) };
   }
   const page = tokenPage(kind.title, tenantId, request, "");
-  const after = page.keys?.[0] ?? "";
+  const after = page.after?.texts[0] ?? "";
   const { shipped } = kind;
   const [rows, [counted]] = await Promise.all([
     db<OwnRow[]>`

@@ -43,7 +43,7 @@ const columns = (db: Db) =>
   db`e.id, e.name, e.dimensions, e.metadata, e.custom_properties, e.model_ms, e.created_ms, e.updated_ms, e.liveness_ms`;
 
 const place = (db: Db, keys: readonly SortKey[], page: PageRequest) =>
-  page.keys === undefined ? db`true` : beyond(db, keys, page.keys, page.backward);
+  page.after === undefined ? db`true` : beyond(db, keys, page.after, page.backward);
 
 /** Rows of a page and one more, and how many match in all. */
 interface PageAndTotal {
@@ -102,7 +102,7 @@ async function readMany(
     );
   const count = () => cancelOn(db<[{ total: bigint }]>`select count(*) as total from entities where ${sql}`, signal);
   if (page.counted !== undefined) return { rows: await read(), total: page.counted };
-  if (page.keys !== undefined) {
+  if (page.after !== undefined) {
     const [rows, [{ total }]] = await Promise.all([read(), count()]);
     return { rows, total };
   }

@@ -30,7 +30,7 @@ export const entities = pgTable(
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),
     index("entities_name").on(table.tenantId, table.name, table.id).where(sql`deleted_ms is null`),
-    // An id is a digest that begins with its tenant; a look-up takes half of what it takes by the primary key.
+    // An id is a digest of its tenant, too, so no other has it. A look-up is shorter than by the primary key.
     index("entities_id").using("hash", table.id).where(sql`deleted_ms is null`),
     // The metadata stand in no index, so that models which change nothing else of their entity touch none. A term begins
     // with its tenant's; a column for it would be a list of all of its rows, to be met with each term's. No statistics are

@@ -68,7 +68,7 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   const named = keys
     .map(({ expression }, i) => db`${expression} as ${db(`key_${i}`)}`)
     .reduce((left, right) => db`${left}, ${right}`);
-  const after = page.keys === undefined ? db`true` : beyond(db, byEvent, page.keys, page.backward);
+  const after = page.after === undefined ? db`true` : beyond(db, byEvent, page.after, page.backward);
   // The time range rests on occurrences_last_seen; the total needs every match anyway, so each is read once, and its
   // event and entity only where a sort key asks for them.
   const statement = db<(PageRow & Totals)[]>`

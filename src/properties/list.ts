@@ -25,7 +25,7 @@ export async function listUpdaters(
   const rows = await db<(UpdaterRow & { key_texts: (string | null)[] })[]>`
     select id, name, description, entity_input, properties, enabled, sequence, tags, ${keyTexts(db, keys)} as key_texts
     from property_updaters
-    where tenant_id = ${tenantId} and ${page.keys === undefined ? db`true` : beyond(db, keys, page.keys, page.backward)}
+    where tenant_id = ${tenantId} and ${page.after === undefined ? db`true` : beyond(db, keys, page.after, page.backward)}
     order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`;
   if (page.backward) rows.reverse();
   const { items, info } = await page.cut(rows, (row) => row.key_texts, 0n);

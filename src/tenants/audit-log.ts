@@ -52,7 +52,7 @@ export async function listAuditEntries(
     select id, time_ms as "timeMs", client_id as "clientId", client_name as "clientName", rpc, resource, outcome,
       request_id as "requestId", ${keyTexts(db, keys)} as "keyTexts"
     from audit_entries
-    where ${matching} and ${page.keys === undefined ? db`true` : beyond(db, keys, page.keys)}
+    where ${matching} and ${page.after === undefined ? db`true` : beyond(db, keys, page.after)}
     order by time_ms desc, id desc limit ${page.rowsMax}`;
   const totalRead = db<{ total: bigint }[]>`select count(*) as total from audit_entries where ${matching}`;
   const [rows, [counted]] = await Promise.all([cancelOn(rowsRead, signal), cancelOn(totalRead, signal)]);

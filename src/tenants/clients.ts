@@ -48,7 +48,7 @@ export async function listClients(
   const [rows, [counted]] = await Promise.all([
     db<(ClientRow & { keyTexts: (string | null)[] })[]>`
       select ${columns(db)}, ${keyTexts(db, keys)} as "keyTexts" from api_clients
-      where tenant_id = ${tenantId} and ${page.keys === undefined ? db`true` : beyond(db, keys, page.keys)}
+      where tenant_id = ${tenantId} and ${page.after === undefined ? db`true` : beyond(db, keys, page.after)}
       order by name, id limit ${page.rowsMax}`,
     db<{ total: bigint }[]>`select count(*) as total from api_clients where tenant_id = ${tenantId}`,
   ]);

@@ -62,7 +62,7 @@ export async function listKeys(
         last_used_ms as "lastUsedMs", ${keyTexts(db, keys)} as "keyTexts"
       from api_keys
       where tenant_id = ${tenantId} and client_id = ${clientId}
-        and ${page.keys === undefined ? db`true` : beyond(db, keys, page.keys)}
+        and ${page.after === undefined ? db`true` : beyond(db, keys, page.after)}
       order by created_ms, id limit ${page.rowsMax}`,
     db<{ total: bigint }[]>`
       select (select count(*) from api_keys where tenant_id = ${tenantId} and client_id = ${clientId}) as total

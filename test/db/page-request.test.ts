@@ -15,8 +15,8 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: 1_000_000 }));
 afterEach(() => void vi.useRealTimers());
 
 test("a cursor leads to the page beyond its row, and brings what was counted", async () => {
-  expect(page("")).toMatchObject({ keys: undefined, counted: undefined });
-  expect(page(await after("", 7n))).toMatchObject({ keys: ["b"], counted: 7n });
+  expect(page("")).toMatchObject({ after: undefined, counted: undefined });
+  expect(page(await after("", 7n))).toMatchObject({ after: { texts: ["b"] }, counted: 7n });
 });
 
 test("what was counted is good for 10 s, from page to page, and is then counted anew", async () => {
@@ -26,6 +26,6 @@ test("what was counted is good for 10 s, from page to page, and is then counted 
   vi.setSystemTime(1_010_000);
   expect(page(third).counted).toBe(7n);
   vi.setSystemTime(1_010_001);
-  expect(page(third)).toMatchObject({ keys: ["b"], counted: undefined });
+  expect(page(third)).toMatchObject({ after: { texts: ["b"] }, counted: undefined });
   expect(page(await after(third, 8n)).counted).toBe(8n);
 });
