@@ -93,6 +93,7 @@ const order: AttackOrder = {
   requests: Number(values.requests) / rounds,
   together: Number(values.together),
   perSec: Number(values["per-second"]),
+  rampMs: 2000,
   seed: Number(values.seed),
 };
 
@@ -103,11 +104,15 @@ async function flood(seed: number): Promise<{ parts: Part[]; report: AttackRepor
   const attacking = attacker.ask<AttackReport>({ ...order, seed }).finally(() => {
     over = true;
   });
+  attacking.catch(() => undefined); // told below
+  await sleep(order.rampMs);
   // A part that the flood does not outlast is neither beside it nor alone.
   while (!over) {
     const one = await part();
     if (!over) all.push(one);
   }
+  if (all.length === 0)
+    throw new Error("a flood must last longer than a part of 4 s: --requests, --rounds, --per-second");
   return { parts: all, report: await attacking };
 }
 

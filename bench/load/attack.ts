@@ -10,6 +10,8 @@ export interface AttackOrder {
   requests: number;
   together: number;
   perSec: number;
+  /** Connections begin one after the other in this time. */
+  rampMs: number;
   seed: number;
 }
 
@@ -22,9 +24,7 @@ export interface AttackReport {
   misshapen: string[];
 }
 
-const rampMs = 2000;
-
-async function run({ url, key, requests, together, perSec, seed }: AttackOrder): Promise<AttackReport> {
+async function run({ url, key, requests, together, perSec, rampMs, seed }: AttackOrder): Promise<AttackReport> {
   const { pick, chance } = random(seed);
   const report: AttackReport = { requests: 0, connections: 0, byKind: {}, misshapen: [] };
   // One that fits is a large message, which takes its time like any other of its size.

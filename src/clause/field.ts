@@ -80,9 +80,9 @@ export interface Resolver<Row> {
   field(key: string): Field<Row> | undefined;
   /**
    * SQL that holds for the rows of these ids; ids of a wrong form are unknown ones.
-   * @param met whether only `and` stands around it, so that all rows of a statement are met with the ids.
+   * @param joined whether nothing but `and` stands around it, so that the ids may be joined with the rows.
    */
-  withIds(ids: readonly string[], met: boolean): Fragment;
+  withIds(ids: readonly string[], joined: boolean): Fragment;
   /** The ids by which `withIds` finds the row. */
   idsOf(row: Row): readonly string[];
 }

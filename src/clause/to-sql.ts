@@ -20,10 +20,10 @@ interface Compiled {
   /** Makes the general form, which reads the row alone; it is long, and not needed where an index tells all. */
   general(): Fragment;
   /**
-   * The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. `met`: as in `Resolver`.
+   * The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. `joined`: as in `Resolver`.
    */
   indexed?:
-    | { sql(met: boolean): Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean }
+    | { sql(joined: boolean): Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean }
     | undefined;
 }
 
@@ -75,7 +75,7 @@ export function toSqlAndFew<Row>(
         return answer(readRange(member.value, member.path));
       case "withIds": {
         const { ids } = member.value;
-        const sql = (met: boolean) => (ids.length === 0 ? db`false` : resolver.withIds(ids, met));
+        const sql = (joined: boolean) => (ids.length === 0 ? db`false` : resolver.withIds(ids, joined));
         return { general: () => sql(false), indexed: { sql, rest: undefined, few: true, broad: false } };
       }
     }
@@ -104,10 +104,10 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
   const indexed = helpful.flatMap((part) => part.indexed ?? []);
   if (indexed.length === 0) return { general };
   const rest = parts.flatMap((part) => (helpful.includes(part) ? (part.indexed?.rest ?? []) : part.general));
-  const sql = (met: boolean) =>
+  const sql = (joined: boolean) =>
     chained(
       db,
-      indexed.map((part) => part.sql(met)),
+      indexed.map((part) => part.sql(joined)),
       db`and`,
     );
   return {

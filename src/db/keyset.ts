@@ -98,6 +98,8 @@ export function beyond(db: Db, keys: readonly SortKey[], { texts, wrong }: Curso
     );
     equalSoFar = db`${equalSoFar} and ${expression} = ${value}`;
   }
+  // Nothing comes after a row of nulls alone, and none is one: the last key has a value.
+  if (alternatives.length === 0) throw wrong();
   const any = db`(${joined(db, alternatives, db` or `)})`;
   const [first] = keys;
   const text = texts[0] ?? null;

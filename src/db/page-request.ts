@@ -1,4 +1,4 @@
-import { setImmediate } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { create, type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { Direction, type PageInfo, PageInfoSchema, type PageInput, Pending } from "#gen/belfry/db/v1/paging_pb.ts";
 import { type CursorPlace, decodeCursor, encodeCursor, queryDigest } from "./page.ts";
@@ -45,12 +45,16 @@ export function pageRequest<S extends DescMessage>(
   const digestOf = () => queryDigest(toBinary(schema, query));
   const cursor = input?.cursor ?? "";
   // A query may be long: a digest that no cursor needs yet is made while the rows are read.
-  const digest = cursor === "" ? setImmediate().then(digestOf) : digestOf();
+  const digest = cursor === "" ? nextTurn().then(digestOf) : digestOf();
+  // Its failure is told by `cut`, if anybody comes as far as that.
+  if (digest instanceof Promise) digest.catch(() => undefined);
   const place = digest instanceof Promise ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
   const nowMs = Date.now();
   // Behind the keys: how many matched, and when that was counted.
-  const [count = Number.NaN, countedMs = Number.NaN] = place?.texts.slice(-2).map(Number) ?? [];
-  const fresh = Number.isSafeInteger(count) && Math.abs(nowMs - countedMs) <= countedMsMax;
+  const told = place?.texts.slice(-2) ?? [];
+  if (place !== undefined && !told.every((text) => /^\d{1,15}$/.test(text ?? ""))) throw place.wrong();
+  const [count = 0, countedMs = Number.NaN] = told.map(Number);
+  const fresh = Math.abs(nowMs - countedMs) <= countedMsMax;
   const after = place && { ...place, texts: place.texts.slice(0, -2) };
   const counted = fresh ? BigInt(count) : undefined;
   return {

@@ -145,16 +145,16 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
           return bare(key);
       }
     },
-    withIds: (ids, met) => withIds(db, ids, met),
+    withIds: (ids, joined) => withIds(db, ids, joined),
     idsOf: (row) => [idText(row.id)],
   };
 }
 
-function withIds(db: Db, ids: readonly string[], met: boolean): Fragment {
+function withIds(db: Db, ids: readonly string[], joined: boolean): Fragment {
   const bytes = joinedIds(ids);
   // As one value they are read in a part of the time that an array of them takes.
   const list = db`select substr(${bytes}::bytea, at, ${ID_BYTES})
     from generate_series(1, ${bytes.byteLength}::int4, ${JOINED_ID_BYTES}) as at`;
-  // Where all rows are met with the ids, entities_id finds each; in an `or` the primary key does.
-  return met ? db`id in (${list})` : db`id = any(array(${list}))`;
+  // Joined with the rows each is looked up in entities_id; as a list they can stand in an `or`.
+  return joined ? db`id in (${list})` : db`id = any(array(${list}))`;
 }

@@ -52,7 +52,7 @@ interface PageAndTotal {
 }
 
 /**
- * By entities_terms, entities_text or the primary key, on which the clause rests: the matches are found once, to be counted
+ * By entities_terms, entities_text or an index on ids, on which the clause rests: the matches are found once, to be counted
  * and put in order. PostgreSQL must not hope to meet them early on a walk along entities_name.
  */
 async function readFew(

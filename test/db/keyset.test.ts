@@ -54,6 +54,7 @@ test("the keys of any row are taken", async () => {
       bigint: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String),
       float8: fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
       boolean: fc.boolean().map(String),
+      text: fc.string({ unit: "grapheme" }).map((value) => JSON.stringify(value.replaceAll("\0", ""))),
     }),
     { numRuns: 300, seed: 2 },
   );
@@ -65,6 +66,7 @@ test("the keys of any row are taken", async () => {
   }
 });
 
-test("too few and too many keys are refused", () => {
-  for (const texts of [[], ["1", "1"]]) expect(() => beyond(sql, [key("bigint")], place(...texts))).toThrow(refused);
+test("too few and too many keys, and none that has a value, are refused", () => {
+  for (const texts of [[], ["1", "1"], [null]])
+    expect(() => beyond(sql, [key("bigint")], place(...texts))).toThrow(refused);
 });

@@ -1,6 +1,7 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { PageInputSchema } from "#gen/belfry/db/v1/paging_pb.ts";
+import { encodeCursor, queryDigest } from "../../src/db/page.ts";
 import { pageRequest } from "../../src/db/page-request.ts";
 
 const query = create(PageInputSchema);
@@ -29,3 +30,11 @@ test("what was counted is good for 10 s, from page to page, and is then counted 
   expect(page(third)).toMatchObject({ after: { texts: ["b"] }, counted: undefined });
   expect(page(await after(third, 8n)).counted).toBe(8n);
 });
+
+test.each([["b"], ["b", "7"], ["b", "-7", "1000000"], ["b", "7", ""], ["b", null, "1000000"]])(
+  "a forged cursor of %j, without a count and its time behind the keys, is refused",
+  (...texts) => {
+    const digest = queryDigest(toBinary(PageInputSchema, query));
+    expect(() => page(encodeCursor("things", "t1", digest, texts))).toThrow("page_input.cursor");
+  },
+);

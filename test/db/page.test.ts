@@ -29,6 +29,11 @@ test.each([
   expect(() => decodeCursor("events", "t1", digest, cursor, "pageInput.cursor")).toThrow(refused);
 });
 
+test.each([{}, 7, null, ["a", 7], ["a\0"]])("a forged cursor with %j in place of keys is refused", (forged) => {
+  const cursor = encodeCursor("events", "t1", digest, forged as never);
+  expect(() => decodeCursor("events", "t1", digest, cursor, "pageInput.cursor")).toThrow(refused);
+});
+
 test("a damaged cursor is refused: any character changed, cut or added, and anything that never was one", () => {
   const cursor = encodeCursor("events", "t1", digest, ["1700000000000", "web-1", null]);
   const damaged = fc.oneof(

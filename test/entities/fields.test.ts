@@ -179,3 +179,30 @@ test("indexes, rows and memory agree on every field and operation", async () => 
     { numRuns: 300 },
   );
 }, 120_000);
+
+test("ids are looked up one by one, alone, beside another clause and within an `or`", async () => {
+  const crowded = randomUUID();
+  await sql`
+    insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
+    select ${crowded}::uuid, substr(sha256(i::text::bytea), 1, 20), 'host ' || i, jsonb_build_object('source', 'host-' || i), '{}', 0, 0, 0
+    from generate_series(1, 5000) as i`;
+  await sql`analyze entities`;
+  const ids = await sql<
+    { id: Buffer }[]
+  >`select id from entities where tenant_id = ${crowded} order by name limit 1000`;
+  const withIds: Init = { withIds: { ids: ids.map(({ id }) => idText(id)) } };
+  const other: Init = { filter: { field: "name", operation: Operation.OP_CONTAINS, value: wkt("host 1") as never } };
+  const cases: [Init, string][] = [
+    [withIds, "entities_id"],
+    [{ allOf: { clauses: [withIds, other] } }, "entities_"],
+    [{ anyOf: { clauses: [withIds, other] } }, "entities_terms"],
+  ];
+  for (const [init, index] of cases) {
+    const matching = toSql(sql, create(ClauseSchema, init), "clause", entityResolver(sql, crowded));
+    const plan = await sql<{ "QUERY PLAN": string }[]>`
+      explain select id from entities where tenant_id = ${crowded} and deleted_ms is null and ${matching}`;
+    const lines = plan.map((line) => line["QUERY PLAN"]).join("\n");
+    expect(lines).toContain(index);
+    expect(lines).not.toContain("Seq Scan");
+  }
+});
