@@ -73,12 +73,22 @@ function fits(text: string | null, type: SortKey["type"]): boolean {
   }
 }
 
+/** The key texts of a cursor's row. @throws the cursor's error when they are no keys of these types, the last with a value */
+export function textsOf({ texts, wrong }: CursorPlace, types: readonly SortKey["type"][]): CursorPlace["texts"] {
+  const good = texts.length === types.length && texts.at(-1) !== null;
+  if (!good || !types.every((type, i) => fits(texts[i] ?? null, type))) throw wrong();
+  return texts;
+}
+
 /**
  * True for rows that come after (`backward`: before) the row of a cursor. `keys` must end in ones that tell all rows
- * apart. @throws the cursor's error when its texts are no keys of these types
+ * apart, and always have a value. @throws the cursor's error when its texts are no keys of these types
  */
-export function beyond(db: Db, keys: readonly SortKey[], { texts, wrong }: CursorPlace, backward = false): Fragment {
-  if (texts.length !== keys.length || keys.some(({ type }, i) => !fits(texts[i] ?? null, type))) throw wrong();
+export function beyond(db: Db, keys: readonly SortKey[], place: CursorPlace, backward = false): Fragment {
+  const texts = textsOf(
+    place,
+    keys.map(({ type }) => type),
+  );
   const alternatives: Fragment[] = [];
   let equalSoFar = db`true`;
   for (const [i, { expression, type, descending, required }] of keys.entries()) {
@@ -98,8 +108,6 @@ export function beyond(db: Db, keys: readonly SortKey[], { texts, wrong }: Curso
     );
     equalSoFar = db`${equalSoFar} and ${expression} = ${value}`;
   }
-  // Nothing comes after a row of nulls alone, and none is one: the last key has a value.
-  if (alternatives.length === 0) throw wrong();
   const any = db`(${joined(db, alternatives, db` or `)})`;
   const [first] = keys;
   const text = texts[0] ?? null;

@@ -2,6 +2,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { textsOf } from "../db/keyset.ts";
 import { tokenPage } from "../db/token-page.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { changedFields } from "../rpc/update-mask.ts";
@@ -62,7 +63,7 @@ export async function listEntries<E extends Entry>(
     return { entries, nextPageToken: "", totalCount: BigInt(entries.length) };
   }
   const page = tokenPage(kind.title, tenantId, request, "");
-  const after = page.after?.texts[0] ?? "";
+  const after = (page.after && textsOf(page.after, ["text"])[0]) ?? "";
   const { shipped } = kind;
   const [rows, [counted]] = await Promise.all([
     db<OwnRow[]>`

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { beyond, keyTexts, type SortKey } from "../../src/db/keyset.ts";
+import { beyond, keyTexts, type SortKey, textsOf } from "../../src/db/keyset.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql } = await testDatabase();
@@ -64,6 +64,11 @@ test("the keys of any row are taken", async () => {
     const [answer] = await sql<[{ after: boolean }]>`select ${beyond(sql, keys, place(...made.texts))} as after`;
     expect(answer.after).toBe(false);
   }
+});
+
+test("a list that goes by the texts themselves takes the same", () => {
+  expect(textsOf(place("a"), ["text"])).toEqual(["a"]);
+  for (const texts of [[], ["a", "b"], [null]]) expect(() => textsOf(place(...texts), ["text"])).toThrow(refused);
 });
 
 test("too few and too many keys, and none that has a value, are refused", () => {
