@@ -1,7 +1,7 @@
 // Searches for entities beside their own statements: same process, same pool, same rows.
-import { create } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { PageInputSchema } from "#gen/belfry/db/v1/paging_pb.ts";
-import type { SearchEntitiesRequest } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { type SearchEntitiesRequest, SearchEntitiesRequestSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { readConfig } from "../src/config.ts";
 import { connect, connectOnce } from "../src/db/connect.ts";
 import { searchEntities } from "../src/entities/search.ts";
@@ -47,6 +47,7 @@ if (tenant === undefined) throw new Error("there is no tenant");
 const owner = tenant;
 const never = new AbortController().signal;
 const ask = (request: SearchEntitiesRequest, on = sql) => searchEntities(on, owner, request, never);
+const decoded = (bytes: Uint8Array) => fromBinary(SearchEntitiesRequestSchema, bytes);
 
 console.log(`${commandOf("entities", args)}\n`);
 for (const line of machineFacts(database.version)) console.log(line);
@@ -58,9 +59,9 @@ async function timeMs(work: () => Promise<unknown>): Promise<number> {
 }
 
 /** The statements of a request: those that were sent together run together again. */
-async function recorded(request: SearchEntitiesRequest): Promise<Sent[]> {
+async function recorded(bytes: Uint8Array): Promise<Sent[]> {
   sent = [];
-  await ask(request, telling.sql);
+  await ask(decoded(bytes), telling.sql);
   const all = sent;
   sent = undefined;
   return all;
@@ -91,7 +92,7 @@ const at = (values: readonly number[], share: number) =>
 
 /** The question's page 1,000, from the place where page 999 ends. */
 async function thousandth({ name, requests }: Question): Promise<Question> {
-  const [request] = requests as [SearchEntitiesRequest];
+  const request = decoded(requests[0] as Uint8Array);
   const search = request.searchInput;
   const limit = search?.pageInput?.limit || 100;
   let cursor = "";
@@ -103,7 +104,12 @@ async function thousandth({ name, requests }: Question): Promise<Question> {
   const pageInput = create(PageInputSchema, { limit, cursor });
   return {
     name: `${name}, page 1,000`,
-    requests: [{ ...request, searchInput: { ...search, pageInput } } as SearchEntitiesRequest],
+    requests: [
+      toBinary(SearchEntitiesRequestSchema, {
+        ...request,
+        searchInput: { ...search, pageInput },
+      } as SearchEntitiesRequest),
+    ],
     steady: false,
   };
 }
@@ -114,28 +120,30 @@ interface Measured {
 }
 
 async function measure({ name, requests }: Question): Promise<Measured> {
-  const cursor = requests[0]?.searchInput?.pageInput?.cursor ?? "";
-  const asked: { request: SearchEntitiesRequest; statements: Sent[] }[] = [];
-  for (const request of requests) asked.push({ request, statements: await recorded(request) });
+  const first = decoded(requests[0] as Uint8Array);
+  const together = (first.searchInput?.pageInput?.cursor ?? "") !== "";
+  const asked: { bytes: Uint8Array; statements: Sent[] }[] = [];
+  for (const bytes of requests) asked.push({ bytes, statements: await recorded(bytes) });
   // A server has been asked before: its code is compiled, its statements are prepared on every connection.
   const warmUntil = performance.now() + warmUpMs;
   for (let i = 0; i < 400 && performance.now() < warmUntil; i++) {
-    const { request, statements } = asked[i % asked.length] as (typeof asked)[number];
-    await ask(request);
-    await replay(statements, cursor !== "");
+    const { bytes, statements } = asked[i % asked.length] as (typeof asked)[number];
+    await ask(decoded(bytes));
+    await replay(statements, together);
   }
   const service: number[] = [];
   const alone: number[] = [];
   for (let round = 0; round < settings.rounds * Math.ceil(40 / requests.length); round++) {
-    for (const { request, statements } of asked) {
+    for (const { bytes, statements } of asked) {
+      const request = decoded(bytes);
       const asService = async () => service.push(await timeMs(() => ask(request)));
-      const asStatements = async () => alone.push(await timeMs(() => replay(statements, cursor !== "")));
+      const asStatements = async () => alone.push(await timeMs(() => replay(statements, together)));
       // Who comes second finds the rows in the processor's cache.
       for (const one of service.length % 2 === 0 ? [asService, asStatements] : [asStatements, asService]) await one();
     }
   }
   const p50 = at(service, 0.5);
-  const total = (await ask(requests[0] as SearchEntitiesRequest)).pageInfo?.totalCount;
+  const total = (await ask(first)).pageInfo?.totalCount;
   const indexes = await indexesOf(asked[0]?.statements ?? []);
   const figures = [p50, at(service, 0.99), at(alone, 0.5)].map((ms) => ms.toFixed(2));
   return { row: [name, String(total), ...figures, (p50 / at(alone, 0.5)).toFixed(2), indexes], p50 };

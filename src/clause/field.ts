@@ -78,11 +78,8 @@ export interface Indexed {
 export interface Resolver<Row> {
   /** The field of this key; undefined: there is none, so it is missing in every row. */
   field(key: string): Field<Row> | undefined;
-  /**
-   * SQL that holds for the rows of these ids; ids of a wrong form are unknown ones.
-   * @param joined whether nothing but `and` stands around it, so that the ids may be joined with the rows.
-   */
-  withIds(ids: readonly string[], joined: boolean): Fragment;
+  /** SQL that holds for the rows of these ids; ids of a wrong form are unknown ones. */
+  withIds(ids: readonly string[]): Fragment;
   /** The ids by which `withIds` finds the row. */
   idsOf(row: Row): readonly string[];
 }

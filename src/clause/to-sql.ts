@@ -19,12 +19,20 @@ import { type Element, holdsSql } from "./operations.ts";
 interface Compiled {
   /** Makes the general form, which reads the row alone; it is long, and not needed where an index tells all. */
   general(): Fragment;
-  /**
-   * The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. `joined`: as in `Resolver`.
-   */
-  indexed?:
-    | { sql(joined: boolean): Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean }
-    | undefined;
+  /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
+  indexed?: { sql(): Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean } | undefined;
+  /** Where it holds only for rows of certain ids: those, and what else it asks; undefined: nothing. */
+  byId?: { ids: readonly string[]; rest: Compiled | undefined } | undefined;
+}
+
+/** What a clause matches. */
+interface Matching {
+  /** True for the rows that the clause matches; for others it is false or null. */
+  sql: Fragment;
+  /** An index finds the rows, few as a rule, so nothing else should be looked through for them. */
+  few: boolean;
+  /** `sql` is asked of the rows of these ids alone: the caller looks each up once. Undefined: of all rows. */
+  ids: readonly string[] | undefined;
 }
 
 /**
@@ -33,22 +41,26 @@ interface Compiled {
  * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
  */
 export function toSql<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Fragment {
-  return toSqlAndFew(db, clause, path, resolver).sql;
+  return written(db, compiled(db, clause, path, resolver)).sql;
 }
 
-/** The same, and whether an index finds the rows, few as a rule, so that nothing else should be looked through for them. */
-export function toSqlAndFew<Row>(
-  db: Db,
-  clause: Clause,
-  path: string,
-  resolver: Resolver<Row>,
-): { sql: Fragment; few: boolean } {
-  checkClause(clause, path);
-  const { general, indexed } = compile(clause, path);
+/** The same as a caller needs it that chooses how its rows are read. */
+export function toMatching<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Matching {
+  const whole = compiled(db, clause, path, resolver);
+  if (whole.byId === undefined) return { ...written(db, whole), ids: undefined };
+  const { ids, rest } = whole.byId;
+  return { sql: rest === undefined ? db`true` : written(db, rest).sql, few: true, ids };
+}
+
+function written(db: Db, { general, indexed }: Compiled): { sql: Fragment; few: boolean } {
   if (indexed === undefined) return { sql: general(), few: false };
-  const { rest, few } = indexed;
-  const sql = indexed.sql(true);
-  return { sql: rest === undefined ? db`(${sql})` : db`(${sql} and ${rest()})`, few };
+  const { sql, rest, few } = indexed;
+  return { sql: rest === undefined ? db`(${sql()})` : db`(${sql()} and ${rest()})`, few };
+}
+
+function compiled<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Compiled {
+  checkClause(clause, path);
+  return compile(clause, path);
 
   function compile(clause: Clause, path: string): Compiled {
     const member = memberOf(clause, path);
@@ -75,8 +87,12 @@ export function toSqlAndFew<Row>(
         return answer(readRange(member.value, member.path));
       case "withIds": {
         const { ids } = member.value;
-        const sql = (joined: boolean) => (ids.length === 0 ? db`false` : resolver.withIds(ids, joined));
-        return { general: () => sql(false), indexed: { sql, rest: undefined, few: true, broad: false } };
+        const sql = () => (ids.length === 0 ? db`false` : resolver.withIds(ids));
+        return {
+          general: sql,
+          indexed: { sql, rest: undefined, few: true, broad: false },
+          byId: { ids, rest: undefined },
+        };
       }
     }
   }
@@ -104,21 +120,24 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
   const indexed = helpful.flatMap((part) => part.indexed ?? []);
   if (indexed.length === 0) return { general };
   const rest = parts.flatMap((part) => (helpful.includes(part) ? (part.indexed?.rest ?? []) : part.general));
-  const sql = (joined: boolean) =>
-    chained(
-      db,
-      indexed.map((part) => part.sql(joined)),
-      db`and`,
-    );
   return {
     general,
     indexed: {
-      sql,
+      sql: () => all(indexed.map(({ sql }) => sql)),
       rest: rest.length === 0 ? undefined : () => all(rest),
       few: indexed.some(({ few }) => few),
       broad: !led && indexed.some(({ broad }) => broad),
     },
+    byId: byIdOfAll(db, parts),
   };
+}
+
+function byIdOfAll(db: Db, parts: readonly Compiled[]): Compiled["byId"] {
+  const first = parts.findIndex(({ byId }) => byId !== undefined);
+  const found = parts[first]?.byId;
+  if (found === undefined) return undefined;
+  const others = [...parts.slice(0, first), ...parts.slice(first + 1), ...(found.rest ? [found.rest] : [])];
+  return { ids: found.ids, rest: others.length === 0 ? undefined : allOf(db, others) };
 }
 
 function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
@@ -133,7 +152,7 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
   const sql = () =>
     chained(
       db,
-      indexed.map((part) => part.sql(false)),
+      indexed.map((part) => part.sql()),
       db`or`,
     );
   return {

@@ -1,4 +1,3 @@
-import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Condition, Field, FieldValue, Indexed, Resolver } from "../clause/field.ts";
 import { numericText } from "../clause/numeric-text.ts";
@@ -6,7 +5,8 @@ import { holds } from "../clause/operations.ts";
 import type { Db } from "../db/connect.ts";
 import { columnField, columnNames } from "./columns.ts";
 import { coreProperty, isCoreKey, OWN_CORE_KEYS, schemaIds } from "./core-properties.ts";
-import { ID_BYTES, idText, JOINED_ID_BYTES, joinedIds } from "./identity.ts";
+import { idText, joinedIds } from "./identity.ts";
+import { idRows } from "./matching.ts";
 import type { EntityRow } from "./messages.ts";
 import { corePropertyTerms, customPropertyTerms, dimensionTerms, haveTerms, type Terms } from "./terms.ts";
 import { anyTextContains } from "./texts.ts";
@@ -145,16 +145,7 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
           return bare(key);
       }
     },
-    withIds: (ids, joined) => withIds(db, ids, joined),
+    withIds: (ids) => db`id = any(array(${idRows(db, joinedIds(ids))}))`,
     idsOf: (row) => [idText(row.id)],
   };
-}
-
-function withIds(db: Db, ids: readonly string[], joined: boolean): Fragment {
-  const bytes = joinedIds(ids);
-  // As one value they are read in a part of the time that an array of them takes.
-  const list = db`select substr(${bytes}::bytea, at, ${ID_BYTES})
-    from generate_series(1, ${bytes.byteLength}::int4, ${JOINED_ID_BYTES}) as at`;
-  // Joined with the rows each is looked up in entities_id; as a list they can stand in an `or`.
-  return joined ? db`id in (${list})` : db`id = any(array(${list}))`;
 }

@@ -1,23 +1,23 @@
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import type { Fragment } from "postgres";
 import { type EntityGroup, EntityGroupSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import type { Resolver } from "../clause/field.ts";
 import { cancelOn } from "../db/cancel.ts";
 import type { Db } from "../db/connect.ts";
 import { invalidField } from "../errors.ts";
+import type { Matching } from "./matching.ts";
 import type { EntityRow } from "./messages.ts";
 
 const GROUPS_MAX = 10_000;
 
 /**
- * Counts the entities that `matching` holds for by the values of fields, the largest groups first. A list counts in each of
+ * Counts the matches by the values of fields, the largest groups first. A list counts in each of
  * its elements, a missing value is null.
  * @param path the fields' place in the request. @throws code 3 when there are more than 10,000 groups.
  */
 export async function groupEntities(
   db: Db,
-  matching: Fragment,
+  { from, sql }: Matching,
   keys: readonly string[],
   resolver: Resolver<EntityRow>,
   path: string,
@@ -36,8 +36,8 @@ export async function groupEntities(
   const rows = await cancelOn(
     db<{ values: JsonValue[]; count: bigint }[]>`
       select jsonb_build_array(${values}) as values, count(*) as count
-      from entities ${tables}
-      where ${matching}
+      from ${from} ${tables}
+      where ${sql}
       group by 1, jsonb_build_array(${missing})
       order by count desc, jsonb_build_array(${missing}), 1 limit ${GROUPS_MAX + 1}`,
     signal,

@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Fragment } from "postgres";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import {
   EntitySearchSchema,
@@ -9,7 +8,6 @@ import {
 } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import { clauseKeys } from "../clause/keys.ts";
-import { toSqlAndFew } from "../clause/to-sql.ts";
 import { cancelOn } from "../db/cancel.ts";
 import type { Db } from "../db/connect.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/keyset.ts";
@@ -18,16 +16,11 @@ import { invalidField } from "../errors.ts";
 import { entityResolver, fieldKey } from "./fields.ts";
 import { groupEntities } from "./group.ts";
 import { metadataKeys } from "./keys.ts";
+import { type Matching, matchingEntities } from "./matching.ts";
 import { type EntityRow, toEntity } from "./messages.ts";
 import { sortKeys } from "./sort.ts";
 
 const path = "search_input";
-
-/** SQL that holds for the matches, and whether an index finds them, few as a rule. */
-interface Matching {
-  sql: Fragment;
-  few: boolean;
-}
 
 interface PageRow extends EntityRow {
   key_texts: (string | null)[];
@@ -40,7 +33,7 @@ function knownKeys(db: Db, tenantId: string, clause: Clause) {
 }
 
 const columns = (db: Db) =>
-  db`e.id, e.name, e.dimensions, e.metadata, e.custom_properties, e.model_ms, e.created_ms, e.updated_ms, e.liveness_ms`;
+  db`id, name, dimensions, metadata, custom_properties, model_ms, created_ms, updated_ms, liveness_ms`;
 
 const place = (db: Db, keys: readonly SortKey[], page: PageRequest) =>
   page.after === undefined ? db`true` : beyond(db, keys, page.after, page.backward);
@@ -58,7 +51,7 @@ interface PageAndTotal {
 async function readFew(
   db: Db,
   tenantId: string,
-  { sql }: Matching,
+  { from, sql }: Matching,
   keys: readonly SortKey[],
   page: PageRequest,
   signal: AbortSignal,
@@ -68,11 +61,11 @@ async function readFew(
   const order = orderBy(db, found, page.backward);
   const rows = await cancelOn(
     db<(PageRow & { total: bigint })[]>`
-      with matching as materialized (select ctid as place ${values} from entities where ${sql}),
+      with matching as materialized (select entities.ctid as place ${values} from ${from} where ${sql}),
       page as (select * from matching where ${place(db, found, page)} order by ${order} limit ${page.limit + 1})
       select ${columns(db)}, ${keyTexts(db, found)} as key_texts, total
       from (select count(*) as total from matching) as counted left join page on true
-        left join entities e on e.tenant_id = ${tenantId} and e.ctid = page.place
+        left join entities on tenant_id = ${tenantId} and entities.ctid = page.place
       order by ${order}`,
     signal,
   );
@@ -87,7 +80,7 @@ async function readFew(
  */
 async function readMany(
   db: Db,
-  { sql }: Matching,
+  { from, sql }: Matching,
   keys: readonly SortKey[],
   page: PageRequest,
   signal: AbortSignal,
@@ -95,12 +88,12 @@ async function readMany(
   const read = () =>
     cancelOn(
       db<PageRow[]>`
-        select ${columns(db)}, ${keyTexts(db, keys)} as key_texts from entities e
+        select ${columns(db)}, ${keyTexts(db, keys)} as key_texts from ${from}
         where ${sql} and ${place(db, keys, page)}
         order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`,
       signal,
     );
-  const count = () => cancelOn(db<[{ total: bigint }]>`select count(*) as total from entities where ${sql}`, signal);
+  const count = () => cancelOn(db<[{ total: bigint }]>`select count(*) as total from ${from} where ${sql}`, signal);
   if (page.counted !== undefined) return { rows: await read(), total: page.counted };
   if (page.after !== undefined) {
     const [rows, [{ total }]] = await Promise.all([read(), count()]);
@@ -139,17 +132,18 @@ export async function searchEntities(
     pageInput: undefined,
   });
   checkClause(clause, `${path}.query.clause`);
-  const known = { tenantName: tenant.name, metadataKeys: await knownKeys(db, tenant.id, clause) };
-  const compiled = toSqlAndFew(db, clause, `${path}.query.clause`, entityResolver(db, tenant.id, known));
-  const sql = db`tenant_id = ${tenant.id} and deleted_ms is null and ${compiled.sql}`;
-  const matching: Matching = { sql, few: compiled.few };
+  const known = entityResolver(db, tenant.id, {
+    tenantName: tenant.name,
+    metadataKeys: await knownKeys(db, tenant.id, clause),
+  });
+  const matching = matchingEntities(db, tenant.id, clause, `${path}.query.clause`, known);
   // What is sorted by stands in cursors, so it does not depend on the keys that are known today.
   const resolver = entityResolver(db, tenant.id, { tenantName: tenant.name });
   const keys = sortKeys(db, search.sortby, resolver);
   const grouped = search.groupBy.map(({ field }) => field);
   const [{ rows, total }, groups] = await Promise.all([
     readPageAndTotal(db, tenant.id, matching, keys, page, signal),
-    grouped.length === 0 ? [] : groupEntities(db, sql, grouped, resolver, `${path}.group_by`, signal),
+    grouped.length === 0 ? [] : groupEntities(db, matching, grouped, resolver, `${path}.group_by`, signal),
   ]);
   const { items, info } = await page.cut(rows, ({ key_texts }) => key_texts, total);
   const chosen = request.fields.map((key) => [key, resolver.field(key)] as const);
