@@ -69,7 +69,11 @@ export function questions(count: number, ids: Ids): Question[] {
     ];
   }
   const costs = () => 1000 + below(count / 20 - 3);
-  const anyIds = () => Array.from({ length: 1000 }, () => idText(ids[below(ids.length)] as Buffer));
+  const anyIds = () => {
+    const places = new Set<number>();
+    while (places.size < 1000) places.add(below(ids.length));
+    return [...places].map((at) => idText(ids[at] as Buffer));
+  };
   return [
     ask("equality on a dimension, 50 matches", rackEquals),
     ask("prefix on name, 50", () => begins("name", rack().name)),
