@@ -85,17 +85,14 @@ export function coreFacts(
  */
 export function coreProperties(entity: EntityFacts): Record<string, string[]> {
   const { dimensions, metadata, tenantId } = entity;
-  const all: [string, string[]][] = [];
-  // Loops: pages of entities are made of this.
-  for (const key of Object.keys(dimensions)) all.push([key, [dimensions[key] as string]]);
-  for (const fact of coreEntries(tenantId, dimensions, metadata)) all.push(fact);
-  all.push(
-    ["name", [entity.name]],
-    ["_svc_direct_entity_id", [entity.id]],
-    ["_svc_tenant_id", [tenantId]],
-    ["_svc_schemaIds", schemaIds(metadata)],
-  );
-  return Object.fromEntries(all);
+  const all: Record<string, string | string[]> = { ...dimensions };
+  for (const key in all) all[key] = [all[key] as string];
+  return Object.assign(all as Record<string, string[]>, coreFacts(tenantId, dimensions, metadata), {
+    name: [entity.name],
+    _svc_direct_entity_id: [entity.id],
+    _svc_tenant_id: [tenantId],
+    _svc_schemaIds: schemaIds(metadata),
+  });
 }
 
 /** The value of one core property; undefined when the entity has none. */

@@ -62,9 +62,19 @@ export const JOINED_ID_BYTES = ID_BYTES + 1;
 
 /** The bytes of ids one behind the other, a byte without meaning after each, without texts that cannot be one. */
 export function joinedIds(texts: readonly string[]): Buffer {
-  const ids = texts.filter((text) => idSpelling.test(text)).join("");
-  // All are decoded at once: padding is read as one more digit, so that each fills its last byte.
-  return Buffer.from(ids.replaceAll("=", "A"), "base64url");
+  return decodedTogether(texts) ?? (decodedTogether(texts.filter((text) => idSpelling.test(text))) as Buffer);
+}
+
+/** Undefined when one of them cannot be an id: to look at each by itself takes twice as long. */
+function decodedTogether(texts: readonly string[]): Buffer | undefined {
+  // Padding is read as one more digit, so that each fills its last byte, with zeros in its one spelling.
+  const digits = texts
+    .map((text) => (text.length === 28 && text.endsWith("=") ? `${text.slice(0, -1)}A` : "="))
+    .join("");
+  const bytes = Buffer.from(digits, "base64url");
+  if (bytes.toString("base64url") !== digits) return undefined;
+  for (let at = ID_BYTES; at < bytes.byteLength; at += JOINED_ID_BYTES) if (bytes[at] !== 0) return undefined;
+  return bytes;
 }
 
 const NAME_CHARACTERS_MAX = 255;

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   entityId,
@@ -68,13 +69,25 @@ describe("the identity of entities and events", () => {
     }
   });
 
-  test("many at once are the same bytes, each at its place, without what is no id", () => {
-    const ids = Array.from({ length: 300 }, (_, i) => entityId(tenant, { a: String(i) }));
-    const texts = ids.map(idText);
-    const joined = joinedIds(["", ...texts.slice(0, 7), `${texts[0]}=`, "A".repeat(28), ...texts.slice(7)]);
-    expect(joined.byteLength).toBe(ids.length * JOINED_ID_BYTES);
-    expect(
-      ids.map((_, i) => joined.subarray(i * JOINED_ID_BYTES, i * JOINED_ID_BYTES + ID_BYTES).toString("hex")),
-    ).toEqual(ids.map((id) => id.toString("hex")));
+  test("many at once are the bytes of each that is an id, at its place", () => {
+    const good = fc.uint8Array({ minLength: ID_BYTES, maxLength: ID_BYTES }).map((bytes) => idText(Buffer.from(bytes)));
+    // One character of an id is another, or missing, or too much.
+    const wrong = fc
+      .tuple(
+        good,
+        fc.nat(28),
+        fc.nat(1),
+        fc.constantFrom("", "A", "B", "Q", "-", "_", "+", "/", "=", " ", "\n", "é", "😀"),
+      )
+      .map(([id, at, without, other]) => id.slice(0, at) + other + id.slice(at + without));
+    fc.assert(
+      fc.property(fc.array(fc.oneof({ weight: 9, arbitrary: good }, wrong), { maxLength: 12 }), (texts) => {
+        const expected = texts.flatMap((text) => parseId(text) ?? []).map((id) => id.toString("hex"));
+        const joined = joinedIds(texts);
+        const places = Array.from({ length: joined.byteLength / JOINED_ID_BYTES }, (_, i) => i * JOINED_ID_BYTES);
+        expect(places.map((at) => joined.toString("hex", at, at + ID_BYTES))).toEqual(expected);
+      }),
+      { numRuns: 2000 },
+    );
   });
 });
