@@ -25,8 +25,8 @@ interface Compiled {
   byId?: { ids: readonly string[]; rest: Compiled | undefined } | undefined;
 }
 
-/** What a clause matches. */
-interface Matching {
+/** How the rows that a clause matches are found. */
+interface Found {
   /** True for the rows that the clause matches; for others it is false or null. */
   sql: Fragment;
   /** An index finds the rows, few as a rule, so nothing else should be looked through for them. */
@@ -44,8 +44,8 @@ export function toSql<Row>(db: Db, clause: Clause, path: string, resolver: Resol
   return written(db, compiled(db, clause, path, resolver)).sql;
 }
 
-/** The same as a caller needs it that chooses how its rows are read. */
-export function toMatching<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Matching {
+/** The same for a caller that chooses how its rows are read. */
+export function toFound<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Found {
   const whole = compiled(db, clause, path, resolver);
   if (whole.byId === undefined) return { ...written(db, whole), ids: undefined };
   const { ids, rest } = whole.byId;
@@ -133,11 +133,13 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
 }
 
 function byIdOfAll(db: Db, parts: readonly Compiled[]): Compiled["byId"] {
-  const first = parts.findIndex(({ byId }) => byId !== undefined);
-  const found = parts[first]?.byId;
-  if (found === undefined) return undefined;
-  const others = [...parts.slice(0, first), ...parts.slice(first + 1), ...(found.rest ? [found.rest] : [])];
-  return { ids: found.ids, rest: others.length === 0 ? undefined : allOf(db, others) };
+  const first = parts.find(({ byId }) => byId !== undefined);
+  if (first?.byId === undefined) return undefined;
+  const { ids, rest } = first.byId;
+  const others = [...parts.filter((part) => part !== first), ...(rest === undefined ? [] : [rest])];
+  // The ids of one part are enough: those of the others are conditions.
+  const conditions = others.map(({ general, indexed }) => ({ general, indexed }));
+  return { ids, rest: conditions.length === 0 ? undefined : allOf(db, conditions) };
 }
 
 function anyOf(db: Db, parts: readonly Compiled[]): Compiled {

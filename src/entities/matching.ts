@@ -1,7 +1,7 @@
 import type { Fragment } from "postgres";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Resolver } from "../clause/field.ts";
-import { toMatching } from "../clause/to-sql.ts";
+import { toFound } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
 import { ID_BYTES, JOINED_ID_BYTES, joinedIds } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
@@ -22,7 +22,7 @@ export function matchingEntities(
   path: string,
   resolver: Resolver<EntityRow>,
 ): Matching {
-  const { sql, few, ids } = toMatching(db, clause, path, resolver);
+  const { sql, few, ids } = toFound(db, clause, path, resolver);
   return {
     from: ids === undefined ? db`entities` : entitiesOf(db, joinedIds(ids)),
     sql: db`tenant_id = ${tenantId} and deleted_ms is null and ${sql}`,
