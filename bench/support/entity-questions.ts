@@ -16,8 +16,8 @@ type Search = Omit<MessageInitShape<typeof EntitySearchSchema>, "query" | "$type
 export interface Question {
   name: string;
   /**
-   * Each encoded, to be decoded for each time it is asked: of messages that live on, V8 learns to put those of answers, too,
-   * where only a full collection finds them, and every collection took ten times as long as in a server.
+   * Each encoded, and decoded anew for each time it is asked. Where messages live long V8 allocates new ones, too, among old
+   * objects, and collections took ten times as long as in a server.
    */
   requests: Uint8Array[];
   /** Whether the number of matches is the same whatever the number of entities. */
@@ -71,7 +71,7 @@ export function questions(count: number, ids: Ids): Question[] {
   const costs = () => 1000 + below(count / 20 - 3);
   const anyIds = () => {
     const places = new Set<number>();
-    while (places.size < 1000) places.add(below(ids.length));
+    while (places.size < Math.min(1000, ids.length)) places.add(below(ids.length));
     return [...places].map((at) => idText(ids[at] as Buffer));
   };
   return [

@@ -21,18 +21,18 @@ interface Compiled {
   general(): Fragment;
   /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
   indexed?: { sql(): Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean } | undefined;
-  /** Where it holds only for rows of certain ids: those, and what else it asks; undefined: nothing. */
-  byId?: { ids: readonly string[]; rest: Compiled | undefined } | undefined;
+  /** Of ids, or an `and` of them and more: the ids, all lists of which hold a row's, and the rest; undefined: nothing. */
+  byId?: { ids: readonly (readonly string[])[]; rest: Compiled | undefined } | undefined;
 }
 
 /** How the rows that a clause matches are found. */
-interface Found {
+export interface Found {
   /** True for the rows that the clause matches; for others it is false or null. */
   sql: Fragment;
   /** An index finds the rows, few as a rule, so nothing else should be looked through for them. */
   few: boolean;
-  /** `sql` is asked of the rows of these ids alone: the caller looks each up once. Undefined: of all rows. */
-  ids: readonly string[] | undefined;
+  /** `sql` is asked only of rows whose id stands in each of these lists: the caller looks them up. Undefined: of all. */
+  ids: readonly (readonly string[])[] | undefined;
 }
 
 /**
@@ -91,7 +91,7 @@ function compiled<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<
         return {
           general: sql,
           indexed: { sql, rest: undefined, few: true, broad: false },
-          byId: { ids, rest: undefined },
+          byId: { ids: [ids], rest: undefined },
         };
       }
     }
@@ -133,13 +133,12 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
 }
 
 function byIdOfAll(db: Db, parts: readonly Compiled[]): Compiled["byId"] {
-  const first = parts.find(({ byId }) => byId !== undefined);
-  if (first?.byId === undefined) return undefined;
-  const { ids, rest } = first.byId;
-  const others = [...parts.filter((part) => part !== first), ...(rest === undefined ? [] : [rest])];
-  // The ids of one part are enough: those of the others are conditions.
-  const conditions = others.map(({ general, indexed }) => ({ general, indexed }));
-  return { ids, rest: conditions.length === 0 ? undefined : allOf(db, conditions) };
+  const ids = parts.flatMap(({ byId }) => byId?.ids ?? []);
+  if (ids.length === 0) return undefined;
+  const others = parts.flatMap((part) => (part.byId === undefined ? part : (part.byId.rest ?? [])));
+  // Beside ids an index that gathers many rows is no help.
+  const rest = others.map(({ general, indexed }) => ({ general, indexed: indexed?.broad ? undefined : indexed }));
+  return { ids, rest: rest.length === 0 ? undefined : allOf(db, rest) };
 }
 
 function anyOf(db: Db, parts: readonly Compiled[]): Compiled {

@@ -45,14 +45,18 @@ function namedEntity(tenantId: string, text: string): string | undefined {
   return idText(entityId(tenantId, Object.fromEntries(pairs)));
 }
 
-function coreEntries(
+/**
+ * The core properties that metadata make: the well-known and organizer (`_orgs_…`) keys, the schemas when there is more
+ * than the base one, and the entities that are named, by their ids. A dimension of the same key takes its place.
+ */
+export function coreFacts(
   tenantId: string,
   dimensions: Record<string, string>,
   metadata: Record<string, unknown>,
-): [string, string[]][] {
-  const made: [string, string[]][] = [];
+): Record<string, string[]> {
+  const made: Record<string, string[]> = {};
   const add = (key: string, list: string[]) => {
-    if (list.length > 0 && !Object.hasOwn(dimensions, key)) made.push([key, list]);
+    if (list.length > 0 && !Object.hasOwn(dimensions, key)) made[key] = list;
   };
   for (const key of Object.keys(metadata)) if (isCoreKey(key)) add(key, texts(metadata[key]));
   for (const [key, from] of relations) {
@@ -63,20 +67,8 @@ function coreEntries(
     );
   }
   const schemas = schemaIds(metadata);
-  if (schemas.length > 1) made.push(["_svc_schemaIds", schemas]);
+  if (schemas.length > 1) made._svc_schemaIds = schemas;
   return made;
-}
-
-/**
- * The core properties that metadata make: the well-known and organizer (`_orgs_…`) keys, the schemas when there is more
- * than the base one, and the entities that are named, by their ids. A dimension of the same key takes its place.
- */
-export function coreFacts(
-  tenantId: string,
-  dimensions: Record<string, string>,
-  metadata: Record<string, unknown>,
-): Record<string, string[]> {
-  return Object.fromEntries(coreEntries(tenantId, dimensions, metadata));
 }
 
 /**
@@ -85,6 +77,7 @@ export function coreFacts(
  */
 export function coreProperties(entity: EntityFacts): Record<string, string[]> {
   const { dimensions, metadata, tenantId } = entity;
+  // Copied first: to set a key such as `__proto__` that an object does not have would be another thing.
   const all: Record<string, string | string[]> = { ...dimensions };
   for (const key in all) all[key] = [all[key] as string];
   return Object.assign(all as Record<string, string[]>, coreFacts(tenantId, dimensions, metadata), {

@@ -24,10 +24,15 @@ export function matchingEntities(
 ): Matching {
   const { sql, few, ids } = toFound(db, clause, path, resolver);
   return {
-    from: ids === undefined ? db`entities` : entitiesOf(db, joinedIds(ids)),
+    from: ids === undefined ? db`entities` : entitiesOf(db, joinedIds(ids.reduce(inBoth))),
     sql: db`tenant_id = ${tenantId} and deleted_ms is null and ${sql}`,
     few,
   };
+}
+
+function inBoth(some: readonly string[], others: readonly string[]): string[] {
+  const among = new Set(others);
+  return some.filter((id) => among.has(id));
 }
 
 /** The ids of `joinedIds` as rows. As one value they are read in a part of the time that an array of them takes. */
@@ -43,7 +48,7 @@ function entitiesOf(db: Db, joined: Buffer): Fragment {
   return db`(${wanted}) as wanted (id) join entities using (id)`;
 }
 
-/** Whether two of the ids begin alike: different ones hardly ever do. */
+/** Whether two of the ids begin alike: of some thousands different ones hardly ever do. */
 function mayRepeat(joined: Buffer): boolean {
   const beginnings = new Set<number>();
   for (let at = 0; at < joined.byteLength; at += JOINED_ID_BYTES) beginnings.add(joined.readInt32BE(at));

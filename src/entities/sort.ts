@@ -25,13 +25,13 @@ const REQUIRED = ["name", "id", "createTime", "updateTime", "livenessTime", "pro
 
 /** The keys that order entities by a field: numbers before texts before booleans, a list by its first element. */
 function keysOf(db: Db, name: string, field: Field<EntityRow>, descending: boolean): SortKey[] {
-  if (name === "id") return [idKey(db, descending)];
   const required = REQUIRED.includes(name) ? { required: true as const } : {};
   // Of texts the beginning: they stand in cursors. Names are short, and their index holds them whole.
   const cut = field.type === "text" && name !== "name" ? { ...field, sql: db`left(${field.sql}, 255)` } : field;
   return sortPieces(db, cut, descending).map((piece) => ({ ...piece, ...required }));
 }
 
+/** The id by its bytes, which is another order than that of its text. */
 const idKey = (db: Db, descending: boolean): SortKey => ({
   expression: db`id` as Fragment,
   type: "bytea",

@@ -80,13 +80,10 @@ export function columnField(db: Db, name: ColumnField): Field<EventRow> {
   const { type, sql, get, numbers }: Column = columns[name];
   const column = sql(db);
   if (type !== "id") return { type, sql: column, get, ...(numbers && { numbers }) };
-  return {
-    type: "text",
-    sql: db`translate(encode(${column}, 'base64'), '+/', '-_')`,
-    get,
-    index: (condition) => idIndex(db, column, condition),
-  };
+  return { type: "text", sql: idSql(db, column), get, index: (condition) => idIndex(db, column, condition) };
 }
+
+const idSql = (db: Db, column: Fragment) => db`translate(encode(${column}, 'base64'), '+/', '-_')`;
 
 function idIndex(db: Db, column: Fragment, [only]: Condition): Indexed | undefined {
   if (only?.operation !== Operation.OP_EQUALS && only?.operation !== Operation.OP_IN) return undefined;
@@ -114,7 +111,7 @@ function corePropertyValue(db: Db, tenantId: string, key: string): Fragment {
     case "name":
       return db`to_jsonb(n.name)`;
     case "_svc_direct_entity_id":
-      return db`to_jsonb(translate(encode(n.id, 'base64'), '+/', '-_'))`;
+      return db`to_jsonb(${idSql(db, db`n.id` as Fragment)})`;
     case "_svc_tenant_id":
       return db`to_jsonb(${tenantId}::text)`;
     case "_svc_schemaIds":
@@ -130,7 +127,7 @@ export function eventSortKeys(db: Db, tenantId: string, field: EventField, desce
     return sortPieces(db, { type: "json", sql: mapValue(db, tenantId, field) }, descending);
   }
   const { type, sql }: Column = columns[field.name];
-  if (type === "id") return [{ expression: sql(db), type: "bytea", descending }];
+  if (type === "id") return sortPieces(db, { type: "text", sql: idSql(db, sql(db)) }, descending);
   // Of a body its beginning: sort keys stand in cursors.
   if (field.name === "body") return [{ expression: db`left(o.body, 255)`, type: "text", descending }];
   return [{ expression: sql(db), type, descending }];

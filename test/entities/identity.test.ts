@@ -87,7 +87,15 @@ describe("the identity of entities and events", () => {
         const places = Array.from({ length: joined.byteLength / JOINED_ID_BYTES }, (_, i) => i * JOINED_ID_BYTES);
         expect(places.map((at) => joined.toString("hex", at, at + ID_BYTES))).toEqual(expected);
       }),
-      { numRuns: 2000 },
+      {
+        numRuns: 2000,
+        examples: [
+          [["A".repeat(28)]],
+          [[`${"A".repeat(26)}B=`]],
+          [[`${"A".repeat(27)}=`, `${"A".repeat(26)}B=`]],
+          [[`${"A".repeat(27)}=`, "A".repeat(28)]],
+        ],
+      },
     );
   });
 });

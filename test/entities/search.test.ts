@@ -325,6 +325,66 @@ async function pages(
   }
 }
 
+describe("a search for ids", () => {
+  const hosts = ["a", "b", "c", "d", "e"];
+  const withIds = (ids: string[]) => ({ query: { clause: { withIds: { ids } } } });
+
+  test("finds each living entity of the tenant once, whatever else is asked for", async () => {
+    const { put, search, names, idOf } = await world();
+    const other = await world();
+    await put(...hosts.map((name) => host(name, { rack: name < "c" ? "r1" : "r2" })), host("gone"));
+    await put({ dimensions: { source: "gone" }, metadataFields: { _svc_deleted_entity: true } });
+    await other.put(host("foreign"));
+    const ids = hosts.map((source) => idOf({ source }));
+    const wanted = [
+      ...ids.slice(0, 4), ids[0], idOf({ source: "gone" }), other.idOf({ source: "foreign" }), idOf({ source: "unknown" }), "nonsense",
+    ] as string[]; // biome-ignore format: a list
+    expect(await names(withIds(wanted))).toEqual(["a", "b", "c", "d"]);
+    expect(await names({ ...withIds(wanted), sortby: [{ field: "id", order: 1 }] }), String(ids)).toEqual(
+      ["a", "b", "c", "d"].sort((x, y) => (idOf({ source: x }) < idOf({ source: y }) ? 1 : -1)),
+    );
+    const { body } = await search({ ...withIds(wanted), group_by: [{ field: "rack" }] });
+    expect(body.entities.groups).toEqual([
+      { values: ["r1"], count: "2" },
+      { values: ["r2"], count: "2" },
+    ]);
+    expect(await names(withIds([]))).toEqual([]);
+    expect(await names(withIds(["nonsense"]))).toEqual([]);
+  });
+
+  test("pages forward and backward", async () => {
+    const { put, search, idOf } = await world();
+    await put(...hosts.map((name) => host(name)));
+    const asked = withIds(hosts.map((source) => idOf({ source })));
+    const page = async (page_input: Json) => {
+      const { body } = await search({ ...asked, page_input: { limit: 2, ...page_input } });
+      expect(body.pageInfo.totalCount).toBe("5");
+      return { names: body.entities.entities.map(({ name }: Json) => name), info: body.pageInfo };
+    };
+    const first = await page({});
+    const second = await page({ cursor: first.info.endCursor });
+    const third = await page({ cursor: second.info.endCursor });
+    expect([first.names, second.names, third.names]).toEqual([["a", "b"], ["c", "d"], ["e"]]);
+    const back = await page({ cursor: third.info.startCursor, direction: "DIRECTION_BACKWARD" });
+    expect(back.names).toEqual(["c", "d"]);
+  });
+
+  test("beside other clauses, other ids too, all must hold", async () => {
+    const { put, names, idOf } = await world();
+    await put(...hosts.map((name) => host(name, { rack: name < "c" ? "r1" : "r2" })));
+    const ids = (...of: string[]) => withIds(of.map((source) => idOf({ source }))).query.clause;
+    const clause = (...clauses: Json[]) => ({ query: { clause: { and: { clauses } } } });
+    const rack = { filter: { field: "rack", operation: "OP_EQUALS", value: "r2" } };
+    const begins = { filter: { field: "dimensions.source", operation: "OP_STARTS_WITH", value: "d" } };
+    expect(await names(clause(ids("a", "b", "c"), rack))).toEqual(["c"]);
+    expect(await names(clause(ids("a", "b", "c", "d"), ids("e", "d", "c")))).toEqual(["c", "d"]);
+    expect(await names(clause(ids("a", "c", "d"), { and: { clauses: [ids("c", "d", "e"), begins] } }))).toEqual(["d"]);
+    expect(await names(clause({ not: { clause: ids("a", "b") } }, ids("b", "c")))).toEqual(["c"]);
+    expect(await names(clause({ or: { clauses: [ids("a"), rack] } }, ids("a", "b", "d")))).toEqual(["a", "d"]);
+    expect(await names(clause(ids("a"), ids("b")))).toEqual([]);
+  });
+});
+
 describe("paging", () => {
   const queries: [string, Json][] = [
     ["by name", every],

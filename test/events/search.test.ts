@@ -1,9 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { EventQuerySchema, EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { EventQuerySchema, EventQueryService, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { toPredicate } from "../../src/clause/to-predicate.ts";
+import { idText } from "../../src/entities/identity.ts";
 import type { EventRow } from "../../src/events/fields.ts";
 import { occurrenceIdText } from "../../src/events/identity.ts";
 import { eventResolver } from "../../src/events/resolver.ts";
@@ -241,4 +242,16 @@ describe("a clause on events", () => {
       expect([results.length, pageInfo?.totalCount]).toEqual([0, 0n]);
     }
   });
+});
+
+test.each(["id", "entity"])("events in the order of %s stand in that of its text", async (field) => {
+  const theirs = createClient(EventQueryService, transport(server.target, "grpc", crowded.headers));
+  const sortBy = [{ byField: { field, order: SortOrder.DESC } }];
+  const { results } = await theirs.searchEvents({ query: { sortBy, pageInput: { limit: 50 } } });
+  const ids = await db<{ id: Buffer }[]>`select id from events where tenant_id = ${crowded.id}`;
+  const texts = ids.map(({ id }) => idText(id)).sort();
+  // An event's id is its entity's in these rows.
+  expect(results.map(({ occurrences }) => occurrences[0]?.id.replace(/:1$/, ""))).toEqual(
+    texts.toReversed().slice(0, 50),
+  );
 });
