@@ -3,7 +3,7 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Condition, Field, Indexed } from "../clause/field.ts";
 import { byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { idText, parseId } from "./identity.ts";
+import { idText, idTextSql, parseId } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
 import { PRIORITY, PRODUCTION, wholeNumber } from "./state.ts";
 import { nameText } from "./texts.ts";
@@ -59,8 +59,6 @@ function number(column: (db: Db) => Fragment, get: (row: EntityRow) => bigint | 
   });
 }
 
-const idSql = (db: Db) => db`translate(encode(id, 'base64'), '+/', '-_')`;
-
 /** The number that metadata give, where it is whole and no double misses it; else the one that stands for none. */
 function metadataNumber(key: string, fallback: bigint): Make {
   return number(
@@ -74,7 +72,15 @@ function metadataNumber(key: string, fallback: bigint): Make {
 
 /** The properties of entities that are no keys of a map, by their names. */
 export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
-  ["id", (db) => ({ type: "text", sql: idSql(db), get: ({ id }) => idText(id), index: (asked) => idIndex(db, asked) })],
+  [
+    "id",
+    (db) => ({
+      type: "text",
+      sql: idTextSql(db, db`id`),
+      get: ({ id }) => idText(id),
+      index: (asked) => idIndex(db, asked),
+    }),
+  ],
   [
     "name",
     (db, tenantId) => ({
@@ -122,7 +128,7 @@ export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
     "factIds",
     (db) => ({
       type: "json",
-      sql: db`(case when model_ms is null then '[]' else jsonb_build_array(${idSql(db)}) end)`,
+      sql: db`(case when model_ms is null then '[]' else jsonb_build_array(${idTextSql(db, db`id`)}) end)`,
       get: ({ id, model_ms }) => (model_ms === null ? [] : [idText(id)]),
     }),
   ],

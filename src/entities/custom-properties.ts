@@ -3,7 +3,7 @@ import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import { cancelOn } from "../db/cancel.ts";
 import type { Db } from "../db/connect.ts";
 import { invalidField } from "../errors.ts";
-import { ID_BYTES, idText } from "./identity.ts";
+import { ID_BYTES, idText, idTextSql } from "./identity.ts";
 import { keysIn, notingKeys } from "./keys.ts";
 import type { EntityRow } from "./messages.ts";
 
@@ -64,7 +64,7 @@ export async function setCustomProperties(
       returning 1
     )
     select (select id from crowded) as crowded,
-      (select string_agg(translate(encode(id, 'base64'), '+/', '-_'), ',') from picked) as ids`;
+      (select string_agg(${idTextSql(tx, tx`id`)}, ',') from picked) as ids`;
   const [row] = await unhurried(tx, query, signal);
   if (row.crowded !== null) {
     throw invalidField(

@@ -1,5 +1,7 @@
 import { hash } from "node:crypto";
+import type { Fragment } from "postgres";
 import { compareCodePoints } from "../clause/code-point-order.ts";
+import type { Db } from "../db/connect.ts";
 
 // The bytes that are hashed are a stored format: docs/formats/ids.md.
 const ENTITY = 1;
@@ -47,6 +49,11 @@ export function eventIds(
 /** The id as users see it: URL-safe base64, padded, 28 characters. */
 export function idText(id: Buffer): string {
   return `${id.toString("base64url")}=`;
+}
+
+/** The same in SQL, of a column of ids. */
+export function idTextSql(db: Db, column: Fragment): Fragment {
+  return db`translate(encode(${column}, 'base64'), '+/', '-_')`;
 }
 
 // The last of 27 characters has two bits that no byte has: they are zero in its one spelling.

@@ -6,7 +6,7 @@ import { sortPieces } from "../clause/sort.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { SortKey } from "../db/keyset.ts";
-import { idText, parseId } from "../entities/identity.ts";
+import { idText, idTextSql, parseId } from "../entities/identity.ts";
 import type { OccurrenceRow } from "./rows.ts";
 
 /** An occurrence, with how many its event has. */
@@ -80,10 +80,8 @@ export function columnField(db: Db, name: ColumnField): Field<EventRow> {
   const { type, sql, get, numbers }: Column = columns[name];
   const column = sql(db);
   if (type !== "id") return { type, sql: column, get, ...(numbers && { numbers }) };
-  return { type: "text", sql: idSql(db, column), get, index: (condition) => idIndex(db, column, condition) };
+  return { type: "text", sql: idTextSql(db, column), get, index: (condition) => idIndex(db, column, condition) };
 }
-
-const idSql = (db: Db, column: Fragment) => db`translate(encode(${column}, 'base64'), '+/', '-_')`;
 
 function idIndex(db: Db, column: Fragment, [only]: Condition): Indexed | undefined {
   if (only?.operation !== Operation.OP_EQUALS && only?.operation !== Operation.OP_IN) return undefined;
@@ -111,7 +109,7 @@ function corePropertyValue(db: Db, tenantId: string, key: string): Fragment {
     case "name":
       return db`to_jsonb(n.name)`;
     case "_svc_direct_entity_id":
-      return db`to_jsonb(${idSql(db, db`n.id` as Fragment)})`;
+      return db`to_jsonb(${idTextSql(db, db`n.id` as Fragment)})`;
     case "_svc_tenant_id":
       return db`to_jsonb(${tenantId}::text)`;
     case "_svc_schemaIds":
@@ -127,7 +125,7 @@ export function eventSortKeys(db: Db, tenantId: string, field: EventField, desce
     return sortPieces(db, { type: "json", sql: mapValue(db, tenantId, field) }, descending);
   }
   const { type, sql }: Column = columns[field.name];
-  if (type === "id") return sortPieces(db, { type: "text", sql: idSql(db, sql(db)) }, descending);
+  if (type === "id") return sortPieces(db, { type: "text", sql: idTextSql(db, sql(db)) }, descending);
   // Of a body its beginning: sort keys stand in cursors.
   if (field.name === "body") return [{ expression: db`left(o.body, 255)`, type: "text", descending }];
   return [{ expression: sql(db), type, descending }];
