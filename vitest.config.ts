@@ -9,7 +9,7 @@ const alone = [
   "test/faults/stopped.test.ts",
   "test/start/**/*.test.ts",
   "test/db/gate.test.ts",
-  "test/db/embedded.test.ts",
+  "test/db/embedded/embedded.test.ts",
   "test/http/refusal.test.ts",
 ];
 

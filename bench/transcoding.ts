@@ -12,11 +12,11 @@ import {
 import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { PutEventsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { routes } from "#gen/routes.ts";
-import type { Route } from "../src/transcoding/binding.ts";
-import { matcher } from "../src/transcoding/match.ts";
-import { jsonReader } from "../src/transcoding/read-json.ts";
-import { next, scanOf } from "../src/transcoding/scan.ts";
-import { jsonWriter } from "../src/transcoding/write-json.ts";
+import { jsonReader } from "../src/transcoding/json/read-json.ts";
+import { next, scanOf } from "../src/transcoding/json/scan.ts";
+import { jsonWriter } from "../src/transcoding/json/write-json.ts";
+import type { Route } from "../src/transcoding/routes/binding.ts";
+import { matcher } from "../src/transcoding/routes/match.ts";
 
 const registry = createRegistry();
 const reader = jsonReader({ registry });

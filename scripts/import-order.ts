@@ -1,5 +1,5 @@
 /** Folders of `src/` that know no domain, in import order. */
-export const mechanisms: readonly string[] = ["db", "auth", "clause", "jobs", "transcoding", "rpc", "http"];
+export const mechanisms: readonly string[] = ["db", "auth", "clause", "jobs", "wire", "transcoding", "rpc", "http"];
 
 /** Folders of `src/` that are a proto package of the same name, in import order. */
 export const domains: readonly string[] = [
@@ -35,6 +35,7 @@ export const importOrder: readonly string[] = [
 /** Names that may import less than the order allows, and what is left to them. */
 export const strictImports: Readonly<Record<string, readonly string[]>> = {
   gen: [],
-  transcoding: ["gen"],
+  wire: ["gen"],
+  transcoding: ["gen", "wire"],
   clause: ["gen", "errors"],
 };

@@ -28,7 +28,7 @@ import { checkMasterKeys } from "./credentials/master-keys.ts";
 import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
 import { connect, type Sql } from "./db/connect.ts";
-import { startEmbedded } from "./db/embedded.ts";
+import { startEmbedded } from "./db/embedded/embedded.ts";
 import { migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { transaction } from "./db/transaction.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import { readConfig } from "../../src/config.ts";
 import { connect, type Sql } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { move } from "./machine.ts";
 

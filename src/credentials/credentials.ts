@@ -1,6 +1,6 @@
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, type SortKey } from "../db/keyset.ts";
-import { tokenPage } from "../db/token-page.ts";
+import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
+import { tokenPage } from "../db/paging/token-page.ts";
 import { inUse, notFound } from "../errors.ts";
 import { usersOf } from "./used-by.ts";
 

@@ -2,9 +2,9 @@ import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 import { statementRan } from "../failpoint.ts";
 import { parseArray } from "./batch.ts";
-import { type Connections, connections } from "./connections.ts";
+import { type Connections, connections } from "./driver/connections.ts";
+import { sockets } from "./driver/sockets.ts";
 import { type Gate, gate } from "./gate.ts";
-import { sockets } from "./sockets.ts";
 import { StartError } from "./start-error.ts";
 
 /** What statements run on: the pool, or a transaction. `` db`select …` `` */

@@ -1,5 +1,5 @@
 import { exhausted, unavailable } from "../errors.ts";
-import { isLost } from "./lost.ts";
+import { isLost } from "./driver/lost.ts";
 
 /** Lets calls through while the database answers, and refuses them at once while it does not. */
 export interface Gate {

@@ -1,6 +1,6 @@
 import postgres from "postgres";
 import { clientOptions, hostOf } from "./connect.ts";
-import { sockets } from "./sockets.ts";
+import { sockets } from "./driver/sockets.ts";
 
 /** Hears what other replicas call out. A hint and no more: it is lost while the connection is, and behind some proxies. */
 export interface Listener {

@@ -1,10 +1,10 @@
 import type { Fragment, MaybeRow, PendingQuery } from "postgres";
 import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
-import { cancelOn } from "../db/cancel.ts";
 import type { Db } from "../db/connect.ts";
+import { cancelOn } from "../db/driver/cancel.ts";
 import { invalidField } from "../errors.ts";
+import { keysIn, notingKeys } from "./field-keys.ts";
 import { ID_BYTES, idText, idTextSql } from "./identity.ts";
-import { keysIn, notingKeys } from "./keys.ts";
 import type { EntityRow } from "./messages.ts";
 
 /** How many custom properties an entity may have. */

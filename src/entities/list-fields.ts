@@ -9,8 +9,8 @@ import type { Db } from "../db/connect.ts";
 import { effectiveEntityFields } from "../dictionary/effective.ts";
 import { columnNames } from "./columns.ts";
 import { isCoreKey } from "./core-properties.ts";
+import { type KeySource, readKeys } from "./field-keys.ts";
 import { fieldKey, PREFIXES } from "./fields.ts";
-import { type KeySource, readKeys } from "./keys.ts";
 
 /** What a key is, in the words of the API. */
 function sourceOf(name: string): string {

@@ -4,8 +4,8 @@ import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
 import { coreFacts } from "./core-properties.ts";
+import { keysIn, notingKeys } from "./field-keys.ts";
 import { entityId, nameFromDimensions } from "./identity.ts";
-import { keysIn, notingKeys } from "./keys.ts";
 
 /** One model as the receiver has checked it. */
 export interface ModelItem {

@@ -7,15 +7,15 @@ import {
   SearchEntitiesResponseSchema,
 } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { checkClause } from "../clause/check.ts";
-import { clauseKeys } from "../clause/keys.ts";
-import { cancelOn } from "../db/cancel.ts";
+import { clauseKeys } from "../clause/named-fields.ts";
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, orderBy, type SortKey } from "../db/keyset.ts";
-import { type PageRequest, pageRequest } from "../db/page-request.ts";
+import { cancelOn } from "../db/driver/cancel.ts";
+import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
+import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
 import { invalidField } from "../errors.ts";
+import { metadataKeys } from "./field-keys.ts";
 import { entityResolver, fieldKey } from "./fields.ts";
 import { groupEntities } from "./group.ts";
-import { metadataKeys } from "./keys.ts";
 import { type Matching, matchingEntities } from "./matching.ts";
 import { type EntityRow, toEntity } from "./messages.ts";
 import { sortKeys } from "./sort.ts";

@@ -3,7 +3,7 @@ import { type EntitySort, FieldKind, Order } from "#gen/belfry/entities/v1/entit
 import type { Field, Resolver } from "../clause/field.ts";
 import { sortPieces } from "../clause/sort.ts";
 import type { Db } from "../db/connect.ts";
-import type { SortKey } from "../db/keyset.ts";
+import type { SortKey } from "../db/paging/keyset.ts";
 import { PREFIXES } from "./fields.ts";
 import type { EntityRow } from "./messages.ts";
 

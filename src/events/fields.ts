@@ -5,7 +5,7 @@ import type { Condition, Field, FieldValue, Indexed } from "../clause/field.ts";
 import { sortPieces } from "../clause/sort.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import type { SortKey } from "../db/keyset.ts";
+import type { SortKey } from "../db/paging/keyset.ts";
 import { idText, idTextSql, parseId } from "../entities/identity.ts";
 import type { OccurrenceRow } from "./rows.ts";
 

@@ -11,10 +11,10 @@ import {
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { toSql } from "../clause/to-sql.ts";
 import { int4Array } from "../db/batch.ts";
-import { cancelOn } from "../db/cancel.ts";
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, orderBy, type SortKey } from "../db/keyset.ts";
-import { type PageRequest, pageRequest } from "../db/page-request.ts";
+import { cancelOn } from "../db/driver/cancel.ts";
+import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
+import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
 import { invalidField } from "../errors.ts";
 import { eventField, eventSortKeys } from "./fields.ts";
 import { selection, toEvent } from "./messages.ts";

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import { create, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import type { Request } from "../transcoding/pieces.ts";
+import type { Request } from "../wire/pieces.ts";
 
 /** A response as Node gives it, over HTTP/1.1 or HTTP/2. */
 export type Response = ServerResponse | Http2ServerResponse;

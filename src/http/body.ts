@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
-import type { Request } from "../transcoding/pieces.ts";
+import type { Request } from "../wire/pieces.ts";
 import type { Response } from "./answer.ts";
 
 /** Bounds of what is taken in and forgotten of a request after its answer is known. */
@@ -62,7 +62,7 @@ export function answerAfterBody(request: Request, response: Response, limits: Re
     return true;
   }
 
-  // Not set one by one: V8 would make such functions in its old space, with the request that they know (src/db/statement.ts).
+  // Not set one by one: V8 would make such functions in its old space, with the request that they know (src/db/driver/statement.ts).
   Object.assign(target, {
     writeHead(...given: unknown[]) {
       if (!hold("writeHead", given)) return call("writeHead", given);

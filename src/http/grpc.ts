@@ -23,9 +23,9 @@ import { exhausted } from "../errors.ts";
 import { recordOf } from "../rpc/context.ts";
 import { brokenMessage, internalError, notOneMessage, unreadMessage, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
-import { type Call, callStarter, timeoutOf, watchClient } from "../transcoding/call.ts";
-import { copyHeaders, requestHeaders } from "../transcoding/headers.ts";
-import { brokenOff, type Pieces, type Request } from "../transcoding/pieces.ts";
+import { type Call, callStarter, timeoutOf, watchClient } from "../wire/call.ts";
+import { copyHeaders, requestHeaders } from "../wire/headers.ts";
+import { brokenOff, type Pieces, type Request } from "../wire/pieces.ts";
 import type { Response, RpcRoute } from "./answer.ts";
 
 const headBytes = 5; // of a message: its flags and its length

@@ -9,10 +9,10 @@ import http2, {
 import net, { type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import tls from "node:tls";
-import type { Request } from "../transcoding/pieces.ts";
+import type { Request } from "../wire/pieces.ts";
 import type { Response } from "./answer.ts";
 import { answerBrokenRequest } from "./client-error.ts";
-import { turns } from "./turns.ts";
+import { turns } from "./stream-turns.ts";
 
 /** Takes every request of both HTTP versions. `invite` sends 100 Continue to a client that waits for it. */
 export type RequestHandler = (request: Request, response: Response, invite: (() => void) | undefined) => void;

@@ -8,7 +8,7 @@ import { openRecord, recordOf } from "../rpc/context.ts";
 import { type Log, logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
-import type { Request } from "../transcoding/pieces.ts";
+import type { Request } from "../wire/pieces.ts";
 import { errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";
 import { answerAfterBody, hasBody, type RestLimits } from "./body.ts";
 import { rpcRoutes, type ServedService } from "./connect.ts";

@@ -1,4 +1,4 @@
-import { httpStatus } from "../transcoding/status.ts";
+import { httpStatus } from "../wire/status.ts";
 
 /** The code that most likely stands behind an HTTP status, for the log of answers that no RPC function has given. */
 export function codeOfStatus(status: number): number {

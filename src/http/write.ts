@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { recordOf } from "../rpc/context.ts";
-import { brokenOff, type Request } from "../transcoding/pieces.ts";
+import { brokenOff, type Request } from "../wire/pieces.ts";
 import type { Response } from "./answer.ts";
 import { codeOfStatus } from "./status.ts";
 import { answerUnreadable } from "./unreadable.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db, Pool } from "../db/connect.ts";
-import { isLost } from "../db/lost.ts";
+import { isLost } from "../db/driver/lost.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
 import {
@@ -16,7 +16,7 @@ import {
   settle,
 } from "./queue.ts";
 import { retryDelayMs } from "./schedule.ts";
-import { turns } from "./turns.ts";
+import { turns } from "./tenant-turns.ts";
 
 /** One kind of jobs, and what is done for them. */
 export interface JobKind {

@@ -6,8 +6,8 @@ import {
   ListCustomPropertyUpdatersResponseSchema,
 } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, orderBy, type SortKey } from "../db/keyset.ts";
-import { pageRequest } from "../db/page-request.ts";
+import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
+import { pageRequest } from "../db/paging/page-request.ts";
 import { toUpdater, type UpdaterRow } from "./messages.ts";
 
 const limitDefault = 50;

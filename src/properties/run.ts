@@ -17,8 +17,8 @@ import { enqueue, type Job, type NewJob } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
 import { applyUpdaters, type ReadyUpdater } from "./apply.ts";
-import { updaterResolver } from "./keys.ts";
 import { toQuery } from "./messages.ts";
+import { updaterResolver } from "./updater-fields.ts";
 import { anyEnabled, setVersion } from "./updater-set.ts";
 
 /** Entities that a model has created or changed. */

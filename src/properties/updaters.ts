@@ -12,8 +12,8 @@ import type { Db } from "../db/connect.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import type { Broken } from "../rpc/rules.ts";
 import { validateItem } from "../rpc/validate.ts";
-import { brokenKeys } from "./keys.ts";
 import { startUpdaters } from "./run.ts";
+import { brokenKeys } from "./updater-fields.ts";
 import { changeSet, lockSet } from "./updater-set.ts";
 import { brokenProperties } from "./values.ts";
 

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { isLost } from "../db/lost.ts";
+import { isLost } from "../db/driver/lost.ts";
 import { invalidFields, unavailable } from "../errors.ts";
 
 /** Code 1: the caller has gone. */

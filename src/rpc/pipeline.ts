@@ -5,7 +5,7 @@ import { permissionOf, permits } from "../auth/permission.ts";
 import type { KeyVerifier } from "../auth/verify.ts";
 import type { WrongKeys } from "../auth/wrong-keys.ts";
 import { permissionDenied, unsupported } from "../errors.ts";
-import { Call } from "../transcoding/call.ts";
+import { Call } from "../wire/call.ts";
 import { isAudited, type RecordAudit, requestedResource } from "./audit.ts";
 import {
   admittedValues,

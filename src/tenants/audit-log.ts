@@ -7,10 +7,10 @@ import {
   type ListAuditEntriesResponse,
   ListAuditEntriesResponseSchema,
 } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
-import { cancelOn } from "../db/cancel.ts";
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, type SortKey } from "../db/keyset.ts";
-import { tokenPage } from "../db/token-page.ts";
+import { cancelOn } from "../db/driver/cancel.ts";
+import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
+import { tokenPage } from "../db/paging/token-page.ts";
 import { timestampMs } from "./timestamp.ts";
 
 interface AuditRow {

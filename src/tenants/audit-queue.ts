@@ -2,7 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
 import type { Pool } from "../db/connect.ts";
-import { isLost } from "../db/lost.ts";
+import { isLost } from "../db/driver/lost.ts";
 import type { RecordAudit } from "../rpc/audit.ts";
 import type { Log } from "../rpc/log.ts";
 import { insertAuditRows, type TimedAuditRow } from "./audit.ts";

@@ -1,8 +1,8 @@
 import type { ClientType, Role } from "../auth/principal.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, type SortKey } from "../db/keyset.ts";
-import { tokenPage } from "../db/token-page.ts";
+import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
+import { tokenPage } from "../db/paging/token-page.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { keepManagerKey } from "./manager-keys.ts";
 

@@ -7,9 +7,9 @@ import { StartError } from "../db/start-error.ts";
 import { transaction } from "../db/transaction.ts";
 import { notFound } from "../errors.ts";
 import { resourceText } from "../rpc/audit.ts";
+import { issueKey, listKeys, revokeKey } from "./api-keys.ts";
 import { type Actor, auditedAction } from "./audit.ts";
 import { deleteClient, listClients, roleOf } from "./clients.ts";
-import { issueKey, listKeys, revokeKey } from "./keys.ts";
 import { createTenantWithKey } from "./tenant.ts";
 
 /** How the commands of this file are called. */

@@ -17,10 +17,10 @@ import type { ClientType } from "../auth/principal.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
+import { issueKey, listKeys, revokeKey } from "./api-keys.ts";
 import { audited } from "./audit.ts";
 import { listAuditEntries } from "./audit-log.ts";
 import { deleteClient, getClient, listClients, roleOf } from "./clients.ts";
-import { issueKey, listKeys, revokeKey } from "./keys.ts";
 import { toApiClient, toApiKey } from "./messages.ts";
 import { timestampMs } from "./timestamp.ts";
 

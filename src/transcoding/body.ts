@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import { brotliDecompress, gunzip, inflate, inflateRaw, type ZlibOptions } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { clientLeft, type Request, silence } from "./pieces.ts";
-import { invalidValue, refusal } from "./status.ts";
-import { unpack } from "./unpack.ts";
+import { clientLeft, type Request, silence } from "../wire/pieces.ts";
+import { invalidValue, refusal } from "../wire/status.ts";
+import { unpack } from "../wire/unpack.ts";
 
 /** Bounds of a body. */
 export interface BodyLimits {

@@ -1,19 +1,20 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
-import { type Response, sendWhole, writeHead } from "./answer.ts";
-import type { Route } from "./binding.ts";
+import { type Response, sendWhole, writeHead } from "../wire/answer.ts";
+import { type Call, callStarter, timeoutOf, watchClient } from "../wire/call.ts";
+import { copyHeaders, requestHeaders } from "../wire/headers.ts";
+import { brokenOff, clientLeft, type Request } from "../wire/pieces.ts";
+import { asConnectError, errorStatus, refusal } from "../wire/status.ts";
 import { checkContentType, checkEncoding, headEndsRequest, readBody, refuseBody } from "./body.ts";
-import { type Call, callStarter, timeoutOf, watchClient } from "./call.ts";
-import { copyHeaders, requestHeaders } from "./headers.ts";
+import { errorText } from "./error-text.ts";
 import { httpBodyParts } from "./http-body.ts";
-import { matcher } from "./match.ts";
-import { brokenOff, clientLeft, type Request } from "./pieces.ts";
+import { shortened } from "./json/scan.ts";
+import type { Values } from "./json/values.ts";
 import { type Plan, planner } from "./plan.ts";
-import { shortened } from "./scan.ts";
-import { asConnectError, errorStatus, errorText, refusal } from "./status.ts";
+import type { Route } from "./routes/binding.ts";
+import { matcher } from "./routes/match.ts";
 import { eventStream, type Framing, ndjson, rawStream, readLines, sendStream, wantsEvents } from "./stream.ts";
-import type { Values } from "./values.ts";
 
 export interface TranscoderOptions {
   /** The table that the plugin makes, or what `bindRoutes` makes of descriptors. */

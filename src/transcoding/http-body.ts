@@ -1,5 +1,5 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import type { Values } from "./values.ts";
+import type { Values } from "./json/values.ts";
 
 /** Whether a message is google.api.HttpBody, whose bytes pass as they are. */
 export function isHttpBody(desc: DescMessage | undefined): boolean {

@@ -1,9 +1,9 @@
 import { type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
-import { fieldNamed, type Route } from "./binding.ts";
-import { keysOf } from "./json-path.ts";
-import type { Values } from "./values.ts";
+import { keysOf } from "./json/path.ts";
+import type { Values } from "./json/values.ts";
+import { fieldNamed, type Route } from "./routes/binding.ts";
 
 /**
  * Fills the request's field mask, where the RPC declares one and the request leaves it out, from the keys that the JSON

@@ -1,9 +1,9 @@
 import type { DescField } from "@bufbuild/protobuf";
-import type { Route } from "./binding.ts";
-import { keysOf } from "./json-path.ts";
-import { invalidValue } from "./status.ts";
-import { findTarget, setIn, type Target, valueIn } from "./target.ts";
-import type { Values } from "./values.ts";
+import { invalidValue } from "../wire/status.ts";
+import { keysOf } from "./json/path.ts";
+import type { Values } from "./json/values.ts";
+import type { Route } from "./routes/binding.ts";
+import { findTarget, setIn, type Target, valueIn } from "./url/target.ts";
 
 /** Holds what the path says of a message against what the body says: the same is fine, another value is code 3. */
 export interface PathChecker {

@@ -9,14 +9,14 @@ import {
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
-import { fieldNamed, type Route } from "./binding.ts";
+import { statusOverrides } from "./error-text.ts";
 import { holdsHttpBody, isHttpBody } from "./http-body.ts";
-import { jsonReader } from "./read-json.ts";
+import { jsonReader } from "./json/read-json.ts";
+import type { Values } from "./json/values.ts";
+import { type JsonWriter, jsonWriter } from "./json/write-json.ts";
 import { type RequestReader, requestReader } from "./request.ts";
-import { statusOverrides } from "./status.ts";
-import { valueIn } from "./target.ts";
-import type { Values } from "./values.ts";
-import { type JsonWriter, jsonWriter } from "./write-json.ts";
+import { fieldNamed, type Route } from "./routes/binding.ts";
+import { valueIn } from "./url/target.ts";
 
 /** An RPC's implementation, as Connect calls it. */
 export type Handler = (input: unknown, context: HandlerContext) => unknown;

@@ -1,19 +1,19 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import { fieldNamed, type Route } from "./binding.ts";
+import { holdsRedacted } from "../wire/redacted.ts";
+import { invalidValue } from "../wire/status.ts";
 import { bodyText } from "./body.ts";
 import { fillHttpBody, holdsHttpBody, isHttpBody } from "./http-body.ts";
-import { byteOffset, pathAt } from "./json-path.ts";
+import { byteOffset, pathAt } from "./json/path.ts";
+import type { JsonReader } from "./json/read-json.ts";
+import { finish, isJsonError, next, type Scan, scanOf } from "./json/scan.ts";
+import type { Values } from "./json/values.ts";
+import { zeroMaker } from "./json/zero.ts";
 import { maskFiller } from "./mask.ts";
 import { pathChecker } from "./path-check.ts";
-import { pathReader, queryReader } from "./query.ts";
-import type { JsonReader } from "./read-json.ts";
-import { holdsRedacted } from "./redacted.ts";
-import { finish, isJsonError, next, type Scan, scanOf } from "./scan.ts";
-import { invalidValue } from "./status.ts";
-import { setIn, valueIn } from "./target.ts";
-import type { Values } from "./values.ts";
-import { zeroMaker } from "./zero.ts";
+import { fieldNamed, type Route } from "./routes/binding.ts";
+import { pathReader, queryReader } from "./url/query.ts";
+import { setIn, valueIn } from "./url/target.ts";
 
 /** Makes requests of one route out of their parts. All of it throws ConnectErrors of code 3 that name the field. */
 export interface RequestReader {

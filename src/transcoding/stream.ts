@@ -3,10 +3,10 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type Response, writeHead } from "./answer.ts";
+import { type Response, writeHead } from "../wire/answer.ts";
+import { pieces, type Request } from "../wire/pieces.ts";
+import { refusal } from "../wire/status.ts";
 import type { BodyLimits } from "./body.ts";
-import { pieces, type Request } from "./pieces.ts";
-import { refusal } from "./status.ts";
 
 /** How the messages of a server stream stand in the body. */
 export interface Framing {

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { compareCodePoints } from "../../src/clause/code-point-order.ts";
 import type { FieldValue } from "../../src/clause/field.ts";
 import { sortPieces } from "../../src/clause/sort.ts";
-import { orderBy } from "../../src/db/keyset.ts";
+import { orderBy } from "../../src/db/paging/keyset.ts";
 import { testDatabase } from "../support/database.ts";
 import { jsonValues } from "./generated.ts";
 import { seed } from "./seed.ts";

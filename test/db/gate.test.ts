@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { connect, type Pool, type PoolOptions } from "../../src/db/connect.ts";
-import { type Embedded, startEmbedded } from "../../src/db/embedded.ts";
+import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { poolOptions, temporaryDir } from "../support/database.ts";
 

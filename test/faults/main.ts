@@ -6,7 +6,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { clear, place } from "./place.ts";
 import { fine, openProxy } from "./proxy.ts";
 import { random } from "./random.ts";

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { alive } from "../../src/db/postmaster.ts";
+import { alive } from "../../src/db/embedded/postmaster.ts";
 import { killPostgres } from "./postgres-process.ts";
 
 // Not the prefix of test databases: what looks abandoned there is removed by the next run, and here servers die on purpose.

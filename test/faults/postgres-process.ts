@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { placeOf } from "../../src/db/embedded.ts";
-import { alive, readPidFile } from "../../src/db/postmaster.ts";
+import { placeOf } from "../../src/db/embedded/embedded.ts";
+import { alive, readPidFile } from "../../src/db/embedded/postmaster.ts";
 
 /** The first process of the PostgreSQL in a data directory. */
 export function postmaster(dataDir: string): number | undefined {

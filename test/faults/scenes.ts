@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
-import { placeOf, readUrl, startEmbedded } from "../../src/db/embedded.ts";
+import { placeOf, readUrl, startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate, migrationsDir } from "../../src/db/migrate.ts";
 import { failpoints } from "./failpoints.ts";
 import { ledger } from "./ledger.ts";

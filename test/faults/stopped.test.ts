@@ -3,7 +3,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, describe, expect, test } from "vitest";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
 import { connect } from "../../src/db/connect.ts";
-import { type Embedded, startEmbedded } from "../../src/db/embedded.ts";
+import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { protocols, transport } from "../support/clients.ts";
 import { poolOptions } from "../support/database.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import { connectOnce } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { clear, place } from "./place.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";

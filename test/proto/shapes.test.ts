@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
-import { exclusiveWith } from "../../src/transcoding/exclusive.ts";
+import { exclusiveWith } from "../../src/transcoding/json/exclusive.ts";
 import { messages } from "./schema.ts";
 
 /**

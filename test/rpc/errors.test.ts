@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { apiKeyPrefixes } from "../../src/auth/tables.ts";
-import { cancelOn } from "../../src/db/cancel.ts";
+import { cancelOn } from "../../src/db/driver/cancel.ts";
 import { invalidFields, notFound } from "../../src/errors.ts";
 import { abortError, pathsWithin, toAnswer, unreadable } from "../../src/rpc/errors.ts";
 import { testDatabase } from "../support/database.ts";

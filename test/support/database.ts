@@ -6,10 +6,10 @@ import postgres from "postgres";
 import { afterAll, inject, onTestFinished, type ProvidedContext } from "vitest";
 import type { TestProject } from "vitest/node";
 import { connect, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
-import { lockData } from "../../src/db/data-lock.ts";
-import { placeOf, startEmbedded } from "../../src/db/embedded.ts";
+import { lockData } from "../../src/db/embedded/data-lock.ts";
+import { placeOf, startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { end, gone, readPidFile, serves } from "../../src/db/embedded/postmaster.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import { end, gone, readPidFile, serves } from "../../src/db/postmaster.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

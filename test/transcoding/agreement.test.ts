@@ -1,8 +1,8 @@
 import { type DescMessage, fromJsonString, toJsonString } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { jsonReader } from "../../src/transcoding/read-json.ts";
-import { finish, next, scanOf } from "../../src/transcoding/scan.ts";
+import { jsonReader } from "../../src/transcoding/json/read-json.ts";
+import { finish, next, scanOf } from "../../src/transcoding/json/scan.ts";
 import { anyMessage, bytesOf } from "./messages.ts";
 import { foreign, foreignMessage } from "./schema.ts";
 

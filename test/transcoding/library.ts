@@ -3,8 +3,8 @@ import { createServer as createHttp2Server, type Http2Server } from "node:http2"
 import type { AddressInfo } from "node:net";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { bindRoutes } from "../../src/transcoding/binding.ts";
 import { type TranscoderOptions, transcoder } from "../../src/transcoding/handler.ts";
+import { bindRoutes } from "../../src/transcoding/routes/binding.ts";
 import { foreign, libraryService } from "./schema.ts";
 
 /** What a handler of the library was called with. */

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Route } from "../../src/transcoding/binding.ts";
-import { findConflicts } from "../../src/transcoding/conflicts.ts";
-import { matcher } from "../../src/transcoding/match.ts";
-import { MANY, ONE, parseTemplate } from "../../src/transcoding/template.ts";
+import type { Route } from "../../src/transcoding/routes/binding.ts";
+import { findConflicts } from "../../src/transcoding/routes/conflicts.ts";
+import { matcher } from "../../src/transcoding/routes/match.ts";
+import { MANY, ONE, parseTemplate } from "../../src/transcoding/routes/template.ts";
 import { libraryService } from "./schema.ts";
 
 const [method] = libraryService().methods as [Route["method"]];

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { bindRoutes } from "../../src/transcoding/binding.ts";
+import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
 import { openApi } from "../../src/transcoding/plugin/openapi.ts";
-import { jsonWriter } from "../../src/transcoding/write-json.ts";
+import { bindRoutes } from "../../src/transcoding/routes/binding.ts";
 import { anyMessage } from "./messages.ts";
 import { foreign, foreignMessage, libraryService } from "./schema.ts";
 

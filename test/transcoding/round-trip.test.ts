@@ -2,9 +2,9 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { fromJsonString, toJson, toJsonString } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jsonReader } from "../../src/transcoding/read-json.ts";
-import { finish, next, scanOf } from "../../src/transcoding/scan.ts";
-import { jsonWriter } from "../../src/transcoding/write-json.ts";
+import { jsonReader } from "../../src/transcoding/json/read-json.ts";
+import { finish, next, scanOf } from "../../src/transcoding/json/scan.ts";
+import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
 import { anyMessage, bytesOf } from "./messages.ts";
 import { foreign, foreignMessage } from "./schema.ts";
 

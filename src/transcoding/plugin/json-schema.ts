@@ -2,7 +2,7 @@ import { type DescField, type DescMessage, getOption, hasOption, ScalarType } fr
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { getComments } from "@bufbuild/protoplugin";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
-import { exclusiveWith } from "../exclusive.ts";
+import { exclusiveWith } from "../json/exclusive.ts";
 import { constraints } from "./constraints.ts";
 
 /** A JSON Schema, as OpenAPI 3.1 embeds it. */

@@ -1,11 +1,11 @@
 import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
-import { fieldNamed, type Route } from "../binding.ts";
+import { statusOverrides } from "../error-text.ts";
 import { holdsHttpBody, isHttpBody } from "../http-body.ts";
-import { statusOverrides } from "../status.ts";
-import { findTarget } from "../target.ts";
-import { MANY } from "../template.ts";
+import { fieldNamed, type Route } from "../routes/binding.ts";
+import { MANY } from "../routes/template.ts";
+import { findTarget } from "../url/target.ts";
 import { commentOf, type JsonSchema, schemas } from "./json-schema.ts";
 
 /** What the proto files do not say about an API. */

@@ -1,7 +1,7 @@
 import type { DescFile, DescMethod } from "@bufbuild/protobuf";
 import type { Schema } from "@bufbuild/protoplugin";
-import { bindRoutes, type Problem, type Route } from "../binding.ts";
-import { findConflicts } from "../conflicts.ts";
+import { bindRoutes, type Problem, type Route } from "../routes/binding.ts";
+import { findConflicts } from "../routes/conflicts.ts";
 
 /**
  * The routes of all files to generate. Throws one Error that lists every problem with file, line and an example;

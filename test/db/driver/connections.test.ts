@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { cancelOn } from "../../src/db/cancel.ts";
-import { transaction } from "../../src/db/transaction.ts";
-import { testDatabase } from "../support/database.ts";
+import { cancelOn } from "../../../src/db/driver/cancel.ts";
+import { transaction } from "../../../src/db/transaction.ts";
+import { testDatabase } from "../../support/database.ts";
 
 const { sql, pool } = await testDatabase({ poolConnectionsMax: 4 });
 

@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodeCursor, encodeCursor, queryDigest } from "../../src/db/page.ts";
+import { decodeCursor, encodeCursor, queryDigest } from "../../../src/db/paging/cursor.ts";
 
 const digest = queryDigest("query");
 const keys = fc.array(fc.option(fc.string({ unit: "grapheme" })), { maxLength: 5 });

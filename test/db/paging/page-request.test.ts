@@ -1,8 +1,8 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { PageInputSchema } from "#gen/belfry/db/v1/paging_pb.ts";
-import { encodeCursor, queryDigest } from "../../src/db/page.ts";
-import { pageRequest } from "../../src/db/page-request.ts";
+import { encodeCursor, queryDigest } from "../../../src/db/paging/cursor.ts";
+import { pageRequest } from "../../../src/db/paging/page-request.ts";
 
 const query = create(PageInputSchema);
 const page = (cursor: string) =>

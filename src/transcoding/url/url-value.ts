@@ -1,9 +1,9 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { decimalInteger, int32Range, int64Range, type Range, uint32Range, uint64Range } from "./integer.ts";
-import { durationOf, fieldMaskOf, timestampOf } from "./known-text.ts";
-import { bytesOf, doubleOf, enumNumbers, unknownValue } from "./read-scalar.ts";
-import { fail } from "./scan.ts";
+import { decimalInteger, int32Range, int64Range, type Range, uint32Range, uint64Range } from "../json/integer.ts";
+import { durationOf, fieldMaskOf, timestampOf } from "../json/known-text.ts";
+import { bytesOf, doubleOf, enumNumbers, unknownValue } from "../json/read-scalar.ts";
+import { fail } from "../json/scan.ts";
 
 /** Makes a field's value of a text of the URL, decoded; fails with what is wrong. */
 export type ReadText = (text: string) => unknown;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { unpack } from "../../src/transcoding/unpack.ts";
+import { unpack } from "../../src/wire/unpack.ts";
 
 const outgrew = (error: unknown) => error instanceof RangeError;
 const MiB = 1024 * 1024;

@@ -13,8 +13,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Account } from "./account.ts";
-import { StartError } from "./start-error.ts";
+import { StartError } from "../start-error.ts";
+import type { Account } from "./os-account.ts";
 
 /** PostgreSQL's first process. */
 export interface Postmaster {

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { ConnectError } from "@connectrpc/connect";
-import { invalidField } from "../errors.ts";
+import { invalidField } from "../../errors.ts";
 
 const version = 2;
 const checkBytes = 12;

@@ -1,7 +1,7 @@
 import { createKey } from "../auth/issue.ts";
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, type SortKey } from "../db/keyset.ts";
-import { tokenPage } from "../db/token-page.ts";
+import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
+import { tokenPage } from "../db/paging/token-page.ts";
 import { failedPrecondition, invalidField, notFound } from "../errors.ts";
 import { keepManagerKey } from "./manager-keys.ts";
 

@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import { dirname, join } from "node:path";
-import type { Account } from "./account.ts";
-import { StartError } from "./start-error.ts";
+import { StartError } from "../start-error.ts";
+import type { Account } from "./os-account.ts";
 
 export interface ClusterOptions {
   connectionsMax: number;

@@ -1,6 +1,6 @@
 import { type DescEnum, ScalarType } from "@bufbuild/protobuf";
+import { nearest } from "../nearest.ts";
 import { exactInteger, int32Range, int64Range, type Range, uint32Range, uint64Range } from "./integer.ts";
-import { nearest } from "./nearest.ts";
 import { string } from "./read-string.ts";
 import { fail, numberText, quoted, type Scan, takeNull, unexpected, word } from "./scan.ts";
 

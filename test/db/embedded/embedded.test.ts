@@ -14,13 +14,13 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
-import { chooseAccount } from "../../src/db/account.ts";
-import { nativeDir } from "../../src/db/binaries.ts";
-import { startEmbedded } from "../../src/db/embedded.ts";
-import { alive } from "../../src/db/postmaster.ts";
-import { StartError } from "../../src/db/start-error.ts";
-import { useEmbedded } from "../../src/db/use-embedded.ts";
-import { temporaryDir } from "../support/database.ts";
+import { nativeDir } from "../../../src/db/embedded/binaries.ts";
+import { startEmbedded } from "../../../src/db/embedded/embedded.ts";
+import { chooseAccount } from "../../../src/db/embedded/os-account.ts";
+import { alive } from "../../../src/db/embedded/postmaster.ts";
+import { useEmbedded } from "../../../src/db/embedded/use-embedded.ts";
+import { StartError } from "../../../src/db/start-error.ts";
+import { temporaryDir } from "../../support/database.ts";
 
 const lines: string[] = [];
 const note = (_values: object, message: string) => void lines.push(message);
@@ -56,7 +56,7 @@ async function query(url: string, statement: string): Promise<Record<string, unk
 
 /** A server process of its own, and the line that it printed. */
 async function serverProcess(dataDir: string, ids = {}) {
-  const script = join(import.meta.dirname, "../support/embedded-server.ts");
+  const script = join(import.meta.dirname, "../../support/embedded-server.ts");
   const child = spawn(process.execPath, [script, dataDir], { ...ids, cwd: "/", stdio: ["pipe", "pipe", "inherit"] });
   onTestFinished(async () => {
     child.stdin.end();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { transaction } from "../../src/db/transaction.ts";
-import { testDatabase } from "../support/database.ts";
+import { transaction } from "../../../src/db/transaction.ts";
+import { testDatabase } from "../../support/database.ts";
 
 const { sql } = await testDatabase({ poolConnectionsMax: 2 });
 

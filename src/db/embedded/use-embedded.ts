@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { StartError } from "../start-error.ts";
 import { makeDir } from "./cluster.ts";
 import { lockData } from "./data-lock.ts";
 import { answers, type EmbeddedOptions, placeOf, readUrl, startEmbedded } from "./embedded.ts";
-import { StartError } from "./start-error.ts";
 
 /**
  * Runs `work` on the embedded database of a data directory: on the one that a server is running (or just starting),

@@ -4,7 +4,7 @@ import { Name, Statement } from "./statement.ts";
 /** The driver's tagged template, and ours in its place. */
 export type Tagged = postgres.ISql<{ bigint: bigint }>;
 
-/** The parts of the driver's query that are used here (3.4.9, pinned; test/db/connections.test.ts watches). */
+/** The parts of the driver's query that are used here (3.4.9, pinned; test/db/driver/connections.test.ts watches). */
 export interface Query {
   options: { onexecute?: () => unknown };
   args: unknown[];
@@ -54,7 +54,7 @@ export function tagged(inner: Tagged, adopt: Adopt): Tagged {
 
 const nothing = () => undefined;
 
-/** Lets go of what a query knows that has ended: its closures live on until a full collection (src/db/statement.ts). */
+/** Lets go of what a query knows that has ended: its closures live on until a full collection (src/db/driver/statement.ts). */
 export function forget(query: Query): void {
   query.active = false;
   query.args = [];

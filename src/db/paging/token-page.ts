@@ -1,4 +1,4 @@
-import { type CursorPlace, decodeCursor, encodeCursor, queryDigest } from "./page.ts";
+import { type CursorPlace, decodeCursor, encodeCursor, queryDigest } from "./cursor.ts";
 
 const sizeMax = 1000;
 

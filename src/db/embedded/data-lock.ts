@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { StartError } from "./start-error.ts";
+import { StartError } from "../start-error.ts";
 
 /** A data directory held by this process. */
 export interface DataLock {

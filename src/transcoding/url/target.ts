@@ -1,9 +1,9 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import { fail } from "./scan.ts";
+import { fail } from "../json/scan.ts";
+import type { Values } from "../json/values.ts";
+import { zeroMaker } from "../json/zero.ts";
 import { type ReadText, textReader } from "./url-value.ts";
-import type { Values } from "./values.ts";
-import { zeroMaker } from "./zero.ts";
 
 /** A field of a request that a part of the URL sets, reached through singular messages. */
 export interface Target {

@@ -1,7 +1,7 @@
 import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { keyFinder, mapKey } from "./keys.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../nearest.ts";
+import { keyFinder, mapKey } from "./key-finder.ts";
 import { jsonObject, wellKnownReader } from "./read-known.ts";
 import { enumReader, type Read, scalarReader } from "./read-scalar.ts";
 import { key as readKey, string } from "./read-string.ts";

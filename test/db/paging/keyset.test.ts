@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { beyond, keyTexts, type SortKey, textsOf } from "../../src/db/keyset.ts";
-import { testDatabase } from "../support/database.ts";
+import { beyond, keyTexts, type SortKey, textsOf } from "../../../src/db/paging/keyset.ts";
+import { testDatabase } from "../../support/database.ts";
 
 const { sql } = await testDatabase();
 const refused = new Error("no cursor");

@@ -3,13 +3,13 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Account, chooseAccount } from "./account.ts";
+import { connectOnce, type Db } from "../connect.ts";
+import { StartError } from "../start-error.ts";
 import { linkLibraries, nativeDir } from "./binaries.ts";
 import { type ClusterOptions, checkVersion, initCluster, isCluster, makeDir, writeSettings } from "./cluster.ts";
-import { connectOnce, type Db } from "./connect.ts";
 import { type DataLock, lockData } from "./data-lock.ts";
+import { type Account, chooseAccount } from "./os-account.ts";
 import { end, gone, launch, type Postmaster, readPidFile, serves } from "./postmaster.ts";
-import { StartError } from "./start-error.ts";
 
 interface Log {
   info(values: object, message: string): void;

@@ -1,12 +1,12 @@
 import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
-import type { Route } from "./binding.ts";
-import { mapKey } from "./keys.ts";
-import { nearest } from "./nearest.ts";
-import { fail, isJsonError, quoted, shortened } from "./scan.ts";
-import { invalidValue } from "./status.ts";
+import { invalidValue } from "../../wire/status.ts";
+import { mapKey } from "../json/key-finder.ts";
+import { fail, isJsonError, quoted, shortened } from "../json/scan.ts";
+import { setOwn, type Values } from "../json/values.ts";
+import { nearest } from "../nearest.ts";
+import type { Route } from "../routes/binding.ts";
 import { findTarget, setIn, type Target } from "./target.ts";
-import { setOwn, type Values } from "./values.ts";
 
 /** Fills a request from the raw query, the text after the `?`. Throws code 3 that names the parameter. */
 export type ReadQuery = (query: string, request: Values) => void;

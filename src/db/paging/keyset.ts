@@ -1,6 +1,6 @@
 import type { Fragment } from "postgres";
-import type { Db } from "./connect.ts";
-import type { CursorPlace } from "./page.ts";
+import type { Db } from "../connect.ts";
+import type { CursorPlace } from "./cursor.ts";
 
 /**
  * One expression that rows are ordered by. `type` is the SQL type that a cursor's text is read back as. Rows without

@@ -1,0 +1,28 @@
+import { type DescMessage, type DescMethod, fromBinary, getOption, hasOption, type Registry } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import { status_override } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import type { Values } from "./json/values.ts";
+import type { JsonWriter } from "./json/write-json.ts";
+import { typedJson } from "./json/write-known.ts";
+
+/** The statuses that an RPC declares to differ, by code. */
+export function statusOverrides(method: DescMethod): ReadonlyMap<number, number> {
+  if (!hasOption(method, status_override)) return new Map();
+  return new Map(getOption(method, status_override).map(({ code, httpStatus }) => [code, httpStatus]));
+}
+
+/** The text of `{"code": …, "message": …, "details": […]}`. */
+export function errorText(error: ConnectError, registry: Registry, writer: JsonWriter): string {
+  const details = error.details.map((detail) => {
+    if ("desc" in detail) return detailJson(detail.desc, detail.value as Values, writer);
+    const desc = registry.getMessage(detail.type);
+    // A detail of a type that nobody here knows keeps its name.
+    if (desc === undefined) return { "@type": `type.googleapis.com/${detail.type}` };
+    return detailJson(desc, fromBinary(desc, detail.value) as unknown as Values, writer);
+  });
+  return JSON.stringify({ code: error.code, message: error.rawMessage, details });
+}
+
+function detailJson(desc: DescMessage, message: Values, writer: JsonWriter): unknown {
+  return typedJson(`type.googleapis.com/${desc.typeName}`, desc, message, writer);
+}
