@@ -1,0 +1,131 @@
+import type { Value } from "@bufbuild/protobuf/wkt";
+import type { Recurrence as RecurrenceMessage, Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import type { Broken } from "../rpc/rules.ts";
+import { type Cron, type CronField, cronFields, readCronField, weekdaysOf } from "./cron.ts";
+import { nextStartMs, type Recurrence, type Timing } from "./recurrence.ts";
+
+/** When a window runs, and how long. */
+export interface Plan extends Timing {
+  durationMs: number;
+}
+
+// The end of the year 9999, and a hundred years.
+const START_MS_MAX = 253_402_300_799_999;
+const DURATION_MS_MAX = 3_155_760_000_000;
+const INTERVAL_MAX = 100_000;
+const UNITS = ["minutes", "hours", "days", "weeks", "months", "years"] as const;
+
+/** A schedule as it is run, or the rules that it breaks. `path` is its place in the request. */
+export function readSchedule(schedule: Schedule, path: string): { plan: Plan } | { broken: Broken[] } {
+  const broken: Broken[] = [];
+  const within = (value: bigint, name: string, min: number, max: number) => {
+    if (value < min || value > max) broken.push({ path: `${path}.${name}`, rule: `must be ${min} to ${max}` });
+    return Number(value);
+  };
+  const startMs = within(schedule.start, "start", 0, START_MS_MAX);
+  const durationMs = within(schedule.duration, "duration", 1, DURATION_MS_MAX);
+  const timeZone = schedule.timeZone || "UTC";
+  if (!isTimeZone(timeZone)) {
+    broken.push({ path: `${path}.timeZone`, rule: "must be the IANA name of a time zone, such as Europe/Berlin" });
+  }
+  const recurrence = schedule.recurrence && readRecurrence(schedule.recurrence, `${path}.recurrence`, broken);
+  if (broken.length > 0) return { broken };
+  const plan = { startMs, durationMs, timeZone, recurrence };
+  if (nextStartMs(plan, startMs) === undefined) {
+    return {
+      broken: [{ path: `${path}.recurrence`, rule: "must have a run: no date at or after start is like this" }],
+    };
+  }
+  return { plan };
+}
+
+/** The same of a schedule that is stored. */
+export function planOf(schedule: Schedule): Plan {
+  const read = readSchedule(schedule, "schedule");
+  if ("broken" in read) throw new Error(`a stored schedule is broken: ${JSON.stringify(read.broken)}`);
+  return read.plan;
+}
+
+function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false;
+  try {
+    new Temporal.ZonedDateTime(0n, name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken[]): Recurrence | undefined {
+  const type = Number(message.type);
+  if (type === 0) return undefined;
+  if (type === 7) return { unit: "cron", cron: readCron(message, path, broken) };
+  const refuse = (name: string, rule: string) => void broken.push({ path: `${path}.${name}`, rule });
+  const interval = Number(message.interval);
+  if (interval < 1 || interval > INTERVAL_MAX) refuse("interval", `must be 1 to ${INTERVAL_MAX} for type ${type}`);
+  const unit = UNITS[type - 1] as (typeof UNITS)[number];
+  const whole = (name: "dayOfMonth" | "month", max: number, lastToo: boolean) => {
+    const text = textOf(message[name]);
+    const value = /^-?\d{1,2}$/.test(text) ? Number(text) : 0;
+    if ((value >= 1 && value <= max) || (lastToo && value === -1)) return value;
+    refuse(name, `must be 1 to ${max}${lastToo ? ", or -1 for the last," : ""} for type ${type}`);
+    return 1;
+  };
+  switch (unit) {
+    case "weeks": {
+      const days = readCronField(message.dayOfWeek, { ...cronFields.dayOfWeek, min: 1 });
+      if (message.dayOfWeek.trim() !== "" && days !== "broken") {
+        return { unit, interval, weekdays: days ?? new Set([1, 2, 3, 4, 5, 6, 7]) };
+      }
+      refuse("dayOfWeek", "must be days of the week for type 4, as in MON,WED");
+      return undefined;
+    }
+    case "months":
+      return { unit, interval, day: whole("dayOfMonth", 31, true) };
+    case "years":
+      return { unit, interval, month: whole("month", 12, false), day: whole("dayOfMonth", 31, true) };
+    default:
+      return { unit, interval };
+  }
+}
+
+const NONE = "none";
+
+/** A number or a text as text; another value is `none`, which no rule takes. */
+function textOf(value: Value | undefined): string {
+  switch (value?.kind.case) {
+    case "stringValue":
+      return value.kind.value.trim();
+    case "numberValue":
+      return String(value.kind.value);
+    case "nullValue":
+    case undefined:
+      return "";
+    default:
+      return NONE;
+  }
+}
+
+function readCron(message: RecurrenceMessage, path: string, broken: Broken[]): Cron {
+  const read = (name: keyof typeof cronFields) => {
+    const text = name === "dayOfWeek" ? message.dayOfWeek.trim() : textOf(message[name]);
+    if (text === "" && name === "cronMinutes") {
+      broken.push({ path: `${path}.cronMinutes`, rule: "is required for type 7" });
+    }
+    const field: CronField = cronFields[name];
+    const values = text === "" ? undefined : readCronField(text, field);
+    if (values !== "broken") return values;
+    const last = name === "dayOfMonth" ? ", or -1 for the last" : "";
+    const rule = `must be *, values from ${field.min} to ${field.max}${last}, ranges, steps or a list of them, as in cron`;
+    broken.push({ path: `${path}.${name}`, rule });
+    return undefined;
+  };
+  return {
+    minutes: read("cronMinutes"),
+    hours: read("cronHours"),
+    days: read("dayOfMonth"),
+    months: read("month"),
+    weekdays: weekdaysOf(read("dayOfWeek")),
+    years: read("year"),
+  };
+}
