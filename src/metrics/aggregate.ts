@@ -1,0 +1,184 @@
+import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
+import type { Points } from "./codec/chunk.ts";
+
+/** How far outside the range neighbours are looked up, ms: one day. */
+export const NEIGHBOUR_MS = 86_400_000;
+
+/** What to make of points. */
+export interface Downsampling {
+  aggregator: Aggregator;
+  periodMs: number;
+  /** The range: the first moment, and the first one outside it. */
+  startMs: number;
+  endMs: number;
+  /** Whether a smaller value than the one before means that a counter began anew. */
+  isRate: boolean;
+}
+
+/** Buckets of the period that the range touches. */
+export function bucketsIn({ startMs, endMs, periodMs }: Downsampling): number {
+  return Math.ceil(endMs / periodMs) - Math.floor(startMs / periodMs);
+}
+
+/** One value of the points [from, to), at least one; `before`: there is a point at from - 1, which is their neighbour. */
+type Reducer = (points: Points, from: number, to: number, before: boolean, isRate: boolean) => number | undefined;
+
+const at = (values: Float64Array, i: number) => values[i] as number;
+
+function sum({ values }: Points, from: number, to: number): number {
+  let total = 0;
+  for (let i = from; i < to; i++) total += at(values, i);
+  return total;
+}
+
+function mean(points: Points, from: number, to: number): number {
+  const total = sum(points, from, to);
+  const count = to - from;
+  if (Number.isFinite(total)) return total / count;
+  let average = 0;
+  for (let i = from; i < to; i++) average += at(points.values, i) / count;
+  return average;
+}
+
+function deviation(points: Points, from: number, to: number): number {
+  const average = mean(points, from, to);
+  let squares = 0;
+  for (let i = from; i < to; i++) squares += (at(points.values, i) - average) ** 2;
+  return Math.sqrt(squares / (to - from));
+}
+
+function percentile(share: number): Reducer {
+  return ({ values }, from, to) => {
+    const sorted = values.slice(from, to).sort();
+    const rank = share * (sorted.length - 1);
+    const low = at(sorted, Math.floor(rank));
+    const high = at(sorted, Math.ceil(rank));
+    return low + (high - low) * (rank - Math.floor(rank));
+  };
+}
+
+/** The change from the neighbour, or else from the first point, to the last one. */
+function change({ values }: Points, from: number, to: number, before: boolean, isRate: boolean): number {
+  const first = before ? from - 1 : from;
+  if (!isRate) return at(values, to - 1) - at(values, first);
+  let total = 0;
+  for (let i = first + 1; i < to; i++) {
+    const value = at(values, i);
+    const last = at(values, i - 1);
+    total += value < last ? value : value - last;
+  }
+  return total;
+}
+
+const reducers: { readonly [A in Aggregator]?: Reducer } = {
+  [Aggregator.COUNT]: (_points, from, to) => to - from,
+  [Aggregator.DELTA]: change,
+  [Aggregator.LAST]: ({ values }, _from, to) => values[to - 1],
+  [Aggregator.MAX]({ values }, from, to) {
+    let highest = at(values, from);
+    for (let i = from + 1; i < to; i++) if (at(values, i) > highest) highest = at(values, i);
+    return highest;
+  },
+  [Aggregator.MEAN]: mean,
+  [Aggregator.MIN]({ values }, from, to) {
+    let lowest = at(values, from);
+    for (let i = from + 1; i < to; i++) if (at(values, i) < lowest) lowest = at(values, i);
+    return lowest;
+  },
+  [Aggregator.P5]: percentile(0.05),
+  [Aggregator.P50]: percentile(0.5),
+  [Aggregator.P95]: percentile(0.95),
+  [Aggregator.P99]: percentile(0.99),
+  [Aggregator.RATE](points, from, to, before, isRate) {
+    const first = before ? from - 1 : from;
+    const ms = at(points.times, to - 1) - at(points.times, first);
+    return ms === 0 ? undefined : change(points, from, to, before, isRate) / (ms / 1000);
+  },
+  [Aggregator.STDDEV]: deviation,
+  [Aggregator.SUM]: sum,
+};
+
+/** The value on the line between the neighbours of a moment; `next` is the first point at or after it. */
+function onLine({ times, values }: Points, next: number, timeMs: number): number | undefined {
+  if (next < times.length && at(times, next) === timeMs) return at(values, next);
+  if (next === 0 || next === times.length) return undefined;
+  const low = at(values, next - 1);
+  const share = (timeMs - at(times, next - 1)) / (at(times, next) - at(times, next - 1));
+  return low + (at(values, next) - low) * share;
+}
+
+/**
+ * The values of the buckets, stamped with their starts; with NONE the points of the range. `points` holds those of the range
+ * and the neighbours outside it, up to `NEIGHBOUR_MS` away; others have no effect.
+ */
+export function downsample(points: Points, how: Downsampling): Points {
+  const { times } = points;
+  const first = placeOf(times, how.startMs);
+  const end = placeOf(times, how.endMs);
+  if (how.aggregator === Aggregator.NONE) {
+    return { times: times.slice(first, end), values: points.values.slice(first, end) };
+  }
+  const reducer = reducers[how.aggregator];
+  return reducer === undefined ? atStarts(points, how) : ofBuckets(points, first, end, how, reducer);
+}
+
+function ofBuckets(points: Points, first: number, end: number, how: Downsampling, reducer: Reducer): Points {
+  const { times } = points;
+  const { periodMs, isRate } = how;
+  const made = room(Math.min(end - first, bucketsIn(how)));
+  let count = 0;
+  const nearest = how.startMs - NEIGHBOUR_MS;
+  for (let from = first; from < end; ) {
+    const startMs = Math.floor(at(times, from) / periodMs) * periodMs;
+    let to = from + 1;
+    while (to < end && at(times, to) < startMs + periodMs) to += 1;
+    const before = from > 0 && at(times, from - 1) >= nearest;
+    const value = reducer(points, from, to, before, isRate);
+    if (value !== undefined) {
+      made.times[count] = startMs;
+      made.values[count] = value;
+      count += 1;
+    }
+    from = to;
+  }
+  return cut(made, count);
+}
+
+/** INTERPOLATE and NEXT_OLDER: a value at the start of each bucket, whether or not it has points. */
+function atStarts(points: Points, how: Downsampling): Points {
+  const { periodMs, startMs, endMs, aggregator } = how;
+  const from = placeOf(points.times, startMs - NEIGHBOUR_MS);
+  const to = placeOf(points.times, endMs + NEIGHBOUR_MS + 1);
+  const near = { times: points.times.subarray(from, to), values: points.values.subarray(from, to) };
+  const made = room(bucketsIn(how));
+  let count = 0;
+  let next = 0;
+  for (let timeMs = Math.floor(startMs / periodMs) * periodMs; timeMs < endMs; timeMs += periodMs) {
+    while (next < near.times.length && at(near.times, next) < timeMs) next += 1;
+    const value = aggregator === Aggregator.NEXT_OLDER ? near.values[next - 1] : onLine(near, next, timeMs);
+    if (value === undefined) continue;
+    made.times[count] = timeMs;
+    made.values[count] = value;
+    count += 1;
+  }
+  return cut(made, count);
+}
+
+const room = (count: number): Points => ({ times: new Float64Array(count), values: new Float64Array(count) });
+
+const cut = ({ times, values }: Points, count: number): Points => ({
+  times: times.subarray(0, count),
+  values: values.subarray(0, count),
+});
+
+/** The place of the first time that is not before `timeMs`. */
+export function placeOf(times: Float64Array, timeMs: number): number {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (at(times, middle) < timeMs) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,70 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Aggregator, AggregatorSchema } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
+import { type Downsampling, downsample } from "../../src/metrics/aggregate.ts";
+import { plainDownsample, type Point } from "./plain.ts";
+
+const toPoints = (points: readonly Point[]) => ({
+  times: Float64Array.from(points, ([time]) => time),
+  values: Float64Array.from(points, ([, value]) => value),
+});
+
+function downsampled(points: readonly Point[], how: Downsampling): Point[] {
+  const { times, values } = downsample(toPoints(points), how);
+  return [...times].map((time, i) => [time, values[i] as number]);
+}
+
+const hourMs = 3_600_000;
+const timeMs = fc.oneof(fc.integer({ min: -50, max: 200 }), fc.integer({ min: -60 * hourMs, max: 60 * hourMs }));
+const points = fc
+  .uniqueArray(fc.tuple(timeMs, fc.integer({ min: -20, max: 20 })), { selector: ([time]) => time, maxLength: 60 })
+  .map((list) => list.sort(([a], [b]) => a - b));
+const range = fc.oneof(
+  fc.record({
+    startMs: fc.integer({ min: -60, max: 100 }),
+    lengthMs: fc.integer({ min: 1, max: 200 }),
+    periodMs: fc.integer({ min: 1, max: 300 }),
+  }),
+  fc.record({
+    startMs: fc.integer({ min: -30 * hourMs, max: 0 }),
+    lengthMs: fc.integer({ min: 1, max: 30 * hourMs }),
+    periodMs: fc.integer({ min: hourMs / 4, max: 50 * hourMs }),
+  }),
+);
+
+test.each(AggregatorSchema.values.filter(({ number }) => number > 0).map(({ name, number }) => [name, number] as const))(
+  "%s equals the plain implementation, whatever points, range and period",
+  (_name, aggregator) => {
+    fc.assert(
+      fc.property(points, range, fc.boolean(), (list, { startMs, lengthMs, periodMs }, isRate) => {
+        const how = { aggregator: aggregator as Aggregator, periodMs, startMs, endMs: startMs + lengthMs, isRate };
+        const expected = plainDownsample(list, how);
+        const made = downsampled(list, how);
+        expect(made.map(([time]) => time)).toEqual(expected.map(([time]) => time));
+        for (const [i, [, value]] of made.entries()) expect(value).toBeCloseTo((expected[i] as Point)[1], 9);
+      }),
+      { numRuns: 300 },
+    );
+  },
+);
+
+const everyMinute = (...values: number[]) => values.map((value, i): Point => [i * 60_000, value]);
+const how = { periodMs: 120_000, startMs: 0, endMs: 600_000, isRate: false };
+
+test("changes add up: those of the buckets are the change over the range", () => {
+  const list = everyMinute(5, 7, 1, 9, 4, 4, 8, 2, 6, 3);
+  const changes = downsampled(list, { ...how, startMs: 90_000, aggregator: Aggregator.DELTA });
+  expect(changes.reduce((total, [, value]) => total + value, 0)).toBe(3 - 7);
+});
+
+test("a counter that began anew counts from 0 where the dictionary says isRate", () => {
+  const list = everyMinute(100, 110, 5, 15);
+  const delta = { ...how, periodMs: 600_000, aggregator: Aggregator.DELTA };
+  expect(downsampled(list, delta)).toEqual([[0, -85]]);
+  expect(downsampled(list, { ...delta, isRate: true })).toEqual([[0, 25]]);
+});
+
+test("sums beyond the largest number do not spoil the mean", () => {
+  const list = everyMinute(1.5e308, 1.5e308, 1.5e308);
+  expect(downsampled(list, { ...how, periodMs: 600_000, aggregator: Aggregator.MEAN })[0]?.[1]).toBeCloseTo(1.5e308, -300);
+});
