@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Aggregator, AggregatorSchema } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { type Downsampling, downsample } from "../../src/metrics/aggregate.ts";
-import { plainDownsample, type Point } from "./plain.ts";
+import { type Point, plainDownsample } from "./plain.ts";
 
 const toPoints = (points: readonly Point[]) => ({
   times: Float64Array.from(points, ([time]) => time),
@@ -32,21 +32,20 @@ const range = fc.oneof(
   }),
 );
 
-test.each(AggregatorSchema.values.filter(({ number }) => number > 0).map(({ name, number }) => [name, number] as const))(
-  "%s equals the plain implementation, whatever points, range and period",
-  (_name, aggregator) => {
-    fc.assert(
-      fc.property(points, range, fc.boolean(), (list, { startMs, lengthMs, periodMs }, isRate) => {
-        const how = { aggregator: aggregator as Aggregator, periodMs, startMs, endMs: startMs + lengthMs, isRate };
-        const expected = plainDownsample(list, how);
-        const made = downsampled(list, how);
-        expect(made.map(([time]) => time)).toEqual(expected.map(([time]) => time));
-        for (const [i, [, value]] of made.entries()) expect(value).toBeCloseTo((expected[i] as Point)[1], 9);
-      }),
-      { numRuns: 300 },
-    );
-  },
-);
+test.each(
+  AggregatorSchema.values.filter(({ number }) => number > 0).map(({ name, number }) => [name, number] as const),
+)("%s equals the plain implementation, whatever points, range and period", (_name, aggregator) => {
+  fc.assert(
+    fc.property(points, range, fc.boolean(), (list, { startMs, lengthMs, periodMs }, isRate) => {
+      const how = { aggregator: aggregator as Aggregator, periodMs, startMs, endMs: startMs + lengthMs, isRate };
+      const expected = plainDownsample(list, how);
+      const made = downsampled(list, how);
+      expect(made.map(([time]) => time)).toEqual(expected.map(([time]) => time));
+      for (const [i, [, value]] of made.entries()) expect(value).toBeCloseTo((expected[i] as Point)[1], 9);
+    }),
+    { numRuns: 300 },
+  );
+});
 
 const everyMinute = (...values: number[]) => values.map((value, i): Point => [i * 60_000, value]);
 const how = { periodMs: 120_000, startMs: 0, endMs: 600_000, isRate: false };
@@ -66,5 +65,8 @@ test("a counter that began anew counts from 0 where the dictionary says isRate",
 
 test("sums beyond the largest number do not spoil the mean", () => {
   const list = everyMinute(1.5e308, 1.5e308, 1.5e308);
-  expect(downsampled(list, { ...how, periodMs: 600_000, aggregator: Aggregator.MEAN })[0]?.[1]).toBeCloseTo(1.5e308, -300);
+  expect(downsampled(list, { ...how, periodMs: 600_000, aggregator: Aggregator.MEAN })[0]?.[1]).toBeCloseTo(
+    1.5e308,
+    -300,
+  );
 });

@@ -19,7 +19,10 @@ const scraped = fc
   })
   .map(({ firstMs, stepMs, skips, jitterMs }) => {
     let time = firstMs;
-    return [firstMs, ...skips.map((skip, i) => (time += Math.max(1, Math.round(stepMs * (1 + skip + jitterMs * Math.sin(i))))))];
+    return [
+      firstMs,
+      ...skips.map((skip, i) => (time += Math.max(1, Math.round(stepMs * (1 + skip + jitterMs * Math.sin(i)))))),
+    ];
   });
 const anyTimes = fc
   .uniqueArray(fc.integer({ min: -furthest, max: furthest }), { minLength: 1, maxLength: 300 })
@@ -30,7 +33,10 @@ const points = fc.oneof(scraped, anyTimes).chain((times) =>
     .oneof(
       fc.array(finite, { minLength: times.length, maxLength: times.length }),
       fc.array(decimal, { minLength: times.length, maxLength: times.length }),
-      fc.array(fc.constantFrom(0, -0, 5e-324, 1.7976931348623157e308), { minLength: times.length, maxLength: times.length }),
+      fc.array(fc.constantFrom(0, -0, 5e-324, 1.7976931348623157e308), {
+        minLength: times.length,
+        maxLength: times.length,
+      }),
       fc.array(fc.integer({ min: -(2 ** 50), max: 2 ** 50 }), { minLength: times.length, maxLength: times.length }),
     )
     .map((values): Points => ({ times: Float64Array.from(times), values: Float64Array.from(values) })),

@@ -6,7 +6,7 @@ export type Point = readonly [number, number];
 
 const dayMs = 86_400_000;
 
-/** The least simple thing that does the same as `downsample`: written from docs/metrics.md, bucket by bucket, without care for time. */
+/** What `downsample` does, written without regard to speed: bucket by bucket, from all points each time. */
 export function plainDownsample(points: readonly Point[], how: Downsampling): Point[] {
   const { aggregator, periodMs, startMs, endMs } = how;
   const inRange = points.filter(([time]) => time >= startMs && time < endMs);
@@ -36,7 +36,11 @@ function valueOf(bucket: number, own: Point[], near: Point[], how: Downsampling)
   return ofPoints(own, near.filter(([time]) => time < (own[0] as Point)[0]).at(-1), how);
 }
 
-function ofPoints(own: Point[], neighbour: Point | undefined, { aggregator, isRate }: Downsampling): number | undefined {
+function ofPoints(
+  own: Point[],
+  neighbour: Point | undefined,
+  { aggregator, isRate }: Downsampling,
+): number | undefined {
   const values = own.map(([, value]) => value);
   const chain = neighbour === undefined ? own : [neighbour, ...own];
   const [begin, end] = [chain[0] as Point, chain.at(-1) as Point];

@@ -50,7 +50,7 @@ export function bitWriter(bytes = 256): BitWriter {
       }
       if (width === 0) return;
       if (width <= 25) return put(value, width);
-      const low = value % two32 >>> 0;
+      const low = (value % two32) >>> 0;
       const high = (value - low) / two32;
       if (width > 32) put(high, width - 32);
       const top = Math.min(width, 32) - 16;

@@ -113,7 +113,10 @@ export function readScaled(bits: BitReader, values: Float64Array): void {
     if (width > WIDTH_MAX || lowestWidth > WIDTH_MAX) throw new DamagedBytes("has too wide a block");
     const base = unzigzag(readWide(bits, lowestWidth));
     if (bits.at + width * (to - from) > bits.end) throw new DamagedBytes("ends too early");
-    last = kind >= 64 ? readSteps(bits, values, from, to, base, width, last) : readPlain(bits, values, from, to, base, width);
+    last =
+      kind >= 64
+        ? readSteps(bits, values, from, to, base, width, last)
+        : readPlain(bits, values, from, to, base, width);
     if (!(Math.abs(last) <= Number.MAX_SAFE_INTEGER)) throw new DamagedBytes("has a value that is too large");
   }
   if (digits > 0) for (let i = 0; i < values.length; i++) values[i] = (values[i] as number) / power;
