@@ -26,6 +26,7 @@ export const importOrder: readonly string[] = [
   "errors",
   "config",
   "failpoint",
+  "limiter",
   ...mechanisms,
   ...domains,
   "server",

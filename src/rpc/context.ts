@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../auth/principal.ts";
+import type { Holder } from "../limiter.ts";
 import type { Bodies } from "./bodies.ts";
 
 /** What is known of one request, filled in on its way; its end makes one log line of it. */
@@ -75,4 +76,10 @@ export function principalOf(context: HandlerContext): Principal {
   const { principal } = callRecord(context);
   if (principal === undefined) throw new Error(`${context.method.name} was called without a principal`);
   return principal;
+}
+
+/** Whose shares a call uses. */
+export function holderOf(context: HandlerContext): Holder {
+  const { tenantId, keyId } = principalOf(context);
+  return { tenant: tenantId, key: keyId };
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
 import type { Pool } from "../db/connect.ts";
 import { isLost } from "../db/driver/lost.ts";
+import { type Hold, limiter } from "../limiter.ts";
 import type { RecordAudit } from "../rpc/audit.ts";
 import type { Log } from "../rpc/log.ts";
 import { insertAuditRows, type TimedAuditRow } from "./audit.ts";
@@ -10,82 +11,125 @@ import { insertAuditRows, type TimedAuditRow } from "./audit.ts";
 /** Writes the rows of calls that were refused or have failed, after their answer is known. */
 export interface AuditQueue {
   record: RecordAudit;
-  /** Resolves when all that was recorded is written, at the latest after half a second. */
-  settled(): Promise<void>;
+  /** Resolves when all that was recorded of a tenant is written, at the latest after half a second. */
+  settled(tenantId: string): Promise<void>;
   /** Writes what waits, for at most a second. */
   stop(): Promise<void>;
 }
 
-interface Waiting extends TimedAuditRow {
-  tenantId: string;
+interface Waiting {
+  row: TimedAuditRow;
+  place: Hold;
+}
+
+/** The rows of one tenant that wait, and their writing while it goes on. */
+interface Lane {
+  rows: Waiting[];
+  writing: Promise<void>;
 }
 
 const rowsMax = 10_000;
+const rowsAtOnceMax = 500;
+const writesMax = 2;
 const answerWaitMs = 50;
 const settleWaitMs = 500;
 const stopWaitMs = 1000;
 const retryMs = 250;
 
+/** Errors of a statement's content (SQLSTATE classes): the rest of its rows may be good. */
+const isContent = (error: unknown) => /^(22|23|54)/.test(String((error as { code?: unknown } | null)?.code));
+
 /**
- * A queue in memory: rows that come while others are being written go together. While the database is away they wait;
- * what finds no room, or is left at the end, goes to the log whole.
+ * A queue in memory, tenant by tenant: rows that come while others of their tenant are being written go together. While
+ * the database is away they wait; what finds no room, cannot be written, or is left at the end, goes to the log whole.
  */
 export function auditQueue({ sql, gate }: Pick<Pool, "sql" | "gate">, nowMs: () => number, log: Log): AuditQueue {
-  let waiting: Waiting[] = [];
-  let flushing: Promise<void> | undefined;
+  const lanes = new Map<string, Lane>();
+  const places = limiter({ max: rowsMax, what: "audit rows wait" });
+  const writes = limiter({ max: writesMax, waitingMax: rowsMax, what: "audit rows are being written", shares: {} });
   let stopped = false;
 
-  const lose = (rows: readonly Waiting[]) => {
-    for (const row of rows) log.error({ audit: row }, "an audit row was not written");
-  };
-
-  async function write(rows: readonly Waiting[]): Promise<void> {
-    const byTenant = Map.groupBy(rows, ({ tenantId }) => tenantId);
-    for (const [tenantId, own] of byTenant) await insertAuditRows(sql, tenantId, own);
+  function lose(tenantId: string, rows: readonly TimedAuditRow[], cause?: unknown) {
+    const reason = cause instanceof Error && { cause: cause.message };
+    for (const row of rows) log.error({ audit: { tenantId, ...row }, ...reason }, "an audit row was not written");
   }
 
-  async function flush() {
-    while (waiting.length > 0) {
-      const rows = waiting;
-      waiting = [];
-      try {
-        await gate.run(() => write(rows));
-      } catch (error) {
-        const later = !stopped && (error instanceof ConnectError || isLost(error));
-        if (later) {
-          waiting = rows.concat(waiting);
-          await sleep(retryMs, undefined, { ref: false });
-        } else lose(rows);
-      }
+  /** Writes rows; those that the database refuses for what is in them go to the log, without the others. */
+  async function write(tenantId: string, rows: readonly TimedAuditRow[]): Promise<void> {
+    try {
+      await gate.run(() => insertAuditRows(sql, tenantId, rows));
+    } catch (error) {
+      if (error instanceof ConnectError || isLost(error)) throw error;
+      if (!isContent(error) || rows.length === 1) return lose(tenantId, rows, error);
+      const middle = rows.length >> 1;
+      await write(tenantId, rows.slice(0, middle));
+      await write(tenantId, rows.slice(middle));
     }
   }
 
-  function written(): Promise<void> {
-    flushing ??= flush().finally(() => {
-      flushing = undefined;
-    });
-    return flushing;
+  async function flush(tenantId: string, lane: Lane) {
+    while (lane.rows.length > 0) {
+      const turn = await writes.turn({ tenant: tenantId });
+      const some = lane.rows.splice(0, rowsAtOnceMax);
+      const rows = some.map(({ row }) => row);
+      try {
+        await write(tenantId, rows);
+        for (const { place } of some) place.release();
+      } catch (error) {
+        if (stopped) lose(tenantId, rows, error);
+        else {
+          // Rows that were written before the connection went are known by their ids.
+          lane.rows.unshift(...some);
+          await sleep(retryMs, undefined, { ref: false });
+        }
+      } finally {
+        turn.release();
+      }
+    }
+    lanes.delete(tenantId);
+  }
+
+  function laneOf(tenantId: string, first: Waiting): Lane {
+    const known = lanes.get(tenantId);
+    if (known !== undefined) {
+      known.rows.push(first);
+      return known;
+    }
+    const lane: Lane = { rows: [first], writing: Promise.resolve() };
+    lanes.set(tenantId, lane);
+    lane.writing = flush(tenantId, lane);
+    return lane;
   }
 
   return {
-    async record({ principal, ...row }) {
-      const actor = { id: principal.clientId, name: principal.clientName };
-      const entry = { ...row, actor, tenantId: principal.tenantId, id: randomUUIDv7(), timeMs: nowMs() };
-      if (stopped || waiting.length >= rowsMax) return lose([entry]);
-      waiting.push(entry);
-      const done = written();
-      if (gate.open) await within(done, answerWaitMs);
+    async record({ principal: { tenantId, keyId, clientId, clientName }, ...event }) {
+      const actor = { id: clientId, name: clientName };
+      const row = { ...event, actor, id: randomUUIDv7(), timeMs: nowMs() };
+      let place: Hold;
+      try {
+        if (stopped) return lose(tenantId, [row]);
+        place = places.take({ tenant: tenantId, key: keyId });
+      } catch {
+        return lose(tenantId, [row]);
+      }
+      const { writing } = laneOf(tenantId, { row, place });
+      if (gate.open) await within(writing, answerWaitMs);
     },
-    settled: () => within(flushing, settleWaitMs),
+    settled: (tenantId) => within(lanes.get(tenantId)?.writing, settleWaitMs),
     async stop() {
-      await within(flushing, stopWaitMs);
+      await within(Promise.all([...lanes.values()].map(({ writing }) => writing)), stopWaitMs);
       stopped = true;
-      lose(waiting.splice(0));
+      for (const [tenantId, { rows }] of lanes) {
+        lose(
+          tenantId,
+          rows.splice(0).map(({ row }) => row),
+        );
+      }
     },
   };
 }
 
-async function within(done: Promise<void> | undefined, ms: number): Promise<void> {
+async function within(done: Promise<unknown> | undefined, ms: number): Promise<void> {
   if (done === undefined) return;
   const end = new AbortController();
   await Promise.race([done, sleep(ms, undefined, { signal: end.signal }).catch(() => {})]);

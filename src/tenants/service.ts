@@ -87,10 +87,13 @@ export function apiClientService(db: Db): Partial<ServiceImpl<typeof ApiClientSe
   };
 }
 
-export function auditLogService(db: Db, settled: () => Promise<void>): Partial<ServiceImpl<typeof AuditLogService>> {
+export function auditLogService(
+  db: Db,
+  settled: (tenantId: string) => Promise<void>,
+): Partial<ServiceImpl<typeof AuditLogService>> {
   return {
     async listAuditEntries(request, context) {
-      await settled(); // what this server has refused a moment ago stands in it
+      await settled(principalOf(context).tenantId); // what this server has refused a moment ago stands in it
       return await listAuditEntries(db, principalOf(context).tenantId, request, context.signal);
     },
   };

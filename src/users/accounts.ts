@@ -12,7 +12,7 @@ import {
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { notFound } from "../errors.ts";
-import { principalOf } from "../rpc/context.ts";
+import { holderOf, principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
 import { changeAccount, insertAccount, readAccount, refuseTaken, searchIds } from "./account-rows.ts";
 import { accountUpdate } from "./account-update.ts";
@@ -28,7 +28,7 @@ export function userAccountService(db: Db, hash: HashPassword): Partial<ServiceI
       checkPassword(password, "user.password");
       // The index decides; the look before spares many that want the same e-mail at once the costly part.
       const wanted = () => refuseTaken(db, tenantId, user.email, null);
-      const passwordHash = await hash(password, context.signal, wanted);
+      const passwordHash = await hash(holderOf(context), password, context.signal, wanted);
       return await transaction(db, async (tx) => {
         const made = await insertAccount(tx, tenantId, { ...user, passwordHash }, "user.groups");
         await audited(tx, context, made.id);
@@ -49,7 +49,7 @@ export function userAccountService(db: Db, hash: HashPassword): Partial<ServiceI
       if (update.changed.has("password")) {
         const password = update.account.password ?? "";
         checkPassword(password, update.path("password"));
-        passwordHash = await hash(password, context.signal, () => readAccount(db, tenantId, id));
+        passwordHash = await hash(holderOf(context), password, context.signal, () => readAccount(db, tenantId, id));
       }
       return await transaction(db, async (tx) => {
         const row = await changeAccount(tx, tenantId, id, update, passwordHash);

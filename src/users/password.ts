@@ -1,7 +1,8 @@
 import { argon2, randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { promisify } from "node:util";
-import { exhausted, invalidField } from "../errors.ts";
+import { invalidField } from "../errors.ts";
+import { type Holder, limiter } from "../limiter.ts";
 
 const derive = promisify(argon2);
 
@@ -32,51 +33,33 @@ async function hashed(password: string): Promise<string> {
  * Hashes a password when its turn has come and `check`, a quick look at whether it is still wanted, has passed.
  * @throws code 8 when too many wait already; the signal's reason when the caller has gone before it is done; what `check` throws
  */
-export type HashPassword = (password: string, signal: AbortSignal, check: () => Promise<unknown>) => Promise<string>;
+export type HashPassword = (
+  who: Holder,
+  password: string,
+  signal: AbortSignal,
+  check: () => Promise<unknown>,
+) => Promise<string>;
 
 /**
  * Makes what hashes the passwords of this process: `atOnceMax` at a time, so that memory is bounded and Node's pool of
- * four threads and the processors keep room for others; `waitingMax` more wait in order.
+ * four threads and the processors keep room for others; `waitingMax` more wait, in turns between tenants.
  */
 export function passwordHasher({
   atOnceMax = Math.max(1, Math.min(2, availableParallelism() - 1)),
   waitingMax = 500,
 } = {}): HashPassword {
-  let running = 0;
-  const waiting: (() => void)[] = [];
+  // A hash takes some tens of milliseconds: turns are enough, and a tenant alone may use all places.
+  const hashing = limiter({ max: atOnceMax, waitingMax, what: "passwords are being hashed", retrySec: 5, shares: {} });
 
-  async function turn(signal: AbortSignal) {
-    signal.throwIfAborted();
-    if (running < atOnceMax) {
-      running += 1;
-      return;
-    }
-    if (waiting.length >= waitingMax) throw exhausted(`${waitingMax} passwords wait to be hashed already`, 5);
-    await new Promise<void>((resolve, reject) => {
-      const start = () => {
-        signal.removeEventListener("abort", leave);
-        resolve();
-      };
-      const leave = () => {
-        waiting.splice(waiting.indexOf(start), 1);
-        reject(signal.reason);
-      };
-      waiting.push(start);
-      signal.addEventListener("abort", leave, { once: true });
-    });
-  }
-
-  return async (password, signal, check) => {
-    await turn(signal);
+  return async (who, password, signal, check) => {
+    const turn = await hashing.turn(who, signal);
     try {
       await check();
       const hash = await hashed(password);
       signal.throwIfAborted(); // whose caller was told of a failure is not written
       return hash;
     } finally {
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next(); // the turn is handed over
+      turn.release();
     }
   };
 }

@@ -45,7 +45,7 @@ describe("a row of a call that failed", () => {
       await Promise.all(Array.from({ length: 500 }, (_, i) => queue.record(event(`slow ${i}`))));
       expect(performance.now() - startMs).toBeLessThan(500);
     });
-    await queue.settled();
+    await queue.settled(principal.tenantId);
     expect((await stored()).filter((id) => id.startsWith("slow"))).toHaveLength(500);
     await queue.stop();
   });
@@ -61,5 +61,39 @@ describe("a row of a call that failed", () => {
     });
     await sleep(100);
     expect(lines.some((line) => line.includes("left behind") && line.includes("not written"))).toBe(true);
+  });
+
+  test("that the database does not take goes to the log, and takes none of its tenant's or another's along", async () => {
+    const queue = auditQueue(pool, Date.now, log);
+    const other = { ...principal, tenantId: (await testTenant(sql)).id };
+    await locked(async () => {
+      // Together in one statement, behind the first.
+      for (const id of ["before", "good 1", "ba\0d", "good 2"]) void queue.record(event(id));
+      void queue.record({ ...event("neighbour"), principal: other });
+      void queue.record({ ...event("poi\0son"), principal: other });
+    });
+    await Promise.all([queue.settled(principal.tenantId), queue.settled(other.tenantId)]);
+    expect(await stored()).toEqual(expect.arrayContaining(["before", "good 1", "good 2", "neighbour"]));
+    const lost = lines.filter((line) => line.includes("not written") && line.includes("\\u0000"));
+    expect(lost).toHaveLength(2);
+    await queue.stop();
+  });
+});
+
+describe("a tenant with very many rows", () => {
+  test("leaves room for those of another", async () => {
+    const queue = auditQueue(pool, Date.now, log);
+    const tenantId = (await testTenant(sql)).id;
+    const lost = () => lines.filter((line) => line.includes("not written") && line.includes(tenantId)).length;
+    await locked(async () => {
+      for (let i = 0; i < 10_000; i++)
+        void queue.record({ ...event("many"), principal: { ...principal, tenantId, keyId: `${i % 10}` } });
+      expect(lost()).toBeGreaterThan(1000);
+      expect(lost()).toBeLessThan(1200);
+      void queue.record(event("one"));
+    });
+    await queue.settled(principal.tenantId);
+    expect(await stored()).toContain("one");
+    await queue.stop();
   });
 });

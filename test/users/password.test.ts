@@ -6,6 +6,7 @@ import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 import { accountsPath, password } from "./cases.ts";
 
+const who = {};
 const never = new AbortController().signal;
 const wanted = async () => {};
 
@@ -24,7 +25,7 @@ describe("the hash", () => {
 
   test("is argon2id with OWASP's parameters, in PHC form, and proves the password alone", async () => {
     for (const text of ["Correct-horse-7", "Pässwörd-😀-7", `A1!${"xyz".repeat(300)}`]) {
-      const made = await hash(text, never, wanted);
+      const made = await hash(who, text, never, wanted);
       expect(made).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
       expect(matches(made, text)).toBe(true);
       expect(matches(made, `${text} `)).toBe(false);
@@ -32,7 +33,9 @@ describe("the hash", () => {
   });
 
   test("has a salt of its own", async () => {
-    expect(await hash("Correct-horse-7", never, wanted)).not.toBe(await hash("Correct-horse-7", never, wanted));
+    expect(await hash(who, "Correct-horse-7", never, wanted)).not.toBe(
+      await hash(who, "Correct-horse-7", never, wanted),
+    );
   });
 });
 
@@ -40,13 +43,15 @@ describe("hashing many", () => {
   test("has a bound: those that would wait beyond it are answered code 8 at once, the others are hashed", async () => {
     const hash = passwordHasher({ atOnceMax: 2, waitingMax: 3 });
     const outcomes = await Promise.allSettled(
-      Array.from({ length: 10 }, (_, i) => hash(`Correct-horse-${i}`, never, wanted)),
+      Array.from({ length: 10 }, (_, i) => hash(who, `Correct-horse-${i}`, never, wanted)),
     );
     const refused = outcomes.filter(({ status }) => status === "rejected");
     expect(refused).toHaveLength(5);
     for (const outcome of refused) expect(outcome).toMatchObject({ reason: { code: 8 } });
     // What was refused and done has left its places.
-    await expect(Promise.all(Array.from({ length: 5 }, () => hash(password, never, wanted)))).resolves.toHaveLength(5);
+    await expect(
+      Promise.all(Array.from({ length: 5 }, () => hash(who, password, never, wanted))),
+    ).resolves.toHaveLength(5);
   });
 
   test("keeps the event loop free, and memory to so many at a time", async () => {
@@ -58,16 +63,32 @@ describe("hashing many", () => {
       turns += 1;
       highest = Math.max(highest, process.memoryUsage.rss());
     }, 1);
-    await Promise.all(Array.from({ length: 30 }, () => hash(password, never, wanted)));
+    await Promise.all(Array.from({ length: 30 }, () => hash(who, password, never, wanted)));
     clearInterval(watch);
     expect(turns).toBeGreaterThan(30);
     expect(highest - before).toBeLessThan(8 * 19 * 1024 * 1024);
   });
 
+  test("takes turns between tenants: one that waits for hundreds does not hold up another's", async () => {
+    const hash = passwordHasher({ atOnceMax: 1 });
+    const leaving = new AbortController();
+    let done = 0;
+    const flood = Array.from({ length: 500 }, () =>
+      hash({ tenant: "busy", key: "k" }, password, leaving.signal, wanted).then(() => {
+        done += 1;
+      }),
+    );
+    const outcomes = Promise.allSettled(flood);
+    await hash({ tenant: "other", key: "l" }, password, never, wanted);
+    expect(done).toBeLessThanOrEqual(2);
+    leaving.abort();
+    await outcomes;
+  });
+
   test("passes over those that are not wanted any more when their turn comes", async () => {
     const hash = passwordHasher({ atOnceMax: 1, waitingMax: 2 });
-    const refused = hash(password, never, () => Promise.reject(new Error("taken")));
-    const next = hash(password, never, wanted);
+    const refused = hash(who, password, never, () => Promise.reject(new Error("taken")));
+    const next = hash(who, password, never, wanted);
     await expect(refused).rejects.toThrow("taken");
     expect(await next).toMatch(/^\$argon2id/);
   });
@@ -75,13 +96,13 @@ describe("hashing many", () => {
   test("passes over those whose callers have gone", async () => {
     const hash = passwordHasher({ atOnceMax: 1, waitingMax: 2 });
     const leaving = new AbortController();
-    const first = hash(password, never, wanted);
-    const second = hash(password, leaving.signal, wanted);
-    const third = hash(password, never, wanted);
+    const first = hash(who, password, never, wanted);
+    const second = hash(who, password, leaving.signal, wanted);
+    const third = hash(who, password, never, wanted);
     leaving.abort(new Error("gone"));
     await expect(second).rejects.toThrow("gone");
-    await expect(hash(password, leaving.signal, wanted)).rejects.toThrow("gone");
-    const fourth = hash(password, never, wanted); // the place of the second
+    await expect(hash(who, password, leaving.signal, wanted)).rejects.toThrow("gone");
+    const fourth = hash(who, password, never, wanted); // the place of the second
     expect(await Promise.all([first, third, fourth])).toHaveLength(3);
   });
 });

@@ -1,0 +1,215 @@
+import { exhausted } from "./errors.ts";
+
+/** Whose use is counted. What is absent has no share of its own; the bound for all holds for everybody. */
+export interface Holder {
+  readonly tenant?: string;
+  /** An API key, by its id. */
+  readonly key?: string;
+  /** A network address. */
+  readonly address?: string;
+}
+
+/** What somebody uses of something bounded. */
+export interface Hold {
+  /** How much it is now. */
+  readonly amount: number;
+  /** Uses more of it. @throws code 8 when there is no room; what it had stays */
+  more(amount: number): void;
+  /** Gives so much of it back, or all. May be repeated. */
+  release(amount?: number): void;
+}
+
+/** One bound for all, with shares beneath it: who uses much leaves room for others. */
+export interface Limiter {
+  /** @throws code 8 when `take` would */
+  check(who: Holder, amount?: number): void;
+  /** Uses some of it at once. @throws code 8 when there is no room, for anybody or in a share of the holder's */
+  take(who: Holder, amount?: number): Hold;
+  /**
+   * Uses 1 as soon as there is room. Those that wait take turns: tenant by tenant, within one key by key, within one in
+   * the order in which they came. @throws code 8 when too many wait; the signal's reason
+   */
+  turn(who: Holder, signal?: AbortSignal): Promise<Hold>;
+  /** How much is used. */
+  readonly used: number;
+  /** How many wait for their turn. */
+  readonly waiting: number;
+}
+
+type Share = keyof Holder;
+
+interface LimiterOptions {
+  /** How much there is for all. What alone is larger is let in while nothing else is used. */
+  max: number;
+  /** What there is too much of, to be read after "too many": "request bodies are held". */
+  what: string;
+  /** How many may wait for their turn; the same shares hold for them. */
+  waitingMax?: number;
+  /** Seconds after which one that was refused may try again. */
+  retrySec?: number;
+  /**
+   * How many times as much as is still free each may use. At 8 a tenant alone uses up to 8/9 of all, two of them 8/17
+   * each: so there is always a part left for the next one. What is absent has no share.
+   */
+  shares?: Readonly<Partial<Record<Share, number>>>;
+}
+
+const usualShares = { tenant: 8, key: 4, address: 4 };
+const sharesByName: readonly Share[] = ["tenant", "key", "address"];
+const names = { tenant: "of this tenant", key: "of this API key", address: "from this address" };
+
+interface Waiter {
+  start(hold: Hold): void;
+  who: Holder;
+}
+
+/** Makes a limiter. It remembers only those who use something, or wait, now. */
+export function limiter(options: LimiterOptions): Limiter {
+  const { max, what, waitingMax = 0, retrySec = 1, shares = usualShares } = options;
+  const usedBy = {
+    tenant: new Map<string, number>(),
+    key: new Map<string, number>(),
+    address: new Map<string, number>(),
+  };
+  const room: Limiter | undefined =
+    waitingMax > 0 ? limiter({ max: waitingMax, what: `${what} and wait`, retrySec }) : undefined;
+  // Tenant → key → those that wait, each in the order of their turns.
+  const lines = new Map<string, Map<string, Set<Waiter>>>();
+  let used = 0;
+
+  /** Why there is no room for so much more; undefined when there is. `own`: what the same hold has already. */
+  function full(who: Holder, amount: number, own = 0): string | undefined {
+    if (used === own) return undefined;
+    if (used + amount > max) return "";
+    const free = max - used - amount;
+    for (const share of sharesByName) {
+      const id = who[share];
+      const times = shares[share];
+      if (id === undefined || times === undefined) continue;
+      // The first 1 is free, so that the last of a few places is for somebody who has none.
+      if ((usedBy[share].get(id) ?? 0) + amount - 1 > times * free) return ` ${names[share]}`;
+    }
+    return undefined;
+  }
+
+  function count(who: Holder, amount: number) {
+    used += amount;
+    for (const share of sharesByName) {
+      const id = who[share];
+      if (id === undefined) continue;
+      const now = (usedBy[share].get(id) ?? 0) + amount;
+      if (now > 0) usedBy[share].set(id, now);
+      else usedBy[share].delete(id);
+    }
+  }
+
+  const refuse = (reason: string) => exhausted(`too many ${what}${reason}; send the request again`, retrySec);
+
+  function hold(who: Holder, first: number): Hold {
+    let amount = first;
+    count(who, first);
+    return {
+      get amount() {
+        return amount;
+      },
+      more(added) {
+        const reason = full(who, added, amount);
+        if (reason !== undefined) throw refuse(reason);
+        amount += added;
+        count(who, added);
+      },
+      release(some = amount) {
+        const freed = Math.min(some, amount);
+        if (freed <= 0) return;
+        amount -= freed;
+        count(who, -freed);
+        serve();
+      },
+    };
+  }
+
+  /** Lets in those whose turn it is. Afterwards nobody waits for whom there is room. */
+  function serve() {
+    while (used < max) {
+      const next = nextWaiter();
+      if (next === undefined) return;
+      next.start(hold(next.who, 1));
+    }
+  }
+
+  function nextWaiter(): Waiter | undefined {
+    for (const [tenant, byKey] of lines) {
+      for (const [key, line] of byKey) {
+        const [first] = line;
+        if (first === undefined || full(first.who, 1) !== undefined) continue;
+        leave(first);
+        // Both go to the end.
+        if (byKey.delete(key) && line.size > 0) byKey.set(key, line);
+        if (lines.delete(tenant) && byKey.size > 0) lines.set(tenant, byKey);
+        return first;
+      }
+    }
+    return undefined;
+  }
+
+  function join(waiter: Waiter) {
+    const { tenant = "", key = "" } = waiter.who;
+    const byKey = lines.get(tenant) ?? new Map<string, Set<Waiter>>();
+    const line = byKey.get(key) ?? new Set();
+    lines.set(tenant, byKey);
+    byKey.set(key, line);
+    line.add(waiter);
+  }
+
+  function leave(waiter: Waiter) {
+    const { tenant = "", key = "" } = waiter.who;
+    const byKey = lines.get(tenant);
+    const line = byKey?.get(key);
+    line?.delete(waiter);
+    if (line?.size === 0) byKey?.delete(key);
+    if (byKey?.size === 0) lines.delete(tenant);
+  }
+
+  function check(who: Holder, amount = 1) {
+    const reason = full(who, amount);
+    if (reason !== undefined) throw refuse(reason);
+  }
+
+  return {
+    check,
+    take(who, amount = 1) {
+      check(who, amount);
+      return hold(who, amount);
+    },
+    async turn(who, signal) {
+      signal?.throwIfAborted();
+      const reason = full(who, 1);
+      if (reason === undefined) return hold(who, 1);
+      if (room === undefined) throw refuse(reason);
+      const place = room.take(who);
+      const { promise, resolve, reject } = Promise.withResolvers<Hold>();
+      const waiter = { who, start: resolve };
+      const cancel = () => {
+        leave(waiter);
+        reject(signal?.reason);
+      };
+      join(waiter);
+      signal?.addEventListener("abort", cancel, { once: true });
+      try {
+        const turn = await promise;
+        if (!signal?.aborted) return turn;
+        turn.release();
+        throw signal.reason;
+      } finally {
+        signal?.removeEventListener("abort", cancel);
+        place.release();
+      }
+    },
+    get used() {
+      return used;
+    },
+    get waiting() {
+      return room?.used ?? 0;
+    },
+  };
+}
