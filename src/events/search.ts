@@ -1,7 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { Fragment } from "postgres";
 import {
-  ActiveCriteria,
   type EventQuery,
   EventQuerySchema,
   type SearchEventsRequest,
@@ -9,36 +7,14 @@ import {
   SearchEventsResponseSchema,
   SortOrder,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { toSql } from "../clause/to-sql.ts";
-import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
-import { invalidField } from "../errors.ts";
 import { eventField, eventSortKeys } from "./fields.ts";
+import { matchingOccurrences } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
-import { eventResolver } from "./resolver.ts";
 import { eventAndEntity, type OccurrenceRow, occurrenceColumns } from "./rows.ts";
-
-/** SQL that holds for the occurrences (o) that a query asks for. `path` is the query's place in the request. */
-export function matches(db: Db, tenantId: string, query: EventQuery, path: string): Fragment {
-  const { start, end } = query.timeRange ?? {};
-  if (start !== undefined && end !== undefined && start >= end) {
-    throw invalidField(`${path}.timeRange`, "start must be before end");
-  }
-  const overlap = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
-  const conditions = [db`o.tenant_id = ${tenantId}`];
-  if (start !== undefined) {
-    conditions.push(overlap ? db`(o.end_ms is null or o.end_ms >= ${start})` : db`o.last_seen_ms >= ${start}`);
-  }
-  if (end !== undefined) conditions.push(overlap ? db`o.start_ms < ${end}` : db`o.last_seen_ms < ${end}`);
-  if (query.severities.length > 0) conditions.push(db`o.severity = any(${int4Array(query.severities)}::int4[])`);
-  if (query.statuses.length > 0) conditions.push(db`o.status = any(${int4Array(query.statuses)}::int4[])`);
-  if (query.clause !== undefined)
-    conditions.push(toSql(db, query.clause, `${path}.clause`, eventResolver(db, tenantId)));
-  return conditions.reduce((left, right) => db`${left} and ${right}`);
-}
 
 function sortKeys(db: Db, tenantId: string, query: EventQuery): SortKey[] {
   const sorts = query.sortBy.flatMap(({ byField }) =>
@@ -69,14 +45,15 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
     .map(({ expression }, i) => db`${expression} as ${db(`key_${i}`)}`)
     .reduce((left, right) => db`${left}, ${right}`);
   const after = page.after === undefined ? db`true` : beyond(db, byEvent, page.after, page.backward);
+  const matching = matchingOccurrences(db, tenantId, query, "query");
   // The time range rests on occurrences_last_seen; the total needs every match anyway, so each is read once, and its
   // event and entity only where a sort key asks for them.
   const statement = db<(PageRow & Totals)[]>`
     with matching as (
       select o.event_id, o.number, ${named},
         row_number() over (partition by o.event_id order by ${orderBy(db, byOccurrence)}) as place
-      from occurrences o ${eventAndEntity(db)}
-      where ${matches(db, tenantId, query, "query")}
+      from ${matching.from}
+      where ${matching.where}
     ), first as (
       select * from matching where place = 1
     ), page as (
