@@ -10,6 +10,7 @@ import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_fie
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
@@ -42,6 +43,8 @@ import { eventQueryService } from "./events/service.ts";
 import { certificate } from "./http/certificate.ts";
 import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
 import { startJobs } from "./jobs/start.ts";
+import { runsJob } from "./maintenance/run.ts";
+import { maintenanceWindowService } from "./maintenance/service.ts";
 import { changedEntities, updaterKinds } from "./properties/run.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
 import { admission } from "./receiver/admission.ts";
@@ -129,7 +132,8 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, wrongKeys: guesses, room });
 
   // What goes on in the background, in turns with the other replicas.
-  const jobs = startJobs(pool, url, { kinds: updaterKinds(), nowMs: clock.nowMs, log, busy: ingest.busy });
+  const kinds = [...updaterKinds(), runsJob(undefined, () => jobs.wake())];
+  const jobs = startJobs(pool, url, { kinds, nowMs: clock.nowMs, log, busy: ingest.busy });
   starting.defer(() => jobs.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);
 
@@ -140,6 +144,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs)],
     [CustomPropertyUpdaterService, customPropertyUpdaterService(pool.sql, clock.nowMs, jobs.wake)],
     [EventQueryService, eventQueryService(pool.sql)],
+    [MaintenanceWindowService, maintenanceWindowService(pool.sql, { nowMs: clock.nowMs, wake: jobs.wake })],
     [ApiClientService, apiClientService(pool.sql)],
     [CredentialService, credentialService(pool.sql, masterKeys)],
     [AuditLogService, auditLogService(pool.sql, audit.settled)],

@@ -246,6 +246,59 @@ create table leases (
   constraint leases_pkey PRIMARY KEY (name)
 );
 
+create table maintenance_members (
+  tenant_id uuid not null,
+  entity_id bytea not null,
+  window_id text collate "C" not null,
+  run_start_ms bigint not null,
+  version bigint not null,
+  state integer not null,
+  exit_state integer,
+  constraint maintenance_members_tenant_id_entity_id_window_id_pk PRIMARY KEY (tenant_id, entity_id, window_id)
+);
+CREATE INDEX maintenance_members_window ON public.maintenance_members USING btree (tenant_id, window_id, run_start_ms, version);
+
+create table maintenance_targets (
+  tenant_id uuid not null,
+  window_id text collate "C" not null,
+  place bigint not null,
+  ids bytea not null,
+  constraint maintenance_targets_tenant_id_window_id_place_pk PRIMARY KEY (tenant_id, window_id, place)
+);
+
+create table maintenance_windows (
+  tenant_id uuid not null,
+  id text collate "C" not null,
+  name text collate "C" not null,
+  description text collate "C" not null,
+  owner text collate "C" not null,
+  tags jsonb not null,
+  clause jsonb not null,
+  schedule jsonb not null,
+  notification jsonb,
+  run_mode smallint not null,
+  status smallint not null,
+  maintenance_state integer not null,
+  exit_state integer not null,
+  override_exit_state boolean not null,
+  force boolean not null,
+  do_not_propagate_to_children boolean not null,
+  created_ms bigint not null,
+  updated_ms bigint not null,
+  created_by text collate "C" not null,
+  updated_by text collate "C" not null,
+  run_state smallint not null,
+  skip_next integer not null,
+  handled_ms bigint,
+  next_due_ms bigint,
+  next_start_ms bigint,
+  run_start_ms bigint,
+  run_end_ms bigint,
+  version bigint not null,
+  constraint maintenance_windows_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
+  constraint maintenance_windows_name UNIQUE (tenant_id, name)
+);
+
 create table master_keys (
   id text collate "C" not null,
   proof bytea not null,

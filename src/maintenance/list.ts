@@ -1,0 +1,82 @@
+import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import { getTableColumns } from "drizzle-orm";
+import type { Fragment } from "postgres";
+import type { PageInfo, PageInput } from "#gen/belfry/db/v1/paging_pb.ts";
+import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import {
+  type ListMaintenanceWindowsRequest,
+  ListMaintenanceWindowsRequestSchema,
+  type SearchMaintenanceWindowsRequest,
+  WindowSearchSchema,
+} from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { toSql } from "../clause/to-sql.ts";
+import type { Db } from "../db/connect.ts";
+import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
+import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
+import { invalidField } from "../errors.ts";
+import { windowResolver } from "./fields.ts";
+import { toWindow, type WindowRow } from "./messages.ts";
+import { maintenanceWindows } from "./tables.ts";
+
+/** A page of windows. */
+export interface WindowPage {
+  maintWindows: MaintenanceWindow[];
+  pageInfo: PageInfo;
+}
+
+interface Tenant {
+  id: string;
+  name: string;
+}
+
+const searchPath = "search_input";
+
+/** Windows by name, page by page. @throws code 3 for a bad cursor */
+export function listWindows(db: Db, tenant: Tenant, { pageInput }: ListMaintenanceWindowsRequest): Promise<WindowPage> {
+  const schema = ListMaintenanceWindowsRequestSchema;
+  return readPage(db, tenant, pageOf(tenant, pageInput, "page_input", schema, create(schema)), db`true`);
+}
+
+/** Windows that a clause over their members matches, by name, page by page. @throws code 3 */
+export function searchWindows(
+  db: Db,
+  tenant: Tenant,
+  { searchInput = create(WindowSearchSchema) }: SearchMaintenanceWindowsRequest,
+): Promise<WindowPage> {
+  const clause = searchInput.query?.clause;
+  const path = `${searchPath}.query.clause`;
+  if (clause === undefined) throw invalidField(path, "is required");
+  const query = { ...searchInput, pageInput: undefined };
+  const page = pageOf(tenant, searchInput.pageInput, `${searchPath}.page_input`, WindowSearchSchema, query);
+  return readPage(db, tenant, page, toSql(db, clause, path, windowResolver(db, tenant.name)));
+}
+
+function pageOf<S extends DescMessage>(
+  tenant: Tenant,
+  input: PageInput | undefined,
+  path: string,
+  schema: S,
+  query: MessageShape<S>,
+): PageRequest {
+  return pageRequest("maintenance windows", tenant.id, input, path, schema, query);
+}
+
+async function readPage(db: Db, tenant: Tenant, page: PageRequest, matching: Fragment): Promise<WindowPage> {
+  const keys: SortKey[] = [{ expression: db`name`, type: "text", descending: false, required: true }];
+  const columns = Object.entries(getTableColumns(maintenanceWindows)).map(
+    ([key, { name }]) => db`${db(name)} as ${db(key)},`,
+  );
+  const place = page.after === undefined ? db`true` : beyond(db, keys, page.after, page.backward);
+  // By maintenance_windows_name; a tenant has hundreds of windows, so that a clause is asked of each.
+  const [rows, [counted]] = await Promise.all([
+    db<(WindowRow & { key_texts: (string | null)[] })[]>`
+      select ${columns} ${keyTexts(db, keys)} as key_texts from maintenance_windows
+      where tenant_id = ${tenant.id} and ${matching} and ${place}
+      order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`,
+    db<{ total: bigint }[]>`
+      select count(*) as total from maintenance_windows where tenant_id = ${tenant.id} and ${matching}`,
+  ]);
+  const ordered = page.backward ? rows.toReversed() : rows;
+  const { items, info } = await page.cut(ordered, (row) => row.key_texts, counted?.total ?? 0n);
+  return { maintWindows: items.map((row) => toWindow(row, tenant.name)), pageInfo: info };
+}

@@ -1,0 +1,141 @@
+import { RunMode, RunState, WindowStatus } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { nextStartMs } from "./recurrence.ts";
+import type { Plan } from "./schedule.ts";
+
+/** What decides when a window runs. */
+export interface Rules {
+  plan: Plan;
+  runMode: RunMode;
+  status: WindowStatus;
+}
+
+/** How far a window has come; times in ms since the epoch. */
+export interface Progress {
+  runState: RunState;
+  /** How many of the next runs are still to be skipped. */
+  skipNext: number;
+  /** The last start by the schedule that is behind: its run has begun, was skipped, or came too late. */
+  handledMs: number | undefined;
+  /** The next start by the schedule, skipped or not. */
+  nextDueMs: number | undefined;
+  /** The next start by the schedule that is not skipped. */
+  nextStartMs: number | undefined;
+  /** Of the run that goes on, or of the last one. */
+  runStartMs: number | undefined;
+  runEndMs: number | undefined;
+}
+
+/** What happens to a window: a run begins, goes on with new entities, or ends. */
+export interface Step {
+  what: "start" | "renewal" | "end";
+  /** When it was to happen. */
+  atMs: number;
+}
+
+/** The progress of a window that has never run. */
+export const notRun: Progress = {
+  runState: RunState.SCHEDULED,
+  skipNext: 0,
+  handledMs: undefined,
+  nextDueMs: undefined,
+  nextStartMs: undefined,
+  runStartMs: undefined,
+  runEndMs: undefined,
+};
+
+const isRunning = ({ runState }: Progress) => runState === RunState.IN_PROGRESS;
+const runsByItself = ({ runMode, status }: Rules) => runMode === RunMode.AUTO && status === WindowStatus.ENABLED;
+
+/** The next thing that the schedule or the end of a run brings, ms; undefined: nothing. */
+export function nextChangeMs({ nextDueMs, runEndMs }: Progress): number | undefined {
+  if (nextDueMs === undefined || runEndMs === undefined) return nextDueMs ?? runEndMs;
+  return Math.min(nextDueMs, runEndMs);
+}
+
+/**
+ * Does all that is due by now, in the order of its times. A run whose time is over before it could begin is left out. A
+ * run that is due while the one before it goes on makes it longer. An end comes before a start at the same moment.
+ */
+export function advance(progress: Progress, rules: Rules, nowMs: number): { progress: Progress; steps: Step[] } {
+  const { plan } = rules;
+  const steps: Step[] = [];
+  let now = progress;
+  for (;;) {
+    const atMs = nextChangeMs(now);
+    if (atMs === undefined || atMs > nowMs) break;
+    if (atMs === now.runEndMs) {
+      now = ended(now);
+      steps.push({ what: "end", atMs });
+      continue;
+    }
+    const skipped = now.skipNext > 0;
+    const endMs = atMs + plan.durationMs;
+    now = { ...now, handledMs: atMs, skipNext: skipped ? now.skipNext - 1 : 0 };
+    if (!skipped && endMs > nowMs) {
+      steps.push({ what: isRunning(now) ? "renewal" : "start", atMs });
+      now = isRunning(now) ? { ...now, runEndMs: Math.max(now.runEndMs ?? 0, endMs) } : begun(now, atMs, endMs);
+    }
+    // Where nothing is to be skipped, what is over long ago need not be gone through.
+    const nextMs = now.skipNext > 0 ? atMs + 1 : Math.max(atMs + 1, nowMs - plan.durationMs + 1);
+    now = { ...now, nextDueMs: nextStartMs(plan, nextMs) };
+  }
+  return { progress: { ...now, ...shown(now, rules, nowMs) }, steps };
+}
+
+/** The progress after the rules have changed: what goes on goes on, unless the window is disabled now. */
+export function replan(progress: Progress, rules: Rules, durationBeforeMs: number, nowMs: number) {
+  const { plan, status } = rules;
+  const steps: Step[] = [];
+  let now = progress;
+  if (isRunning(now)) {
+    if (status === WindowStatus.DISABLED) {
+      now = ended(now);
+      steps.push({ what: "end", atMs: nowMs });
+    } else {
+      // A run keeps its start; a duration that has changed is measured from there.
+      if (plan.durationMs !== durationBeforeMs) {
+        now = { ...now, runEndMs: Math.max(nowMs, (now.runStartMs ?? nowMs) + plan.durationMs) };
+      }
+      steps.push({ what: "renewal", atMs: nowMs });
+    }
+  }
+  const fromMs = Math.max(nowMs - plan.durationMs, now.handledMs ?? 0) + 1;
+  const nextDueMs = runsByItself(rules) ? nextStartMs(plan, fromMs) : undefined;
+  const then = advance({ ...now, nextDueMs }, rules, nowMs);
+  return { progress: then.progress, steps: [...steps, ...then.steps] };
+}
+
+/** Starts a run by hand. */
+export function startNow(progress: Progress, rules: Rules, nowMs: number): { progress: Progress; steps: Step[] } {
+  const startMs = Math.max(nowMs, (progress.runStartMs ?? 0) + 1);
+  const now = begun(progress, startMs, startMs + rules.plan.durationMs);
+  return { progress: { ...now, ...shown(now, rules, nowMs) }, steps: [{ what: "start", atMs: startMs }] };
+}
+
+/** Ends a run by hand. */
+export function stopNow(progress: Progress, rules: Rules, nowMs: number): { progress: Progress; steps: Step[] } {
+  const now = ended(progress);
+  return { progress: { ...now, ...shown(now, rules, nowMs) }, steps: [{ what: "end", atMs: nowMs }] };
+}
+
+function begun(progress: Progress, startMs: number, endMs: number): Progress {
+  // Of two runs of a window none has the same start, by which the entities of a run are known.
+  const runStartMs = Math.max(startMs, (progress.runStartMs ?? -1) + 1);
+  return { ...progress, runState: RunState.IN_PROGRESS, runStartMs, runEndMs: endMs };
+}
+
+const ended = (progress: Progress): Progress => ({
+  ...progress,
+  runState: RunState.COMPLETED,
+  runEndMs: undefined,
+});
+
+/** What is shown of a window beside what it is doing. */
+function shown(progress: Progress, rules: Rules, nowMs: number): Pick<Progress, "runState" | "nextStartMs"> {
+  let next = progress.nextDueMs;
+  for (let i = 0; i < progress.skipNext && next !== undefined; i++) next = nextStartMs(rules.plan, next + 1);
+  if (isRunning(progress)) return { runState: RunState.IN_PROGRESS, nextStartMs: next };
+  const more =
+    rules.runMode === RunMode.MANUAL ? progress.runStartMs === undefined : nextStartMs(rules.plan, nowMs) !== undefined;
+  return { runState: more ? RunState.SCHEDULED : RunState.COMPLETED, nextStartMs: next };
+}

@@ -1,0 +1,151 @@
+import { and, eq, inArray } from "drizzle-orm";
+import { type Db, orm } from "../db/connect.ts";
+import { cancel, enqueue, type Job } from "../jobs/queue.ts";
+import type { JobKind } from "../jobs/worker.ts";
+import { progressValues, storedSchedule, toProgress, type WindowRow } from "./messages.ts";
+import { advance, nextChangeMs, type Progress, type Rules, type Step } from "./progress.ts";
+import { planOf } from "./schedule.ts";
+import { maintenanceTargets, maintenanceWindows as table } from "./tables.ts";
+
+/** A run that begins or ends, and what is to be told of it. */
+export interface RunNotice {
+  windowId: string;
+  windowName: string;
+  what: "start" | "end";
+  /** When it was to happen, ms. */
+  atMs: number;
+  message: string;
+  /** The names of the rules through whose destinations the message goes. */
+  rules: readonly string[];
+}
+
+/** Hears of runs that begin and end, in the transaction in which they do: once each. */
+export type OnRuns = (tx: Db, tenantId: string, notices: readonly RunNotice[]) => Promise<void>;
+
+/** What has happened to a window. */
+export interface Moved {
+  row: WindowRow;
+  progress: Progress;
+  steps: readonly Step[];
+}
+
+/** The jobs of windows, by the windows' ids: due at the next start or end. */
+const runsKind = "maintenance.runs";
+/** The jobs that change the entities of windows, by the windows' ids. */
+export const membersKind = "maintenance.members";
+/** Windows whose time has come in one transaction. */
+const windowsMax = 100;
+
+/** Windows by their ids, locked until the transaction ends; unknown ids are left out. */
+export async function lockWindows(tx: Db, tenantId: string, ids: readonly string[]): Promise<WindowRow[]> {
+  return await orm(tx)
+    .select()
+    .from(table)
+    .where(and(eq(table.tenantId, tenantId), inArray(table.id, [...ids])))
+    .orderBy(table.id)
+    .for("no key update");
+}
+
+/** By what a window runs. */
+export function rulesOf(row: WindowRow): Rules {
+  return { plan: planOf(storedSchedule(row)), runMode: row.runMode, status: row.status };
+}
+
+/** Writes what has happened to windows, whose rows are locked, and leaves the work that follows from it. */
+async function store(tx: Db, tenantId: string, moved: readonly Moved[], nowMs: number, onRuns?: OnRuns): Promise<void> {
+  await Promise.all(
+    moved.map(({ row, progress, steps }) =>
+      orm(tx)
+        .update(table)
+        .set({ ...progressValues(progress), version: row.version + (steps.length > 0 ? 1n : 0n) })
+        .where(and(eq(table.tenantId, tenantId), eq(table.id, row.id))),
+    ),
+  );
+  await changeMembers(tx, tenantId, moved, nowMs, onRuns);
+}
+
+/** Leaves the work that follows from what has happened to windows: their entities change, and it is told. */
+export async function changeMembers(
+  tx: Db,
+  tenantId: string,
+  moved: readonly Moved[],
+  nowMs: number,
+  onRuns: OnRuns | undefined,
+): Promise<void> {
+  const notices = moved.flatMap(noticesOf);
+  if (notices.length > 0) await onRuns?.(tx, tenantId, notices);
+  const ids = moved.flatMap(({ row, steps }) => (steps.length > 0 ? [row.id] : []));
+  if (ids.length === 0) return;
+  await orm(tx)
+    .delete(maintenanceTargets)
+    .where(and(eq(maintenanceTargets.tenantId, tenantId), inArray(maintenanceTargets.windowId, ids)));
+  // A job that is at work on the entities of an earlier version loses its lease by this, and is undone.
+  await enqueue(
+    tx,
+    { tenantId, kind: membersKind },
+    ids.map((id) => ({ id, payload: {} })),
+    nowMs,
+  );
+}
+
+function noticesOf({ row, steps }: Moved): RunNotice[] {
+  const { message, rules } = (row.notification ?? {}) as { message?: string; rules?: string[] };
+  return steps.flatMap(({ what, atMs }) =>
+    what === "renewal" || row.notification === null
+      ? []
+      : [{ windowId: row.id, windowName: row.name, what, atMs, message: message ?? "", rules: rules ?? [] }],
+  );
+}
+
+/**
+ * Stores what a call has done to a window, in its transaction, and when something happens next; answers that time, so
+ * that the worker can be woken after the commit.
+ */
+export async function storeMoved(
+  tx: Db,
+  tenantId: string,
+  moved: Moved,
+  nowMs: number,
+  onRuns: OnRuns | undefined,
+): Promise<number | undefined> {
+  await store(tx, tenantId, [moved], nowMs, onRuns);
+  return await planNext(tx, tenantId, moved, nowMs);
+}
+
+/** Leaves the job for the next start or end of a window, in place of the one before. */
+export async function planNext(
+  tx: Db,
+  tenantId: string,
+  { row, progress }: Pick<Moved, "row" | "progress">,
+  nowMs: number,
+): Promise<number | undefined> {
+  const dueMs = nextChangeMs(progress);
+  const lane = { tenantId, kind: runsKind };
+  if (dueMs === undefined) await cancel(tx, lane, row.id);
+  else await enqueue(tx, lane, [{ id: row.id, payload: {}, dueMs }], nowMs);
+  return dueMs;
+}
+
+/** Takes back what a window that is being deleted has left to do. */
+export async function cancelRuns(tx: Db, tenantId: string, id: string): Promise<void> {
+  await cancel(tx, { tenantId, kind: runsKind }, id);
+}
+
+/** Starts and ends runs when it is time. */
+export function runsJob(onRuns: OnRuns | undefined, wake: () => void): JobKind {
+  async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    const rows = await lockWindows(
+      tx,
+      tenantId,
+      jobs.map(({ id }) => id),
+    );
+    const moved = rows.map((row) => ({ row, ...advance(toProgress(row), rulesOf(row), nowMs) }));
+    await store(tx, tenantId, moved, nowMs, onRuns);
+    if (moved.some(({ steps }) => steps.length > 0)) wake();
+    return moved.flatMap(({ row, progress }) => {
+      const dueMs = nextChangeMs(progress);
+      return dueMs === undefined ? [] : [{ id: row.id, dueMs, payload: {} }];
+    });
+  }
+  return { name: runsKind, sizeMax: windowsMax, share: 1, run };
+}

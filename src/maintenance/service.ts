@@ -1,0 +1,107 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import {
+  CreateMaintenanceWindowResponseSchema,
+  DeleteMaintenanceWindowsResponseSchema,
+  ListMaintenanceWindowsResponseSchema,
+  type MaintenanceWindowService,
+  ReplaceMaintenanceWindowResponseSchema,
+  SearchMaintenanceWindowsResponseSchema,
+  StartMaintenanceWindowResponseSchema,
+  StopMaintenanceWindowResponseSchema,
+} from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import type { Db } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+import { principalOf } from "../rpc/context.ts";
+import { audited } from "../tenants/audit.ts";
+import { listWindows, searchWindows } from "./list.ts";
+import type { OnRuns } from "./run.ts";
+import {
+  createWindow,
+  deleteWindows,
+  replaceWindow,
+  startWindow,
+  stopWindow,
+  type Writing,
+  type Written,
+} from "./windows.ts";
+
+/** What the service needs beside the database. */
+export interface Maintenance {
+  nowMs(): number;
+  /** Told after a commit when something is due; absent: at once. */
+  wake(dueMs?: number): void;
+  onRuns?: OnRuns | undefined;
+}
+
+/** Maintenance windows. */
+export function maintenanceWindowService(
+  db: Db,
+  { nowMs, wake, onRuns }: Maintenance,
+): Partial<ServiceImpl<typeof MaintenanceWindowService>> {
+  const tenantOf = (context: HandlerContext) => {
+    const { tenantId, tenantName } = principalOf(context);
+    return { id: tenantId, name: tenantName };
+  };
+
+  async function write(
+    context: HandlerContext,
+    name: (written: Written) => string,
+    work: (tx: Db, writing: Writing) => Promise<Written>,
+  ): Promise<Written> {
+    const { clientName } = principalOf(context);
+    const written = await transaction(db, async (tx) => {
+      const done = await work(tx, { tenant: tenantOf(context), clientName, nowMs: nowMs(), onRuns });
+      await audited(tx, context, name(done));
+      return done;
+    });
+    wake();
+    if (written.dueMs !== undefined) wake(written.dueMs);
+    return written;
+  }
+  const byId = ({ id }: Written) => id;
+
+  return {
+    async createMaintenanceWindow({ specification = create(MaintenanceWindowSchema) }, context) {
+      const { id } = await write(context, byId, (tx, writing) => createWindow(tx, specification, writing));
+      return create(CreateMaintenanceWindowResponseSchema, { id });
+    },
+
+    async replaceMaintenanceWindow({ id, specification = create(MaintenanceWindowSchema) }, context) {
+      await write(context, byId, (tx, writing) => replaceWindow(tx, id, specification, writing));
+      return create(ReplaceMaintenanceWindowResponseSchema);
+    },
+
+    async listMaintenanceWindows(request, context) {
+      return create(ListMaintenanceWindowsResponseSchema, await listWindows(db, tenantOf(context), request));
+    },
+
+    async searchMaintenanceWindows(request, context) {
+      return create(SearchMaintenanceWindowsResponseSchema, await searchWindows(db, tenantOf(context), request));
+    },
+
+    async deleteMaintenanceWindows({ ids }, context) {
+      const all = ids.join(",");
+      await write(
+        context,
+        () => all,
+        async (tx, writing) => {
+          await deleteWindows(tx, ids, writing);
+          return { id: all, dueMs: undefined };
+        },
+      );
+      return create(DeleteMaintenanceWindowsResponseSchema);
+    },
+
+    async startMaintenanceWindow({ id }, context) {
+      await write(context, byId, (tx, writing) => startWindow(tx, id, writing));
+      return create(StartMaintenanceWindowResponseSchema);
+    },
+
+    async stopMaintenanceWindow({ id }, context) {
+      await write(context, byId, (tx, writing) => stopWindow(tx, id, writing));
+      return create(StopMaintenanceWindowResponseSchema);
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import { type MaintenanceWindow, RunMode, type Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { toSql } from "../clause/to-sql.ts";
+import type { Db } from "../db/connect.ts";
+import { entityResolver } from "../entities/fields.ts";
+import { invalidFields } from "../errors.ts";
+import type { Broken } from "../rpc/rules.ts";
+import { clauseOf } from "./messages.ts";
+import { nextStartMs } from "./recurrence.ts";
+import { type Plan, readSchedule } from "./schedule.ts";
+
+const SKIP_MAX = 1000n;
+const IDS_MAX = 100_000;
+const path = "specification";
+
+/** Characters without width, and those that turn the direction of text. */
+const unseen = /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/;
+
+/** A specification that can be run. */
+export interface Checked {
+  window: MaintenanceWindow;
+  plan: Plan;
+}
+
+/**
+ * Checks what the proto file cannot say of a specification. @throws code 3 that names every broken rule, or the one of the
+ * query's language
+ */
+export function checkSpecification(db: Db, tenant: { id: string; name: string }, sent: MaintenanceWindow): Checked {
+  const window = { ...sent, name: sent.name.normalize("NFC") };
+  const broken: Broken[] = [];
+  const refuse = (field: string, rule: string) => void broken.push({ path: `${path}.${field}`, rule });
+  if (unseen.test(window.name)) refuse("name", "must not contain characters without width, nor any of direction");
+  if (window.overrideExitState && window.exitState === 0) refuse("exitState", "is required with overrideExitState");
+  const { target } = window;
+  if (target.case === "withIds" && target.value.ids.length > IDS_MAX) {
+    refuse("withIds.ids", `must contain no more than ${IDS_MAX} items`);
+  }
+  const schedule = window.schedule as Schedule;
+  if (schedule.skipNext > SKIP_MAX) refuse("schedule.skipNext", `must be at most ${SKIP_MAX}`);
+  const read = readSchedule(schedule, `${path}.schedule`);
+  if ("broken" in read) broken.push(...read.broken);
+  if (broken.length > 0 || "broken" in read) throw invalidFields(broken);
+  // Refuses what the language does not take.
+  void toSql(db, clauseOf(window), `${path}.query.clause`, entityResolver(db, tenant.id, { tenantName: tenant.name }));
+  return { window, plan: read.plan };
+}
+
+/** @throws code 3 when a window that shall run by itself has no run that is not over */
+export function checkFuture({ window, plan }: Checked, nowMs: number): void {
+  if (window.runMode !== RunMode.AUTO || nextStartMs(plan, nowMs - plan.durationMs + 1) !== undefined) return;
+  throw invalidFields([{ path: `${path}.schedule`, rule: "must not lie wholly in the past" }]);
+}

@@ -1,0 +1,120 @@
+import { randomUUIDv7 } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import { and, eq, inArray } from "drizzle-orm";
+import { type MaintenanceWindow, RunState, WindowStatus } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { type Db, orm } from "../db/connect.ts";
+import { alreadyExists, failedPrecondition, invalidField, notFound } from "../errors.ts";
+import { progressValues, specificationValues, toProgress, type WindowRow } from "./messages.ts";
+import { notRun, replan, type Step, startNow, stopNow } from "./progress.ts";
+import { cancelRuns, changeMembers, lockWindows, type OnRuns, planNext, rulesOf, storeMoved } from "./run.ts";
+import { type Checked, checkFuture, checkSpecification } from "./specification.ts";
+import { maintenanceWindows as table } from "./tables.ts";
+
+const kind = "maintenance window";
+
+/** Who writes, in which tenant, when, and what hears of it. */
+export interface Writing {
+  tenant: { id: string; name: string };
+  clientName: string;
+  nowMs: number;
+  onRuns?: OnRuns | undefined;
+}
+
+/** What a write answers: the window's id, and when something happens to it next. */
+export interface Written {
+  id: string;
+  dueMs: number | undefined;
+}
+
+const rulesOfChecked = ({ window, plan }: Checked) => ({ plan, runMode: window.runMode, status: window.status });
+
+/** Creates a window; one whose time has come starts. @throws code 3, and code 6 when the name is taken */
+export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: Writing): Promise<Written> {
+  const { tenant, clientName, nowMs, onRuns } = writing;
+  const checked = checkSpecification(tx, tenant, sent);
+  checkFuture(checked, nowMs);
+  const { window, plan } = checked;
+  const skipNext = Number(window.schedule?.skipNext ?? 0n);
+  const planned = replan({ ...notRun, skipNext }, rulesOfChecked(checked), plan.durationMs, nowMs);
+  const now = BigInt(nowMs);
+  const [row] = await orm(tx)
+    .insert(table)
+    .values({
+      tenantId: tenant.id,
+      id: randomUUIDv7(),
+      name: window.name,
+      ...specificationValues(window),
+      createdMs: now,
+      updatedMs: now,
+      createdBy: clientName,
+      updatedBy: clientName,
+      ...progressValues(planned.progress),
+      version: 1n,
+    })
+    .onConflictDoNothing({ target: [table.tenantId, table.name] })
+    .returning();
+  if (row === undefined) throw alreadyExists(kind, window.name);
+  await changeMembers(tx, tenant.id, [{ row, ...planned }], nowMs, onRuns);
+  return { id: row.id, dueMs: await planNext(tx, tenant.id, { row, ...planned }, nowMs) };
+}
+
+async function lockWindow(tx: Db, tenantId: string, id: string): Promise<WindowRow> {
+  const [row] = await lockWindows(tx, tenantId, [id]);
+  if (row === undefined) throw notFound(kind, id);
+  return row;
+}
+
+/** Replaces a window but for its name; a run that goes on takes the new specification over. @throws code 3, 5 */
+export async function replaceWindow(tx: Db, id: string, sent: MaintenanceWindow, writing: Writing): Promise<Written> {
+  const { tenant, clientName, nowMs, onRuns } = writing;
+  const checked = checkSpecification(tx, tenant, sent);
+  const row = await lockWindow(tx, tenant.id, id);
+  const { window } = checked;
+  if (window.name !== row.name) throw invalidField("specification.name", "cannot be changed");
+  const values = specificationValues(window);
+  // A window that is over may still get another description.
+  if (!isDeepStrictEqual(values.schedule, row.schedule)) checkFuture(checked, nowMs);
+  const [changed] = await orm(tx)
+    .update(table)
+    .set({ ...values, updatedMs: BigInt(nowMs), updatedBy: clientName })
+    .where(and(eq(table.tenantId, tenant.id), eq(table.id, id)))
+    .returning();
+  const before = { ...toProgress(row), skipNext: Number(window.schedule?.skipNext ?? 0n) };
+  const planned = replan(before, rulesOfChecked(checked), rulesOf(row).plan.durationMs, nowMs);
+  const dueMs = await storeMoved(tx, tenant.id, { row: changed as WindowRow, ...planned }, nowMs, onRuns);
+  return { id, dueMs };
+}
+
+/** Deletes windows, all or none; runs that go on end. @throws code 5 for an unknown id, and nothing is deleted */
+export async function deleteWindows(tx: Db, ids: readonly string[], { tenant, nowMs, onRuns }: Writing): Promise<void> {
+  const rows = await lockWindows(tx, tenant.id, ids);
+  const known = new Set(rows.map(({ id }) => id));
+  const unknown = ids.find((id) => !known.has(id));
+  if (unknown !== undefined) throw notFound(kind, unknown);
+  const moved = rows.map((row) => {
+    const steps: Step[] = row.runState === RunState.IN_PROGRESS ? [{ what: "end", atMs: nowMs }] : [];
+    return { row, progress: notRun, steps };
+  });
+  await orm(tx)
+    .delete(table)
+    .where(and(eq(table.tenantId, tenant.id), inArray(table.id, [...known])));
+  await changeMembers(tx, tenant.id, moved, nowMs, onRuns);
+  await Promise.all([...known].map((id) => cancelRuns(tx, tenant.id, id)));
+}
+
+/** Starts a run by hand, for the schedule's duration. @throws code 5; code 9 when one goes on, or the window is disabled */
+export async function startWindow(tx: Db, id: string, { tenant, nowMs, onRuns }: Writing): Promise<Written> {
+  const row = await lockWindow(tx, tenant.id, id);
+  if (row.status === WindowStatus.DISABLED) throw failedPrecondition(`${kind} "${id}" is disabled`);
+  if (row.runState === RunState.IN_PROGRESS) throw failedPrecondition(`${kind} "${id}" is running already`);
+  const moved = { row, ...startNow(toProgress(row), rulesOf(row), nowMs) };
+  return { id, dueMs: await storeMoved(tx, tenant.id, moved, nowMs, onRuns) };
+}
+
+/** Ends the run that goes on. @throws code 5; code 9 when none does */
+export async function stopWindow(tx: Db, id: string, { tenant, nowMs, onRuns }: Writing): Promise<Written> {
+  const row = await lockWindow(tx, tenant.id, id);
+  if (row.runState !== RunState.IN_PROGRESS) throw failedPrecondition(`${kind} "${id}" is not running`);
+  const moved = { row, ...stopNow(toProgress(row), rulesOf(row), nowMs) };
+  return { id, dueMs: await storeMoved(tx, tenant.id, moved, nowMs, onRuns) };
+}

@@ -1,0 +1,63 @@
+import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import type { Calls, World } from "../support/calls.ts";
+
+/** To be started by hand, so that nothing happens while the test looks. */
+const specification = (mark: string) => ({
+  name: mark,
+  target: { case: "withIds", value: { ids: [mark] } },
+  runMode: 1,
+  schedule: { start: 1n, duration: 3_600_000n },
+  maintenanceState: 300,
+});
+
+async function made({ client, mark }: World): Promise<string> {
+  const { id } = await client(MaintenanceWindowService).createMaintenanceWindow({
+    specification: specification(mark) as never,
+  });
+  return id;
+}
+
+const byName = (mark: string) => ({
+  filter: { field: "name", operation: 1, value: { kind: { case: "stringValue", value: mark } } },
+});
+
+export const calls: Calls = {
+  "MaintenanceWindowService/CreateMaintenanceWindow": {
+    request: ({ mark }) => ({ specification: specification(mark) }),
+    elsewhere: "his own",
+  },
+  "MaintenanceWindowService/ReplaceMaintenanceWindow": {
+    request: async (world) => ({ id: await made(world), specification: specification(world.mark) }),
+    elsewhere: "not found",
+  },
+  "MaintenanceWindowService/ListMaintenanceWindows": {
+    request: async (world) => {
+      await made(world);
+      return {};
+    },
+    elsewhere: "nothing",
+  },
+  "MaintenanceWindowService/SearchMaintenanceWindows": {
+    request: async (world) => {
+      await made(world);
+      return { searchInput: { query: { clause: byName(world.mark) } } };
+    },
+    elsewhere: "nothing",
+  },
+  "MaintenanceWindowService/DeleteMaintenanceWindows": {
+    request: async (world) => ({ ids: [await made(world)] }),
+    elsewhere: "not found",
+  },
+  "MaintenanceWindowService/StartMaintenanceWindow": {
+    request: async (world) => ({ id: await made(world) }),
+    elsewhere: "not found",
+  },
+  "MaintenanceWindowService/StopMaintenanceWindow": {
+    request: async (world) => {
+      const id = await made(world);
+      await world.client(MaintenanceWindowService).startMaintenanceWindow({ id });
+      return { id };
+    },
+    elsewhere: "not found",
+  },
+};
