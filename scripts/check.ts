@@ -16,7 +16,13 @@ interface Step {
 }
 
 const steps: Step[] = [
-  { name: "types", command: ["tsc", "--incremental", "--tsBuildInfoFile", "node_modules/.cache/check.tsbuildinfo"] },
+  {
+    name: "types",
+    command: [
+      ...["node", "node_modules/typescript-7/bin/tsc", "--incremental"],
+      ...["--tsBuildInfoFile", "node_modules/.cache/types.tsbuildinfo"],
+    ],
+  },
   { name: "layout and documents", command: ["vitest", "run", "test/layout.test.ts", "test/documents.test.ts"] },
   { name: "generated code", command: ["node", "scripts/generate.ts", "--check"] },
   {
