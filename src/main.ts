@@ -5,7 +5,7 @@ import { type Config, readConfig, SettingError, settingsHelp } from "./config.ts
 import { credentialCommand, credentialUsage } from "./credentials/commands.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { useEmbedded } from "./db/embedded/use-embedded.ts";
-import { migrate } from "./db/migrate.ts";
+import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { openLog } from "./rpc/log.ts";
 import { type Server, startServer } from "./server.ts";
@@ -89,7 +89,7 @@ async function onDatabase<T>(config: Config, work: (url: string) => Promise<T>):
 }
 
 async function onPool<T>(config: Config, url: string, work: (sql: Sql) => Promise<T>): Promise<T> {
-  await migrate(url);
+  await checkMigrated(url);
   const pool = connect(url, config);
   try {
     return await work(pool.sql);
@@ -110,7 +110,8 @@ async function main(args: readonly string[]): Promise<number> {
   if (command === "serve" && rest.length === 0) {
     await serve(config);
   } else if (command === "migrate" && rest.length === 0) {
-    const applied = await onDatabase(config, migrate);
+    const log = { info: (message: string) => void process.stderr.write(`${message}\n`) };
+    const applied = await onDatabase(config, (url) => migrate(url, { log }));
     process.stdout.write(applied.length === 0 ? "the schema is up to date\n" : `applied ${applied.join(", ")}\n`);
   } else if (work !== undefined) {
     process.stdout.write(await onDatabase(config, (url) => onPool(config, url, work)));

@@ -99,7 +99,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     starting.defer(() => embedded.stop());
     url = embedded.url;
   }
-  await migrate(url);
+  await migrate(url, { log });
   const pool = connect(url, config);
   starting.defer(() => pool.close());
   const clock = await databaseClock(pool.sql);

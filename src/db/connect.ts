@@ -80,7 +80,12 @@ export function hostOf(url: string) {
 }
 
 /** Up to `max` connections of one name, with what cuts them. */
-function open(url: string, max: number, options: object, watch: { allowed: () => boolean; onclose: () => void }) {
+function open(
+  url: string,
+  max: number,
+  options: object,
+  watch: { allowed: () => boolean; onclose: () => void; lifetimeMs?: number },
+) {
   const made = sockets();
   const { sql, refuse, end } = connections({
     ...watch,
@@ -135,10 +140,19 @@ export function connect(url: string, options: PoolOptions): Pool {
   };
 }
 
-/** One connection, without the limits of time and without a gate: for migrations and other acts of an operator. */
+/** One connection, the same as long as it does not break, without limits of time and without a gate: for acts of an operator. */
 export function connectOnce(url: string, name: string): { sql: Sql; close(): Promise<void> } {
   const connection = { application_name: name };
-  const { sql, end } = open(url, 1, { connection }, { allowed: () => true, onclose: () => undefined });
+  const { sql, end } = open(
+    url,
+    1,
+    { connection },
+    {
+      allowed: () => true,
+      onclose: () => undefined,
+      lifetimeMs: Number.POSITIVE_INFINITY,
+    },
+  );
   return { sql, close: () => end(1) };
 }
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkServer, connectOnce, type Db } from "./connect.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { checkServer, connectOnce, type Db, type Sql } from "./connect.ts";
 import { StartError } from "./start-error.ts";
 import { transaction } from "./transaction.ts";
 
@@ -9,6 +10,8 @@ interface Migration {
   name: string;
   digest: string;
   statements: string[];
+  /** Its statements run one by one, each of which may be repeated, instead of all in one transaction. */
+  outside: boolean;
 }
 
 /** The database was migrated by a newer version of this server. */
@@ -18,15 +21,31 @@ export class SchemaTooNew extends StartError {
 
 export const migrationsDir = join(import.meta.dirname, "../../migrations");
 
+/** The first line of a file whose statements cannot run in a transaction. */
+export const outsideMark = "-- outside of a transaction";
+
 // Any number will do, as long as every version of this server takes the same.
 const lockKey = 7_206_551_846_342_183n;
+
+const pollMs = 200;
+
+interface MigrateOptions {
+  dir?: string;
+  /** How long one attempt waits for a lock: so long others may have to wait behind it. */
+  lockTimeoutMs?: number;
+  /** For how long a file is attempted again while others hold what it needs. */
+  lockedMsMax?: number;
+  /** Is told what takes long. */
+  log?: { info(message: string): void };
+}
 
 function readMigrations(dir: string): Migration[] {
   const journal = JSON.parse(readFileSync(join(dir, "meta/_journal.json"), "utf8")) as { entries: { tag: string }[] };
   return journal.entries.map(({ tag }) => {
     const text = readFileSync(join(dir, `${tag}.sql`), "utf8");
     const digest = createHash("sha256").update(text).digest("hex");
-    return { name: tag, digest, statements: text.split("--> statement-breakpoint") };
+    const statements = text.split("--> statement-breakpoint");
+    return { name: tag, digest, statements, outside: text.startsWith(outsideMark) };
   });
 }
 
@@ -48,39 +67,114 @@ async function pending(db: Db, migrations: Migration[]): Promise<Migration[]> {
   });
 }
 
-/** Applies the next file that the database lacks, in one transaction; answers its name. */
-async function applyNext(db: Db, migrations: Migration[]): Promise<string | undefined> {
-  return await transaction(db, async (tx) => {
-    await tx`select pg_advisory_xact_lock(${lockKey})`;
-    await tx`
-      create table if not exists migrations (
-        name text collate "C" primary key, digest text not null, applied_at timestamptz not null default now()
-      )`;
-    const [next] = await pending(tx, migrations);
-    if (next === undefined) return undefined;
-    for (const statement of next.statements) await tx.unsafe(statement);
-    await tx`insert into migrations (name, digest) values (${next.name}, ${next.digest})`;
-    return next.name;
+const record = (db: Db, { name, digest }: Migration) =>
+  db`insert into migrations (name, digest) values (${name}, ${digest})`;
+
+async function applyInside(sql: Sql, migration: Migration, lockTimeoutMs: number): Promise<void> {
+  await transaction(sql, async (tx) => {
+    await tx.unsafe(`set local lock_timeout = ${lockTimeoutMs}`);
+    for (const statement of migration.statements) await tx.unsafe(statement);
+    await record(tx, migration);
   });
 }
 
+async function applyOutside(sql: Sql, migration: Migration, lockTimeoutMs: number): Promise<void> {
+  for (const statement of migration.statements) {
+    const concurrent = /\bindex\s+concurrently\b/i.test(statement);
+    const made = /\bcreate\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?("?\w+"?)/i.exec(
+      statement,
+    )?.[1];
+    if (made !== undefined) {
+      const [index] = await sql<{ valid: boolean }[]>`
+        select indisvalid as valid from pg_index where indexrelid = to_regclass(${made}::text)`;
+      if (index?.valid) continue;
+      // One that was cut off stays, is kept current by every write, and serves no search.
+      if (index !== undefined) await sql.unsafe(`drop index concurrently ${made}`);
+    }
+    // A concurrent statement waits for transactions older than itself; nobody waits behind it.
+    await sql.unsafe(`set lock_timeout = ${concurrent ? 0 : lockTimeoutMs}`);
+    await sql.unsafe(statement);
+  }
+  await record(sql, migration);
+}
+
+/** Applies one file, again while others hold what it needs. @throws StartError when they have held it for too long. */
+async function apply(sql: Sql, migration: Migration, options: Required<MigrateOptions>): Promise<void> {
+  const { lockTimeoutMs, lockedMsMax, log } = options;
+  const untilMs = performance.now() + lockedMsMax;
+  for (let pauseMs = lockTimeoutMs / 4; ; pauseMs = Math.min(pauseMs * 2, 5 * lockTimeoutMs)) {
+    try {
+      return await (migration.outside ? applyOutside : applyInside)(sql, migration, lockTimeoutMs);
+    } catch (error) {
+      if ((error as { code?: string }).code !== "55P03") throw error;
+      if (performance.now() > untilMs) {
+        throw new StartError(
+          `the migration ${migration.name} needs a lock that other transactions have held for ${Math.round(lockedMsMax / 1000)} s; end them (pg_stat_activity shows them), and start again`,
+        );
+      }
+      log.info(`the migration ${migration.name} waits for other transactions, and is tried again`);
+      // What has queued behind this attempt goes first.
+      await sleep(pauseMs * (0.5 + Math.random()));
+    }
+  }
+}
+
 /**
- * Applies the migrations that the database lacks, in order, and answers their names: one transaction a file, so that a
- * failed one leaves those before it and nothing of itself. Any number of servers may do so at once: an advisory lock
- * lets one work while the others wait. May be repeated.
+ * Waits until this connection alone may migrate. By attempts: one that waited in a statement would keep a snapshot, and an
+ * index that another server makes concurrently would wait for it in turn.
+ */
+async function lock(sql: Sql, log: { info(message: string): void }): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const [row] = await sql<{ locked: boolean }[]>`select pg_try_advisory_lock(${lockKey}) as locked`;
+    if (row?.locked) return;
+    if (attempt === 5000 / pollMs) log.info("another server is migrating the database; this one waits for it");
+    await sleep(pollMs);
+  }
+}
+
+/**
+ * Applies the migrations that the database lacks, in order, and answers their names. One transaction a file, so that a
+ * failed one leaves those before it and nothing of itself; a file that begins with `outsideMark` statement by statement,
+ * and the next run goes on where it was cut off. Attempts to get a lock are short, so that a database in use stays in use.
+ * Any number of servers may migrate at once: one works while the others wait. May be repeated.
  * @throws SchemaTooNew, and StartError when the database cannot be used
  */
-export async function migrate(url: string, { dir = migrationsDir } = {}): Promise<string[]> {
+export async function migrate(url: string, options: MigrateOptions = {}): Promise<string[]> {
+  const { dir = migrationsDir, lockTimeoutMs = 2000, lockedMsMax = 300_000, log = { info() {} } } = options;
   const migrations = readMigrations(dir);
   const { sql, close } = connectOnce(url, "belfry migrate");
   try {
     await checkServer(sql);
     const names: string[] = [];
     for (;;) {
-      const name = await applyNext(sql, migrations);
-      if (name === undefined) return names;
-      names.push(name);
+      // For each file anew: a connection that broke in between took the lock with it.
+      await lock(sql, log);
+      await sql`
+        create table if not exists migrations (
+          name text collate "C" primary key, digest text not null, applied_at timestamptz not null default now()
+        )`;
+      const [next] = await pending(sql, migrations);
+      if (next === undefined) return names;
+      await apply(sql, next, { dir, lockTimeoutMs, lockedMsMax, log });
+      names.push(next.name);
     }
+  } finally {
+    await close();
+  }
+}
+
+/** Checks that the database has all migrations, for commands that apply none. @throws StartError when it has not. */
+export async function checkMigrated(url: string, { dir = migrationsDir } = {}): Promise<void> {
+  const { sql, close } = connectOnce(url, "belfry command");
+  try {
+    await checkServer(sql);
+    const migrations = readMigrations(dir);
+    const [found] = await sql<{ any: boolean }[]>`select to_regclass('migrations') is not null as any`;
+    const [next] = found?.any ? await pending(sql, migrations) : migrations;
+    if (next === undefined) return;
+    throw new StartError(
+      `the database lacks the migration ${next.name}; start the server, or run npm run belfry -- migrate, and then this again`,
+    );
   } finally {
     await close();
   }

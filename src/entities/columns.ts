@@ -5,7 +5,7 @@ import { byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { idText, idTextSql, parseId } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
-import { PRIORITY, PRODUCTION, wholeNumber } from "./state.ts";
+import { priority, prioritySql, productionState, productionStateSql } from "./state.ts";
 import { nameText } from "./texts.ts";
 
 type Make = (db: Db, tenantId: string, known: { tenantName?: string }) => Field<EntityRow>;
@@ -57,17 +57,6 @@ function number(column: (db: Db) => Fragment, get: (row: EntityRow) => bigint | 
       return value === null ? undefined : Number(value);
     },
   });
-}
-
-/** The number that metadata give, where it is whole and no double misses it; else the one that stands for none. */
-function metadataNumber(key: string, fallback: bigint): Make {
-  return number(
-    (db) => db`(case
-      when jsonb_typeof(metadata -> ${key}::text) = 'number' and (metadata ->> ${key}::text)::numeric % 1 = 0
-        and abs((metadata ->> ${key}::text)::numeric) <= ${String(Number.MAX_SAFE_INTEGER)}::text::numeric
-      then (metadata ->> ${key}::text)::numeric::bigint else ${fallback} end)`,
-    ({ metadata }) => wholeNumber(metadata[key], fallback),
-  );
 }
 
 /** The properties of entities that are no keys of a map, by their names. */
@@ -122,8 +111,8 @@ export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
       ({ liveness_ms }) => liveness_ms,
     ),
   ],
-  ["productionState", metadataNumber("productionState", PRODUCTION)],
-  ["priority", metadataNumber("priority", PRIORITY)],
+  ["productionState", number(productionStateSql, productionState)],
+  ["priority", number(prioritySql, priority)],
   [
     "factIds",
     (db) => ({

@@ -5,7 +5,7 @@ import { cancelOn } from "../db/driver/cancel.ts";
 import { invalidField } from "../errors.ts";
 import { keysIn, notingKeys } from "./field-keys.ts";
 import { ID_BYTES, idText, idTextSql } from "./identity.ts";
-import type { EntityRow } from "./messages.ts";
+import { type EntityRow, entityColumns } from "./messages.ts";
 
 /** How many custom properties an entity may have. */
 export const customPropertiesMax = 200;
@@ -133,7 +133,7 @@ export type LockedEntity = EntityRow & { custom_properties: CustomProperties };
 /** Reads the living ones of these entities, as clauses read them, and locks them until the transaction ends. */
 export async function lockEntities(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEntity[]> {
   return await tx<LockedEntity[]>`
-    select id, name, dimensions, metadata, custom_properties, model_ms, created_ms, updated_ms, liveness_ms
+    select ${entityColumns(tx)}
     from entities
     where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[]) and deleted_ms is null
     order by id for no key update`;

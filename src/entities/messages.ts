@@ -1,9 +1,11 @@
 import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import type { Fragment } from "postgres";
 import { type Entity, EntitySchema } from "#gen/belfry/entities/v1/entity_pb.ts";
 import type { Field } from "../clause/field.ts";
+import type { Db } from "../db/connect.ts";
 import { coreProperties, schemaIds } from "./core-properties.ts";
 import { idText } from "./identity.ts";
-import { PRIORITY, PRODUCTION, wholeNumber } from "./state.ts";
+import { priority, productionState } from "./state.ts";
 
 export interface EntityRow {
   id: Buffer;
@@ -11,11 +13,20 @@ export interface EntityRow {
   dimensions: Record<string, string>;
   metadata: Record<string, unknown>;
   custom_properties: Record<string, unknown>;
+  /** What its model names, and what a maintenance window gives. */
+  model_production_state: bigint | null;
+  window_production_state: bigint | null;
+  priority: bigint | null;
   model_ms: bigint | null;
   created_ms: bigint;
   updated_ms: bigint;
   liveness_ms: bigint;
 }
+
+/** The columns of an `EntityRow`. */
+export const entityColumns = (db: Db): Fragment =>
+  db`id, name, dimensions, metadata, custom_properties, model_production_state, window_production_state, priority,
+    model_ms, created_ms, updated_ms, liveness_ms`;
 
 /** Fields that a search asked for, by their keys; undefined: a key that names none. */
 export type ChosenFields = readonly (readonly [string, Field<EntityRow> | undefined])[];
@@ -46,8 +57,8 @@ export function toEntity(row: EntityRow, tenant: { id: string; name: string }, c
   entity.coreProperties = coreProperties({ id: entity.id, tenantId: tenant.id, name, dimensions, metadata });
   entity.createTime = row.created_ms;
   entity.updateTime = row.updated_ms;
-  entity.productionState = wholeNumber(metadata.productionState, PRODUCTION);
-  entity.priority = wholeNumber(metadata.priority, PRIORITY);
+  entity.productionState = productionState(row);
+  entity.priority = priority(row);
   entity.livenessTime = row.liveness_ms;
   if (Object.keys(custom_properties).length > 0) entity.customProperties = custom_properties as JsonObject;
   return entity;

@@ -6,6 +6,7 @@ import { failpoint } from "../failpoint.ts";
 import { coreFacts } from "./core-properties.ts";
 import { keysIn, notingKeys } from "./field-keys.ts";
 import { entityId, nameFromDimensions } from "./identity.ts";
+import { metadataNumber } from "./state.ts";
 
 /** One model as the receiver has checked it. */
 export interface ModelItem {
@@ -76,28 +77,33 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
   // What the plain read finds unchanged is neither locked nor written; for the rest the conflict decides again.
   const rows = await db<{ id: Buffer }[]>`
     with model as (
-      select id, name, dimensions, metadata, core_properties, model_ms, model_ms - model_ms % ${MINUTE_MS} as liveness_ms, deleted_ms
+      select id, name, dimensions, metadata, core_properties, production_state, priority, model_ms, model_ms - model_ms % ${MINUTE_MS} as liveness_ms, deleted_ms
       from unnest(
         ${byteaArray(changes.map(({ id }) => id))}::bytea[],
         ${textArray(changes.map(({ model }) => nameOf(model)))}::text[],
         ${jsonArray(changes.map(({ model }) => model.dimensions))}::jsonb[],
         ${jsonArray(changes.map(({ model }) => model.metadata))}::jsonb[],
         ${jsonArray(changes.map(({ model }) => coreFacts(tenantId, model.dimensions, model.metadata)))}::jsonb[],
+        ${bigintArray(changes.map(({ model }) => metadataNumber(model.metadata, "productionState")))}::bigint[],
+        ${bigintArray(changes.map(({ model }) => metadataNumber(model.metadata, "priority")))}::bigint[],
         ${bigintArray(changes.map(({ model }) => model.timestampMs))}::bigint[],
         ${bigintArray(changes.map(({ model, deletes }) => (deletes ? model.timestampMs : null)))}::bigint[]
-      ) as sent (id, name, dimensions, metadata, core_properties, model_ms, deleted_ms)
+      ) as sent (id, name, dimensions, metadata, core_properties, production_state, priority, model_ms, deleted_ms)
     ), written as (
       insert into entities as stored
-        (tenant_id, id, name, dimensions, metadata, core_properties, model_ms, created_ms, updated_ms, liveness_ms,
-          deleted_ms)
-      select ${tenantId}::uuid, m.id, m.name, m.dimensions, m.metadata, m.core_properties, m.model_ms, ${now}::bigint, ${now}::bigint,
-        m.liveness_ms, m.deleted_ms
+        (tenant_id, id, name, dimensions, metadata, core_properties, model_production_state, priority, model_ms, created_ms,
+          updated_ms, liveness_ms, deleted_ms)
+      select ${tenantId}::uuid, m.id, m.name, m.dimensions, m.metadata, m.core_properties, m.production_state, m.priority,
+        m.model_ms, ${now}::bigint, ${now}::bigint, m.liveness_ms, m.deleted_ms
       from model m left join entities known on known.tenant_id = ${tenantId}::uuid and known.id = m.id
       where known.id is null or ${differs(db, db`known`, db`m`)}
       on conflict (tenant_id, id) do update set
         name = case when excluded.deleted_ms is null then excluded.name else stored.name end,
         metadata = case when excluded.deleted_ms is null then excluded.metadata else stored.metadata end,
         core_properties = case when excluded.deleted_ms is null then excluded.core_properties else stored.core_properties end,
+        model_production_state = case
+          when excluded.deleted_ms is null then excluded.model_production_state else stored.model_production_state end,
+        priority = case when excluded.deleted_ms is null then excluded.priority else stored.priority end,
         model_ms = excluded.model_ms,
         updated_ms = case
           when excluded.deleted_ms is not null or stored.deleted_ms is not null or stored.name <> excluded.name

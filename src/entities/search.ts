@@ -17,7 +17,7 @@ import { metadataKeys } from "./field-keys.ts";
 import { entityResolver, fieldKey } from "./fields.ts";
 import { groupEntities } from "./group.ts";
 import { type Matching, matchingEntities } from "./matching.ts";
-import { type EntityRow, toEntity } from "./messages.ts";
+import { type EntityRow, entityColumns, toEntity } from "./messages.ts";
 import { sortKeys } from "./sort.ts";
 
 const path = "search_input";
@@ -31,9 +31,6 @@ function knownKeys(db: Db, tenantId: string, clause: Clause) {
   const bare = clauseKeys(clause).filter((key) => fieldKey(key).kind === "bare");
   return metadataKeys(db, tenantId, bare);
 }
-
-const columns = (db: Db) =>
-  db`id, name, dimensions, metadata, custom_properties, model_ms, created_ms, updated_ms, liveness_ms`;
 
 const place = (db: Db, keys: readonly SortKey[], page: PageRequest) =>
   page.after === undefined ? db`true` : beyond(db, keys, page.after, page.backward);
@@ -63,7 +60,7 @@ async function readFew(
     db<(PageRow & { total: bigint })[]>`
       with matching as materialized (select entities.ctid as place ${values} from ${from} where ${sql}),
       page as (select * from matching where ${place(db, found, page)} order by ${order} limit ${page.limit + 1})
-      select ${columns(db)}, ${keyTexts(db, found)} as key_texts, total
+      select ${entityColumns(db)}, ${keyTexts(db, found)} as key_texts, total
       from (select count(*) as total from matching) as counted left join page on true
         left join entities on tenant_id = ${tenantId} and entities.ctid = page.place
       order by ${order}`,
@@ -88,7 +85,7 @@ async function readMany(
   const read = () =>
     cancelOn(
       db<PageRow[]>`
-        select ${columns(db)}, ${keyTexts(db, keys)} as key_texts from ${from}
+        select ${entityColumns(db)}, ${keyTexts(db, keys)} as key_texts from ${from}
         where ${sql} and ${place(db, keys, page)}
         order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`,
       signal,

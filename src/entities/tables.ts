@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { index, pgTable, primaryKey } from "drizzle-orm/pg-core";
+import { bigint, index, pgTable, primaryKey } from "drizzle-orm/pg-core";
 import { bigintMs, bytea, jsonb, tenantId, text } from "../db/columns.ts";
 
 /**
@@ -18,6 +18,12 @@ export const entities = pgTable(
     coreProperties: jsonb("core_properties").notNull().default({}).$type<Record<string, string[]>>(),
     /** Set by users and updaters, not by models: strings, numbers, booleans and lists of them. */
     customProperties: jsonb("custom_properties").notNull().default({}).$type<Record<string, unknown>>(),
+    /** The production state that its model names; null: none, so it is in production. */
+    modelProductionState: bigint("model_production_state", { mode: "bigint" }),
+    /** The production state that a maintenance window gives it, instead of the model's, while the window lasts. */
+    windowProductionState: bigint("window_production_state", { mode: "bigint" }),
+    /** The priority that its model names; null: none. */
+    priority: bigint("priority", { mode: "bigint" }),
     /** Timestamp of the model that described it last; null while only points and events are known. */
     modelMs: bigintMs("model_ms"),
     createdMs: bigintMs("created_ms").notNull(),

@@ -3,8 +3,9 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
-import { migrate, migrationsDir, SchemaTooNew } from "../../src/db/migrate.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { connectOnce } from "../../src/db/connect.ts";
+import { checkMigrated, migrate, migrationsDir, outsideMark, SchemaTooNew } from "../../src/db/migrate.ts";
 import { StartError } from "../../src/db/start-error.ts";
 import { emptyDatabase, testDatabase } from "../support/database.ts";
 import { printSchema } from "../support/schema.ts";
@@ -26,7 +27,10 @@ function copied(): string {
 
 function append(dir: string, tag: string, text: string) {
   writeFileSync(join(dir, `${tag}.sql`), text);
-  const entries = [...journal.entries, { tag, when: Date.now() }];
+  writeJournal(dir, [...journal.entries, { tag, when: Date.now() }]);
+}
+
+function writeJournal(dir: string, entries: readonly { tag: string; when: number }[]) {
   writeFileSync(join(dir, "meta/_journal.json"), JSON.stringify({ ...journal, entries }));
 }
 
@@ -51,7 +55,7 @@ test("several servers may migrate at once: each file is applied by one of them",
 });
 
 test("a file that fails leaves those before it, and nothing of itself; mended it is applied", async () => {
-  const { url, query } = await emptyDatabase();
+  const { url, query } = await emptyDatabase({ migrated: true });
   const dir = copied();
   append(dir, "9999_halfway", "create table halfway (id int);\n--> statement-breakpoint\nselect 1 / 0;");
   await expect(migrate(url, { dir })).rejects.toThrow("division by zero");
@@ -61,8 +65,165 @@ test("a file that fails leaves those before it, and nothing of itself; mended it
   expect(await migrate(url, { dir })).toEqual(["9999_halfway"]);
 });
 
-test("a newer database is refused, in one line that names the migration; so is a changed one", async () => {
+describe("on a database in use", () => {
+  /** Holds a lock on the entities until it is told to let go. */
+  async function inUse(url: string) {
+    const { sql, close } = connectOnce(url, "holder");
+    const held = Promise.withResolvers<void>();
+    const free = Promise.withResolvers<void>();
+    const transaction = sql.begin(async (tx) => {
+      await tx`select 1 from entities`;
+      held.resolve();
+      await free.promise;
+    });
+    await held.promise;
+    const letGo = async () => {
+      free.resolve();
+      await transaction;
+      await close();
+    };
+    return letGo;
+  }
+
+  test("a migration that needs a lock is tried again until it gets it", async () => {
+    const { url } = await emptyDatabase({ migrated: true });
+    const letGo = await inUse(url);
+    const dir = copied();
+    append(dir, "9999_column", "alter table entities add column later int;");
+    const said: string[] = [];
+    const log = { info: (text: string) => void said.push(text) };
+    const migrated = migrate(url, { dir, lockTimeoutMs: 50, log });
+    await expect.poll(() => said.length).toBeGreaterThan(1);
+    await letGo();
+    expect(await migrated).toEqual(["9999_column"]);
+  });
+
+  test("one that does not get it in time says so in one line, and leaves nothing of itself", async () => {
+    const { url, query } = await emptyDatabase({ migrated: true });
+    const letGo = await inUse(url);
+    const dir = copied();
+    append(
+      dir,
+      "9999_column",
+      "create table halfway (id int);\n--> statement-breakpoint\nalter table entities add column later int;",
+    );
+    const failure = migrate(url, { dir, lockTimeoutMs: 20, lockedMsMax: 100 });
+    await expect(failure).rejects.toBeInstanceOf(StartError);
+    await expect(failure).rejects.toThrow(/^the migration 9999_column needs a lock that other transactions [^\n]*$/);
+    expect(await query("select to_regclass('halfway') as found")).toEqual([{ found: null }]);
+    await letGo();
+  });
+
+  const wide = `${outsideMark}\n--> statement-breakpoint\ncreate index concurrently entities_wide on entities (name);`;
+  const validity = "select indisvalid as valid from pg_index where indexrelid = to_regclass('entities_wide')";
+
+  test("a large index is made outside of a transaction, once, by several servers that start at once", async () => {
+    const { url, query } = await emptyDatabase({ migrated: true });
+    const dir = copied();
+    append(dir, "9999_wide", wide);
+    const applied = await Promise.all(Array.from({ length: 4 }, () => migrate(url, { dir })));
+    expect(applied.flat().filter((tag) => tag === "9999_wide")).toHaveLength(1);
+    expect(await query(validity)).toEqual([{ valid: true }]);
+    expect(await migrate(url, { dir })).toEqual([]);
+  });
+
+  test("one that was cut off is dropped and made again by the next start", async () => {
+    const { url, query } = await emptyDatabase({ migrated: true });
+    const { sql: writer, close } = connectOnce(url, "writer");
+    onTestFinished(close);
+    const written = Promise.withResolvers<void>();
+    const free = Promise.withResolvers<void>();
+    const writing = writer.begin(async (tx) => {
+      await tx`insert into tenants (id, name, created_ms) values (gen_random_uuid(), 'north', 0)`;
+      await tx`insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
+        select id, 'x', 'x', '{}', '{}', 0, 0, 0 from tenants`;
+      written.resolve();
+      await free.promise;
+    });
+    await written.promise;
+    const dir = copied();
+    append(dir, "9999_wide", wide);
+    const cut = migrate(url, { dir });
+    const failed = expect(cut).rejects.toThrow();
+    // It waits for the writer, and its connection breaks meanwhile.
+    await expect
+      .poll(() =>
+        query(
+          "select pg_terminate_backend(pid) from pg_stat_activity where query like '%concurrently%' and wait_event_type = 'Lock'",
+        ),
+      )
+      .toHaveLength(1);
+    await failed;
+    free.resolve();
+    await writing;
+    expect(await query(validity)).toEqual([{ valid: false }]);
+    expect(await migrate(url, { dir })).toEqual(["9999_wide"]);
+    expect(await query(validity)).toEqual([{ valid: true }]);
+  });
+
+  test("later files make an index on a table that exists only concurrently", () => {
+    const texts = tags.map((tag) => ({ tag, text: readFileSync(join(migrationsDir, `${tag}.sql`), "utf8") }));
+    const faults = texts
+      .filter(({ tag }) => tag > "0016")
+      .flatMap(({ tag, text }) =>
+        [...text.matchAll(/create\s+(?:unique\s+)?index\s+(concurrently\s+)?"?\w+"?\s+on\s+"?(\w+)"?/gi)]
+          .filter(
+            ([, concurrently, table]) =>
+              !concurrently && !new RegExp(`create table (?:if not exists )?"?${table}"?[ (]`, "i").test(text),
+          )
+          .map(([found]) => `${tag}: ${found}`),
+      );
+    expect(faults).toEqual([]);
+  });
+});
+
+test("commands that do not migrate say what the database lacks", async () => {
   const { url } = await emptyDatabase();
+  await expect(checkMigrated(url)).rejects.toThrow(
+    /^the database lacks the migration 0000_extensions; [^\n]*migrate[^\n]*$/,
+  );
+  const { url: migrated } = await emptyDatabase({ migrated: true });
+  await checkMigrated(migrated);
+  const dir = copied();
+  append(dir, "9999_later", "select 1;");
+  await expect(checkMigrated(migrated, { dir })).rejects.toThrow(/lacks the migration 9999_later/);
+  await migrate(migrated, { dir });
+  await expect(checkMigrated(migrated)).rejects.toThrow(SchemaTooNew);
+});
+
+test("entities that were stored before their production state was a column get it from their metadata", async () => {
+  const { url, query } = await emptyDatabase();
+  const dir = copied();
+  writeJournal(
+    dir,
+    journal.entries.filter(({ tag }) => tag < "0017"),
+  );
+  await migrate(url, { dir });
+  await query(
+    "insert into tenants (id, name, created_ms) values (gen_random_uuid(), 'a', 0), (gen_random_uuid(), 'b', 0)",
+  );
+  await query(`insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
+    select t.id, convert_to(n::text, 'UTF8'), n, '{}', case n % 4
+      when 0 then jsonb_build_object('productionState', n, 'priority', 2)
+      when 1 then '{"productionState": "300", "priority": 1.5}'
+      when 2 then '{"productionState": 1e30, "priority": 5.0}'
+      else '{}' end, 0, 0, 0
+    from tenants t, generate_series(1, 1200) n`);
+  await migrate(url);
+  expect(
+    await query(`select convert_from(id, 'UTF8')::int % 4 as kind, count(*)::int4 as n,
+      count(*) filter (where model_production_state = convert_from(id, 'UTF8')::int)::int4 as states, array_to_json(array_agg(distinct priority)) as priorities
+      from entities group by 1 order by 1`),
+  ).toEqual([
+    { kind: 0, n: 600, states: 600, priorities: [2] },
+    { kind: 1, n: 600, states: 0, priorities: [null] },
+    { kind: 2, n: 600, states: 0, priorities: [5] },
+    { kind: 3, n: 600, states: 0, priorities: [null] },
+  ]);
+});
+
+test("a newer database is refused, in one line that names the migration; so is a changed one", async () => {
+  const { url } = await emptyDatabase({ migrated: true });
   const dir = copied();
   append(dir, "9999_later", "select 1;");
   await migrate(url, { dir });

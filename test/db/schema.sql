@@ -187,6 +187,9 @@ create table entities (
   deleted_ms bigint,
   custom_properties jsonb not null default '{}'::jsonb,
   core_properties jsonb not null default '{}'::jsonb,
+  model_production_state bigint,
+  window_production_state bigint,
+  priority bigint,
   constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX entities_id ON public.entities USING hash (id) WHERE (deleted_ms IS NULL);

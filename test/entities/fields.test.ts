@@ -14,6 +14,7 @@ import { entityId, idText } from "../../src/entities/identity.ts";
 import { matchingEntities } from "../../src/entities/matching.ts";
 import type { EntityRow } from "../../src/entities/messages.ts";
 import { putModels } from "../../src/entities/put.ts";
+import { setWindowStates } from "../../src/entities/state.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql } = await testDatabase();
@@ -72,6 +73,13 @@ async function store(): Promise<EntityRow[]> {
       select id, dimensions ->> 'n' as n from entities where tenant_id = ${tenant}`;
     const properties = ids.map(({ id, n }) => ({ id, properties: made[Number(n)]?.custom ?? {} }));
     await writeCustomProperties(tx, tenant, properties, now);
+    const some = ids.filter(({ n }) => Number(n) % 3 === 0);
+    await setWindowStates(
+      tx,
+      tenant,
+      some.map(({ id, n }) => ({ id, windowState: BigInt(n) })),
+      { nowMs: now },
+    );
     return await lockEntities(
       tx,
       tenant,

@@ -131,11 +131,13 @@ export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<
   return database;
 }
 
-/** A database without a schema, dropped when the test ends. */
-export async function emptyDatabase() {
-  const { url: address } = inject("database");
+/** A database without a schema, or with all migrations, dropped when the test ends. */
+export async function emptyDatabase({ migrated = false } = {}) {
+  const { url: address, template } = inject("database");
   const name = `belfry_test_${randomBytes(6).toString("hex")}`;
-  await administer(address, (sql) => sql.unsafe(`create database ${name} template template0`));
+  await administer(address, (sql) =>
+    sql.unsafe(`create database ${name} template ${migrated ? template : "template0"}`),
+  );
   onTestFinished(async () => {
     await administer(address, (sql) => sql.unsafe(`drop database if exists ${name} with (force)`));
   });

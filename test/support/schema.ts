@@ -13,7 +13,7 @@ export async function printSchema(db: Db): Promise<string> {
     join pg_type t on t.oid = a.atttypid
     left join pg_collation o on o.oid = a.attcollation
     left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
-    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S')
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S') and not c.relispartition
     order by c.relname collate "C", a.attnum`;
   const constraints = await db`
     select conrelid::regclass::text as table, conname as name, pg_get_constraintdef(oid) as text

@@ -139,6 +139,10 @@ describe("on the embedded database", () => {
   const env = { BELFRY_DATA_DIR: dataDir };
 
   test("commands work before a server has run, while one runs, and after it", { timeout: 120_000 }, async () => {
+    const early = await belfry(["tenants", "list"], env);
+    expect(early).toMatchObject({ code: 1, out: "" });
+    expect(early.err).toMatch(/^belfry: the database lacks the migration [^\n]*\n$/);
+    expect((await belfry(["migrate"], env)).code).toBe(0);
     expect((await belfry(["tenants", "list"], env)).code).toBe(0);
 
     const config = readConfig({ ...env, BELFRY_PORT: "0", BELFRY_PLAINTEXT: "1", BELFRY_DRAIN_MS: "100" });

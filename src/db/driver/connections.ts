@@ -48,6 +48,8 @@ const isFatal = (error: unknown) =>
 
 interface ConnectionsOptions {
   max: number;
+  /** After this time a connection is replaced by a new one, between statements; 30 to 60 min when left out. */
+  lifetimeMs?: number | undefined;
   /** False while the database is away: statements then fail at once. */
   allowed(): boolean;
   /** Makes a client of one connection that calls `onclose`; without it, one that only makes and cancels queries. */
@@ -74,7 +76,7 @@ export function connections(options: ConnectionsOptions) {
     });
     // A query that is never sent tells how this client runs one.
     const { handler: run } = client`` as unknown as Query;
-    const retireMs = performance.now() + lifetimeMs * (1 + Math.random());
+    const retireMs = performance.now() + (options.lifetimeMs ?? lifetimeMs * (1 + Math.random()));
     const nothing = { closed: false, spent: false, statements: 0, fail: undefined, cancelling: undefined };
     const slot: Slot = { client, run, retireMs, ...nothing };
     slots.add(slot);

@@ -1,0 +1,42 @@
+import type { Sql } from "../db/connect.ts";
+import { keepPartitions, type PartitionedTable } from "../db/partitions.ts";
+import { leadership } from "./leader.ts";
+
+const periodMs = 10 * 60_000;
+
+/**
+ * Makes the partitions of these tables before it answers, so that rows can be stored, and keeps making and dropping them
+ * every ten minutes where this process leads. What fails is logged, and tried again the next time.
+ * @throws when partitions that are needed now cannot be made.
+ */
+export async function partitionUpkeep(
+  sql: Sql,
+  tables: readonly PartitionedTable[],
+  nowMs: () => number,
+  log: { info(fields: object, message: string): void; error(fields: object, message: string): void },
+): Promise<{ stop(): Promise<void> }> {
+  async function keep(table: PartitionedTable) {
+    const { made, dropped } = await keepPartitions(sql, table, nowMs());
+    if (made.length + dropped.length > 0) log.info({ made, dropped }, "partitions");
+  }
+  for (const table of tables) await keep(table);
+  const lead = leadership(sql, "partitions", nowMs);
+  let running: Promise<void> | undefined;
+
+  async function round() {
+    for (const table of tables) {
+      await keep(table).catch((err: unknown) => log.error({ err, table: table.table }, "partitions"));
+    }
+  }
+  const timer = setInterval(() => {
+    if (lead.held()) running ??= round().finally(() => (running = undefined));
+  }, periodMs).unref();
+
+  return {
+    async stop() {
+      clearInterval(timer);
+      await running;
+      await lead.stop();
+    },
+  };
+}
