@@ -169,8 +169,8 @@ export async function checkMigrated(url: string, { dir = migrationsDir } = {}): 
   try {
     await checkServer(sql);
     const migrations = readMigrations(dir);
-    const [found] = await sql<{ any: boolean }[]>`select to_regclass('migrations') is not null as any`;
-    const [next] = found?.any ? await pending(sql, migrations) : migrations;
+    const [found] = await sql<{ begun: boolean }[]>`select to_regclass('migrations') is not null as begun`;
+    const [next] = found?.begun ? await pending(sql, migrations) : migrations;
     if (next === undefined) return;
     throw new StartError(
       `the database lacks the migration ${next.name}; start the server, or run npm run belfry -- migrate, and then this again`,
