@@ -75,6 +75,11 @@ export function eventField(name: string): EventField {
   return { kind: "bare", key: name };
 }
 
+/** The column that a field stands in, as the database has it: ids are bytes. */
+export function fieldColumn(db: Db, name: ColumnField): Fragment {
+  return columns[name].sql(db) as Fragment;
+}
+
 /** A column as clauses read it. */
 export function columnField(db: Db, name: ColumnField): Field<EventRow> {
   const { type, sql, get, numbers }: Column = columns[name];

@@ -91,6 +91,7 @@ export function toEvent(
   count: bigint,
   tenantId: string,
   shown: Selection,
+  matchedCount?: bigint,
 ): Event {
   return create(EventSchema, {
     id: idText(about.event_id),
@@ -99,5 +100,6 @@ export function toEvent(
     name: shown.column("name") ? about.event_name : undefined,
     count: shown.column("count") ? count : undefined,
     occurrences: rows.map((row) => toOccurrence(row, tenantId, shown)),
+    matchedCount,
   });
 }

@@ -1,7 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { Fragment } from "postgres";
 import {
-  ActiveCriteria,
   type EventQuery,
   EventQuerySchema,
   type SearchEventsRequest,
@@ -9,36 +7,14 @@ import {
   SearchEventsResponseSchema,
   SortOrder,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { toSql } from "../clause/to-sql.ts";
-import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
-import { invalidField } from "../errors.ts";
 import { eventField, eventSortKeys } from "./fields.ts";
+import { matchingOccurrences } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
-import { eventResolver } from "./resolver.ts";
 import { eventAndEntity, type OccurrenceRow, occurrenceColumns } from "./rows.ts";
-
-/** SQL that holds for the occurrences (o) that a query asks for. `path` is the query's place in the request. */
-export function matches(db: Db, tenantId: string, query: EventQuery, path: string): Fragment {
-  const { start, end } = query.timeRange ?? {};
-  if (start !== undefined && end !== undefined && start >= end) {
-    throw invalidField(`${path}.timeRange`, "start must be before end");
-  }
-  const overlap = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
-  const conditions = [db`o.tenant_id = ${tenantId}`];
-  if (start !== undefined) {
-    conditions.push(overlap ? db`(o.end_ms is null or o.end_ms >= ${start})` : db`o.last_seen_ms >= ${start}`);
-  }
-  if (end !== undefined) conditions.push(overlap ? db`o.start_ms < ${end}` : db`o.last_seen_ms < ${end}`);
-  if (query.severities.length > 0) conditions.push(db`o.severity = any(${int4Array(query.severities)}::int4[])`);
-  if (query.statuses.length > 0) conditions.push(db`o.status = any(${int4Array(query.statuses)}::int4[])`);
-  if (query.clause !== undefined)
-    conditions.push(toSql(db, query.clause, `${path}.clause`, eventResolver(db, tenantId)));
-  return conditions.reduce((left, right) => db`${left} and ${right}`);
-}
 
 function sortKeys(db: Db, tenantId: string, query: EventQuery): SortKey[] {
   const sorts = query.sortBy.flatMap(({ byField }) =>
@@ -49,14 +25,15 @@ function sortKeys(db: Db, tenantId: string, query: EventQuery): SortKey[] {
   return sorts.length > 0 ? sorts : eventSortKeys(db, tenantId, eventField("lastSeen"), true);
 }
 
+/** How many matching occurrences of one event an answer shows, and of all its events together. */
+const shownMax = 1000;
+const pageOccurrencesMax = 10_000;
+
 interface PageRow extends OccurrenceRow {
-  place: bigint;
   key_texts: (string | null)[];
   count: bigint;
-}
-
-interface Totals {
-  total: bigint;
+  matched: bigint;
+  fits: boolean;
 }
 
 async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
@@ -69,30 +46,38 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
     .map(({ expression }, i) => db`${expression} as ${db(`key_${i}`)}`)
     .reduce((left, right) => db`${left}, ${right}`);
   const after = page.after === undefined ? db`true` : beyond(db, byEvent, page.after, page.backward);
-  // The time range rests on occurrences_last_seen; the total needs every match anyway, so each is read once, and its
-  // event and entity only where a sort key asks for them.
-  const statement = db<(PageRow & Totals)[]>`
+  const total = page.counted === undefined ? db`(select count(*) from first)` : db`${page.counted}::bigint`;
+  const matching = matchingOccurrences(db, tenantId, query, "query");
+  // Each match is read once, and its event and entity only where a sort key asks for them. Of events whose occurrences no
+  // longer fit into the page only the first is read, which says that there are more.
+  const statement = db<(PageRow & { total: bigint })[]>`
     with matching as (
       select o.event_id, o.number, ${named},
-        row_number() over (partition by o.event_id order by ${orderBy(db, byOccurrence)}) as place
-      from occurrences o ${eventAndEntity(db)}
-      where ${matches(db, tenantId, query, "query")}
+        row_number() over (partition by o.event_id order by ${orderBy(db, byOccurrence)}) as place,
+        count(*) over (partition by o.event_id) as matched
+      from ${matching.from}
+      where ${matching.where}
     ), first as (
       select * from matching where place = 1
+    ), cut as (
+      select * from first where ${after} order by ${orderBy(db, byEvent, page.backward)} limit ${page.limit + 1}
     ), page as (
       select *, row_number() over (order by ${orderBy(db, byEvent)}) as event_place,
+        row_number() over (order by ${orderBy(db, byEvent, page.backward)}) = 1
+          or sum(least(matched, ${shownMax})) over (order by ${orderBy(db, byEvent, page.backward)}) <= ${pageOccurrencesMax}
+          as fits,
         (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = cut.event_id) as count
-      from (select * from first where ${after} order by ${orderBy(db, byEvent, page.backward)} limit ${page.limit + 1}) as cut
+      from cut
     )
-    select ${occurrenceColumns(db)}, m.place, page.event_place, totals.total,
+    select ${occurrenceColumns(db)}, totals.total, page.count, page.matched, page.fits,
       ${keyTexts(
         db,
         byEvent.map((key) => ({ ...key, expression: db`page.${key.expression}` })),
-      )} as key_texts,
-      page.count
-    from (select count(*) as total from first) as totals
+      )} as key_texts
+    from (select ${total} as total) as totals
       left join page on true
       left join matching m on m.event_id = page.event_id
+        and m.place <= case when page.fits then ${shownMax} else 1 end
       left join occurrences o on o.tenant_id = ${tenantId} and o.event_id = m.event_id and o.number = m.number
       ${eventAndEntity(db)}
     order by page.event_place, m.place`;
@@ -125,9 +110,11 @@ export async function searchEvents(
   const { total, rows } = await readPage(db, tenantId, query, page, signal);
   const shown = selection(query.fields.map(({ field }) => field));
   const found = byEvent(rows);
-  const { items, info } = await page.cut(found, (group) => (group[0] as PageRow).key_texts, total);
+  const fitting = found.filter(([first]) => first?.fits).length;
+  const limit = Math.min(page.limit, fitting);
+  const { items, info } = await page.cut(found, (group) => (group[0] as PageRow).key_texts, total, limit);
   const results = items.map((group) =>
-    toEvent(group[0] as PageRow, group, (group[0] as PageRow).count, tenantId, shown),
+    toEvent(group[0] as PageRow, group, (group[0] as PageRow).count, tenantId, shown, group[0]?.matched),
   );
   return create(SearchEventsResponseSchema, { results, pageInfo: info });
 }

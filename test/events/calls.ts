@@ -23,4 +23,19 @@ export const calls: Calls = {
     },
     elsewhere: "nothing",
   },
+  "EventQueryService/CountEvents": {
+    request: async (world) => {
+      await event(world);
+      return { query: {}, fields: [{ field: "name" }] };
+    },
+    elsewhere: "nothing",
+  },
+  "EventQueryService/CountEventFrequency": {
+    request: async (world) => {
+      await event(world);
+      const end = BigInt(Date.now() + 1000);
+      return { query: { timeRange: { start: end - 60_000n, end } }, fields: [{ field: "name" }] };
+    },
+    elsewhere: "nothing",
+  },
 };

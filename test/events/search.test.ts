@@ -7,9 +7,9 @@ import { toPredicate } from "../../src/clause/to-predicate.ts";
 import { idText } from "../../src/entities/identity.ts";
 import type { EventRow } from "../../src/events/fields.ts";
 import { occurrenceIdText } from "../../src/events/identity.ts";
+import { matchingOccurrences } from "../../src/events/matching.ts";
 import { eventResolver } from "../../src/events/resolver.ts";
 import { eventAndEntity, occurrenceColumns } from "../../src/events/rows.ts";
-import { matches } from "../../src/events/search.ts";
 import { clauseOf } from "../clause/rows.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
@@ -218,7 +218,7 @@ describe("a clause on events", () => {
   ])("%j is answered by an index among many: %s", async (clause, index) => {
     const query = create(EventQuerySchema, { clause: clauseOf(clause) });
     const plan = await db<{ "QUERY PLAN": string }[]>`
-      explain select o.event_id from occurrences o ${eventAndEntity(db)} where ${matches(db, crowded.id, query, "query")}`;
+      explain select o.event_id from occurrences o ${eventAndEntity(db)} where ${matchingOccurrences(db, crowded.id, query, "query").where}`;
     expect(plan.map((line) => line["QUERY PLAN"]).join("\n")).toContain(index);
   });
 

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { ConnectError } from "@connectrpc/connect";
 import { invalidField } from "../../errors.ts";
 
-const version = 2;
+const version = 3;
 const checkBytes = 12;
 const cursorCharsMax = 65_536;
 

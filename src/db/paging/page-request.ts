@@ -5,25 +5,24 @@ import { type CursorPlace, decodeCursor, encodeCursor, queryDigest } from "./cur
 
 const LIMIT_MAX = 1000;
 
-/** How long pages go by what an earlier one has counted. */
-const countedMsMax = 10_000;
-
 /** Which page of a query to read: `limit` rows and one more, that lie beyond a row. */
 export interface PageRequest {
   limit: number;
   backward: boolean;
   /** The row that the page lies beyond; undefined: the page begins the list. */
   after: CursorPlace | undefined;
-  /** Matches of the whole query, where an earlier page has counted them a moment ago. */
+  /** Matches of the whole query, as the first page has counted them. */
   counted: bigint | undefined;
   /**
    * The page of the rows that were read, which stand in the list's order with the one too many, and where it lies.
-   * @param total matches of the whole query: those of `counted`, or counted anew.
+   * @param total matches of the whole query: those of `counted`, or counted now.
+   * @param limit rows of the page, where it must hold fewer than were asked for
    */
   cut<T>(
     rows: readonly T[],
     keysOf: (row: T) => (string | null)[],
     total: bigint,
+    limit?: number,
   ): Promise<{ items: T[]; info: PageInfo }>;
 }
 
@@ -49,33 +48,27 @@ export function pageRequest<S extends DescMessage>(
   // Its failure is told by `cut`, if anybody comes as far as that.
   if (digest instanceof Promise) digest.catch(() => undefined);
   const place = digest instanceof Promise ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
-  const nowMs = Date.now();
-  // Behind the keys: how many matched, and when that was counted.
-  const told = place?.texts.slice(-2) ?? [];
-  if (place !== undefined && !told.every((text) => /^\d{1,15}$/.test(text ?? ""))) throw place.wrong();
-  const [count = 0, countedMs = Number.NaN] = told.map(Number);
-  const fresh = Math.abs(nowMs - countedMs) <= countedMsMax;
-  const after = place && { ...place, texts: place.texts.slice(0, -2) };
-  const counted = fresh ? BigInt(count) : undefined;
+  // Behind the keys: how many matched.
+  const counted = place?.texts.at(-1);
+  if (place !== undefined && !/^\d{1,15}$/.test(counted ?? "")) throw place.wrong();
   return {
     limit,
     backward,
-    after,
-    counted,
-    async cut(rows, keysOf, total) {
+    after: place && { ...place, texts: place.texts.slice(0, -1) },
+    counted: counted == null ? undefined : BigInt(counted),
+    async cut(rows, keysOf, total, cutLimit = limit) {
       const made = await digest;
-      const more = rows.length > limit;
-      const items = backward ? rows.slice(-limit) : rows.slice(0, limit);
-      const known = [String(total), String(counted === undefined ? nowMs : countedMs)];
+      const more = rows.length > cutLimit;
+      const items = backward ? rows.slice(-cutLimit) : rows.slice(0, cutLimit);
       const cursorOf = (row: (typeof items)[number] | undefined) =>
-        row === undefined ? "" : encodeCursor(kind, tenantId, made, [...keysOf(row), ...known]);
+        row === undefined ? "" : encodeCursor(kind, tenantId, made, [...keysOf(row), String(total)]);
       const info = create(PageInfoSchema, {
         startCursor: cursorOf(items[0]),
         endCursor: cursorOf(items.at(-1)),
         count: BigInt(items.length),
         totalCount: total,
-        hasNext: backward ? after !== undefined : more,
-        hasPrev: backward ? more : after !== undefined,
+        hasNext: backward ? place !== undefined : more,
+        hasPrev: backward ? more : place !== undefined,
         pending: Pending.FALSE,
       });
       return { items, info };

@@ -1,0 +1,29 @@
+import { create, fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type CountEventsRequest,
+  type CountEventsResponse,
+  CountEventsResponseSchema,
+  EventQuerySchema,
+  FieldCountsSchema,
+  ValueCountSchema,
+} from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { Db } from "../db/connect.ts";
+import { fieldNames, namesOf, readCounts } from "./counting.ts";
+
+/** Counts occurrences, or their instances, by the values of fields. */
+export async function countEvents(
+  db: Db,
+  tenantId: string,
+  request: CountEventsRequest,
+  signal: AbortSignal,
+): Promise<CountEventsResponse> {
+  const query = request.query ?? create(EventQuerySchema);
+  const fields = fieldNames(request.fields);
+  const counts = await readCounts(db, tenantId, { query, fields, countInstances: request.countInstances }, signal);
+  const results = new Map(namesOf(fields).map((name) => [name, create(FieldCountsSchema)]));
+  for (const { field, value, count } of counts) {
+    results.get(field)?.values.push(create(ValueCountSchema, { value: fromJson(ValueSchema, value), count }));
+  }
+  return create(CountEventsResponseSchema, { results: Object.fromEntries(results) });
+}

@@ -1,0 +1,75 @@
+import { create, fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type CountEventFrequencyRequest,
+  type CountEventFrequencyResponse,
+  CountEventFrequencyResponseSchema,
+  EventQuerySchema,
+  FieldFrequencySchema,
+  type ValueFrequency,
+  ValueFrequencySchema,
+} from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { Db } from "../db/connect.ts";
+import { invalidField } from "../errors.ts";
+import { type Count, countsMax, fieldNames, namesOf, readCounts, tooManyCounts } from "./counting.ts";
+
+const bucketsMax = 10_000n;
+const bucketsDefault = 100n;
+const bucketMsMin = 1000n;
+
+/** The buckets of a time range: multiples of their length from the epoch, the first one holds the range's start. */
+function buckets({ query, downsample }: CountEventFrequencyRequest): { bucketMs: bigint; startsMs: bigint[] } {
+  const { start, end } = query?.timeRange ?? {};
+  if (start === undefined) throw invalidField("query.timeRange.start", "is needed");
+  if (end === undefined) throw invalidField("query.timeRange.end", "is needed");
+  if (start < 0n) throw invalidField("query.timeRange.start", "must not lie before 1970");
+  if (start >= end) throw invalidField("query.timeRange", "start must be before end");
+  const share = (end - start) / bucketsDefault;
+  const bucketMs = downsample || (share > bucketMsMin ? share : bucketMsMin);
+  const first = start / bucketMs;
+  const count = (end - 1n) / bucketMs - first + 1n;
+  if (count > bucketsMax) {
+    throw invalidField("downsample", `makes ${count} buckets of this time range; ${bucketsMax} are allowed`);
+  }
+  return { bucketMs, startsMs: Array.from({ length: Number(count) }, (_, i) => (first + BigInt(i)) * bucketMs) };
+}
+
+/** The counts of one field, a list of one count a bucket for each value. */
+function series(counts: readonly Count[], startsMs: readonly bigint[], bucketMs: bigint): ValueFrequency[] {
+  const firstMs = startsMs[0] ?? 0n;
+  const values = new Map<string | number, bigint[]>();
+  for (const { value, bucketMs: startMs, count } of counts) {
+    let list = values.get(value);
+    if (list === undefined) {
+      if ((values.size + 1) * startsMs.length > countsMax) throw tooManyCounts();
+      list = new Array<bigint>(startsMs.length).fill(0n);
+      values.set(value, list);
+    }
+    const i = Number((startMs - firstMs) / bucketMs);
+    // What overlaps the range may have been seen last after it: that lies in no bucket.
+    if (i >= 0 && i < list.length) list[i] = count;
+  }
+  return [...values].map(([value, list]) =>
+    create(ValueFrequencySchema, { value: fromJson(ValueSchema, value), counts: list }),
+  );
+}
+
+/** Counts occurrences, or their instances, by the values of fields in buckets of time. */
+export async function countEventFrequency(
+  db: Db,
+  tenantId: string,
+  request: CountEventFrequencyRequest,
+  signal: AbortSignal,
+): Promise<CountEventFrequencyResponse> {
+  const { bucketMs, startsMs } = buckets(request);
+  const query = request.query ?? create(EventQuerySchema);
+  const fields = fieldNames(request.fields, request.groupBy);
+  const { countInstances } = request;
+  const counts = await readCounts(db, tenantId, { query, fields, countInstances, bucketMs }, signal);
+  const byField = Map.groupBy(counts, ({ field }) => field);
+  const results = namesOf(fields).map((name) => {
+    const values = series(byField.get(name) ?? [], startsMs, bucketMs);
+    return [name, create(FieldFrequencySchema, { values })] as const;
+  });
+  return create(CountEventFrequencyResponseSchema, { timestamps: startsMs, results: Object.fromEntries(results) });
+}
