@@ -1,0 +1,98 @@
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { type Broken, joined } from "../rpc/rules.ts";
+import { email } from "./kinds/email.ts";
+import { event } from "./kinds/event.ts";
+import { incidentPaging } from "./kinds/incident-paging.ts";
+import { itsm } from "./kinds/itsm.ts";
+import type { Composed, ExchangedSecret, Kind, Outcome, Pace, State } from "./kinds/kind.ts";
+import { officeChat } from "./kinds/office-chat.ts";
+import { teamChat } from "./kinds/team-chat.ts";
+import { webhook } from "./kinds/webhook.ts";
+import type { Notification } from "./notification.ts";
+import { redacted, secretsOf } from "./redact.ts";
+import type { KindName } from "./retry.ts";
+import { brokenTemplate, render } from "./template.ts";
+import { variablesOf } from "./variables.ts";
+import type { World } from "./world.ts";
+
+type MessageOf<K extends KindName> = Extract<DestinationType["type"], { case: K }>["value"];
+
+const kinds: { readonly [K in KindName]: Kind<MessageOf<K>> } = {
+  email,
+  event,
+  officeChat,
+  incidentPaging,
+  itsm,
+  teamChat,
+  webhook,
+};
+
+/** A destination's kind, under the one type that all kinds share. */
+function kindOf({ type }: DestinationType) {
+  const { case: name } = type;
+  if (name === undefined) throw new RangeError("a destination without a type");
+  const field = DestinationTypeSchema.field[name] as { message: DescMessage };
+  return { name, kind: kinds[name] as Kind<Message>, message: type.value as Message, desc: field.message };
+}
+
+/** Which rules a destination breaks that the proto does not say: its templates, addresses, secrets. Paths begin with its kind. */
+export function checkDestination(type: DestinationType): Broken[] {
+  const { name, kind, message } = kindOf(type);
+  const templates = Object.entries(kind.templates(message, "")).flatMap(([path, { text }]) => {
+    const rule = brokenTemplate(text);
+    return rule === undefined ? [] : [{ path, rule }];
+  });
+  return [...kind.check(message), ...templates].map(({ path, rule }) => ({ path: joined(name, path), rule }));
+}
+
+/** The product's own limit on how often one destination is tried; undefined: none. */
+export function paceOf(type: DestinationType): Pace | undefined {
+  return kindOf(type).kind.pace;
+}
+
+function renderTexts(type: DestinationType, notification: Notification, publicUrl: string): Record<string, string> {
+  const { name, kind, message, desc } = kindOf(type);
+  const templates = Object.entries(kind.templates(message, notification.rule.message));
+  return Object.fromEntries(
+    templates.map(([path, { text, markup }]) => [
+      path,
+      render(text, variablesOf(notification, { name, desc, message }, markup, publicUrl), markup),
+    ]),
+  );
+}
+
+/** What a destination would get, as people read it. Nothing is sent, and no secret is in it. */
+export function compose(type: DestinationType, notification: Notification, world: World): Composed {
+  const { kind, message } = kindOf(type);
+  const texts = renderTexts(type, notification, world.publicUrl);
+  return kind.compose({ destination: message, notification, texts }, world);
+}
+
+/** One try of one notification at one destination. */
+export interface Try {
+  /** With its secrets readable, those of a stored credential in their places. */
+  readonly type: DestinationType;
+  /** Tells destinations apart, across tenants. */
+  readonly destinationKey: string;
+  readonly notification: Notification;
+  /** What the tries and notifications before it left for this destination and subject; empty at first. */
+  readonly state: State;
+  /** The refresh token of itsm with OAuth, which is exchanged now and then. */
+  readonly refreshToken: ExchangedSecret;
+  /** Ends the try at once. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sends. What a receiver does is an outcome, never an error; `nextTryMs` says when to try again. May be repeated: a receiver
+ * can tell by the notification's id or subject. The caller keeps the state, also of a try that failed.
+ */
+export async function send({ type, ...given }: Try, world: World): Promise<Outcome> {
+  const { kind, message, desc } = kindOf(type);
+  const secrets = new Set(secretsOf(desc, message));
+  const texts = renderTexts(type, given.notification, world.publicUrl);
+  const hide = (secret: string) => void secrets.add(secret);
+  const outcome = await kind.send({ ...given, destination: message, texts, hide }, world);
+  return { ...outcome, answer: redacted(outcome.answer, secrets) };
+}

@@ -1,0 +1,87 @@
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { escapeHtml } from "../markup.ts";
+import type { Notification } from "../notification.ts";
+import { eventUrl, headline, isoTime, severityName, statusName } from "../variables.ts";
+import { occasionText } from "./default-texts.ts";
+
+const grey = "#5f6b7a";
+const green = "#1a7f4b";
+const colours: Readonly<Record<number, string>> = {
+  [Severity.CRITICAL]: "#b3261e",
+  [Severity.ERROR]: "#c4541a",
+  [Severity.WARNING]: "#9a6b00",
+};
+
+const readableTime = (ms: number) =>
+  isoTime(ms)
+    .replace("T", " ")
+    .replace(/\.\d+Z$/, " UTC");
+
+/** What is known, a line each. */
+function facts(notification: Notification): [name: string, value: string][] {
+  const { event, entity, metric, rule, trigger, timeMs } = notification;
+  const known: [string, string][] = [
+    ["Entity", entity.name],
+    ...Object.entries(entity.dimensions).slice(0, 10),
+    ...(event === undefined
+      ? []
+      : ([
+          ["Event", event.name],
+          ["Severity", severityName(event.severity)],
+          ["Status", statusName(event.status)],
+          ["Count", String(event.count)],
+        ] satisfies [string, string][])),
+    ["Metric", metric === undefined ? "" : `${metric.name} ${metric.value ?? ""}`],
+    ["Time", readableTime(event?.timeMs ?? timeMs)],
+    ["Rule", `${rule.name} (trigger ${trigger.name})`],
+  ];
+  return known.filter(([, value]) => value.trim() !== "");
+}
+
+/** The mail of a destination without a body, as text. */
+export function textMail(notification: Notification, message: string, publicUrl: string): string {
+  const { event } = notification;
+  const lines = facts(notification).map(([name, value]) => `${name}: ${value}`);
+  const parts = [
+    occasionText(notification),
+    message,
+    event?.body ?? "",
+    lines.join("\n"),
+    eventUrl(notification, publicUrl),
+  ];
+  return `${parts.filter((part) => part.trim() !== "").join("\n\n")}\n`;
+}
+
+function banner({ clear, event }: Notification): { colour: string; word: string } {
+  if (clear) return { colour: green, word: "CLEARED" };
+  if (event === undefined) return { colour: colours[Severity.ERROR] as string, word: "ALERT" };
+  return { colour: colours[event.severity] ?? grey, word: severityName(event.severity) };
+}
+
+/** The same as HTML, with all of its style in place: mail programs keep nothing else. */
+export function htmlMail(notification: Notification, message: string, publicUrl: string): string {
+  const { colour, word } = banner(notification);
+  const url = eventUrl(notification, publicUrl);
+  const occasion = occasionText(notification);
+  const text = (body: string) => escapeHtml(body).replaceAll("\n", "<br>");
+  const rows = facts(notification).map(
+    ([name, value]) =>
+      `<tr><td style="padding:3px 16px 3px 0;color:${grey};vertical-align:top">${escapeHtml(name)}</td>` +
+      `<td style="padding:3px 0">${text(value)}</td></tr>`,
+  );
+  const paragraph = (body: string) => (body.trim() === "" ? "" : `<p style="margin:0 0 16px">${text(body)}</p>`);
+  return [
+    '<!DOCTYPE html><html><head><meta charset="utf-8"></head>',
+    '<body style="margin:0;padding:24px;background:#f4f5f7;font:15px/1.5 -apple-system,Segoe UI,Roboto,Arial,sans-serif;color:#1d2530">',
+    '<div style="max-width:600px;margin:0 auto;background:#fff;border-radius:6px;overflow:hidden">',
+    `<div style="background:${colour};color:#fff;padding:16px 24px">`,
+    `<div style="font-size:12px;letter-spacing:1px">${escapeHtml(word)}${occasion && !notification.clear ? ` · ${escapeHtml(occasion)}` : ""}</div>`,
+    `<div style="font-size:20px;font-weight:600">${escapeHtml(headline(notification))}</div></div>`,
+    `<div style="padding:20px 24px">${paragraph(message)}${paragraph(notification.event?.body ?? "")}`,
+    `<table style="border-collapse:collapse;font-size:14px">${rows.join("")}</table>`,
+    url === ""
+      ? ""
+      : `<p style="margin:20px 0 0"><a href="${escapeHtml(url)}" style="color:#0b5cad">Show event</a></p>`,
+    "</div></div></body></html>",
+  ].join("\n");
+}

@@ -1,0 +1,112 @@
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import type { IncidentPagingDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { plainText } from "../markup.ts";
+import type { Notification } from "../notification.ts";
+import { isPage, isSuccess, jsonObject, notSent, refusal, sent, told, tried } from "../outcome.ts";
+import { cutText } from "../template.ts";
+import { eventUrl, isoTime } from "../variables.ts";
+import { defaultMessage } from "./default-texts.ts";
+import type { Kind } from "./kind.ts";
+
+const bodyBytesMax = 512_000;
+const summaryCharsMax = 1024;
+
+const severities: Readonly<Record<number, string>> = {
+  [Severity.CRITICAL]: "critical",
+  [Severity.ERROR]: "error",
+  [Severity.WARNING]: "warning",
+};
+
+/** What the product is to do. It knows no way back from acknowledged but a new trigger. */
+function actionOf({ occasion, clear }: Notification): "trigger" | "acknowledge" | "resolve" {
+  if (clear) return "resolve";
+  return occasion === "acknowledged" ? "acknowledge" : "trigger";
+}
+
+/** Like all limits of the product's, this one counts characters as people do, not UTF-16. */
+function cutCharacters(text: string, max: number) {
+  const characters = [...text];
+  return characters.length <= max ? text : `${characters.slice(0, max - 1).join("")}…`;
+}
+
+function payloadOf(notification: Notification, message: string) {
+  const { event, entity, metric, rule, trigger, timeMs } = notification;
+  return {
+    summary: cutCharacters(message.trim() || rule.name, summaryCharsMax),
+    source: entity.name || entity.id,
+    severity: event === undefined ? "error" : (severities[event.severity] ?? "info"),
+    timestamp: isoTime(event?.timeMs ?? timeMs),
+    ...(event !== undefined && event.type !== "" && { class: event.type }),
+    custom_details: {
+      rule: rule.name,
+      trigger: trigger.name,
+      ...(event && {
+        event: event.name,
+        summary: event.summary,
+        body: event.body,
+        count: String(event.count),
+        fields: event.metadata,
+      }),
+      ...(metric && { metric: metric.name, value: metric.value ?? null }),
+      dimensions: entity.dimensions,
+    },
+  };
+}
+
+/** Without the key of the integration. */
+function bodyOf(notification: Notification, message: string, publicUrl: string) {
+  const event_action = actionOf(notification);
+  const dedup_key = notification.subjectId;
+  if (event_action !== "trigger") return { event_action, dedup_key };
+  const url = eventUrl(notification, publicUrl);
+  const whole = {
+    event_action,
+    dedup_key,
+    payload: payloadOf(notification, message),
+    client: "Belfry",
+    client_url: publicUrl,
+    ...(url !== "" && { links: [{ href: url, text: "Show event" }] }),
+  };
+  if (Buffer.byteLength(JSON.stringify(whole)) <= bodyBytesMax - 1024) return whole;
+  const source = cutText(whole.payload.source, summaryCharsMax);
+  return { ...whole, payload: { ...whole.payload, source, custom_details: { note: "left out: too large" } } };
+}
+
+/** Events API version 2: one alert a subject. What is acknowledged or resolved without one is dropped by the product. */
+export const incidentPaging: Kind<IncidentPagingDestination> = {
+  pace: { tries: 120, perMs: 60_000 },
+
+  templates: (_destination, message) => ({ message: { text: message || defaultMessage, markup: plainText } }),
+
+  check: ({ integrationKey, credentialId }) =>
+    (integrationKey === "") === (credentialId === "")
+      ? [{ path: "integrationKey", rule: "must be given, or else credentialId" }]
+      : [],
+
+  compose({ notification, texts }, { publicUrl }) {
+    const body = bodyOf(notification, texts.message ?? "", publicUrl);
+    return {
+      subject: "payload" in body ? body.payload.summary : body.event_action,
+      body: JSON.stringify(body, null, 2),
+    };
+  },
+
+  send: ({ destination, notification, texts, state, signal }, { outbound, incidentPagingUrl, publicUrl, nowMs }) =>
+    tried("incidentPaging", state, async () => {
+      const answer = await outbound.trusted({
+        method: "POST",
+        url: `${incidentPagingUrl}/v2/enqueue`,
+        headers: { "content-type": "application/json; charset=utf-8" },
+        body: JSON.stringify({
+          routing_key: destination.integrationKey,
+          ...bodyOf(notification, texts.message ?? "", publicUrl),
+        }),
+        signal,
+      });
+      if (!isSuccess(answer)) return refusal("incidentPaging", answer, state, nowMs());
+      if (isPage(answer.body)) return notSent("incidentPaging", "unreadable", told(answer), state);
+      const status = jsonObject(answer.body)?.status;
+      if (status === undefined || status === "success") return sent(told(answer), state);
+      return notSent("incidentPaging", "rejected", told(answer), state);
+    }),
+};

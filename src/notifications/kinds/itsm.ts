@@ -1,0 +1,212 @@
+import { createHash } from "node:crypto";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import type { ItsmDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import type { Broken } from "../../rpc/rules.ts";
+import { plainText } from "../markup.ts";
+import type { Notification } from "../notification.ts";
+import { type Answer, OutboundError } from "../outbound.ts";
+import { isSuccess, jsonObject, notSent, refusal, sent, told } from "../outcome.ts";
+import { eventUrl, isoTime, severityName } from "../variables.ts";
+import type { World } from "../world.ts";
+import { NoToken } from "./access-tokens.ts";
+import { brokenUrl } from "./checks.ts";
+import { defaultMessage, occasionText } from "./default-texts.ts";
+import type { Kind, Outcome, Rendered, Sending, State } from "./kind.ts";
+
+const shortCharsMax = 160;
+const longCharsMax = 4000;
+const correlationCharsMax = 100;
+const resolved = 6;
+
+/** Impact and urgency, of which the system makes the priority: 1 is high. */
+const weights: Readonly<Record<number, string>> = { [Severity.CRITICAL]: "1", [Severity.ERROR]: "2" };
+
+/** Never empty: an empty one would match every incident that has none. No sign of the query's own. */
+function correlationOf({ subjectId }: Notification): string {
+  const plain = /^[\w:=.-]+$/.test(subjectId) && subjectId.length <= correlationCharsMax;
+  return plain ? subjectId : createHash("sha256").update(subjectId).digest("hex");
+}
+
+const cut = (text: string, max: number) => {
+  const characters = [...text.trim()];
+  return characters.length <= max ? characters.join("") : `${characters.slice(0, max - 1).join("")}…`;
+};
+
+function descriptionOf({ notification, texts }: Rendered<ItsmDestination>, publicUrl: string): string {
+  const { event, entity, rule, timeMs } = notification;
+  const lines = [
+    texts.message,
+    "",
+    `Entity: ${entity.name}`,
+    ...(event === undefined ? [] : [`Event: ${event.name}`, `Severity: ${severityName(event.severity)}`]),
+    `Time: ${isoTime(event?.timeMs ?? timeMs)}`,
+    `Rule: ${rule.name}`,
+    eventUrl(notification, publicUrl),
+  ];
+  return cut(lines.join("\n"), longCharsMax);
+}
+
+/** What every notification sets. */
+function commonFields({ notification, texts }: Rendered<ItsmDestination>) {
+  const weight = weights[notification.event?.severity ?? Severity.ERROR] ?? "3";
+  return {
+    short_description: cut(texts.shortDescription || texts.message || "", shortCharsMax),
+    ...(!notification.clear && { impact: weight, urgency: weight }),
+  };
+}
+
+function created(rendered: Rendered<ItsmDestination>, publicUrl: string) {
+  return {
+    ...commonFields(rendered),
+    description: descriptionOf(rendered, publicUrl),
+    correlation_id: correlationOf(rendered.notification),
+    correlation_display: "Belfry",
+  };
+}
+
+function changed(rendered: Rendered<ItsmDestination>) {
+  const { destination, notification, texts } = rendered;
+  const occasion = occasionText(notification);
+  const notes = cut([occasion, texts.message].filter((text) => text).join(": "), longCharsMax);
+  const fields = { ...commonFields(rendered), work_notes: notes };
+  if (!notification.clear) return fields;
+  return {
+    ...fields,
+    state: String(destination.closeState || resolved),
+    close_notes: cut(texts.closeNotes || notes, longCharsMax),
+    // The texts that are allowed differ by instance: none is better than a wrong one.
+    ...(destination.closeCode !== "" && { close_code: destination.closeCode }),
+  };
+}
+
+/** The requests of one try, signed in. */
+interface Session {
+  ask(method: "GET" | "POST" | "PATCH", path: string, body?: object): Promise<Answer>;
+}
+
+function session(sending: Sending<ItsmDestination>, { outbound, accessTokens }: World): Session {
+  const { destination, signal } = sending;
+  const { authorization, baseUrl } = destination;
+  const oauth = authorization.case === "oauth" ? authorization.value : undefined;
+  const ask = (authorizationHeader: string, method: "GET" | "POST" | "PATCH", path: string, body?: object) =>
+    outbound.guarded({
+      method,
+      url: `${baseUrl.replace(/\/+$/, "")}/api/now/table/incident${path}`,
+      headers: {
+        authorization: authorizationHeader,
+        accept: "application/json",
+        ...(body && { "content-type": "application/json; charset=utf-8" }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+      signal,
+    });
+  if (oauth === undefined) {
+    const { username = "", password = "" } = authorization.case === "basic" ? authorization.value : {};
+    const basic = Buffer.from(`${username}:${password}`).toString("base64");
+    sending.hide(basic);
+    return { ask: (...what) => ask(`Basic ${basic}`, ...what) };
+  }
+  const grant = { ...sending, oauth };
+  return {
+    async ask(...what) {
+      const token = await accessTokens.get(grant);
+      const answer = await ask(`Bearer ${token}`, ...what);
+      if (answer.status !== 401) return answer;
+      accessTokens.drop(grant, token);
+      return ask(`Bearer ${await accessTokens.get(grant)}`, ...what);
+    },
+  };
+}
+
+/** The `result` of an answer; undefined when there is none: an instance that sleeps answers 200 with a page. */
+function resultOf<T>(answer: Answer): T | undefined {
+  return isSuccess(answer) ? (jsonObject(answer.body)?.result as T | undefined) : undefined;
+}
+
+const failure = (answer: Answer, state: State, nowMs: number): Outcome =>
+  isSuccess(answer) ? notSent("itsm", "unreadable", told(answer), state) : refusal("itsm", answer, state, nowMs);
+
+interface Row {
+  sys_id?: unknown;
+  number?: unknown;
+}
+
+const stateOf = ({ sys_id, number }: Row): State => ({ sysId: String(sys_id), number: String(number ?? "") });
+
+/** The record that was made for this subject before, though nobody could tell: a try that broke, a crash. */
+async function find(itsm: Session, { notification }: Rendered<ItsmDestination>): Promise<Answer> {
+  const query = encodeURIComponent(`correlation_id=${correlationOf(notification)}^ORDERBYDESCsys_created_on`);
+  return itsm.ask("GET", `?sysparm_query=${query}&sysparm_limit=1&sysparm_fields=sys_id,number`);
+}
+
+async function put(sending: Sending<ItsmDestination>, world: World, keep: (state: State) => void): Promise<Outcome> {
+  const itsm = session(sending, world);
+  const { notification } = sending;
+  let { state } = sending;
+  if (state.sysId !== undefined) {
+    const answer = await itsm.ask("PATCH", `/${encodeURIComponent(state.sysId)}`, changed(sending));
+    if (resultOf(answer) !== undefined) return sent(`updated ${state.number}`, state);
+    if (answer.status !== 404) return failure(answer, state, world.nowMs());
+    state = {}; // the record is gone
+    keep(state);
+  }
+  const found = await find(itsm, sending);
+  const rows = resultOf<Row[]>(found);
+  if (!Array.isArray(rows)) return failure(found, state, world.nowMs());
+  if (rows[0]?.sys_id !== undefined) {
+    state = stateOf(rows[0]);
+    keep(state);
+    const answer = await itsm.ask("PATCH", `/${encodeURIComponent(String(state.sysId))}`, changed(sending));
+    return resultOf(answer) === undefined
+      ? failure(answer, state, world.nowMs())
+      : sent(`updated ${state.number}`, state);
+  }
+  if (notification.clear) return sent("there is no record to close", state);
+  const answer = await itsm.ask("POST", "", created(sending, world.publicUrl));
+  const row = resultOf<Row>(answer);
+  if (row?.sys_id === undefined) return failure(answer, state, world.nowMs());
+  return sent(`created ${String(row.number ?? "")}`, stateOf(row));
+}
+
+function checkAuthorization({ authorization, credentialId }: ItsmDestination): Broken[] {
+  if (authorization.case === undefined && credentialId === "") {
+    return [{ path: "basic", rule: "must be given, or else oauth or credentialId" }];
+  }
+  if (authorization.case !== "oauth") return [];
+  const { tokenUrl, authUrl } = authorization.value;
+  return [...brokenUrl("oauth.tokenUrl", tokenUrl), ...brokenUrl("oauth.authUrl", authUrl)];
+}
+
+/** The Table API: one incident a subject, which is found again by its correlation id. */
+export const itsm: Kind<ItsmDestination> = {
+  templates: ({ shortDescription, closeNotes }, message) => ({
+    shortDescription: { text: shortDescription, markup: plainText },
+    closeNotes: { text: closeNotes, markup: plainText },
+    message: { text: message || defaultMessage, markup: plainText },
+  }),
+
+  check: (destination) => [
+    ...brokenUrl("baseUrl", destination.baseUrl),
+    ...checkAuthorization(destination),
+    ...(destination.closeState < 0 ? [{ path: "closeState", rule: "must not be negative" }] : []),
+  ],
+
+  compose: (rendered, { publicUrl }) => ({
+    subject: commonFields(rendered).short_description,
+    body: descriptionOf(rendered, publicUrl),
+  }),
+
+  async send(sending, world) {
+    let { state } = sending;
+    try {
+      return await put(sending, world, (next) => {
+        state = next;
+      });
+    } catch (error) {
+      if (error instanceof NoToken || error instanceof OutboundError) {
+        return notSent("itsm", error.reason, error.message, state);
+      }
+      throw error;
+    }
+  },
+};

@@ -1,0 +1,86 @@
+import type { Broken } from "../../rpc/rules.ts";
+import type { Markup } from "../markup.ts";
+import type { Notification } from "../notification.ts";
+import type { Course, Reason } from "../retry.ts";
+import type { World } from "../world.ts";
+
+/** What earlier sends of one (destination, occurrence) left, for the next one; kept by the caller, read by its kind alone. */
+export type State = Readonly<Record<string, string>>;
+
+/** A secret of the destination that its receiver exchanges now and then. */
+export interface ExchangedSecret {
+  /** What is stored by now; another server may have exchanged it. */
+  read(): Promise<string>;
+  /** Stores what it was exchanged for, before anything is done with it. */
+  store(secret: string): Promise<void>;
+}
+
+/** A notification with what a destination makes of it. */
+export interface Rendered<D> {
+  /** Its message in `DestinationType`. */
+  readonly destination: D;
+  readonly notification: Notification;
+  /** The kind's templates, rendered, by their names. */
+  readonly texts: Readonly<Record<string, string>>;
+}
+
+/** One try of one notification at one destination, whose secrets are readable. */
+export interface Sending<D> extends Rendered<D> {
+  /** Tells destinations apart, across tenants. */
+  readonly destinationKey: string;
+  /** Names a secret that is not the destination's: no answer quotes it. */
+  hide(secret: string): void;
+  /** Empty before the first. */
+  readonly state: State;
+  /** Of itsm with OAuth. */
+  readonly refreshToken: ExchangedSecret;
+  /** Aborts: the try ends at once, with a timeout. */
+  readonly signal: AbortSignal;
+}
+
+/** What a try came to. Neither `answer` nor `state` holds a secret. */
+export type Outcome =
+  | { readonly result: "sent"; readonly answer: string; readonly state: State }
+  | {
+      readonly result: "failed";
+      readonly reason: Reason;
+      /** What follows: whether it is tried again, and how soon (`nextTryMs`). */
+      readonly course: Course;
+      readonly retryAfterMs?: number | undefined;
+      /** What the receiver said, in a few words, for people. */
+      readonly answer: string;
+      readonly state: State;
+    };
+
+/** What a destination would get: for people to read, without secrets. */
+export interface Composed {
+  /** Empty for kinds that have none. */
+  readonly subject: string;
+  readonly body: string;
+}
+
+/** The products' own limits on one destination: so many tries within so many ms. */
+export interface Pace {
+  readonly tries: number;
+  readonly perMs: number;
+}
+
+/** A text with tags, and what it is to become. */
+export interface Template {
+  readonly text: string;
+  readonly markup: Markup;
+}
+
+/** A kind of destination. */
+export interface Kind<D> {
+  /** Its product's limit on one destination. */
+  readonly pace?: Pace;
+  /** Its templates by name: the path within the destination's message, or `message` for the rule's own. */
+  templates(destination: D, ruleMessage: string): Readonly<Record<string, Template>>;
+  /** Which rules it breaks that its proto message does not say; paths are within it. */
+  check(destination: D): Broken[];
+  /** What it would send, as people read it. */
+  compose(sending: Rendered<D>, world: World): Composed;
+  /** Sends. Never throws for what a receiver does. May be repeated: the receiver can tell by the notification's id. */
+  send(sending: Sending<D>, world: World): Promise<Outcome>;
+}

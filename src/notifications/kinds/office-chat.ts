@@ -1,0 +1,121 @@
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import type { OfficeChatDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { markdown } from "../markup.ts";
+import type { Answer } from "../outbound.ts";
+import { isSuccess, notSent, refusal, sent, told, tried } from "../outcome.ts";
+import { reasonOf } from "../retry.ts";
+import { cutText } from "../template.ts";
+import { eventUrl, headline, isoTime, severityName, statusName } from "../variables.ts";
+import { brokenUrl } from "./checks.ts";
+import type { Kind, Outcome, Rendered, State } from "./kind.ts";
+
+// Both products take 28 KB with all that surrounds the card.
+const cardBytesMax = 27_000;
+const titleCharsMax = 256;
+
+const colours: Readonly<Record<number, string>> = {
+  [Severity.CRITICAL]: "attention",
+  [Severity.ERROR]: "attention",
+  [Severity.WARNING]: "warning",
+};
+
+type Card = Rendered<OfficeChatDestination>;
+
+/** The lines of the card: those of the destination, or else what is known of the event. */
+function factsOf({ destination, notification, texts }: Card): { title: string; value: string }[] {
+  if (destination.facts.length > 0) {
+    return destination.facts.map(({ name }, i) => ({ title: name, value: texts[`facts[${i}].value`] ?? "" }));
+  }
+  const { event, entity, metric, timeMs } = notification;
+  const known = [
+    { title: "Entity", value: entity.name },
+    ...(event === undefined
+      ? [{ title: "Metric", value: metric === undefined ? "" : `${metric.name} ${metric.value ?? ""}` }]
+      : [
+          { title: "Severity", value: severityName(event.severity) },
+          { title: "Status", value: statusName(event.status) },
+          { title: "Count", value: String(event.count) },
+        ]),
+    { title: "Time", value: isoTime(timeMs) },
+  ];
+  return known.filter(({ value }) => value.trim() !== "");
+}
+
+const titleOf = ({ notification }: Card) => `${notification.clear ? "Cleared: " : ""}${headline(notification)}`;
+
+function cardText(card: Card, publicUrl: string, charsMax: number): string {
+  const { notification, texts } = card;
+  const url = eventUrl(notification, publicUrl);
+  const cut = (text: string, max = charsMax) => cutText(text, Math.min(max, charsMax));
+  const color = notification.clear ? "good" : (colours[notification.event?.severity ?? 0] ?? "default");
+  const title = { type: "TextBlock", text: cut(titleOf(card), titleCharsMax), weight: "bolder", size: "medium", color };
+  const facts = factsOf(card).map(({ title: name, value }) => ({ title: cut(name), value: cut(value) }));
+  const content = {
+    // Cards above version 1.4 are shown as an error, and the receiver still reports success.
+    $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
+    type: "AdaptiveCard",
+    version: "1.2",
+    msteams: { width: "full" },
+    body: [
+      { ...title, wrap: true },
+      { type: "TextBlock", text: cut(texts.text ?? ""), wrap: true },
+      { type: "FactSet", facts },
+    ],
+    ...(url !== "" && { actions: [{ type: "Action.OpenUrl", title: "Show event", url }] }),
+  };
+  const attachment = { contentType: "application/vnd.microsoft.card.adaptive", contentUrl: null, content };
+  return JSON.stringify({ type: "message", attachments: [attachment] });
+}
+
+/** The message with its card in so many bytes: its texts are cut, all to one length, until it fits. */
+function fitted(card: Card, publicUrl: string, bytesMax: number): string {
+  for (let charsMax = bytesMax; ; charsMax = Math.floor(charsMax * 0.8)) {
+    const text = cardText(card, publicUrl, charsMax);
+    if (Buffer.byteLength(text) <= bytesMax || charsMax < 10) return text;
+  }
+}
+
+const isConnector = (url: string) => URL.canParse(url) && new URL(url).hostname.endsWith(".webhook.office.com");
+
+/** The older of the two products says in the text of a 200 what went wrong. */
+function connectorOutcome(answer: Answer, state: State): Outcome {
+  if (answer.body.trim() === "1") return sent(told(answer), state);
+  const [, status] = /HTTP error (\d{3})/.exec(answer.body) ?? [];
+  return notSent("officeChat", status === undefined ? "rejected" : reasonOf(Number(status)), told(answer), state);
+}
+
+/** A message with an adaptive card, for incoming webhooks of both kinds: connectors and workflows. */
+export const officeChat: Kind<OfficeChatDestination> = {
+  pace: { tries: 60, perMs: 30_000 },
+
+  templates: ({ text, facts }) => ({
+    text: { text, markup: markdown },
+    ...Object.fromEntries(facts.map(({ value }, i) => [`facts[${i}].value`, { text: value, markup: markdown }])),
+  }),
+
+  check: ({ webhookUrl }) => brokenUrl("webhookUrl", webhookUrl),
+
+  compose(card) {
+    const lines = factsOf(card).map(({ title, value }) => `${title}: ${value}`);
+    return { subject: titleOf(card), body: [card.texts.text ?? "", ...lines].join("\n") };
+  },
+
+  send(sending, { outbound, publicUrl, nowMs }) {
+    const { destination, state, signal } = sending;
+    const post = (bytesMax: number) =>
+      outbound.guarded({
+        method: "POST",
+        url: destination.webhookUrl,
+        // Without the character set the connector counts two bytes a character.
+        headers: { "content-type": "application/json; charset=utf-8" },
+        body: fitted(sending, publicUrl, bytesMax),
+        signal,
+      });
+    return tried("officeChat", state, async () => {
+      const first = await post(cardBytesMax);
+      const answer = first.status === 413 ? await post(cardBytesMax / 2) : first;
+      if (!isSuccess(answer)) return refusal("officeChat", answer, state, nowMs());
+      return isConnector(destination.webhookUrl) ? connectorOutcome(answer, state) : sent(told(answer), state);
+    });
+  },
+};

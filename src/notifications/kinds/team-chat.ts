@@ -1,0 +1,124 @@
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import type { TeamChatDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { chat } from "../markup.ts";
+import type { Notification } from "../notification.ts";
+import type { Answer } from "../outbound.ts";
+import { isSuccess, jsonObject, notSent, refusal, sent, told, tried } from "../outcome.ts";
+import type { Reason } from "../retry.ts";
+import { headline } from "../variables.ts";
+import { defaultMessage, occasionText } from "./default-texts.ts";
+import type { Kind, Outcome, Sending } from "./kind.ts";
+
+const textCharsMax = 4000;
+const fallbackCharsMax = 300;
+const good = "#2eb67d";
+
+const colours: Readonly<Record<number, string>> = {
+  [Severity.CRITICAL]: "#d7263d",
+  [Severity.ERROR]: "#f46036",
+  [Severity.WARNING]: "#ecb22e",
+};
+
+/** What the product's own words mean; the others mean that the message itself cannot be posted. */
+const meanings: Readonly<Record<string, Reason>> = {
+  ratelimited: "rate_limited",
+  rate_limited: "rate_limited",
+  internal_error: "busy",
+  fatal_error: "busy",
+  service_unavailable: "busy",
+  request_timeout: "busy",
+  org_login_required: "busy",
+  team_added_to_org: "busy",
+  accesslimited: "busy",
+  missing_scope: "unauthorized",
+  no_permission: "unauthorized",
+  not_authed: "unauthorized",
+  invalid_auth: "unauthorized",
+  account_inactive: "unauthorized",
+  token_revoked: "unauthorized",
+  token_expired: "unauthorized",
+  ekm_access_denied: "unauthorized",
+  channel_not_found: "missing",
+};
+
+/** The thread's first message is gone. */
+const threadGone = new Set(["thread_not_found", "message_not_found", "cannot_reply_to_message"]);
+
+/** Cut between characters as the product counts them: never within an escape or a link. */
+function cutChat(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text;
+  const kept = text
+    .slice(0, charsMax - 1)
+    .replace(/[\uD800-\uDBFF]$/, "")
+    .replace(/&[a-z]{0,3}$/, "")
+    .replace(/<[^<>]*$/, "");
+  return `${kept}…`;
+}
+
+function colourOf({ color }: TeamChatDestination, { clear, event }: Notification): string {
+  if (clear) return good;
+  return color || (colours[event?.severity ?? Severity.ERROR] ?? "#888888");
+}
+
+function messageOf({ destination, notification, texts, state }: Sending<TeamChatDestination>) {
+  const occasion = occasionText(notification);
+  const attachment = {
+    color: colourOf(destination, notification),
+    text: cutChat(texts.message ?? "", textCharsMax),
+    fallback: cutChat(chat.double(headline(notification)), fallbackCharsMax),
+    mrkdwn_in: ["text"],
+    ...(occasion !== "" && { footer: occasion }),
+  };
+  // A thread is told by the channel's id; its name may have been given to another one.
+  const thread = state.ts === undefined ? {} : { thread_ts: state.ts };
+  return { channel: state.channelId ?? destination.channel, attachments: [attachment], unfurl_links: false, ...thread };
+}
+
+function judged(answer: Answer, { state }: Sending<TeamChatDestination>, nowMs: number): Outcome {
+  if (!isSuccess(answer)) return refusal("teamChat", answer, state, nowMs);
+  const body = jsonObject(answer.body);
+  if (typeof body?.ok !== "boolean") return notSent("teamChat", "unreadable", told(answer), state);
+  if (!body.ok) return notSent("teamChat", meanings[String(body.error)] ?? "rejected", told(answer), state);
+  const { ts, channel } = body;
+  if (state.ts !== undefined || typeof ts !== "string" || typeof channel !== "string") return sent(told(answer), state);
+  return sent(told(answer), { ts, channelId: channel });
+}
+
+/** A message of the app's bot; what follows about the same subject goes into its thread. */
+export const teamChat: Kind<TeamChatDestination> = {
+  pace: { tries: 1, perMs: 1000 },
+
+  templates: (_destination, message) => ({ message: { text: message || defaultMessage, markup: chat } }),
+
+  check: ({ channel, token, credentialId, color }) => [
+    ...(channel.startsWith("#") ? [{ path: "channel", rule: "must be given without the number sign" }] : []),
+    ...((token === "") === (credentialId === "")
+      ? [{ path: "token", rule: "must be given, or else credentialId" }]
+      : []),
+    ...(/^(?:#(?:[\da-f]{3}|[\da-f]{6})|good|warning|danger)?$/i.test(color)
+      ? []
+      : [{ path: "color", rule: "must be an HTML colour code such as #d7263d" }]),
+  ],
+
+  compose: ({ texts }) => ({ subject: "", body: cutChat(texts.message ?? "", textCharsMax) }),
+
+  send: (sending, { outbound, teamChatUrl, nowMs }) =>
+    tried("teamChat", sending.state, async () => {
+      const post = (message: object) =>
+        outbound.trusted({
+          method: "POST",
+          url: `${teamChatUrl}/chat.postMessage`,
+          headers: {
+            authorization: `Bearer ${sending.destination.token}`,
+            "content-type": "application/json; charset=utf-8",
+          },
+          body: JSON.stringify(message),
+          signal: sending.signal,
+        });
+      const answer = await post(messageOf(sending));
+      const gone = sending.state.ts !== undefined && threadGone.has(String(jsonObject(answer.body)?.error));
+      if (!gone) return judged(answer, sending, nowMs());
+      const anew = { ...sending, state: {} };
+      return judged(await post(messageOf(anew)), anew, nowMs());
+    }),
+};

@@ -1,0 +1,125 @@
+import { createHmac } from "node:crypto";
+import { toJson } from "@bufbuild/protobuf";
+import type { WebhookDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Broken } from "../../rpc/rules.ts";
+import { address, plainText } from "../markup.ts";
+import type { Notification } from "../notification.ts";
+import { isSuccess, refusal, sent, told, tried } from "../outcome.ts";
+import { isoTime } from "../variables.ts";
+import { brokenUrl } from "./checks.ts";
+import { defaultMessage } from "./default-texts.ts";
+import type { Kind } from "./kind.ts";
+
+/** Headers that the sender sets itself, or that HTTP does. */
+const reserved =
+  /^(?:webhook-.*|host|content-(?:type|length|encoding)|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*)$/i;
+const secretBytesMin = 24;
+const secretBytesMax = 64;
+const secretsMax = 2;
+
+/** Secrets in the form of Standard Webhooks, by blanks: the one in use and, while it is exchanged, the one before. */
+const secretTexts = (text: string) => text.split(/\s+/).filter((part) => part !== "");
+const secretBytes = (text: string) => Buffer.from(text.replace(/^whsec_/, ""), "base64");
+
+function isSecret(text: string) {
+  if (!/^(?:whsec_)?[A-Za-z0-9+/]+={0,2}$/.test(text)) return false;
+  const { length } = secretBytes(text);
+  return length >= secretBytesMin && length <= secretBytesMax;
+}
+
+function checkHeaders(headers: Record<string, string>): Broken[] {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    const path = `headers[${JSON.stringify(name)}]`;
+    if (!/^[!#$%&'*+.^`|~\w-]+$/.test(name)) return [{ path, rule: "must be named as HTTP allows" }];
+    if (reserved.test(name)) return [{ path, rule: "is set by the service" }];
+    return /^[\t\x20-\x7e\x80-\xff]*$/.test(value) ? [] : [{ path, rule: "must be characters of ISO 8859-1" }];
+  });
+}
+
+/** The body, as docs/notifications.md describes it. */
+function bodyOf({ id, tenant, timeMs, clear, rule, trigger, event, entity, metric }: Notification, message: string) {
+  return {
+    id,
+    tenant: tenant.name,
+    timestamp: String(timeMs),
+    message,
+    clear,
+    rule: {
+      name: rule.name,
+      trigger_names: rule.triggerNames,
+      destination_names: rule.destinationNames,
+      message: rule.message,
+      enabled: rule.enabled,
+      repeat_interval: Number(rule.repeatIntervalSec),
+    },
+    trigger: { definition: toJson(TriggerTypeSchema, trigger.type) },
+    event:
+      event === undefined
+        ? null
+        : {
+            id: event.id,
+            name: event.name,
+            type: event.type,
+            summary: event.summary,
+            severity: event.severity,
+            status: event.status,
+            acknowledged: event.acknowledged,
+            fields: event.metadata,
+          },
+    entity,
+    ...(metric && {
+      metric: { name: metric.name, value: metric.value ?? null, timestamp: isoTime(metric.timeMs) || null },
+    }),
+  };
+}
+
+/** The headers of Standard Webhooks for one try: the id stays, the time is the try's. */
+function signed(id: string, body: string, secrets: string, nowMs: number): Record<string, string> {
+  const timestamp = String(Math.floor(nowMs / 1000));
+  const signatures = secretTexts(secrets).map(
+    (secret) => `v1,${createHmac("sha256", secretBytes(secret)).update(`${id}.${timestamp}.${body}`).digest("base64")}`,
+  );
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    ...(signatures.length > 0 && { "webhook-signature": signatures.join(" ") }),
+  };
+}
+
+/** An HTTP POST by Standard Webhooks 1.0.0. */
+export const webhook: Kind<WebhookDestination> = {
+  templates: ({ url }, message) => ({
+    url: { text: url, markup: address },
+    message: { text: message || defaultMessage, markup: plainText },
+  }),
+
+  check({ url, signingSecret, headers }) {
+    const secrets = secretTexts(signingSecret);
+    const good = secrets.length <= secretsMax && secrets.every(isSecret);
+    const rule = `must be whsec_ and ${secretBytesMin} to ${secretBytesMax} bytes in base64, or two of these, by a blank`;
+    return [...brokenUrl("url", url), ...(good ? [] : [{ path: "signingSecret", rule }]), ...checkHeaders(headers)];
+  },
+
+  compose: ({ notification, texts }) => ({
+    subject: "",
+    body: JSON.stringify(bodyOf(notification, texts.message ?? ""), null, 2),
+  }),
+
+  send: ({ destination, notification, texts, state, signal }, { outbound, nowMs }) =>
+    tried("webhook", state, async () => {
+      const body = JSON.stringify(bodyOf(notification, texts.message ?? ""));
+      const answer = await outbound.guarded({
+        method: "POST",
+        url: texts.url ?? "",
+        headers: {
+          ...destination.headers,
+          "content-type": "application/json; charset=utf-8",
+          ...signed(notification.id, body, destination.signingSecret, nowMs()),
+        },
+        body,
+        signal,
+      });
+      return isSuccess(answer) ? sent(told(answer), state) : refusal("webhook", answer, state, nowMs());
+    }),
+};

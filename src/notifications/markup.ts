@@ -1,0 +1,51 @@
+import type { Escaping } from "./template.ts";
+
+/** A way of writing: how values come into it, and how it writes a link. */
+export interface Markup extends Escaping {
+  link(url: string, text: string): string;
+}
+
+const plain = (text: string) => text;
+
+const signs: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** A text as HTML shows it, in elements and in attributes. */
+export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (sign) => signs[sign] as string);
+
+/** What is no markup: two braces still escape for HTML, as Mustache says. */
+export const plainText: Markup = { double: escapeHtml, triple: plain, link: plain };
+
+export const html: Markup = {
+  double: escapeHtml,
+  triple: plain,
+  link: (url, text) => `<a href="${escapeHtml(url)}">${escapeHtml(text)}</a>`,
+};
+
+/** Two braces make of a value a part of a path or a query, three leave it. */
+export const address: Markup = {
+  double: (text) => encodeURIComponent(text.toWellFormed()),
+  triple: plain,
+  link: plain,
+};
+
+/** The Markdown of cards. */
+export const markdown: Markup = {
+  double: escapeHtml,
+  triple: plain,
+  link: (url, text) => `[${text.replace(/[[\]\\]/g, "\\$&")}](${url.replace(/[()\s]/g, encodeURIComponent)})`,
+};
+
+const escapeChat = (text: string) => text.replace(/[&<>]/g, (sign) => signs[sign] as string);
+
+/** Team chat's own: without escaping, `<!channel>` in an event's text would call everybody, so three braces escape too. */
+export const chat: Markup = {
+  double: escapeChat,
+  triple: escapeChat,
+  link: (url, text) => `<${escapeChat(url).replaceAll("|", "%7C")}|${escapeChat(text)}>`,
+};

@@ -1,0 +1,64 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+
+/** Why a notification is sent: the first of a match, again because it goes on, or because something changed. */
+export type Occasion = "first" | "repeat" | "acknowledged" | "unacknowledged" | "severity" | "clear";
+
+/** How many rules may cause each other: an event that the last of them makes starts no further one. */
+export const chainRulesMax = 5;
+
+/** What a notification tells: the same for all destinations of a rule. Times are ms since the epoch. */
+export interface Notification {
+  /** The delivery's id, the same for all its tries; no full stop in it. */
+  readonly id: string;
+  readonly occasion: Occasion;
+  /** Whether the condition is over. */
+  readonly clear: boolean;
+  readonly timeMs: number;
+  readonly tenant: { readonly id: string; readonly name: string };
+  readonly rule: {
+    readonly name: string;
+    readonly message: string;
+    readonly enabled: boolean;
+    readonly repeatIntervalSec: bigint;
+    readonly triggerNames: readonly string[];
+    readonly destinationNames: readonly string[];
+  };
+  readonly trigger: {
+    readonly name: string;
+    readonly type: TriggerType;
+    /** The bound that was crossed and which it is, for a metric: `min`, `max`; for data that stay away: seconds, `duration`. */
+    readonly threshold?: number;
+    readonly thresholdType?: string;
+  };
+  /** What is told about, across all its notifications: an occurrence's id, at most 100 characters. */
+  readonly subjectId: string;
+  /** Absent for a metric, or data that stay away. */
+  readonly event?: {
+    readonly id: string;
+    readonly name: string;
+    readonly type: string;
+    readonly summary: string;
+    readonly body: string;
+    readonly severity: Severity;
+    readonly status: Status;
+    readonly acknowledged: boolean;
+    readonly timeMs: number;
+    /** Of the occurrence's instances. */
+    readonly count: bigint;
+    readonly metadata: JsonObject;
+  };
+  readonly entity: {
+    readonly id: string;
+    readonly name: string;
+    readonly dimensions: Readonly<Record<string, string>>;
+  };
+  /** Of a metric's last point; without value when there never was one. */
+  readonly metric?: { readonly name: string; readonly value?: number; readonly timeMs?: number };
+  /**
+   * The rules that led to this: of an event that the `event` kind made, those that led to its notification and that
+   * notification's own, the latest last. The event starts none of them again. Empty for what came from outside.
+   */
+  readonly chain: readonly string[];
+}
