@@ -142,9 +142,9 @@ const settings = {
   },
   poolConnectionsMax: {
     env: "BELFRY_POOL_CONNECTIONS_MAX",
-    fallback: "16",
-    read: integer(1, 1000),
-    meaning: "database connections of this process",
+    fallback: "20",
+    read: integer(4, 1000),
+    meaning: "database connections of this process, shared out between kinds of work",
   },
   waitingCallsMax: {
     env: "BELFRY_WAITING_CALLS_MAX",

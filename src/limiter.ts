@@ -30,6 +30,8 @@ export interface Limiter {
    * the order in which they came. @throws code 8 when too many wait; the signal's reason
    */
   turn(who: Holder, signal?: AbortSignal): Promise<Hold>;
+  /** The same without a promise: calls `start`, at once when there is room. Answers what gives up a place in the line. */
+  line(who: Holder, start: (hold: Hold) => void): () => void;
   /** How much is used. */
   readonly used: number;
   /** How many wait for their turn. */
@@ -175,25 +177,43 @@ export function limiter(options: LimiterOptions): Limiter {
     if (reason !== undefined) throw refuse(reason);
   }
 
+  function line(who: Holder, start: (hold: Hold) => void): () => void {
+    const reason = full(who, 1);
+    if (reason === undefined) {
+      start(hold(who, 1));
+      return () => {};
+    }
+    if (room === undefined) throw refuse(reason);
+    const place = room.take(who);
+    const waiter: Waiter = {
+      who,
+      start(hold) {
+        place.release();
+        start(hold);
+      },
+    };
+    join(waiter);
+    return () => {
+      leave(waiter);
+      place.release();
+    };
+  }
+
   return {
     check,
     take(who, amount = 1) {
       check(who, amount);
       return hold(who, amount);
     },
+    line,
     async turn(who, signal) {
       signal?.throwIfAborted();
-      const reason = full(who, 1);
-      if (reason === undefined) return hold(who, 1);
-      if (room === undefined) throw refuse(reason);
-      const place = room.take(who);
       const { promise, resolve, reject } = Promise.withResolvers<Hold>();
-      const waiter = { who, start: resolve };
+      const leave = line(who, resolve);
       const cancel = () => {
-        leave(waiter);
+        leave();
         reject(signal?.reason);
       };
-      join(waiter);
       signal?.addEventListener("abort", cancel, { once: true });
       try {
         const turn = await promise;
@@ -202,7 +222,6 @@ export function limiter(options: LimiterOptions): Limiter {
         throw signal.reason;
       } finally {
         signal?.removeEventListener("abort", cancel);
-        place.release();
       }
     },
     get used() {

@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -28,7 +27,7 @@ import { keyring } from "./credentials/keyring.ts";
 import { checkMasterKeys } from "./credentials/master-keys.ts";
 import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
-import { connect, type Sql } from "./db/connect.ts";
+import { connect, connectionCounts, type Sql } from "./db/connect.ts";
 import { startEmbedded } from "./db/embedded/embedded.ts";
 import { migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
@@ -102,7 +101,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   await migrate(url, { log });
   const pool = connect(url, config);
   starting.defer(() => pool.close());
-  const clock = await databaseClock(pool.sql);
+  const clock = await databaseClock(pool.system);
   starting.defer(() => clock.stop());
   const first = config.databaseUrl === undefined ? await firstKey(pool.sql, config.dataDir) : undefined;
   const masterKeys = keyring(config);
@@ -111,20 +110,19 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   }
 
   // What every call passes.
-  const uses = lastUse(pool);
+  const system = { sql: pool.system, gate: pool.gate };
+  const uses = lastUse(system);
   starting.defer(() => uses.stop());
-  const audit = auditQueue(pool, clock.nowMs, log);
+  const audit = auditQueue(system, clock.nowMs, log);
   starting.defer(() => audit.stop());
-  const { verify } = keyVerifier({ ...pool, onUse: uses.note });
+  const { verify } = keyVerifier({ ...system, onUse: uses.note });
   const guesses = wrongKeys({
     perMinuteMax: config.wrongKeysMax,
     onSlowed: (address) => log.warn({ address }, "many wrong keys come from this address; they are answered late"),
   });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
   const held = bodies(config.bodyBytesMax);
-  // As if the database had the same processors: more at once would only share them, and each take longer.
-  const turnsMax = Math.min(Math.ceil(config.poolConnectionsMax / 2), Math.max(4, 2 * availableParallelism()));
-  const ingest = admission({ turnsMax });
+  const ingest = admission({ turnsMax: connectionCounts(config.poolConnectionsMax).ingest });
   function room({ parent }: DescMethod, header: Headers) {
     held.check(header.get("content-length"));
     if (parent === DataReceiverService) ingest.check();
@@ -139,7 +137,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
 
   // The services. An RPC that none of them has answers code 12.
   const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
-    [DataReceiverService, dataReceiverService(receiver(pool.sql, config, clock.nowMs, ingest, onModels))],
+    [DataReceiverService, dataReceiverService(receiver(pool.ingest, config, clock.nowMs, ingest, onModels))],
     [EntityService, entityService(pool.sql)],
     [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs)],
     [CustomPropertyUpdaterService, customPropertyUpdaterService(pool.sql, clock.nowMs, jobs.wake)],

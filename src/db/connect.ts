@@ -1,6 +1,9 @@
+import { availableParallelism } from "node:os";
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 import { statementRan } from "../failpoint.ts";
+import type { Holder } from "../limiter.ts";
+import { asker, nobody } from "./asker.ts";
 import { parseArray } from "./batch.ts";
 import { type Connections, connections } from "./driver/connections.ts";
 import { sockets } from "./driver/sockets.ts";
@@ -12,21 +15,54 @@ export type Db = postgres.ISql<{ bigint: bigint }>;
 /** The pool: `Db` on which `transaction` begins a new one. */
 export type Sql = Connections;
 
+/** How many connections each kind of work has: none waits for those of another. */
+export interface ConnectionCounts {
+  /** What the server itself needs: keys, clock, leases, claims, audit. */
+  system: number;
+  /** Data that comes in. */
+  ingest: number;
+  /** Calls: searches and changes. */
+  questions: number;
+  /** Runs of jobs. */
+  background: number;
+}
+
 /** The connections of this process to one database. */
 export interface Pool {
+  /** Those of calls. */
   readonly sql: Sql;
+  readonly system: Sql;
+  readonly ingest: Sql;
+  readonly background: Sql;
   readonly gate: Gate;
   /** Waits up to 5 s for statements in work, then cuts them. */
   close(): Promise<void>;
 }
 
 export interface PoolOptions {
+  /** Of all kinds together; each has one at least. */
   poolConnectionsMax: number;
+  /** Counts that differ from `connectionCounts`. */
+  counts?: Partial<ConnectionCounts>;
   waitingCallsMax: number;
   statementTimeoutMs: number;
   lockTimeoutMs: number;
   /** Sees every statement with its parameters, for tests. */
   debug?: (connection: number, statement: string, parameters: unknown[]) => void;
+}
+
+/** Longest time of one statement of a job, ms: no caller waits for it. */
+const backgroundTimeoutMs = 300_000;
+
+/**
+ * Shares connections out between the kinds of work. Data that comes in gets at most two a processor, as if the database
+ * had the same ones: more at once would only share them, and each take longer.
+ */
+export function connectionCounts(max: number): ConnectionCounts {
+  const system = max < 12 ? 1 : 3;
+  const background = Math.max(1, Math.min(4, Math.floor(max / 5)));
+  const ingest = Math.max(1, Math.min(Math.floor(max / 3), Math.max(4, 2 * availableParallelism())));
+  return { system, ingest, background, questions: Math.max(1, max - system - background - ingest) };
 }
 
 /*
@@ -79,13 +115,15 @@ export function hostOf(url: string) {
   return hostname.startsWith("[") ? { host: [hostname.slice(1, -1)], port: [Number(port || 5432)] } : {};
 }
 
+interface Watch {
+  allowed(): boolean;
+  onclose(): void;
+  asker(): Holder;
+  lifetimeMs?: number;
+}
+
 /** Up to `max` connections of one name, with what cuts them. */
-function open(
-  url: string,
-  max: number,
-  options: object,
-  watch: { allowed: () => boolean; onclose: () => void; lifetimeMs?: number },
-) {
+function open(url: string, max: number, options: object, watch: Watch) {
   const made = sockets();
   const { sql, refuse, end } = connections({
     ...watch,
@@ -104,41 +142,52 @@ function open(
 
 /** Makes the pool; connects when the first statement comes. int8 is bigint, bytea Buffer, JSON as above. */
 export function connect(url: string, options: PoolOptions): Pool {
-  const connection = {
-    application_name: "belfry",
-    statement_timeout: options.statementTimeoutMs,
-    lock_timeout: options.lockTimeoutMs,
-    idle_in_transaction_session_timeout: options.statementTimeoutMs,
-    // Statements are short and come many at once: what they would wait for workers or a compiler helps none of them.
-    // The driver leaves out a 0 that is a number.
-    max_parallel_workers_per_gather: "0",
-    jit: "off",
-  };
+  const counts = { ...connectionCounts(options.poolConnectionsMax), ...options.counts };
   const onclose = () => watch.suspect();
-  const work = open(
-    url,
-    options.poolConnectionsMax,
-    { connection, ...(options.debug && { debug: options.debug }) },
-    { allowed: () => watch.open, onclose },
-  );
-  const probe = open(url, 1, { connection: { application_name: "belfry probe" } }, { allowed: () => true, onclose });
+  function kind(name: keyof ConnectionCounts, timeoutMs = options.statementTimeoutMs) {
+    const connection = {
+      application_name: name === "questions" ? "belfry" : `belfry ${name}`,
+      statement_timeout: timeoutMs,
+      lock_timeout: options.lockTimeoutMs,
+      idle_in_transaction_session_timeout: timeoutMs,
+      // Statements are short and come many at once: what they would wait for workers or a compiler helps none of them.
+      // The driver leaves out a 0 that is a number.
+      max_parallel_workers_per_gather: "0",
+      jit: "off",
+    };
+    const { debug } = options;
+    const own = { allowed: () => watch.open, onclose, asker: name === "system" ? nobody : asker };
+    return open(url, counts[name], { connection, ...(debug && { debug }) }, own);
+  }
+  const kinds = {
+    system: kind("system"),
+    ingest: kind("ingest"),
+    background: kind("background", Math.max(options.statementTimeoutMs, backgroundTimeoutMs)),
+    questions: kind("questions"),
+  };
+  const probe = open(url, 1, { connection: { application_name: "belfry probe" } }, always(onclose));
+  const all = [probe, ...Object.values(kinds)];
   const watch = gate({
     callsMax: options.waitingCallsMax,
     probe: async () => void (await probe.sql`select 1`),
     cut: () => {
-      probe.drop();
-      work.drop();
+      for (const each of all) each.drop();
     },
   });
   return {
-    sql: work.sql,
+    sql: kinds.questions.sql,
+    system: kinds.system.sql,
+    ingest: kinds.ingest.sql,
+    background: kinds.background.sql,
     gate: watch,
     async close() {
       watch.stop();
-      await Promise.all([work.end(5), probe.end(0)]);
+      await Promise.all(all.map((each) => each.end(each === probe ? 0 : 5)));
     },
   };
 }
+
+const always = (onclose: () => void): Watch => ({ allowed: () => true, onclose, asker: nobody });
 
 /** One connection, the same as long as it does not break, without limits of time and without a gate: for acts of an operator. */
 export function connectOnce(url: string, name: string): { sql: Sql; close(): Promise<void> } {
@@ -147,11 +196,7 @@ export function connectOnce(url: string, name: string): { sql: Sql; close(): Pro
     url,
     1,
     { connection },
-    {
-      allowed: () => true,
-      onclose: () => undefined,
-      lifetimeMs: Number.POSITIVE_INFINITY,
-    },
+    { ...always(() => undefined), lifetimeMs: Number.POSITIVE_INFINITY },
   );
   return { sql, close: () => end(1) };
 }

@@ -1,4 +1,6 @@
-import { exhausted, unavailable } from "../errors.ts";
+import { unavailable } from "../errors.ts";
+import { type Holder, limiter } from "../limiter.ts";
+import { askingFor } from "./asker.ts";
 import { isLost } from "./driver/lost.ts";
 
 /** Lets calls through while the database answers, and refuses them at once while it does not. */
@@ -7,9 +9,10 @@ export interface Gate {
   readonly open: boolean;
   /**
    * Runs a call that needs the database. Code 14 at once while the database is away, and as soon as it goes while the
-   * call is in work (whose commit is then unknown); code 8 when too many calls are in work.
+   * call is in work (whose commit is then unknown). One for somebody counts among all calls in work, and takes its turns at
+   * the database for them; code 8 when too many are in work.
    */
-  run<T>(call: () => Promise<T>): Promise<T>;
+  run<T>(call: () => Promise<T>, who?: Holder): Promise<T>;
   /** @throws code 14 while the database is away; for streams, between two messages. */
   check(): void;
   /** Something failed: look at the database now instead of at the next beat. */
@@ -41,7 +44,7 @@ export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 5000 }: 
   let looking = false;
   let again = false;
   let timer: NodeJS.Timeout | undefined;
-  let inWork = 0;
+  const calls = limiter({ max: callsMax, what: "calls are in work" });
   const waiting = new Set<(error: Error) => void>();
 
   async function answers(): Promise<boolean> {
@@ -100,15 +103,14 @@ export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 5000 }: 
       if (open) void look();
     },
     // One promise, settled by hand: every call passes here, and a race of promises took several times as long.
-    run(call) {
+    run(call, who) {
       return new Promise((resolve, reject) => {
         check();
-        if (inWork >= callsMax) throw exhausted("too many calls are waiting for the database", 1);
-        inWork++;
+        const place = who && calls.take(who);
         waiting.add(reject);
         // The call counts until it has really ended, also when its caller has been answered long before.
         const end = () => {
-          inWork--;
+          place?.release();
           waiting.delete(reject);
         };
         const fail = (error: unknown) => {
@@ -118,7 +120,7 @@ export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 5000 }: 
           reject(away());
         };
         try {
-          call().then((value) => {
+          (who === undefined ? call() : askingFor(who, call)).then((value) => {
             end();
             resolve(value);
           }, fail);

@@ -12,20 +12,20 @@ const reportMs = 60_000;
  * leads, a line in the log each minute that says how much work there is and how old it is.
  */
 export function startJobs(
-  pool: Pick<Pool, "sql" | "gate">,
+  pool: Pick<Pool, "system" | "background" | "gate">,
   url: string,
   options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy">,
 ): Worker {
-  const { sql } = pool;
+  const { system } = pool;
   const { nowMs, log } = options;
-  const callOthers = () => void sql.unsafe(`notify ${channel}`).catch(() => undefined);
+  const callOthers = () => void system.unsafe(`notify ${channel}`).catch(() => undefined);
   const work = worker(pool, { ...options, callOthers });
   const others = listen(url, channel, () => work.wake());
-  const reports = leadership(sql, "jobs.report", nowMs);
+  const reports = leadership(system, "jobs.report", nowMs);
 
   async function report() {
     if (!reports.held()) return;
-    for (const { kind, ...backlog } of await backlogs(sql, nowMs())) log.info({ kind, ...backlog }, "jobs");
+    for (const { kind, ...backlog } of await backlogs(pool.background, nowMs())) log.info({ kind, ...backlog }, "jobs");
   }
   const timer = setInterval(() => void report().catch(() => undefined), reportMs).unref();
 

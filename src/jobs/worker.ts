@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { askingFor } from "../db/asker.ts";
 import type { Db, Pool } from "../db/connect.ts";
 import { isLost } from "../db/driver/lost.ts";
 import { transaction } from "../db/transaction.ts";
@@ -71,7 +72,10 @@ const emptyRestMs = 50;
 const stopMsMax = 5000;
 
 /** Starts a worker. Runs that fail are tried again, later and later; the log says so. */
-export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: WorkerOptions): Worker {
+export function worker(
+  { system, background, gate }: Pick<Pool, "system" | "background" | "gate">,
+  options: WorkerOptions,
+): Worker {
   const { kinds, nowMs, log, busy, callOthers = () => {}, runsMax = 4, leaseMs = 10_000, pollMs = 1000 } = options;
   const byName = new Map(kinds.map((kind) => [kind.name, kind]));
   const names = [...byName.keys()];
@@ -113,7 +117,7 @@ export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: Worke
 
   /** Begins runs for lanes that are due, as many as there is room for. */
   async function begin() {
-    const lanes = await dueLanes(sql, names, nowMs() + pollMs);
+    const lanes = await dueLanes(system, names, nowMs() + pollMs);
     const now = nowMs();
     for (const { dueMs } of lanes) if (dueMs > now) lookAt(dueMs);
     const due = turn.inOrder(lanes.filter(({ dueMs }) => dueMs <= now));
@@ -124,7 +128,7 @@ export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: Worke
       if (restMs > 0) {
         lookAt(now + restMs);
       } else if (runs.size < runsMax) {
-        const run = serve(lane, byName.get(lane.kind) as JobKind);
+        const run = askingFor({ tenant: lane.tenantId }, () => serve(lane, byName.get(lane.kind) as JobKind));
         runs.add(run);
         void run.finally(() => {
           runs.delete(run);
@@ -141,9 +145,9 @@ export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: Worke
   async function serve(lane: Lane, kind: JobKind): Promise<void> {
     const done = turn.begin(lane, kind.share < 1 || kind.busyShare !== undefined);
     try {
-      const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs, nowMs: nowMs() });
+      const jobs = await claim(system, lane, { sizeMax: kind.sizeMax, leaseMs, nowMs: nowMs() });
       if (jobs.length > 0) await work(lane, kind, jobs);
-      else await settle(sql, lane, nowMs());
+      else await settle(system, lane, nowMs());
       const waitedMs = nowMs() - Math.min(...jobs.map(({ dueMs }) => dueMs));
       // Where nothing was found, one who is adding to the lane keeps it from being settled.
       if (jobs.length === 0) done({ share: 1, laneMs: emptyRestMs });
@@ -157,11 +161,11 @@ export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: Worke
 
   async function work(lane: Lane, kind: JobKind, jobs: readonly Job[]): Promise<void> {
     const keep = setInterval(() => {
-      renew(sql, lane, jobs, { leaseMs, nowMs: nowMs() }).catch(() => undefined);
+      renew(system, lane, jobs, { leaseMs, nowMs: nowMs() }).catch(() => undefined);
     }, leaseMs / 3).unref();
     try {
       failpoint("jobs:claimed");
-      await transaction(sql, async (tx) => {
+      await transaction(background, async (tx) => {
         const next = await kind.run(tx, lane.tenantId, jobs, nowMs());
         failpoint("jobs:run");
         await finish(tx, lane, jobs, next);
@@ -176,7 +180,7 @@ export function worker({ sql, gate }: Pick<Pool, "sql" | "gate">, options: Worke
         { kind: lane.kind, tenant: lane.tenantId, jobs: jobs.length, failures, state: code, cause: message },
         "jobs have failed and are tried again",
       );
-      await giveBack(sql, lane, jobs, nowMs() + retryDelayMs(failures), true);
+      await giveBack(system, lane, jobs, nowMs() + retryDelayMs(failures), true);
     } finally {
       clearInterval(keep);
     }

@@ -5,11 +5,13 @@ import { permissionOf, permits } from "../auth/permission.ts";
 import type { KeyVerifier } from "../auth/verify.ts";
 import type { WrongKeys } from "../auth/wrong-keys.ts";
 import { permissionDenied, unsupported } from "../errors.ts";
+import type { Holder } from "../limiter.ts";
 import { Call } from "../wire/call.ts";
 import { isAudited, type RecordAudit, requestedResource } from "./audit.ts";
 import {
   admittedValues,
   callRecord,
+  holderOf,
   openRecord,
   type RecordedRequest,
   type RequestRecord,
@@ -43,7 +45,7 @@ export interface Pipeline {
 interface Options {
   verify: KeyVerifier["verify"];
   /** Refuses at once while the database is away, and bounds the calls in work. */
-  gate: { run<T>(fn: () => Promise<T>): Promise<T> };
+  gate: { run<T>(fn: () => Promise<T>, who: Holder): Promise<T> };
   log: Log;
   /** Keeps what a writing RPC was refused or failed with. The rows of those that succeed are their handlers' own. */
   recordAudit?: RecordAudit;
@@ -116,7 +118,7 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
       try {
         check(request);
         const answer = await bounded(
-          gate.run(() => Promise.resolve(handler(request, context))),
+          gate.run(() => Promise.resolve(handler(request, context)), holderOf(context)),
           context,
         );
         record.code = 0;
@@ -152,7 +154,10 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
       const record = callRecord(context);
       try {
         const answer = await bounded(
-          gate.run(() => Promise.resolve(handler(checked(requests as AsyncIterable<unknown>), context))),
+          gate.run(
+            () => Promise.resolve(handler(checked(requests as AsyncIterable<unknown>), context)),
+            holderOf(context),
+          ),
           context,
         );
         record.code = 0;
@@ -169,7 +174,7 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
       const record = callRecord(context);
       try {
         check(request);
-        await gate.run(async () => {}); // a long watch holds no place, but does not begin while the database is away
+        await gate.run(async () => {}, holderOf(context)); // a long watch holds no place, but does not begin while the database is away
         yield* handler(request, context) as AsyncIterable<unknown>;
         record.code = 0;
       } catch (error) {

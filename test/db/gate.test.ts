@@ -31,7 +31,7 @@ function open(address = url, options: Partial<PoolOptions> = {}): Pool {
 /** The code of a call through the gate (0: it succeeded), and how long it took. */
 async function timed(pool: Pool, call: () => Promise<unknown>) {
   const began = performance.now();
-  const code = await pool.gate.run(call).then(
+  const code = await pool.gate.run(call, {}).then(
     () => 0,
     (error) => ConnectError.from(error).code,
   );

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type postgres from "postgres";
+import { type Hold, type Holder, limiter } from "../../limiter.ts";
 import { lost } from "./lost.ts";
 import { type Answer, forget, type Query, type Tagged, tagged } from "./tagged.ts";
 
@@ -31,11 +32,15 @@ interface Slot {
   fail: ((error: unknown) => void) | undefined;
   /** Cancellations under way, which would hit the next statement. */
   cancelling: Promise<unknown> | undefined;
+  /** The place among all that what runs there takes. */
+  place: Hold | undefined;
 }
 
 interface Waiter {
   take(slot: Slot): void;
   refuse(error: unknown): void;
+  /** Leaves the line. */
+  leave?: () => void;
 }
 
 const cancelMs = 20;
@@ -52,17 +57,23 @@ interface ConnectionsOptions {
   lifetimeMs?: number | undefined;
   /** False while the database is away: statements then fail at once. */
   allowed(): boolean;
+  /** For whom what is sent now is sent. */
+  asker(): Holder;
   /** Makes a client of one connection that calls `onclose`; without it, one that only makes and cancels queries. */
   client(onclose?: () => void): Client;
   /** A connection has closed, for whatever reason. */
   onclose(): void;
 }
 
-/** Up to `max` connections, made when they are needed; statements and transactions take turns on them, first come first served. */
+/**
+ * Up to `max` connections, made when they are needed. Statements and transactions take turns on them between those for
+ * whom they are sent, none of whom alone takes all.
+ */
 export function connections(options: ConnectionsOptions) {
   const slots = new Set<Slot>();
   const idle: Slot[] = [];
-  const waiting: Waiter[] = [];
+  const places = limiter({ max: options.max, waitingMax: Infinity, what: "statements are at the database" });
+  const waiting = new Set<Waiter>();
   let ended = false;
 
   function open(): Slot {
@@ -77,7 +88,14 @@ export function connections(options: ConnectionsOptions) {
     // A query that is never sent tells how this client runs one.
     const { handler: run } = client`` as unknown as Query;
     const retireMs = performance.now() + (options.lifetimeMs ?? lifetimeMs * (1 + Math.random()));
-    const nothing = { closed: false, spent: false, statements: 0, fail: undefined, cancelling: undefined };
+    const nothing = {
+      closed: false,
+      spent: false,
+      statements: 0,
+      fail: undefined,
+      cancelling: undefined,
+      place: undefined,
+    };
     const slot: Slot = { client, run, retireMs, ...nothing };
     slots.add(slot);
     return slot;
@@ -92,9 +110,25 @@ export function connections(options: ConnectionsOptions) {
       waiter.refuse(lost());
       return;
     }
-    const slot = idle.pop() ?? (slots.size < options.max ? open() : undefined);
-    if (slot === undefined) waiting.push(waiter);
-    else waiter.take(slot);
+    waiting.add(waiter);
+    waiter.leave = places.line(options.asker(), (place) => {
+      waiting.delete(waiter);
+      if (ended || !options.allowed()) {
+        place.release();
+        return waiter.refuse(lost());
+      }
+      const slot = idle.pop() ?? open();
+      slot.place = place;
+      waiter.take(slot);
+    });
+  }
+
+  function refuseAll() {
+    for (const waiter of waiting) {
+      waiting.delete(waiter);
+      waiter.leave?.();
+      waiter.refuse(lost());
+    }
   }
 
   async function release(slot: Slot): Promise<void> {
@@ -108,8 +142,7 @@ export function connections(options: ConnectionsOptions) {
     } else {
       idle.push(slot);
     }
-    const next = waiting.shift();
-    if (next) acquire(next);
+    slot.place?.release();
   }
 
   /** A statement of its own: takes a connection for as long as it runs. */
@@ -153,8 +186,8 @@ export function connections(options: ConnectionsOptions) {
       },
     };
     const leave = async () => {
-      const i = waiting.indexOf(waiter);
-      if (i >= 0) waiting.splice(i, 1);
+      waiting.delete(waiter);
+      waiter.leave?.();
       waiter.refuse(lost());
     };
     query.canceller = leave;
@@ -233,13 +266,11 @@ export function connections(options: ConnectionsOptions) {
   return {
     sql: Object.assign(tagged(maker, single), { begin }) as Connections,
     /** Fails everything that waits for a connection. */
-    refuse() {
-      for (const waiter of waiting.splice(0)) waiter.refuse(lost());
-    },
+    refuse: refuseAll,
     /** Fails what waits, gives what runs `timeoutSec`, and closes. */
     async end(timeoutSec: number) {
       ended = true;
-      for (const waiter of waiting.splice(0)) waiter.refuse(lost());
+      refuseAll();
       await Promise.all([...slots].map(({ client }) => client.end({ timeout: timeoutSec })));
     },
   };

@@ -4,7 +4,7 @@ import { cancelOn } from "../../../src/db/driver/cancel.ts";
 import { transaction } from "../../../src/db/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 
-const { sql, pool } = await testDatabase({ poolConnectionsMax: 4 });
+const { sql, pool } = await testDatabase({ counts: { questions: 4 } });
 
 const running = async (marker: string) => {
   const rows = await sql`
@@ -42,7 +42,7 @@ describe("a statement whose signal aborts", () => {
   });
 
   test("while its connection is being made, leaves a pool that works", async () => {
-    const fresh = await testDatabase({ poolConnectionsMax: 1 });
+    const fresh = await testDatabase({ counts: { questions: 1 } });
     const controller = new AbortController();
     const answer = cancelOn(fresh.sql`select pg_sleep(5)`, controller.signal);
     setImmediate(() => controller.abort(new Error("gone")));
@@ -135,7 +135,7 @@ describe("statements that differ in their text", () => {
   };
 
   test("do not gather in PostgreSQL without end, alone or in transactions; one of the same text is prepared once", async () => {
-    const fresh = await testDatabase({ poolConnectionsMax: 1 });
+    const fresh = await testDatabase({ counts: { questions: 1 } });
     const { sql } = fresh.pool;
     await prepared(sql);
     for (let i = 0; i < 50; i += 1) await sql`select ${i}::int4 as n`;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { transaction } from "../../../src/db/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 
-const { sql } = await testDatabase({ poolConnectionsMax: 2 });
+const { sql } = await testDatabase({ counts: { questions: 2 } });
 
 test("pieces, lists of pieces and names become one statement; all other values are parameters", async () => {
   const name = sql('a "b"');
