@@ -42,6 +42,7 @@ import { eventQueryService } from "./events/service.ts";
 import { certificate } from "./http/certificate.ts";
 import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
 import { startJobs } from "./jobs/start.ts";
+import { membersJob } from "./maintenance/members.ts";
 import { runsJob } from "./maintenance/run.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
 import { changedEntities, updaterKinds } from "./properties/run.ts";
@@ -130,7 +131,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, wrongKeys: guesses, room });
 
   // What goes on in the background, in turns with the other replicas.
-  const kinds = [...updaterKinds(), runsJob(undefined, () => jobs.wake())];
+  const kinds = [...updaterKinds(), runsJob(undefined, () => jobs.wake()), membersJob()];
   const jobs = startJobs(pool, url, { kinds, nowMs: clock.nowMs, log, busy: ingest.busy });
   starting.defer(() => jobs.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);

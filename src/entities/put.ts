@@ -102,7 +102,11 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
         metadata = case when excluded.deleted_ms is null then excluded.metadata else stored.metadata end,
         core_properties = case when excluded.deleted_ms is null then excluded.core_properties else stored.core_properties end,
         model_production_state = case
-          when excluded.deleted_ms is null then excluded.model_production_state else stored.model_production_state end,
+          -- What a window has left stays until a model names another state than the one before it.
+          when excluded.deleted_ms is not null
+            or (stored.deleted_ms is null
+              and stored.metadata -> 'productionState' is not distinct from excluded.metadata -> 'productionState')
+          then stored.model_production_state else excluded.model_production_state end,
         priority = case when excluded.deleted_ms is null then excluded.priority else stored.priority end,
         model_ms = excluded.model_ms,
         updated_ms = case

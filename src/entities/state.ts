@@ -41,42 +41,51 @@ export interface WindowState {
   id: Buffer;
   /** The state that counts from now on; null: none, so that the model's counts. */
   windowState: bigint | null;
-  /** A state to take the model's place, until a model that differs from the last one names another. */
+  /** A state to take the model's place, until a model names another than the one before it. */
   modelState?: bigint;
 }
 
+/** An entity whose row is locked. */
+export interface LockedState {
+  id: Buffer;
+  /** Out of use, as its own state has it, whatever a window says. */
+  decommissioned: boolean;
+  deleted: boolean;
+}
+
+/** Locks these entities, in the order of ids, until the transaction ends: before anything is written that depends on their windows. */
+export async function lockStates(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedState[]> {
+  return await tx<LockedState[]>`
+    select id, coalesce(model_production_state = ${DECOMMISSIONED}, false) as decommissioned,
+      deleted_ms is not null as deleted
+    from entities
+    where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])
+    order by id for no key update`;
+}
+
 /**
- * Sets what windows give to living entities, in the caller's transaction; one statement however many there are, which locks
- * them in the order of ids, so callers that have very many cut them into portions. Decommissioned ones only with `force`.
+ * Sets what windows give to entities, in the transaction that holds their locks; one statement however many there are.
  * Answers the ids that it wrote; what stands already is not written. May be repeated. Each id stands once.
  */
 export async function setWindowStates(
   tx: Db,
   tenantId: string,
   states: readonly WindowState[],
-  { nowMs, force = false }: { nowMs: number; force?: boolean },
+  nowMs: number,
 ): Promise<Buffer[]> {
   const rows = await tx<{ id: Buffer }[]>`
-    with changed as (
-      select id, window_state, model_state
-      from unnest(
-        ${byteaArray(states.map(({ id }) => id))}::bytea[],
-        ${bigintArray(states.map(({ windowState }) => windowState))}::bigint[],
-        ${bigintArray(states.map(({ modelState }) => modelState ?? null))}::bigint[]
-      ) as sent (id, window_state, model_state)
-    ), locked as materialized (
-      select entities.id, window_state, coalesce(model_state, model_production_state) as model_state
-      from changed join entities using (id)
-      where tenant_id = ${tenantId} and deleted_ms is null
-        and (${force}::boolean or coalesce(window_production_state, model_production_state, ${PRODUCTION}) <> ${DECOMMISSIONED})
-        and (window_production_state, model_production_state)
-          is distinct from (window_state, coalesce(model_state, model_production_state))
-      order by entities.id for no key update of entities
-    )
     update entities set
-      window_production_state = locked.window_state, model_production_state = locked.model_state, updated_ms = ${BigInt(nowMs)}
-    from locked
-    where entities.tenant_id = ${tenantId} and entities.id = locked.id
+      window_production_state = window_state,
+      model_production_state = coalesce(model_state, model_production_state),
+      updated_ms = ${BigInt(nowMs)}
+    from unnest(
+      ${byteaArray(states.map(({ id }) => id))}::bytea[],
+      ${bigintArray(states.map(({ windowState }) => windowState))}::bigint[],
+      ${bigintArray(states.map(({ modelState }) => modelState ?? null))}::bigint[]
+    ) as sent (id, window_state, model_state)
+    where entities.tenant_id = ${tenantId} and entities.id = sent.id
+      and (window_production_state, model_production_state)
+        is distinct from (window_state, coalesce(model_state, model_production_state))
     returning entities.id`;
   return rows.map(({ id }) => id);
 }

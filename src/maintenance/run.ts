@@ -2,9 +2,10 @@ import { and, eq, inArray } from "drizzle-orm";
 import { type Db, orm } from "../db/connect.ts";
 import { cancel, enqueue, type Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
-import { progressValues, storedSchedule, toProgress, type WindowRow } from "./messages.ts";
-import { advance, nextChangeMs, type Progress, type Rules, type Step } from "./progress.ts";
-import { planOf } from "./schedule.ts";
+import { membersKind } from "./members.ts";
+import { progressValues, toProgress, type WindowRow } from "./messages.ts";
+import { advance, nextChangeMs, type Progress, type Step } from "./progress.ts";
+import { lockWindows, rulesOf } from "./rows.ts";
 import { maintenanceTargets, maintenanceWindows as table } from "./tables.ts";
 
 /** A run that begins or ends, and what is to be told of it. */
@@ -31,25 +32,8 @@ export interface Moved {
 
 /** The jobs of windows, by the windows' ids: due at the next start or end. */
 const runsKind = "maintenance.runs";
-/** The jobs that change the entities of windows, by the windows' ids. */
-export const membersKind = "maintenance.members";
 /** Windows whose time has come in one transaction. */
 const windowsMax = 100;
-
-/** Windows by their ids, locked until the transaction ends; unknown ids are left out. */
-export async function lockWindows(tx: Db, tenantId: string, ids: readonly string[]): Promise<WindowRow[]> {
-  return await orm(tx)
-    .select()
-    .from(table)
-    .where(and(eq(table.tenantId, tenantId), inArray(table.id, [...ids])))
-    .orderBy(table.id)
-    .for("no key update");
-}
-
-/** By what a window runs. */
-export function rulesOf(row: WindowRow): Rules {
-  return { plan: planOf(storedSchedule(row)), runMode: row.runMode, status: row.status };
-}
 
 /** Writes what has happened to windows, whose rows are locked, and leaves the work that follows from it. */
 async function store(tx: Db, tenantId: string, moved: readonly Moved[], nowMs: number, onRuns?: OnRuns): Promise<void> {

@@ -6,7 +6,8 @@ import { type Db, orm } from "../db/connect.ts";
 import { alreadyExists, failedPrecondition, invalidField, notFound } from "../errors.ts";
 import { progressValues, specificationValues, toProgress, type WindowRow } from "./messages.ts";
 import { notRun, replan, type Step, startNow, stopNow } from "./progress.ts";
-import { cancelRuns, changeMembers, lockWindows, type OnRuns, planNext, rulesOf, storeMoved } from "./run.ts";
+import { lockWindows, rulesOf } from "./rows.ts";
+import { cancelRuns, changeMembers, type OnRuns, planNext, storeMoved } from "./run.ts";
 import { type Checked, checkFuture, checkSpecification } from "./specification.ts";
 import { maintenanceWindows as table } from "./tables.ts";
 

@@ -78,7 +78,7 @@ async function store(): Promise<EntityRow[]> {
       tx,
       tenant,
       some.map(({ id, n }) => ({ id, windowState: BigInt(n) })),
-      { nowMs: now },
+      now,
     );
     return await lockEntities(
       tx,

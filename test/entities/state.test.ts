@@ -3,10 +3,11 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { FieldKind, Order, SearchEntitiesRequestSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { transaction } from "../../src/db/transaction.ts";
 import { entityId } from "../../src/entities/identity.ts";
 import { putModels } from "../../src/entities/put.ts";
 import { searchEntities } from "../../src/entities/search.ts";
-import { setWindowStates } from "../../src/entities/state.ts";
+import { lockStates, setWindowStates } from "../../src/entities/state.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql } = await testDatabase();
@@ -36,12 +37,12 @@ async function hosts() {
     const { entities } = await searchEntities(sql, tenant, request, AbortSignal.timeout(10_000));
     return entities?.entities.map(({ name, productionState }) => `${name.slice(-1)} ${productionState}`);
   }
-  const set = (states: Record<string, bigint | null>, options: { force?: boolean; modelState?: bigint } = {}) =>
+  const set = (states: Record<string, bigint | null>, options: { modelState?: bigint } = {}) =>
     setWindowStates(
       sql,
       tenant.id,
       Object.entries(states).map(([source, windowState]) => ({ id: idOf(source), windowState, ...options })),
-      { nowMs: nowMs + 1, ...options },
+      nowMs + 1,
     );
   return { tenant, idOf, put, states, set };
 }
@@ -65,34 +66,41 @@ describe("the production state of an entity", () => {
     expect(await states()).toEqual(["b 500", "a 300"]);
   });
 
-  test("of a decommissioned entity changes only by force", async () => {
-    const { states, set } = await hosts();
-    expect(await set({ c: 300n })).toEqual([]);
-    expect(await set({ c: 300n }, { force: true })).toHaveLength(1);
-    expect(await states("productionState", 300)).toEqual(["a 1000", "b 400", "c 300"]);
+  test("tells which entities are decommissioned, whatever a window says", async () => {
+    const { tenant, set, idOf } = await hosts();
+    await set({ c: 300n, b: -1n });
+    const ids = ["a", "b", "c"].map(idOf);
+    const locked = await transaction(sql, (tx) => lockStates(tx, tenant.id, [...ids, idOf("unknown")]));
+    expect(locked.filter(({ decommissioned }) => decommissioned).map(({ id }) => id)).toEqual([idOf("c")]);
+    expect(locked.map(({ id }) => id)).toEqual(ids.sort(Buffer.compare));
   });
 
-  test("may be left behind by a window in the model's place, until a changed model names one", async () => {
+  test("may be left behind by a window in the model's place, until a model names another", async () => {
     const { states, set, put } = await hosts();
     await set({ b: 300n });
     await set({ b: null }, { modelState: 500n });
     expect(await states()).toEqual(["a 1000", "b 500"]);
     await put("b", { productionState: 400, priority: 5 }, nowMs + 1000);
     expect(await states()).toEqual(["a 1000", "b 500"]);
-    await put("b", { productionState: 400, priority: 4 }, nowMs + 2000);
+    await put("b", { productionState: 400, priority: 4 }, nowMs + 120_000);
+    expect(await states()).toEqual(["a 1000", "b 500"]);
+    await put("b", { productionState: 401, priority: 4 }, nowMs + 180_000);
+    expect(await states()).toEqual(["a 1000", "b 401"]);
+  });
+
+  test("of another tenant's entity stays", async () => {
+    const { states, set, idOf } = await hosts();
+    expect(await set({ unknown: 300n })).toEqual([]);
+    expect(await setWindowStates(sql, randomUUID(), [{ id: idOf("b"), windowState: 300n }], nowMs)).toEqual([]);
     expect(await states()).toEqual(["a 1000", "b 400"]);
   });
 
-  test("of another tenant's or a deleted entity stays", async () => {
-    const { states, put, set, idOf, tenant } = await hosts();
+  test("comes to its end on a deleted entity, too, so that it is not there when the entity comes back", async () => {
+    const { states, put, set } = await hosts();
+    await set({ a: 300n });
     await put("a", { _svc_deleted_entity: true }, nowMs + 1000);
-    expect(await set({ a: 300n, unknown: 300n })).toEqual([]);
-    expect(await setWindowStates(sql, randomUUID(), [{ id: idOf("b"), windowState: 300n }], { nowMs })).toEqual([]);
-    expect(await states()).toEqual(["b 400"]);
+    await set({ a: null });
     await put("a", {}, nowMs + 2000);
     expect(await states()).toEqual(["a 1000", "b 400"]);
-    const [row] =
-      await sql`select window_production_state from entities where tenant_id = ${tenant.id} and id = ${idOf("a")}`;
-    expect(row).toEqual({ window_production_state: null });
   });
 });

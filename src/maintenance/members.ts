@@ -1,0 +1,194 @@
+import { create } from "@bufbuild/protobuf";
+import type { Fragment } from "postgres";
+import { type Clause, ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { toSql } from "../clause/to-sql.ts";
+import { bigintArray, byteaArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { matchingIds, splitIds } from "../entities/custom-properties.ts";
+import { entityResolver } from "../entities/fields.ts";
+import { idText } from "../entities/identity.ts";
+import { lockStates, setWindowStates } from "../entities/state.ts";
+import { failpoint } from "../failpoint.ts";
+import type { Job } from "../jobs/queue.ts";
+import type { JobKind } from "../jobs/worker.ts";
+import { tenantNameOf } from "../tenants/tenant.ts";
+import { storedClause, type WindowRow } from "./messages.ts";
+import { readWindow } from "./rows.ts";
+
+/** The jobs that bring the entities of windows up to date, by the windows' ids. */
+export const membersKind = "maintenance.members";
+
+/** Entities a transaction: few enough that nobody waits for their locks long. */
+const portion = 250;
+
+/** Hears, in the transaction in which it happens, which entities are in no window any more. */
+export type OnReleased = (tx: Db, tenantId: string, entityIds: readonly Buffer[]) => Promise<void>;
+
+/*
+ * A window's entities follow in portions, each a transaction: first those of runs that are over leave, then the entities
+ * of the run that goes on are found, and enter; last those leave which a change of the window has left out. There is one
+ * such job a window. Whatever happens to the window meanwhile replaces the job, so that a portion at work is undone by its
+ * fence and all begins anew with what the window is then.
+ */
+
+/** How far a job has come: absent until the entities of this version of the window have been found. */
+interface Course {
+  version?: string;
+}
+
+interface Running {
+  nowMs: number;
+  onReleased: OnReleased | undefined;
+}
+
+const keyOf = (id: Buffer) => id.toString("latin1");
+
+/** The jobs of the entities of windows. */
+export function membersJob(onReleased?: OnReleased): JobKind {
+  async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    const again = [];
+    for (const { id, payload } of jobs) {
+      const next = await advanceMembers(tx, tenantId, id, payload as Course, { nowMs, onReleased });
+      if (next !== undefined) again.push({ id, dueMs: nowMs, payload: next });
+    }
+    return again;
+  }
+  return { name: membersKind, sizeMax: 1, share: 1, busyShare: 0.5, patienceMs: 5000, run };
+}
+
+/** One portion of a window's work; answers how far it has come, undefined at its end. */
+async function advanceMembers(
+  tx: Db,
+  tenantId: string,
+  windowId: string,
+  { version }: Course,
+  running: Running,
+): Promise<Course | undefined> {
+  const window = await readWindow(tx, tenantId, windowId);
+  const open = window !== undefined && window.runEndMs !== null ? window : undefined;
+  if (version === undefined) {
+    const over = open === undefined ? tx`true` : tx`run_start_ms < ${open.runStartMs}`;
+    if (await release(tx, tenantId, windowId, over, running)) return {};
+    await tx`delete from maintenance_targets where tenant_id = ${tenantId} and window_id = ${windowId}`;
+    if (open === undefined) return undefined;
+    await findTargets(tx, tenantId, open);
+  }
+  if (open === undefined) return undefined;
+  const next = { version: String(open.version) };
+  if (await enterPortion(tx, tenantId, open, running.nowMs)) return next;
+  const leftOut = tx`run_start_ms = ${open.runStartMs} and version < ${open.version}`;
+  return (await release(tx, tenantId, windowId, leftOut, running)) ? next : undefined;
+}
+
+/** Finds the entities of a run by the window's clause, and leaves them to be taken in. */
+async function findTargets(tx: Db, tenantId: string, window: WindowRow): Promise<void> {
+  await addTargets(tx, tenantId, window.id, 0n, await findEntities(tx, tenantId, storedClause(window)));
+}
+
+async function findEntities(tx: Db, tenantId: string, clause: Clause): Promise<Buffer[]> {
+  const resolver = entityResolver(tx, tenantId, { tenantName: await tenantNameOf(tx, tenantId) });
+  return await matchingIds(tx, tenantId, toSql(tx, clause, "clause", resolver), portion);
+}
+
+/** The entities whose parent is one of these. */
+function childrenOf(ids: readonly Buffer[]): Clause {
+  const values = ids.map((id) => ({ kind: { case: "stringValue" as const, value: idText(id) } }));
+  return create(ClauseSchema, { oneOf: { field: "coreProperties._svc_parent_entity_id", values } });
+}
+
+async function addTargets(tx: Db, tenantId: string, windowId: string, from: bigint, portions: readonly Buffer[]) {
+  if (portions.length === 0) return;
+  await tx`
+    insert into maintenance_targets (tenant_id, window_id, place, ids)
+    select ${tenantId}::uuid, ${windowId}::text, place, ids
+    from unnest(
+      ${bigintArray(portions.map((_, i) => from + BigInt(i)))}::bigint[], ${byteaArray(portions)}::bytea[]
+    ) as target (place, ids)`;
+}
+
+/** Takes the next portion of entities into a run; false: none was left. */
+async function enterPortion(tx: Db, tenantId: string, window: WindowRow, nowMs: number): Promise<boolean> {
+  const [target] = await tx<{ place: bigint; ids: Buffer }[]>`
+    select place, ids from maintenance_targets
+    where tenant_id = ${tenantId} and window_id = ${window.id} order by place limit 1`;
+  if (target === undefined) return false;
+  const [, known] = await Promise.all([
+    tx`
+      delete from maintenance_targets
+      where tenant_id = ${tenantId} and window_id = ${window.id} and place = ${target.place}`,
+    tx<{ id: Buffer }[]>`
+      select entity_id as id from maintenance_members
+      where tenant_id = ${tenantId} and window_id = ${window.id} and version = ${window.version}
+        and entity_id = any(${byteaArray(splitIds(target.ids))}::bytea[])`,
+  ]);
+  const inside = new Set(known.map(({ id }) => keyOf(id)));
+  const wanted = splitIds(target.ids).filter((id) => !inside.has(keyOf(id)));
+  const locked = await lockStates(tx, tenantId, wanted);
+  const ids = locked
+    .filter(({ deleted, decommissioned }) => !deleted && (window.force || !decommissioned))
+    .map(({ id }) => id);
+  await enter(tx, tenantId, window, ids);
+  await setWindowStates(tx, tenantId, await ruling(tx, tenantId, ids), nowMs);
+  failpoint("maintenance:entered");
+  if (!window.doNotPropagateToChildren && ids.length > 0) {
+    const children = await findEntities(tx, tenantId, childrenOf(ids));
+    const [last] = await tx<[{ place: bigint | null }]>`
+      select max(place) as place from maintenance_targets
+      where tenant_id = ${tenantId} and window_id = ${window.id}`;
+    await addTargets(tx, tenantId, window.id, (last.place ?? target.place) + 1n, children);
+  }
+  return true;
+}
+
+async function enter(tx: Db, tenantId: string, window: WindowRow, ids: readonly Buffer[]): Promise<void> {
+  const exit = window.overrideExitState ? window.exitState : null;
+  await tx`
+    insert into maintenance_members (tenant_id, entity_id, window_id, run_start_ms, version, state, exit_state)
+    select ${tenantId}::uuid, id, ${window.id}, ${window.runStartMs}, ${window.version}, ${window.maintenanceState},
+      ${exit}::int4
+    from unnest(${byteaArray(ids)}::bytea[]) as member (id)
+    on conflict (tenant_id, entity_id, window_id) do update set
+      run_start_ms = excluded.run_start_ms, version = excluded.version, state = excluded.state,
+      exit_state = excluded.exit_state`;
+}
+
+/** The state that windows give each of these entities, whose rows are locked: that of the latest started; null: none. */
+async function ruling(tx: Db, tenantId: string, ids: readonly Buffer[]) {
+  const rows = await tx<{ id: Buffer; state: number }[]>`
+    select distinct on (entity_id) entity_id as id, state from maintenance_members
+    where tenant_id = ${tenantId} and entity_id = any(${byteaArray(ids)}::bytea[])
+    order by entity_id, run_start_ms desc, window_id desc`;
+  const states = new Map(rows.map(({ id, state }) => [keyOf(id), BigInt(state)]));
+  return ids.map((id) => ({ id, windowState: states.get(keyOf(id)) ?? null }));
+}
+
+/** Lets a portion of a window's entities go; false: there was none to whom the condition applies. */
+async function release(
+  tx: Db,
+  tenantId: string,
+  windowId: string,
+  condition: Fragment,
+  { nowMs, onReleased }: Running,
+): Promise<boolean> {
+  const found = await tx<{ id: Buffer }[]>`
+    select entity_id as id from maintenance_members
+    where tenant_id = ${tenantId} and window_id = ${windowId} and ${condition} limit ${portion}`;
+  if (found.length === 0) return false;
+  const ids = found.map(({ id }) => id);
+  await lockStates(tx, tenantId, ids);
+  const gone = await tx<{ id: Buffer; exit: number | null }[]>`
+    delete from maintenance_members
+    where tenant_id = ${tenantId} and window_id = ${windowId} and entity_id = any(${byteaArray(ids)}::bytea[])
+    returning entity_id as id, exit_state as exit`;
+  const exits = new Map(gone.map(({ id, exit }) => [keyOf(id), exit]));
+  const states = await ruling(tx, tenantId, ids);
+  const changes = states.map(({ id, windowState }) => {
+    const exit = exits.get(keyOf(id)) ?? null;
+    return { id, windowState, ...(exit !== null && { modelState: BigInt(exit) }) };
+  });
+  await setWindowStates(tx, tenantId, changes, nowMs);
+  const free = states.filter(({ windowState }) => windowState === null).map(({ id }) => id);
+  if (free.length > 0) await onReleased?.(tx, tenantId, free);
+  failpoint("maintenance:released");
+  return true;
+}

@@ -1,0 +1,30 @@
+import { and, eq, inArray } from "drizzle-orm";
+import { type Db, orm } from "../db/connect.ts";
+import { storedSchedule, type WindowRow } from "./messages.ts";
+import type { Rules } from "./progress.ts";
+import { planOf } from "./schedule.ts";
+import { maintenanceWindows as table } from "./tables.ts";
+
+/** Windows by their ids, locked until the transaction ends; unknown ids are left out. */
+export async function lockWindows(tx: Db, tenantId: string, ids: readonly string[]): Promise<WindowRow[]> {
+  return await orm(tx)
+    .select()
+    .from(table)
+    .where(and(eq(table.tenantId, tenantId), inArray(table.id, [...ids])))
+    .orderBy(table.id)
+    .for("no key update");
+}
+
+/** By what a window runs. */
+export function rulesOf(row: WindowRow): Rules {
+  return { plan: planOf(storedSchedule(row)), runMode: row.runMode, status: row.status };
+}
+
+/** One window, not locked; undefined: there is none. */
+export async function readWindow(tx: Db, tenantId: string, id: string): Promise<WindowRow | undefined> {
+  const [row] = await orm(tx)
+    .select()
+    .from(table)
+    .where(and(eq(table.tenantId, tenantId), eq(table.id, id)));
+  return row;
+}
