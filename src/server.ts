@@ -38,6 +38,8 @@ import {
   metricDictionaryService,
 } from "./dictionary/service.ts";
 import { entityService } from "./entities/service.ts";
+import { storingChanges } from "./events/changes.ts";
+import { pruneFeed } from "./events/feed.ts";
 import { eventQueryService } from "./events/service.ts";
 import { certificate } from "./http/certificate.ts";
 import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
@@ -136,9 +138,19 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   starting.defer(() => jobs.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);
 
+  // What happens to occurrences: told to those here that want to hear of it.
+  const storeChanges = storingChanges({
+    onStored(tenantId, { position }) {
+      if (position % 64n === 0n) pruneFeed(pool.sql, tenantId, clock.nowMs()).catch(() => undefined);
+    },
+  });
+
   // The services. An RPC that none of them has answers code 12.
   const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
-    [DataReceiverService, dataReceiverService(receiver(pool.ingest, config, clock.nowMs, ingest, onModels))],
+    [
+      DataReceiverService,
+      dataReceiverService(receiver(pool.ingest, config, clock.nowMs, ingest, { onModels, storeChanges })),
+    ],
     [EntityService, entityService(pool.sql)],
     [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs)],
     [CustomPropertyUpdaterService, customPropertyUpdaterService(pool.sql, clock.nowMs, jobs.wake)],

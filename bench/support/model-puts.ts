@@ -6,6 +6,7 @@ import { bigintArray, byteaArray, jsonArray, textArray } from "../../src/db/batc
 import type { Sql } from "../../src/db/connect.ts";
 import { coreFacts } from "../../src/entities/core-properties.ts";
 import { entityId } from "../../src/entities/identity.ts";
+import { storingChanges } from "../../src/events/changes.ts";
 import { admission } from "../../src/receiver/admission.ts";
 import { putModels } from "../../src/receiver/put-models.ts";
 import { receiver } from "../../src/receiver/receiver.ts";
@@ -20,7 +21,9 @@ type Store = (entities: readonly MadeEntity[], timestampMs: bigint) => Promise<u
 
 /** The receiver's PutModels, from the message on. */
 function service(sql: Sql, tenantId: string): Store {
-  const store = receiver(sql, readConfig({}), Date.now, admission({ turnsMax: 8 }));
+  const store = receiver(sql, readConfig({}), Date.now, admission({ turnsMax: 8 }), {
+    storeChanges: storingChanges({}),
+  });
   return async (entities, timestampMs) => {
     const models = entities.map(({ dimensions, metadata }) => ({
       timestamp: timestampMs,

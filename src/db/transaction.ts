@@ -8,26 +8,49 @@ const asked = new Set(["40001", "40P01"]);
 
 const canBegin = (db: Db): db is Sql => "begin" in db;
 
+/** What is to happen after the commit of a transaction that runs. */
+const afterwards = new WeakMap<Db, (() => void)[]>();
+
 /**
  * Runs `fn` in a transaction: the caller's when `db` is one already, else a new one that commits when `fn` resolves.
  * A new one runs again, up to 6 times, when PostgreSQL asks for it (serialization failure, deadlock), so `fn` must have
- * no other effect than its statements.
+ * no other effect than its statements; what is to happen afterwards goes to `afterCommit`. `fn` need not wait for
+ * statements that it has sent: what they fail with is what the transaction fails with.
  */
 export async function transaction<T>(db: Db, fn: (tx: Db) => Promise<T>): Promise<T> {
   if (!canBegin(db)) return await fn(db);
   for (let attempt = 1; ; attempt++) {
+    const then: (() => void)[] = [];
     try {
       const answer = await db.begin(async (tx) => {
+        afterwards.set(tx, then);
         failpoint("transaction:begun");
         const done = await fn(tx);
         failpoint("transaction:before-commit");
         return done;
       });
       failpoint("transaction:committed");
+      for (const each of then) each();
       return answer;
     } catch (error) {
       if (attempt === attemptsMax || !asked.has((error as { code?: string }).code ?? "")) throw error;
       await sleep(Math.random() * 5 * 2 ** attempt);
     }
   }
+}
+
+/**
+ * Calls `fn` once the transaction is committed, and only then: never when it fails, runs again, or nobody knows how its
+ * commit ended. For hints to others, which must find out by themselves as well. `fn` must not throw.
+ * @throws Error when `tx` is no transaction that `transaction` has begun.
+ */
+export function afterCommit(tx: Db, fn: () => void): void {
+  const then = afterwards.get(tx);
+  if (then === undefined) throw new Error("what is to happen after a commit needs a transaction");
+  then.push(fn);
+}
+
+/** An error that makes `transaction` run again, from its beginning. */
+export function again(message: string): Error {
+  return Object.assign(new Error(message), { code: "40001" });
 }

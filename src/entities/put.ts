@@ -181,5 +181,5 @@ export async function seeEntities(
       ${bigintArray(sorted.map(({ timestampMs }) => timestampMs))}::bigint[]
     ) as seen (id, name, dimensions, seen_ms)
     on conflict (tenant_id, id) do update set liveness_ms = excluded.liveness_ms
-    where stored.liveness_ms < excluded.liveness_ms and stored.deleted_ms is null`;
+    where stored.liveness_ms < excluded.liveness_ms and stored.deleted_ms is null`.execute();
 }

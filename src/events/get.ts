@@ -14,7 +14,9 @@ import { type OccurrenceRow, occurrenceColumns } from "./rows.ts";
 
 /** The occurrences of an event by number, of those that an id list names; the latest one when it names none. */
 function asked(db: Db, occurrenceIds: readonly string[], event: Buffer) {
-  if (occurrenceIds.length === 0) return db`o.number = e.last_number`;
+  if (occurrenceIds.length === 0) {
+    return db`o.number = (select max(number) from occurrences l where l.tenant_id = e.tenant_id and l.event_id = e.id)`;
+  }
   const numbers = occurrenceIds.flatMap((text) => {
     const id = parseOccurrenceId(text);
     return id?.eventId.equals(event) ? [id.number] : [];

@@ -1,10 +1,13 @@
-import { bigintArray, boolArray, byteaArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
+import { bigintArray, byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { transaction } from "../db/transaction.ts";
+import { again, transaction } from "../db/transaction.ts";
 import { eventIds } from "../entities/identity.ts";
 import { type Sighting, seeEntities } from "../entities/put.ts";
 import { failpoint } from "../failpoint.ts";
-import { applyInstance, type History, type Instance, type Occurrence } from "./lifecycle.ts";
+import type { Change, EventIdentity, StoreChanges } from "./changes.ts";
+import { applyInstance, type History, type Instance } from "./lifecycle.ts";
+import { lockEvents } from "./lock.ts";
+import { type StoredOccurrence, storedColumns, toOccurrence } from "./rows.ts";
 
 /** One event record as the receiver has checked it. */
 export interface EventItem extends Instance {
@@ -13,50 +16,30 @@ export interface EventItem extends Instance {
 }
 
 /** An event of the batch, with what the batch sent of it, in order. */
-interface Subject {
+interface Subject extends EventIdentity {
   key: string;
-  id: Buffer;
-  entityId: Buffer;
-  name: string;
   instances: Instance[];
   history: History;
-  lastSeenMs: bigint;
 }
 
-interface Counted {
-  subject: Subject;
-  instance: Instance;
-  number: number;
-}
-
-const instanceKey = (timeMs: bigint, severity: number, status: number) => `${timeMs}/${severity}/${status}`;
 const bytesKey = (id: Buffer) => id.toString("latin1");
+const instanceKey = (key: string, { timeMs, severity, status }: Pick<Instance, "timeMs" | "severity" | "status">) =>
+  `${key}${timeMs}/${severity}/${status}`;
 
 function gather(tenantId: string, items: readonly EventItem[]) {
   const subjects = new Map<string, Subject>();
   const sightings = new Map<string, Sighting>();
   for (const item of items) {
-    const ids = eventIds(tenantId, item.dimensions, item.name);
-    const key = bytesKey(ids.eventId);
+    const { name, dimensions } = item;
+    const { eventId, entityId } = eventIds(tenantId, dimensions, name);
+    const key = bytesKey(eventId);
     const subject = subjects.get(key);
-    if (subject !== undefined) {
-      subject.instances.push(item);
-    } else {
-      const { name } = item;
-      subjects.set(key, {
-        key,
-        id: ids.eventId,
-        entityId: ids.entityId,
-        name,
-        instances: [item],
-        history: [],
-        lastSeenMs: 0n,
-      });
-    }
-    const entityKey = bytesKey(ids.entityId);
+    if (subject !== undefined) subject.instances.push(item);
+    else subjects.set(key, { key, id: eventId, entityId, name, instances: [item], history: [] });
+    const entityKey = bytesKey(entityId);
     const sighting = sightings.get(entityKey);
     if (sighting === undefined) {
-      sightings.set(entityKey, { id: ids.entityId, dimensions: item.dimensions, timestampMs: item.timeMs });
+      sightings.set(entityKey, { id: entityId, dimensions, timestampMs: item.timeMs });
     } else if (sighting.timestampMs < item.timeMs) {
       sighting.timestampMs = item.timeMs;
     }
@@ -66,180 +49,146 @@ function gather(tenantId: string, items: readonly EventItem[]) {
   return { subjects: sorted, sightings: [...sightings.values()] };
 }
 
-/** Makes the events' rows, locks them, and reads what the lifecycle needs: occurrences, and the instances known already. */
-async function lockAndRead(tx: Db, tenantId: string, subjects: Subject[]) {
-  const ids = byteaArray(subjects.map(({ id }) => id));
-  const earliest = bigintArray(
-    subjects.map(({ instances }) =>
-      instances.reduce((min, { timeMs }) => (timeMs < min ? timeMs : min), (instances[0] as Instance).timeMs),
-    ),
-  );
-  const sent = subjects.flatMap(({ id, instances }) => instances.map((instance) => ({ id, instance })));
-  // Sent at once and run in order on the one connection; each reads what was committed before it began, so the two
-  // that follow the lock see all that earlier holders of it have written.
-  const [, locked, past, known] = await Promise.all([
-    tx`
-      insert into events (tenant_id, id, entity_id, name, last_number, last_seen_ms)
-      select ${tenantId}::uuid, id, entity_id, name, 0, 0
-      from unnest(
-        ${ids}::bytea[],
-        ${byteaArray(subjects.map((subject) => subject.entityId))}::bytea[],
-        ${textArray(subjects.map(({ name }) => name))}::text[]
-      ) as event (id, entity_id, name)
-      on conflict do nothing`,
-    tx<{ id: Buffer; last_seen_ms: bigint }[]>`
-      select id, last_seen_ms from events
-      where tenant_id = ${tenantId} and id = any(${ids}::bytea[])
-      order by id for no key update`,
-    tx<OccurrenceRow[]>`
-      select o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.body, o.metadata,
-        o.start_ms, o.last_seen_ms, o.end_ms, o.instance_count
-      from unnest(${ids}::bytea[], ${earliest}::bigint[]) as sent (id, earliest_ms)
-        join events e on e.tenant_id = ${tenantId} and e.id = sent.id
-        join occurrences o on o.tenant_id = ${tenantId} and o.event_id = e.id
-          and (o.number = e.last_number or sent.earliest_ms < e.last_seen_ms)
-      order by o.event_id, o.number`,
-    tx<{ event_id: Buffer; time_ms: bigint; severity: number; status: number }[]>`
-      select i.event_id, i.time_ms, i.severity, i.status
-      from unnest(
-          ${byteaArray(sent.map(({ id }) => id))}::bytea[],
-          ${bigintArray(sent.map(({ instance }) => instance.timeMs))}::bigint[],
-          ${int4Array(sent.map(({ instance }) => instance.severity))}::int4[],
-          ${int4Array(sent.map(({ instance }) => instance.status))}::int4[]
-        ) as sent (event_id, time_ms, severity, status)
-        join instances i on i.tenant_id = ${tenantId} and i.event_id = sent.event_id and i.time_ms = sent.time_ms
-          and i.severity = sent.severity and i.status = sent.status`,
+/** Locks the events, makes those that are missing, and reads the latest occurrence of each that was there. */
+async function lockAndRead(tx: Db, tenantId: string, subjects: readonly Subject[]) {
+  const ids = subjects.map(({ id }) => id);
+  const [locked, latest] = await Promise.all([
+    lockEvents(tx, tenantId, ids),
+    tx<StoredOccurrence[]>`
+      select o.* from unnest(${byteaArray(ids)}::bytea[]) as sent (id)
+        cross join lateral (
+          select ${storedColumns(tx)} from occurrences o
+          where o.tenant_id = ${tenantId} and o.event_id = sent.id
+          order by o.number desc limit 1
+        ) as o`.execute(),
   ]);
-  return { locked, past, known };
+  const byKey = new Map(subjects.map((subject) => [subject.key, subject]));
+  for (const row of latest) byKey.get(bytesKey(row.event_id))?.history.push(toOccurrence(row));
+  if (locked.ids.length === subjects.length) return locked;
+  for (const id of locked.ids) byKey.delete(bytesKey(id));
+  const rulesVersion = await makeEvents(tx, tenantId, [...byKey.values()]);
+  return { tenantId, rulesVersion };
 }
 
-interface OccurrenceRow {
-  event_id: Buffer;
-  number: number;
-  severity: number;
-  status: number;
-  acknowledged: boolean;
-  type: string;
-  summary: string;
-  body: string;
-  metadata: Record<string, unknown>;
-  start_ms: bigint;
-  last_seen_ms: bigint;
-  end_ms: bigint | null;
-  instance_count: bigint;
-}
-
-function toHistoryEntry(row: OccurrenceRow): Occurrence {
-  return {
-    number: row.number,
-    severity: row.severity,
-    status: row.status,
-    acknowledged: row.acknowledged,
-    type: row.type,
-    summary: row.summary,
-    body: row.body,
-    metadata: row.metadata,
-    startMs: row.start_ms,
-    lastSeenMs: row.last_seen_ms,
-    endMs: row.end_ms,
-    instanceCount: row.instance_count,
-  };
-}
-
-/** Runs the lifecycle over the batch; answers the new instances and the occurrences that they changed. */
-function apply(subjects: Subject[], known: Set<string>) {
-  const counted: Counted[] = [];
-  const changed = new Map<Occurrence, Subject>();
-  for (const subject of subjects) {
-    for (const instance of subject.instances) {
-      const key = subject.key + instanceKey(instance.timeMs, instance.severity, instance.status);
-      if (known.has(key)) continue;
-      known.add(key);
-      const occurrence = applyInstance(subject.history, subject.lastSeenMs, instance);
-      if (subject.lastSeenMs < instance.timeMs) subject.lastSeenMs = instance.timeMs;
-      counted.push({ subject, instance, number: occurrence.number });
-      changed.set(occurrence, subject);
-    }
-  }
-  return { counted, changed: [...changed].map(([occurrence, subject]) => ({ occurrence, subject })) };
-}
-
-async function write(
-  tx: Db,
-  tenantId: string,
-  counted: Counted[],
-  changed: { subject: Subject; occurrence: Occurrence }[],
-) {
-  const subjects = [...new Set(counted.map(({ subject }) => subject))];
-  await Promise.all([
-    tx`
-      insert into occurrences (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
-        start_ms, last_seen_ms, end_ms, instance_count)
-      select ${tenantId}::uuid, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
-        start_ms, last_seen_ms, end_ms, instance_count
-      from unnest(
-        ${byteaArray(changed.map(({ subject }) => subject.id))}::bytea[],
-        ${int4Array(changed.map(({ occurrence }) => occurrence.number))}::int4[],
-        ${int4Array(changed.map(({ occurrence }) => occurrence.severity))}::int4[],
-        ${int4Array(changed.map(({ occurrence }) => occurrence.status))}::int4[],
-        ${boolArray(changed.map(({ occurrence }) => occurrence.acknowledged))}::bool[],
-        ${textArray(changed.map(({ occurrence }) => occurrence.type))}::text[],
-        ${textArray(changed.map(({ occurrence }) => occurrence.summary))}::text[],
-        ${textArray(changed.map(({ occurrence }) => occurrence.body))}::text[],
-        ${jsonArray(changed.map(({ occurrence }) => occurrence.metadata))}::jsonb[],
-        ${bigintArray(changed.map(({ occurrence }) => occurrence.startMs))}::bigint[],
-        ${bigintArray(changed.map(({ occurrence }) => occurrence.lastSeenMs))}::bigint[],
-        ${bigintArray(changed.map(({ occurrence }) => occurrence.endMs))}::bigint[],
-        ${bigintArray(changed.map(({ occurrence }) => occurrence.instanceCount))}::bigint[]
-      ) as changed (event_id, number, severity, status, acknowledged, type, summary, body, metadata,
-        start_ms, last_seen_ms, end_ms, instance_count)
-      on conflict (tenant_id, event_id, number) do update set
-        severity = excluded.severity, status = excluded.status, acknowledged = excluded.acknowledged,
-        type = excluded.type, summary = excluded.summary, body = excluded.body, metadata = excluded.metadata,
-        start_ms = excluded.start_ms, last_seen_ms = excluded.last_seen_ms, end_ms = excluded.end_ms,
-        instance_count = excluded.instance_count`.then(() => failpoint("ingest:occurrences-written")),
-    tx`
-      insert into instances (tenant_id, event_id, time_ms, severity, status, number)
-      select ${tenantId}::uuid, event_id, time_ms, severity, status, number
-      from unnest(
-        ${byteaArray(counted.map(({ subject }) => subject.id))}::bytea[],
-        ${bigintArray(counted.map(({ instance }) => instance.timeMs))}::bigint[],
-        ${int4Array(counted.map(({ instance }) => instance.severity))}::int4[],
-        ${int4Array(counted.map(({ instance }) => instance.status))}::int4[],
-        ${int4Array(counted.map(({ number }) => number))}::int4[]
-      ) as counted (event_id, time_ms, severity, status, number)`,
-    tx`
-      update events set last_number = changed.last_number, last_seen_ms = changed.last_seen_ms
-      from unnest(
-        ${byteaArray(subjects.map(({ id }) => id))}::bytea[],
-        ${int4Array(subjects.map(({ history }) => (history.at(-1) as Occurrence).number))}::int4[],
-        ${bigintArray(subjects.map(({ lastSeenMs }) => lastSeenMs))}::bigint[]
-      ) as changed (id, last_number, last_seen_ms)
-      where events.tenant_id = ${tenantId} and events.id = changed.id`,
-  ]);
+/** Makes events that were not there when those that are were locked; answers the version of the rules. */
+async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[]) {
+  const made = await tx<{ rules_version: bigint | null }[]>`
+    insert into events (tenant_id, id, entity_id, name)
+    select ${tenantId}::uuid, id, entity_id, name
+    from unnest(
+      ${byteaArray(missing.map(({ id }) => id))}::bytea[],
+      ${byteaArray(missing.map(({ entityId }) => entityId))}::bytea[],
+      ${textArray(missing.map(({ name }) => name))}::text[]
+    ) as event (id, entity_id, name)
+    order by id
+    on conflict do nothing
+    returning (select rules_version from tenant_state where tenant_id = ${tenantId}) as rules_version`;
+  // To lock them now would leave the order of locks.
+  if (made.length < missing.length) throw again("another has made some of these events since");
+  return made[0]?.rules_version ?? undefined;
 }
 
 /**
- * Stores a batch of event records in one transaction, in their order. May be repeated: an instance that is there
- * already (same event, time, severity and status) changes nothing.
+ * Reads what instances need that are no newer than the last sight of their event: which of them are known, and, of those
+ * from before the latest occurrence, the occurrence that had begun by then, else the first.
+ */
+async function readLate(tx: Db, tenantId: string, subjects: readonly Subject[]): Promise<Set<string>> {
+  const old: { subject: Subject; instance: Instance }[] = [];
+  const early: { subject: Subject; timeMs: bigint }[] = [];
+  for (const subject of subjects) {
+    const latest = subject.history[0];
+    if (latest === undefined) continue;
+    for (const instance of subject.instances) {
+      if (instance.timeMs > latest.lastSeenMs) continue;
+      old.push({ subject, instance });
+      if (instance.timeMs < latest.startMs && latest.number > 1) early.push({ subject, timeMs: instance.timeMs });
+    }
+  }
+  if (old.length === 0) return new Set();
+  const byKey = new Map(old.map(({ subject }) => [subject.key, subject]));
+  const [known] = await Promise.all([
+    readKnown(tx, tenantId, old),
+    early.length > 0 ? readBegun(tx, tenantId, early, byKey) : undefined,
+  ]);
+  return known;
+}
+
+async function readKnown(tx: Db, tenantId: string, old: readonly { subject: Subject; instance: Instance }[]) {
+  const rows = await tx<{ event_id: Buffer; time_ms: bigint; severity: number; status: number }[]>`
+    select sent.* from unnest(
+        ${byteaArray(old.map(({ subject }) => subject.id))}::bytea[],
+        ${bigintArray(old.map(({ instance }) => instance.timeMs))}::bigint[],
+        ${int4Array(old.map(({ instance }) => instance.severity))}::int4[],
+        ${int4Array(old.map(({ instance }) => instance.status))}::int4[]
+      ) as sent (event_id, time_ms, severity, status)
+      cross join lateral (
+        select from instances i
+        where i.tenant_id = ${tenantId} and i.time_ms = sent.time_ms and i.event_id = sent.event_id
+          and i.severity = sent.severity and i.status = sent.status limit 1
+      ) as known`;
+  return new Set(rows.map((row) => instanceKey(bytesKey(row.event_id), { ...row, timeMs: row.time_ms })));
+}
+
+async function readBegun(
+  tx: Db,
+  tenantId: string,
+  early: readonly { subject: Subject; timeMs: bigint }[],
+  byKey: ReadonlyMap<string, Subject>,
+) {
+  // Both by occurrences_start.
+  const rows = await tx<StoredOccurrence[]>`
+    select o.* from unnest(
+        ${byteaArray(early.map(({ subject }) => subject.id))}::bytea[],
+        ${bigintArray(early.map(({ timeMs }) => timeMs))}::bigint[]
+      ) as sent (id, time_ms)
+      cross join lateral (
+        (select ${storedColumns(tx)}, 0 as place from occurrences o
+          where o.tenant_id = ${tenantId} and o.event_id = sent.id and o.start_ms <= sent.time_ms
+          order by o.start_ms desc, o.number desc limit 1)
+        union all
+        (select ${storedColumns(tx)}, 1 as place from occurrences o
+          where o.tenant_id = ${tenantId} and o.event_id = sent.id
+          order by o.start_ms, o.number limit 1)
+        order by place limit 1
+      ) as o`;
+  for (const row of rows) {
+    const { history } = byKey.get(bytesKey(row.event_id)) as Subject;
+    if (!history.some(({ number }) => number === row.number)) history.push(toOccurrence(row));
+  }
+  for (const { history } of byKey.values()) history.sort((a, b) => a.number - b.number);
+}
+
+/** Runs the lifecycle over the batch; answers what happened. `known`: the instances that are stored already. */
+function apply(subjects: readonly Subject[], known: Set<string>): Change[] {
+  const changes: Change[] = [];
+  for (const event of subjects) {
+    for (const instance of event.instances) {
+      const key = instanceKey(event.key, instance);
+      if (known.has(key)) continue;
+      known.add(key);
+      changes.push({ ...applyInstance(event.history, instance), event, instance });
+    }
+  }
+  return changes;
+}
+
+/**
+ * Stores a batch of at most 1,000 event records in one transaction, in their order. May be repeated: an instance that is
+ * there already (same event, time, severity and status) changes nothing.
  */
 export async function ingestEvents(
   db: Db,
   tenantId: string,
   items: readonly EventItem[],
-  nowMs: number,
+  { nowMs, store }: { nowMs: number; store: StoreChanges },
 ): Promise<void> {
   if (items.length === 0) return;
   await transaction(db, async (tx) => {
     const { subjects, sightings } = gather(tenantId, items);
     const seen = seeEntities(tx, tenantId, sightings, nowMs);
-    const [, { locked, past, known }] = await Promise.all([seen, lockAndRead(tx, tenantId, subjects)]);
+    const [, locked] = await Promise.all([seen, lockAndRead(tx, tenantId, subjects)]);
     failpoint("ingest:read");
-    const byId = new Map(subjects.map((subject) => [subject.key, subject]));
-    for (const row of locked) (byId.get(bytesKey(row.id)) as Subject).lastSeenMs = row.last_seen_ms;
-    for (const row of past) byId.get(bytesKey(row.event_id))?.history.push(toHistoryEntry(row));
-    const knownKeys = known.map((row) => bytesKey(row.event_id) + instanceKey(row.time_ms, row.severity, row.status));
-    const { counted, changed } = apply(subjects, new Set(knownKeys));
-    if (counted.length > 0) await write(tx, tenantId, counted, changed);
+    const known = await readLate(tx, tenantId, subjects);
+    await store(tx, locked, apply(subjects, known), nowMs);
   });
 }

@@ -1,6 +1,6 @@
 /** Numbers of the API's enum EventStatus that change what happens; see docs/decisions/0003. */
 const DEFAULT = 0;
-const CLOSED = 3;
+export const CLOSED = 3;
 
 /** One report of an event, as it was sent. */
 export interface Instance {
@@ -31,8 +31,17 @@ export interface Occurrence {
   instanceCount: bigint;
 }
 
-/** An event's occurrences by number, ascending: at least the latest, and all of them when an instance may be late. */
+/**
+ * Occurrences of an event by number, ascending: the latest, and of the earlier ones at least those in which late instances
+ * count. Occurrences are never changed, they are replaced.
+ */
 export type History = Occurrence[];
+
+/** What happened to an occurrence: what it was like before, undefined when this opened it, and what it is like now. */
+export interface Transition {
+  before: Occurrence | undefined;
+  after: Occurrence;
+}
 
 function opened(number: number, instance: Instance): Occurrence {
   return {
@@ -51,40 +60,52 @@ function opened(number: number, instance: Instance): Occurrence {
   };
 }
 
-function countLate(history: History, instance: Instance): Occurrence {
-  const begun = history.findLast((occurrence) => occurrence.startMs <= instance.timeMs);
-  const occurrence = begun ?? (history[0] as Occurrence);
-  if (begun === undefined) occurrence.startMs = instance.timeMs;
-  occurrence.instanceCount += 1n;
-  return occurrence;
+/** The place of the occurrence that had begun at a time; of the first one when none had. */
+function begunAt(history: History, timeMs: bigint): number {
+  for (let i = history.length - 1; i > 0; i--) if ((history[i] as Occurrence).startMs <= timeMs) return i;
+  return 0;
 }
 
-function seenAgain(occurrence: Occurrence, instance: Instance): Occurrence {
-  occurrence.instanceCount += 1n;
-  occurrence.lastSeenMs = instance.timeMs;
-  if (occurrence.status === CLOSED) return occurrence;
-  if (instance.severity !== DEFAULT) occurrence.severity = instance.severity;
-  if (instance.status !== DEFAULT) occurrence.status = instance.status;
-  if (instance.acknowledged !== undefined) occurrence.acknowledged = instance.acknowledged;
-  if (instance.type !== "") occurrence.type = instance.type;
-  if (instance.summary !== "") occurrence.summary = instance.summary;
-  if (instance.body !== "") occurrence.body = instance.body;
-  if (Object.keys(instance.metadata).length > 0) occurrence.metadata = instance.metadata;
-  if (instance.status === CLOSED) occurrence.endMs = instance.timeMs;
-  return occurrence;
+function countedLate(occurrence: Occurrence, { timeMs }: Instance): Occurrence {
+  const startMs = timeMs < occurrence.startMs ? timeMs : occurrence.startMs;
+  return { ...occurrence, startMs, instanceCount: occurrence.instanceCount + 1n };
+}
+
+function seenAgain(before: Occurrence, instance: Instance): Occurrence {
+  const after = { ...before, instanceCount: before.instanceCount + 1n, lastSeenMs: instance.timeMs };
+  if (before.status === CLOSED) return after;
+  if (instance.severity !== DEFAULT) after.severity = instance.severity;
+  if (instance.status !== DEFAULT) after.status = instance.status;
+  if (instance.acknowledged !== undefined) after.acknowledged = instance.acknowledged;
+  if (instance.type !== "") after.type = instance.type;
+  if (instance.summary !== "") after.summary = instance.summary;
+  if (instance.body !== "") after.body = instance.body;
+  for (const _ in instance.metadata) {
+    after.metadata = instance.metadata;
+    break;
+  }
+  if (instance.status === CLOSED) after.endMs = instance.timeMs;
+  return after;
 }
 
 /**
- * Applies an instance to its event: changes `history` in place and answers the occurrence in which it counts. The
- * caller has sorted out instances that were there before.
- * @param lastSeenMs time of the event's latest instance; only read when there is a history.
+ * Applies an instance to its event: puts what became of it into `history`, and answers it. An instance older than the
+ * latest occurrence's last sight is late. The caller has sorted out instances that were there before.
  */
-export function applyInstance(history: History, lastSeenMs: bigint, instance: Instance): Occurrence {
+export function applyInstance(history: History, instance: Instance): Transition {
   const latest = history.at(-1);
-  if (latest !== undefined && instance.timeMs < lastSeenMs) return countLate(history, instance);
-  if (latest !== undefined && (latest.status !== CLOSED || instance.status === CLOSED))
-    return seenAgain(latest, instance);
-  const occurrence = opened((latest?.number ?? 0) + 1, instance);
-  history.push(occurrence);
-  return occurrence;
+  if (
+    latest === undefined ||
+    (instance.timeMs >= latest.lastSeenMs && latest.status === CLOSED && instance.status !== CLOSED)
+  ) {
+    const after = opened((latest?.number ?? 0) + 1, instance);
+    history.push(after);
+    return { before: undefined, after };
+  }
+  const late = instance.timeMs < latest.lastSeenMs;
+  const place = late ? begunAt(history, instance.timeMs) : history.length - 1;
+  const before = history[place] as Occurrence;
+  const after = late ? countedLate(before, instance) : seenAgain(before, instance);
+  history[place] = after;
+  return { before, after };
 }

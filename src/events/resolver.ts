@@ -19,6 +19,7 @@ export function eventResolver(db: Db, tenantId: string): Resolver<EventRow> {
       if (field.kind !== "column") return mapField(db, tenantId, field);
       const column = columnField(db, field.name);
       if (field.name === "name") return { ...column, index: (condition) => nameIndex(db, condition) };
+      if (field.name === "lastSeen") return { ...column, index: (condition) => seenIndex(db, condition) };
       if (field.name !== "entityName") return column;
       return { ...column, index: (condition) => entityNameIndex(db, tenantId, condition) };
     },
@@ -90,6 +91,27 @@ function nameIndex(db: Db, [only]: Condition): Indexed | undefined {
   const end = prefixEnd(only.value);
   const from = db`e.name >= ${only.value}::text`;
   return { sql: end === undefined ? from : db`(${from} and e.name < ${end}::text)`, exact: true };
+}
+
+/** Last sights by their five minutes: whole multiples of 300,000 ms. */
+function seenIndex(db: Db, condition: Condition): Indexed | undefined {
+  const parts = condition.map(({ operation, value }): Fragment | undefined => {
+    if (typeof value !== "number" || !Number.isFinite(value)) return undefined;
+    const slot = BigInt(Math.floor(Math.min(Math.max(value, -9e15), 9e15) / 300_000));
+    switch (operation) {
+      case Operation.OP_EQUALS:
+        return db`o.seen_slot = ${slot}`;
+      case Operation.OP_GREATER:
+      case Operation.OP_GREATER_OR_EQ:
+        return db`o.seen_slot >= ${slot}`;
+      case Operation.OP_LESS:
+      case Operation.OP_LESS_OR_EQ:
+        return db`o.seen_slot <= ${slot}`;
+    }
+    return undefined;
+  });
+  if (!parts.every((part) => part !== undefined)) return undefined;
+  return { sql: db`(${parts.map((part, i) => (i === 0 ? part : db`and ${part}`))})`, exact: false };
 }
 
 /** Names of entities by the terms of all, since the index on their order holds only those that live. */

@@ -1,8 +1,9 @@
 import type { Fragment } from "postgres";
 import type { Db } from "../db/connect.ts";
+import type { Occurrence } from "./lifecycle.ts";
 
-/** An occurrence with what its event and entity say of it. */
-export interface OccurrenceRow {
+/** A row of occurrences. */
+export interface StoredOccurrence {
   event_id: Buffer;
   number: number;
   severity: number;
@@ -16,6 +17,10 @@ export interface OccurrenceRow {
   last_seen_ms: bigint;
   end_ms: bigint | null;
   instance_count: bigint;
+}
+
+/** An occurrence with what its event and entity say of it. */
+export interface OccurrenceRow extends StoredOccurrence {
   event_name: string;
   entity_id: Buffer;
   entity_name: string;
@@ -23,10 +28,15 @@ export interface OccurrenceRow {
   entity_metadata: Record<string, unknown>;
 }
 
+/** The columns of a StoredOccurrence, from o. */
+export function storedColumns(db: Db): Fragment {
+  return db`o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.body, o.metadata,
+    o.start_ms, o.last_seen_ms, o.end_ms, o.instance_count`;
+}
+
 /** The columns of an OccurrenceRow, from o (occurrences), e (events) and n (entities). */
 export function occurrenceColumns(db: Db): Fragment {
-  return db`o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.body, o.metadata,
-    o.start_ms, o.last_seen_ms, o.end_ms, o.instance_count, e.name as event_name, e.entity_id, n.name as entity_name,
+  return db`${storedColumns(db)}, e.name as event_name, e.entity_id, n.name as entity_name,
     n.dimensions as entity_dimensions, n.metadata as entity_metadata`;
 }
 
@@ -34,4 +44,22 @@ export function occurrenceColumns(db: Db): Fragment {
 export function eventAndEntity(db: Db): Fragment {
   return db`left join events e on e.tenant_id = o.tenant_id and e.id = o.event_id
     left join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id`;
+}
+
+/** A row of occurrences as the lifecycle knows it. */
+export function toOccurrence(row: StoredOccurrence): Occurrence {
+  return {
+    number: row.number,
+    severity: row.severity,
+    status: row.status,
+    acknowledged: row.acknowledged,
+    type: row.type,
+    summary: row.summary,
+    body: row.body,
+    metadata: row.metadata,
+    startMs: row.start_ms,
+    lastSeenMs: row.last_seen_ms,
+    endMs: row.end_ms,
+    instanceCount: row.instance_count,
+  };
 }

@@ -1,8 +1,12 @@
+import { sql } from "drizzle-orm";
 import { bigint, boolean, foreignKey, index, integer, pgTable, primaryKey, smallint } from "drizzle-orm/pg-core";
 import { bigintMs, bytea, jsonb, tenantId, text } from "../db/columns.ts";
 import { entities } from "../entities/tables.ts";
 
-/** One row an event: a name on an entity. Its lock orders everything that happens to its occurrences. */
+/**
+ * One row an event: a name on an entity, and the lock under which everything happens to its occurrences
+ * (src/events/lock.ts). Never updated; a number is never given twice while the newest occurrence stays as long as its event.
+ */
 export const events = pgTable(
   "events",
   {
@@ -10,10 +14,6 @@ export const events = pgTable(
     id: bytea("id").notNull(),
     entityId: bytea("entity_id").notNull(),
     name: text("name").notNull(),
-    /** Number of the latest occurrence; 0 before the first. */
-    lastNumber: integer("last_number").notNull(),
-    /** Time of the latest instance; older ones are late. */
-    lastSeenMs: bigintMs("last_seen_ms").notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),
@@ -41,15 +41,22 @@ export const occurrences = pgTable(
     lastSeenMs: bigintMs("last_seen_ms").notNull(),
     endMs: bigintMs("end_ms"),
     instanceCount: bigint("instance_count", { mode: "bigint" }).notNull(),
+    /**
+     * The five minutes in which it was last seen: the index over it stands in for one over last_seen_ms, so that most repeats
+     * change no indexed column. A search by time asks for both.
+     */
+    seenSlot: bigint("seen_slot", { mode: "bigint" }).generatedAlwaysAs(sql`last_seen_ms / 300000`),
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.eventId, table.number] }),
     foreignKey({ columns: [table.tenantId, table.eventId], foreignColumns: [events.tenantId, events.id] }),
-    index("occurrences_last_seen").on(table.tenantId, table.lastSeenMs, table.eventId, table.number),
+    index("occurrences_seen").on(table.tenantId, table.seenSlot),
+    // The occurrence that had begun at a time.
+    index("occurrences_start").on(table.tenantId, table.eventId, table.startMs, table.number),
   ],
 );
 
-/** One row an instance, as it was sent: the same one again is a retry. */
+/** One row an instance, as it was sent: the same one again is a retry. By time, so that what comes is appended. */
 export const instances = pgTable(
   "instances",
   {
@@ -61,5 +68,20 @@ export const instances = pgTable(
     /** The occurrence that it counts in. */
     number: integer("number").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.tenantId, table.eventId, table.timeMs, table.severity, table.status] })],
+  (table) => [primaryKey({ columns: [table.tenantId, table.timeMs, table.eventId, table.severity, table.status] })],
+);
+
+/**
+ * One row a transaction that changed occurrences of the tenant: what it changed, in the form of docs/formats/feed.md.
+ * Positions run from 1, without a gap, in the order of the commits.
+ */
+export const feed = pgTable(
+  "feed",
+  {
+    tenantId: tenantId(),
+    position: bigint("position", { mode: "bigint" }).notNull(),
+    createdMs: bigintMs("created_ms").notNull(),
+    changes: bytea("changes").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.position] })],
 );

@@ -3,6 +3,7 @@ import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { toPredicate } from "../clause/to-predicate.ts";
 import { toSql } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
+import { afterCommit } from "../db/transaction.ts";
 import {
   type CustomProperties,
   customPropertiesMax,
@@ -51,14 +52,14 @@ const idsOf = (jobs: readonly Job[]) => {
 
 /**
  * Told of entities that models have created or changed, in their transaction: leaves jobs for the enabled updaters, none
- * when there are none. `wake` hears when they are due.
+ * when there are none. `wake` hears when they are due, once they are committed.
  */
 export function changedEntities(nowMs: () => number, wake: (dueMs: number) => void) {
   return async (tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<void> => {
     if (!(await anyEnabled(tx, tenantId))) return;
     const dueMs = nowMs() + gatherMs;
     await enqueue(tx, { tenantId, kind: changedKind }, jobsOf(Buffer.concat(ids), dueMs), nowMs());
-    wake(dueMs);
+    afterCommit(tx, () => wake(dueMs));
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts";
 import type { Db } from "../db/connect.ts";
 import { type ModelItem, type OnChanged, putModels } from "../entities/put.ts";
+import type { StoreChanges } from "../events/changes.ts";
 import { type EventItem, ingestEvents } from "../events/ingest.ts";
 import type { Admission } from "./admission.ts";
 import type { TimeBounds } from "./item.ts";
@@ -18,13 +19,16 @@ export interface Receiver {
 
 type Bounds = Pick<Config, "modelAgeSecMax" | "aheadSecMax" | "eventRetentionSec">;
 
-/** The receiver on a database. `nowMs` is the database's time, `onModels` hears of the entities that models change. */
+/**
+ * The receiver on a database. `nowMs` is the database's time, `onModels` hears of the entities that models change,
+ * `storeChanges` stores what happens to occurrences.
+ */
 export function receiver(
   db: Db,
   config: Bounds,
   nowMs: () => number,
   admission: Admission,
-  onModels?: OnChanged,
+  { onModels, storeChanges }: { onModels?: OnChanged; storeChanges: StoreChanges },
 ): Receiver {
   return {
     admission,
@@ -32,6 +36,7 @@ export function receiver(
     dataBounds: { ageSecMax: config.modelAgeSecMax, aheadSecMax: config.aheadSecMax },
     eventBounds: { ageSecMax: config.eventRetentionSec, aheadSecMax: config.aheadSecMax },
     putModels: (tenantId, models) => admission.turn(() => putModels(db, tenantId, models, nowMs(), onModels)),
-    ingestEvents: (tenantId, events) => admission.turn(() => ingestEvents(db, tenantId, events, nowMs())),
+    ingestEvents: (tenantId, events) =>
+      admission.turn(() => ingestEvents(db, tenantId, events, { nowMs: nowMs(), store: storeChanges })),
   };
 }

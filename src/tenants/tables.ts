@@ -1,4 +1,5 @@
-import { index, pgTable, primaryKey } from "drizzle-orm/pg-core";
+import { sql } from "drizzle-orm";
+import { bigint, index, pgTable, primaryKey } from "drizzle-orm/pg-core";
 import { bigintMs, tenantId, text } from "../db/columns.ts";
 
 /** One row a call of a writing RPC, and one an action of the command line. Rows are never changed and never hold a secret. */
@@ -25,4 +26,18 @@ export const auditEntries = pgTable(
     index("audit_entries_client").on(table.tenantId, table.clientId, table.timeMs, table.id),
     index("audit_entries_method").on(table.tenantId, table.method, table.timeMs, table.id),
   ],
+);
+
+/**
+ * One row a tenant, made when it is first needed. Its lock is the last that a transaction takes which changes occurrences:
+ * under it positions of the feed are given.
+ */
+export const tenantState = pgTable(
+  "tenant_state",
+  {
+    tenantId: tenantId(),
+    /** Rises with each change of rules, triggers and destinations, in its transaction. */
+    rulesVersion: bigint("rules_version", { mode: "bigint" }).notNull().default(sql`0`),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId] })],
 );

@@ -209,13 +209,19 @@ create table events (
   id bytea not null,
   entity_id bytea not null,
   name text collate "C" not null,
-  last_number integer not null,
-  last_seen_ms bigint not null,
   constraint events_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
   constraint events_tenant_id_entity_id_entities_tenant_id_id_fk FOREIGN KEY (tenant_id, entity_id) REFERENCES entities(tenant_id, id)
 );
 CREATE INDEX events_entity ON public.events USING btree (tenant_id, entity_id);
 CREATE INDEX events_name ON public.events USING btree (tenant_id, name, id);
+
+create table feed (
+  tenant_id uuid not null,
+  position bigint not null,
+  created_ms bigint not null,
+  changes bytea not null,
+  constraint feed_tenant_id_position_pk PRIMARY KEY (tenant_id, "position")
+);
 
 create table instances (
   tenant_id uuid not null,
@@ -224,7 +230,7 @@ create table instances (
   severity smallint not null,
   status smallint not null,
   number integer not null,
-  constraint instances_tenant_id_event_id_time_ms_severity_status_pk PRIMARY KEY (tenant_id, event_id, time_ms, severity, status)
+  constraint instances_tenant_id_time_ms_event_id_severity_status_pk PRIMARY KEY (tenant_id, time_ms, event_id, severity, status)
 );
 
 create table jobs (
@@ -332,10 +338,12 @@ create table occurrences (
   last_seen_ms bigint not null,
   end_ms bigint,
   instance_count bigint not null,
+  seen_slot bigint default (last_seen_ms / 300000),
   constraint occurrences_tenant_id_event_id_number_pk PRIMARY KEY (tenant_id, event_id, number),
   constraint occurrences_tenant_id_event_id_events_tenant_id_id_fk FOREIGN KEY (tenant_id, event_id) REFERENCES events(tenant_id, id)
 );
-CREATE INDEX occurrences_last_seen ON public.occurrences USING btree (tenant_id, last_seen_ms, event_id, number);
+CREATE INDEX occurrences_seen ON public.occurrences USING btree (tenant_id, seen_slot);
+CREATE INDEX occurrences_start ON public.occurrences USING btree (tenant_id, event_id, start_ms, number);
 
 create table property_updater_sets (
   tenant_id uuid not null,
@@ -358,6 +366,12 @@ create table property_updaters (
   updated_ms bigint not null,
   constraint property_updaters_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
   constraint property_updaters_name UNIQUE (tenant_id, name)
+);
+
+create table tenant_state (
+  tenant_id uuid not null,
+  rules_version bigint not null default 0,
+  constraint tenant_state_tenant_id_pk PRIMARY KEY (tenant_id)
 );
 
 create table tenants (

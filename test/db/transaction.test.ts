@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { transaction } from "../../src/db/transaction.ts";
+import { afterCommit, again, transaction } from "../../src/db/transaction.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql } = await testDatabase();
@@ -94,4 +94,41 @@ test("a failure that lasts is thrown after six runs, any other after one", async
   });
   await expect(lasting).rejects.toMatchObject({ code: "40001" });
   expect(runs).toBe(6);
+});
+
+test("what is to happen after the commit happens then, and never when there is none", async () => {
+  const told: string[] = [];
+  await transaction(sql, async (tx) => {
+    await transaction(tx, async (inner) => afterCommit(inner, () => told.push("inner")));
+    afterCommit(tx, () => told.push("outer"));
+    await tx`update accounts set amount = 5 where id = 1`;
+    expect(told).toEqual([]);
+  });
+  expect(told).toEqual(["inner", "outer"]);
+  let runs = 0;
+  await transaction(sql, async (tx) => {
+    runs++;
+    afterCommit(tx, () => told.push(`run ${runs}`));
+    if (runs < 3) throw again("once more");
+  });
+  const failure = transaction(sql, async (tx) => {
+    afterCommit(tx, () => told.push("failed"));
+    await tx`insert into accounts values (1, 1)`.catch(() => undefined);
+  });
+  await expect(failure).rejects.toMatchObject({ code: "23505" });
+  expect(told).toEqual(["inner", "outer", "run 3"]);
+  expect(() => afterCommit(sql, () => undefined)).toThrow("needs a transaction");
+});
+
+test("statements that were sent and not waited for are part of it, and of its failure", async () => {
+  await transaction(sql, async (tx) => {
+    tx`update accounts set amount = 6 where id = 1`.execute();
+  });
+  const failure = transaction(sql, async (tx) => {
+    tx`update accounts set amount = 7 where id = 1`.execute();
+    tx`insert into accounts values (1, 1)`.catch(() => undefined);
+    tx`update accounts set amount = 8 where id = 1`.catch(() => undefined);
+  });
+  await expect(failure).rejects.toMatchObject({ code: "23505" });
+  expect(await amounts()).toEqual([6, 100]);
 });

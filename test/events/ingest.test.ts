@@ -2,11 +2,14 @@ import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { eventIds, idText } from "../../src/entities/identity.ts";
+import { storingChanges } from "../../src/events/changes.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { testDatabase } from "../support/database.ts";
 import { EventModel, type ModelOccurrence } from "./model.ts";
 
 const { sql } = await testDatabase();
+const store = storingChanges({});
+const put = (tenant: string, items: EventItem[], nowMs: number) => ingestEvents(sql, tenant, items, { nowMs, store });
 
 function item(time: number, more: Partial<EventItem> = {}): EventItem {
   return {
@@ -64,8 +67,8 @@ describe("a batch of events", () => {
           const model = new EventModel();
           for (const { batch, again } of requests) {
             for (const each of batch) model.put(each);
-            await ingestEvents(sql, tenant, batch, 100_000);
-            if (again) await ingestEvents(sql, tenant, batch, 100_000);
+            await put(tenant, batch, 100_000);
+            if (again) await put(tenant, batch, 100_000);
           }
           expect(sorted(await stored(tenant))).toEqual(sorted(model.events));
           const [{ count }] = await sql<[{ count: bigint }]>`
@@ -84,7 +87,7 @@ describe("a batch of events", () => {
         item(1000 + ((client * 7 + i) % 40), { name: `e${i % 3}`, status: i % 5 === 0 ? 3 : 1 }),
       ),
     );
-    await Promise.all([...batches, ...batches].map((batch) => ingestEvents(sql, tenant, batch, 100_000)));
+    await Promise.all([...batches, ...batches].map((batch) => put(tenant, batch, 100_000)));
     const sent = new Set(batches.flat().map((each) => `${each.name} ${each.timeMs} ${each.severity} ${each.status}`));
     const [{ instances }] = await sql<[{ instances: bigint }]>`
       select count(*) as instances from instances where tenant_id = ${tenant}`;
@@ -99,7 +102,7 @@ describe("a batch of events", () => {
 
   test("makes the entity known, named after its dimensions, alive to the minute", async () => {
     const tenant = randomUUID();
-    await ingestEvents(sql, tenant, [item(125_000, { dimensions: { zone: "b", host: "a" } })], 200_000);
+    await put(tenant, [item(125_000, { dimensions: { zone: "b", host: "a" } })], 200_000);
     const [row] = await sql`select id, name, liveness_ms, model_ms from entities where tenant_id = ${tenant}`;
     const ids = eventIds(tenant, { host: "a", zone: "b" }, "disk full");
     expect(row).toMatchObject({ id: ids.entityId, name: "host=a,zone=b", liveness_ms: 120_000n, model_ms: null });
@@ -109,8 +112,8 @@ describe("a batch of events", () => {
 
   test("of one tenant touches nothing of another", async () => {
     const [one, two] = [randomUUID(), randomUUID()];
-    await ingestEvents(sql, one, [item(10)], 100);
-    await ingestEvents(sql, two, [item(10), item(11, { status: 3 })], 100);
+    await put(one, [item(10)], 100);
+    await put(two, [item(10), item(11, { status: 3 })], 100);
     expect([...(await stored(one)).values()]).toMatchObject([[{ status: 1, instances: 1 }]]);
     expect([...(await stored(two)).values()]).toMatchObject([[{ status: 3, instances: 2 }]]);
   });
@@ -119,12 +122,7 @@ describe("a batch of events", () => {
     const tenant = randomUUID();
     const text = `quote " back \\ slash {}, NULL ${"\u{1F600}"} \n end`;
     const dimensions = { [text]: text };
-    await ingestEvents(
-      sql,
-      tenant,
-      [item(10, { name: "n", dimensions, summary: text, metadata: { [text]: [text, 1, null] } })],
-      100,
-    );
+    await put(tenant, [item(10, { name: "n", dimensions, summary: text, metadata: { [text]: [text, 1, null] } })], 100);
     const [row] = await sql`
       select o.summary, o.metadata, n.dimensions from occurrences o join entities n on n.tenant_id = o.tenant_id
       where o.tenant_id = ${tenant}`;

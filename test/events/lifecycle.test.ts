@@ -20,11 +20,7 @@ function instance(time: number, status: number, more: Partial<Instance> = {}): I
 
 function play(...instances: Instance[]): History {
   const history: History = [];
-  let lastSeenMs = 0n;
-  for (const each of instances) {
-    applyInstance(history, lastSeenMs, each);
-    if (lastSeenMs < each.timeMs) lastSeenMs = each.timeMs;
-  }
+  for (const each of instances) applyInstance(history, each);
   return history;
 }
 

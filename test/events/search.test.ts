@@ -86,11 +86,11 @@ const crowded = await testTenant(db);
 const many = db`generate_series(1, 20000) as i, lateral (select decode(left(md5(i::text) || md5((-i)::text), 40), 'hex')) as made(id)`;
 await db`insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
   select ${crowded.id}::uuid, id, 'Host ' || i, jsonb_build_object('source', 'host-' || i), '{}', 0, 0, 0 from ${many}`;
-await db`insert into events (tenant_id, id, entity_id, name, last_number, last_seen_ms)
-  select ${crowded.id}::uuid, id, id, 'event ' || i % 1000, 1, i from ${many}`;
+await db`insert into events (tenant_id, id, entity_id, name)
+  select ${crowded.id}::uuid, id, id, 'event ' || i % 1000 from ${many}`;
 await db`insert into occurrences (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
     start_ms, last_seen_ms, instance_count)
-  select ${crowded.id}::uuid, id, 1, 4, 1, false, '', '', '', '{}', i, i, 1 from ${many}`;
+  select ${crowded.id}::uuid, id, 1, 4, 1, false, '', '', '', '{}', i * 60000, i * 60000, 1 from ${many}`;
 await db`analyze entities, events, occurrences`;
 
 const rows = await db<EventRow[]>`
@@ -203,7 +203,7 @@ describe("a clause on events", () => {
   test.each([
     [equals("name", "disk full"), "events_name"],
     [filter("name", "OP_STARTS_WITH", "disk"), "events_name"],
-    [equals("id", eventIdOf(first)), "occurrences_tenant_id_event_id_number_pk"],
+    [equals("id", eventIdOf(first)), "Index Cond: ((tenant_id = "],
     [equals("entity", entityIdOf(first)), "events_entity"],
     [equals("entityName", "Web One"), "entities_terms"],
     [filter("entityName", "OP_CONTAINS", "eb On"), "entities_terms"],
@@ -214,7 +214,7 @@ describe("a clause on events", () => {
       { or: { clauses: [equals("dimensions.source", "web-1"), equals("coreProperties.device", "d1")] } },
       "entities_terms",
     ],
-    [filter("lastSeen", "OP_GREATER", 19_990), "occurrences_last_seen"],
+    [filter("lastSeen", "OP_GREATER", 19_990 * 60_000), "occurrences_seen"],
   ])("%j is answered by an index among many: %s", async (clause, index) => {
     const query = create(EventQuerySchema, { clause: clauseOf(clause) });
     const plan = await db<{ "QUERY PLAN": string }[]>`

@@ -196,14 +196,13 @@ export function connections(options: ConnectionsOptions) {
 
   /** A statement within a transaction: nothing may reach the driver once the connection is gone. */
   function joined(query: Query, slot: Slot, { resolve, reject }: Answer): () => void {
-    const { handler, canceller, reject: tell } = query;
+    const { handler, canceller } = query;
     const succeed = (value: unknown) => {
       forget(query);
       resolve(value);
     };
     const failed = (error: unknown) => {
       forget(query);
-      tell(error); // the driver must not commit what has failed
       reject(error);
     };
     // Statements are sent one behind the other, and the driver mixes up their answers when one of them is cancelled:
@@ -224,34 +223,51 @@ export function connections(options: ConnectionsOptions) {
     };
   }
 
+  /** `begin` goes with the first statement and `commit` with those that `fn` has sent and not waited for: no turn of the wire is theirs. */
   async function transact<T>(slot: Slot, fn: (tx: Tagged) => Promise<T>): Promise<T> {
     const { promise: gone, reject } = Promise.withResolvers<never>();
     gone.catch(() => undefined);
-    let failed = false;
-    const fail = (error: unknown) => {
-      failed = true;
+    let over = false;
+    slot.fail = (error) => {
+      over = true;
       reject(error);
     };
-    slot.fail = fail;
-    let thrown: unknown;
+    /** What the first statement failed with: PostgreSQL only says of the later ones that the transaction is aborted. */
+    let failed: { error: unknown } | undefined;
+    const noted = ({ resolve, reject: tell }: Answer): Answer => ({
+      resolve,
+      reject(error) {
+        failed ??= { error };
+        tell(error);
+      },
+    });
+    const tx = tagged(slot.client, (query, answer) => {
+      if (over) return () => answer.reject(lost("the transaction has ended"));
+      return joined(query, slot, noted(answer));
+    });
+    async function work(): Promise<T> {
+      tx`begin`.catch(() => undefined); // what follows fails as well
+      let value: T;
+      try {
+        value = await fn(tx);
+      } catch (error) {
+        // Nothing may be sent after answers that may be mixed up.
+        if (!over) await tx`rollback`;
+        throw error;
+      }
+      const { command } = await tx`commit`;
+      if (command !== "COMMIT") throw failed?.error ?? lost("the transaction was not committed");
+      return value;
+    }
+    const worked = work();
+    worked.catch(() => undefined);
     try {
-      const work = slot.client.begin(async (tx) => {
-        try {
-          return await fn(tagged(tx, (query, answer) => joined(query, slot, answer)));
-        } catch (error) {
-          thrown = error;
-          throw error;
-        } finally {
-          // The driver would now send commit or rollback: not on a closed connection, nor after answers that may be mixed up.
-          if (failed || slot.closed) await new Promise(() => undefined);
-        }
-      });
-      return (await Promise.race([work, gone])) as T;
+      return await Promise.race([worked, gone]);
     } catch (error) {
-      // The rollback has failed.
-      if ((thrown !== undefined && error !== thrown) || isFatal(error)) slot.spent = true;
+      if (isFatal(error) || isFatal(failed?.error)) slot.spent = true;
       throw error;
     } finally {
+      over = true;
       void release(slot);
     }
   }

@@ -1,0 +1,28 @@
+import { byteaArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+
+/** Events that a transaction has locked. */
+export interface LockedEvents {
+  tenantId: string;
+  /** Those of the asked ones that there are. */
+  ids: Buffer[];
+  /** The version of the tenant's rules; undefined while the tenant has no row of state, which means 0. */
+  rulesVersion: bigint | undefined;
+}
+
+/**
+ * Locks events until the transaction ends. Everything that happens to occurrences happens under this lock: statements
+ * after this one see all that earlier holders have written, and only they do, so what is read about occurrences is read in
+ * statements of their own.
+ *
+ * All writers lock in one order: entity_keys, entities by id, events by id, rows below the event, due_work, tenant_state.
+ */
+export async function lockEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEvents> {
+  // The primary key, in its order.
+  const rows = await tx<{ id: Buffer; rules_version: bigint | null }[]>`
+    select e.id, (select rules_version from tenant_state where tenant_id = ${tenantId}) as rules_version
+    from events e
+    where e.tenant_id = ${tenantId} and e.id = any(${byteaArray(ids)}::bytea[])
+    order by e.id for no key update`.execute();
+  return { tenantId, ids: rows.map(({ id }) => id), rulesVersion: rows[0]?.rules_version ?? undefined };
+}

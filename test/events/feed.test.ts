@@ -1,0 +1,171 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { transaction } from "../../src/db/transaction.ts";
+import { eventIds } from "../../src/entities/identity.ts";
+import { type Change, type ChangeHooks, storingChanges } from "../../src/events/changes.ts";
+import { decodeChanges, encodeChanges, type FeedRow, feedChanges, feedMs, pruneFeed } from "../../src/events/feed.ts";
+import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
+import { testDatabase } from "../support/database.ts";
+
+const { sql } = await testDatabase();
+const CLOSED = 3;
+
+function item(time: number, more: Partial<EventItem> = {}): EventItem {
+  const texts = { type: "", summary: "", body: "", metadata: {} };
+  const state = { severity: 4, status: 1, acknowledged: undefined };
+  return { name: "disk full", dimensions: { source: "web-1" }, timeMs: BigInt(time), ...state, ...texts, ...more };
+}
+
+const put = (tenant: string, items: EventItem[], hooks: ChangeHooks = {}, nowMs = 1000) =>
+  ingestEvents(sql, tenant, items, { nowMs, store: storingChanges(hooks) });
+
+async function feedOf(tenant: string) {
+  const rows = await sql<{ position: bigint; created_ms: bigint; changes: Buffer }[]>`
+    select position, created_ms, changes from feed where tenant_id = ${tenant} order by position`;
+  return rows.map(({ position, created_ms, changes }) => ({
+    position,
+    createdMs: created_ms,
+    changes: decodeChanges(changes),
+  }));
+}
+
+test("changes are told within the transaction, in their order, each after the other's state; and the feed's row after its commit", async () => {
+  const tenant = randomUUID();
+  const changes: Change[] = [];
+  const rows: FeedRow[] = [];
+  const hooks: ChangeHooks = {
+    async onChanges(tx, tenantId, told, rulesVersion) {
+      expect([tenantId, rulesVersion]).toEqual([tenant, 0n]);
+      expect(await tx`select 1 from occurrences where tenant_id = ${tenant}`).toHaveLength(2);
+      expect(await sql`select 1 from occurrences where tenant_id = ${tenant}`).toHaveLength(0);
+      changes.push(...told);
+    },
+    onStored: (_, row) => rows.push(row),
+  };
+  const batch = [item(10), item(20, { severity: 5 }), item(30, { status: CLOSED, severity: 0 }), item(40), item(40)];
+  await put(tenant, batch, hooks);
+  expect(changes.map(({ before, after }) => [before?.number, after.number, after.status, after.severity])).toEqual([
+    [undefined, 1, 1, 4],
+    [1, 1, 1, 5],
+    [1, 1, CLOSED, 5],
+    [undefined, 2, 1, 4],
+  ]);
+  expect(changes[1]?.before).toBe(changes[0]?.after);
+  expect(changes[2]?.instance?.timeMs).toBe(30n);
+  const { eventId, entityId } = eventIds(tenant, { source: "web-1" }, "disk full");
+  expect(changes[0]?.event).toMatchObject({ id: eventId, entityId, name: "disk full" });
+  expect(await feedOf(tenant)).toMatchObject(rows);
+  expect(rows).toMatchObject([
+    {
+      position: 1n,
+      changes: [
+        {
+          eventId,
+          number: 1,
+          kind: "created",
+          before: undefined,
+          after: { severity: 5 },
+          lastSeenMs: 20n,
+          instanceCount: 2n,
+        },
+        { number: 1, kind: "closed", before: { status: 1, severity: 5 }, after: { status: CLOSED }, lastSeenMs: 30n },
+        { number: 2, kind: "created" },
+      ],
+    },
+  ]);
+  await put(tenant, batch, hooks);
+  expect(await feedOf(tenant)).toHaveLength(1);
+});
+
+test("what a hook throws leaves nothing, and tells nobody", async () => {
+  const tenant = randomUUID();
+  const hooks: ChangeHooks = {
+    onChanges: () => Promise.reject(new Error("no")),
+    onStored: () => expect.unreachable(),
+  };
+  await expect(put(tenant, [item(10)], hooks)).rejects.toThrow("no");
+  expect(await sql`select 1 from occurrences where tenant_id = ${tenant}`).toEqual([]);
+  expect(await feedOf(tenant)).toEqual([]);
+});
+
+test("positions have no gap and are never seen out of order, whatever is committed, aborted and written at once", async () => {
+  const tenant = randomUUID();
+  let seen = 0n;
+  let going = true;
+  async function watch() {
+    while (going) {
+      const rows = await sql<{ position: bigint }[]>`
+        select position from feed where tenant_id = ${tenant} and position > ${seen} order by position`;
+      for (const { position } of rows) {
+        expect(position).toBe(seen + 1n);
+        seen = position;
+      }
+      await sleep(1);
+    }
+  }
+  const watching = watch();
+  const store = storingChanges({});
+  let stored = 0;
+  await Promise.all(
+    Array.from({ length: 6 }, async (_, client) => {
+      for (let i = 0; i < 40; i++) {
+        const batch = Array.from({ length: 3 }, (_, k) =>
+          item(1000 + i, { name: `${client % 3}/${k}`, severity: 1 + (client % 5) }),
+        );
+        const aborted = (client + i) % 4 === 0;
+        await transaction(sql, async (tx) => {
+          await ingestEvents(tx, tenant, batch, { nowMs: 1000, store });
+          if (aborted) throw new Error("aborted");
+        }).then(
+          () => stored++,
+          (error) => expect(error.message).toBe("aborted"),
+        );
+      }
+    }),
+  );
+  going = false;
+  await watching;
+  const rows = await feedOf(tenant);
+  expect(rows.map(({ position }) => position)).toEqual(rows.map((_, i) => BigInt(i + 1)));
+  expect(rows.length).toBeGreaterThan(100);
+  expect(rows.length).toBeLessThanOrEqual(stored);
+});
+
+test("a change reads as it was written", () => {
+  const eventId = Buffer.alloc(20, 7);
+  const state = { severity: 5, status: 2, acknowledged: true };
+  const all = [
+    {
+      eventId,
+      number: 1,
+      kind: "created" as const,
+      before: undefined,
+      after: state,
+      lastSeenMs: 2n ** 50n,
+      instanceCount: 1n,
+    },
+    {
+      eventId,
+      number: 2 ** 31,
+      kind: "closed" as const,
+      before: state,
+      after: state,
+      lastSeenMs: -1n,
+      instanceCount: 9n,
+    },
+  ];
+  expect(decodeChanges(encodeChanges(all))).toEqual(all);
+  expect(() => decodeChanges(Buffer.from([9]))).toThrow("version 9");
+  expect(feedChanges([])).toEqual([]);
+});
+
+test("old rows are removed, but never the newest", async () => {
+  const tenant = randomUUID();
+  for (let i = 1; i <= 3; i++) await put(tenant, [item(i)], {}, 1000 * i);
+  await pruneFeed(sql, tenant, Number(feedMs) + 2500);
+  expect((await feedOf(tenant)).map(({ position }) => position)).toEqual([3n]);
+  await pruneFeed(sql, tenant, Number(feedMs) * 9);
+  await put(tenant, [item(9)]);
+  expect((await feedOf(tenant)).map(({ position }) => position)).toEqual([3n, 4n]);
+});
