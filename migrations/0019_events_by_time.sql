@@ -20,8 +20,6 @@ ALTER TABLE "occurrences" SET (fillfactor = 60);--> statement-breakpoint
 ALTER TABLE "instances" DROP CONSTRAINT "instances_tenant_id_event_id_time_ms_severity_status_pk";--> statement-breakpoint
 ALTER TABLE "instances" ADD CONSTRAINT "instances_tenant_id_time_ms_event_id_severity_status_pk" PRIMARY KEY("tenant_id","time_ms","event_id","severity","status");--> statement-breakpoint
 ALTER TABLE "occurrences" ADD COLUMN "seen_slot" bigint GENERATED ALWAYS AS (last_seen_ms / 300000) STORED;--> statement-breakpoint
-CREATE INDEX "occurrences_seen" ON "occurrences" USING btree ("tenant_id","seen_slot");--> statement-breakpoint
-CREATE INDEX "occurrences_start" ON "occurrences" USING btree ("tenant_id","event_id","start_ms","number");--> statement-breakpoint
 -- They equal what the newest occurrence says.
 ALTER TABLE "events" DROP COLUMN "last_number";--> statement-breakpoint
 ALTER TABLE "events" DROP COLUMN "last_seen_ms";

@@ -32,6 +32,8 @@ function kindOf({ before, after }: Change): FeedChange["kind"] {
   return after.status === CLOSED && before.status !== CLOSED ? "closed" : "updated";
 }
 
+const stateOf = ({ severity, status, acknowledged }: State): State => ({ severity, status, acknowledged });
+
 /** Changes as the feed keeps them, in their order. */
 export function feedChanges(changes: readonly Change[]): FeedChange[] {
   const found: FeedChange[] = [];
@@ -42,10 +44,11 @@ export function feedChanges(changes: readonly Change[]): FeedChange[] {
     const earlier = before && latest.get(before);
     const kind = kindOf(change);
     if (earlier !== undefined && kind === "updated") {
-      Object.assign(earlier, { after, lastSeenMs, instanceCount });
+      Object.assign(earlier, { after: stateOf(after), lastSeenMs, instanceCount });
       latest.set(after, earlier);
     } else {
-      const made = { eventId: event.id, number, kind, before, after, lastSeenMs, instanceCount };
+      const state = { before: before && stateOf(before), after: stateOf(after) };
+      const made = { eventId: event.id, number, kind, ...state, lastSeenMs, instanceCount };
       found.push(made);
       latest.set(after, made);
     }
