@@ -252,7 +252,11 @@ export function connections(options: ConnectionsOptions) {
         value = await fn(tx);
       } catch (error) {
         // Nothing may be sent after answers that may be mixed up.
-        if (!over) await tx`rollback`;
+        if (!over) {
+          await tx`rollback`.catch(() => {
+            slot.spent = true;
+          });
+        }
         throw error;
       }
       const { command } = await tx`commit`;
