@@ -1,0 +1,138 @@
+import { create } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { compose } from "../../src/notifications/kinds.ts";
+import { answering } from "../support/receivers.ts";
+import { type Site, secrets, site, type TypeInit } from "./kinds.ts";
+import { metricNotification, notificationOf } from "./notifications.ts";
+
+let place: Site;
+beforeAll(async () => {
+  place = await site();
+});
+afterAll(() => place[Symbol.asyncDispose]());
+beforeEach(() => {
+  place.receiver.received.length = 0;
+  place.receiver.answer(answering(202));
+});
+
+const officeChat = (value: object = {}): TypeInit => ({
+  case: "officeChat",
+  value: { webhookUrl: `${place.receiver.url}/${secrets.webhookPath}`, text: "{{{event.name}}} {{{link}}}", ...value },
+});
+
+interface Block {
+  type: string;
+  text?: string;
+  color?: string;
+  facts?: { title: string; value: string }[];
+}
+
+/** The card of the last message, checked for what both products want of every message. */
+function lastCard() {
+  const { body, headers } = place.receiver.received.at(-1) ?? { body: "", headers: {} };
+  expect(headers["content-type"]).toBe("application/json; charset=utf-8");
+  expect(Buffer.byteLength(body)).toBeLessThanOrEqual(27_000);
+  const message = JSON.parse(body);
+  expect(message).toEqual({
+    type: "message",
+    attachments: [
+      { contentType: "application/vnd.microsoft.card.adaptive", contentUrl: null, content: expect.any(Object) },
+    ],
+  });
+  const card = message.attachments[0].content;
+  expect(card).toMatchObject({ type: "AdaptiveCard", version: "1.2" });
+  const [title, text, set] = card.body as Block[];
+  return { title: title as Block, text: text?.text ?? "", facts: set?.facts ?? [], actions: card.actions };
+}
+
+test("a card has a title, the text, facts of the event and a way to it", async () => {
+  expect((await place.send(officeChat())).result).toBe("sent");
+  const { title, text, facts, actions } = lastCard();
+  expect(title).toMatchObject({ text: "Disk /var is 97 % full", color: "attention" });
+  expect(text).toMatch(/^disk-full \[Disk \/var is 97 % full\]\(https:\/\/belfry\.example\.com\/v1\/events\//);
+  expect(facts).toEqual([
+    { title: "Entity", value: "web-1" },
+    { title: "Severity", value: "ERROR" },
+    { title: "Status", value: "OPEN" },
+    { title: "Count", value: "3" },
+    { title: "Time", value: "2026-11-22T10:00:00.000Z" },
+  ]);
+  expect(actions).toEqual([
+    { type: "Action.OpenUrl", title: "Show event", url: expect.stringMatching(/^https:\/\/belfry\.example\.com\//) },
+  ]);
+});
+
+test("facts of the destination replace them, rendered", async () => {
+  const facts = [
+    { name: "Mount", value: "{{{entity.dimensions.site}}} {{event.severity}}" },
+    { name: "", value: "" },
+  ];
+  await place.send(officeChat({ facts }));
+  expect(lastCard().facts).toEqual([
+    { title: "Mount", value: "Köln ERROR" },
+    { title: "", value: "" },
+  ]);
+});
+
+test.each([
+  [Severity.CRITICAL, false, "attention"],
+  [Severity.WARNING, false, "warning"],
+  [Severity.INFO, false, "default"],
+  [Severity.CRITICAL, true, "good"],
+])("the title of severity %i, clear: %s, is %s", async (severity, clear, color) => {
+  await place.send(officeChat(), {
+    notification: notificationOf({ clear, occasion: clear ? "clear" : "first", event: { severity } }),
+  });
+  const { title } = lastCard();
+  expect(title.color).toBe(color);
+  expect(title.text?.startsWith("Cleared: ")).toBe(clear);
+});
+
+test("a metric has its value in place of the event's facts", async () => {
+  await place.send(officeChat(), { notification: metricNotification() });
+  expect(lastCard().facts).toContainEqual({ title: "Metric", value: "cpu.busy 97.5" });
+  expect(lastCard().actions).toBeUndefined();
+});
+
+describe("a message takes 27,000 bytes at most", () => {
+  test.each([
+    ["a long text", { text: "x".repeat(60_000) }],
+    ["a text of characters of three bytes", { text: "磁".repeat(20_000) }],
+    ["a text of signs that JSON escapes", { text: '"\\\n'.repeat(20_000) }],
+    [
+      "twenty long facts",
+      { facts: Array.from({ length: 20 }, (_, i) => ({ name: `f${i}`, value: "😀".repeat(2000) })) },
+    ],
+  ])("%s", async (_name, value) => {
+    await place.send(officeChat(value));
+    const { text, facts } = lastCard();
+    expect(`${text}${facts.map((fact) => fact.value)}`).toContain("…");
+    expect(text.isWellFormed()).toBe(true);
+  });
+
+  test("what fits is left whole", async () => {
+    await place.send(officeChat({ text: "x".repeat(25_000) }));
+    expect(lastCard().text).toBe("x".repeat(25_000));
+  });
+});
+
+test("what is too large all the same is sent once more at half the size", async () => {
+  place.receiver.answer((request, response) => response.writeHead(request.body.length > 20_000 ? 413 : 202).end());
+  expect((await place.send(officeChat({ text: "x".repeat(30_000) }))).result).toBe("sent");
+  expect(place.receiver.received.map(({ body }) => Math.ceil(body.length / 13_500))).toEqual([2, 1]);
+
+  place.receiver.received.length = 0;
+  place.receiver.answer(answering(413));
+  expect(await place.send(officeChat())).toMatchObject({ reason: "rejected", course: "fail" });
+  expect(place.receiver.received).toHaveLength(2);
+});
+
+test("what it would send is read as text", () => {
+  const type = create(DestinationTypeSchema, { type: officeChat({ text: "{{{event.name}}}" }) });
+  expect(compose(type, notificationOf(), place.world)).toEqual({
+    subject: "Disk /var is 97 % full",
+    body: "disk-full\nEntity: web-1\nSeverity: ERROR\nStatus: OPEN\nCount: 3\nTime: 2026-11-22T10:00:00.000Z",
+  });
+});
