@@ -24,6 +24,7 @@ export const domains: readonly string[] = [
 export const importOrder: readonly string[] = [
   "gen",
   "errors",
+  "setting",
   "config",
   "failpoint",
   "limiter",

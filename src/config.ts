@@ -1,64 +1,20 @@
 import { createSecretKey, type KeyObject } from "node:crypto";
 import { resolve } from "node:path";
-
-/** What a setting is: its environment variable, how it is read, its default as text, and its meaning for `--help`. */
-interface Setting<T> {
-  env: string;
-  fallback: string;
-  meaning: string;
-  read: (text: string) => T;
-}
-
-/** A setting that cannot be used; the message names it, the value's rule and nothing secret. */
-export class SettingError extends Error {
-  override name = "SettingError";
-}
-
-const text = (value: string) => value;
-const optional = (value: string) => (value === "" ? undefined : value);
-
-function integer(min: number, max: number) {
-  return (value: string) => {
-    const number = Number(value);
-    if (!/^\d+$/.test(value) || number < min || number > max) {
-      throw new SettingError(`must be a whole number from ${min} to ${max}`);
-    }
-    return number;
-  };
-}
-
-function flag(value: string) {
-  if (value === "" || value === "0") return false;
-  if (value === "1") return true;
-  throw new SettingError("must be 1 (on) or 0 (off)");
-}
-
-function oneOf<T extends string>(...allowed: T[]) {
-  return (value: string) => {
-    const found = allowed.find((name) => name === value);
-    if (found === undefined) throw new SettingError(`must be one of ${allowed.join(", ")}`);
-    return found;
-  };
-}
-
-function origins(value: string) {
-  const list = value.split(",").map((part) => part.trim());
-  if (value === "") return [];
-  for (const origin of list) {
-    if (origin !== "*" && (!URL.canParse(origin) || new URL(origin).origin !== origin)) {
-      throw new SettingError("must be origins such as https://app.example.com, separated by commas, or *");
-    }
-  }
-  return list;
-}
-
-function databaseUrl(value: string) {
-  if (value === "") return undefined;
-  if (!URL.canParse(value) || !["postgres:", "postgresql:"].includes(new URL(value).protocol)) {
-    throw new SettingError("must be an address of the form postgres://user:password@host:port/database");
-  }
-  return value;
-}
+import {
+  addressRanges,
+  baseUrl,
+  databaseUrl,
+  flag,
+  integer,
+  oneOf,
+  optional,
+  origins,
+  relayUrl,
+  type Setting,
+  SettingError,
+  sender,
+  text,
+} from "./setting.ts";
 
 /** A key that the keys of secrets are wrapped by, and the name by which it is told from others. */
 export interface MasterKey {
@@ -236,6 +192,48 @@ const settings = {
     read: integer(3600, 36_500 * day),
     meaning: "how long closed occurrences are kept, and the oldest event timestamp that is taken, s",
   },
+  publicUrl: {
+    env: "BELFRY_PUBLIC_URL",
+    fallback: "",
+    read: baseUrl,
+    meaning: "address of this service as people reach it, for links; empty: the one it listens on",
+  },
+  outboundAllow: {
+    env: "BELFRY_OUTBOUND_ALLOW",
+    fallback: "",
+    read: addressRanges,
+    meaning: "address ranges that are not public and yet may be sent to, by commas",
+  },
+  outboundTimeoutMs: {
+    env: "BELFRY_OUTBOUND_TIMEOUT_MS",
+    fallback: "15000",
+    read: integer(10, 600_000),
+    meaning: "longest time of one request that sends a notification, ms",
+  },
+  smtpUrl: {
+    env: "BELFRY_SMTP_URL",
+    fallback: "",
+    read: relayUrl,
+    meaning: "mail relay, smtp://user:password@host:port or smtps://; empty: no e-mail",
+  },
+  smtpSender: {
+    env: "BELFRY_SMTP_SENDER",
+    fallback: "",
+    read: sender,
+    meaning: "address that e-mails come from, with a name if you like",
+  },
+  incidentPagingUrl: {
+    env: "BELFRY_INCIDENT_PAGING_URL",
+    fallback: "https://events.pagerduty.com",
+    read: baseUrl,
+    meaning: "where incidentPaging destinations send",
+  },
+  teamChatUrl: {
+    env: "BELFRY_TEAM_CHAT_URL",
+    fallback: "https://slack.com/api",
+    read: baseUrl,
+    meaning: "where teamChat destinations send",
+  },
 } satisfies Record<string, Setting<unknown>>;
 
 /** The settings of one server, read once at start and handed down. */
@@ -263,6 +261,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   }
   if ((values.tlsCert === undefined) !== (values.tlsKey === undefined)) {
     wrong.push("BELFRY_TLS_CERT and BELFRY_TLS_KEY must be set together");
+  }
+  if ((values.smtpUrl === undefined) !== (values.smtpSender === undefined)) {
+    wrong.push("BELFRY_SMTP_URL and BELFRY_SMTP_SENDER must be set together");
   }
   if (wrong.length > 0) throw new SettingError(wrong.join("; "));
   return values as Config;

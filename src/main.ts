@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { ConnectError } from "@connectrpc/connect";
-import { type Config, readConfig, SettingError, settingsHelp } from "./config.ts";
+import { type Config, readConfig, settingsHelp } from "./config.ts";
 import { credentialCommand, credentialUsage } from "./credentials/commands.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { useEmbedded } from "./db/embedded/use-embedded.ts";
@@ -9,6 +9,7 @@ import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { openLog } from "./rpc/log.ts";
 import { type Server, startServer } from "./server.ts";
+import { SettingError } from "./setting.ts";
 import { tenantCommand, tenantUsage } from "./tenants/commands.ts";
 
 function usageLine(command: string, does: string): string {

@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { readConfig, SettingError, settingsHelp } from "../src/config.ts";
+import { readConfig, settingsHelp } from "../src/config.ts";
+import { SettingError } from "../src/setting.ts";
 
 const names = settingsHelp()
   .split("\n")
@@ -20,6 +21,11 @@ test("everything that is wrong is named at once, without its value", () => {
     BELFRY_TLS_CERT: "/a.pem",
     DATABASE_URL: "mysql://u:canary@host/db",
     BELFRY_CORS_ORIGINS: "app.example.com",
+    BELFRY_PUBLIC_URL: "https://u:canary@belfry.example.com",
+    BELFRY_OUTBOUND_ALLOW: "10.0.0.0/33",
+    BELFRY_SMTP_URL: "http://u:canary@host",
+    BELFRY_SMTP_SENDER: "Belfry",
+    BELFRY_TEAM_CHAT_URL: "slack.com",
     BELFRY_PROT: "1",
   };
   expect(() => readConfig(wrong)).toThrow(SettingError);
@@ -32,6 +38,16 @@ test("everything that is wrong is named at once, without its value", () => {
   })();
   for (const name of Object.keys(wrong)) expect(message).toContain(name);
   expect(message).not.toContain("canary");
+});
+
+test.each(["alerts@example.com", "Belfry <alerts@example.com>", "Warnung Süd <a@b>"])("%s is a sender", (sender) => {
+  const { smtpSender } = readConfig({ BELFRY_SMTP_URL: "smtps://u:p@relay.example.com", BELFRY_SMTP_SENDER: sender });
+  expect(smtpSender).toBe(sender);
+});
+
+test("a relay without a sender, and a sender without a relay, are refused", () => {
+  expect(() => readConfig({ BELFRY_SMTP_URL: "smtp://relay" })).toThrow(/must be set together/);
+  expect(() => readConfig({ BELFRY_SMTP_SENDER: "a@b" })).toThrow(/must be set together/);
 });
 
 test("--help prints every setting, and a wrong one ends the start with one line", { timeout: 60_000 }, async () => {

@@ -1,4 +1,5 @@
-import { BlockList, isIPv4, isIPv6 } from "node:net";
+import { type BlockList, isIPv4, isIPv6 } from "node:net";
+import { addressRanges } from "../setting.ts";
 
 /*
  * Which addresses are public: the registries of special addresses of IANA (RFC 6890), and what else is known to answer
@@ -34,23 +35,8 @@ const specialV6 = [
   "3fff::/20",
 ];
 
-/** An address range, or a single address: `10.0.0.0/8`, `::1`. @throws RangeError when it is neither */
-export function addRange(list: BlockList, text: string): void {
-  const [, address = "", bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
-  const family = isIPv4(address) ? "ipv4" : isIPv6(address) && !address.includes("%") ? "ipv6" : undefined;
-  const whole = family === "ipv4" ? 32 : 128;
-  if (family === undefined || Number(bits ?? 0) > whole) throw new RangeError(`${text} is no address range`);
-  list.addSubnet(address, Number(bits ?? whole), family);
-}
-
-function rangesOf(texts: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const text of texts) addRange(list, text);
-  return list;
-}
-
-const special = rangesOf([...specialV4, ...specialV6]);
-const globalV6 = rangesOf(["2000::/3"]);
+const special = addressRanges([...specialV4, ...specialV6].join());
+const globalV6 = addressRanges("2000::/3");
 
 /** An IPv4 address that is written as IPv6 (`::ffff:10.0.0.1`, `::ffff:a00:1`) in its own form. */
 function unmapped(address: string): string {

@@ -1,7 +1,9 @@
+import type { Resolver } from "node:dns/promises";
+import type { Config } from "../config.ts";
 import type { EventItem } from "../events/ingest.ts";
-import type { AccessTokens } from "./kinds/access-tokens.ts";
-import type { Outbound } from "./outbound.ts";
-import type { Relay } from "./relay.ts";
+import { type AccessTokens, accessTokens } from "./kinds/access-tokens.ts";
+import { type Outbound, outbound } from "./outbound.ts";
+import { mailRelay, type Relay } from "./relay.ts";
 
 /** What senders reach the world by, and what the operator has set for them. */
 export interface World {
@@ -16,4 +18,36 @@ export interface World {
   /** Stores an event of this tenant, caused by these rules, the latest last. May be repeated with the same item. */
   createEvent(tenantId: string, item: EventItem, chain: readonly string[]): Promise<void>;
   nowMs(): number;
+}
+
+type Settings = Pick<
+  Config,
+  "outboundAllow" | "outboundTimeoutMs" | "smtpUrl" | "smtpSender" | "publicUrl" | "incidentPagingUrl" | "teamChatUrl"
+>;
+
+/** What senders need besides the settings. */
+export interface WorldOptions extends Pick<World, "createEvent" | "nowMs"> {
+  /** Where this service listens: its public address when none is set. */
+  readonly ownUrl: string;
+  /** What asks for names; absent: the name servers of the machine. */
+  readonly resolver?: Resolver;
+}
+
+/** Opens the clients that senders use. Close `outbound` at the end. */
+export function openWorld(settings: Settings, { ownUrl, resolver, ...given }: WorldOptions): World {
+  const { outboundTimeoutMs: timeoutMs, smtpUrl, smtpSender } = settings;
+  const client = outbound({ allowed: settings.outboundAllow, timeoutMs, ...(resolver && { resolver }) });
+  const relay =
+    smtpUrl === undefined || smtpSender === undefined
+      ? undefined
+      : mailRelay({ url: smtpUrl, sender: smtpSender, timeoutMs });
+  return {
+    ...given,
+    outbound: client,
+    relay,
+    publicUrl: settings.publicUrl ?? ownUrl,
+    incidentPagingUrl: settings.incidentPagingUrl as string,
+    teamChatUrl: settings.teamChatUrl as string,
+    accessTokens: accessTokens(client, given.nowMs),
+  };
 }

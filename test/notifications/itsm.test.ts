@@ -86,7 +86,7 @@ function instance(): Instance {
 let place: Site;
 let system: Instance;
 beforeEach(async () => {
-  place = await site({ timeoutMs: 500 });
+  place = await site();
   system = instance();
   place.receiver.answer(system.answer);
 });
@@ -341,7 +341,7 @@ describe("OAuth", () => {
   test("never calls authUrl, and goes to no private tokenUrl", async () => {
     await place.send(withOAuth());
     expect(asked().some((request) => request.includes("oauth_auth"))).toBe(false);
-    await using guarded = await site({ allowed: [] });
+    await using guarded = await site({ env: { BELFRY_OUTBOUND_ALLOW: "" } });
     const outcome = await guarded.send(withOAuth({ tokenUrl: `${guarded.receiver.url}/oauth_token.do` }));
     expect(outcome).toMatchObject({ reason: "refused_address", course: "fail" });
     expect(guarded.receiver.received).toEqual([]);

@@ -1,16 +1,12 @@
-import { BlockList } from "node:net";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { readConfig } from "../../src/config.ts";
 import type { EventItem } from "../../src/events/ingest.ts";
-import { addRange } from "../../src/notifications/addresses.ts";
-import { accessTokens } from "../../src/notifications/kinds/access-tokens.ts";
 import type { Outcome } from "../../src/notifications/kinds/kind.ts";
 import { send, type Try } from "../../src/notifications/kinds.ts";
-import { type OutboundOptions, outbound } from "../../src/notifications/outbound.ts";
-import { mailRelay, type RelayOptions } from "../../src/notifications/relay.ts";
 import type { KindName } from "../../src/notifications/retry.ts";
-import type { World } from "../../src/notifications/world.ts";
+import { openWorld, type World, type WorldOptions } from "../../src/notifications/world.ts";
 import { type Answerer, answering, type HttpReceiver, httpReceiver } from "../support/receivers.ts";
 import { notificationOf } from "./notifications.ts";
 
@@ -94,27 +90,28 @@ export interface Site extends AsyncDisposable {
 }
 
 export async function site(
-  options: { allowed?: string[]; relay?: RelayOptions; timeoutMs?: number } & Pick<OutboundOptions, "resolver"> = {},
+  options: { env?: Record<string, string> } & Pick<WorldOptions, "resolver"> = {},
 ): Promise<Site> {
   const receiver = await httpReceiver();
-  const allowed = new BlockList();
-  for (const range of options.allowed ?? ["127.0.0.0/8"]) addRange(allowed, range);
-  const { resolver, timeoutMs = 2000 } = options;
-  const client = outbound({ allowed, timeoutMs, ...(resolver && { resolver }) });
+  const { resolver, env = {} } = options;
   const events: Site["events"] = [];
   const stored: string[] = [secrets.refreshToken];
-  const world: World = {
-    outbound: client,
-    relay: options.relay && mailRelay(options.relay),
-    publicUrl: "https://belfry.example.com",
-    incidentPagingUrl: receiver.url,
-    teamChatUrl: `${receiver.url}/api`,
-    accessTokens: accessTokens(client, Date.now),
+  const settings = readConfig({
+    BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8",
+    BELFRY_OUTBOUND_TIMEOUT_MS: "10000",
+    BELFRY_PUBLIC_URL: "https://belfry.example.com/",
+    BELFRY_INCIDENT_PAGING_URL: receiver.url,
+    BELFRY_TEAM_CHAT_URL: `${receiver.url}/api`,
+    ...env,
+  });
+  const world = openWorld(settings, {
+    ownUrl: "https://localhost:8443",
+    ...(resolver && { resolver }),
     async createEvent(tenantId, item, chain) {
       events.push({ tenantId, item, chain });
     },
     nowMs: Date.now,
-  };
+  });
   return {
     world,
     receiver,
@@ -137,7 +134,7 @@ export async function site(
         world,
       ),
     async [Symbol.asyncDispose]() {
-      await client.close();
+      await world.outbound.close();
       await receiver[Symbol.asyncDispose]();
     },
   };

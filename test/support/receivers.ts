@@ -1,5 +1,5 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
 /** A request that a receiver got. */
@@ -87,6 +87,8 @@ export interface ReceivedMail {
 export interface MailReceiver {
   port: number;
   mails: ReceivedMail[];
+  /** Breaks all its connections. */
+  cut(): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -113,11 +115,16 @@ export async function mailReceiver(options: SMTPServerOptions = {}): Promise<Mai
     ...options,
   });
   server.on("error", () => {}); // connections that the test breaks
+  const sockets = new Set<Socket>();
+  server.server.on("connection", (socket: Socket) => sockets.add(socket));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
   const { port } = server.server.address() as AddressInfo;
   return {
     port,
     mails,
+    cut() {
+      for (const socket of sockets) socket.destroy();
+    },
     async [Symbol.asyncDispose]() {
       await new Promise<void>((resolve) => server.close(() => resolve()));
     },

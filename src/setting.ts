@@ -1,0 +1,115 @@
+import { BlockList, isIPv4, isIPv6 } from "node:net";
+
+/** What a setting is: its environment variable, how it is read, its default as text, and its meaning for `--help`. */
+export interface Setting<T> {
+  env: string;
+  fallback: string;
+  meaning: string;
+  read: (text: string) => T;
+}
+
+/** A setting that cannot be used; the message names it, the value's rule and nothing secret. */
+export class SettingError extends Error {
+  override name = "SettingError";
+}
+
+/** A text as it is. */
+export const text = (value: string) => value;
+/** Undefined when it is not set. */
+export const optional = (value: string) => (value === "" ? undefined : value);
+
+/** A whole number within bounds. */
+export function integer(min: number, max: number) {
+  return (value: string) => {
+    const number = Number(value);
+    if (!/^\d+$/.test(value) || number < min || number > max) {
+      throw new SettingError(`must be a whole number from ${min} to ${max}`);
+    }
+    return number;
+  };
+}
+
+/** On or off. */
+export function flag(value: string) {
+  if (value === "" || value === "0") return false;
+  if (value === "1") return true;
+  throw new SettingError("must be 1 (on) or 0 (off)");
+}
+
+/** One of these words. */
+export function oneOf<T extends string>(...allowed: T[]) {
+  return (value: string) => {
+    const found = allowed.find((name) => name === value);
+    if (found === undefined) throw new SettingError(`must be one of ${allowed.join(", ")}`);
+    return found;
+  };
+}
+
+/** Web origins, by commas. */
+export function origins(value: string) {
+  const list = value.split(",").map((part) => part.trim());
+  if (value === "") return [];
+  for (const origin of list) {
+    if (origin !== "*" && (!URL.canParse(origin) || new URL(origin).origin !== origin)) {
+      throw new SettingError("must be origins such as https://app.example.com, separated by commas, or *");
+    }
+  }
+  return list;
+}
+
+/** The address of a PostgreSQL. */
+export function databaseUrl(value: string) {
+  if (value === "") return undefined;
+  if (!URL.canParse(value) || !["postgres:", "postgresql:"].includes(new URL(value).protocol)) {
+    throw new SettingError("must be an address of the form postgres://user:password@host:port/database");
+  }
+  return value;
+}
+
+/** An address of this service or of a product, without a slash at its end; undefined when it is not set. */
+export function baseUrl(value: string) {
+  if (value === "") return undefined;
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (
+    url === undefined ||
+    !/^https?:$/.test(url.protocol) ||
+    url.username + url.password + url.search + url.hash !== ""
+  ) {
+    throw new SettingError("must be an address of the form https://host/path");
+  }
+  return value.replace(/\/+$/, "");
+}
+
+/** The address of a mail relay; it may hold a password, which no error repeats. */
+export function relayUrl(value: string) {
+  if (value === "") return undefined;
+  if (!URL.canParse(value) || !/^smtps?:$/.test(new URL(value).protocol) || new URL(value).hostname === "") {
+    throw new SettingError("must be an address of the form smtp://user:password@host:port, or smtps://");
+  }
+  return value;
+}
+
+/** An e-mail address, with or without a name before it: `Belfry <alerts@example.com>`. */
+export function sender(value: string) {
+  if (value === "") return undefined;
+  if (!/^(?:[^<>@\p{Cc}]* )?<[^\s<>@]+@[^\s<>@]+>$|^[^\s<>@]+@[^\s<>@]+$/u.test(value)) {
+    throw new SettingError("must be an e-mail address: alerts@example.com, or Name <alerts@example.com>");
+  }
+  return value;
+}
+
+/** Ranges of addresses, or single ones, by commas: `10.0.0.0/8,::1`. */
+export function addressRanges(value: string): BlockList {
+  const list = new BlockList();
+  for (const range of value.split(",").map((part) => part.trim())) {
+    if (value.trim() === "") break;
+    const [, address = "", bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(range) ?? [];
+    const family = isIPv4(address) ? "ipv4" : isIPv6(address) && !address.includes("%") ? "ipv6" : undefined;
+    const whole = family === "ipv4" ? 32 : 128;
+    if (family === undefined || Number(bits ?? 0) > whole) {
+      throw new SettingError("must be address ranges such as 10.0.0.0/8, separated by commas");
+    }
+    list.addSubnet(address, Number(bits ?? whole), family);
+  }
+  return list;
+}
