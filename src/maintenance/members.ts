@@ -8,7 +8,6 @@ import { matchingIds, splitIds } from "../entities/custom-properties.ts";
 import { entityResolver } from "../entities/fields.ts";
 import { idText } from "../entities/identity.ts";
 import { lockStates, setWindowStates } from "../entities/state.ts";
-import { failpoint } from "../failpoint.ts";
 import type { Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
@@ -129,7 +128,6 @@ async function enterPortion(tx: Db, tenantId: string, window: WindowRow, nowMs: 
     .map(({ id }) => id);
   await enter(tx, tenantId, window, ids);
   await setWindowStates(tx, tenantId, await ruling(tx, tenantId, ids), nowMs);
-  failpoint("maintenance:entered");
   if (!window.doNotPropagateToChildren && ids.length > 0) {
     const children = await findEntities(tx, tenantId, childrenOf(ids));
     const [last] = await tx<[{ place: bigint | null }]>`
@@ -189,6 +187,5 @@ async function release(
   await setWindowStates(tx, tenantId, changes, nowMs);
   const free = states.filter(({ windowState }) => windowState === null).map(({ id }) => id);
   if (free.length > 0) await onReleased?.(tx, tenantId, free);
-  failpoint("maintenance:released");
   return true;
 }

@@ -1,0 +1,10 @@
+import { expect, test } from "vitest";
+import { seedOf } from "./random.ts";
+import { playWindowsOf } from "./windows.ts";
+
+const seed = seedOf(11);
+const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
+
+test(`with two servers that are killed by turns every window starts and ends once, in time, and the states are right (FAULTS_SEED=${seed})`, async () => {
+  await expect(playWindowsOf({ seed, say }, { windows: 50, withinMs: 12_000, kills: 3 })).resolves.toBeUndefined();
+}, 180_000);
