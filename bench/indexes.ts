@@ -59,8 +59,8 @@ const exact: Record<Kind, (rack: number) => Fragment> = {
 };
 
 function product(key: string, comparisons: (rack: number) => Comparison[]) {
-  const field = entityResolver(db, owner).field(key);
-  return (rack: number) => field?.index?.(comparisons(rack))?.sql ?? db`true`;
+  const field = entityResolver(owner).field(key);
+  return (rack: number) => field?.index?.(db, comparisons(rack))?.sql ?? db`true`;
 }
 
 const text = db`entity_text(dimensions, core_properties, custom_properties)`;

@@ -39,5 +39,5 @@ export const strictImports: Readonly<Record<string, readonly string[]>> = {
   gen: [],
   wire: ["gen"],
   transcoding: ["gen", "wire"],
-  clause: ["gen", "errors"],
+  clause: ["gen", "errors", "db"],
 };

@@ -1,8 +1,8 @@
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
-import type { Comparison, Condition, Field, Literal } from "./field.ts";
+import type { Comparison, Condition, Literal, SqlField } from "./field.ts";
 
 /** The condition with the numbers of an enumeration in place of its names. */
-export function withNumbers<Row>({ numbers }: Field<Row>, condition: Condition): Condition {
+export function withNumbers({ numbers }: Pick<SqlField, "numbers">, condition: Condition): Condition {
   if (numbers === undefined) return condition;
   const numbered = <T extends Literal>(value: T) =>
     typeof value === "string" && Object.hasOwn(numbers, value) ? (numbers[value] as number) : value;

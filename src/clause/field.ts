@@ -1,9 +1,7 @@
-import type { Fragment, ISql } from "postgres";
+import type { Fragment } from "postgres";
 import type { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Db } from "../db/connect.ts";
 import type { Pattern } from "./regex.ts";
-
-/** What statements are written with. */
-export type Db = ISql<{ bigint: bigint }>;
 
 /** What a field may hold: any JSON. A null is the same as no value. */
 export type FieldValue =
@@ -43,25 +41,33 @@ export type Comparison =
  */
 export type Condition = readonly Comparison[];
 
-/** One field of a caller's rows: the same value for both evaluators. */
-export interface Field<Row> {
+/** What memory reads of one field of a caller's rows. */
+export interface ValueField<Row> {
+  /** The value; undefined: none. A bigint column gives a number. */
+  get(row: Row): FieldValue | undefined;
+  /** Numbers by the names that clauses may say instead, for enumerations. */
+  numbers?: Readonly<Record<string, number>>;
+}
+
+/** What SQL reads of one field. */
+export interface SqlField {
   /**
    * What `sql` yields. `json`: jsonb of any kind, lists by their elements. `text`: text, never read as a list.
    * `bigint`: any integer type. SQL null is no value, and so is the JSON null.
    */
   type: "json" | "text" | "bigint" | "float8" | "boolean";
-  sql: Fragment;
-  /** The same value in memory; undefined: none. A bigint column gives a number. */
-  get(row: Row): FieldValue | undefined;
-  /** Numbers by the names that clauses may say instead, for enumerations. */
+  sql(db: Db): Fragment;
   numbers?: Readonly<Record<string, number>>;
   /**
    * SQL that an index answers and that every row which satisfies the condition satisfies; with `exact`, no other row
    * does. Statements have it at their top, once, and never under a negation, so it may be dear to compute for a row.
    * Undefined: no index helps with this condition.
    */
-  index?(condition: Condition): Indexed | undefined;
+  index?(db: Db, condition: Condition): Indexed | undefined;
 }
+
+/** One field of a caller's rows: the same value for both evaluators. */
+export interface Field<Row> extends ValueField<Row>, SqlField {}
 
 /**
  * A form of a condition that an index answers; exact: it is the condition itself; few: rarely true of many rows; broad:
@@ -74,12 +80,22 @@ export interface Indexed {
   broad?: boolean;
 }
 
-/** What a caller tells of its rows, so that clauses over them can be compiled. */
-export interface Resolver<Row> {
+/** What a caller tells of its rows, so that a clause over them becomes a predicate. */
+export interface Values<Row> {
   /** The field of this key; undefined: there is none, so it is missing in every row. */
-  field(key: string): Field<Row> | undefined;
-  /** SQL that holds for the rows of these ids; ids of a wrong form are unknown ones. */
-  withIds(ids: readonly string[]): Fragment;
-  /** The ids by which `withIds` finds the row. */
+  field(key: string): ValueField<Row> | undefined;
+  /** The ids that `withIds` may name the row by. */
   idsOf(row: Row): readonly string[];
+}
+
+/** The same, so that a clause becomes SQL. */
+export interface Columns {
+  field(key: string): SqlField | undefined;
+  /** SQL that holds for the rows of these ids; ids of a wrong form are unknown ones. */
+  withIds(db: Db, ids: readonly string[]): Fragment;
+}
+
+/** Both: one description of the rows, whose sides agree. It holds no connection. */
+export interface Resolver<Row> extends Values<Row>, Columns {
+  field(key: string): Field<Row> | undefined;
 }

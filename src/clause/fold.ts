@@ -1,5 +1,5 @@
 import type { Fragment } from "postgres";
-import type { Db } from "./field.ts";
+import type { Db } from "../db/connect.ts";
 
 // Capitals that Unicode knows since version 17, and PostgreSQL 18 does not.
 const newer = /[\uA7CE\uA7D2\uA7D4\u{16EA0}-\u{16EB8}]/u;

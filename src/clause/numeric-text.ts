@@ -1,5 +1,5 @@
 import type { Fragment } from "postgres";
-import type { Db } from "./field.ts";
+import type { Db } from "../db/connect.ts";
 
 /** JSON's grammar of numbers, for both evaluators. */
 const grammar = "^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$";

@@ -1,7 +1,9 @@
 import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Db } from "../db/connect.ts";
+import { joined } from "../db/joined.ts";
 import { compareCodePoints } from "./code-point-order.ts";
-import type { Comparison, Db, Literal } from "./field.ts";
+import type { Comparison, Literal } from "./field.ts";
 import { fold, foldSql } from "./fold.ts";
 import { numericText } from "./numeric-text.ts";
 import type { Pattern } from "./regex.ts";
@@ -116,7 +118,7 @@ export function holds(element: Literal, condition: readonly Comparison[]): boole
 /** The same in SQL. */
 export function holdsSql(db: Db, element: Element, condition: readonly Comparison[]): Fragment {
   const parts = condition.map(({ operation, value }) => (rules[operation] as Rule<unknown>).sql(db, element, value));
-  return joined(db, parts, db`and`);
+  return joined(db, parts, "and");
 }
 
 /** As a number below, at or above 0; NaN where the two do not compare. */
@@ -141,7 +143,7 @@ function compareSql(db: Db, element: Element, operator: Fragment, value: Literal
     if (element.number && number !== undefined)
       parts.push(db`${element.number} ${operator} ${element.literal(number)}`);
   }
-  return joined(db, parts, db`or`);
+  return joined(db, parts, "or");
 }
 
 function amongSql(db: Db, element: Element, values: readonly Literal[]): Fragment {
@@ -159,15 +161,7 @@ function amongSql(db: Db, element: Element, values: readonly Literal[]): Fragmen
   if (element.boolean)
     for (const value of [true, false])
       if (values.includes(value)) parts.push(db`${element.boolean} = ${value}::boolean`);
-  return joined(db, parts, db`or`);
-}
-
-/** What is always so: no alternative holds. */
-function joined(db: Db, parts: readonly Fragment[], operator: Fragment): Fragment {
-  const [first, ...others] = parts;
-  if (first === undefined) return db`false`;
-  if (others.length === 0) return first;
-  return db`(${[first, ...others.map((part) => db`${operator} ${part}`)]})`;
+  return joined(db, parts, "or");
 }
 
 function like(db: Db, { text }: Element, pattern: string): Fragment {

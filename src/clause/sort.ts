@@ -1,5 +1,6 @@
 import type { Fragment } from "postgres";
-import type { Db, Field } from "./field.ts";
+import type { Db } from "../db/connect.ts";
+import type { SqlField } from "./field.ts";
 
 /** One expression that rows are ordered by, as db/keyset.ts takes it: rows without a value come last either way. */
 export interface SortPiece {
@@ -12,9 +13,9 @@ export interface SortPiece {
  * What rows are ordered by to be in the order of a field: numbers, then texts by code point, then booleans; a list by its
  * first element. Of texts within JSON the first 255 characters count, because what orders rows stands in their cursors.
  */
-export function sortPieces<Row>(
+export function sortPieces(
   db: Db,
-  { type, sql }: Pick<Field<Row>, "type" | "sql">,
+  { type, sql }: { type: SqlField["type"]; sql: Fragment },
   descending: boolean,
 ): SortPiece[] {
   if (type === "text") return [{ expression: db`((${sql}) collate "C")`, type, descending }];

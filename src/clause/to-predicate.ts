@@ -1,66 +1,54 @@
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
-import {
-  checkClause,
-  clauseOf,
-  clausesOf,
-  memberOf,
-  type Question,
-  readFilter,
-  readOneOf,
-  readRange,
-} from "./check.ts";
+import { checkClause } from "./check.ts";
+import type { Asked, Checked } from "./checked.ts";
 import { withNumbers } from "./enumeration.ts";
-import type { FieldValue, Literal, Resolver } from "./field.ts";
+import type { FieldValue, Literal, Values } from "./field.ts";
 import { holds } from "./operations.ts";
 
-type Predicate<Row> = (row: Row) => boolean;
+export type Predicate<Row> = (row: Row) => boolean;
 
 /**
  * A function that tells whether a clause matches a row, as `toSql` would.
  * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
  */
-export function toPredicate<Row>(clause: Clause, path: string, resolver: Resolver<Row>): Predicate<Row> {
-  checkClause(clause, path);
-  return compile(clause, path);
+export function toPredicate<Row>(clause: Clause, path: string, values: Values<Row>): Predicate<Row> {
+  return predicateOf(checkClause(clause, path), values);
+}
 
-  function compile(clause: Clause, path: string): Predicate<Row> {
-    const member = memberOf(clause, path);
-    switch (member.case) {
-      case "allOf": {
-        const all = clausesOf(member).map(([inner, place]) => compile(inner, place));
-        return (row) => all.every((matches) => matches(row));
-      }
-      case "anyOf": {
-        const any = clausesOf(member).map(([inner, place]) => compile(inner, place));
-        return (row) => any.some((matches) => matches(row));
-      }
-      case "noneOf": {
-        const matches = compile(...clauseOf(member));
-        return (row) => !matches(row);
-      }
-      case "filter":
-        return answer(readFilter(member.value, member.path));
-      case "oneOf":
-        return answer(readOneOf(member.value, member.path));
-      case "range":
-        return answer(readRange(member.value, member.path));
-      case "withIds": {
-        const wanted = new Set(member.value.ids);
-        return (row) => resolver.idsOf(row).some((id) => wanted.has(id));
-      }
+/** The same of a clause that has been checked. */
+export function predicateOf<Row>(clause: Checked, values: Values<Row>): Predicate<Row> {
+  switch (clause.kind) {
+    case "and": {
+      const all = clause.parts.map((part) => predicateOf(part, values));
+      return (row) => all.every((matches) => matches(row));
     }
-  }
-
-  function answer({ field: key, asks, negated }: Question): Predicate<Row> {
-    const field = resolver.field(key);
-    if (field === undefined) return () => negated;
-    if (asks === "exists") return (row) => ((field.get(row) ?? null) !== null) !== negated;
-    const condition = withNumbers(field, asks);
-    return (row) => elements(field.get(row)).some((element) => holds(element, condition)) !== negated;
+    case "or": {
+      const any = clause.parts.map((part) => predicateOf(part, values));
+      return (row) => any.some((matches) => matches(row));
+    }
+    case "not": {
+      const matches = predicateOf(clause.part, values);
+      return (row) => !matches(row);
+    }
+    case "field":
+      return answer(clause, values);
+    case "ids": {
+      const wanted = new Set(clause.ids);
+      return (row) => values.idsOf(row).some((id) => wanted.has(id));
+    }
   }
 }
 
-function elements(value: FieldValue | undefined): Literal[] {
+function answer<Row>({ field: key, asks }: Asked, values: Values<Row>): Predicate<Row> {
+  const field = values.field(key);
+  if (field === undefined) return () => false;
+  if (asks === "exists") return (row) => (field.get(row) ?? null) !== null;
+  const condition = withNumbers(field, asks);
+  return (row) => elements(field.get(row)).some((element) => holds(element, condition));
+}
+
+/** What a value compares by: the elements of a list, else the value itself; without nulls and objects. */
+export function elements(value: FieldValue | undefined): Literal[] {
   return (Array.isArray(value) ? value : [value]).filter(
     (item) => typeof item === "string" || typeof item === "number" || typeof item === "boolean",
   );

@@ -1,17 +1,11 @@
 import type { Fragment } from "postgres";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
-import {
-  checkClause,
-  clauseOf,
-  clausesOf,
-  memberOf,
-  type Question,
-  readFilter,
-  readOneOf,
-  readRange,
-} from "./check.ts";
+import type { Db } from "../db/connect.ts";
+import { joined } from "../db/joined.ts";
+import { checkClause } from "./check.ts";
+import type { Asked, Checked } from "./checked.ts";
 import { withNumbers } from "./enumeration.ts";
-import type { Condition, Db, Field, Resolver } from "./field.ts";
+import type { Columns, Condition, SqlField } from "./field.ts";
 import { numericTextSql } from "./numeric-text.ts";
 import { type Element, holdsSql } from "./operations.ts";
 
@@ -40,13 +34,13 @@ export interface Found {
  * are parameters, never text.
  * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
  */
-export function toSql<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Fragment {
-  return written(db, compiled(db, clause, path, resolver)).sql;
+export function toSql(db: Db, clause: Clause, path: string, columns: Columns): Fragment {
+  return written(db, compile(db, checkClause(clause, path), columns)).sql;
 }
 
-/** The same for a caller that chooses how its rows are read. */
-export function toFound<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Found {
-  const whole = compiled(db, clause, path, resolver);
+/** The same of a clause that has been checked, for a caller that chooses how its rows are read. */
+export function foundBy(db: Db, clause: Checked, columns: Columns): Found {
+  const whole = compile(db, clause, columns);
   if (whole.byId === undefined) return { ...written(db, whole), ids: undefined };
   const { ids, rest } = whole.byId;
   return { sql: rest === undefined ? db`true` : written(db, rest).sql, few: true, ids };
@@ -58,61 +52,50 @@ function written(db: Db, { general, indexed }: Compiled): { sql: Fragment; few: 
   return { sql: rest === undefined ? db`(${sql()})` : db`(${sql()} and ${rest()})`, few };
 }
 
-function compiled<Row>(db: Db, clause: Clause, path: string, resolver: Resolver<Row>): Compiled {
-  checkClause(clause, path);
-  return compile(clause, path);
-
-  function compile(clause: Clause, path: string): Compiled {
-    const member = memberOf(clause, path);
-    switch (member.case) {
-      case "allOf":
-        return allOf(
-          db,
-          clausesOf(member).map(([inner, place]) => compile(inner, place)),
-        );
-      case "anyOf":
-        return anyOf(
-          db,
-          clausesOf(member).map(([inner, place]) => compile(inner, place)),
-        );
-      case "noneOf": {
-        const { general } = compile(...clauseOf(member));
-        return { general: () => db`((${general()}) is not true)` };
-      }
-      case "filter":
-        return answer(readFilter(member.value, member.path));
-      case "oneOf":
-        return answer(readOneOf(member.value, member.path));
-      case "range":
-        return answer(readRange(member.value, member.path));
-      case "withIds": {
-        const { ids } = member.value;
-        const sql = () => (ids.length === 0 ? db`false` : resolver.withIds(ids));
-        return {
-          general: sql,
-          indexed: { sql, rest: undefined, few: true, broad: false },
-          byId: { ids: [ids], rest: undefined },
-        };
-      }
+function compile(db: Db, clause: Checked, columns: Columns): Compiled {
+  switch (clause.kind) {
+    case "and":
+      return allOf(
+        db,
+        clause.parts.map((part) => compile(db, part, columns)),
+      );
+    case "or":
+      return anyOf(
+        db,
+        clause.parts.map((part) => compile(db, part, columns)),
+      );
+    case "not": {
+      const { general } = compile(db, clause.part, columns);
+      return { general: () => db`((${general()}) is not true)` };
+    }
+    case "field":
+      return answer(db, clause, columns);
+    case "ids": {
+      const { ids } = clause;
+      const sql = () => (ids.length === 0 ? db`false` : columns.withIds(db, ids));
+      return {
+        general: sql,
+        indexed: { sql, rest: undefined, few: true, broad: false },
+        byId: { ids: [ids], rest: undefined },
+      };
     }
   }
+}
 
-  function answer({ field: key, asks, negated }: Question): Compiled {
-    const field = resolver.field(key);
-    if (field === undefined) return { general: () => (negated ? db`true` : db`false`) };
-    const holds: Compiled = asks === "exists" ? { general: () => exists(db, field) } : satisfies(db, field, asks);
-    return negated ? { general: () => db`((${holds.general()}) is not true)` } : holds;
-  }
+function answer(db: Db, { field: key, asks }: Asked, columns: Columns): Compiled {
+  const field = columns.field(key);
+  if (field === undefined) return { general: () => db`false` };
+  return asks === "exists" ? { general: () => exists(db, field) } : satisfies(db, field, asks);
 }
 
 // An index answers an `and` when it answers one of its clauses, and an `or` when it answers all of them. What an index
 // answers stands apart from the rest: in the middle of an `or` it would be computed for every row.
 function allOf(db: Db, parts: readonly Compiled[]): Compiled {
   const all = (forms: readonly (() => Fragment)[]) =>
-    chained(
+    joined(
       db,
       forms.map((form) => form()),
-      db`and`,
+      "and",
     );
   const general = () => all(parts.map((part) => part.general));
   const led = parts.some(({ indexed }) => indexed?.few && !indexed.broad);
@@ -143,18 +126,18 @@ function byIdOfAll(db: Db, parts: readonly Compiled[]): Compiled["byId"] {
 
 function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
   const general = () =>
-    chained(
+    joined(
       db,
       parts.map((part) => part.general()),
-      db`or`,
+      "or",
     );
   const indexed = parts.flatMap((part) => part.indexed ?? []);
   if (indexed.length < parts.length) return { general };
   const sql = () =>
-    chained(
+    joined(
       db,
       indexed.map((part) => part.sql()),
-      db`or`,
+      "or",
     );
   return {
     general,
@@ -167,18 +150,14 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
   };
 }
 
-function chained(db: Db, parts: readonly Fragment[], operator: Fragment): Fragment {
-  return db`(${parts.map((part, i) => (i === 0 ? part : db`${operator} ${part}`))})`;
+function exists(db: Db, { type, sql }: SqlField): Fragment {
+  return type === "json" ? db`jsonb_typeof(${sql(db)}) <> 'null'` : db`(${sql(db)}) is not null`;
 }
 
-function exists<Row>(db: Db, { type, sql }: Field<Row>): Fragment {
-  return type === "json" ? db`jsonb_typeof(${sql}) <> 'null'` : db`(${sql}) is not null`;
-}
-
-function satisfies<Row>(db: Db, field: Field<Row>, asked: Condition): Compiled {
+function satisfies(db: Db, field: SqlField, asked: Condition): Compiled {
   const condition = withNumbers(field, asked);
   const general = () => generalForm(db, field, condition);
-  const index = field.index?.(condition);
+  const index = field.index?.(db, condition);
   return {
     general,
     indexed: index && {
@@ -190,7 +169,8 @@ function satisfies<Row>(db: Db, field: Field<Row>, asked: Condition): Compiled {
   };
 }
 
-function generalForm<Row>(db: Db, { type, sql }: Field<Row>, condition: Condition): Fragment {
+function generalForm(db: Db, { type, sql: expression }: SqlField, condition: Condition): Fragment {
+  const sql = expression(db);
   if (type !== "json") return holdsSql(db, columnElement(db, type, sql), condition);
   // The lax path yields the elements of a list, and of anything else the thing itself.
   return db`exists (select from jsonb_path_query(${sql}, '$[*]') as item(value)

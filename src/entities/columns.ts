@@ -3,12 +3,13 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Condition, Field, Indexed } from "../clause/field.ts";
 import { byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { joined } from "../db/joined.ts";
 import { idText, idTextSql, parseId } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
 import { priority, prioritySql, productionState, productionStateSql } from "./state.ts";
 import { nameText } from "./texts.ts";
 
-type Make = (db: Db, tenantId: string, known: { tenantName?: string }) => Field<EntityRow>;
+type Make = (tenantId: string, known: { tenantName?: string }) => Field<EntityRow>;
 
 /** A condition on the name as the index over names answers it: compared as text alone. */
 function nameIndex(db: Db, tenantId: string, condition: Condition): Indexed | undefined {
@@ -37,7 +38,7 @@ function nameIndex(db: Db, tenantId: string, condition: Condition): Indexed | un
     return undefined;
   });
   if (!parts.every((part) => part !== undefined)) return nameText(db, tenantId, condition);
-  return { sql: db`(${parts.map((part, i) => (i === 0 ? part : db`and ${part}`))})`, exact: true };
+  return { sql: joined(db, parts, "and"), exact: true };
 }
 
 /** A condition on the id as the primary key answers it. */
@@ -49,9 +50,9 @@ function idIndex(db: Db, [only]: Condition): Indexed | undefined {
 }
 
 function number(column: (db: Db) => Fragment, get: (row: EntityRow) => bigint | null): Make {
-  return (db) => ({
+  return () => ({
     type: "bigint",
-    sql: column(db),
+    sql: column,
     get(row) {
       const value = get(row);
       return value === null ? undefined : Number(value);
@@ -61,27 +62,23 @@ function number(column: (db: Db) => Fragment, get: (row: EntityRow) => bigint | 
 
 /** The properties of entities that are no keys of a map, by their names. */
 export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
-  [
-    "id",
-    (db) => ({
-      type: "text",
-      sql: idTextSql(db, db`id`),
-      get: ({ id }) => idText(id),
-      index: (asked) => idIndex(db, asked),
-    }),
-  ],
+  ["id", () => ({ type: "text", sql: (db) => idTextSql(db, db`id`), get: ({ id }) => idText(id), index: idIndex })],
   [
     "name",
-    (db, tenantId) => ({
+    (tenantId) => ({
       type: "text",
-      sql: db`name`,
+      sql: (db) => db`name`,
       get: ({ name }) => name,
-      index: (asked) => nameIndex(db, tenantId, asked),
+      index: (db, asked) => nameIndex(db, tenantId, asked),
     }),
   ],
   [
     "tenant",
-    (db, _tenantId, { tenantName = "" }) => ({ type: "text", sql: db`${tenantName}::text`, get: () => tenantName }),
+    (_tenantId, { tenantName = "" }) => ({
+      type: "text",
+      sql: (db) => db`${tenantName}::text`,
+      get: () => tenantName,
+    }),
   ],
   [
     "timestamp",
@@ -115,9 +112,9 @@ export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
   ["priority", number(prioritySql, priority)],
   [
     "factIds",
-    (db) => ({
+    () => ({
       type: "json",
-      sql: db`(case when model_ms is null then '[]' else jsonb_build_array(${idTextSql(db, db`id`)}) end)`,
+      sql: (db) => db`(case when model_ms is null then '[]' else jsonb_build_array(${idTextSql(db, db`id`)}) end)`,
       get: ({ id, model_ms }) => (model_ms === null ? [] : [idText(id)]),
     }),
   ],

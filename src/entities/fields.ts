@@ -45,8 +45,8 @@ const member = (object: Record<string, unknown>, key: string) =>
   Object.hasOwn(object, key) ? (object[key] as FieldValue) : undefined;
 
 /** How clauses read the rows of `entities`, its columns by their bare names, and which indexes answer them. */
-export function entityResolver(db: Db, tenantId: string, known: Known = {}): Resolver<EntityRow> {
-  function among(found: Terms | undefined): Indexed | undefined {
+export function entityResolver(tenantId: string, known: Known = {}): Resolver<EntityRow> {
+  function among(db: Db, found: Terms | undefined): Indexed | undefined {
     if (found === undefined) return undefined;
     if (found.terms.length === 0) return { sql: db`false`, exact: true, few: true };
     return {
@@ -60,13 +60,13 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
     };
   }
   const answered = (terms: (key: string, condition: Condition) => Terms | undefined, key: string) => ({
-    index: (condition: Condition) => among(terms(key, condition)) ?? anyTextContains(db, condition),
+    index: (db: Db, condition: Condition) => among(db, terms(key, condition)) ?? anyTextContains(db, condition),
   });
 
   function dimension(key: string): EntityField {
     return {
       type: "text",
-      sql: db`(dimensions ->> ${key}::text)`,
+      sql: (db) => db`(dimensions ->> ${key}::text)`,
       get: ({ dimensions }) => member(dimensions, key),
       ...answered(dimensionTerms, key),
     };
@@ -75,23 +75,23 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
   function core(key: string): EntityField {
     const get = (row: EntityRow) => coreProperty({ ...row, id: idText(row.id), tenantId }, key);
     if (!OWN_CORE_KEYS.includes(key)) {
-      const sql = db`coalesce(dimensions -> ${key}::text, core_properties -> ${key}::text)`;
+      const sql = (db: Db) => db`coalesce(dimensions -> ${key}::text, core_properties -> ${key}::text)`;
       return { type: "json", sql, get, ...answered(corePropertyTerms, key) };
     }
-    if (key === "name") return { ...(columnField.get("name")?.(db, tenantId, known) as EntityField), get };
-    const id = columnField.get("id")?.(db, tenantId, known) as EntityField;
+    if (key === "name") return { ...(columnField.get("name")?.(tenantId, known) as EntityField), get };
+    const id = columnField.get("id")?.(tenantId, known) as EntityField;
     if (key === "_svc_direct_entity_id") return { ...id, get };
-    if (key === "_svc_tenant_id") return { type: "text", sql: db`tenant_id::text`, get };
+    if (key === "_svc_tenant_id") return { type: "text", sql: (db) => db`tenant_id::text`, get };
     return { ...schemas(), get };
   }
 
   function schemas(): EntityField {
     return {
       type: "json",
-      sql: db`coalesce(core_properties -> '_svc_schemaIds', '["Base.Entity"]')`,
+      sql: (db) => db`coalesce(core_properties -> '_svc_schemaIds', '["Base.Entity"]')`,
       get: ({ metadata }) => schemaIds(metadata),
-      index: (condition) =>
-        holds("Base.Entity", condition) ? undefined : among(corePropertyTerms("_svc_schemaIds", condition)),
+      index: (db, condition) =>
+        holds("Base.Entity", condition) ? undefined : among(db, corePropertyTerms("_svc_schemaIds", condition)),
     };
   }
 
@@ -100,21 +100,21 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
     if (known.metadataKeys?.has(key) === false) return { ...dimension(key), get };
     const field: EntityField = {
       type: "json",
-      sql: db`coalesce(dimensions -> ${key}::text, metadata -> ${key}::text)`,
+      sql: (db) => db`coalesce(dimensions -> ${key}::text, metadata -> ${key}::text)`,
       get,
     };
     // Core properties are texts, so only what asks for other text finds all of the metadata that they are made of.
-    return isCoreKey(key) ? { ...field, index: (condition) => textIndex(key, condition) } : field;
+    return isCoreKey(key) ? { ...field, index: (db, condition) => textIndex(db, key, condition) } : field;
   }
 
-  function textIndex(key: string, condition: Condition): Indexed | undefined {
+  function textIndex(db: Db, key: string, condition: Condition): Indexed | undefined {
     const [only] = condition;
     const helps =
       only?.operation === Operation.OP_STARTS_WITH ||
       (only?.operation === Operation.OP_EQUALS &&
         typeof only.value === "string" &&
         numericText(only.value) === undefined);
-    const found = helps ? among(corePropertyTerms(key, condition)) : anyTextContains(db, condition);
+    const found = helps ? among(db, corePropertyTerms(key, condition)) : anyTextContains(db, condition);
     return found && { ...found, exact: false };
   }
 
@@ -123,7 +123,7 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
       const { kind, key } = fieldKey(name);
       switch (kind) {
         case "column":
-          return key === "schemaIds" ? schemas() : columnField.get(key)?.(db, tenantId, known);
+          return key === "schemaIds" ? schemas() : columnField.get(key)?.(tenantId, known);
         case "coreProperty":
           return core(key);
         case "dimension":
@@ -131,21 +131,21 @@ export function entityResolver(db: Db, tenantId: string, known: Known = {}): Res
         case "customProperty":
           return {
             type: "json",
-            sql: db`(custom_properties -> ${key}::text)`,
+            sql: (db) => db`(custom_properties -> ${key}::text)`,
             get: (row) => member(row.custom_properties, key),
             ...answered(customPropertyTerms, key),
           };
         case "metadata":
           return {
             type: "json",
-            sql: db`(metadata -> ${key}::text)`,
+            sql: (db) => db`(metadata -> ${key}::text)`,
             get: ({ metadata }) => member(metadata, key),
           };
         case "bare":
           return bare(key);
       }
     },
-    withIds: (ids) => db`id = any(array(${idRows(db, joinedIds(ids))}))`,
+    withIds: (db, ids) => db`id = any(array(${idRows(db, joinedIds(ids))}))`,
     idsOf: (row) => [idText(row.id)],
   };
 }

@@ -1,12 +1,12 @@
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type EntityGroup, EntityGroupSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
-import type { Resolver } from "../clause/field.ts";
+import type { Columns } from "../clause/field.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
+import { joined } from "../db/joined.ts";
 import { invalidField } from "../errors.ts";
 import type { Matching } from "./matching.ts";
-import type { EntityRow } from "./messages.ts";
 
 const GROUPS_MAX = 10_000;
 
@@ -19,20 +19,29 @@ export async function groupEntities(
   db: Db,
   { from, sql }: Matching,
   keys: readonly string[],
-  resolver: Resolver<EntityRow>,
+  columns: Columns,
   path: string,
   signal: AbortSignal,
 ): Promise<EntityGroup[]> {
   const names = keys.map((_, i) => db(`group_${i}`));
   const tables = keys.map((key, i) => {
-    const field = resolver.field(key);
-    const value = field?.type === "json" ? field.sql : db`to_jsonb(${field?.sql ?? db`null::text`})`;
+    const field = columns.field(key);
+    const sql = field?.sql(db) ?? db`null::text`;
+    const value = field?.type === "json" ? sql : db`to_jsonb(${sql})`;
     return db`left join lateral (
       select distinct nullif(item, 'null') as value from jsonb_path_query(${value}, '$[*]') as listed (item)
     ) as ${names[i] as never} on true`;
   });
-  const values = names.map((name, i) => db`${i === 0 ? db`` : db`, `}${name}.value`);
-  const missing = names.map((name, i) => db`${i === 0 ? db`` : db`, `}${name}.value is null`);
+  const values = joined(
+    db,
+    names.map((name) => db`${name}.value`),
+    ",",
+  );
+  const missing = joined(
+    db,
+    names.map((name) => db`${name}.value is null`),
+    ",",
+  );
   const rows = await cancelOn(
     db<{ values: JsonValue[]; count: bigint }[]>`
       select jsonb_build_array(${values}) as values, count(*) as count

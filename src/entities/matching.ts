@@ -1,10 +1,9 @@
 import type { Fragment } from "postgres";
-import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
-import type { Resolver } from "../clause/field.ts";
-import { toFound } from "../clause/to-sql.ts";
+import type { Checked } from "../clause/checked.ts";
+import type { Columns } from "../clause/field.ts";
+import { foundBy } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
 import { ID_BYTES, JOINED_ID_BYTES, joinedIds } from "./identity.ts";
-import type { EntityRow } from "./messages.ts";
 
 /** Where the living entities are that a clause matches: the rows of `from` for which `sql` holds. */
 export interface Matching {
@@ -14,15 +13,8 @@ export interface Matching {
   few: boolean;
 }
 
-/** @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language. */
-export function matchingEntities(
-  db: Db,
-  tenantId: string,
-  clause: Clause,
-  path: string,
-  resolver: Resolver<EntityRow>,
-): Matching {
-  const { sql, few, ids } = toFound(db, clause, path, resolver);
+export function matchingEntities(db: Db, tenantId: string, clause: Checked, columns: Columns): Matching {
+  const { sql, few, ids } = foundBy(db, clause, columns);
   return {
     from: ids === undefined ? db`entities` : entitiesOf(db, joinedIds(ids.reduce(inBoth))),
     sql: db`tenant_id = ${tenantId} and deleted_ms is null and ${sql}`,

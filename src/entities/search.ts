@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import {
   EntitySearchSchema,
   type SearchEntitiesRequest,
@@ -7,7 +6,7 @@ import {
   SearchEntitiesResponseSchema,
 } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { checkClause } from "../clause/check.ts";
-import { clauseKeys } from "../clause/named-fields.ts";
+import { askedOf, type Checked } from "../clause/checked.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
@@ -27,8 +26,9 @@ interface PageRow extends EntityRow {
 }
 
 /** The keys without a prefix that metadata of the tenant have: the others are dimensions. */
-function knownKeys(db: Db, tenantId: string, clause: Clause) {
-  const bare = clauseKeys(clause).filter((key) => fieldKey(key).kind === "bare");
+function knownKeys(db: Db, tenantId: string, clause: Checked) {
+  const keys = askedOf(clause).map(({ field }) => field);
+  const bare = keys.filter((key) => fieldKey(key).kind === "bare");
   return metadataKeys(db, tenantId, bare);
 }
 
@@ -128,14 +128,14 @@ export async function searchEntities(
     ...search,
     pageInput: undefined,
   });
-  checkClause(clause, `${path}.query.clause`);
-  const known = entityResolver(db, tenant.id, {
+  const checked = checkClause(clause, `${path}.query.clause`);
+  const known = entityResolver(tenant.id, {
     tenantName: tenant.name,
-    metadataKeys: await knownKeys(db, tenant.id, clause),
+    metadataKeys: await knownKeys(db, tenant.id, checked),
   });
-  const matching = matchingEntities(db, tenant.id, clause, `${path}.query.clause`, known);
+  const matching = matchingEntities(db, tenant.id, checked, known);
   // What is sorted by stands in cursors, so it does not depend on the keys that are known today.
-  const resolver = entityResolver(db, tenant.id, { tenantName: tenant.name });
+  const resolver = entityResolver(tenant.id, { tenantName: tenant.name });
   const keys = sortKeys(db, search.sortby, resolver);
   const grouped = search.groupBy.map(({ field }) => field);
   const [{ rows, total }, groups] = await Promise.all([

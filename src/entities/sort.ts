@@ -1,11 +1,10 @@
 import type { Fragment } from "postgres";
 import { type EntitySort, FieldKind, Order } from "#gen/belfry/entities/v1/entity_service_pb.ts";
-import type { Field, Resolver } from "../clause/field.ts";
+import type { Columns, SqlField } from "../clause/field.ts";
 import { sortPieces } from "../clause/sort.ts";
 import type { Db } from "../db/connect.ts";
 import type { SortKey } from "../db/paging/keyset.ts";
 import { PREFIXES } from "./fields.ts";
-import type { EntityRow } from "./messages.ts";
 
 const prefixes: Partial<Record<FieldKind, string>> = {
   [FieldKind.CORE_PROPERTY]: PREFIXES.coreProperty,
@@ -24,11 +23,11 @@ function sortField({ fieldKind, field }: EntitySort): string {
 const REQUIRED = ["name", "id", "createTime", "updateTime", "livenessTime", "productionState", "priority"];
 
 /** The keys that order entities by a field: numbers before texts before booleans, a list by its first element. */
-function keysOf(db: Db, name: string, field: Field<EntityRow>, descending: boolean): SortKey[] {
+function keysOf(db: Db, name: string, { type, sql: expression }: SqlField, descending: boolean): SortKey[] {
   const required = REQUIRED.includes(name) ? { required: true as const } : {};
   // Of texts the beginning: they stand in cursors. Names are short, and their index holds them whole.
-  const cut = field.type === "text" && name !== "name" ? { ...field, sql: db`left(${field.sql}, 255)` } : field;
-  return sortPieces(db, cut, descending).map((piece) => ({ ...piece, ...required }));
+  const sql = type === "text" && name !== "name" ? db`left(${expression(db)}, 255)` : expression(db);
+  return sortPieces(db, { type, sql }, descending).map((piece) => ({ ...piece, ...required }));
 }
 
 /** The id by its bytes, which is another order than that of its text. */
@@ -40,10 +39,10 @@ const idKey = (db: Db, descending: boolean): SortKey => ({
 });
 
 /** The keys that order entities as a search asks; in the end by name and id, which tells all of them apart. */
-export function sortKeys(db: Db, sorts: readonly EntitySort[], resolver: Resolver<EntityRow>): SortKey[] {
+export function sortKeys(db: Db, sorts: readonly EntitySort[], columns: Columns): SortKey[] {
   const keys = sorts.flatMap((sort) => {
     const name = sortField(sort);
-    const field = resolver.field(name);
+    const field = columns.field(name);
     return field === undefined ? [] : keysOf(db, name, field, sort.order === Order.DESCENDING);
   });
   // By the name alone the index serves one direction at once.

@@ -3,6 +3,7 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Condition, Indexed } from "../clause/field.ts";
 import { fold } from "../clause/fold.ts";
 import type { Db } from "../db/connect.ts";
+import { joined } from "../db/joined.ts";
 import { haveTerms, nameTerms } from "./terms.ts";
 
 /** What must occur in a text that satisfies the condition, in lower case; undefined when nothing is known. */
@@ -42,7 +43,11 @@ function patternOf(part: string): string {
 function likeAll(db: Db, text: Fragment, parts: readonly string[]): Fragment | undefined {
   const helpful = parts.filter(hasTrigram).map(patternOf);
   if (helpful.length === 0) return undefined;
-  return db`(${helpful.map((pattern, i) => (i === 0 ? db`${text} like ${pattern}::text` : db`and ${text} like ${pattern}::text`))})`;
+  return joined(
+    db,
+    helpful.map((pattern) => db`${text} like ${pattern}::text`),
+    "and",
+  );
 }
 
 /** The condition on the name of an entity, living or deleted, as the index over terms answers it. */

@@ -81,11 +81,11 @@ export function fieldColumn(db: Db, name: ColumnField): Fragment {
 }
 
 /** A column as clauses read it. */
-export function columnField(db: Db, name: ColumnField): Field<EventRow> {
+export function columnField(name: ColumnField): Field<EventRow> {
   const { type, sql, get, numbers }: Column = columns[name];
-  const column = sql(db);
-  if (type !== "id") return { type, sql: column, get, ...(numbers && { numbers }) };
-  return { type: "text", sql: idTextSql(db, column), get, index: (condition) => idIndex(db, column, condition) };
+  if (type !== "id") return { type, sql, get, ...(numbers && { numbers }) };
+  const index = (db: Db, condition: Condition) => idIndex(db, sql(db), condition);
+  return { type: "text", sql: (db) => idTextSql(db, sql(db)), get, index };
 }
 
 function idIndex(db: Db, column: Fragment, [only]: Condition): Indexed | undefined {

@@ -81,8 +81,7 @@ function asked(db: Db, tenantId: string, query: EventQuery, path: string): Fragm
   const conditions = [db`o.tenant_id = ${tenantId}` as Fragment];
   if (query.severities.length > 0) conditions.push(db`o.severity = any(${int4Array(query.severities)}::int4[])`);
   if (query.statuses.length > 0) conditions.push(db`o.status = any(${int4Array(query.statuses)}::int4[])`);
-  if (query.clause !== undefined)
-    conditions.push(toSql(db, query.clause, `${path}.clause`, eventResolver(db, tenantId)));
+  if (query.clause !== undefined) conditions.push(toSql(db, query.clause, `${path}.clause`, eventResolver(tenantId)));
   return conditions;
 }
 

@@ -12,18 +12,18 @@ import { columnField, type EventField, type EventRow, eventField, mapValue } fro
 import { occurrenceIdText, parseOccurrenceId } from "./identity.ts";
 
 /** How clauses read occurrences: o in statements, with their event e and its entity n. */
-export function eventResolver(db: Db, tenantId: string): Resolver<EventRow> {
+export function eventResolver(tenantId: string): Resolver<EventRow> {
   return {
     field(key) {
       const field = eventField(key);
-      if (field.kind !== "column") return mapField(db, tenantId, field);
-      const column = columnField(db, field.name);
-      if (field.name === "name") return { ...column, index: (condition) => nameIndex(db, condition) };
-      if (field.name === "lastSeen") return { ...column, index: (condition) => seenIndex(db, condition) };
+if (field.kind !== "column") return mapField(tenantId, field);
+      const column = columnField(field.name);
+      if (field.name === "name") return { ...column, index: nameIndex };
+      if (field.name === "lastSeen") return { ...column, index: seenIndex };
       if (field.name !== "entityName") return column;
-      return { ...column, index: (condition) => entityNameIndex(db, tenantId, condition) };
+      return { ...column, index: (db, condition) => entityNameIndex(db, tenantId, condition) };
     },
-    withIds: (ids) => withIds(db, ids),
+    withIds,
     idsOf: (row) => [idText(row.event_id), occurrenceIdText(row.event_id, row.number)],
   };
 }
@@ -39,23 +39,23 @@ function withIds(db: Db, ids: readonly string[]): Fragment {
     and (o.event_id, o.number) in (select * from unnest(${eventIds}::bytea[], ${numbers}::int4[]))))`;
 }
 
-function mapField(db: Db, tenantId: string, field: Exclude<EventField, { kind: "column" }>): Field<EventRow> {
+function mapField(tenantId: string, field: Exclude<EventField, { kind: "column" }>): Field<EventRow> {
   const { kind, key } = field;
-  const sql = mapValue(db, tenantId, field);
+  const sql = (db: Db) => mapValue(db, tenantId, field);
   switch (kind) {
     case "dimension":
       return {
         type: "text",
-        sql: db`(n.dimensions ->> ${key}::text)`,
+        sql: (db) => db`(n.dimensions ->> ${key}::text)`,
         get: (row) => own(row.entity_dimensions, key),
-        index: (condition) => entityIndex(db, tenantId, `dimensions.${key}`, condition),
+        index: (db, condition) => entityIndex(db, tenantId, `dimensions.${key}`, condition),
       };
     case "coreProperty":
       return {
         type: "json",
         sql,
         get: (row) => own(corePropertiesOf(row, tenantId), key),
-        index: (condition) => entityIndex(db, tenantId, `coreProperties.${key}`, condition),
+        index: (db, condition) => entityIndex(db, tenantId, `coreProperties.${key}`, condition),
       };
     case "metadata":
       return { type: "json", sql, get: (row) => own(metadataOf(row), key) };
@@ -79,7 +79,7 @@ function corePropertiesOf(row: EventRow, tenantId: string): Record<string, strin
 
 /** What is asked of an entity, by way of the index on entities. */
 function entityIndex(db: Db, tenantId: string, key: string, condition: Condition): Indexed | undefined {
-  const found = entityResolver(db, tenantId).field(key)?.index?.(condition);
+  const found = entityResolver(tenantId).field(key)?.index?.(db, condition);
   return found && { sql: ofEntities(db, tenantId, found.sql), exact: found.exact };
 }
 

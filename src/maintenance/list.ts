@@ -48,7 +48,7 @@ export function searchWindows(
   if (clause === undefined) throw invalidField(path, "is required");
   const query = { ...searchInput, pageInput: undefined };
   const page = pageOf(tenant, searchInput.pageInput, `${searchPath}.page_input`, WindowSearchSchema, query);
-  return readPage(db, tenant, page, toSql(db, clause, path, windowResolver(db, tenant.name)));
+  return readPage(db, tenant, page, toSql(db, clause, path, windowResolver(tenant.name)));
 }
 
 function pageOf<S extends DescMessage>(

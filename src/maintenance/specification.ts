@@ -41,7 +41,7 @@ export function checkSpecification(db: Db, tenant: { id: string; name: string },
   if ("broken" in read) broken.push(...read.broken);
   if (broken.length > 0 || "broken" in read) throw invalidFields(broken);
   // Refuses what the language does not take.
-  void toSql(db, clauseOf(window), `${path}.query.clause`, entityResolver(db, tenant.id, { tenantName: tenant.name }));
+  void toSql(db, clauseOf(window), `${path}.query.clause`, entityResolver(tenant.id, { tenantName: tenant.name }));
   return { window, plan: read.plan };
 }
 

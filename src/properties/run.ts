@@ -91,7 +91,7 @@ export function updaterKinds(): JobKind[] {
     const rows = await tx<{ entity_input: JsonValue; properties: CustomProperties }[]>`
       select entity_input, properties from property_updaters
       where tenant_id = ${tenantId} and enabled order by sequence, name`;
-    const resolver = updaterResolver(tx, tenantId, await tenantNameOf(tx, tenantId));
+    const resolver = updaterResolver(tenantId, await tenantNameOf(tx, tenantId));
     const updaters = rows.map(({ entity_input, properties }) => ({
       matches: toPredicate(clauseOf(entity_input), "clause", resolver),
       properties,
@@ -115,7 +115,7 @@ export function updaterKinds(): JobKind[] {
   }
 
   async function start(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
-    const resolver = updaterResolver(tx, tenantId, await tenantNameOf(tx, tenantId));
+    const resolver = updaterResolver(tenantId, await tenantNameOf(tx, tenantId));
     for (const { id } of jobs) {
       const [row] = await tx<{ entity_input: JsonValue }[]>`
         select entity_input from property_updaters where tenant_id = ${tenantId} and id = ${id} and enabled`;

@@ -31,8 +31,8 @@ import { brokenProperties } from "./values.ts";
 
 /** SQL that holds for the entities that a request selects. */
 function selected(db: Db, { tenantId, tenantName }: Principal, { selection }: EntitySelection) {
-  const resolver = entityResolver(db, tenantId, { tenantName });
-  if (selection.case === "withIds") return resolver.withIds(selection.value.ids);
+  const resolver = entityResolver(tenantId, { tenantName });
+  if (selection.case === "withIds") return resolver.withIds(db, selection.value.ids);
   return toSql(db, selection.value?.clause as Clause, "input.query.clause", resolver);
 }
 

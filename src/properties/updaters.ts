@@ -46,12 +46,11 @@ const textOf = (broken: readonly Broken[]) => broken.map(({ path, rule }) => `${
 /** What is wrong with a clause. A mistake of an item is told in its result, so what the language throws is caught here. */
 function brokenClause(clause: Clause, path: string): string {
   try {
-    checkClause(clause, path);
+    return textOf(brokenKeys(checkClause(clause, path)));
   } catch (error) {
     if (error instanceof ConnectError && error.code === Code.InvalidArgument) return error.rawMessage;
     throw error;
   }
-  return textOf(brokenKeys(clause, path));
 }
 
 interface Values {

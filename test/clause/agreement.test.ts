@@ -22,7 +22,7 @@ describe("SQL and predicate", () => {
       const rows = fc.sample(rowLists, { numRuns: 1, seed: seed + round })[0] ?? [];
       const parsed = some.map(clauseOf);
       const there = await matchedBySql(sql, parsed, rows);
-      const here = matchedInMemory(sql, parsed, rows);
+      const here = matchedInMemory(parsed, rows);
       const wrong = some.flatMap((clause, i) =>
         JSON.stringify(there[i]) === JSON.stringify(here[i])
           ? []

@@ -6,7 +6,7 @@ import { clauseOf, matchedBySql, matchedInMemory, row } from "./rows.ts";
 const { sql } = await testDatabase();
 const clauses = cases.map(({ clause }) => clauseOf(clause));
 const bySql = await matchedBySql(sql, clauses, rows);
-const inMemory = matchedInMemory(sql, clauses, rows);
+const inMemory = matchedInMemory(clauses, rows);
 
 test.each(cases.map(({ clause, matches }, i) => ({ clause: JSON.stringify(clause), matches, i })))(
   "$clause",
@@ -35,7 +35,7 @@ test.each(injections)("%j is nothing but a name and a value", async (text) => {
   const unknown = [{ filter: { field: text, operation: "OP_EQUALS", value: text } }, { withIds: { ids: [text] } }];
   const clauses = [...asked, ...unknown].map(clauseOf);
   const matched = await matchedBySql(sql, clauses, found);
-  expect(matched).toEqual(matchedInMemory(sql, clauses, found));
+  expect(matched).toEqual(matchedInMemory(clauses, found));
   const own = (id: string) => matched.filter((ids) => ids.includes(id)).length;
   expect([own("dimension"), own("metadata"), own("name")]).toEqual([8, 8, 8]);
   expect(matched.slice(-2)).toEqual([[], []]);

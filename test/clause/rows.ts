@@ -37,44 +37,48 @@ export function from(db: Db, rows: readonly Row[]): Fragment {
 }
 
 /** How clauses read these rows, with hints as an index would need them. */
-export function resolver(db: Db): Resolver<Row> {
+export function resolver(): Resolver<Row> {
   const own = (map: Record<string, FieldValue>, key: string) => (Object.hasOwn(map, key) ? map[key] : undefined);
   const fields: Record<string, Field<Row>> = {
     name: {
       type: "text",
-      sql: db`r.name`,
+      sql: (db) => db`r.name`,
       get: (row) => row.name,
-      index([first]) {
+      index(db, [first]) {
         if (first?.operation === Operation.OP_EQUALS && typeof first.value === "string")
           return { sql: db`r.name = ${first.value}::text`, exact: true };
         if (first?.operation !== Operation.OP_STARTS_WITH) return undefined;
         return { sql: db`r.name collate "C" >= ${first.value}::text`, exact: false };
       },
     },
-    size: { type: "bigint", sql: db`r.size`, get: (row) => row.size },
-    ratio: { type: "float8", sql: db`r.ratio`, get: (row) => row.ratio },
-    live: { type: "boolean", sql: db`r.live`, get: (row) => row.live },
-    level: { type: "bigint", sql: db`r.level`, get: (row) => row.level, numbers: { LOW: 1, HIGH: 2 } },
+    size: { type: "bigint", sql: (db) => db`r.size`, get: (row) => row.size },
+    ratio: { type: "float8", sql: (db) => db`r.ratio`, get: (row) => row.ratio },
+    live: { type: "boolean", sql: (db) => db`r.live`, get: (row) => row.live },
+    level: { type: "bigint", sql: (db) => db`r.level`, get: (row) => row.level, numbers: { LOW: 1, HIGH: 2 } },
   };
   return {
     field(key) {
       if (Object.hasOwn(fields, key)) return fields[key];
       const [, kind, inner = ""] = /^(dimensions|metadataFields)\.(.*)$/s.exec(key) ?? [];
       if (kind === "metadataFields") {
-        return { type: "json", sql: db`(r.metadata -> ${inner}::text)`, get: (row) => own(row.metadata, inner) };
+        return {
+          type: "json",
+          sql: (db) => db`(r.metadata -> ${inner}::text)`,
+          get: (row) => own(row.metadata, inner),
+        };
       }
       if (kind === undefined) return undefined;
       return {
         type: "text",
-        sql: db`(r.dimensions ->> ${inner}::text)`,
+        sql: (db) => db`(r.dimensions ->> ${inner}::text)`,
         get: (row) => own(row.dimensions, inner),
-        index([only]) {
+        index(db, [only]) {
           if (only?.operation !== Operation.OP_EQUALS || typeof only.value !== "string") return undefined;
           return { sql: db`r.dimensions @> ${JSON.stringify({ [inner]: only.value })}::text::jsonb`, exact: true };
         },
       };
     },
-    withIds: (ids) => db`r.id = any(array(select jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb)))`,
+    withIds: (db, ids) => db`r.id = any(array(select jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb)))`,
     idsOf: (row) => [row.id],
   };
 }
@@ -83,7 +87,7 @@ export const clauseOf = (json: unknown): Clause => fromJson(ClauseSchema, json a
 
 /** For each clause the ids of the rows that it matches, asked of PostgreSQL in one statement. */
 export async function matchedBySql(db: Db, clauses: readonly Clause[], rows: readonly Row[]): Promise<string[][]> {
-  const read = resolver(db);
+  const read = resolver();
   const conditions = clauses.map((clause, i) => {
     const condition = db`(${toSql(db, clause, "clause", read)}) is true`;
     return i === 0 ? condition : db`, ${condition}`;
@@ -94,8 +98,8 @@ export async function matchedBySql(db: Db, clauses: readonly Clause[], rows: rea
 }
 
 /** The same in memory. */
-export function matchedInMemory(db: Db, clauses: readonly Clause[], rows: readonly Row[]): string[][] {
-  const read = resolver(db);
+export function matchedInMemory(clauses: readonly Clause[], rows: readonly Row[]): string[][] {
+  const read = resolver();
   return clauses.map((clause) => {
     const matches = toPredicate(clause, "clause", read);
     return rows.filter(matches).map(({ id }) => id);

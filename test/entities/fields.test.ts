@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { checkClause } from "../../src/clause/check.ts";
 import { toPredicate } from "../../src/clause/to-predicate.ts";
 import { toSql } from "../../src/clause/to-sql.ts";
 import type { Db } from "../../src/db/connect.ts";
@@ -162,8 +163,8 @@ beforeAll(async () => {
 const keysOf = (ids: readonly { id: Buffer }[]) => ids.map(({ id }) => idText(id)).sort();
 
 async function found(tx: Db, clause: Clause, known: object): Promise<string[]> {
-  const resolver = entityResolver(tx, tenant, known);
-  const { from, sql } = matchingEntities(tx, tenant, clause, "clause", resolver);
+  const resolver = entityResolver(tenant, known);
+  const { from, sql } = matchingEntities(tx, tenant, checkClause(clause, "clause"), resolver);
   const found = keysOf(await tx<{ id: Buffer }[]>`select id from ${from} where ${sql}`);
   // As a condition alone, for who reads the rows in a way of his own.
   const matching = toSql(tx, clause, "clause", resolver);
@@ -179,7 +180,7 @@ test("indexes, rows and memory agree on every field and operation", async () => 
   await fc.assert(
     fc.asyncProperty(clause, async (init) => {
       const asked = create(ClauseSchema, init);
-      const matches = toPredicate(asked, "clause", entityResolver(sql, tenant, { tenantName }));
+      const matches = toPredicate(asked, "clause", entityResolver(tenant, { tenantName }));
       const expected = keysOf(rows.filter(matches));
       await transaction(sql, async (tx) => {
         await tx`set local enable_seqscan = off`;
@@ -217,8 +218,8 @@ test("ids are looked up one by one, alone, beside another clause and within an `
   ];
   for (const [init, index] of cases) {
     const asked = create(ClauseSchema, init);
-    const matching = matchingEntities(sql, crowded, asked, "clause", entityResolver(sql, crowded));
-    const alone = toSql(sql, asked, "clause", entityResolver(sql, crowded));
+    const matching = matchingEntities(sql, crowded, checkClause(asked, "clause"), entityResolver(crowded));
+    const alone = toSql(sql, asked, "clause", entityResolver(crowded));
     const plans = [
       await sql`explain select id from ${matching.from} where ${matching.sql}`,
       await sql`explain select id from entities where tenant_id = ${crowded} and deleted_ms is null and ${alone}`,

@@ -195,7 +195,7 @@ describe("a clause on events", () => {
       const occurrences = results.flatMap((event) => event.occurrences.map(({ id }) => id));
       expect(occurrences.toSorted()).toEqual(wanted.toSorted());
       expect(pageInfo?.totalCount).toBe(BigInt(results.length));
-      const holds = toPredicate(clauseOf(clause), "clause", eventResolver(db, tenant.id));
+      const holds = toPredicate(clauseOf(clause), "clause", eventResolver(tenant.id));
       expect(rows.filter(holds).map(idOf)).toEqual(wanted);
     },
   );

@@ -1,5 +1,6 @@
 import type { Fragment } from "postgres";
 import type { Db } from "../connect.ts";
+import { joined } from "../joined.ts";
 import type { CursorPlace } from "./cursor.ts";
 
 /**
@@ -29,10 +30,6 @@ function cast(db: Db, value: string, type: SortKey["type"]): Fragment {
   }
 }
 
-function joined(db: Db, parts: Fragment[], separator: Fragment): Fragment {
-  return parts.reduce((left, right) => db`${left}${separator}${right}`);
-}
-
 /** `order by` list of the keys; `backward` is the exact reverse. */
 export function orderBy(db: Db, keys: readonly SortKey[], backward = false): Fragment {
   const parts = keys.map(({ expression, descending, required }) => {
@@ -40,7 +37,7 @@ export function orderBy(db: Db, keys: readonly SortKey[], backward = false): Fra
     if (required) return db`${expression} ${direction}`;
     return db`${expression} ${direction} ${backward ? db`nulls first` : db`nulls last`}`;
   });
-  return joined(db, parts, db`, `);
+  return joined(db, parts, ",");
 }
 
 /** The keys of a row as texts, for its cursor: an array column to select. */
@@ -48,7 +45,7 @@ export function keyTexts(db: Db, keys: readonly SortKey[]): Fragment {
   const parts = keys.map(({ expression, type }) =>
     type === "bytea" ? db`encode(${expression}, 'hex')` : db`(${expression})::text`,
   );
-  return db`array[${joined(db, parts, db`, `)}]`;
+  return db`array[${joined(db, parts, ",")}]`;
 }
 
 /** Whether PostgreSQL reads the text as a value of the type: it need not be one that `keyTexts` has made. */
@@ -108,7 +105,7 @@ export function beyond(db: Db, keys: readonly SortKey[], place: CursorPlace, bac
     );
     equalSoFar = db`${equalSoFar} and ${expression} = ${value}`;
   }
-  const any = db`(${joined(db, alternatives, db` or `)})`;
+  const any = joined(db, alternatives, "or");
   const [first] = keys;
   const text = texts[0] ?? null;
   if (!first?.required || text === null) return any;

@@ -1,0 +1,53 @@
+import type { Condition } from "./field.ts";
+
+/**
+ * A clause that keeps all rules of its language: what both languages, of queries and of triggers, are read as, and what is
+ * compiled. The opposite of an operation is a `not` around it.
+ */
+export type Checked =
+  | { kind: "and" | "or"; parts: readonly Checked[] }
+  | { kind: "not"; part: Checked }
+  | Asked
+  | { kind: "ids"; ids: readonly string[] };
+
+/** What is asked of one field. */
+export interface Asked {
+  kind: "field";
+  field: string;
+  /** The place of the field's name in the request, for errors. */
+  path: string;
+  /** `exists`: that the field has a value. */
+  asks: Condition | "exists";
+}
+
+export const not = (part: Checked): Checked => ({ kind: "not", part });
+
+/** What a clause asks of fields, from first to last. */
+export function askedOf(clause: Checked): Asked[] {
+  switch (clause.kind) {
+    case "and":
+    case "or":
+      return clause.parts.flatMap(askedOf);
+    case "not":
+      return askedOf(clause.part);
+    case "field":
+      return [clause];
+    case "ids":
+      return [];
+  }
+}
+
+const depthMax = 32;
+const nodesMax = 1000;
+
+/** Counts the clauses of one request. */
+export interface Counting {
+  nodes: number;
+}
+
+/** What the bounds say of one more clause at this depth, which begins with 1; undefined: it may be. */
+export function beyondBounds(counting: Counting, depth: number): string | undefined {
+  if (depth > depthMax) return `must not lie deeper than ${depthMax} clauses`;
+  counting.nodes += 1;
+  return counting.nodes > nodesMax ? `must not be more than the ${nodesMax}th clause` : undefined;
+}
