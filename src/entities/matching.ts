@@ -13,6 +13,7 @@ export interface Matching {
   few: boolean;
 }
 
+/** The living entities of a tenant that a clause matches. */
 export function matchingEntities(db: Db, tenantId: string, clause: Checked, columns: Columns): Matching {
   const { sql, few, ids } = foundBy(db, clause, columns);
   return {
