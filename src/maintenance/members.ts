@@ -85,7 +85,7 @@ async function findTargets(tx: Db, tenantId: string, window: WindowRow): Promise
 }
 
 async function findEntities(tx: Db, tenantId: string, clause: Clause): Promise<Buffer[]> {
-  const resolver = entityResolver(tx, tenantId, { tenantName: await tenantNameOf(tx, tenantId) });
+  const resolver = entityResolver(tenantId, { tenantName: await tenantNameOf(tx, tenantId) });
   return await matchingIds(tx, tenantId, toSql(tx, clause, "clause", resolver), portion);
 }
 
