@@ -16,7 +16,7 @@ export function eventResolver(tenantId: string): Resolver<EventRow> {
   return {
     field(key) {
       const field = eventField(key);
-if (field.kind !== "column") return mapField(tenantId, field);
+      if (field.kind !== "column") return mapField(tenantId, field);
       const column = columnField(field.name);
       if (field.name === "name") return { ...column, index: nameIndex };
       if (field.name === "lastSeen") return { ...column, index: seenIndex };
