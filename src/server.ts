@@ -10,6 +10,9 @@ import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
@@ -47,6 +50,9 @@ import { startJobs } from "./jobs/start.ts";
 import { membersJob } from "./maintenance/members.ts";
 import { runsJob } from "./maintenance/run.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
+import { destinationService } from "./notifications/destinations.ts";
+import { ruleService } from "./notifications/rules.ts";
+import { triggerService } from "./notifications/triggers.ts";
 import { changedEntities, updaterKinds } from "./properties/run.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
 import { admission } from "./receiver/admission.ts";
@@ -156,6 +162,9 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     [CustomPropertyUpdaterService, customPropertyUpdaterService(pool.sql, clock.nowMs, jobs.wake)],
     [EventQueryService, eventQueryService(pool.sql)],
     [MaintenanceWindowService, maintenanceWindowService(pool.sql, { nowMs: clock.nowMs, wake: jobs.wake })],
+    [TriggerService, triggerService(pool.sql)],
+    [DestinationService, destinationService(pool.sql, masterKeys)],
+    [RuleService, ruleService(pool.sql)],
     [ApiClientService, apiClientService(pool.sql)],
     [CredentialService, credentialService(pool.sql, masterKeys)],
     [AuditLogService, auditLogService(pool.sql, audit.settled)],

@@ -4,7 +4,11 @@ import { CredentialService } from "#gen/belfry/credentials/v1/credential_service
 import { EntityFieldDictionaryService } from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
+import { eventTrigger, webhook } from "./notifications/samples.ts";
 import { allMethods, callName, callRpc, isBuilt, newWorld, type World } from "./support/calls.ts";
 import { testServer } from "./support/server.ts";
 
@@ -52,6 +56,22 @@ const lists: Readonly<Record<string, Fill>> = {
     const made = names.map(() => world.client(ApiClientService).createApiKey({ clientId, key: {} }));
     await Promise.all(made);
     return { clientId };
+  },
+  "TriggerService/ListTriggers": async ({ client }) => {
+    const triggers = client(TriggerService);
+    await Promise.all(names.map((name) => triggers.createTrigger({ trigger: { name, type: eventTrigger("x") } })));
+    return {};
+  },
+  "DestinationService/ListDestinations": async ({ client }) => {
+    const destinations = client(DestinationService);
+    const made = names.map((name) => destinations.createDestination({ destination: { name, type: webhook("x") } }));
+    await Promise.all(made);
+    return {};
+  },
+  "RuleService/ListRules": async ({ client }) => {
+    const rules = client(RuleService);
+    await Promise.all(names.map((name) => rules.createRule({ rule: { name } })));
+    return {};
   },
   "AuditLogService/ListAuditEntries": async (world) => {
     await clients(world);

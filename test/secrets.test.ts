@@ -12,6 +12,7 @@ import {
 } from "@bufbuild/protobuf";
 import { afterAll, expect, test } from "vitest";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { createClient, createKey } from "../src/auth/issue.ts";
@@ -117,6 +118,8 @@ const credentials = "/v1/credentials";
 const accounts = "/v1/user-mgmt/end-user-accounts";
 const { createCredential, replaceCredential } = CredentialService.method;
 const { createUserAccount, updateUserAccount } = UserAccountService.method;
+const destinations = "/v1/notification/destinations";
+const { createDestination, replaceDestination } = DestinationService.method;
 const credential = (secrets: string, info = `{"name":"chat","type":"teamChat"}`) =>
   `{"info":${info},"secrets":${secrets}}`;
 const token = () => `{"token":"${mark()}"}`;
@@ -126,6 +129,55 @@ const account = (password: string) => {
   return `{"user":{"email":"p${people}@example.com","password":${password}}}`;
 };
 const password = () => `"A1!${mark()}"`;
+
+let targets = 0;
+const destination = (type: string, name = `target ${targets++}`) =>
+  JSON.stringify({ name }).replace("}", `,"type":${type}}`);
+const address = "https://example.com";
+/** A destination of each kind that has secrets, as it is right. */
+const kinds: (() => object)[] = [
+  () => ({ officeChat: { webhookUrl: `${address}/${mark()}`, text: "t" } }),
+  () => ({ incidentPaging: { integrationKey: mark() } }),
+  () => ({ itsm: { baseUrl: address, basic: { username: "u", password: mark() } } }),
+  () => ({
+    itsm: {
+      baseUrl: address,
+      oauth: {
+        password: mark(),
+        clientId: "i",
+        clientSecret: mark(),
+        tokenUrl: address,
+        authUrl: address,
+        refreshToken: mark(),
+      },
+    },
+  }),
+  () => ({ teamChat: { channel: "a", token: mark() } }),
+  () => ({ webhook: { url: address, signingSecret: `whsec_${mark()}${mark()}`, headers: { "x-key": mark() } } }),
+];
+
+async function sendDestinations() {
+  for (const kind of kinds) {
+    const type = () => JSON.stringify(kind());
+    expect(await everyWay(createDestination, "POST", destinations, () => destination(type()))).toBe(200);
+    const own = `${destinations}/${encodeURIComponent(`target ${targets - 1}`)}`;
+    const replacement = () => destination(type(), `target ${targets - 1}`);
+    expect(await everyWay(replaceDestination, "PUT", own, replacement)).toBe(200);
+  }
+  for (const value of wrongValues) {
+    const chat = () => destination(`{"teamChat":{"channel":"a","token":${value()}}}`);
+    expect(await everyWay(createDestination, "POST", destinations, chat)).toBe(400);
+    const hook = () => destination(`{"webhook":{"url":"${address}","headers":{"x-key":${value()}}}}`);
+    expect(await everyWay(createDestination, "POST", destinations, hook)).toBe(400);
+  }
+  const unknown = () => destination(JSON.stringify({ itsm: { basic: { username: mark(), password: mark() } } }));
+  expect(await everyWay(createDestination, "POST", destinations, unknown)).toBe(400);
+  expect(
+    await everyWay(replaceDestination, "PUT", `${destinations}/none`, () =>
+      destination(JSON.stringify(kinds[0]?.()), "none"),
+    ),
+  ).toBe(404);
+}
 
 async function sendSecrets() {
   expect(await everyWay(createCredential, "POST", credentials, () => credential(token()))).toBe(200);
@@ -188,17 +240,20 @@ async function sendElsewhere() {
 
 /** While statements fail: those that wait for a lock too long, and those whose table is gone. */
 async function sendIntoTrouble() {
-  const both = async () => [
+  const each = async () => [
     await send({ path: credentials, body: credential(token()) }),
     await send({ path: accounts, body: account(password()) }),
+    await send({ path: destinations, body: destination(JSON.stringify(kinds[0]?.())) }),
   ];
   await sql.begin(async (tx) => {
-    await tx.unsafe("lock table credentials, user_accounts in access exclusive mode");
-    for (const { status } of await both()) expect(status).toBe(409);
+    await tx.unsafe("lock table credentials, user_accounts, destinations in access exclusive mode");
+    for (const { status } of await each()) expect(status).toBe(409);
   });
-  await sql.unsafe("alter table credentials rename to c; alter table user_accounts rename to u");
-  for (const { status } of await both()) expect(status).toBe(500);
-  await sql.unsafe("alter table c rename to credentials; alter table u rename to user_accounts");
+  await sql.unsafe(`alter table credentials rename to c; alter table user_accounts rename to u;
+    alter table destinations rename to d`);
+  for (const { status } of await each()) expect(status).toBe(500);
+  await sql.unsafe(`alter table c rename to credentials; alter table u rename to user_accounts;
+    alter table d rename to destinations`);
 }
 
 /** Keys of clients: each shown once, in the answer that makes it. */
@@ -224,10 +279,11 @@ test("no secret, password or key is found in an answer, a log line, a row or a f
   timeout: 300_000,
 }, async () => {
   await sendSecrets();
+  await sendDestinations();
   await sendElsewhere();
   await sendIntoTrouble();
   const keys = await useKeys();
-  for (const path of [credentials, "/v1/audit-log", "/v1/api-clients"]) {
+  for (const path of [credentials, destinations, "/v1/audit-log", "/v1/api-clients"]) {
     expect((await send({ method: "GET", path: `${path}?pageSize=1000` })).status).toBe(200);
   }
   const [tenant] = await sql<{ id: string }[]>`select id from tenants`;
@@ -248,7 +304,7 @@ test("no secret, password or key is found in an answer, a log line, a row or a f
   for (const { secrets } of opened) expect(found(Buffer.from(secrets.token ?? "").toString("hex"))).not.toEqual([]);
   expect(answers.length).toBeGreaterThan(500);
   expect(lines.length).toBeGreaterThan(500);
-  expect(lines.filter((line) => line.includes("unexpected error"))).toHaveLength(2);
+  expect(lines.filter((line) => line.includes("unexpected error"))).toHaveLength(3);
 
   expect(answers.filter((answer) => found(answer).length > 0)).toEqual([]);
   expect(lines.filter((line) => found(line).length > 0)).toEqual([]);

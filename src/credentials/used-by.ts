@@ -1,6 +1,9 @@
+import { and, eq } from "drizzle-orm";
 import type { Fragment } from "postgres";
 import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
 import { invalidField } from "../errors.ts";
+import { credentials, credentialUses } from "./tables.ts";
 
 /** What uses a credential: a collection of data, or a destination of notifications. */
 export interface CredentialUser {
@@ -10,8 +13,23 @@ export interface CredentialUser {
 }
 
 /**
- * Notes that something uses a credential, which then cannot be deleted, in the caller's transaction. May be repeated.
+ * The type of a credential, which stays until the end of the caller's transaction, as the credential does.
  * @throws code 3 at `path`, the place of the credential's id in the request, when there is no such credential
+ */
+export async function credentialType(db: Db, tenantId: string, credentialId: string, path: string): Promise<string> {
+  // The lock makes a deletion at the same time wait, and then see who uses it.
+  const [row] = await orm(db)
+    .select({ type: credentials.type })
+    .from(credentials)
+    .where(and(eq(credentials.tenantId, tenantId), eq(credentials.id, credentialId)))
+    .for("share");
+  if (row === undefined) throw invalidField(path, "must be the id of a stored credential");
+  return row.type;
+}
+
+/**
+ * Notes that something uses a credential, which then cannot be deleted, in the caller's transaction, and answers the
+ * credential's type. May be repeated. @throws as credentialType
  */
 export async function useCredential(
   tx: Db,
@@ -19,19 +37,16 @@ export async function useCredential(
   credentialId: string,
   { kind, id }: CredentialUser,
   path: string,
-): Promise<void> {
-  // The lock makes a deletion at the same time wait, and then see this use.
-  const there = await tx`
-    select 1 from credentials where tenant_id = ${tenantId} and id = ${credentialId} for key share`;
-  if (there.length === 0) throw invalidField(path, "must be the id of a stored credential");
-  await tx`
-    insert into credential_uses (tenant_id, credential_id, kind, used_by)
-    values (${tenantId}, ${credentialId}, ${kind}, ${id}) on conflict do nothing`;
+): Promise<string> {
+  const type = await credentialType(tx, tenantId, credentialId, path);
+  await orm(tx).insert(credentialUses).values({ tenantId, credentialId, kind, usedBy: id }).onConflictDoNothing();
+  return type;
 }
 
 /** Notes that something uses no credential any more, in the caller's transaction. May be repeated. */
 export async function releaseCredentials(tx: Db, tenantId: string, { kind, id }: CredentialUser): Promise<void> {
-  await tx`delete from credential_uses where tenant_id = ${tenantId} and kind = ${kind} and used_by = ${id}`;
+  const uses = and(eq(credentialUses.tenantId, tenantId), eq(credentialUses.kind, kind), eq(credentialUses.usedBy, id));
+  await orm(tx).delete(credentialUses).where(uses);
 }
 
 /** The users of one kind of the credential `c` of a statement, as an array column to select. */

@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { bigint, customType, uuid } from "drizzle-orm/pg-core";
 
 /** Text that orders and compares by code point, whatever the database's locale. */
@@ -21,3 +22,6 @@ export const tenantId = (name = "tenant_id") => uuid(name).notNull();
 
 /** A time in ms since the epoch, UTC. */
 export const bigintMs = (name: string) => bigint(name, { mode: "bigint" });
+
+/** The database's time as a value to store, ms since the epoch, UTC. */
+export const databaseNowMs = sql<bigint>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;

@@ -1,5 +1,4 @@
 import { availableParallelism } from "node:os";
-import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 import { statementRan } from "../failpoint.ts";
 import type { Holder } from "../limiter.ts";
@@ -199,15 +198,6 @@ export function connectOnce(url: string, name: string): { sql: Sql; close(): Pro
     { ...always(() => undefined), lifetimeMs: Number.POSITIVE_INFINITY },
   );
   return { sql, close: () => end(1) };
-}
-
-/**
- * Drizzle over the pool or a transaction, for plain CRUD; it opens no transactions of its own. drizzle() rewrites the
- * serializers of the client that it is given, so it gets an empty set to rewrite.
- */
-export function orm(db: Db): PostgresJsDatabase {
-  const client = { unsafe: db.unsafe, options: { parsers: {}, serializers: {} } };
-  return drizzle(client as never);
 }
 
 /** @throws StartError when PostgreSQL cannot be reached or is older than 17. */

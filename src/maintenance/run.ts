@@ -1,5 +1,6 @@
 import { and, eq, inArray } from "drizzle-orm";
-import { type Db, orm } from "../db/connect.ts";
+import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
 import { cancel, enqueue, type Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { membersKind } from "./members.ts";

@@ -28,6 +28,13 @@ export function changedFields<S extends DescMessage>(
   }
 }
 
+/** A stored resource with what an update changes in it. */
+export function withChanges<T extends object>(stored: T, sent: T, changed: ReadonlySet<keyof T>): T {
+  const next = { ...stored };
+  for (const member of changed) next[member] = sent[member];
+  return next;
+}
+
 function isChange<S extends DescMessage>(field: DescField, resource: MessageShape<S>): boolean {
   return isFieldSet(resource, field) && !marked(field, FieldBehavior.IMMUTABLE);
 }

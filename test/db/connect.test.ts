@@ -1,7 +1,7 @@
 import { integer, pgTable } from "drizzle-orm/pg-core";
 import { expect, test } from "vitest";
 import { jsonb, text } from "../../src/db/columns.ts";
-import { orm } from "../../src/db/connect.ts";
+import { orm } from "../../src/db/orm.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { testDatabase } from "../support/database.ts";
 

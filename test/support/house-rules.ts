@@ -12,9 +12,6 @@ export interface Rule {
 /** Source files that may be longer than `linesMax`, each with the reason. */
 const longFiles: Readonly<Record<string, string>> = {};
 
-/** Packages of `proto/belfry` whose folder in `src` does not exist yet. A name leaves the list when its folder comes. */
-const notBuilt: readonly string[] = [];
-
 /** Packages of `proto/belfry` with messages and options of a mechanism: they have no service. */
 const mechanismPackages = ["auth", "clause", "db", "transcoding"];
 
@@ -115,11 +112,7 @@ export const houseRules: readonly Rule[] = [
           .map((name) => `proto/belfry/${name}: neither a domain nor a package of a mechanism`),
         ...packages
           .filter((name) => domains.includes(name) && !folders.includes(name))
-          .filter((name) => !notBuilt.includes(name))
           .map((name) => `proto/belfry/${name}: no folder src/${name}`),
-        ...folders
-          .filter((name) => notBuilt.includes(name))
-          .map((name) => `src/${name}: is built, take it off the list notBuilt`),
       ];
     },
   },

@@ -1,14 +1,10 @@
-import type postgres from "postgres";
 import { cancelQuery } from "./tagged.ts";
 
 /**
  * The answer of a statement that PostgreSQL stops when `signal` aborts.
  * @throws the signal's reason, once the statement has ended; without an abort as the statement itself
  */
-export async function cancelOn<T extends readonly postgres.MaybeRow[]>(
-  query: postgres.PendingQuery<T>,
-  signal: AbortSignal | undefined,
-): Promise<postgres.RowList<T>> {
+export async function cancelOn<T>(query: PromiseLike<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await query;
   signal.throwIfAborted();
   let cancelled: Promise<void> | undefined;

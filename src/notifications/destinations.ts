@@ -1,0 +1,199 @@
+import { create, toJson } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { and, eq, exists, gt, sql } from "drizzle-orm";
+import { QueryBuilder } from "drizzle-orm/pg-core";
+import {
+  type Destination,
+  DestinationSchema,
+  DestinationTypeSchema,
+} from "#gen/belfry/notifications/v1/destination_pb.ts";
+import {
+  CreateDestinationResponseSchema,
+  DeleteDestinationResponseSchema,
+  type DestinationService,
+  GetDestinationResponseSchema,
+  type ListDestinationsRequest,
+  ListDestinationsRequestSchema,
+  ListDestinationsResponseSchema,
+  ReplaceDestinationResponseSchema,
+} from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import type { Keyring } from "../credentials/keyring.ts";
+import { sealSecrets } from "../credentials/secrets.ts";
+import { releaseCredentials, useCredential } from "../credentials/used-by.ts";
+import { databaseNowMs } from "../db/columns.ts";
+import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
+import { transaction } from "../db/transaction.ts";
+import { alreadyExists, inUse, notFound } from "../errors.ts";
+import { principalOf } from "../rpc/context.ts";
+import { audited } from "../tenants/audit.ts";
+import { inRules, usersNamed } from "./in-use.ts";
+import { contains, listByName, oneContains, type Part } from "./lists.ts";
+import { toDestination } from "./messages.ts";
+import { recentNotifications } from "./recent.ts";
+import { keptOf, ownerOf, type Parted, partSecrets, withSecrets } from "./secrets.ts";
+import { checkCredential, credentialIdOf } from "./stored-credential.ts";
+import { destinations, ruleDestinations } from "./tables.ts";
+
+const ofRow = and(
+  eq(ruleDestinations.tenantId, destinations.tenantId),
+  eq(ruleDestinations.destinationName, destinations.name),
+);
+const query = new QueryBuilder();
+const ruleNames = query
+  .select({ name: ruleDestinations.ruleName })
+  .from(ruleDestinations)
+  .where(ofRow)
+  .orderBy(ruleDestinations.ruleName);
+
+const columns = {
+  name: destinations.name,
+  description: destinations.description,
+  tags: destinations.tags,
+  type: destinations.type,
+  maxPerMinute: destinations.maxPerMinute,
+  disabledReason: destinations.disabledReason,
+  ruleNames: sql<string[]>`array${ruleNames}`,
+  recentNotificationCount: recentNotifications(),
+};
+
+const named = (tenantId: string, name: string) => and(eq(destinations.tenantId, tenantId), eq(destinations.name, name));
+const typePath = "destination.type";
+
+/** What is stored of a destination, but for its secrets. Whatever the service had disabled it for is over. */
+function valuesOf({ description, tags, maxPerMinute }: Destination, { masked }: Parted) {
+  const type = toJson(DestinationTypeSchema, masked);
+  return { description, tags, maxPerMinute, kind: masked.type.case ?? "", type, disabledReason: "" };
+}
+
+/** A stored row as the API shows it, but for the secrets that the service has just made. */
+function shown(row: Parameters<typeof toDestination>[0], { generated }: Parted): Destination {
+  const destination = toDestination(row);
+  if (destination.type !== undefined) destination.type = withSecrets(destination.type, generated);
+  return destination;
+}
+
+/** Where notifications go. */
+export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImpl<typeof DestinationService>> {
+  /** Seals the new secrets of a destination, in the caller's transaction. */
+  const sealed = (tx: Db, tenantId: string, name: string, { fresh }: Parted) =>
+    sealSecrets(tx, tenantId, ownerOf(name), fresh, keyring);
+
+  return {
+    async createDestination({ destination = create(DestinationSchema) }, context) {
+      const { tenantId } = principalOf(context);
+      const { name, type = create(DestinationTypeSchema) } = destination;
+      const parted = partSecrets(type);
+      keptOf({}, parted.kept, typePath);
+      return await transaction(db, async (tx) => {
+        const secrets = await sealed(tx, tenantId, name, parted);
+        const [row] = await orm(tx)
+          .insert(destinations)
+          .values({ tenantId, name, secrets, ...valuesOf(destination, parted), createdMs: databaseNowMs })
+          .onConflictDoNothing({ target: [destinations.tenantId, destinations.name] })
+          .returning(columns);
+        if (row === undefined) throw alreadyExists("destination", name);
+        await noteCredential(tx, tenantId, destination);
+        await audited(tx, context, name);
+        return create(CreateDestinationResponseSchema, { destination: shown(row, parted) });
+      });
+    },
+
+    async getDestination({ name }, context) {
+      const [row] = await orm(db)
+        .select(columns)
+        .from(destinations)
+        .where(named(principalOf(context).tenantId, name));
+      if (row === undefined) throw notFound("destination", name);
+      return create(GetDestinationResponseSchema, { destination: toDestination(row) });
+    },
+
+    async listDestinations(request, context) {
+      const { items, ...page } = await listDestinations(db, principalOf(context).tenantId, request);
+      return create(ListDestinationsResponseSchema, { ...page, destinations: items.map(toDestination) });
+    },
+
+    async replaceDestination({ destination = create(DestinationSchema) }, context) {
+      const { tenantId } = principalOf(context);
+      const { name, type = create(DestinationTypeSchema) } = destination;
+      const own = named(tenantId, name);
+      const parted = partSecrets(type);
+      return await transaction(db, async (tx) => {
+        const [stored] = await orm(tx)
+          .select({ secrets: destinations.secrets })
+          .from(destinations)
+          .where(own)
+          .for("no key update");
+        if (stored === undefined) throw notFound("destination", name);
+        const kept = keptOf(stored.secrets, parted.kept, typePath);
+        const secrets = { ...kept, ...(await sealed(tx, tenantId, name, parted)) };
+        const [row] = await orm(tx)
+          .update(destinations)
+          .set({ secrets, ...valuesOf(destination, parted) })
+          .where(own)
+          .returning(columns);
+        if (row === undefined) throw notFound("destination", name);
+        await noteCredential(tx, tenantId, destination);
+        await audited(tx, context, name);
+        return create(ReplaceDestinationResponseSchema, { destination: shown(row, parted) });
+      });
+    },
+
+    async deleteDestination({ name }, context) {
+      await transaction(db, async (tx) => {
+        await deleteDestination(tx, principalOf(context).tenantId, name);
+        await audited(tx, context, name);
+      });
+      return create(DeleteDestinationResponseSchema);
+    },
+  };
+}
+
+/** Notes which stored credential a destination uses now. @throws code 3 when there is none, or one of another type */
+async function noteCredential(tx: Db, tenantId: string, { name, type }: Destination): Promise<void> {
+  const user = { kind: "destination", id: name } as const;
+  await releaseCredentials(tx, tenantId, user);
+  if (type === undefined) return;
+  const id = credentialIdOf(type);
+  const path = `${typePath}.${type.type.case}.credentialId`;
+  const credentialType = id === "" ? undefined : await useCredential(tx, tenantId, id, user, path);
+  checkCredential(type, credentialType, typePath);
+}
+
+async function listDestinations(db: Db, tenantId: string, request: ListDestinationsRequest) {
+  const ofRule = contains(ruleDestinations.ruleName, request.ruleNames);
+  const matching = and(
+    eq(destinations.tenantId, tenantId),
+    contains(destinations.name, request.name),
+    contains(destinations.description, request.description),
+    contains(destinations.kind, request.type),
+    oneContains(destinations.tags, request.tags),
+    ofRule && exists(query.select({ one: sql`1` }).from(ruleDestinations).where(and(ofRow, ofRule))),
+  );
+  const read = ({ after, limit }: Part) =>
+    orm(db)
+      .select(columns)
+      .from(destinations)
+      .where(and(matching, gt(destinations.name, after)))
+      .orderBy(destinations.name)
+      .limit(limit);
+  const total = () => orm(db).$count(destinations, matching);
+  return await listByName(ListDestinationsRequestSchema, tenantId, request, read, total);
+}
+
+/** Deletes a destination that no rule uses. @throws code 5; code 9 when one does */
+async function deleteDestination(tx: Db, tenantId: string, name: string): Promise<void> {
+  const own = named(tenantId, name);
+  // Locked first: a rule that begins to use it meanwhile waits, and then finds it gone.
+  const locked = await orm(tx).select({ name: destinations.name }).from(destinations).where(own).for("update");
+  if (locked.length === 0) throw notFound("destination", name);
+  const users = await orm(tx)
+    .select({ name: ruleDestinations.ruleName })
+    .from(ruleDestinations)
+    .where(and(eq(ruleDestinations.tenantId, tenantId), eq(ruleDestinations.destinationName, name)))
+    .orderBy(ruleDestinations.ruleName)
+    .limit(usersNamed + 1);
+  if (users.length > 0) throw inUse("destination", name, inRules(users));
+  await releaseCredentials(tx, tenantId, { kind: "destination", id: name });
+  await orm(tx).delete(destinations).where(own);
+}

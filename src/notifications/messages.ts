@@ -1,0 +1,58 @@
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import {
+  type Destination,
+  DestinationSchema,
+  DestinationTypeSchema,
+} from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { type Trigger, TriggerSchema, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+
+/** What triggers, destinations and rules have alike. */
+interface Named {
+  name: string;
+  description: string;
+  tags: string[];
+  recentNotificationCount: bigint;
+}
+
+/** A trigger as it is stored, with the names of the rules that use it. */
+export interface TriggerRow extends Named {
+  type: JsonValue;
+  ruleNames: string[];
+}
+
+/** A destination as it is stored, its secrets masked, with the names of the rules that use it. */
+export interface DestinationRow extends Named {
+  type: JsonValue;
+  maxPerMinute: number;
+  disabledReason: string;
+  ruleNames: string[];
+}
+
+/** A rule as it is stored, with the names of its triggers and destinations. */
+export interface RuleRow extends Named {
+  enabled: boolean;
+  message: string;
+  repeat: boolean;
+  repeatIntervalSec: bigint;
+  delaySec: number;
+  sendUpdates: boolean;
+  muteDuringMaintenance: boolean;
+  triggerNames: string[];
+  destinationNames: string[];
+}
+
+/** A trigger as the API shows it. */
+export function toTrigger({ type, ...row }: TriggerRow): Trigger {
+  return create(TriggerSchema, { ...row, type: fromJson(TriggerTypeSchema, type) });
+}
+
+/** A destination as the API shows it. */
+export function toDestination({ type, ...row }: DestinationRow): Destination {
+  return create(DestinationSchema, { ...row, type: fromJson(DestinationTypeSchema, type) });
+}
+
+/** A rule as the API shows it. */
+export function toRule({ repeatIntervalSec, delaySec, ...row }: RuleRow): Rule {
+  return create(RuleSchema, { ...row, repeatInterval: repeatIntervalSec, delaySec: BigInt(delaySec) });
+}

@@ -1,0 +1,66 @@
+import { clone, create } from "@bufbuild/protobuf";
+import {
+  BasicAuthorizationSchema,
+  type DestinationType,
+  DestinationTypeSchema,
+  type ItsmDestination,
+} from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { invalidField, invalidFields } from "../errors.ts";
+
+/** Which types of stored credentials a kind of destination may name. */
+const types: Readonly<Record<string, readonly string[]>> = {
+  incidentPaging: ["incidentPaging"],
+  itsm: ["usernamePassword", "itsmOAuth"],
+  teamChat: ["teamChat"],
+};
+
+/** The id of the stored credential that a destination names; empty when its secrets stand in it. */
+export function credentialIdOf({ type }: DestinationType): string {
+  return type.value !== undefined && "credentialId" in type.value ? type.value.credentialId : "";
+}
+
+/**
+ * Checks that a destination, whose type stands at `path` in the request, and the stored credential that it names go
+ * together; `credentialType` is undefined when it names none. @throws code 3
+ */
+export function checkCredential({ type }: DestinationType, credentialType: string | undefined, path: string): void {
+  const kind = type.case ?? "";
+  const wanted = types[kind] ?? [];
+  if (credentialType !== undefined && !wanted.includes(credentialType)) {
+    const rule = `must be the id of a credential of type ${wanted.join(" or ")}, not ${credentialType}`;
+    throw invalidField(`${path}.${kind}.credentialId`, rule);
+  }
+  if (type.case === "itsm") checkItsm(type.value, credentialType, `${path}.itsm`);
+}
+
+function checkItsm({ authorization }: ItsmDestination, credentialType: string | undefined, path: string): void {
+  if (credentialType === "usernamePassword" && authorization.case !== undefined) {
+    throw invalidField(`${path}.${authorization.case}`, "must be left out beside credentialId of a usernamePassword");
+  }
+  if (credentialType === "itsmOAuth" && authorization.case !== "oauth") {
+    throw invalidField(`${path}.oauth`, "is required beside credentialId of an itsmOAuth");
+  }
+  if (authorization.case !== "oauth") return;
+  const { clientId, clientSecret } = authorization.value;
+  const rule = credentialType === undefined ? "is required" : "must be left out beside credentialId";
+  const broken = Object.entries({ clientId, clientSecret }).filter(
+    ([, value]) => (value === "") === (credentialType === undefined),
+  );
+  if (broken.length > 0) throw invalidFields(broken.map(([name]) => ({ path: `${path}.oauth.${name}`, rule })));
+}
+
+/** The type with the secrets of the stored credential that it names. */
+export function withCredential(type: DestinationType, secrets: Readonly<Record<string, string>>): DestinationType {
+  const filled = clone(DestinationTypeSchema, type);
+  const { case: kind, value } = filled.type;
+  if (kind === "incidentPaging") value.integrationKey = secrets.routingKey ?? "";
+  else if (kind === "teamChat") value.token = secrets.token ?? "";
+  else if (kind === "itsm" && value.authorization.case === "oauth") {
+    value.authorization.value.clientId = secrets.clientId ?? "";
+    value.authorization.value.clientSecret = secrets.clientSecret ?? "";
+  } else if (kind === "itsm") {
+    const { username = "", password = "" } = secrets;
+    value.authorization = { case: "basic", value: create(BasicAuthorizationSchema, { username, password }) };
+  }
+  return filled;
+}

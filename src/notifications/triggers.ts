@@ -1,0 +1,148 @@
+import { create, toJson } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { and, eq, exists, gt, sql } from "drizzle-orm";
+import { QueryBuilder } from "drizzle-orm/pg-core";
+import { type Trigger, TriggerSchema, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import {
+  CreateTriggerResponseSchema,
+  DeleteTriggerResponseSchema,
+  GetTriggerResponseSchema,
+  type ListTriggersRequest,
+  ListTriggersRequestSchema,
+  ListTriggersResponseSchema,
+  type TriggerService,
+  UpdateTriggerResponseSchema,
+} from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { databaseNowMs } from "../db/columns.ts";
+import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
+import { transaction } from "../db/transaction.ts";
+import { alreadyExists, inUse, notFound } from "../errors.ts";
+import { principalOf } from "../rpc/context.ts";
+import { changedFields, withChanges } from "../rpc/update-mask.ts";
+import { audited } from "../tenants/audit.ts";
+import { inRules, usersNamed } from "./in-use.ts";
+import { contains, listByName, oneContains, type Part } from "./lists.ts";
+import { toTrigger } from "./messages.ts";
+import { recentNotifications } from "./recent.ts";
+import { ruleTriggers, triggers } from "./tables.ts";
+import { checkTriggerType } from "./trigger-type.ts";
+
+const ofRow = and(eq(ruleTriggers.tenantId, triggers.tenantId), eq(ruleTriggers.triggerName, triggers.name));
+const query = new QueryBuilder();
+const ruleNames = query
+  .select({ name: ruleTriggers.ruleName })
+  .from(ruleTriggers)
+  .where(ofRow)
+  .orderBy(ruleTriggers.ruleName);
+
+const columns = {
+  name: triggers.name,
+  description: triggers.description,
+  tags: triggers.tags,
+  type: triggers.type,
+  ruleNames: sql<string[]>`array${ruleNames}`,
+  recentNotificationCount: recentNotifications(),
+};
+
+const named = (tenantId: string, name: string) => and(eq(triggers.tenantId, tenantId), eq(triggers.name, name));
+
+/** What is stored of a trigger that is checked; its type is there (REQUIRED). */
+function valuesOf({ description, tags, type = create(TriggerTypeSchema) }: Trigger) {
+  return { description, tags, source: type.source.case ?? "", type: toJson(TriggerTypeSchema, type) };
+}
+
+/** The conditions that rules wait for. */
+export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerService>> {
+  return {
+    async createTrigger({ trigger = create(TriggerSchema) }, context) {
+      const { tenantId } = principalOf(context);
+      const { name } = trigger;
+      checkTriggerType(trigger.type, "trigger.type");
+      await transaction(db, async (tx) => {
+        const made = await orm(tx)
+          .insert(triggers)
+          .values({ tenantId, name, ...valuesOf(trigger), createdMs: databaseNowMs })
+          .onConflictDoNothing({ target: [triggers.tenantId, triggers.name] })
+          .returning({ name: triggers.name });
+        if (made.length === 0) throw alreadyExists("trigger", name);
+        await audited(tx, context, name);
+      });
+      return create(CreateTriggerResponseSchema, { trigger });
+    },
+
+    async getTrigger({ name }, context) {
+      const [row] = await orm(db)
+        .select(columns)
+        .from(triggers)
+        .where(named(principalOf(context).tenantId, name));
+      if (row === undefined) throw notFound("trigger", name);
+      return create(GetTriggerResponseSchema, { trigger: toTrigger(row) });
+    },
+
+    async listTriggers(request, context) {
+      const { items, ...page } = await listTriggers(db, principalOf(context).tenantId, request);
+      return create(ListTriggersResponseSchema, { ...page, triggers: items.map(toTrigger) });
+    },
+
+    async updateTrigger({ trigger: sent = create(TriggerSchema), updateMask }, context) {
+      const { name } = sent;
+      const changed = changedFields(TriggerSchema, sent, updateMask);
+      if (changed.has("type")) checkTriggerType(sent.type, "trigger.type");
+      return await transaction(db, async (tx) => {
+        const own = named(principalOf(context).tenantId, name);
+        const [row] = await orm(tx).select(columns).from(triggers).where(own).for("no key update");
+        if (row === undefined) throw notFound("trigger", name);
+        const trigger = withChanges(toTrigger(row), sent, changed);
+        await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
+        await audited(tx, context, name);
+        return create(UpdateTriggerResponseSchema, { trigger });
+      });
+    },
+
+    async deleteTrigger({ name }, context) {
+      await transaction(db, async (tx) => {
+        await deleteTrigger(tx, principalOf(context).tenantId, name);
+        await audited(tx, context, name);
+      });
+      return create(DeleteTriggerResponseSchema);
+    },
+  };
+}
+
+async function listTriggers(db: Db, tenantId: string, request: ListTriggersRequest) {
+  const ofRule = contains(ruleTriggers.ruleName, request.ruleNames);
+  const matching = and(
+    eq(triggers.tenantId, tenantId),
+    contains(triggers.name, request.name),
+    contains(triggers.description, request.description),
+    contains(triggers.source, request.type),
+    oneContains(triggers.tags, request.tags),
+    ofRule && exists(query.select({ one: sql`1` }).from(ruleTriggers).where(and(ofRow, ofRule))),
+  );
+  const read = ({ after, limit }: Part) =>
+    orm(db)
+      .select(columns)
+      .from(triggers)
+      .where(and(matching, gt(triggers.name, after)))
+      .orderBy(triggers.name)
+      .limit(limit);
+  const total = () => orm(db).$count(triggers, matching);
+  return await listByName(ListTriggersRequestSchema, tenantId, request, read, total);
+}
+
+/** Deletes a trigger that no rule uses. @throws code 5; code 9 when one does */
+async function deleteTrigger(tx: Db, tenantId: string, name: string): Promise<void> {
+  const own = named(tenantId, name);
+  // Locked first: a rule that begins to use it meanwhile waits, and then finds it gone.
+  const locked = await orm(tx).select({ name: triggers.name }).from(triggers).where(own).for("update");
+  if (locked.length === 0) throw notFound("trigger", name);
+  const users = await orm(tx)
+    .select({ name: ruleTriggers.ruleName })
+    .from(ruleTriggers)
+    .where(and(eq(ruleTriggers.tenantId, tenantId), eq(ruleTriggers.triggerName, name)))
+    .orderBy(ruleTriggers.ruleName)
+    .limit(usersNamed + 1);
+  if (users.length > 0) throw inUse("trigger", name, inRules(users));
+  await orm(tx).delete(triggers).where(own);
+}

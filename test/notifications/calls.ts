@@ -1,0 +1,71 @@
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import type { Call, Calls, World } from "../support/calls.ts";
+import { eventTrigger, webhook } from "./samples.ts";
+
+const triggerOf = ({ mark }: World) => ({ name: mark, description: mark, type: eventTrigger(mark) });
+const destinationOf = ({ mark }: World) => ({ name: mark, description: mark, type: webhook(mark) });
+const ruleOf = ({ mark }: World) => ({ name: mark, message: mark, triggerNames: [mark], destinationNames: [mark] });
+
+async function trigger(world: World): Promise<string> {
+  await world.client(TriggerService).createTrigger({ trigger: triggerOf(world) });
+  return world.mark;
+}
+
+async function destination(world: World): Promise<string> {
+  await world.client(DestinationService).createDestination({ destination: destinationOf(world) });
+  return world.mark;
+}
+
+/** A rule with its trigger and its destination. */
+async function rule(world: World): Promise<string> {
+  await Promise.all([trigger(world), destination(world)]);
+  await world.client(RuleService).createRule({ rule: ruleOf(world) });
+  return world.mark;
+}
+
+const named = (make: (world: World) => Promise<string>): Call => ({
+  request: async (world) => ({ name: await make(world) }),
+  elsewhere: "not found",
+});
+const listed = (make: (world: World) => Promise<string>): Call => ({
+  request: async (world) => {
+    await make(world);
+    return {};
+  },
+  elsewhere: "nothing",
+});
+
+export const calls: Calls = {
+  "TriggerService/CreateTrigger": { request: (world) => ({ trigger: triggerOf(world) }), elsewhere: "his own" },
+  "TriggerService/GetTrigger": named(trigger),
+  "TriggerService/ListTriggers": listed(trigger),
+  "TriggerService/UpdateTrigger": {
+    request: async (world) => ({ trigger: { name: await trigger(world), description: "changed" } }),
+    elsewhere: "not found",
+  },
+  "TriggerService/DeleteTrigger": named(trigger),
+  "DestinationService/CreateDestination": {
+    request: (world) => ({ destination: destinationOf(world) }),
+    elsewhere: "his own",
+  },
+  "DestinationService/GetDestination": named(destination),
+  "DestinationService/ListDestinations": listed(destination),
+  "DestinationService/ReplaceDestination": {
+    request: async (world) => {
+      await destination(world);
+      return { destination: destinationOf(world) };
+    },
+    elsewhere: "not found",
+  },
+  "DestinationService/DeleteDestination": named(destination),
+  "RuleService/CreateRule": { request: ({ mark }) => ({ rule: { name: mark, message: mark } }), elsewhere: "his own" },
+  "RuleService/GetRule": named(rule),
+  "RuleService/ListRules": listed(rule),
+  "RuleService/UpdateRule": {
+    request: async (world) => ({ rule: { name: await rule(world), description: "changed" } }),
+    elsewhere: "not found",
+  },
+  "RuleService/DeleteRule": named(rule),
+};
