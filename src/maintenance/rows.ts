@@ -1,5 +1,6 @@
 import { and, eq, inArray } from "drizzle-orm";
-import { type Db, orm } from "../db/connect.ts";
+import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
 import { storedSchedule, type WindowRow } from "./messages.ts";
 import type { Rules } from "./progress.ts";
 import { planOf } from "./schedule.ts";

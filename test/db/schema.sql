@@ -159,6 +159,20 @@ create table data_keys (
   constraint data_keys_tenant_id_pk PRIMARY KEY (tenant_id)
 );
 
+create table destinations (
+  tenant_id uuid not null,
+  name text collate "C" not null,
+  description text collate "C" not null,
+  tags jsonb not null,
+  kind text collate "C" not null,
+  type jsonb not null,
+  secrets jsonb not null,
+  max_per_minute integer not null,
+  disabled_reason text collate "C" not null,
+  created_ms bigint not null,
+  constraint destinations_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
+);
+
 create table dictionary_entries (
   tenant_id uuid not null,
   kind text collate "C" not null,
@@ -368,6 +382,44 @@ create table property_updaters (
   constraint property_updaters_name UNIQUE (tenant_id, name)
 );
 
+create table rule_destinations (
+  tenant_id uuid not null,
+  rule_name text collate "C" not null,
+  destination_name text collate "C" not null,
+  place integer not null,
+  constraint rule_destinations_tenant_id_rule_name_destination_name_pk PRIMARY KEY (tenant_id, rule_name, destination_name),
+  constraint rule_destinations_destination_fk FOREIGN KEY (tenant_id, destination_name) REFERENCES destinations(tenant_id, name),
+  constraint rule_destinations_rule_fk FOREIGN KEY (tenant_id, rule_name) REFERENCES rules(tenant_id, name) ON DELETE CASCADE
+);
+CREATE INDEX rule_destinations_destination ON public.rule_destinations USING btree (tenant_id, destination_name, rule_name);
+
+create table rule_triggers (
+  tenant_id uuid not null,
+  rule_name text collate "C" not null,
+  trigger_name text collate "C" not null,
+  place integer not null,
+  constraint rule_triggers_tenant_id_rule_name_trigger_name_pk PRIMARY KEY (tenant_id, rule_name, trigger_name),
+  constraint rule_triggers_rule_fk FOREIGN KEY (tenant_id, rule_name) REFERENCES rules(tenant_id, name) ON DELETE CASCADE,
+  constraint rule_triggers_trigger_fk FOREIGN KEY (tenant_id, trigger_name) REFERENCES triggers(tenant_id, name)
+);
+CREATE INDEX rule_triggers_trigger ON public.rule_triggers USING btree (tenant_id, trigger_name, rule_name);
+
+create table rules (
+  tenant_id uuid not null,
+  name text collate "C" not null,
+  description text collate "C" not null,
+  enabled boolean not null,
+  message text collate "C" not null,
+  repeat boolean not null,
+  repeat_interval_sec bigint not null,
+  delay_sec integer not null,
+  send_updates boolean not null,
+  mute_during_maintenance boolean not null,
+  tags jsonb not null,
+  created_ms bigint not null,
+  constraint rules_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
+);
+
 create table tenant_state (
   tenant_id uuid not null,
   rules_version bigint not null default 0,
@@ -380,6 +432,17 @@ create table tenants (
   created_ms bigint not null,
   constraint tenants_pkey PRIMARY KEY (id),
   constraint tenants_name_unique UNIQUE (name)
+);
+
+create table triggers (
+  tenant_id uuid not null,
+  name text collate "C" not null,
+  description text collate "C" not null,
+  tags jsonb not null,
+  source text collate "C" not null,
+  type jsonb not null,
+  created_ms bigint not null,
+  constraint triggers_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
 );
 
 create table user_account_groups (
