@@ -19,4 +19,4 @@ stack.defer(() => pool.close());
 console.log(`${commandOf("models", args)}\n`);
 for (const line of machineFacts(database.version)) console.log(line);
 console.log(`PutModels of ${size}, 1,000 a request, 4 at once`);
-for await (const line of putLines(pool.sql, size)) console.log(line);
+for await (const line of putLines(pool.ingest, size)) console.log(line);

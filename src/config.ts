@@ -108,6 +108,12 @@ const settings = {
     read: integer(1, 1_000_000),
     meaning: "calls in work at once; more are answered 429",
   },
+  ingestWaitMsMax: {
+    env: "BELFRY_INGEST_WAIT_MS_MAX",
+    fallback: "1000",
+    read: integer(1, 600_000),
+    meaning: "how long models, points and events may wait to be stored, ms; more of them are answered 429",
+  },
   statementTimeoutMs: {
     env: "BELFRY_STATEMENT_TIMEOUT_MS",
     fallback: "15000",

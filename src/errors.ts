@@ -78,11 +78,14 @@ export function unauthenticated(reason: string): ConnectError {
   return new ConnectError(reason, Code.Unauthenticated);
 }
 
-/** Code 8: a bound of the server is reached. With `retryAfterSec` the same call may succeed later. */
+/** Code 8: a bound of the server is reached. With `retryAfterSec` the same call may succeed later; the header says whole seconds. */
 export function exhausted(reason: string, retryAfterSec?: number): ConnectError {
   if (retryAfterSec === undefined) return new ConnectError(reason, Code.ResourceExhausted);
-  return new ConnectError(reason, Code.ResourceExhausted, { "retry-after": String(retryAfterSec) }, [
-    { desc: RetryInfoSchema, value: create(RetryInfoSchema, { retryDelay: durationFromMs(retryAfterSec * 1000) }) },
+  return new ConnectError(reason, Code.ResourceExhausted, { "retry-after": String(Math.ceil(retryAfterSec)) }, [
+    {
+      desc: RetryInfoSchema,
+      value: create(RetryInfoSchema, { retryDelay: durationFromMs(Math.round(retryAfterSec * 1000)) }),
+    },
   ]);
 }
 

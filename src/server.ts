@@ -23,6 +23,7 @@ import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts"
 import { routes } from "#gen/routes.ts";
 import { lastUse } from "./auth/last-use.ts";
 import { checkPermissions } from "./auth/permission.ts";
+import type { Principal } from "./auth/principal.ts";
 import { keyVerifier } from "./auth/verify.ts";
 import { wrongKeys } from "./auth/wrong-keys.ts";
 import type { Config } from "./config.ts";
@@ -55,9 +56,9 @@ import { ruleService } from "./notifications/rules.ts";
 import { triggerService } from "./notifications/triggers.ts";
 import { changedEntities, updaterKinds } from "./properties/run.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
-import { admission } from "./receiver/admission.ts";
-import { receiver } from "./receiver/receiver.ts";
-import { dataReceiverService } from "./receiver/service.ts";
+import { eventKind, modelKind } from "./receiver/kinds.ts";
+import { lanes } from "./receiver/lanes.ts";
+import { dataReceiverService, laneOf } from "./receiver/service.ts";
 import { bodies } from "./rpc/bodies.ts";
 import { recordOf } from "./rpc/context.ts";
 import { type Log, logUnexpected } from "./rpc/log.ts";
@@ -131,10 +132,15 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
   const held = bodies(config.bodyBytesMax);
-  const ingest = admission({ turnsMax: connectionCounts(config.poolConnectionsMax).ingest });
-  function room({ parent }: DescMethod, header: Headers) {
+  const ingest = lanes(pool.ingest, {
+    batchesMax: connectionCounts(config.poolConnectionsMax).ingest,
+    waitMsMax: config.ingestWaitMsMax,
+    report: (error) => log.error({ err: error }, "data that came in was not stored"),
+  });
+  function room({ parent, localName }: DescMethod, header: Headers, { tenantId }: Principal) {
     held.check(header.get("content-length"));
-    if (parent === DataReceiverService) ingest.check();
+    const lane = laneOf[localName];
+    if (parent === DataReceiverService && lane !== undefined) ingest.check(tenantId, lane);
   }
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, wrongKeys: guesses, room });
 
@@ -155,7 +161,12 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
     [
       DataReceiverService,
-      dataReceiverService(receiver(pool.ingest, config, clock.nowMs, ingest, { onModels, storeChanges })),
+      dataReceiverService({
+        lanes: ingest,
+        nowMs: clock.nowMs,
+        models: modelKind(config, clock.nowMs, onModels),
+        events: eventKind(config, clock.nowMs, storeChanges),
+      }),
     ],
     [EntityService, entityService(pool.sql)],
     [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs)],
@@ -222,6 +233,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     throw listenError(error, config);
   });
   starting.defer(() => port.close({ drainMs: config.drainMs }));
+  starting.defer(() => ingest.stop());
 
   const running = starting.move();
   let stopped: Promise<void> | undefined;

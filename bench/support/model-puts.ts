@@ -6,10 +6,9 @@ import { bigintArray, byteaArray, jsonArray, textArray } from "../../src/db/batc
 import type { Sql } from "../../src/db/connect.ts";
 import { coreFacts } from "../../src/entities/core-properties.ts";
 import { entityId } from "../../src/entities/identity.ts";
-import { storingChanges } from "../../src/events/changes.ts";
-import { admission } from "../../src/receiver/admission.ts";
-import { putModels } from "../../src/receiver/put-models.ts";
-import { receiver } from "../../src/receiver/receiver.ts";
+import { modelKind } from "../../src/receiver/kinds.ts";
+import { lanes } from "../../src/receiver/lanes.ts";
+import { putList } from "../../src/receiver/put.ts";
 import { type MadeEntity, madeEntities } from "./entities.ts";
 
 const aRequest = 1000;
@@ -21,9 +20,9 @@ type Store = (entities: readonly MadeEntity[], timestampMs: bigint) => Promise<u
 
 /** The receiver's PutModels, from the message on. */
 function service(sql: Sql, tenantId: string): Store {
-  const store = receiver(sql, readConfig({}), Date.now, admission({ turnsMax: 8 }), {
-    storeChanges: storingChanges({}),
-  });
+  const kind = modelKind(readConfig({}), Date.now);
+  const all = lanes(sql, { batchesMax: 4, waitMsMax: 60_000 });
+  const sender = { lanes: all, tenantId, nowMs: Date.now, abandoned: () => false };
   return async (entities, timestampMs) => {
     const models = entities.map(({ dimensions, metadata }) => ({
       timestamp: timestampMs,
@@ -31,7 +30,7 @@ function service(sql: Sql, tenantId: string): Store {
       metadataFields: metadata as never,
     }));
     const request: PutModelsRequest = create(PutModelsRequestSchema, { models });
-    const { succeeded } = await putModels(store, tenantId, request);
+    const { succeeded } = await putList(kind, sender, request.models, { bytes: 0, detailed: false });
     if (succeeded !== entities.length) throw new Error(`${succeeded} of ${entities.length} models succeeded`);
   };
 }

@@ -50,6 +50,20 @@ export interface PoolOptions {
   debug?: (connection: number, statement: string, parameters: unknown[]) => void;
 }
 
+/** Longest time of one statement that stores data, of a wait for a lock, and of a pause within a transaction, ms. */
+const ingestTimeoutMs = 5000;
+/*
+ * Few statements, each over and over: planned once. Their batches name rows by whole keys, so what reads or joins whole
+ * tables is never right, however small a table was when its plan was made.
+ */
+const ingestSettings = {
+  lock_timeout: ingestTimeoutMs,
+  plan_cache_mode: "force_generic_plan",
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+};
+
 /** Longest time of one statement of a job, ms: no caller waits for it. */
 const backgroundTimeoutMs = 300_000;
 
@@ -143,7 +157,7 @@ function open(url: string, max: number, options: object, watch: Watch) {
 export function connect(url: string, options: PoolOptions): Pool {
   const counts = { ...connectionCounts(options.poolConnectionsMax), ...options.counts };
   const onclose = () => watch.suspect();
-  function kind(name: keyof ConnectionCounts, timeoutMs = options.statementTimeoutMs) {
+  function kind(name: keyof ConnectionCounts, timeoutMs = options.statementTimeoutMs, more: object = {}) {
     const connection = {
       application_name: name === "questions" ? "belfry" : `belfry ${name}`,
       statement_timeout: timeoutMs,
@@ -153,6 +167,7 @@ export function connect(url: string, options: PoolOptions): Pool {
       // The driver leaves out a 0 that is a number.
       max_parallel_workers_per_gather: "0",
       jit: "off",
+      ...more,
     };
     const { debug } = options;
     const own = { allowed: () => watch.open, onclose, asker: name === "system" ? nobody : asker };
@@ -160,7 +175,7 @@ export function connect(url: string, options: PoolOptions): Pool {
   }
   const kinds = {
     system: kind("system"),
-    ingest: kind("ingest"),
+    ingest: kind("ingest", Math.min(options.statementTimeoutMs, ingestTimeoutMs), ingestSettings),
     background: kind("background", Math.max(options.statementTimeoutMs, backgroundTimeoutMs)),
     questions: kind("questions"),
   };

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { failpoint } from "../failpoint.ts";
 import type { Db, Sql } from "./connect.ts";
 
-const attemptsMax = 6;
+const usualAttempts = 6;
 // Serialization failure, deadlock.
 const asked = new Set(["40001", "40P01"]);
 
@@ -17,7 +17,11 @@ const afterwards = new WeakMap<Db, (() => void)[]>();
  * no other effect than its statements; what is to happen afterwards goes to `afterCommit`. `fn` need not wait for
  * statements that it has sent: what they fail with is what the transaction fails with.
  */
-export async function transaction<T>(db: Db, fn: (tx: Db) => Promise<T>): Promise<T> {
+export async function transaction<T>(
+  db: Db,
+  fn: (tx: Db) => Promise<T>,
+  { attemptsMax = usualAttempts }: { attemptsMax?: number } = {},
+): Promise<T> {
   if (!canBegin(db)) return await fn(db);
   for (let attempt = 1; ; attempt++) {
     const then: (() => void)[] = [];

@@ -24,6 +24,8 @@ export interface ItemRules<S extends DescMessage> {
 export interface Failed<T> {
   error: string;
   item: T;
+  /** Its place among those that were looked at together. */
+  index: number;
 }
 
 /** What the receiver's items have in common. */
@@ -104,13 +106,13 @@ export function sift<S extends DescMessage>(
   items: readonly MessageShape<S>[],
   pathOf: (index: number) => string,
   nowMs: number,
-): { good: MessageShape<S>[]; failed: Failed<MessageShape<S>>[] } {
-  const good: MessageShape<S>[] = [];
+): { good: { item: MessageShape<S>; index: number }[]; failed: Failed<MessageShape<S>>[] } {
+  const good: { item: MessageShape<S>; index: number }[] = [];
   const failed: Failed<MessageShape<S>>[] = [];
   for (const [index, item] of items.entries()) {
     const error = refusal(rules as ItemRules<DescMessage>, item, pathOf(index), nowMs);
-    if (error === undefined) good.push(item);
-    else failed.push({ error, item: showable(item) });
+    if (error === undefined) good.push({ item, index });
+    else failed.push({ error, item: showable(item), index });
   }
   return { good, failed };
 }

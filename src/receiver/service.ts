@@ -1,21 +1,83 @@
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { EventSchema, FailedEventSchema, FailedModelSchema, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
+import {
+  type DataReceiverService,
+  PutEventResponseSchema,
+  PutEventsResponseSchema,
+  PutModelResponseSchema,
+  PutModelsResponseSchema,
+} from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import type { ModelItem } from "../entities/put.ts";
+import type { EventItem } from "../events/ingest.ts";
 import { heldBody } from "../rpc/bodies.ts";
-import { principalOf } from "../rpc/context.ts";
-import { putEvent, putEvents } from "./put-events.ts";
-import { putModel, putModels } from "./put-models.ts";
-import type { Receiver } from "./receiver.ts";
+import { callRecord, principalOf } from "../rpc/context.ts";
+import type { Lanes } from "./lanes.ts";
+import { type Kind, type Outcome, putList, putStream, type Sender } from "./put.ts";
 
-/** Batches are refused while more comes than is stored; streams are read more slowly instead. */
-export function dataReceiverService(receiver: Receiver): Partial<ServiceImpl<typeof DataReceiverService>> {
-  const { admission } = receiver;
-  const tenantOf = (context: HandlerContext) => principalOf(context).tenantId;
+/** What the receiver's operations work with. */
+export interface Receiver {
+  lanes: Lanes;
+  /** The database's time. */
+  nowMs(): number;
+  models: Kind<typeof ModelSchema, ModelItem>;
+  events: Kind<typeof EventSchema, EventItem>;
+}
+
+/** The lane of each RPC, for what is asked before its body is read. */
+export const laneOf: Readonly<Record<string, string>> = {
+  putModels: "models",
+  putModel: "models",
+  putEvents: "events",
+  putEvent: "events",
+};
+
+async function* mapped<Request, T>(requests: AsyncIterable<Request>, of: (request: Request) => T) {
+  for await (const request of requests) yield of(request);
+}
+
+function counts({ succeeded, failedCount }: Outcome<unknown>, noun: string) {
+  return { succeeded, failed: failedCount, message: `${succeeded} of ${succeeded + failedCount} ${noun} processed` };
+}
+
+/** Batches are refused while what waits would take too long; streams are read more slowly instead. */
+export function dataReceiverService({
+  lanes,
+  nowMs,
+  models,
+  events,
+}: Receiver): Partial<ServiceImpl<typeof DataReceiverService>> {
+  function senderOf(context: HandlerContext): Sender {
+    const record = callRecord(context);
+    return { lanes, nowMs, tenantId: principalOf(context).tenantId, abandoned: () => record.over };
+  }
+  const sizeOf = (context: HandlerContext, detailed: boolean) => ({ bytes: heldBody(context).bytes(), detailed });
+  const modelAnswer = (outcome: Outcome<Parameters<typeof models.toItem>[0]>) => ({
+    ...counts(outcome, "models"),
+    failedModels: outcome.failed.map(({ error, item }) => create(FailedModelSchema, { error, model: item })),
+  });
+  const eventAnswer = (outcome: Outcome<Parameters<typeof events.toItem>[0]>) => ({
+    ...counts(outcome, "events"),
+    failedEvents: outcome.failed.map(({ error, item }) => create(FailedEventSchema, { error, event: item })),
+  });
   return {
-    putModels: (request, context) =>
-      admission.request(request.models.length, () => putModels(receiver, tenantOf(context), request)),
-    putModel: (requests, context) => putModel(receiver, tenantOf(context), requests, heldBody(context)),
-    putEvents: (request, context) =>
-      admission.request(request.events.length, () => putEvents(receiver, tenantOf(context), request)),
-    putEvent: (requests, context) => putEvent(receiver, tenantOf(context), requests, heldBody(context)),
+    async putModels({ models: list, detailedResponse }, context) {
+      const outcome = await putList(models, senderOf(context), list, sizeOf(context, detailedResponse));
+      return create(PutModelsResponseSchema, modelAnswer(outcome));
+    },
+    async putModel(requests, context) {
+      const all = mapped(requests, ({ model }) => model.value ?? create(ModelSchema));
+      const outcome = await putStream(models, senderOf(context), all, heldBody(context));
+      return create(PutModelResponseSchema, modelAnswer(outcome));
+    },
+    async putEvents({ events: list, detailedResponse }, context) {
+      const outcome = await putList(events, senderOf(context), list, sizeOf(context, detailedResponse));
+      return create(PutEventsResponseSchema, eventAnswer(outcome));
+    },
+    async putEvent(requests, context) {
+      const all = mapped(requests, ({ event }) => event.value ?? create(EventSchema));
+      const outcome = await putStream(events, senderOf(context), all, heldBody(context));
+      return create(PutEventResponseSchema, eventAnswer(outcome));
+    },
   };
 }

@@ -2,6 +2,7 @@ import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf
 import { Code, ConnectError, type ContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { permissionOf, permits } from "../auth/permission.ts";
+import type { Principal } from "../auth/principal.ts";
 import type { KeyVerifier } from "../auth/verify.ts";
 import type { WrongKeys } from "../auth/wrong-keys.ts";
 import { permissionDenied, unsupported } from "../errors.ts";
@@ -52,7 +53,7 @@ interface Options {
   /** Slows down who tries out keys. */
   wrongKeys?: WrongKeys;
   /** Whether there is room for a call that is allowed, before its body is read. @throws code 8 when there is none. */
-  room?(method: DescMethod, header: Headers): void;
+  room?(method: DescMethod, header: Headers, principal: Principal): void;
 }
 
 type Handler = (request: unknown, context: HandlerContext) => unknown;
@@ -100,7 +101,7 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
       if (isAudited(method)) record.owes = method;
       if (!permits(permissionOf(method), principal))
         throw permissionDenied(`${who(principal)} may not call ${record.rpc}`);
-      room?.(method, header);
+      room?.(method, header, principal);
     } catch (error) {
       const answer = fail(await unhurried(error, header, request), record);
       await auditFailure(method, record, undefined, answer.code);

@@ -1,0 +1,116 @@
+import { ConnectError } from "@connectrpc/connect";
+import type { Sql } from "../db/connect.ts";
+import { isLost } from "../db/driver/lost.ts";
+import { transaction } from "../db/transaction.ts";
+import { unavailable } from "../errors.ts";
+import { failpoint } from "../failpoint.ts";
+import type { LaneKind, Part } from "./lanes.ts";
+
+/** A part that is being stored, and how its sender hears of it. */
+export interface WaitingPart extends Part<unknown> {
+  /** Stored, but for the items at these places. */
+  done(refused: Map<number, string>): void;
+  fail(error: unknown): void;
+}
+
+/** Where and what is stored. */
+export interface Storing {
+  sql: Sql;
+  kind: LaneKind<unknown>;
+  tenantId: string;
+  /** Hears of an item that was checked and that PostgreSQL did not take all the same, and of batches that failed. */
+  report(error: unknown): void;
+}
+
+/** Parts that PostgreSQL asks to be stored again, and its last words. */
+export interface Repeat<P> {
+  parts: P[];
+  error: unknown;
+}
+
+const sqlState = (error: unknown): string | undefined => {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+};
+
+// Serialization failure, deadlock, a lock that others held for too long.
+const repeatable = new Set(["40001", "40P01", "55P03"]);
+/** Whether an error says that something of the items cannot be stored: a value, a reference, a size. */
+const isContent = (error: unknown) => /^(22|23|54)/.test(sqlState(error) ?? "");
+
+async function attempt({ sql, kind, tenantId }: Storing, items: readonly unknown[]): Promise<unknown> {
+  try {
+    failpoint("batch:taken");
+    await transaction(sql, (tx) => kind.store(tx, tenantId, items), { attemptsMax: 1 });
+    failpoint("batch:stored");
+    return undefined;
+  } catch (error) {
+    return error ?? new Error("it failed");
+  }
+}
+
+/**
+ * Stores parts in one transaction, and tells each how it ended. When something of their items cannot be stored they are split, by
+ * parts, then by items, until those stand alone that are at fault. Answers those that are to be stored again.
+ */
+export async function storeParts<P extends WaitingPart>(storing: Storing, parts: P[]): Promise<Repeat<P>[]> {
+  const [only, ...others] = parts;
+  if (only === undefined) return [];
+  const error = await attempt(storing, others.length === 0 ? only.items : parts.flatMap(({ items }) => items));
+  if (error === undefined) {
+    for (const part of parts) part.done(new Map());
+    return [];
+  }
+  if (repeatable.has(sqlState(error) ?? "")) return [{ parts, error }];
+  if (!isContent(error)) {
+    const told = toldAs(error);
+    if (!isLost(error)) storing.report(error);
+    for (const part of parts) part.fail(told);
+    return [];
+  }
+  if (others.length === 0) return await storeItems(storing, only, error);
+  const middle = parts.length >> 1;
+  const first = await storeParts(storing, parts.slice(0, middle));
+  return [...first, ...(await storeParts(storing, parts.slice(middle)))];
+}
+
+/** What a caller is told of a batch that failed as a whole: nobody knows whether it is stored, and sending again is safe. */
+function toldAs(error: unknown): unknown {
+  if (error instanceof ConnectError) return error;
+  if (isLost(error) || sqlState(error) !== undefined) {
+    return unavailable("the database did not store it in time; send the request again");
+  }
+  return error;
+}
+
+/** Stores the items of a part that cannot be stored as a whole, in halves, in their order. */
+async function storeItems<P extends WaitingPart>(storing: Storing, part: P, failed: unknown): Promise<Repeat<P>[]> {
+  const refused = new Map<number, string>();
+  /** Answers what keeps the rest from being stored. */
+  async function range(from: number, to: number, error: unknown): Promise<unknown> {
+    if (to - from === 1) {
+      storing.report(error);
+      refused.set(from, `cannot be stored: ${(error as Error).message}`);
+      return undefined;
+    }
+    const middle = (from + to) >> 1;
+    for (const [start, end] of [
+      [from, middle],
+      [middle, to],
+    ] as const) {
+      const again = await attempt(storing, part.items.slice(start, end));
+      if (again === undefined) continue;
+      const stops = isContent(again) ? await range(start, end, again) : again;
+      if (stops !== undefined) return stops;
+    }
+    return undefined;
+  }
+  const stops = await range(0, part.items.length, failed);
+  if (stops === undefined) part.done(refused);
+  else if (repeatable.has(sqlState(stops) ?? "")) return [{ parts: [part], error: stops }];
+  else part.fail(toldAs(stops));
+  return [];
+}
+
+/** What a caller is told whose part was tried again and again in vain. */
+export const givenUp = () => unavailable("others change the same at the moment; send the request again");

@@ -1,0 +1,86 @@
+import { EventSchema, type Model, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
+import type { Config } from "../config.ts";
+import { type ModelItem, type OnChanged, putModels } from "../entities/put.ts";
+import type { StoreChanges } from "../events/changes.ts";
+import { type EventItem, ingestEvents } from "../events/ingest.ts";
+import type { Broken } from "../rpc/rules.ts";
+import type { Kind } from "./put.ts";
+
+type Bounds = Pick<Config, "modelAgeSecMax" | "aheadSecMax" | "eventRetentionSec">;
+
+/** Events: `storeChanges` stores what happens to occurrences. */
+export function eventKind(
+  { eventRetentionSec, aheadSecMax }: Bounds,
+  nowMs: () => number,
+  store: StoreChanges,
+): Kind<typeof EventSchema, EventItem> {
+  return {
+    list: "events",
+    rules: { schema: EventSchema, bounds: { ageSecMax: eventRetentionSec, aheadSecMax } },
+    toItem: (event) => ({
+      name: event.name,
+      dimensions: event.dimensions,
+      timeMs: event.timestamp as bigint,
+      severity: event.severity,
+      status: event.status,
+      acknowledged: event.acknowledged,
+      type: event.type,
+      summary: event.summary,
+      body: event.body,
+      metadata: event.metadataFields ?? {},
+    }),
+    lane: {
+      name: "events",
+      store: (tx, tenantId, items) => ingestEvents(tx, tenantId, items, { nowMs: nowMs(), store }),
+    },
+  };
+}
+
+/** Models: `onModels` hears of the entities that they change. */
+export function modelKind(
+  { modelAgeSecMax, aheadSecMax }: Bounds,
+  nowMs: () => number,
+  onModels?: OnChanged,
+): Kind<typeof ModelSchema, ModelItem> {
+  return {
+    list: "models",
+    rules: { schema: ModelSchema, bounds: { ageSecMax: modelAgeSecMax, aheadSecMax }, more: brokenMetadata },
+    toItem: (model) => ({
+      timestampMs: model.timestamp as bigint,
+      dimensions: model.dimensions,
+      metadata: model.metadataFields ?? {},
+    }),
+    lane: {
+      name: "models",
+      store: (tx, tenantId, items) => putModels(tx, tenantId, items, nowMs(), onModels),
+    },
+  };
+}
+
+const NAME_CHARACTERS_MAX = 255;
+
+function brokenName(model: Model, modelPath: string): Broken[] {
+  const name = model.metadataFields?.name;
+  const path = `${modelPath}.metadataFields.name`;
+  if (name === undefined || name === null || name === "") return [];
+  if (typeof name !== "string") return [{ path, rule: "must be a string" }];
+  if (name.length > NAME_CHARACTERS_MAX && [...name].length > NAME_CHARACTERS_MAX) {
+    return [{ path, rule: `must be at most ${NAME_CHARACTERS_MAX} characters` }];
+  }
+  return /\p{Cc}/u.test(name) ? [{ path, rule: "must not contain control characters" }] : [];
+}
+
+/** The production state is any whole number, the priority one from 0 to 5. */
+function brokenNumbers(model: Model, modelPath: string): Broken[] {
+  const { productionState = null, priority = null } = model.metadataFields ?? {};
+  const broken: Broken[] = [];
+  if (productionState !== null && !Number.isSafeInteger(productionState)) {
+    broken.push({ path: `${modelPath}.metadataFields.productionState`, rule: "must be a whole number" });
+  }
+  if (priority !== null && !(Number.isSafeInteger(priority) && Number(priority) >= 0 && Number(priority) <= 5)) {
+    broken.push({ path: `${modelPath}.metadataFields.priority`, rule: "must be a whole number from 0 to 5" });
+  }
+  return broken;
+}
+
+const brokenMetadata = (model: Model, path: string) => [...brokenName(model, path), ...brokenNumbers(model, path)];

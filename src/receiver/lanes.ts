@@ -1,0 +1,281 @@
+import { askingFor, nobody } from "../db/asker.ts";
+import type { Db, Sql } from "../db/connect.ts";
+import { exhausted, unavailable } from "../errors.ts";
+import { type Cost, cost } from "./cost.ts";
+import { givenUp, storeParts, type WaitingPart } from "./group.ts";
+
+/**
+ * A kind of data that comes in. A new kind (metrics, say) is one value of this type, and its list and stream in
+ * `service.ts`; what stands here does the rest: it gathers, takes turns, splits what fails, and refuses.
+ */
+export interface LaneKind<Item> {
+  /** In logs, and for `check` before a body is read. */
+  name: string;
+  /**
+   * Stores items in the transaction `tx`, in their order; at most 1,000 as a rule, those of several requests behind each
+   * other. May be called again with the same items, or some of them: when PostgreSQL asks for it, and when an error of
+   * class 22, 23 or 54 says that one of them cannot be stored. What is remembered, or told to others, waits for
+   * `afterCommit`. It does not wait for statements that nothing depends on.
+   */
+  store(tx: Db, tenantId: string, items: readonly Item[]): Promise<void>;
+}
+
+/** Items of one request or stream, checked, that are stored in one transaction. */
+export interface Part<Item> {
+  items: readonly Item[];
+  /** About as many bytes as they came in. */
+  bytes: number;
+  /** Whether nobody waits any more, so that a part that still waits is not stored. */
+  abandoned?(): boolean;
+}
+
+/** Stores data that comes in, gathered by tenant and kind. */
+export interface Lanes {
+  /** Before a body is read. @throws code 8 when it would wait too long, 14 while the server stops. */
+  check(tenantId: string, kindName: string): void;
+  /**
+   * Stores a part; resolves after the commit with the places of the items that could not be stored, and why.
+   * `first`: of a request's parts only the first is refused.
+   * @throws code 8 when it would wait too long, 14 when nobody knows whether it was stored or the server stops; sending
+   * again is safe.
+   */
+  put<Item>(kind: LaneKind<Item>, tenantId: string, part: Part<Item>, first: boolean): Promise<Map<number, string>>;
+  /** Resolves when a stream may be read on: what waits would take less than half of what is too long. */
+  room(tenantId: string, kindName: string): Promise<void>;
+  /** Whether data is being stored, or was a moment ago. */
+  busy(): boolean;
+  /** Admits nothing more; resolves when what was accepted is stored, or has failed after 10 s. */
+  stop(): Promise<void>;
+}
+
+interface LanesOptions {
+  /** How many transactions at once: the connections of `sql`. */
+  batchesMax: number;
+  /** How long data may wait before more of it is refused. */
+  waitMsMax: number;
+  /** Hears of an item that was checked and that PostgreSQL did not take all the same, and of batches that failed. */
+  report?(error: unknown): void;
+}
+
+/** A batch is at most this large, but for a part that alone is larger. */
+export const batchItemsMax = 1000;
+export const batchBytesMax = 4 * 1024 * 1024;
+
+const attemptsMax = 8;
+const busyMs = 500;
+const stopMsMax = 10_000;
+
+interface Waiting extends WaitingPart {
+  attempts: number;
+}
+
+interface Lane {
+  tenantId: string;
+  kind: LaneKind<unknown> | undefined;
+  queue: Waiting[];
+  items: number;
+  bytes: number;
+  running: { sinceMs: number; expectedMs: number }[];
+  cost: Cost;
+}
+
+interface Tenant {
+  /** By kind, in the order of their turns. */
+  lanes: Map<string, Lane>;
+  running: number;
+}
+
+/** How many tenants' costs are remembered. */
+const tenantsMax = 10_000;
+
+/**
+ * Group commit: what waits of one tenant and kind is stored in one transaction. A part that finds its lane idle starts at
+ * once; a second transaction of a lane starts only when it would be full, and never a third. Lanes take turns by tenant,
+ * then kind; a tenant leaves one connection to the others.
+ */
+export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: LanesOptions): Lanes {
+  const tenants = new Map<string, Tenant>();
+  /** Tenants of which something waits, in the order of their turns. */
+  const turns = new Set<Tenant>();
+  let waitingLanes = 0;
+  let running = 0;
+  let endedMs = -Infinity;
+  let stopping = false;
+  let idle = () => {};
+
+  function laneOf(tenantId: string, kindName: string): Lane {
+    let tenant = tenants.get(tenantId);
+    if (tenant === undefined) {
+      tenant = { lanes: new Map(), running: 0 };
+      tenants.set(tenantId, tenant);
+      if (tenants.size > tenantsMax) forgetIdle();
+    }
+    let lane = tenant.lanes.get(kindName);
+    if (lane === undefined) {
+      lane = { tenantId, kind: undefined, queue: [], items: 0, bytes: 0, running: [], cost: cost() };
+      tenant.lanes.set(kindName, lane);
+    }
+    return lane;
+  }
+
+  function forgetIdle() {
+    for (const [id, { lanes, running: at }] of tenants) {
+      if (at === 0 && [...lanes.values()].every(({ queue }) => queue.length === 0)) tenants.delete(id);
+    }
+  }
+
+  const full = (lane: Lane) => lane.items >= batchItemsMax || lane.bytes >= batchBytesMax;
+  const ready = (lane: Lane) =>
+    lane.queue.length > 0 && (lane.running.length === 0 || (lane.running.length === 1 && full(lane)));
+
+  /** How long what came now would wait, ms. */
+  function waitMs(lane: Lane): number {
+    if (lane.queue.length === 0) return 0;
+    const nowMs = performance.now();
+    // One that takes longer than was expected may do so for long.
+    const rest = lane.running.map(({ sinceMs, expectedMs }) =>
+      Math.max(sinceMs + expectedMs - nowMs, (nowMs - sinceMs) / 2),
+    );
+    const transactions = Math.ceil(Math.max(lane.items / batchItemsMax, lane.bytes / batchBytesMax));
+    const own = Math.min(...rest, Infinity);
+    return (
+      ((own === Infinity ? 0 : own) + lane.cost.expect(transactions, lane.items)) *
+      Math.max(1, waitingLanes / batchesMax)
+    );
+  }
+
+  function refuse(lane: Lane, withItems: number) {
+    if (stopping) throw unavailable("the server is stopping; send the request again");
+    if (lane.queue.length === 0) return;
+    const ms = waitMs(lane) + lane.cost.expect(0, withItems);
+    if (ms <= waitMsMax) return;
+    const afterSec = (Math.max(waitMsMax, ms) / 1000) * (1 + Math.random() / 2);
+    throw exhausted("more data comes in than can be stored; send the request again", afterSec);
+  }
+
+  function take(lane: Lane): Waiting[] {
+    const batch: Waiting[] = [];
+    let items = 0;
+    let bytes = 0;
+    while (lane.queue.length > 0) {
+      const next = lane.queue[0] as Waiting;
+      if (batch.length > 0 && (items + next.items.length > batchItemsMax || bytes + next.bytes > batchBytesMax)) break;
+      lane.queue.shift();
+      lane.items -= next.items.length;
+      lane.bytes -= next.bytes;
+      if (next.abandoned?.()) {
+        next.fail(unavailable("nobody waits for it any more"));
+        continue;
+      }
+      items += next.items.length;
+      bytes += next.bytes;
+      batch.push(next);
+    }
+    if (lane.queue.length === 0) waitingLanes -= 1;
+    return batch;
+  }
+
+  /** The next lane that may store, tenant after tenant; both go behind the others. */
+  function next(): { tenant: Tenant; lane: Lane } | undefined {
+    for (const tenant of turns) {
+      if (tenant.running >= Math.max(1, batchesMax - 1)) continue;
+      const all = [...tenant.lanes];
+      const found = all.find(([, lane]) => ready(lane));
+      if (found === undefined) {
+        if (all.every(([, lane]) => lane.queue.length === 0)) turns.delete(tenant);
+        continue;
+      }
+      turns.delete(tenant);
+      turns.add(tenant);
+      tenant.lanes.delete(found[0]);
+      tenant.lanes.set(...found);
+      return { tenant, lane: found[1] };
+    }
+    return undefined;
+  }
+
+  /** Starts what may start. */
+  function start() {
+    while (running < batchesMax) {
+      const found = next();
+      if (found === undefined) break;
+      const batch = take(found.lane);
+      if (batch.length > 0) void run(found.tenant, found.lane, batch);
+    }
+    if (running === 0 && stopping) idle();
+  }
+
+  function add(tenant: Tenant, lane: Lane, parts: readonly Waiting[], place: "front" | "back") {
+    if (parts.length === 0) return;
+    if (lane.queue.length === 0) waitingLanes += 1;
+    if (place === "back") lane.queue.push(...parts);
+    else lane.queue.unshift(...parts);
+    for (const part of parts) {
+      lane.items += part.items.length;
+      lane.bytes += part.bytes;
+    }
+    turns.add(tenant);
+  }
+
+  async function run(tenant: Tenant, lane: Lane, batch: Waiting[]): Promise<void> {
+    const items = batch.reduce((sum, part) => sum + part.items.length, 0);
+    const sinceMs = performance.now();
+    const mark = { sinceMs, expectedMs: lane.cost.expect(1, items) };
+    lane.running.push(mark);
+    tenant.running += 1;
+    running += 1;
+    const storing = { sql, kind: lane.kind as LaneKind<unknown>, tenantId: lane.tenantId, report };
+    // Nobody's: what it stores belongs to many calls, and ends with none of them.
+    const repeats = await askingFor(nobody(), () => storeParts(storing, batch));
+    endedMs = performance.now();
+    lane.cost.note(items, endedMs - sinceMs);
+    lane.running.splice(lane.running.indexOf(mark), 1);
+    tenant.running -= 1;
+    running -= 1;
+    // What PostgreSQL asks to be run again waits anew, at the front: it came first.
+    add(tenant, lane, patient(repeats.flatMap(({ parts }) => parts)), "front");
+    start();
+  }
+
+  function patient(parts: readonly Waiting[]): Waiting[] {
+    for (const part of parts) {
+      part.attempts += 1;
+      if (part.attempts >= attemptsMax) part.fail(givenUp());
+    }
+    return parts.filter(({ attempts }) => attempts < attemptsMax);
+  }
+
+  return {
+    check: (tenantId, kindName) => refuse(laneOf(tenantId, kindName), 1),
+    async put(kind, tenantId, part, first) {
+      const lane = laneOf(tenantId, kind.name);
+      if (first || stopping) refuse(lane, part.items.length);
+      return await new Promise((done, fail) => {
+        lane.kind ??= kind as LaneKind<unknown>;
+        const waiting = { ...part, attempts: 0, done, fail };
+        add(tenants.get(tenantId) as Tenant, lane, [waiting], "back");
+        start();
+      });
+    },
+    async room(tenantId, kindName) {
+      const lane = laneOf(tenantId, kindName);
+      while (!stopping && waitMs(lane) > waitMsMax / 2) await new Promise((resolve) => setTimeout(resolve, 20));
+    },
+    busy: () => running > 0 || performance.now() - endedMs < busyMs,
+    async stop() {
+      stopping = true;
+      const late = Promise.withResolvers<void>();
+      idle = late.resolve;
+      const timer = setTimeout(late.resolve, stopMsMax);
+      start();
+      await late.promise;
+      clearTimeout(timer);
+      for (const { lanes: all } of tenants.values()) {
+        for (const lane of all.values()) {
+          for (const part of lane.queue.splice(0))
+            part.fail(unavailable("the server is stopping; send the request again"));
+        }
+      }
+    },
+  };
+}

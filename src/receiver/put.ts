@@ -1,0 +1,111 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { HeldBody } from "../rpc/bodies.ts";
+import { type Failed, type ItemRules, sift } from "./item.ts";
+import { batchBytesMax, batchItemsMax, type LaneKind, type Lanes } from "./lanes.ts";
+import { type Portion, portions } from "./portions.ts";
+
+/** A kind of items that the receiver takes: how they are checked, made and stored. */
+export interface Kind<S extends DescMessage, Item> {
+  /** The member of a request that lists them, for the paths in errors. */
+  list: string;
+  rules: ItemRules<S>;
+  toItem(message: MessageShape<S>): Item;
+  lane: LaneKind<Item>;
+}
+
+/** What became of a batch or a stream. */
+export interface Outcome<Item> {
+  succeeded: number;
+  failedCount: number;
+  /** The first failures in the order sent, as many as were asked for. */
+  failed: Failed<Item>[];
+}
+
+/** Who sends, and where it goes. */
+export interface Sender {
+  lanes: Lanes;
+  tenantId: string;
+  nowMs(): number;
+  /** Whether nobody waits for the answer any more. */
+  abandoned(): boolean;
+}
+
+/** Stores up to 1,000 messages in one part; `pathOf` tells a message's path, for errors, by its place among them. */
+async function putPart<S extends DescMessage, Item>(
+  kind: Kind<S, Item>,
+  sender: Sender,
+  { messages, bytes }: { messages: readonly MessageShape<S>[]; bytes: number },
+  pathOf: (index: number) => string,
+  first: boolean,
+): Promise<Failed<MessageShape<S>>[]> {
+  const { lanes, tenantId, abandoned } = sender;
+  const { good, failed } = sift(kind.rules, messages, pathOf, sender.nowMs());
+  if (good.length === 0) return failed;
+  const items = good.map(({ item }) => kind.toItem(item));
+  const refused = await lanes.put(kind.lane, tenantId, { items, bytes, abandoned }, first);
+  if (refused.size === 0) return failed;
+  const late = [...refused].map(([place, reason]) => {
+    const { index, item } = good[place] as (typeof good)[number];
+    return { index, item, error: `${pathOf(index)}: ${reason}` };
+  });
+  return [...failed, ...late].sort((a, b) => a.index - b.index);
+}
+
+function gather<T>(failedMax: number) {
+  const outcome: Outcome<T> = { succeeded: 0, failedCount: 0, failed: [] };
+  return {
+    outcome,
+    add(count: number, failed: readonly Failed<T>[]) {
+      outcome.succeeded += count - failed.length;
+      outcome.failedCount += failed.length;
+      outcome.failed.push(...failed.slice(0, failedMax - outcome.failed.length));
+    },
+  };
+}
+
+/**
+ * Stores the list of a request, part by part: the next follows the commit of the one before, so that they apply in their
+ * order. May be repeated; what it counts as succeeded is committed.
+ * @param bytes how large the request was
+ * @param detailed whether the failures are listed
+ */
+export async function putList<S extends DescMessage, Item>(
+  kind: Kind<S, Item>,
+  sender: Sender,
+  messages: readonly MessageShape<S>[],
+  { bytes, detailed }: { bytes: number; detailed: boolean },
+): Promise<Outcome<MessageShape<S>>> {
+  const { outcome, add } = gather<MessageShape<S>>(detailed ? messages.length : 0);
+  const each = bytes / Math.max(1, messages.length);
+  const size = Math.max(1, Math.min(batchItemsMax, Math.floor(batchBytesMax / Math.max(1, each))));
+  for (let from = 0; from < messages.length; from += size) {
+    const part = messages.slice(from, from + size);
+    const pathOf = (index: number) => `${kind.list}[${from + index}]`;
+    const failed = await putPart(kind, sender, { messages: part, bytes: each * part.length }, pathOf, from === 0);
+    add(part.length, failed);
+  }
+  return outcome;
+}
+
+/**
+ * Stores a stream as it comes, and frees of its body what is stored: a part is what has come while the one before was
+ * stored. It lists the first 1,000 failures: an endless one must not fill the memory.
+ */
+export async function putStream<S extends DescMessage, Item>(
+  kind: Kind<S, Item>,
+  sender: Sender,
+  messages: AsyncIterable<MessageShape<S>>,
+  body: HeldBody,
+): Promise<Outcome<MessageShape<S>>> {
+  const { outcome, add } = gather<MessageShape<S>>(1000);
+  const bounds = { itemsMax: batchItemsMax, full: () => body.bytes() >= batchBytesMax };
+  for await (const part of portions(messages, bounds) as AsyncIterable<Portion<MessageShape<S>>>) {
+    const before = outcome.succeeded + outcome.failedCount;
+    const bytes = body.bytes();
+    const failed = await putPart(kind, sender, { messages: part, bytes }, (index) => `[${before + index}]`, false);
+    body.free(bytes);
+    add(part.length, failed);
+    await sender.lanes.room(sender.tenantId, kind.lane.name);
+  }
+  return outcome;
+}
