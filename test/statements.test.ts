@@ -37,6 +37,22 @@ const exceptions: { begin: string; fault: RegExp; why: string }[] = [
   { begin: "do $$ begin raise exception 'x'", fault: /DoStmt/, why: "a test makes PostgreSQL fail" },
 ];
 
+/** Which folder may name which table of another one in its statements, and why. */
+const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  credentials: { tenants: "a new master key wraps the data keys of all tenants" },
+  events: {
+    entities: "searches of events read what their entities are called and have",
+    tenant_state: "the lock under which a tenant's feed of changes grows",
+  },
+  "server.ts": { tenants: "the first start makes a tenant where there is none" },
+  tenants: {
+    tenants: "auth/ reads them for each call, tenants/ alone writes them",
+    api_clients: "as tenants",
+    api_keys: "as tenants",
+    api_key_prefixes: "as tenants",
+  },
+};
+
 const { sql } = await testDatabase();
 const distributed = await distributedTables(sql, everywhere);
 await loadModule();
@@ -64,7 +80,7 @@ describe("everything that the server's code sends to PostgreSQL would run on tab
   const ours = ran.filter(({ text }) => !ofTests(text) && !migrations.includes(plain(text)));
 
   test("the tests before this one have shown statements", () => {
-    // Alone this file sees none: it needs the whole run.
+    if (ran.length < 50) throw new Error("this file reads the statements of the whole run: npm test runs it last");
     const of = (word: string) => ours.filter(({ text }) => new RegExp(`^\\s*${word}`, "i").test(text)).length;
     expect({ select: of("select") > 10, insert: of("insert") > 5, update: of("update") > 0 }).toEqual({
       select: true,
@@ -92,6 +108,43 @@ describe("everything that the server's code sends to PostgreSQL would run on tab
         ),
     );
     expect(idle).toEqual([]);
+  });
+});
+
+describe("a table is private to its domain", () => {
+  const files = globSync("src/**/*.ts", { cwd: root }).map((path) => ({
+    path,
+    text: readFileSync(root + path, "utf8"),
+  }));
+  const folderOf = (path: string) => path.split("/")[1] ?? "";
+  const owners = new Map(
+    files
+      .filter(({ path }) => path.endsWith("/tables.ts"))
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/pgTable\(\s*"(\w+)"/g)].map(([, table = ""]) => [table, folderOf(path)] as const),
+      ),
+  );
+  const named = files.flatMap(({ path, text }) =>
+    [...text.matchAll(/\b(?:from|join|into|update)\s+(\w+)\b/gi)]
+      .map(([, table = ""]) => ({ path, table, folder: folderOf(path) }))
+      .filter(({ table, folder }) => owners.has(table) && owners.get(table) !== folder),
+  );
+
+  test("the tables and who owns them are found", () => {
+    expect(owners.size).toBeGreaterThan(20);
+    expect(owners.get("entities")).toBe("entities");
+  });
+
+  test("a statement names tables of its own folder alone, but for the ones listed above", () => {
+    const strange = named.filter(({ folder, table }) => shared[folder]?.[table] === undefined);
+    expect(strange.map(({ path, table }) => `${path} names ${table}, which is of ${owners.get(table)}`)).toEqual([]);
+  });
+
+  test("each of these is needed", () => {
+    const needless = Object.entries(shared).flatMap(([folder, tables]) =>
+      Object.keys(tables).filter((table) => !named.some((each) => each.folder === folder && each.table === table)),
+    );
+    expect(needless).toEqual([]);
   });
 });
 

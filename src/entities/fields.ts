@@ -2,11 +2,11 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Condition, Field, FieldValue, Indexed, Resolver } from "../clause/field.ts";
 import { numericText } from "../clause/numeric-text.ts";
 import { holds } from "../clause/operations.ts";
+import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { columnField, columnNames } from "./columns.ts";
 import { coreProperty, isCoreKey, OWN_CORE_KEYS, schemaIds } from "./core-properties.ts";
-import { idText, joinedIds } from "./identity.ts";
-import { idRows } from "./matching.ts";
+import { idText, parseIds } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
 import { corePropertyTerms, customPropertyTerms, dimensionTerms, haveTerms, type Terms } from "./terms.ts";
 import { anyTextContains } from "./texts.ts";
@@ -145,7 +145,7 @@ export function entityResolver(tenantId: string, known: Known = {}): Resolver<En
           return bare(key);
       }
     },
-    withIds: (db, ids) => db`id = any(array(${idRows(db, joinedIds(ids))}))`,
+    withIds: (db, ids) => db`id = any(${byteaArray(parseIds(ids))}::bytea[])`,
     idsOf: (row) => [idText(row.id)],
   };
 }

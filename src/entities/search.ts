@@ -58,15 +58,14 @@ async function readFew(
   const order = orderBy(db, found, page.backward);
   const rows = await cancelOn(
     db<(PageRow & { total: bigint })[]>`
-      with matching as materialized (select entities.ctid as place ${values} from ${from} where ${sql}),
+      with matching as materialized (select entities.id as entity_id ${values} from ${from} where ${sql}),
       page as (select * from matching where ${place(db, found, page)} order by ${order} limit ${page.limit + 1})
       select ${entityColumns(db)}, ${keyTexts(db, found)} as key_texts, total
       from (select count(*) as total from matching) as counted left join page on true
-        left join entities on tenant_id = ${tenantId} and entities.ctid = page.place
+        left join entities on tenant_id = ${tenantId} and entities.id = page.entity_id
       order by ${order}`,
     signal,
   );
-  // A row's place is good for one statement, and finds it in a part of the time that its id takes.
   // A page without rows is one row without an id, for the total.
   return { rows: rows.filter(({ id }) => id !== null), total: rows[0]?.total ?? 0n };
 }

@@ -6,8 +6,3 @@ export function retryDelayMs(failures: number): number {
   const delayMs = Math.min(retryFirstMs * 2 ** Math.min(failures - 1, 16), retryMsMax);
   return Math.round(delayMs * (0.8 + 0.4 * Math.random()));
 }
-
-/** The next time of something that happens every `periodMs`: a multiple of it since the epoch, the same on every replica. */
-export function nextTimeMs(periodMs: number, nowMs: number): number {
-  return (Math.floor(nowMs / periodMs) + 1) * periodMs;
-}

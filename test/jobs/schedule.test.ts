@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nextTimeMs, retryDelayMs } from "../../src/jobs/schedule.ts";
+import { retryDelayMs } from "../../src/jobs/schedule.ts";
 
 test("a job that fails waits a second, then twice as long each time, up to a minute, never exactly as long as another", () => {
   for (const [failures, aboutMs] of [
@@ -13,10 +13,4 @@ test("a job that fails waits a second, then twice as long each time, up to a min
     for (const delay of delays) expect(Math.abs(delay - aboutMs)).toBeLessThanOrEqual(aboutMs * 0.2);
     expect(new Set(delays).size).toBeGreaterThan(1);
   }
-});
-
-test("the next time of something periodic is the next multiple of its period, for every replica the same", () => {
-  expect(nextTimeMs(60_000, 0)).toBe(60_000);
-  expect(nextTimeMs(60_000, 59_999)).toBe(60_000);
-  expect(nextTimeMs(60_000, 60_000)).toBe(120_000);
 });
