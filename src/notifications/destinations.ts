@@ -5,6 +5,7 @@ import { QueryBuilder } from "drizzle-orm/pg-core";
 import {
   type Destination,
   DestinationSchema,
+  type DestinationType,
   DestinationTypeSchema,
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import {
@@ -24,10 +25,12 @@ import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
-import { alreadyExists, inUse, notFound } from "../errors.ts";
+import { alreadyExists, inUse, invalidFields, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
-import { audited } from "../tenants/audit.ts";
+import { joined } from "../rpc/rules.ts";
+import { changed } from "./changed.ts";
 import { inRules, usersNamed } from "./in-use.ts";
+import { checkDestination } from "./kinds.ts";
 import { contains, listByName, oneContains, type Part } from "./lists.ts";
 import { toDestination } from "./messages.ts";
 import { recentNotifications } from "./recent.ts";
@@ -66,6 +69,16 @@ function valuesOf({ description, tags, maxPerMinute }: Destination, { masked }: 
   return { description, tags, maxPerMinute, kind: masked.type.case ?? "", type, disabledReason: "" };
 }
 
+/** A type that was sent, taken apart. @throws code 3 for what its kind refuses; secrets that are kept were checked before */
+function checkedParts(type: DestinationType): Parted {
+  const parted = partSecrets(type);
+  const broken = checkDestination(withSecrets(parted.masked, parted.fresh));
+  const refused = broken.filter(({ path }) => !parted.kept.includes(path));
+  if (refused.length > 0)
+    throw invalidFields(refused.map(({ path, rule }) => ({ path: joined(typePath, path), rule })));
+  return parted;
+}
+
 /** A stored row as the API shows it, but for the secrets that the service has just made. */
 function shown(row: Parameters<typeof toDestination>[0], { generated }: Parted): Destination {
   const destination = toDestination(row);
@@ -83,7 +96,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
     async createDestination({ destination = create(DestinationSchema) }, context) {
       const { tenantId } = principalOf(context);
       const { name, type = create(DestinationTypeSchema) } = destination;
-      const parted = partSecrets(type);
+      const parted = checkedParts(type);
       keptOf({}, parted.kept, typePath);
       return await transaction(db, async (tx) => {
         const secrets = await sealed(tx, tenantId, name, parted);
@@ -94,7 +107,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
           .returning(columns);
         if (row === undefined) throw alreadyExists("destination", name);
         await noteCredential(tx, tenantId, destination);
-        await audited(tx, context, name);
+        await changed(tx, context, name);
         return create(CreateDestinationResponseSchema, { destination: shown(row, parted) });
       });
     },
@@ -117,7 +130,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
       const { tenantId } = principalOf(context);
       const { name, type = create(DestinationTypeSchema) } = destination;
       const own = named(tenantId, name);
-      const parted = partSecrets(type);
+      const parted = checkedParts(type);
       return await transaction(db, async (tx) => {
         const [stored] = await orm(tx)
           .select({ secrets: destinations.secrets })
@@ -134,7 +147,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
           .returning(columns);
         if (row === undefined) throw notFound("destination", name);
         await noteCredential(tx, tenantId, destination);
-        await audited(tx, context, name);
+        await changed(tx, context, name);
         return create(ReplaceDestinationResponseSchema, { destination: shown(row, parted) });
       });
     },
@@ -142,7 +155,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
     async deleteDestination({ name }, context) {
       await transaction(db, async (tx) => {
         await deleteDestination(tx, principalOf(context).tenantId, name);
-        await audited(tx, context, name);
+        await changed(tx, context, name);
       });
       return create(DeleteDestinationResponseSchema);
     },

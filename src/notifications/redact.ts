@@ -3,7 +3,7 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import { isRedacted } from "../wire/redacted.ts";
 import { cutText } from "./template.ts";
 
-/** What stands where a secret stood. */
+/** What stands where a secret stood; a destination that is sent back with it keeps the secret that is stored. */
 export const hidden = "********";
 
 const saidCharsMax = 500;

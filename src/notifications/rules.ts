@@ -17,15 +17,16 @@ import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
-import { alreadyExists, notFound } from "../errors.ts";
+import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
-import { audited } from "../tenants/audit.ts";
+import { changed } from "./changed.ts";
 import { contains, listByName, oneContains, type Part } from "./lists.ts";
 import { toRule } from "./messages.ts";
 import { recentNotifications } from "./recent.ts";
 import { setDestinations, setTriggers } from "./rule-members.ts";
 import { ruleDestinations, rules, ruleTriggers } from "./tables.ts";
+import { brokenTemplate } from "./template.ts";
 
 /** Seconds between repetitions where a rule does not say. */
 const repeatIntervalDefault = 3600n;
@@ -79,12 +80,19 @@ function valuesOf({ description, enabled, message, repeat, sendUpdates, muteDuri
   };
 }
 
+/** @throws code 3 when the message is no template */
+function checkMessage({ message }: Rule): void {
+  const broken = brokenTemplate(message);
+  if (broken !== undefined) throw invalidField("rule.message", broken);
+}
+
 /** What ties triggers to destinations. */
 export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
   return {
     async createRule({ rule = create(RuleSchema) }, context) {
       const { tenantId } = principalOf(context);
       const { name } = rule;
+      checkMessage(rule);
       return await transaction(db, async (tx) => {
         const values = valuesOf(rule);
         const made = await orm(tx)
@@ -94,7 +102,7 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
           .returning({ name: rules.name });
         if (made.length === 0) throw alreadyExists("rule", name);
         const members = await setMembers(tx, tenantId, rule);
-        await audited(tx, context, name);
+        await changed(tx, context, name);
         return create(CreateRuleResponseSchema, {
           rule: toRule({ name, ...values, ...members, recentNotificationCount: 0n }),
         });
@@ -119,16 +127,17 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
       const { tenantId } = principalOf(context);
       const { name } = sent;
       const own = named(tenantId, name);
-      const changed = changedFields(RuleSchema, sent, updateMask);
+      const members = changedFields(RuleSchema, sent, updateMask);
+      if (members.has("message")) checkMessage(sent);
       return await transaction(db, async (tx) => {
         const [row] = await orm(tx).select(columns).from(rules).where(own).for("no key update");
         if (row === undefined) throw notFound("rule", name);
-        const rule = withChanges(toRule(row), sent, changed);
+        const rule = withChanges(toRule(row), sent, members);
         const values = valuesOf(rule);
         await orm(tx).update(rules).set(values).where(own);
-        const members = await setMembers(tx, tenantId, rule, changed);
-        await audited(tx, context, name);
-        return create(UpdateRuleResponseSchema, { rule: toRule({ ...row, ...values, ...members }) });
+        const used = await setMembers(tx, tenantId, rule, members);
+        await changed(tx, context, name);
+        return create(UpdateRuleResponseSchema, { rule: toRule({ ...row, ...values, ...used }) });
       });
     },
 
@@ -140,7 +149,7 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
           .where(named(principalOf(context).tenantId, name))
           .returning(columns);
         if (row === undefined) throw notFound("rule", name);
-        await audited(tx, context, name);
+        await changed(tx, context, name);
         return create(DeleteRuleResponseSchema, { rule: toRule(row) });
       });
     },
@@ -155,11 +164,11 @@ async function setMembers(
   tx: Db,
   tenantId: string,
   rule: Rule,
-  changed: ReadonlySet<keyof Rule> = new Set(["triggerNames", "destinationNames"]),
+  members: ReadonlySet<keyof Rule> = new Set(["triggerNames", "destinationNames"]),
 ) {
   let { triggerNames, destinationNames } = rule;
-  if (changed.has("triggerNames")) triggerNames = await setTriggers(tx, tenantId, rule);
-  if (changed.has("destinationNames")) destinationNames = await setDestinations(tx, tenantId, rule);
+  if (members.has("triggerNames")) triggerNames = await setTriggers(tx, tenantId, rule);
+  if (members.has("destinationNames")) destinationNames = await setDestinations(tx, tenantId, rule);
   return { triggerNames, destinationNames };
 }
 

@@ -4,9 +4,8 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { invalidFields } from "../errors.ts";
 import { joined } from "../rpc/rules.ts";
+import { hidden } from "./redact.ts";
 
-/** What stands in place of a secret in answers; sent back, it keeps the secret that is stored. */
-export const mask = "********";
 /** Sent as signingSecret: the service shall make one. */
 const wish = "generate";
 const signingBytes = 32;
@@ -58,12 +57,12 @@ export function partSecrets(type: DestinationType): Parted {
   const masked = clone(DestinationTypeSchema, type);
   const parted: Parted = { masked, fresh: {}, kept: [], generated: {} };
   for (const { path, value, set } of within(masked)) {
-    if (value === mask) parted.kept.push(path);
+    if (value === hidden) parted.kept.push(path);
     else if (path === "webhook.signingSecret" && value === wish) {
       parted.generated[path] = `whsec_${randomBytes(signingBytes).toString("base64")}`;
       parted.fresh[path] = parted.generated[path];
     } else parted.fresh[path] = value;
-    set(mask);
+    set(hidden);
   }
   return parted;
 }
@@ -73,7 +72,7 @@ export function withSecrets(type: DestinationType, secrets: Readonly<Record<stri
   const filled = clone(DestinationTypeSchema, type);
   for (const { path, value, set } of within(filled)) {
     const known = secrets[path];
-    if (value === mask && known !== undefined) set(known);
+    if (value === hidden && known !== undefined) set(known);
   }
   return filled;
 }
@@ -85,7 +84,7 @@ export function keptOf<T>(
   at: string,
 ): Record<string, T> {
   const missing = paths.filter((path) => !Object.hasOwn(stored, path));
-  const rule = `must be the secret itself: none is stored that ${mask} could keep`;
+  const rule = `must be the secret itself: none is stored that ${hidden} could keep`;
   if (missing.length > 0) throw invalidFields(missing.map((path) => ({ path: joined(at, path), rule })));
   return Object.fromEntries(paths.map((path) => [path, stored[path] as T]));
 }

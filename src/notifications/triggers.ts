@@ -20,7 +20,7 @@ import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
-import { audited } from "../tenants/audit.ts";
+import { changed } from "./changed.ts";
 import { inRules, usersNamed } from "./in-use.ts";
 import { contains, listByName, oneContains, type Part } from "./lists.ts";
 import { toTrigger } from "./messages.ts";
@@ -66,7 +66,7 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
           .onConflictDoNothing({ target: [triggers.tenantId, triggers.name] })
           .returning({ name: triggers.name });
         if (made.length === 0) throw alreadyExists("trigger", name);
-        await audited(tx, context, name);
+        await changed(tx, context, name);
       });
       return create(CreateTriggerResponseSchema, { trigger });
     },
@@ -87,15 +87,15 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
 
     async updateTrigger({ trigger: sent = create(TriggerSchema), updateMask }, context) {
       const { name } = sent;
-      const changed = changedFields(TriggerSchema, sent, updateMask);
-      if (changed.has("type")) checkTriggerType(sent.type, "trigger.type");
+      const members = changedFields(TriggerSchema, sent, updateMask);
+      if (members.has("type")) checkTriggerType(sent.type, "trigger.type");
       return await transaction(db, async (tx) => {
         const own = named(principalOf(context).tenantId, name);
         const [row] = await orm(tx).select(columns).from(triggers).where(own).for("no key update");
         if (row === undefined) throw notFound("trigger", name);
-        const trigger = withChanges(toTrigger(row), sent, changed);
+        const trigger = withChanges(toTrigger(row), sent, members);
         await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
-        await audited(tx, context, name);
+        await changed(tx, context, name);
         return create(UpdateTriggerResponseSchema, { trigger });
       });
     },
@@ -103,7 +103,7 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
     async deleteTrigger({ name }, context) {
       await transaction(db, async (tx) => {
         await deleteTrigger(tx, principalOf(context).tenantId, name);
-        await audited(tx, context, name);
+        await changed(tx, context, name);
       });
       return create(DeleteTriggerResponseSchema);
     },

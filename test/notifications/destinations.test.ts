@@ -162,6 +162,22 @@ describe("a new destination", () => {
     [{ type: { teamChat: { channel: "a", token: masked } } }, "type.teamChat.token: must be the secret itself"],
     [{ type: { teamChat: { channel: "a", credentialId: "none" } } }, "type.teamChat.credentialId: must be the id"],
     [{ maxPerMinute: -1 }, "maxPerMinute: must be "],
+    [{ type: { teamChat: { channel: "#alerts", token: "t" } } }, "type.teamChat.channel: "],
+    [{ type: { teamChat: { channel: "alerts" } } }, "type.teamChat.token: must be given, or else credentialId"],
+    [{ type: { incidentPaging: {} } }, "type.incidentPaging.integrationKey: must be given, or else credentialId"],
+    [{ type: { itsm } }, "type.itsm.basic: must be given, or else oauth or credentialId"],
+    [{ type: { email: { to: "ada" } } }, "type.email.to: must be one e-mail address"],
+    [{ type: { webhook: { url: "ftp://a.b" } } }, "type.webhook.url: must be an address"],
+    [{ type: { webhook: { url: "https://a.b/{{#id}}" } } }, "type.webhook.url: is no Mustache template"],
+    [
+      { type: { webhook: { url: "https://a.b", signingSecret: "short" } } },
+      "type.webhook.signingSecret: must be whsec_",
+    ],
+    [{ type: { webhook: { url: "https://a.b", headers: { Host: "x" } } } }, 'type.webhook.headers["Host"]: is set by'],
+    [
+      { type: { officeChat: { webhookUrl: "https://a.b", text: "t", facts: [{}, { name: "a", value: "{{a" }] } } },
+      "type.officeChat.facts[1].value: is no Mustache template: unclosed tag at line 1, column 4",
+    ],
   ])("with %j is refused with its place, and nothing is stored", async (change, message) => {
     const answer = await json("POST", destinationsPath, { name, type: webhookJson("a"), ...change });
     expect(answer).toMatchObject(refused(message));

@@ -7,7 +7,7 @@ import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
-import { eventTrigger, rulesPath, webhook } from "./samples.ts";
+import { destinationsPath, eventJson, eventTrigger, rulesPath, triggersPath, webhook, webhookJson } from "./samples.ts";
 
 const server = await testServer();
 const tenant = await testTenant(server.database.sql);
@@ -102,6 +102,7 @@ describe("a new rule", () => {
     [{ destinationNames: ["nope", "d1", "no"] }, 'destinationNames[2]: there is no destination named "no"'],
     [{ triggerNames: [""] }, "triggerNames[0]: must not be empty"],
     [{ message: "x".repeat(65_537) }, "message: "],
+    [{ message: "fine\n{{#a}}" }, 'message: is no Mustache template: unclosed section "a" at line 2, column 7'],
     [{ enabled: "yes" }, "enabled: "],
   ])("with %j is refused with the place, and nothing is stored", async (change, message) => {
     expect(await json("POST", rulesPath, { name, ...change })).toMatchObject(refused(message));
@@ -152,6 +153,7 @@ describe("an update", () => {
     [{ name: "other" }, "name: differs"],
     [{ delaySec: 86_401 }, "delaySec: "],
     [{ triggerNames: ["t1", "nope"] }, "triggerNames[1]: "],
+    [{ message: "{{> partial}}" }, "message: has a partial"],
   ])("with %j is refused, and changes nothing", async (change, message) => {
     expect(await json("PUT", path, { description: "after", ...change })).toMatchObject(refused(message));
     expect((await json("GET", path)).body.rule).toMatchObject(full);
@@ -181,6 +183,34 @@ test("a deletion answers the deleted rule, and frees its triggers and destinatio
   });
   expect(await json("DELETE", path)).toMatchObject({ status: 404, body: { code: 5 } });
   await triggers.deleteTrigger({ name: `of ${name}` });
+});
+
+test("every change of triggers, destinations and rules raises the version that tells all servers, a failed one does not", async () => {
+  const own = await testTenant(server.database.sql);
+  const call = v1(server.url, own.headers);
+  const version = async () => {
+    const [row] = await server.database.sql<{ version: bigint }[]>`
+      select rules_version as version from tenant_state where tenant_id = ${own.id}`;
+    return row?.version ?? 0n;
+  };
+  const changes: [string, string, object?][] = [
+    ["POST", triggersPath, { name: "t", type: eventJson("x") }],
+    ["PUT", `${triggersPath}/t`, { description: "d" }],
+    ["POST", destinationsPath, { name: "d", type: webhookJson("x") }],
+    ["PUT", `${destinationsPath}/d`, { type: webhookJson("y") }],
+    ["POST", rulesPath, { name: "r" }],
+    ["PUT", `${rulesPath}/r`, { enabled: true }],
+    ["DELETE", `${rulesPath}/r`],
+    ["DELETE", `${destinationsPath}/d`],
+    ["DELETE", `${triggersPath}/t`],
+  ];
+  for (const [i, [method, path, body]] of changes.entries()) {
+    expect(await version()).toBe(BigInt(i));
+    expect((await call(method, path, body)).status).toBe(200);
+  }
+  expect((await call("POST", rulesPath, { name: "r", triggerNames: ["none"] })).status).toBe(400);
+  expect((await call("DELETE", `${triggersPath}/t`)).status).toBe(404);
+  expect(await version()).toBe(BigInt(changes.length));
 });
 
 test("a trigger that is deleted while a rule begins to use it is gone, or in use: never both", async () => {

@@ -54,6 +54,11 @@ describe("a new trigger", () => {
   });
 
   const clause = { contains: { field: "name", value: "x" } };
+  const nested = (depth: number) => {
+    let inner: object = clause;
+    for (let i = 1; i < depth; i++) inner = { not: { clause: inner } };
+    return { event: { query: { clause: inner } } };
+  };
   test.each([
     { event: { query: { clause: { and: { clauses: [clause, { not: { clause } }] } } } } },
     { event: { query: { clause: { equals: { field: "entity.name", value: { stringVal: "r1" } } } } } },
@@ -87,6 +92,17 @@ describe("a new trigger", () => {
       { type: { event: { query: { clause: {} } } } },
       "type.event.query.clause: must hold exactly one",
     ],
+    [
+      "a comparison of no field",
+      { type: { event: { query: { clause: { and: { clauses: [{ contains: { field: "", value: "x" } }] } } } } } },
+      "type.event.query.clause.and.clauses[0].contains.field: is required",
+    ],
+    [
+      "no comparison",
+      { type: { event: { query: { clause: { or: { clauses: [] } } } } } },
+      "type.event.query.clause.or.clauses: ",
+    ],
+    ["clauses more than 32 deep", { type: nested(33) }, "must not lie deeper than 32 clauses"],
     ["no metric", { type: { metricThreshold: { min: 1 } } }, "type.metricThreshold.metricName: is required"],
     ["no bound", { type: threshold({}) }, "type.metricThreshold: must have min, max or both"],
     ["bounds that nothing lies between", { type: threshold({ min: 2, max: 1 }) }, "min not above max"],
