@@ -12,6 +12,7 @@ import {
   relayUrl,
   type Setting,
   SettingError,
+  secondsBySeverity,
   sender,
   text,
 } from "./setting.ts";
@@ -197,6 +198,18 @@ const settings = {
     fallback: String(90 * day),
     read: integer(3600, 36_500 * day),
     meaning: "how long closed occurrences are kept, and the oldest event timestamp that is taken, s",
+  },
+  eventAgeing: {
+    env: "BELFRY_EVENT_AGEING",
+    fallback: `DEFAULT=${day},DEBUG=${day},INFO=${day},WARNING=${3 * day}`,
+    read: secondsBySeverity,
+    meaning: "after how many seconds without a report occurrences of a severity close; severities left out never do",
+  },
+  housekeepingMs: {
+    env: "BELFRY_HOUSEKEEPING_MS",
+    fallback: "60000",
+    read: integer(10, 86_400_000),
+    meaning: "how often old occurrences are closed and deleted, ms",
   },
   publicUrl: {
     env: "BELFRY_PUBLIC_URL",

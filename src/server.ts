@@ -8,6 +8,7 @@ import { EntityFieldDictionaryService } from "#gen/belfry/dictionary/v1/entity_f
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
@@ -44,7 +45,10 @@ import {
 import { entityService } from "./entities/service.ts";
 import { storingChanges } from "./events/changes.ts";
 import { pruneFeed } from "./events/feed.ts";
-import { eventQueryService } from "./events/service.ts";
+import { eventHousekeeping } from "./events/housekeeping.ts";
+import { eventManagementService, eventQueryService } from "./events/service.ts";
+import { feedCalls } from "./events/watch/calls.ts";
+import { watches } from "./events/watch/watches.ts";
 import { certificate } from "./http/certificate.ts";
 import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
 import { startJobs } from "./jobs/start.ts";
@@ -151,11 +155,29 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const onModels = changedEntities(clock.nowMs, jobs.wake);
 
   // What happens to occurrences: told to those here that want to hear of it.
+  const watching = watches(pool.sql);
+  starting.defer(() => watching.stop());
+  const feeds = feedCalls(pool.system, url, watching);
+  starting.defer(() => feeds.stop());
   const storeChanges = storingChanges({
-    onStored(tenantId, { position }) {
-      if (position % 64n === 0n) pruneFeed(pool.sql, tenantId, clock.nowMs()).catch(() => undefined);
+    onStored(tenantId, row) {
+      watching.stored(tenantId, row);
+      feeds.grew(tenantId);
+      const { position } = row;
+      if (position % 64n === 0n) pruneFeed(pool.background, tenantId, clock.nowMs()).catch(() => undefined);
     },
   });
+
+  const ageing = new Map([...config.eventAgeing].map(([severity, seconds]) => [severity, seconds * 1000]));
+  const housekeeping = eventHousekeeping(pool, {
+    ageing,
+    retentionMs: config.eventRetentionSec * 1000,
+    nowMs: clock.nowMs,
+    store: storeChanges,
+    log,
+    periodMs: config.housekeepingMs,
+  });
+  starting.defer(() => housekeeping.stop());
 
   // The services. An RPC that none of them has answers code 12.
   const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
@@ -171,7 +193,8 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     [EntityService, entityService(pool.sql)],
     [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs)],
     [CustomPropertyUpdaterService, customPropertyUpdaterService(pool.sql, clock.nowMs, jobs.wake)],
-    [EventQueryService, eventQueryService(pool.sql)],
+    [EventQueryService, eventQueryService(pool.sql, watching)],
+    [EventManagementService, eventManagementService(pool.sql, clock.nowMs, storeChanges)],
     [MaintenanceWindowService, maintenanceWindowService(pool.sql, { nowMs: clock.nowMs, wake: jobs.wake })],
     [TriggerService, triggerService(pool.sql)],
     [DestinationService, destinationService(pool.sql, masterKeys)],

@@ -113,3 +113,17 @@ export function addressRanges(value: string): BlockList {
   }
   return list;
 }
+
+const severities = ["DEFAULT", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
+
+/** Such as `INFO=86400,WARNING=259200`: seconds by the number of the severity. */
+export function secondsBySeverity(value: string): ReadonlyMap<number, number> {
+  const parts = value === "" ? [] : value.split(",").map((part) => /^([A-Z]+)=(\d{1,10})$/.exec(part.trim()));
+  const ages = parts.map((part) => [severities.indexOf(part?.[1] ?? ""), Number(part?.[2])] as const);
+  if (ages.some(([severity, seconds]) => severity < 0 || !(seconds > 0))) {
+    throw new SettingError(
+      `must be severities (${severities.join(", ")}) with seconds, such as INFO=86400,WARNING=259200`,
+    );
+  }
+  return new Map(ages);
+}

@@ -10,10 +10,10 @@ export interface Listener {
 const againMs = 1000;
 
 /**
- * Listens on a channel, on a connection of its own that is made anew when it breaks. `heard` is called for each call,
- * and whenever a connection begins, since calls may have been missed.
+ * Listens on a channel, on a connection of its own that is made anew when it breaks. `heard` is called with
+ * the text of each call, and with an empty one whenever a connection begins, since calls may have been missed.
  */
-export function listen(url: string, channel: string, heard: () => void): Listener {
+export function listen(url: string, channel: string, heard: (payload: string) => void): Listener {
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let end: () => Promise<void> = async () => undefined;
@@ -35,10 +35,10 @@ export function listen(url: string, channel: string, heard: () => void): Listene
       max: 1,
       socket: made.once(),
       onclose,
-      onnotify: () => heard(),
+      onnotify: (_channel: string, payload: string) => heard(payload),
     } as never);
     end = () => client.end({ timeout: 0 });
-    client.unsafe(`listen ${channel}`).then(heard, onclose);
+    client.unsafe(`listen ${channel}`).then(() => heard(""), onclose);
   }
 
   open();

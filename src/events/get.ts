@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type GetEventRequest,
   type GetEventResponse,
@@ -9,7 +10,7 @@ import type { Db } from "../db/connect.ts";
 import { parseId } from "../entities/identity.ts";
 import { notFound } from "../errors.ts";
 import { parseOccurrenceId } from "./identity.ts";
-import { selection, toEvent } from "./messages.ts";
+import { type AnnotationRow, selection, toAnnotation, toEvent } from "./messages.ts";
 import { type OccurrenceRow, occurrenceColumns } from "./rows.ts";
 
 /** The occurrences of an event by number, of those that an id list names; the latest one when it names none. */
@@ -41,5 +42,19 @@ export async function getEvent(db: Db, tenantId: string, request: GetEventReques
   if (first === undefined) throw notFound("event", request.id);
   const found = rows.filter(({ number }) => number !== null);
   const result = toEvent(first, found, first.count, tenantId, selection(request.fields));
+  // With all fields: notes are none that a list of fields can name.
+  if (request.fields.length === 0) await addAnnotations(db, tenantId, id, result.occurrences);
   return create(GetEventResponseSchema, { result });
+}
+
+/** Adds the notes of these occurrences of one event, the oldest first. */
+async function addAnnotations(db: Db, tenantId: string, eventId: Buffer, shown: readonly Occurrence[]): Promise<void> {
+  const byNumber = new Map(shown.map((occurrence) => [parseOccurrenceId(occurrence.id)?.number, occurrence]));
+  const rows = await db<AnnotationRow[]>`
+    select a.number, a.id, a.text, a.created_by, a.created_ms, a.updated_ms
+    from annotations a
+    where a.tenant_id = ${tenantId} and a.event_id = ${eventId}
+      and a.number = any(${int4Array([...byNumber.keys()].flatMap((number) => number ?? []))}::int4[])
+    order by a.created_ms, a.place, a.id`;
+  for (const row of rows) byNumber.get(row.number)?.annotations.push(toAnnotation(row));
 }

@@ -63,7 +63,8 @@ function seen(db: Db, direction: ">=" | "<", ms: bigint): Fragment {
     : db`(o.seen_slot <= ${ms}::int8 / 300000 and o.last_seen_ms < ${ms})`;
 }
 
-function checkedRange({ timeRange }: EventQuery, path: string): { start?: bigint; end?: bigint } {
+/** The bounds of a query's time range. @throws code 3 for one that is empty, or in seconds */
+export function checkedRange({ timeRange }: EventQuery, path: string): { start?: bigint; end?: bigint } {
   const { start, end } = timeRange ?? {};
   if (start !== undefined && end !== undefined && start >= end) {
     throw invalidField(`${path}.timeRange`, "start must be before end");

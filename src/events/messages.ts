@@ -1,5 +1,7 @@
 import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import {
+  type Annotation,
+  AnnotationSchema,
   type Event,
   EventSchema,
   type Occurrence,
@@ -101,5 +103,26 @@ export function toEvent(
     count: shown.column("count") ? count : undefined,
     occurrences: rows.map((row) => toOccurrence(row, tenantId, shown)),
     matchedCount,
+  });
+}
+
+/** A row of annotations. */
+export interface AnnotationRow {
+  number: number;
+  id: string;
+  text: string;
+  created_by: string;
+  created_ms: bigint;
+  updated_ms: bigint;
+}
+
+/** A note as the API shows it. */
+export function toAnnotation(row: AnnotationRow): Annotation {
+  return create(AnnotationSchema, {
+    id: row.id,
+    annotation: row.text,
+    createdBy: row.created_by,
+    createTime: row.created_ms,
+    updateTime: row.updated_ms,
   });
 }

@@ -1,18 +1,67 @@
+import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  AnnotateEventsResponseSchema,
+  type EventManagementService,
+  SetEventStatusResponseSchema,
+} from "#gen/belfry/events/v1/management_service_pb.ts";
 import type { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import type { Db } from "../db/connect.ts";
+import type { Db, Sql } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
+import { audited } from "../tenants/audit.ts";
+import { annotate } from "./annotate.ts";
+import type { StoreChanges } from "./changes.ts";
 import { countEvents } from "./count.ts";
 import { countEventFrequency } from "./frequency.ts";
 import { getEvent } from "./get.ts";
 import { searchEvents } from "./search.ts";
+import { setStatuses } from "./set-status.ts";
+import { watchEvents } from "./watch/watch.ts";
+import type { Watches } from "./watch/watches.ts";
 
-export function eventQueryService(db: Db): Partial<ServiceImpl<typeof EventQueryService>> {
+export function eventQueryService(db: Sql, watches: Watches): Partial<ServiceImpl<typeof EventQueryService>> {
   return {
     getEvent: (request, context) => getEvent(db, principalOf(context).tenantId, request),
     searchEvents: (request, context) => searchEvents(db, principalOf(context).tenantId, request, context.signal),
     countEvents: (request, context) => countEvents(db, principalOf(context).tenantId, request, context.signal),
     countEventFrequency: (request, context) =>
       countEventFrequency(db, principalOf(context).tenantId, request, context.signal),
+    watchEvents: (request, context) => watchEvents(db, watches, principalOf(context).tenantId, request, context.signal),
+  };
+}
+
+/** What is written down of a call on many occurrences: the events of those that it changed. */
+const changedEvents = (results: readonly { eventId: string; success: boolean }[]) =>
+  [...new Set(results.flatMap(({ eventId, success }) => (success ? [eventId] : [])))].join(",");
+
+/** `store`: the one way in which occurrences change. */
+export function eventManagementService(
+  db: Db,
+  nowMs: () => number,
+  store: StoreChanges,
+): Partial<ServiceImpl<typeof EventManagementService>> {
+  return {
+    async annotateEvents({ annotations }, context) {
+      const { tenantId, clientName } = principalOf(context);
+      const annotationResponses = await transaction(db, async (tx) => {
+        const results = await annotate(tx, tenantId, annotations, { author: clientName, nowMs: nowMs() });
+        await audited(tx, context, changedEvents(results));
+        return results;
+      });
+      return create(AnnotateEventsResponseSchema, { annotationResponses });
+    },
+
+    async setEventStatus({ statuses }, context) {
+      const { tenantId } = principalOf(context);
+      const statusResponses = await transaction(db, async (tx) => {
+        const done = await setStatuses(tx, tenantId, statuses, nowMs());
+        await audited(tx, context, changedEvents(done.results));
+        // Last, since the feed makes others wait until the commit.
+        await store(tx, done.locked, done.changes, nowMs());
+        return done.results;
+      });
+      return create(SetEventStatusResponseSchema, { statusResponses });
+    },
   };
 }

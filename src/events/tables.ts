@@ -51,6 +51,8 @@ export const occurrences = pgTable(
     primaryKey({ columns: [table.tenantId, table.eventId, table.number] }),
     foreignKey({ columns: [table.tenantId, table.eventId], foreignColumns: [events.tenantId, events.id] }),
     index("occurrences_seen").on(table.tenantId, table.seenSlot),
+    // What is open, what overlaps a time, and what may be deleted. An end seldom changes.
+    index("occurrences_end").on(table.tenantId, table.endMs),
     // The occurrence that had begun at a time.
     index("occurrences_start").on(table.tenantId, table.eventId, table.startMs, table.number),
   ],
@@ -69,6 +71,31 @@ export const instances = pgTable(
     number: integer("number").notNull(),
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.timeMs, table.eventId, table.severity, table.status] })],
+);
+
+/** One row a note on an occurrence. */
+export const annotations = pgTable(
+  "annotations",
+  {
+    tenantId: tenantId(),
+    eventId: bytea("event_id").notNull(),
+    number: integer("number").notNull(),
+    id: text("id").notNull(),
+    text: text("text").notNull(),
+    /** Name of the API client that wrote it. */
+    createdBy: text("created_by").notNull(),
+    createdMs: bigintMs("created_ms").notNull(),
+    updatedMs: bigintMs("updated_ms").notNull(),
+    /** Its place among those of one call, which have one time. */
+    place: bigint("place", { mode: "bigint" }).notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.eventId, table.number, table.id] }),
+    foreignKey({
+      columns: [table.tenantId, table.eventId, table.number],
+      foreignColumns: [occurrences.tenantId, occurrences.eventId, occurrences.number],
+    }),
+  ],
 );
 
 /**

@@ -21,3 +21,9 @@ export async function tenantNameOf(db: Db, id: string): Promise<string> {
   const [tenant] = await db<{ name: string }[]>`select name from tenants where id = ${id}`;
   return tenant?.name ?? "";
 }
+
+/** The ids of all tenants. */
+export async function tenantIds(db: Db): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`select id from tenants order by id`;
+  return rows.map(({ id }) => id);
+}

@@ -77,6 +77,20 @@ CREATE OR REPLACE FUNCTION public.entity_text(dimensions jsonb, core_properties 
  IMMUTABLE PARALLEL SAFE
 RETURN lower(((((dimensions)::text || (core_properties)::text) || (custom_properties)::text) COLLATE pg_c_utf8));
 
+create table annotations (
+  tenant_id uuid not null,
+  event_id bytea not null,
+  number integer not null,
+  id text collate "C" not null,
+  text text collate "C" not null,
+  created_by text collate "C" not null,
+  created_ms bigint not null,
+  updated_ms bigint not null,
+  place bigint not null,
+  constraint annotations_tenant_id_event_id_number_id_pk PRIMARY KEY (tenant_id, event_id, number, id),
+  constraint annotations_tenant_id_event_id_number_occurrences_tenant_id_eve FOREIGN KEY (tenant_id, event_id, number) REFERENCES occurrences(tenant_id, event_id, number)
+);
+
 create table api_clients (
   tenant_id uuid not null,
   id text collate "C" not null,
@@ -356,6 +370,7 @@ create table occurrences (
   constraint occurrences_tenant_id_event_id_number_pk PRIMARY KEY (tenant_id, event_id, number),
   constraint occurrences_tenant_id_event_id_events_tenant_id_id_fk FOREIGN KEY (tenant_id, event_id) REFERENCES events(tenant_id, id)
 );
+CREATE INDEX occurrences_end ON public.occurrences USING btree (tenant_id, end_ms);
 CREATE INDEX occurrences_seen ON public.occurrences USING btree (tenant_id, seen_slot);
 CREATE INDEX occurrences_start ON public.occurrences USING btree (tenant_id, event_id, start_ms, number);
 

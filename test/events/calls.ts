@@ -38,4 +38,18 @@ export const calls: Calls = {
     },
     elsewhere: "nothing",
   },
+  "EventManagementService/SetEventStatus": {
+    request: async (world) => {
+      const id = await event(world);
+      return { statuses: [{ eventId: id, occurrenceId: `${id}:1`, acknowledged: true }] };
+    },
+    elsewhere: "his own",
+  },
+  "EventManagementService/AnnotateEvents": {
+    request: async (world) => {
+      const id = await event(world);
+      return { annotations: [{ eventId: id, occurrenceId: `${id}:1`, annotation: world.mark }] };
+    },
+    elsewhere: "his own",
+  },
 };

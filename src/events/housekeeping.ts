@@ -1,0 +1,63 @@
+import type { Pool } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+import { leadership } from "../jobs/leader.ts";
+import type { JobLog } from "../jobs/worker.ts";
+import { tenantIds } from "../tenants/tenant.ts";
+import { type Ageing, ageOccurrences } from "./age.ts";
+import type { StoreChanges } from "./changes.ts";
+import { deleteOld } from "./retain.ts";
+
+interface Options {
+  ageing: Ageing;
+  retentionMs: number;
+  nowMs(): number;
+  store: StoreChanges;
+  log: JobLog;
+  /** How often a round begins. */
+  periodMs: number;
+}
+
+/**
+ * Ages and deletes events of all tenants, tenant by tenant, where this process leads: in portions, each in a transaction of
+ * its own which may be repeated, so that a leader that is not one any more does no harm.
+ */
+export function eventHousekeeping(
+  { system, background: sql }: Pick<Pool, "system" | "background">,
+  { ageing, retentionMs, nowMs, store, log, periodMs }: Options,
+) {
+  const leader = leadership(system, "events.housekeeping", nowMs);
+  let stopped = false;
+  let round: Promise<void> | undefined;
+
+  async function keepHouse(tenantId: string): Promise<void> {
+    const going = () => !stopped && leader.held();
+    const age = () => transaction(sql, (tx) => ageOccurrences(tx, tenantId, ageing, { nowMs: nowMs(), store }));
+    while (going() && (await age()));
+    const drop = () => transaction(sql, (tx) => deleteOld(tx, tenantId, BigInt(nowMs() - retentionMs)));
+    while (going() && (await drop()));
+  }
+
+  async function run(): Promise<void> {
+    if (!leader.held()) return;
+    for (const tenantId of await tenantIds(sql)) {
+      await keepHouse(tenantId).catch((error) => log.warn({ err: error, tenantId }, "events were not aged or deleted"));
+    }
+  }
+
+  const timer = setInterval(() => {
+    round ??= run()
+      .catch(() => undefined) // the database is away: the next round tries again
+      .finally(() => {
+        round = undefined;
+      });
+  }, periodMs).unref();
+
+  return {
+    async stop(): Promise<void> {
+      stopped = true;
+      clearInterval(timer);
+      await round;
+      await leader.stop();
+    },
+  };
+}

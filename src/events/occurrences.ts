@@ -1,0 +1,45 @@
+import { byteaArray, int4Array } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { parseId } from "../entities/identity.ts";
+import type { EventIdentity } from "./changes.ts";
+import { parseOccurrenceId } from "./identity.ts";
+import type { Occurrence } from "./lifecycle.ts";
+import { type StoredOccurrence, storedColumns, toOccurrence } from "./rows.ts";
+
+/** Which occurrence of which event. */
+export interface OccurrenceKey {
+  eventId: Buffer;
+  number: number;
+}
+
+/** The occurrence that an item names; undefined when its two ids do not belong together, or cannot be ids. */
+export function occurrenceKey(item: { eventId: string; occurrenceId: string }): OccurrenceKey | undefined {
+  const eventId = parseId(item.eventId);
+  const key = parseOccurrenceId(item.occurrenceId);
+  return eventId !== undefined && key?.eventId.equals(eventId) ? key : undefined;
+}
+
+/** A text that two keys share only when they are equal. */
+export const keyText = ({ eventId, number }: OccurrenceKey) => `${eventId.toString("latin1")}${number}`;
+
+/** Reads those occurrences that there are, by `keyText`, each with its event; their events are locked by the caller. */
+export async function readOccurrences(
+  tx: Db,
+  tenantId: string,
+  keys: readonly OccurrenceKey[],
+): Promise<Map<string, { event: EventIdentity; occurrence: Occurrence }>> {
+  const rows = await tx<(StoredOccurrence & { name: string; entity_id: Buffer })[]>`
+    select ${storedColumns(tx)}, e.name, e.entity_id
+    from unnest(
+        ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
+        ${int4Array(keys.map(({ number }) => number))}::int4[]
+      ) as asked (event_id, number)
+      join occurrences o on o.tenant_id = ${tenantId} and o.event_id = asked.event_id and o.number = asked.number
+      join events e on e.tenant_id = o.tenant_id and e.id = o.event_id`;
+  return new Map(
+    rows.map((row) => {
+      const event = { id: row.event_id, entityId: row.entity_id, name: row.name };
+      return [keyText({ eventId: row.event_id, number: row.number }), { event, occurrence: toOccurrence(row) }];
+    }),
+  );
+}

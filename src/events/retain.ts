@@ -1,0 +1,60 @@
+import { byteaArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { lockEvents } from "./lock.ts";
+
+/** How many instances one run deletes, and how many occurrences it looks at. */
+const portion = 5000;
+
+/**
+ * Deletes what is older than the retention of a tenant's events: occurrences closed and last seen before `beforeMs` with their notes,
+ * events that have none left, and instances from before then, whose occurrences go on counting them. The newest occurrence
+ * of an event stays as long as any other of it, so that no number is given twice. Answers whether there may be more. May
+ * be repeated.
+ */
+export async function deleteOld(tx: Db, tenantId: string, beforeMs: bigint): Promise<boolean> {
+  // By the primary key: the time at which the portion ends.
+  const [end] = await tx<{ time_ms: bigint }[]>`
+    select time_ms from instances
+    where tenant_id = ${tenantId} and time_ms < ${beforeMs}
+    order by time_ms offset ${portion} limit 1`;
+  const instances = await tx`
+    delete from instances where tenant_id = ${tenantId} and time_ms < ${end?.time_ms ?? beforeMs}`;
+  // occurrences_end.
+  const old = await tx<{ event_id: Buffer }[]>`
+    select distinct event_id from (
+      select event_id from occurrences where tenant_id = ${tenantId} and end_ms < ${beforeMs} and last_seen_ms < ${beforeMs}
+      order by end_ms limit ${portion}
+    ) as oldest`;
+  const deleted = old.length === 0 ? 0 : await deleteOccurrences(tx, tenantId, beforeMs, old);
+  return (end !== undefined && instances.count > 0) || deleted > 0;
+}
+
+async function deleteOccurrences(tx: Db, tenantId: string, beforeMs: bigint, old: readonly { event_id: Buffer }[]) {
+  const locked = await lockEvents(
+    tx,
+    tenantId,
+    old.map((row) => row.event_id),
+  );
+  const ids = byteaArray(locked.ids);
+  const goes = tx`
+    o.tenant_id = ${tenantId} and o.event_id = any(${ids}::bytea[]) and o.end_ms < ${beforeMs} and o.last_seen_ms < ${beforeMs} and (
+      exists (
+        select from occurrences newer
+        where newer.tenant_id = ${tenantId} and newer.event_id = o.event_id and newer.number > o.number
+      ) or not exists (
+        select from occurrences kept
+        where kept.tenant_id = ${tenantId} and kept.event_id = o.event_id
+          and (kept.end_ms is null or kept.end_ms >= ${beforeMs} or kept.last_seen_ms >= ${beforeMs})
+      )
+    )`;
+  await tx`
+    delete from annotations a using occurrences o
+    where a.tenant_id = ${tenantId} and a.event_id = o.event_id and a.number = o.number and ${goes}`;
+  const occurrences = await tx`delete from occurrences o where ${goes}`;
+  await tx`
+    delete from events e
+    where e.tenant_id = ${tenantId} and e.id = any(${ids}::bytea[]) and not exists (
+      select from occurrences o where o.tenant_id = ${tenantId} and o.event_id = e.id
+    )`;
+  return occurrences.count;
+}

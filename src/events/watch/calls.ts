@@ -1,0 +1,35 @@
+import type { Sql } from "../../db/connect.ts";
+import { listen } from "../../db/listen.ts";
+import type { Watches } from "./watches.ts";
+
+const channel = "belfry_feed";
+const gatherMs = 20;
+/** A call holds less than 8,000 bytes; with more tenants it names none, and means all. */
+const namedMax = 200;
+
+/** Tells the other servers whose feeds have grown, gathered over some milliseconds, and hears it from them. */
+export function feedCalls(sql: Sql, url: string, watches: Watches) {
+  const grown = new Set<string>();
+  let timer: NodeJS.Timeout | undefined;
+
+  function send() {
+    timer = undefined;
+    const payload = grown.size > namedMax ? "" : [...grown].join(",");
+    grown.clear();
+    // A hint: others look by themselves each second.
+    sql`select pg_notify(${channel}, ${payload})`.catch(() => undefined);
+  }
+
+  const heard = (payload: string) => watches.wake(payload === "" ? undefined : payload.split(","));
+  const listener = listen(url, channel, heard);
+  return {
+    grew(tenantId: string): void {
+      grown.add(tenantId);
+      timer ??= setTimeout(send, gatherMs).unref();
+    },
+    async stop(): Promise<void> {
+      clearTimeout(timer);
+      await listener.stop();
+    },
+  };
+}

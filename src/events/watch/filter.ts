@@ -1,0 +1,62 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  ActiveCriteria,
+  Change,
+  type EventQuery,
+  type WatchEventsResponse,
+  WatchEventsResponseSchema,
+} from "#gen/belfry/events/v1/query_service_pb.ts";
+import { toPredicate } from "../../clause/to-predicate.ts";
+import type { Db } from "../../db/connect.ts";
+import type { FeedChange, State } from "../feed.ts";
+import type { EventRow } from "../fields.ts";
+import { checkedRange } from "../matching.ts";
+import { selection, toEvent } from "../messages.ts";
+import { eventResolver } from "../resolver.ts";
+
+const kinds = { created: Change.CREATED, updated: Change.UPDATED, closed: Change.CLOSED };
+
+/** A change with the occurrence's row, as it is now. */
+export interface ChangedRow {
+  change: FeedChange;
+  row: EventRow;
+}
+
+/** Answers a change as the query's watches are told of it; undefined when it is none of theirs. Without its cursor. */
+export type Filter = (changed: ChangedRow) => WatchEventsResponse | undefined;
+
+/** The filter of a query: an occurrence that matched before a change or matches after it. @throws code 3 for a bad query. */
+export function watchFilter(db: Db, tenantId: string, query: EventQuery): Filter {
+  const matches = predicate(db, tenantId, query);
+  const shown = selection(query.fields.map(({ field }) => field));
+  return ({ change, row }) => {
+    const after = at(row, change.after, change);
+    const before = change.before && at(row, change.before, change);
+    if (!matches(after) && (before === undefined || !matches(before))) return undefined;
+    const event = toEvent(after, [after], after.count, tenantId, shown);
+    return create(WatchEventsResponseSchema, { change: kinds[change.kind], event });
+  };
+}
+
+/** The row with the state that it had then; its texts are those of now. */
+function at(row: EventRow, { severity, status, acknowledged }: State, change: FeedChange): EventRow {
+  const { lastSeenMs, instanceCount } = change;
+  return { ...row, severity, status, acknowledged, last_seen_ms: lastSeenMs, instance_count: instanceCount };
+}
+
+function predicate(db: Db, tenantId: string, query: EventQuery): (row: EventRow) => boolean {
+  const { start, end } = checkedRange(query, "query");
+  const overlap = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
+  const severities = new Set<number>(query.severities);
+  const statuses = new Set<number>(query.statuses);
+  const clause =
+    query.clause === undefined ? () => true : toPredicate(query.clause, "query.clause", eventResolver(db, tenantId));
+  return (row) => {
+    if (severities.size > 0 && !severities.has(row.severity)) return false;
+    if (statuses.size > 0 && !statuses.has(row.status)) return false;
+    const lastMs = overlap ? row.end_ms : row.last_seen_ms;
+    if (start !== undefined && lastMs !== null && lastMs < start) return false;
+    if (end !== undefined && (overlap ? row.start_ms : row.last_seen_ms) >= end) return false;
+    return clause(row);
+  };
+}

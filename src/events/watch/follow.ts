@@ -1,0 +1,62 @@
+import { byteaArray, int4Array } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import { decodeChanges, type FeedRow } from "../feed.ts";
+import type { EventRow } from "../fields.ts";
+import { keyText } from "../occurrences.ts";
+import { eventAndEntity, occurrenceColumns } from "../rows.ts";
+import type { ChangedRow } from "./filter.ts";
+import { type Place, placeGone } from "./place.ts";
+
+/** How many rows of the feed are read at once. */
+const rowsMax = 20;
+
+/** The place behind the newest row of a tenant's feed. */
+export async function feedEnd(db: Db, tenantId: string): Promise<Place> {
+  const [row] = await db<{ position: bigint; created_ms: bigint; bytes: number }[]>`
+    select position, created_ms from feed where tenant_id = ${tenantId} order by position desc limit 1`;
+  return { position: row?.position ?? 0n, createdMs: row?.created_ms ?? 0n, passed: Number.MAX_SAFE_INTEGER };
+}
+
+/**
+ * The rows of the feed behind a place, a few at a time; the first of them without the changes that are passed. An empty list
+ * means that there are none yet. @throws code 3 when rows behind the place are no longer kept
+ */
+export async function rowsBehind(db: Db, tenantId: string, place: Place): Promise<FeedRow[]> {
+  const rows = await db<{ position: bigint; created_ms: bigint; changes: Buffer }[]>`
+    select position, created_ms, changes from feed
+    where tenant_id = ${tenantId} and position >= ${place.position}
+    order by position limit ${rowsMax + 1}`;
+  const found = rows.map((row) => ({
+    position: row.position,
+    createdMs: row.created_ms,
+    changes: decodeChanges(row.changes),
+  }));
+  const first = found[0];
+  if (place.position === 0n) {
+    if (first !== undefined && first.position > 1n) throw placeGone();
+    return found;
+  }
+  if (first?.position !== place.position || first.createdMs !== place.createdMs) throw placeGone();
+  if (place.passed < first.changes.length) return found;
+  return found.slice(1);
+}
+
+/** The changes of a row of the feed, each with its occurrence as it is now; without those that were deleted since. */
+export async function changedRows(db: Db, tenantId: string, { changes }: FeedRow): Promise<(ChangedRow | undefined)[]> {
+  const keys = [...new Map(changes.map((change) => [keyText(change), change])).values()];
+  // Primary keys alone.
+  const rows = await db<EventRow[]>`
+    select ${occurrenceColumns(db)},
+      (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = o.event_id) as count
+    from unnest(
+        ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
+        ${int4Array(keys.map(({ number }) => number))}::int4[]
+      ) as changed (event_id, number)
+      join occurrences o on o.tenant_id = ${tenantId} and o.event_id = changed.event_id and o.number = changed.number
+      ${eventAndEntity(db)}`;
+  const byKey = new Map(rows.map((row) => [keyText({ eventId: row.event_id, number: row.number }), row]));
+  return changes.map((change) => {
+    const row = byKey.get(keyText(change));
+    return row && { change, row };
+  });
+}

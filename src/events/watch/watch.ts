@@ -1,0 +1,122 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import {
+  Change,
+  EventQuerySchema,
+  type WatchEventsRequest,
+  type WatchEventsResponse,
+  WatchEventsResponseSchema,
+} from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { Sql } from "../../db/connect.ts";
+import { queryDigest } from "../../db/paging/cursor.ts";
+import { exhausted } from "../../errors.ts";
+import { watchFilter } from "./filter.ts";
+import { changedRows, feedEnd, rowsBehind } from "./follow.ts";
+import { cursorPlace, type Place, placeCursor } from "./place.ts";
+import type { Told, Watches } from "./watches.ts";
+
+/** How many messages wait for a client before its watch is ended. */
+const waitingMax = 10_000;
+const beatMs = 15_000;
+
+/**
+ * The changes of occurrences that match a query, before a change or after it: from now on, or behind the place of a cursor.
+ * A message with a cursor alone comes at once and every 15 s. Ends with code 8 when the client takes them too slowly, with
+ * code 3 when the changes behind the cursor are no longer kept.
+ */
+export async function* watchEvents(
+  sql: Sql,
+  watches: Watches,
+  tenantId: string,
+  request: WatchEventsRequest,
+  signal: AbortSignal,
+): AsyncGenerator<WatchEventsResponse> {
+  const query = request.query ?? create(EventQuerySchema);
+  const digest = queryDigest(toBinary(EventQuerySchema, query));
+  const filter = watchFilter(sql, tenantId, query);
+  const withCursor = (place: Place, message?: WatchEventsResponse): WatchEventsResponse =>
+    create(WatchEventsResponseSchema, {
+      change: message?.change ?? Change.CHANGE_UNSPECIFIED,
+      event: message?.event,
+      cursor: placeCursor(tenantId, digest, place),
+    });
+
+  let place = request.cursor === "" ? await feedEnd(sql, tenantId) : cursorPlace(tenantId, digest, request.cursor);
+  const line = messageLine(signal);
+  await watches.open(tenantId);
+  // What was stored before the watch follows the feed is read by itself, at the client's pace.
+  for (let first = true; ; first = false) {
+    const rows = await rowsBehind(sql, tenantId, place);
+    if (first) yield withCursor(place);
+    for (const row of rows) {
+      const changed = await changedRows(sql, tenantId, row);
+      for (const [i, each] of changed.entries()) {
+        const passed = row.position === place.position && i < place.passed;
+        const message = passed ? undefined : each && filter(each);
+        if (message !== undefined)
+          yield withCursor({ position: row.position, createdMs: row.createdMs, passed: i + 1 }, message);
+      }
+      place = { position: row.position, createdMs: row.createdMs, passed: Number.MAX_SAFE_INTEGER };
+    }
+    signal.throwIfAborted();
+    await watches.open(tenantId);
+    if (rows.length === 0 && (watches.toldUpTo(tenantId) ?? 0n) <= place.position) break;
+  }
+  const leave = watches.add(tenantId, digest.toString("hex"), filter, { after: place.position, ...line });
+  try {
+    for (let sentMs = performance.now(); ; ) {
+      const told = await line.next(sentMs + beatMs - performance.now());
+      place = told?.place ?? place;
+      // What is not for this watch moves its cursor all the same.
+      if (told?.message === undefined && performance.now() - sentMs < beatMs) continue;
+      sentMs = performance.now();
+      yield withCursor(place, told?.message);
+    }
+  } finally {
+    leave();
+  }
+}
+
+/** What waits for the client: bounded, in order. */
+function messageLine(signal: AbortSignal) {
+  let waiting: Told[] = [];
+  let failure: unknown;
+  let wake: (() => void) | undefined;
+  const rouse = () => wake?.();
+  const fail = (error: unknown) => {
+    failure ??= error;
+    waiting = [];
+    rouse();
+  };
+  return {
+    tell(told: Told): void {
+      if (failure !== undefined) return;
+      // Rows without anything for this watch only move its place.
+      const last = waiting.at(-1);
+      if (told.message === undefined && last?.message === undefined && last !== undefined) waiting.pop();
+      waiting.push(told);
+      if (waiting.length > waitingMax)
+        fail(exhausted("the client takes the changes too slowly; watch again from its last cursor"));
+      else rouse();
+    },
+    fail,
+    /** The next one; undefined when none has come for so long. @throws what the watch ends with */
+    async next(patienceMs: number): Promise<Told | undefined> {
+      if (failure === undefined && waiting.length === 0) {
+        signal.throwIfAborted();
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, patienceMs);
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+          signal.addEventListener("abort", wake, { once: true });
+        });
+        if (wake !== undefined) signal.removeEventListener("abort", wake);
+        wake = undefined;
+      }
+      signal.throwIfAborted();
+      if (failure !== undefined) throw failure;
+      return waiting.shift();
+    },
+  };
+}

@@ -1,0 +1,166 @@
+import { Code } from "@connectrpc/connect";
+import type { WatchEventsResponse } from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { Sql } from "../../db/connect.ts";
+import type { FeedRow } from "../feed.ts";
+import type { Filter } from "./filter.ts";
+import { changedRows, feedEnd, rowsBehind } from "./follow.ts";
+import type { Place } from "./place.ts";
+
+/** How many rows that this process has written wait in memory; beyond them they are read from the feed. */
+const rowsMax = 100;
+const pollMs = 1000;
+
+/** What a watch gets: what its filter answered, or undefined for a row of the feed in which nothing was for it. */
+export interface Told {
+  place: Place;
+  message: WatchEventsResponse | undefined;
+}
+
+/** One watch that follows the feed as it grows. */
+export interface Watcher {
+  /** Told of changes behind this place only. */
+  after: bigint;
+  /** Called in the order of the feed. */
+  tell(told: Told): void;
+  /** Called when the feed cannot be followed any further. */
+  fail(error: unknown): void;
+}
+
+interface Group {
+  filter: Filter;
+  watchers: Set<Watcher>;
+}
+
+interface Tenant {
+  /** Behind the last row that was told. */
+  place: Place;
+  /** By the digest of the query: a change is judged once for all that ask the same. */
+  groups: Map<string, Group>;
+  waiting: FeedRow[];
+  following: boolean;
+  more: boolean;
+}
+
+/** All watches of this process. */
+export interface Watches {
+  /** Told by the process of what it has stored itself. */
+  stored(tenantId: string, row: FeedRow): void;
+  /** A hint that the feeds of these tenants, or of all, have grown. */
+  wake(tenantIds?: readonly string[]): void;
+  /** How far a tenant's feed was told; undefined when nobody here watches it. */
+  toldUpTo(tenantId: string): bigint | undefined;
+  /** Begins to tell a watcher; answers what ends it. Call `open` before. */
+  add(tenantId: string, digest: string, filter: Filter, watcher: Watcher): () => void;
+  /** Makes sure that a tenant's feed is followed, until the last watcher has left. */
+  open(tenantId: string): Promise<void>;
+  stop(): void;
+}
+
+/**
+ * Follows the feeds of the tenants that are watched: rows of this process from memory when they are the next ones, all
+ * others by one read for all watches of the tenant, woken by hints and each second.
+ */
+export function watches(sql: Sql): Watches {
+  const tenants = new Map<string, Tenant>();
+  const opening = new Map<string, Promise<void>>();
+  const timer = setInterval(() => wake(), pollMs).unref();
+
+  function wake(tenantIds?: readonly string[]): void {
+    for (const tenantId of tenantIds ?? tenants.keys()) {
+      const tenant = tenants.get(tenantId);
+      if (tenant !== undefined) follow(tenantId, tenant, true);
+    }
+  }
+
+  function follow(tenantId: string, tenant: Tenant, more: boolean): void {
+    tenant.more ||= more;
+    if (tenant.following) return;
+    tenant.following = true;
+    advance(tenantId, tenant).catch((error) => {
+      // A feed that lost its rows ends its watches; a database that is away is asked again later.
+      if ((error as { code?: unknown }).code !== Code.InvalidArgument) return;
+      tenants.delete(tenantId);
+      for (const watcher of everyone(tenant)) watcher.fail(error);
+    });
+  }
+
+  async function advance(tenantId: string, tenant: Tenant): Promise<void> {
+    try {
+      while (tenants.get(tenantId) === tenant) {
+        const own = tenant.waiting.shift();
+        if (own?.position === tenant.place.position + 1n) {
+          await tell(tenantId, tenant, own);
+        } else if (own === undefined || own.position > tenant.place.position) {
+          if (own === undefined && !tenant.more) return;
+          tenant.more = false;
+          const rows = await rowsBehind(sql, tenantId, tenant.place);
+          for (const row of rows) await tell(tenantId, tenant, row);
+          tenant.more ||= rows.length > 0;
+        }
+      }
+    } finally {
+      tenant.following = false;
+    }
+  }
+
+  async function tell(tenantId: string, tenant: Tenant, row: FeedRow): Promise<void> {
+    const changed = await changedRows(sql, tenantId, row);
+    const { position, createdMs } = row;
+    tenant.place = { position, createdMs, passed: Number.MAX_SAFE_INTEGER };
+    for (const { filter, watchers } of tenant.groups.values()) {
+      const messages = changed.map((each) => each && filter(each));
+      for (const watcher of [...watchers]) {
+        if (position <= watcher.after) continue;
+        for (const [i, message] of messages.entries()) {
+          if (message !== undefined) watcher.tell({ place: { position, createdMs, passed: i + 1 }, message });
+        }
+        watcher.tell({ place: tenant.place, message: undefined });
+      }
+    }
+  }
+
+  return {
+    stored(tenantId, row) {
+      const tenant = tenants.get(tenantId);
+      if (tenant === undefined) return;
+      if (tenant.waiting.length < rowsMax) tenant.waiting.push(row);
+      follow(tenantId, tenant, tenant.waiting.length >= rowsMax);
+    },
+    wake,
+    toldUpTo: (tenantId) => tenants.get(tenantId)?.place.position,
+    async open(tenantId) {
+      if (tenants.has(tenantId)) return;
+      let made = opening.get(tenantId);
+      if (made === undefined) {
+        made = feedEnd(sql, tenantId)
+          .then((place) => {
+            tenants.set(tenantId, { place, groups: new Map(), waiting: [], following: false, more: false });
+          })
+          .finally(() => opening.delete(tenantId));
+        opening.set(tenantId, made);
+      }
+      await made;
+    },
+    add(tenantId, digest, filter, watcher) {
+      const tenant = tenants.get(tenantId);
+      if (tenant === undefined) throw new Error("the feed of this tenant is not followed");
+      const group = tenant.groups.get(digest) ?? { filter, watchers: new Set() };
+      tenant.groups.set(digest, group);
+      group.watchers.add(watcher);
+      follow(tenantId, tenant, true);
+      return () => {
+        group.watchers.delete(watcher);
+        if (group.watchers.size === 0) tenant.groups.delete(digest);
+        if (tenant.groups.size === 0 && tenants.get(tenantId) === tenant) tenants.delete(tenantId);
+      };
+    },
+    stop() {
+      clearInterval(timer);
+      tenants.clear();
+    },
+  };
+}
+
+function everyone({ groups }: Tenant): Watcher[] {
+  return [...groups.values()].flatMap(({ watchers }) => [...watchers]);
+}
