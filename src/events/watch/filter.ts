@@ -7,7 +7,6 @@ import {
   WatchEventsResponseSchema,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { toPredicate } from "../../clause/to-predicate.ts";
-import type { Db } from "../../db/connect.ts";
 import type { FeedChange, State } from "../feed.ts";
 import type { EventRow } from "../fields.ts";
 import { checkedRange } from "../matching.ts";
@@ -26,8 +25,8 @@ export interface ChangedRow {
 export type Filter = (changed: ChangedRow) => WatchEventsResponse | undefined;
 
 /** The filter of a query: an occurrence that matched before a change or matches after it. @throws code 3 for a bad query. */
-export function watchFilter(db: Db, tenantId: string, query: EventQuery): Filter {
-  const matches = predicate(db, tenantId, query);
+export function watchFilter(tenantId: string, query: EventQuery): Filter {
+  const matches = predicate(tenantId, query);
   const shown = selection(query.fields.map(({ field }) => field));
   return ({ change, row }) => {
     const after = at(row, change.after, change);
@@ -44,13 +43,13 @@ function at(row: EventRow, { severity, status, acknowledged }: State, change: Fe
   return { ...row, severity, status, acknowledged, last_seen_ms: lastSeenMs, instance_count: instanceCount };
 }
 
-function predicate(db: Db, tenantId: string, query: EventQuery): (row: EventRow) => boolean {
+function predicate(tenantId: string, query: EventQuery): (row: EventRow) => boolean {
   const { start, end } = checkedRange(query, "query");
   const overlap = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
   const severities = new Set<number>(query.severities);
   const statuses = new Set<number>(query.statuses);
   const clause =
-    query.clause === undefined ? () => true : toPredicate(query.clause, "query.clause", eventResolver(db, tenantId));
+    query.clause === undefined ? () => true : toPredicate(query.clause, "query.clause", eventResolver(tenantId));
   return (row) => {
     if (severities.size > 0 && !severities.has(row.severity)) return false;
     if (statuses.size > 0 && !statuses.has(row.status)) return false;

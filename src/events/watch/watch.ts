@@ -32,7 +32,7 @@ export async function* watchEvents(
 ): AsyncGenerator<WatchEventsResponse> {
   const query = request.query ?? create(EventQuerySchema);
   const digest = queryDigest(toBinary(EventQuerySchema, query));
-  const filter = watchFilter(sql, tenantId, query);
+  const filter = watchFilter(tenantId, query);
   const withCursor = (place: Place, message?: WatchEventsResponse): WatchEventsResponse =>
     create(WatchEventsResponseSchema, {
       change: message?.change ?? Change.CHANGE_UNSPECIFIED,
