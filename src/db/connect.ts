@@ -122,10 +122,19 @@ export const clientOptions = {
   onnotice: () => undefined,
 };
 
-/** The host and port of a URL as options: postgres.js cannot read an address of IPv6 in one. */
-export function hostOf(url: string) {
+/** Where a URL leads: a socket whose directory stands in it with `%2F`, as libpq writes it, or a host and port. */
+export function destinationOf(url: string): { path: string } | { host: string; port: number } {
   const { hostname, port } = new URL(url);
-  return hostname.startsWith("[") ? { host: [hostname.slice(1, -1)], port: [Number(port || 5432)] } : {};
+  const number = Number(port || 5432);
+  if (hostname.startsWith("%2F")) return { path: `${decodeURIComponent(hostname)}/.s.PGSQL.${number}` };
+  return { host: hostname.startsWith("[") ? hostname.slice(1, -1) : hostname, port: number };
+}
+
+/** The same as options: postgres.js cannot read an address of IPv6, or a path, in a URL. */
+export function hostOf(url: string) {
+  const to = destinationOf(url);
+  if ("path" in to) return { ...to, host: ["localhost"], port: [5432] };
+  return new URL(url).hostname.startsWith("[") ? { host: [to.host], port: [to.port] } : {};
 }
 
 interface Watch {

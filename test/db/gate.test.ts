@@ -3,7 +3,7 @@ import { createServer, connect as dial, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { connect, type Pool, type PoolOptions } from "../../src/db/connect.ts";
+import { connect, destinationOf, type Pool, type PoolOptions } from "../../src/db/connect.ts";
 import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { poolOptions, temporaryDir } from "../support/database.ts";
@@ -136,11 +136,10 @@ test("a connection that the server ends takes its own call along, and no other",
 });
 
 test("a server that falls silent is taken for away, and calls in work are answered", async () => {
-  const { port } = new URL(url);
   const live = new Set<Socket>();
   let silent = false;
   const proxy = createServer((near) => {
-    const far = dial(Number(port), "127.0.0.1");
+    const far = dial(destinationOf(url));
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -156,7 +155,7 @@ test("a server that falls silent is taken for away, and calls in work are answer
     for (const socket of live) socket.destroy();
     proxy.close();
   });
-  const address = url.replace(`:${port}/`, `:${(proxy.address() as { port: number }).port}/`);
+  const address = url.replace(/@.*\//, `@127.0.0.1:${(proxy.address() as { port: number }).port}/`);
   const pool = open(address);
   await untilServed(pool);
   silent = true;

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { placeOf } from "../../src/db/embedded/embedded.ts";
+import { placeOf } from "../../src/db/embedded/place.ts";
 import { alive, readPidFile } from "../../src/db/embedded/postmaster.ts";
 
 /** The first process of the PostgreSQL in a data directory. */

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, connect as dial, type Socket } from "node:net";
+import { destinationOf } from "../../src/db/connect.ts";
 import type { Random } from "./random.ts";
 
 /** How bad the way to PostgreSQL is. Probabilities are by piece of traffic. */
@@ -57,7 +58,6 @@ function commitFinder(): (piece: Buffer) => boolean {
 
 /** Listens before the PostgreSQL of this address. */
 export async function openProxy(target: string, { next, chance }: Random): Promise<Proxy> {
-  const address = new URL(target);
   const pairs = new Set<() => void>();
   const cuts = { any: 0, commits: 0 };
   const proxy = { weather: fine };
@@ -87,7 +87,7 @@ export async function openProxy(target: string, { next, chance }: Random): Promi
   }
 
   const server = createServer({ noDelay: true }, (client) => {
-    const upstream = dial({ host: address.hostname, port: Number(address.port), noDelay: true });
+    const upstream = dial({ ...destinationOf(target), noDelay: true });
     const cutBoth = () => {
       pairs.delete(cutBoth);
       client.resetAndDestroy();
@@ -108,6 +108,7 @@ export async function openProxy(target: string, { next, chance }: Random): Promi
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = new URL(target);
+  url.hostname = "127.0.0.1";
   url.port = String((server.address() as { port: number }).port);
   return {
     url: url.href,

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
-import { placeOf, readUrl, startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { placeOf, readUrl } from "../../src/db/embedded/place.ts";
 import { migrate, migrationsDir } from "../../src/db/migrate.ts";
 import { failpoints } from "./failpoints.ts";
 import { ledger } from "./ledger.ts";
@@ -34,7 +35,7 @@ const killServer = (server: ServerProcess, faults: () => Faults = () => ({}), na
 
 /** The tenant that the first start has made, and the headers of its manager. */
 export async function firstTenant(dataDir: string) {
-  const { sql, close } = connectOnce((readUrl(placeOf(dataDir)) as URL).href, "ledger");
+  const { sql, close } = connectOnce((readUrl(placeOf(dataDir).urlFile) as URL).href, "ledger");
   const [tenant] = await sql<[{ id: string }]>`select id from tenants`;
   await close();
   const headers = { "service-api-key": readFileSync(join(dataDir, "admin.key"), "utf8").trim() };
@@ -76,7 +77,7 @@ export async function playKills({ seed, until, say }: Play): Promise<number> {
     ];
     const book = ledger();
     const clients = load({ seed, clients: 4, urls: [server.url], headers, ledger: book });
-    const db = looking((readUrl(placeOf(dataDir)) as URL).href);
+    const db = looking((readUrl(placeOf(dataDir).urlFile) as URL).href);
     // The server and PostgreSQL take turns; now and then it is another act.
     const plan = (round: number) => ({
       act: (round % 5 === 0 ? pick(acts.slice(2)) : acts[round % 2]) as Act,
@@ -124,7 +125,7 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
     });
     const book = ledger();
     const clients = load({ seed, clients: 4, urls: [server.url], headers, ledger: book });
-    const db = looking((readUrl(placeOf(dataDir)) as URL).href);
+    const db = looking((readUrl(placeOf(dataDir).urlFile) as URL).href);
     const plan = (round: number) => ({ act: acts[round - 1] ?? pick(acts), afterMs: 20 });
     const played = await runRounds({
       seed,

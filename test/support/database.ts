@@ -5,9 +5,10 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { afterAll, inject, onTestFinished, type ProvidedContext } from "vitest";
 import type { TestProject } from "vitest/node";
-import { connect, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
+import { connect, hostOf, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
 import { lockData } from "../../src/db/embedded/data-lock.ts";
-import { placeOf, startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { placeOf } from "../../src/db/embedded/place.ts";
 import { end, gone, readPidFile, serves } from "../../src/db/embedded/postmaster.ts";
 import { migrate } from "../../src/db/migrate.ts";
 
@@ -24,7 +25,12 @@ const quiet = { info() {}, warn: console.warn, error: console.error };
 const inDatabase = (url: string, name: string) => Object.assign(new URL(url), { pathname: `/${name}` }).href;
 
 async function administer<T>(url: string, fn: (sql: postgres.Sql) => Promise<T>, database = "postgres"): Promise<T> {
-  const sql = postgres(inDatabase(url, database), { max: 1, onnotice: () => undefined, fetch_types: false });
+  const sql = postgres(inDatabase(url, database), {
+    ...hostOf(url),
+    max: 1,
+    onnotice: () => undefined,
+    fetch_types: false,
+  } as never);
   try {
     return await fn(sql);
   } finally {
@@ -62,7 +68,13 @@ async function removeLeftovers() {
 }
 
 async function startServer(dir: string) {
-  const { url, stop } = await startEmbedded({ dataDir: dir, log: quiet, durable: false, connectionsMax: 300 });
+  const { url, adminUrl, stop } = await startEmbedded({
+    dataDir: dir,
+    log: quiet,
+    durable: false,
+    connectionsMax: 300,
+  });
+  await administer(adminUrl, (sql) => sql`alter role belfry createdb`);
   return { url, remove: () => stop("immediate") };
 }
 

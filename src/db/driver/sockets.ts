@@ -18,6 +18,27 @@ export interface Sockets {
   cut(): void;
 }
 
+// Messages of a password: SCRAM's two, and MD5's digest.
+const scram = /^p....(SCRAM-SHA-256\0|c=biws,r=)/s;
+const md5 = /^p....md5[0-9a-f]{32}\0$/s;
+
+/**
+ * A server that asks for the password itself does not get it: the driver would send it to whoever listens there. What goes
+ * through TLS does not come by here.
+ */
+function refuseClearText(socket: Socket): void {
+  const write = socket.write.bind(socket) as (piece: Uint8Array | string, ...rest: never[]) => boolean;
+  socket.write = ((piece: Uint8Array | string, ...rest: never[]) => {
+    // 'p', with which each message of a password begins, and no other one.
+    const text = piece[0] === 0x70 ? Buffer.from(piece as Uint8Array).toString("latin1") : undefined;
+    if (text !== undefined && !scram.test(text) && !md5.test(text)) {
+      socket.destroy(lost("the database asks for the password in clear text, without TLS: it does not get it"));
+      return false;
+    }
+    return write(piece, ...rest);
+  }) as Socket["write"];
+}
+
 /** Makes the sockets of some clients, and can cut them all: the driver itself offers no way to drop a silent server. */
 export function sockets(): Sockets {
   const live = new Set<Socket>();
@@ -36,6 +57,7 @@ export function sockets(): Sockets {
     Object.assign(socket, { host: host[i], port: port[i] });
     if (path) socket.connect(path);
     else socket.connect(port[i] as number, host[i] as string);
+    refuseClearText(socket); // last: connect() sets the socket's own write again
     return socket;
   }
 

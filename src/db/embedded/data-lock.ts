@@ -1,3 +1,4 @@
+import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { StartError } from "../start-error.ts";
@@ -14,9 +15,14 @@ export interface DataLock {
  * @throws StartError when the directory cannot be locked
  */
 export function lockData(dataDir: string): DataLock | undefined {
+  const path = join(dataDir, "lock");
   let file: DatabaseSync | undefined;
   try {
-    file = new DatabaseSync(join(dataDir, "lock"), { timeout: 0 });
+    // Whoever may read the file could hold a lock on it, too. It is not opened when it is there: closing it would end a lock
+    // that this process holds.
+    if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
+    chmodSync(path, 0o600);
+    file = new DatabaseSync(path, { timeout: 0 });
     // No file for a journal: nothing is ever written.
     file.exec("pragma journal_mode = memory; begin exclusive");
     const held = file;

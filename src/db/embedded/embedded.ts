@@ -1,15 +1,24 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { connectOnce, type Db } from "../connect.ts";
 import { StartError } from "../start-error.ts";
 import { linkLibraries, nativeDir } from "./binaries.ts";
-import { type ClusterOptions, checkVersion, initCluster, isCluster, makeDir, writeSettings } from "./cluster.ts";
+import { type ClusterOptions, checkVersion, initCluster, writeSettings } from "./cluster.ts";
 import { type DataLock, lockData } from "./data-lock.ts";
 import { type Account, chooseAccount } from "./os-account.ts";
+import {
+  isCluster,
+  leaveSocketDir,
+  makeDataDir,
+  type Place,
+  placeOf,
+  readUrl,
+  socketDir,
+  socketDirOf,
+  socketUrl,
+  writeUrl,
+} from "./place.ts";
 import { end, gone, launch, type Postmaster, readPidFile, serves } from "./postmaster.ts";
+import { answers, prepareDatabase } from "./roles.ts";
 
 interface Log {
   info(values: object, message: string): void;
@@ -24,8 +33,10 @@ export interface EmbeddedOptions extends Partial<ClusterOptions> {
 
 /** A PostgreSQL of our own, started or taken over, and watched: it is started again when it dies. */
 export interface Embedded extends AsyncDisposable {
-  /** With user and password: not for logs. */
+  /** With user and password, of a role that has no rights but on its own database: not for logs. */
   readonly url: string;
+  /** The same of the superuser. */
+  readonly adminUrl: string;
   /** The process that runs now; undefined while there is none. */
   readonly pid: number | undefined;
   /** `fast` ends connections in order; `immediate` does not, and the next start recovers. Frees the data directory. */
@@ -36,79 +47,16 @@ const restartMsMax = 10_000;
 const steadyMs = 60_000;
 const stopMsMax = 30_000;
 
-interface Place {
-  /** Everything that belongs to PostgreSQL's account. */
-  dir: string;
-  data: string;
-  logFile: string;
-  urlFile: string;
-}
-
-/** Where things lie in a data directory. */
-export function placeOf(dataDir: string): Place {
-  const dir = join(dataDir, "postgres");
-  return { dir, data: join(dir, "data"), logFile: join(dir, "log"), urlFile: join(dataDir, "database.url") };
-}
-
-function writeUrl({ urlFile }: Place, password: string, port: number): string {
-  const url = `postgres://belfry:${password}@127.0.0.1:${port}/belfry`;
-  writeFileSync(`${urlFile}.new`, `${url}\n`, { mode: 0o600 });
-  renameSync(`${urlFile}.new`, urlFile);
-  return url;
-}
-
-/** The saved address, with its password. */
-export function readUrl({ urlFile }: Place): URL | undefined {
-  return existsSync(urlFile) ? new URL(readFileSync(urlFile, "utf8").trim()) : undefined;
-}
-
-/** A free port on loopback: `wanted` if it still is. */
-async function freePort(wanted: number): Promise<number> {
-  for (const port of [wanted, 0]) {
-    const server = createServer();
-    const taken = await new Promise<number>((resolve) => {
-      server.once("error", () => resolve(0));
-      server.listen(port, "127.0.0.1", () => resolve((server.address() as { port: number }).port));
-    });
-    await new Promise((resolve) => server.close(resolve));
-    if (taken !== 0) return taken;
-  }
-  throw new StartError("there is no free port on 127.0.0.1 for the embedded database");
-}
-
-/** Asks the server behind the address one thing, in its first database. */
-async function ask<T>(url: string, fn: (db: Db) => Promise<T>): Promise<T> {
-  const { sql, close } = connectOnce(url.replace(/\/belfry$/, "/postgres"), "belfry start");
-  try {
-    return await fn(sql);
-  } finally {
-    await close();
-  }
-}
-
-/** Whether the server at the address lets us in. */
-export const answers = (url: string) =>
-  ask(url, (sql) => sql`select 1`).then(
-    () => true,
-    () => false,
-  );
-
-async function makeDatabase(url: string): Promise<void> {
-  await ask(url, async (sql) => {
-    const found = await sql`select 1 from pg_database where datname = 'belfry'`;
-    if (found.length === 0) await sql`create database belfry`;
-  });
-}
-
 /** The PostgreSQL that outlived the server that had started it, if it can be used. One that cannot is stopped. */
-async function adopt(place: Place): Promise<{ postmaster: Postmaster; url: string } | undefined> {
+async function adopt(place: Place): Promise<Postmaster | undefined> {
   const found = readPidFile(place.data);
-  const url = readUrl(place);
+  const url = readUrl(place.urlFile);
   if (found === undefined || url === undefined || serves(found.pid, place.data) === false) return undefined;
   const postmaster = { pid: found.pid, ended: gone(found.pid) };
   if (found.status === "stopping") await Promise.race([postmaster.ended, sleep(stopMsMax)]);
-  if (found.status === "ready" && url.port === String(found.port) && (await answers(url.href)))
-    return { postmaster, url: url.href };
+  // One of an earlier version, which listens on a port, is stopped: it starts again with a socket.
+  if (socketDirOf(url) === undefined && serves(found.pid, place.data)) await end(postmaster, "SIGINT", stopMsMax);
+  else if (found.status === "ready" && (await answers(url.href))) return postmaster;
   // It is coming up, going down, or stuck: one that we start ourselves tells how it is.
   if (serves(found.pid, place.data)) await end(postmaster, "SIGQUIT", stopMsMax);
   return undefined;
@@ -116,19 +64,22 @@ async function adopt(place: Place): Promise<{ postmaster: Postmaster; url: strin
 
 async function startFirst(place: Place, account: Account, options: ClusterOptions, begun: (p: Postmaster) => void) {
   const fresh = !isCluster(place.data);
-  const saved = readUrl(place);
+  const saved = readUrl(place.urlFile);
   if (!fresh && saved === undefined) {
     throw new StartError(
       `${place.urlFile}, which holds the password of the embedded database, is missing; put it back`,
     );
   }
-  const password = fresh ? randomBytes(24).toString("hex") : (saved as URL).password;
-  const url = writeUrl(place, password, await freePort(Number(saved?.port ?? 0)));
-  if (fresh) initCluster(account, place.data, password, options);
+  const made = () => randomBytes(24).toString("hex");
+  const own = fresh ? made() : (saved as URL).password;
+  const admin = (fresh ? undefined : readUrl(place.adminFile)?.password) ?? made();
+  const dir = await socketDir(place, account);
+  writeUrl(place.urlFile, socketUrl(dir, "belfry", own, "belfry"));
+  writeUrl(place.adminFile, socketUrl(dir, "postgres", admin, "postgres"));
+  if (fresh) initCluster(account, place, admin, options);
   checkVersion(account, place.data);
-  writeSettings(account, place.data, options);
-  const postmaster = await launch(account, place.data, place.logFile, Number(new URL(url).port), begun);
-  return { postmaster, url };
+  writeSettings(place, dir, options);
+  return await launch(account, place, begun);
 }
 
 /**
@@ -138,7 +89,7 @@ async function startFirst(place: Place, account: Account, options: ClusterOption
  */
 export async function startEmbedded({ dataDir, log, ...rest }: EmbeddedOptions): Promise<Embedded> {
   const options: ClusterOptions = { connectionsMax: 100, durable: true, ...rest };
-  makeDir(dataDir, 0o711);
+  makeDataDir(dataDir);
   const lock = lockData(dataDir);
   if (lock === undefined) {
     throw new StartError(
@@ -154,7 +105,6 @@ export async function startEmbedded({ dataDir, log, ...rest }: EmbeddedOptions):
 }
 
 async function startLocked(place: Place, lock: DataLock, log: Log, options: ClusterOptions): Promise<Embedded> {
-  makeDir(place.dir, 0o700);
   let current: Postmaster | undefined;
   let account: Account | undefined;
   const begun = (postmaster: Postmaster) => {
@@ -169,10 +119,11 @@ async function startLocked(place: Place, lock: DataLock, log: Log, options: Clus
     return account;
   }
   const adopted = await adopt(place);
-  if (adopted) log.info({ pid: adopted.postmaster.pid }, "took over the embedded database, which was still running");
-  const { url, postmaster } = adopted ?? (await startFirst(place, chosen(), options, begun));
-  const port = Number(new URL(url).port);
-  await makeDatabase(url);
+  if (adopted) log.info({ pid: adopted.pid }, "took over the embedded database, which was still running");
+  const postmaster = adopted ?? (await startFirst(place, chosen(), options, begun));
+  const url = (readUrl(place.urlFile) as URL).href;
+  const adminUrl = (readUrl(place.adminFile) as URL).href;
+  await prepareDatabase({ own: url, admin: adminUrl });
 
   const { promise: stopped, resolve: endWatch } = Promise.withResolvers<void>();
   let stopping = false;
@@ -192,7 +143,7 @@ async function startLocked(place: Place, lock: DataLock, log: Log, options: Clus
       waitMs = Math.min(Math.max(waitMs * 2, 100), restartMsMax);
       since = performance.now();
       try {
-        const { pid } = await launch(chosen(), place.data, place.logFile, port, begun);
+        const { pid } = await launch(chosen(), place, begun);
         log.info({ pid, tookMs: Math.round(performance.now() - since) }, "the embedded database is back");
       } catch (error) {
         log.error({ reason: (error as Error).message }, "the embedded database did not start again");
@@ -212,10 +163,12 @@ async function startLocked(place: Place, lock: DataLock, log: Log, options: Clus
     process.removeListener("exit", leave);
     if (current) await end(current, mode === "fast" ? "SIGINT" : "SIGQUIT", stopMsMax);
     await watching;
+    leaveSocketDir(place, socketDirOf(new URL(url)) ?? "");
     lock.release();
   }
   return {
     url,
+    adminUrl,
     get pid() {
       return current?.pid;
     },

@@ -8,13 +8,13 @@ import {
   readlinkSync,
   realpathSync,
   renameSync,
-  rmSync,
   statSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError } from "../start-error.ts";
-import type { Account } from "./os-account.ts";
+import { type Account, ownerOf, runAs } from "./os-account.ts";
+import type { Place } from "./place.ts";
 
 /** PostgreSQL's first process. */
 export interface Postmaster {
@@ -24,11 +24,11 @@ export interface Postmaster {
 }
 
 /** Reads what a running PostgreSQL writes into its data directory; undefined when there is none. */
-export function readPidFile(data: string): { pid: number; port: number; status: string } | undefined {
+export function readPidFile(data: string): { pid: number; status: string } | undefined {
   try {
     const lines = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
     const pid = Number(lines[0]);
-    return pid > 1 ? { pid, port: Number(lines[3]), status: lines[7]?.trim() ?? "" } : undefined;
+    return pid > 1 ? { pid, status: lines[7]?.trim() ?? "" } : undefined;
   } catch {
     return undefined;
   }
@@ -44,14 +44,18 @@ export function alive(pid: number): boolean {
   }
 }
 
-/** Whether a process is the PostgreSQL of this data directory; undefined when it cannot be seen. Numbers are given again. */
+/**
+ * Whether a process is the PostgreSQL of this data directory; undefined when it cannot be seen. Numbers are given again, and
+ * PostgreSQL's account may have written any: a process of another account is none.
+ */
 export function serves(pid: number, data: string): boolean | undefined {
   try {
-    const command =
-      process.platform === "linux"
-        ? readFileSync(`/proc/${pid}/cmdline`, "utf8")
-        : execFileSync("ps", ["-ww", "-o", "command=", "-p", String(pid)], { encoding: "utf8" });
-    return command.includes(data);
+    const { uid } = ownerOf(dirname(data));
+    if (process.platform === "linux") {
+      return statSync(`/proc/${pid}`).uid === uid && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(data);
+    }
+    const line = execFileSync("ps", ["-ww", "-o", "uid=,command=", "-p", String(pid)], { encoding: "utf8" });
+    return Number.parseInt(line, 10) === uid && line.includes(data);
   } catch {
     return undefined;
   }
@@ -102,6 +106,7 @@ function killOrphans(data: string): void {
 
 /** The last complaint in the log, for one line about a PostgreSQL that did not start. */
 function complaint(path: string, from: number): string {
+  if (!existsSync(path)) return "its log is gone";
   const lines = readFileSync(path).subarray(from).toString("utf8").split("\n");
   const line = lines.findLast((text) => /FATAL|PANIC|ERROR|error/.test(text)) ?? lines.findLast((text) => text !== "");
   return line?.replace(/^.*?(FATAL|PANIC|ERROR): +/, "") ?? "it said nothing";
@@ -112,12 +117,12 @@ function openLog(path: string): number {
   return openSync(path, "a", 0o600);
 }
 
-function prepare(data: string): void {
+function prepare(account: Account, data: string): void {
   const before = readPidFile(data);
   if (before === undefined) return;
   if (!alive(before.pid)) killOrphans(data);
   // PostgreSQL takes any process of that number for its predecessor. A dead one's file it needs, to find orphans itself.
-  else if (serves(before.pid, data) === false) rmSync(join(data, "postmaster.pid"));
+  else if (serves(before.pid, data) === false) runAs(account, "rm", ["-f", join(data, "postmaster.pid")]);
 }
 
 /**
@@ -126,16 +131,16 @@ function prepare(data: string): void {
  * @throws StartError with PostgreSQL's own last words
  */
 export async function launch(
-  { prefix, ids, native }: Account,
-  data: string,
-  logFile: string,
-  port: number,
+  account: Account,
+  { data, logFile, settingsFile }: Place,
   begun: (postmaster: Postmaster) => void,
 ): Promise<Postmaster> {
-  prepare(data);
+  const { prefix, ids, native } = account;
+  prepare(account, data);
   const from = existsSync(logFile) ? statSync(logFile).size : 0;
   const log = openLog(logFile);
-  const [command = "", ...args] = [...prefix, join(native, "bin/postgres"), "-D", data, "-p", String(port)];
+  const program = [...prefix, join(native, "bin/postgres"), "-D", data, "-c", `config_file=${settingsFile}`];
+  const [command = "", ...args] = program;
   const env = { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" };
   const child = spawn(command, args, { ...ids, env, cwd: "/", detached: true, stdio: ["ignore", log, log] });
   closeSync(log);

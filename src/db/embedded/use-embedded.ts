@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError } from "../start-error.ts";
-import { makeDir } from "./cluster.ts";
 import { lockData } from "./data-lock.ts";
-import { answers, type EmbeddedOptions, placeOf, readUrl, startEmbedded } from "./embedded.ts";
+import { type EmbeddedOptions, startEmbedded } from "./embedded.ts";
+import { makeDataDir, placeOf, readUrl } from "./place.ts";
+import { answers } from "./roles.ts";
 
 /**
  * Runs `work` on the embedded database of a data directory: on the one that a server is running (or just starting),
  * else on one that is started for this and stopped again. @throws StartError as startEmbedded does
  */
 export async function useEmbedded<T>(options: EmbeddedOptions, work: (url: string) => Promise<T>): Promise<T> {
-  makeDir(options.dataDir, 0o711);
+  makeDataDir(options.dataDir);
   for (let attempt = 0; attempt < 300; attempt++) {
     const lock = lockData(options.dataDir);
     if (lock !== undefined) {
@@ -17,7 +18,7 @@ export async function useEmbedded<T>(options: EmbeddedOptions, work: (url: strin
       await using embedded = await startEmbedded(options);
       return await work(embedded.url);
     }
-    const url = readUrl(placeOf(options.dataDir));
+    const url = readUrl(placeOf(options.dataDir).urlFile);
     if (url !== undefined && (await answers(url.href))) return await work(url.href);
     await sleep(100);
   }

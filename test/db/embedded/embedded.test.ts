@@ -1,26 +1,34 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {
   chmodSync,
   chownSync,
   cpSync,
-  existsSync,
+  lchownSync,
+  lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
-import { afterEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { destinationOf, hostOf } from "../../../src/db/connect.ts";
 import { nativeDir } from "../../../src/db/embedded/binaries.ts";
 import { startEmbedded } from "../../../src/db/embedded/embedded.ts";
-import { chooseAccount } from "../../../src/db/embedded/os-account.ts";
+import { chooseAccount, runAs } from "../../../src/db/embedded/os-account.ts";
 import { alive } from "../../../src/db/embedded/postmaster.ts";
 import { useEmbedded } from "../../../src/db/embedded/use-embedded.ts";
+import { migrate } from "../../../src/db/migrate.ts";
 import { StartError } from "../../../src/db/start-error.ts";
 import { temporaryDir } from "../../support/database.ts";
+
+// Each makes clusters, which takes a busy machine long.
+vi.setConfig({ testTimeout: 120_000 });
 
 const lines: string[] = [];
 const note = (_values: object, message: string) => void lines.push(message);
@@ -46,7 +54,7 @@ async function start(dataDir: string) {
 }
 
 async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
-  const sql = postgres(url, { max: 1, onnotice: () => undefined });
+  const sql = postgres(url, { ...hostOf(url), max: 1, onnotice: () => undefined } as never);
   try {
     return await sql.unsafe(statement);
   } finally {
@@ -95,9 +103,9 @@ describe("data survive", () => {
     const [server] = await query(
       first.url,
       `select current_setting('server_version_num')::int as version, current_setting('fsync') as fsync,
-         current_setting('listen_addresses') as listens, lower('ÄΣ' collate pg_c_utf8) as folded`,
+         current_setting('listen_addresses') as listens, (select rolsuper from pg_roles where rolname = current_user) as mighty, lower('ÄΣ' collate pg_c_utf8) as folded`,
     );
-    expect(server).toMatchObject({ fsync: "on", listens: "127.0.0.1", folded: "äσ" });
+    expect(server).toMatchObject({ fsync: "on", listens: "", mighty: false, folded: "äσ" });
     expect(server?.version).toBeGreaterThanOrEqual(170000);
     await query(first.url, "create table kept as select 7 as n");
     const { pid } = first;
@@ -106,7 +114,9 @@ describe("data survive", () => {
     const second = await start(dir);
     expect(second.url).toBe(first.url);
     expect(await query(second.url, "select n from kept")).toEqual([{ n: 7 }]);
-    expect(statSync(join(dir, "database.url")).mode & 0o777).toBe(0o600);
+    for (const name of ["database.url", "database-admin.url", "lock"])
+      expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600);
+    expect(statSync(join(dir, "socket")).mode & 0o777).toBe(0o700);
     expect(statSync(join(dir, "postgres")).mode & 0o777).toBe(0o700);
   });
 
@@ -155,6 +165,41 @@ describe("data survive", () => {
     const second = await start(dir);
     expect(await query(second.url, "select 1 as n")).toEqual([{ n: 1 }]);
     expect(alive(other.pid as number)).toBe(true);
+  });
+
+  test("the change from a version whose database listened on a port, with a superuser's password", async () => {
+    const dir = freshDir();
+    const port = 20_000 + Math.floor(Math.random() * 40_000);
+    const url = `postgres://belfry:secret@127.0.0.1:${port}/belfry`;
+    const account = chooseAccount(nativeDir(), join(dir, "postgres"));
+    const data = join(dir, "postgres/data");
+    writeFileSync(join(dir, "password"), "secret");
+    const initdb = ["-D", data, "--username=belfry", `--pwfile=${join(dir, "password")}`, "--auth=scram-sha-256"];
+    const locale = ["--encoding=UTF8", "--no-locale", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
+    expect(runAs(account, join(account.native, "bin/initdb"), [...initdb, ...locale, "--no-sync"]).status).toBe(0);
+    const [command = "", ...args] = [...account.prefix, join(account.native, "bin/postgres"), "-D", data];
+    args.push("-p", String(port), "-c", "unix_socket_directories=", "-c", "fsync=off");
+    const old = spawn(command, args, { ...account.ids, cwd: "/", stdio: "ignore" });
+    onTestFinished(() => void old.kill("SIGQUIT"));
+    await until(() => query(url.replace(/belfry$/, "postgres"), "create database belfry"), 10_000);
+    writeFileSync(join(dir, "database.url"), `${url}\n`);
+    await migrate(url);
+    await query(url, "create table kept as select 7 as n");
+    const next = await start(dir);
+    expect(await query(next.url, "select n from kept")).toEqual([{ n: 7 }]);
+    expect(old.exitCode).toBe(0);
+    await query(next.url, "alter table kept add column more int; drop table kept; create table own (n serial)");
+    const left = await query(
+      next.adminUrl.replace(/postgres$/, "belfry"),
+      `select c.oid::regclass::text as name from pg_class c where c.relowner <> 'belfry'::regrole
+         and c.relnamespace::regnamespace::text !~ '^(pg_|information_schema)'`,
+    );
+    expect(left).toEqual([]);
+    await migrate(next.url);
+    expect(await query(next.url, "select rolsuper from pg_roles where rolname = current_user")).toEqual([
+      { rolsuper: false },
+    ]);
+    await expect(query(next.url, "copy (select 1) to program 'true'")).rejects.toThrow(/permission denied/);
   });
 
   test("a first start that was killed halfway", async () => {
@@ -217,36 +262,75 @@ describe.runIf(isRoot)("as root", () => {
     expect(statSync(`/proc/${pid}`).uid).toBe(65534);
   });
 
-  test("below a directory that nobody else may enter it runs in a user namespace, and its data move along", async () => {
-    const outer = freshDir();
-    const dir = join(outer, "data");
-    const first = await startEmbedded({ dataDir: dir, log, durable: false });
-    await query(first.url, "create table kept as select 7 as n");
-    await first.stop();
-    chmodSync(outer, 0o700);
-    const second = await start(dir);
-    expect(await query(second.url, "select n from kept")).toEqual([{ n: 7 }]);
-    expect(readFileSync(`/proc/${second.pid}/uid_map`, "utf8").trim()).toMatch(/^65534\s+0\s+1$/);
+  test("follows no link that its account plants, and writes nothing in its directory", async () => {
+    const dir = freshDir();
+    await (await startEmbedded({ dataDir: dir, log, durable: false })).stop();
+    const folder = join(dir, "postgres");
+    const victim = join(dir, "victim");
+    const targets = ["log", "log.old", ".writable", "native", "native.new", "data.password", "data.new"];
+    targets.push("data/postgresql.conf", "data/pg_hba.conf", "data/.writable");
+    writeFileSync(victim, "root's own", { mode: 0o600 });
+    for (const name of targets) {
+      rmSync(join(folder, name), { recursive: true, force: true });
+      symlinkSync(victim, join(folder, name));
+      lchownSync(join(folder, name), 65534, 65534);
+    }
+    const again = await start(dir);
+    expect(await query(again.url, "select 1 as n")).toEqual([{ n: 1 }]);
+    expect(readFileSync(victim, "utf8")).toBe("root's own");
+    expect(statSync(victim)).toMatchObject({ uid: 0, mode: 0o100600 });
+    const found = readdirSync(folder, { recursive: true, encoding: "utf8" });
+    expect(found.filter((name) => lstatSync(join(folder, name)).uid !== 65534)).toEqual([]);
   });
 
-  test("without namespaces, the binaries of a closed checkout are copied to the data, or the cure is named", () => {
+  test("no third account reaches the database", async () => {
+    const { url } = await start(freshDir());
+    const script =
+      "require('net').connect(process.argv[1]).on('connect',()=>process.exit(0)).on('error',(e)=>{console.log(e.code);process.exit(1)})";
+    const { path } = destinationOf(url) as { path: string };
+    const stranger = { uid: 12_345, gid: 12_345, cwd: "/", encoding: "utf8" } as const;
+    const node = spawnSync("/bin/sh", ["-c", `test -e ${path} || echo hidden`], stranger);
+    expect(node.stdout.trim()).toBe("hidden");
+    expect(spawnSync(process.execPath, ["-e", script, path]).status).toBe(0);
+  });
+
+  test("a data directory that belongs to another account is refused: root follows nobody's links", async () => {
+    const dir = freshDir();
+    chownSync(dir, 65534, 65534);
+    await expect(startEmbedded({ dataDir: dir, log })).rejects.toThrow(/belongs to another account.*BELFRY_DATA_DIR/);
+  });
+
+  test("below a directory that nobody else may enter it runs in a user namespace, and stays where it has begun", async () => {
+    const outer = freshDir(0o700);
+    const first = await startEmbedded({ dataDir: join(outer, "data"), log, durable: false });
+    expect(readFileSync(`/proc/${first.pid}/uid_map`, "utf8").trim()).toMatch(/^65534\s+0\s+1$/);
+    await query(first.url, "create table kept as select 7 as n");
+    await first.stop();
+    chmodSync(outer, 0o711);
+    expect(await query((await start(join(outer, "data"))).url, "select n from kept")).toEqual([{ n: 7 }]);
+    const open = freshDir();
+    await (await startEmbedded({ dataDir: open, log, durable: false })).stop();
+    chmodSync(open, 0o700);
+    await expect(startEmbedded({ dataDir: open, log })).rejects.toThrow(
+      /account 65534 may not enter .*BELFRY_DATA_DIR/,
+    );
+  });
+
+  test("without namespaces, the binaries of a closed checkout are copied beside the data, or the cure is named", () => {
     const closed = freshDir(0o700);
     const checkout = join(closed, "native");
     const inner = join(closed, "postgres");
-    mkdirSync(inner);
-    expect(chooseAccount(nativeDir(), inner).prefix[0]).toBe("unshare");
     const path = process.env.PATH;
     onTestFinished(() => {
       process.env.PATH = path;
     });
     cpSync(nativeDir(), checkout, { recursive: true, verbatimSymlinks: true });
-    process.env.PATH = "/nowhere";
-    const open = join(freshDir(), "postgres");
-    mkdirSync(open);
-    const copy = chooseAccount(checkout, open);
+    const open = freshDir();
+    const copy = chooseAccount(checkout, join(open, "postgres"));
     expect(copy).toMatchObject({ native: join(open, "native"), ids: nobody });
-    expect(existsSync(join(open, "native/bin/postgres"))).toBe(true);
-    expect(() => chooseAccount(checkout, inner)).toThrow(/no other account may enter .*BELFRY_DATA_DIR/);
+    expect(lstatSync(join(open, "native/bin/postgres")).uid).toBe(0);
+    process.env.PATH = "/nowhere";
+    expect(() => chooseAccount(checkout, inner)).toThrow(/account 65534 may not enter .*BELFRY_DATA_DIR/);
   });
 
   test("an account without rights can do it by itself, and is told when the directory is not its own", async () => {
