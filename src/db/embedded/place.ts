@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 import { StartError } from "../start-error.ts";
 import { type Account, ownerOf } from "./os-account.ts";
 
-/** Where things lie in a data directory. What the server writes lies beside `dir`, which belongs to PostgreSQL's account. */
+/** The parts of a data directory. What the server writes lies beside `dir`, which belongs to PostgreSQL's account. */
 export interface Place {
   dataDir: string;
   /** Everything that belongs to PostgreSQL's account; as root the server writes nothing there. */
@@ -32,6 +32,7 @@ export interface Place {
   adminFile: string;
 }
 
+/** Where things lie in a data directory. */
 export function placeOf(dataDir: string): Place {
   const dir = join(dataDir, "postgres");
   return {
@@ -61,6 +62,7 @@ export function socketDirOf(url: URL): string | undefined {
   return url.hostname.startsWith("%2F") ? decodeURIComponent(url.hostname) : undefined;
 }
 
+/** Keeps an address, readable by this account alone. */
 export function writeUrl(file: string, url: string): void {
   writeFileSync(`${file}.new`, `${url}\n`, { mode: 0o600 });
   renameSync(`${file}.new`, file);
