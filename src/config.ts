@@ -141,15 +141,21 @@ const settings = {
   },
   receiverBytesMax: {
     env: "BELFRY_RECEIVER_BYTES_MAX",
-    fallback: String(64 * MiB),
+    fallback: String(16 * MiB),
     read: integer(1024, 1024 * MiB),
     meaning: "the same for the data receiver",
+  },
+  receiverItemsMax: {
+    env: "BELFRY_RECEIVER_ITEMS_MAX",
+    fallback: "50000",
+    read: integer(1, 10_000_000),
+    meaning: "most items of a batch of the data receiver; larger ones are to be split",
   },
   bodyBytesMax: {
     env: "BELFRY_BODY_BYTES_MAX",
     fallback: String(128 * MiB),
     read: integer(1024, Number.MAX_SAFE_INTEGER),
-    meaning: "request bodies held at once, bytes; more are answered 429",
+    meaning: "memory that the requests in work take, bytes; more are answered 429",
   },
   streamBytesMax: {
     env: "BELFRY_STREAM_BYTES_MAX",

@@ -3,8 +3,9 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ResourceInfoSchema, RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 
-// gRPC carries an error in headers, of which many clients take 8 KiB: what a request may make as long as it likes is cut.
-const listedMax = 10;
+const listedMax = 100;
+const namedMax = 10; // in the message
+// What a request may make as long as it likes is cut: gRPC carries an error in headers.
 const pathCharsMax = 200;
 const lonePathCharsMax = 1000; // a clause may lie 32 deep
 const textCharsMax = 512;
@@ -18,23 +19,35 @@ export function invalidField(path: string, rule: string): ConnectError {
   return invalidFields([{ path, rule }]);
 }
 
-/** Code 3 for several fields at once; the message lists the first ten, and says how many more there are. */
-export function invalidFields(broken: readonly { path: string; rule: string }[]): ConnectError {
-  // One more is no more than the line that would stand for it.
-  const all = broken.length <= listedMax + 1;
-  const pathMax = broken.length === 1 ? lonePathCharsMax : pathCharsMax;
-  const violations = (all ? broken : broken.slice(0, listedMax)).map(({ path, rule }) => ({
-    path: brief(path, pathMax),
-    rule: brief(rule, textCharsMax),
+/**
+ * Code 3 for several fields at once. The details list the first hundred, the message the first ten, and both say how many
+ * more there are. `count`: of all, when `broken` holds the first ones alone.
+ */
+export function invalidFields(broken: readonly { path: string; rule: string }[], count = broken.length): ConnectError {
+  const pathMax = count === 1 ? lonePathCharsMax : pathCharsMax;
+  const violations = broken.slice(0, Math.max(listedMax, namedMax + 1)).map(({ path, rule }) => ({
+    field: brief(path, pathMax),
+    description: brief(rule, textCharsMax),
   }));
-  if (!all) violations.push({ path: "", rule: `has ${broken.length - listedMax} more mistakes` });
-  const message = violations.map(({ path, rule }) => `${path || "request"}: ${rule}`).join("; ");
+  const message = listed(violations, count, namedMax)
+    .map(({ field, description }) => `${field || "request"}: ${description}`)
+    .join("; ");
   return new ConnectError(message, Code.InvalidArgument, undefined, [
-    {
-      desc: BadRequestSchema,
-      value: { fieldViolations: violations.map(({ path, rule }) => ({ field: path, description: rule })) },
-    },
+    { desc: BadRequestSchema, value: { fieldViolations: listed(violations, count, listedMax) } },
   ]);
+}
+
+interface Violation {
+  field: string;
+  description: string;
+}
+
+/** The first `most` of all, and how many more there are. */
+function listed(violations: readonly Violation[], count: number, most: number): Violation[] {
+  // One more is no more than the line that would stand for it.
+  if (count <= most + 1 && violations.length === count) return [...violations];
+  const first = violations.slice(0, most);
+  return [...first, { field: "", description: `has ${count - first.length} more mistakes` }];
 }
 
 function aboutResource(message: string, code: Code, kind: string, name: string): ConnectError {

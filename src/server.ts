@@ -222,6 +222,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     services,
     admit: calls.admit,
     bodyBytesMax: (method) => messageBytesMax(config, method.parent),
+    itemsMax: config.receiverItemsMax,
     streamBytesMax: config.streamBytesMax,
     bodyIdleMs: config.streamIdleMs,
     timeoutMsMax: config.deadlineMsMax,
@@ -229,7 +230,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     signal: stopping.signal,
     received(request, bytes) {
       const record = recordOf(request);
-      if (record !== undefined) held.came(record, bytes);
+      if (record !== undefined) held.reserve(record, bytes);
     },
     report(error, request) {
       const record = recordOf(request);

@@ -1,26 +1,28 @@
 import type { DescService } from "@bufbuild/protobuf";
 import {
-  Code,
   ConnectError,
   type ContextValues,
   createConnectRouter,
   createContextKey,
   createContextValues,
+  type HandlerContext,
   type ServiceImpl,
 } from "@connectrpc/connect";
-import type { Compression, UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
+import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { exhausted } from "../errors.ts";
 import type { Bodies } from "../rpc/bodies.ts";
 import { recordOf } from "../rpc/context.ts";
-import { boundDeadline } from "../rpc/deadline.ts";
+import { type Deadline, deadlineOf } from "../rpc/deadline.ts";
+import { deadlineExceeded, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
-import { type Pieces, pieces, type Request } from "../wire/pieces.ts";
-import { holdsRedacted } from "../wire/redacted.ts";
+import { paced } from "../wire/pace.ts";
+import { brokenOff, clientLeft, pieces, type Request } from "../wire/pieces.ts";
 import { httpStatus } from "../wire/status.ts";
-import { unpack } from "../wire/unpack.ts";
 import { connectErrorBody, errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";
 import { isGrpc, type UnaryRpc, unaryGrpc } from "./grpc.ts";
+import { messageReader } from "./message.ts";
+import { formOf, isEncoding, messageInAddress, messages, oneMessage, type Reading, withoutBody } from "./requests.ts";
 import { writeAnswer } from "./write.ts";
 
 /** A service and its RPCs, wrapped by the pipeline. */
@@ -37,11 +39,11 @@ export interface RpcLimits {
   streamBytesMax: number;
   streamIdleMs: number;
   deadlineMsMax: number;
-  /** Counts what is held of all bodies; without it nobody does. */
+  /** Items of a batch. */
+  itemsMax: number;
+  /** Counts the memory of all bodies; without it nobody does. */
   bodies?: Bodies | undefined;
 }
-
-const envelopeHeadBytes = 5; // its flags and its length
 
 interface Options {
   services: readonly ServedService[];
@@ -54,13 +56,14 @@ interface Options {
 }
 
 const denialKey = createContextKey<ConnectError | undefined>(undefined);
+const requestKey = createContextKey<unknown>(undefined);
 
 /**
- * The routes of all RPCs by path (`/belfry.events.v1.EventQueryService/GetEvent`). Each call is admitted by its headers;
- * a denied one is still answered in its own protocol, by a gate that Connect's handlers ask before they read the body.
+ * The routes of all RPCs by path (`/belfry.events.v1.EventQueryService/GetEvent`). Each call is admitted by its headers,
+ * and its messages are read by us; what is refused is still answered in its own protocol, by Connect's handlers.
  */
 export function rpcRoutes({ services, admit, limits, report, stopping }: Options): Map<string, RpcRoute> {
-  const compressions = [compressionGzip, compressionBrotli].map(bombProof);
+  const compressions = [compressionGzip, compressionBrotli];
   const grpc = unaryGrpc({ admit, compressions, deadlineMsMax: limits.deadlineMsMax, report, stopping });
   const router = createConnectRouter({
     acceptCompression: compressions,
@@ -70,9 +73,7 @@ export function rpcRoutes({ services, admit, limits, report, stopping }: Options
       if (denial !== undefined) throw denial;
     },
   });
-  for (const { service, implementation } of services) {
-    router.service(service, implementation, { readMaxBytes: limits.messageBytesMax(service) });
-  }
+  for (const { service, implementation } of services) router.service(service, onReadRequests(implementation));
   const implementations = new Map(services.map(({ service, implementation }) => [service, implementation]));
   return new Map(
     router.handlers.map((handler) => {
@@ -83,39 +84,82 @@ export function rpcRoutes({ services, admit, limits, report, stopping }: Options
   );
 }
 
+/** Functions that are called with the request that was read, not with the empty one that Connect's handlers were given. */
+function onReadRequests(implementation: ServiceImpl<DescService>): ServiceImpl<DescService> {
+  const functions = implementation as Record<string, (request: unknown, context: HandlerContext) => unknown>;
+  return Object.fromEntries(
+    Object.entries(functions).map(([name, call]) => [
+      name,
+      (_: unknown, context: HandlerContext) => call(context.values.get(requestKey), context),
+    ]),
+  ) as ServiceImpl<DescService>;
+}
+
 function rpcRoute(
   handler: UniversalHandler,
   admit: Pipeline["admit"],
   limits: RpcLimits,
   serveGrpc: (rpc: Omit<UnaryRpc, "call">) => RpcRoute,
 ): RpcRoute {
-  const allow = [...handler.allowedMethods, "OPTIONS"].join(", ");
-  const unary = handler.method.methodKind === "unary";
-  const secretive = holdsRedacted(handler.method.input);
-  // A unary message is bounded by its handler; what is added is room for its envelope.
-  const bytesMax = unary ? limits.messageBytesMax(handler.service) + 1024 : limits.streamBytesMax;
-  const bodyLimits = {
-    bytesMax,
-    idleMs: limits.streamIdleMs,
-    ...(unary && { totalMs: limits.deadlineMsMax }),
-    tooLarge: () => exhausted(`the request is larger than ${bytesMax} bytes`),
-  };
-
-  function bodyOf(request: Request): Pieces {
-    const record = recordOf(request);
-    const received = record && limits.bodies && ((bytes: number) => limits.bodies?.came(record, bytes));
-    return pieces(request, { ...bodyLimits, ...(received && { received }) });
-  }
   const { method, service } = handler;
-  const messageBytesMax = limits.messageBytesMax(service);
-  const answerGrpc = unary ? serveGrpc({ method, messageBytesMax, bodyOf, discreet: secretive }) : undefined;
+  const { deadlineMsMax } = limits;
+  const allow = [...handler.allowedMethods, "OPTIONS"].join(", ");
+  const unary = method.methodKind === "unary";
+  const reader = messageReader(method, { bytesMax: limits.messageBytesMax(service), itemsMax: limits.itemsMax });
+  // A message is bounded by its reader; what is added is room for its envelope.
+  const bytesMax = method.methodKind === "client_streaming" ? limits.streamBytesMax : reader.bytesMax + 1024;
+
+  function requestOf(request: Request, totalMs: number | undefined): Pick<Reading, "body" | "reader" | "reserve"> {
+    const record = recordOf(request);
+    const reserve = (bytes: number) => record && limits.bodies?.reserve(record, bytes);
+    const tooLarge = () => exhausted(`the request is larger than ${bytesMax} bytes`);
+    const bounds = { bytesMax, idleMs: limits.streamIdleMs, tooLarge, received: reserve };
+    return { body: pieces(request, totalMs === undefined ? bounds : { ...bounds, totalMs }), reader, reserve };
+  }
+  const answerGrpc = unary
+    ? serveGrpc({ method, requestOf: (request) => requestOf(request, deadlineMsMax) })
+    : undefined;
+
+  /** Reads what the call sends. Answers the error to answer instead, or nothing when the client has gone. */
+  async function withRequest(
+    call: UniversalServerRequest,
+    values: ContextValues,
+    request: Request,
+    response: Response,
+    inAddress: ReturnType<typeof messageInAddress>,
+  ): Promise<UniversalServerRequest | undefined> {
+    const form = inAddress?.form ?? formOf(call.header.get("content-type") ?? "");
+    const encoding = inAddress?.encoding ?? call.header.get(form?.encodingHeader ?? "content-encoding");
+    // Connect's handlers say what is wrong with it.
+    if (form === undefined || !isEncoding(encoding)) return call;
+    let refusal: ConnectError;
+    try {
+      const timeout = unary ? deadlineOf(call.header, form.enveloped, deadlineMsMax) : undefined;
+      const given = requestOf(request, timeout?.leftMs());
+      if (inAddress !== undefined) given.body.whole = async () => inAddress.bytes;
+      response.once("close", given.body.release);
+      const reading = { ...given, form, encoding, pace: paced(() => checkCall(response, timeout)) };
+      const streamed = method.methodKind === "client_streaming";
+      values.set(requestKey, streamed ? messages(reading) : await oneMessage(reading));
+      timeout?.write(call.header);
+      return withoutBody(call, method, form);
+    } catch (error) {
+      if (!(error instanceof ConnectError)) throw error;
+      refusal = error;
+    }
+    if (await brokenOff(request)) return undefined;
+    const record = recordOf(request);
+    if (record !== undefined) record.code = refusal.code;
+    values.set(denialKey, writable(refusal));
+    return call;
+  }
 
   async function admitted(
     call: UniversalServerRequest,
     request: Request,
   ): Promise<{ values: ContextValues; denial?: ConnectError }> {
     try {
-      return { values: await admit(handler.method, call.header, request) };
+      return { values: await admit(method, call.header, request) };
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
       return { values: createContextValues().set(denialKey, error), denial: error };
@@ -125,97 +169,37 @@ function rpcRoute(
   return async (request, response) => {
     if (!handler.allowedMethods.includes(request.method ?? "")) return refuseMethod(request, response, allow);
     if (answerGrpc !== undefined && isGrpc(request)) return answerGrpc(request, response);
-    const body = bodyOf(request);
-    try {
-      const call = universalCall(request, response, body);
-      if (call === undefined) return sendBody(response, 400, errorBody(3, "the Host header or the path is malformed"));
-      const { values, denial } = await admitted(call, request);
-      const type = call.header.get("content-type") ?? "";
-      if (call.method === "POST" && !handler.supportedContentType(type)) {
-        if (denial !== undefined) return sendDenial(response, denial);
-        return sendBody(response, 415, errorBody(3, `the content type ${JSON.stringify(type)} is none of this RPC's`));
-      }
-      const enveloped = type.startsWith("application/grpc");
-      const begunMs = performance.now();
-      const ahead =
-        unary && call.method === "POST" && denial === undefined
-          ? await readAhead(body, request, enveloped, bytesMax)
-          : body;
-      if (ahead === undefined) return;
-      if (unary) boundDeadline(call.header, enveloped, limits.deadlineMsMax, performance.now() - begunMs);
-      const answer = await handler({ ...call, body: ahead, contextValues: values });
-      await writeAnswer(request, response, answer, call.signal, secretive && type.includes("json"));
-    } finally {
-      body.release();
+    const call = universalCall(request, response);
+    if (call === undefined) return sendBody(response, 400, errorBody(3, "the Host header or the path is malformed"));
+    const { values, denial } = await admitted(call, request);
+    const type = call.header.get("content-type") ?? "";
+    if (call.method === "POST" && !handler.supportedContentType(type)) {
+      if (denial !== undefined) return sendDenial(response, denial);
+      return sendBody(response, 415, errorBody(3, `the content type ${JSON.stringify(type)} is none of this RPC's`));
     }
+    const inAddress = call.method === "GET" ? messageInAddress(call.url) : undefined;
+    const read = denial === undefined ? await withRequest(call, values, request, response, inAddress) : call;
+    if (read === undefined) return;
+    const answer = await handler({ ...read, contextValues: values });
+    await writeAnswer(request, response, answer, call.signal);
   };
 }
 
-/**
- * Reads a unary request before its protocol sees it: for a client that breaks off, the handler's layers would each fail in
- * turn, which takes many times as long as a good call. Undefined: the client has gone.
- */
-async function readAhead(body: Pieces, request: Request, enveloped: boolean, bytesMax: number) {
-  // What will be refused for its length is read by who refuses it.
-  if (Number(request.headers["content-length"] ?? 0) > bytesMax) return body;
-  const rest = body[Symbol.asyncIterator]();
-  const read: Uint8Array[] = [];
-  let bytes = 0;
-  let length = enveloped ? undefined : 0;
+function checkCall(response: Response, timeout: Deadline | undefined): void {
+  if (response.destroyed) throw clientLeft;
+  if (timeout !== undefined && timeout.leftMs() <= 0) throw deadlineExceeded("the deadline has passed");
+}
+
+function universalCall(request: Request, response: Response): UniversalServerRequest | undefined {
   try {
-    for (let piece = await rest.next(); !piece.done; piece = await rest.next()) {
-      read.push(piece.value);
-      bytes += piece.value.byteLength;
-      if (length !== undefined || bytes < envelopeHeadBytes) continue;
-      length = Buffer.concat(read).readUInt32BE(1);
-      if (length > bytesMax) return joined(read, () => rest.next());
-    }
-  } catch (error) {
-    if (request.aborted) return undefined;
-    return joined(read, () => Promise.reject(error));
-  }
-  return joined(read, async () => ({ done: true, value: undefined }));
-}
-
-/** What has been read as one piece, since protocols look through all pieces again for each, and then what comes. */
-function joined(
-  read: readonly Uint8Array[],
-  next: () => Promise<IteratorResult<Uint8Array, undefined>>,
-): AsyncIterable<Uint8Array> {
-  let first = read.length > 1 ? Buffer.concat(read) : read[0];
-  return {
-    [Symbol.asyncIterator]: () => ({
-      async next() {
-        const value = first;
-        first = undefined;
-        return value === undefined ? next() : { done: false, value };
-      },
-    }),
-  };
-}
-
-function bombProof(compression: Compression): Compression {
-  const outgrew = (error: unknown) => error instanceof ConnectError && error.code === Code.ResourceExhausted;
-  return {
-    ...compression,
-    decompress: (bytes, bytesMax) =>
-      unpack(
-        bytes,
-        bytesMax,
-        (most) => compression.decompress(bytes, most),
-        () => exhausted(`the message is larger than ${bytesMax} bytes when decompressed`),
-        outgrew,
-      ),
-  };
-}
-
-function universalCall(request: Request, response: Response, body: Pieces): UniversalServerRequest | undefined {
-  try {
-    return { ...universalRequestFromNodeRequest(request, response as never, undefined, undefined), body };
+    const none: AsyncIterable<Uint8Array> = emptyIterable();
+    return { ...universalRequestFromNodeRequest(request, response as never, undefined, undefined), body: none };
   } catch {
     return undefined;
   }
 }
+
+async function* emptyIterable(): AsyncGenerator<Uint8Array> {}
 
 function refuseMethod(request: Request, response: Response, allow: string) {
   if (request.method === "OPTIONS") {

@@ -7,7 +7,6 @@ import {
   createMethodSerializationLookup,
   encodeEnvelope,
   envelopeCompress,
-  envelopeDecompress,
 } from "@connectrpc/connect/protocol";
 import {
   contentTypeJson,
@@ -19,16 +18,16 @@ import {
   parseContentType,
   setTrailerStatus,
 } from "@connectrpc/connect/protocol-grpc";
-import { exhausted } from "../errors.ts";
 import { recordOf } from "../rpc/context.ts";
-import { brokenMessage, internalError, notOneMessage, unreadMessage, writable } from "../rpc/errors.ts";
+import { internalError, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { type Call, callStarter, timeoutOf, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
-import { brokenOff, type Pieces, type Request } from "../wire/pieces.ts";
+import { paced } from "../wire/pace.ts";
+import { brokenOff, type Request } from "../wire/pieces.ts";
 import type { Response, RpcRoute } from "./answer.ts";
+import { oneMessage, type Reading } from "./requests.ts";
 
-const headBytes = 5; // of a message: its flags and its length
 const compressBytesMin = 1024; // as Connect's handlers
 
 /** A unary RPC that is served over gRPC. */
@@ -36,12 +35,8 @@ export interface UnaryRpc {
   method: DescMethod;
   /** As `Pipeline.implement` wraps it. */
   call(message: Message, context: HandlerContext): unknown;
-  /** Largest message, bytes, on the wire and again after decompression. */
-  messageBytesMax: number;
   /** The body of a request, with its bounds. */
-  bodyOf(request: Request): Pieces;
-  /** The words of a message that cannot be read may quote a secret. */
-  discreet: boolean;
+  requestOf(request: Request): Pick<Reading, "body" | "reader" | "reserve">;
 }
 
 interface Options {
@@ -53,8 +48,6 @@ interface Options {
   /** Aborts when running calls must end. */
   stopping: AbortSignal;
 }
-
-type Forms = ReturnType<typeof createMethodSerializationLookup>;
 
 /** Whether a request is one of gRPC's. */
 export function isGrpc({ method, headers }: Request): boolean {
@@ -69,8 +62,8 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
   const startCall = callStarter(deadlineMsMax, stopping);
 
   return (rpc: UnaryRpc): RpcRoute => {
-    const { method, messageBytesMax } = rpc;
-    const limits = { readMaxBytes: messageBytesMax, writeMaxBytes: 0xffffffff, compressMinBytes: compressBytesMin };
+    const { method } = rpc;
+    const limits = { readMaxBytes: 0xffffffff, writeMaxBytes: 0xffffffff, compressMinBytes: compressBytesMin };
     const forms = createMethodSerializationLookup(method, undefined, undefined, limits);
 
     return async (request, response) => {
@@ -78,7 +71,7 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
       const binary = parseContentType(headers["content-type"] ?? null)?.binary ?? true;
       const form = binary ? contentTypeProto : contentTypeJson;
       const header = requestHeaders(headers);
-      const body = rpc.bodyOf(request);
+      const given = rpc.requestOf(request);
       let call: Call | undefined;
       let at: "head" | "message" | "call" | "answer" = "head";
       const client = watchClient(response);
@@ -92,7 +85,9 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
         call = startCall({ method, protocol: "grpc", httpMethod, url, header, values, timeoutMs, bounded: true });
         client.started(call);
         at = "message";
-        const message = await call.untilAborted(messageOf(body, packing.request, messageBytesMax, forms, binary));
+        const encoding = packing.request === null ? null : packing.request.name;
+        const reading = { ...given, form: { enveloped: true, binary }, encoding, pace: paced(() => call?.check()) };
+        const message = await call.untilAborted(oneMessage(reading));
         at = "call";
         const answer = create(method.output, (await call.untilAborted(rpc.call(message, call))) as Message);
         at = "answer";
@@ -104,56 +99,16 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
         if (at === "message" && (await brokenOff(request))) return;
         const unforeseen = at === "answer" || !(thrown instanceof ConnectError);
         if (unforeseen) report(thrown, request);
-        let error = unforeseen ? internalError() : thrown;
-        if (at === "message" && !unforeseen) error = unreadMessage(error, rpc.discreet && !binary);
+        const error = unforeseen ? internalError() : thrown;
         const record = recordOf(request);
         if (record !== undefined) record.code = unforeseen ? error.code : (record.code ?? error.code);
         respond(response, form, undefined, call, undefined, plainly(setTrailerStatus(new Headers(), writable(error))));
       } finally {
         client.ended();
-        body.release();
+        given.body.release();
       }
     };
   };
-}
-
-/** Reads the one message of a call. @throws code 3, 8 or 12 when there is none, more than one, or it cannot be read. */
-async function messageOf(
-  body: Pieces,
-  compression: Compression | null,
-  bytesMax: number,
-  forms: Forms,
-  binary: boolean,
-): Promise<Message> {
-  const bytes = await wholeBody(body, bytesMax);
-  if (bytes.byteLength === 0) throw notOneMessage("no message");
-  const end = bytes.byteLength < headBytes ? headBytes : headBytes + bytes.readUInt32BE(1);
-  if (bytes.byteLength < end) throw brokenMessage();
-  if (bytes.byteLength > end) throw notOneMessage("more than one message");
-  const envelope = { flags: bytes[0] as number, data: bytes.subarray(headBytes) };
-  const { data } = await envelopeDecompress(envelope, compression, bytesMax);
-  return forms.getI(binary).parse(data) as Message;
-}
-
-/** What a message says of its length is looked at as soon as it is there. */
-async function wholeBody(body: Pieces, bytesMax: number): Promise<Buffer> {
-  const pieces = body[Symbol.asyncIterator]();
-  const read: Uint8Array[] = [];
-  let bytes = 0;
-  let announced: number | undefined;
-  for (let next = await pieces.next(); !next.done; next = await pieces.next()) {
-    read.push(next.value);
-    bytes += next.value.byteLength;
-    if (announced !== undefined || bytes < headBytes) continue;
-    announced = joined(read).readUInt32BE(1);
-    if (announced > bytesMax) throw exhausted(`the message is larger than ${bytesMax} bytes`);
-  }
-  return joined(read);
-}
-
-function joined(pieces: readonly Uint8Array[]): Buffer {
-  const [first = Buffer.alloc(0)] = pieces;
-  return pieces.length > 1 ? Buffer.concat(pieces) : Buffer.from(first.buffer, first.byteOffset, first.byteLength);
 }
 
 function respond(

@@ -1,36 +1,25 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { recordOf } from "../rpc/context.ts";
-import { brokenOff, type Request } from "../wire/pieces.ts";
+import type { Request } from "../wire/pieces.ts";
 import type { Response } from "./answer.ts";
 import { codeOfStatus } from "./status.ts";
-import { answerUnreadable } from "./unreadable.ts";
 
-/**
- * Writes what a protocol handler answered. Notes the code in the record when no RPC function has done so (what could not
- * be decoded). `discreet`: the words of such an answer may quote a secret.
- */
+/** Writes what a protocol handler answered. Notes the code in the record when no RPC function has done so. */
 export async function writeAnswer(
   request: Request,
   response: Response,
-  given: UniversalServerResponse,
+  answer: UniversalServerResponse,
   signal: AbortSignal,
-  discreet = false,
 ): Promise<void> {
   const record = recordOf(request);
   const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
-  let answer = given;
   const chunks = answer.body?.[Symbol.asyncIterator]();
   try {
     // The head follows the first chunk, because handlers may set headers until then.
     let chunk = await chunks?.next();
     let bytes = chunk?.done === false ? chunk.value : undefined;
     if (signal.aborted || target.destroyed) return;
-    // Admitted, but no RPC function has seen it: its message could not be read.
-    if (record?.principal !== undefined && record.code === undefined) {
-      if (await brokenOff(request)) return;
-      [answer, bytes] = answerUnreadable(answer, bytes, discreet);
-    }
     target.writeHead(answer.status, nodeHeaders(answer.header));
     let last: Uint8Array | undefined;
     while (bytes !== undefined) {

@@ -7,9 +7,9 @@ export interface Bodies {
   /** Before a body is read. @throws code 8 when one of this announced length (null: unknown) finds no room. */
   check(contentLength: string | null): void;
   /** Bytes of a request have come. @throws code 8 when there is no room for them. */
-  came(record: RequestRecord, bytes: number): void;
+  reserve(record: RequestRecord, bytes: number): void;
   /** That many bytes of a request, or all, are held no longer. */
-  gone(record: RequestRecord, bytes?: number): void;
+  release(record: RequestRecord, bytes?: number): void;
 }
 
 /** Bounds the bytes of all bodies together: what is let in decides how much memory is used, not what is sent. */
@@ -22,14 +22,14 @@ export function bodies(bytesMax: number): Bodies {
       // One that is larger than all of it fits when nothing else is there.
       if (held > 0 && held + announced > bytesMax) throw full();
     },
-    came(record, bytes) {
+    reserve(record, bytes) {
       if (record.over) throw full(); // answered already: nobody would take them off again
       if (held > record.bodyBytes && held + bytes > bytesMax) throw full();
       held += bytes;
       record.bodyBytes += bytes;
       record.bodies = all;
     },
-    gone(record, bytes = record.bodyBytes) {
+    release(record, bytes = record.bodyBytes) {
       const freed = Math.min(bytes, record.bodyBytes);
       held -= freed;
       record.bodyBytes -= freed;
@@ -50,6 +50,6 @@ export function heldBody(context: HandlerContext): HeldBody {
   const record = callRecord(context);
   return {
     bytes: () => record.bodyBytes,
-    free: (bytes) => record.bodies?.gone(record, bytes),
+    free: (bytes) => record.bodies?.release(record, bytes),
   };
 }

@@ -1,22 +1,27 @@
-const grpcUnitsMs: Record<string, number> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 0.001, n: 0.000001 };
+import { timeoutOf } from "../wire/call.ts";
 
-function timeoutMs(text: string, grpc: boolean) {
-  if (!grpc) return /^\d{1,10}$/.test(text) ? Number(text) : undefined;
-  const unitMs = /^\d{1,8}[HMSmun]$/.test(text) ? grpcUnitsMs[text.slice(-1)] : undefined;
-  return unitMs === undefined ? undefined : Number(text.slice(0, -1)) * unitMs;
+/** When a unary call ends. */
+export interface Deadline {
+  /** What is left of its time, ms; 0 when it is over. */
+  leftMs(): number;
+  /** Writes what is left into the headers of the call, for the handler that comes next. */
+  write(header: Headers): void;
 }
 
 /**
- * Bounds the deadline that the headers of a unary call ask for: longer ones, and none, become `deadlineMsMax`; what has
- * passed of it, `spentMs`, is taken off. A malformed one stays, so that the protocol refuses it.
+ * The deadline that the headers of a unary call ask for: longer ones, and none, become `deadlineMsMax`.
+ * @throws code 3 for a malformed one
  */
-export function boundDeadline(header: Headers, grpc: boolean, deadlineMsMax: number, spentMs: number): void {
+export function deadlineOf(header: Headers, grpc: boolean, deadlineMsMax: number): Deadline {
   const name = grpc ? "grpc-timeout" : "connect-timeout-ms";
-  const text = header.get(name);
-  const askedMs = text === null ? deadlineMsMax : timeoutMs(text, grpc);
-  if (askedMs === undefined || (text !== null && askedMs <= deadlineMsMax && spentMs < 1)) return;
-  const leftMs = Math.max(0, Math.ceil(Math.min(askedMs, deadlineMsMax) - spentMs));
-  header.set(name, grpc ? `${leftMs}m` : String(leftMs));
+  const asked = header.get(name);
+  const timeoutMs = (asked === null ? undefined : timeoutOf({ [name]: asked }, deadlineMsMax)) ?? deadlineMsMax;
+  const endMs = performance.now() + timeoutMs;
+  const leftMs = () => Math.max(0, endMs - performance.now());
+  return {
+    leftMs,
+    write: (header) => header.set(name, `${Math.ceil(leftMs())}${grpc ? "m" : ""}`),
+  };
 }
 
 /**

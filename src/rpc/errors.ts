@@ -13,21 +13,6 @@ export function deadlineExceeded(reason: string): ConnectError {
   return new ConnectError(reason, Code.DeadlineExceeded);
 }
 
-/** What a stream of requests failed with: Connect says 13 of a message that it cannot decode, which is the caller's mistake. */
-export function unreadable(error: unknown): unknown {
-  return error instanceof ConnectError ? unreadMessage(error, false) : error;
-}
-
-/** Says no more than that a message cannot be read: what is wrong with it may quote a secret. */
-export const undecodable = "the message cannot be decoded";
-
-/** Why the one message of a unary call could not be read; `discreet` leaves out what was found in it. */
-export function unreadMessage(error: ConnectError, discreet: boolean): ConnectError {
-  const told = error.code === Code.Internal ? Code.InvalidArgument : error.code;
-  if (told === error.code && !(discreet && told === Code.InvalidArgument)) return error;
-  return new ConnectError(discreet ? undecodable : error.rawMessage, told);
-}
-
 /** A unary call has one message; this one has none, or more. The code is the protocol's. */
 export function notOneMessage(found: string): ConnectError {
   return new ConnectError(`the request holds ${found}; a unary call has one`, Code.Unimplemented);
@@ -51,16 +36,45 @@ export function writable(error: ConnectError): ConnectError {
   return told;
 }
 
+interface Violation {
+  field: string;
+  description: string;
+}
+
+/** The violations that an error lists, and how many there are of them in all. */
+function violationsOf(error: ConnectError): { violations: Violation[]; count: number } {
+  const all = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
+  const [, more] = /^has (\d+) more mistakes$/.exec(all.at(-1)?.description ?? "") ?? [];
+  if (more === undefined || all.at(-1)?.field !== "") return { violations: all, count: all.length };
+  return { violations: all.slice(0, -1), count: all.length - 1 + Number(more) };
+}
+
+// gRPC carries an error in headers, of which many clients take 8 KiB.
+const headerListedMax = 10;
+
+/** The same error with no more details than headers hold. */
+export function briefError(error: ConnectError): ConnectError {
+  if (error.code !== Code.InvalidArgument || error.details.length !== 1) return error;
+  const { violations, count } = violationsOf(error);
+  if (violations.length <= headerListedMax + 1) return error;
+  const first = violations.slice(0, headerListedMax);
+  const rest = { field: "", description: `has ${count - headerListedMax} more mistakes` };
+  return new ConnectError(error.rawMessage, error.code, error.metadata, [
+    { desc: BadRequestSchema, value: { fieldViolations: [...first, rest] } },
+  ]);
+}
+
 /** The same error with paths as they stand in the JSON body: without `field`, whose value the body is. */
 export function pathsWithin(field: string, error: ConnectError): ConnectError {
   if (error.code !== Code.InvalidArgument || error.details.length === 0) return error;
-  const violations = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
+  const { violations, count } = violationsOf(error);
   if (!violations.some(({ field: path }) => path.startsWith(`${field}.`))) return error;
   return invalidFields(
     violations.map(({ field: path, description }) => ({
       path: path.startsWith(`${field}.`) ? path.slice(field.length + 1) : path,
       rule: description,
     })),
+    count,
   );
 }
 

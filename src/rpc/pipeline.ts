@@ -19,7 +19,7 @@ import {
   recordOf,
 } from "./context.ts";
 import { untilAborted } from "./deadline.ts";
-import { pathsWithin, toAnswer, unreadable } from "./errors.ts";
+import { briefError, pathsWithin, toAnswer } from "./errors.ts";
 import { type Log, logUnexpected } from "./log.ts";
 import { requestId } from "./request-id.ts";
 import { validateRequest } from "./validate.ts";
@@ -130,6 +130,7 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
         const answer = fail(error, record, context.signal);
         // Whose answer was given long ago (a deadline, a client that left) has its row.
         if (!record.over) await auditFailure(method, record, request, answer.code);
+        if (context.protocolName === "grpc") throw briefError(answer);
         throw bodyField === "" || context.protocolName !== "http" ? answer : pathsWithin(bodyField, answer);
       }
     };
@@ -142,7 +143,7 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
       const messages = requests[Symbol.asyncIterator]();
       try {
         for (;;) {
-          const next = await messages.next().catch((error) => Promise.reject(unreadable(error)));
+          const next = await messages.next();
           if (next.done) return;
           check(next.value);
           yield next.value;
@@ -164,7 +165,7 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
         record.code = 0;
         return answer;
       } catch (error) {
-        throw fail(error, record, context.signal);
+        throw briefError(fail(error, record, context.signal));
       }
     };
   }
@@ -179,7 +180,7 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
         yield* handler(request, context) as AsyncIterable<unknown>;
         record.code = 0;
       } catch (error) {
-        throw fail(error, record, context.signal);
+        throw briefError(fail(error, record, context.signal));
       }
     };
   }

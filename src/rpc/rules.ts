@@ -24,10 +24,10 @@ const validator = createValidator({ regexMatch });
 
 /** The buf.validate rules of `schema` that a message breaks; empty when it is good. */
 export function brokenRules(schema: DescMessage, message: Message): Broken[] {
-  const broken = brokenHere(schema, message, "");
+  const parts = [brokenHere(schema, message, "")];
   // protovalidate 1.3.0 passes over rules within messages that hold messages of their own type, as clauses do.
-  for (const [path, desc, inner] of repeatedBelow(schema, message, "")) broken.push(...brokenHere(desc, inner, path));
-  return broken;
+  for (const [path, desc, inner] of repeatedBelow(schema, message, "")) parts.push(brokenHere(desc, inner, path));
+  return parts.flat();
 }
 
 function brokenHere(schema: DescMessage, message: Message, path: string): Broken[] {

@@ -1,9 +1,8 @@
 import { isUtf8 } from "node:buffer";
-import { brotliDecompress, gunzip, inflate, inflateRaw, type ZlibOptions } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { clientLeft, type Request, silence } from "../wire/pieces.ts";
+import { pieces, type Request } from "../wire/pieces.ts";
 import { invalidValue, refusal } from "../wire/status.ts";
-import { unpack } from "../wire/unpack.ts";
+import { canUnpack, unpack } from "../wire/unpack.ts";
 
 /** Bounds of a body. */
 export interface BodyLimits {
@@ -13,17 +12,9 @@ export interface BodyLimits {
   idleMs: number;
   /** Told of bytes that come in; what it throws ends the reading. */
   received(bytes: number): void;
+  /** Longest time for all of it, ms. */
+  totalMs?: number;
 }
-
-type Decompress = (bytes: Buffer, options: ZlibOptions, done: (error: Error | null, bytes: Buffer) => void) => void;
-
-const decompressors: Record<string, Decompress> = {
-  gzip: gunzip,
-  "x-gzip": gunzip,
-  br: brotliDecompress,
-  // The name means zlib's format; some send the bare stream, which cannot begin like that one.
-  deflate: (bytes, options, done) => (((bytes[0] ?? 0) & 15) === 8 ? inflate : inflateRaw)(bytes, options, done),
-};
 
 const jsonType = /^application\/(?:[\w.!#$&^+-]+\+)?json[ \t]*(?:;(.*))?$/i;
 const ndjsonType = /^application\/x-ndjson[ \t]*(?:;(.*))?$/i;
@@ -49,7 +40,7 @@ export function checkContentType({ headers }: Request, streamed = false): void {
 /** Throws 415 unless the content encoding is one that is known, or none. */
 export function checkEncoding(encoding: string | undefined): void {
   if (encoding === undefined || encodingName(encoding) === "identity") return;
-  if (!Object.hasOwn(decompressors, encodingName(encoding))) {
+  if (!canUnpack(encodingName(encoding))) {
     throw unsupportedType(
       `the content encoding must be gzip, br or deflate, not ${JSON.stringify(encoding.slice(0, 100))}`,
     );
@@ -75,11 +66,12 @@ export async function readBody(request: Request, limits: BodyLimits): Promise<Bu
   const { bytesMax } = limits;
   const declared = headers["content-length"];
   if (declared !== undefined && Number(declared) > bytesMax) throw tooLarge(bytesMax);
-  const bytes = await collect(request, limits);
+  const { received } = limits;
+  const bounds = { ...limits, tooLarge: () => tooLarge(bytesMax) };
+  const bytes = await pieces(request, bounds).whole();
   const encoding = headers["content-encoding"];
-  if (encoding === undefined || bytes.length === 0) return bytes;
-  const decompress = decompressors[encodingName(encoding)];
-  return decompress === undefined ? bytes : decompressed(bytes, decompress, bytesMax);
+  if (encoding === undefined || bytes.length === 0 || encodingName(encoding) === "identity") return bytes;
+  return unpack(bytes, encodingName(encoding), { ...bounds, received });
 }
 
 /** Whether the head of a request says that no body follows. */
@@ -100,71 +92,13 @@ export async function refuseBody(request: Request, limits: BodyLimits): Promise<
 
 async function isEmpty(request: Request, limits: BodyLimits): Promise<boolean> {
   try {
-    await collect(request, { ...limits, bytesMax: 0 });
+    await pieces(request, { ...limits, bytesMax: 0, tooLarge: () => tooLarge(0) }).whole();
     return true;
   } catch (error) {
     if (error instanceof ConnectError && error.code === Code.ResourceExhausted) return false;
     throw error;
   }
 }
-
-function collect(request: Request, { bytesMax, idleMs, received }: BodyLimits): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    let first: Buffer | undefined;
-    let chunks: Buffer[] | undefined;
-    let size = 0;
-    const onData = (chunk: Buffer) => {
-      idle.refresh();
-      size += chunk.length;
-      if (size > bytesMax) return fail(tooLarge(bytesMax));
-      try {
-        received(chunk.length);
-      } catch (error) {
-        return fail(error);
-      }
-      if (first === undefined) first = chunk;
-      else if (chunks === undefined) chunks = [first, chunk];
-      else chunks.push(chunk);
-    };
-    const onEnd = () => {
-      // A stream that is reset ends, too.
-      if (request.aborted) return onClose();
-      stop();
-      resolve(chunks === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(chunks, size));
-    };
-    const onClose = () => fail(clientLeft);
-    const idle = setTimeout(() => fail(silence(idleMs)), idleMs).unref();
-    const fail = (error: unknown) => {
-      stop();
-      reject(error);
-    };
-    const stop = () => {
-      clearTimeout(idle);
-      request.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
-      request.on("error", ignore);
-    };
-    // Over HTTP/2 a stream that was reset before somebody read it has ended and closed, and says neither again.
-    if (request.readableEnded) return onEnd();
-    if (request.destroyed) return onClose();
-    request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
-  });
-}
-
-function ignore(): void {}
-
-function decompressed(bytes: Buffer, decompress: Decompress, bytesMax: number): Promise<Buffer> {
-  const upTo = (maxOutputLength: number) =>
-    new Promise<Buffer>((resolve, reject) => {
-      decompress(bytes, { maxOutputLength }, (error, plain) => {
-        if (error === null) resolve(plain);
-        else if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") reject(tooLarge(bytesMax));
-        else reject(invalidValue("", "the body is not what its content encoding says"));
-      });
-    });
-  return unpack(bytes, bytesMax, upTo, () => tooLarge(bytesMax), outgrew);
-}
-
-const outgrew = (error: unknown) => error instanceof ConnectError && error.code === Code.ResourceExhausted;
 
 /** The text of a body. Throws code 3 for a byte order mark and for what is not UTF-8. */
 export function bodyText(bytes: Buffer): string {

@@ -2,8 +2,10 @@ import type { OutgoingHttpHeaders } from "node:http";
 import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
 import { type Response, sendWhole, writeHead } from "../wire/answer.ts";
+import { memoryFactor } from "../wire/bounds.ts";
 import { type Call, callStarter, timeoutOf, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
+import { paced } from "../wire/pace.ts";
 import { brokenOff, clientLeft, type Request } from "../wire/pieces.ts";
 import { asConnectError, errorStatus, refusal } from "../wire/status.ts";
 import { checkContentType, checkEncoding, headEndsRequest, readBody, refuseBody } from "./body.ts";
@@ -24,11 +26,13 @@ export interface TranscoderOptions {
   admit?(method: DescMethod, header: Headers, request: Request): Promise<ContextValues>;
   /** The largest body, before and after decompression, bytes; one message of a client stream. */
   bodyBytesMax(method: DescMethod): number;
+  /** The most items of a batch; without it there is none. */
+  itemsMax?: number;
   /** The largest total of a client stream, bytes; without it there is none. */
   streamBytesMax?: number;
   /** The longest silence within a body, ms; a minute without it. */
   bodyIdleMs?: number;
-  /** Told of bytes of a body that come in; the ConnectError that it throws refuses the rest. */
+  /** Told of memory that a body takes, as it comes and as it is read; the ConnectError that it throws refuses the rest. */
   received?(request: Request, bytes: number): void;
   /** The longest time that a unary call may take, ms; also that of requests which name none. */
   timeoutMsMax: number;
@@ -52,7 +56,9 @@ export interface TranscoderOptions {
  */
 export function transcoder(options: TranscoderOptions): (request: Request, response: Response) => Promise<void> {
   const match = matcher(options.routes);
-  const { planOf, registry, writer } = planner(options);
+  const itemsMax = options.itemsMax ?? Number.POSITIVE_INFINITY;
+  const limitsOf = (method: DescMethod) => ({ itemsMax, memoryBytesMax: options.bodyBytesMax(method) * memoryFactor });
+  const { planOf, registry, writer } = planner({ ...options, limitsOf });
   const plans = new Map(options.routes.map((route) => [route, planOf(route)]));
   const startCall = callStarter(options.timeoutMsMax, options.signal);
   const headersOf: (request: Request) => OutgoingHttpHeaders = options.headersOf ?? (() => ({}));
@@ -101,20 +107,18 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     if (plan.route.body === "" && !plan.takesStream && headEndsRequest(request)) {
       return plan.handler(plan.reader.fromUrl(raw, query), context);
     }
-    return requestOf(plan, request, raw, query).then((input) => plan.handler(input, context));
+    return requestOf(plan, request, raw, query, context).then((input) => plan.handler(input, context));
   }
 
-  async function requestOf(plan: Plan, request: Request, raw: string[], query: string): Promise<unknown> {
+  async function requestOf(plan: Plan, request: Request, raw: string[], query: string, call: Call): Promise<unknown> {
     const { reader, route } = plan;
-    const limits = {
-      bytesMax: options.bodyBytesMax(route.method),
-      idleMs: options.bodyIdleMs ?? 60_000,
-      received: (bytes: number) => options.received?.(request, bytes),
-    };
+    const received = (bytes: number) => options.received?.(request, bytes);
+    const limits = { bytesMax: options.bodyBytesMax(route.method), idleMs: options.bodyIdleMs ?? 60_000, received };
+    const reading = { reserve: received, pace: paced(() => call.check()) };
     if (plan.takesStream) {
       checkContentType(request, true);
       const streamBytesMax = options.streamBytesMax ?? Number.POSITIVE_INFINITY;
-      return readLines(request, { ...limits, streamBytesMax }, reader.message);
+      return readLines(request, { ...limits, streamBytesMax }, (line) => reader.message(line, reading));
     }
     if (route.body === "") {
       if (!headEndsRequest(request)) await refuseBody(request, limits);
@@ -125,7 +129,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const bytes = await readBody(request, limits);
     const message = reader.fromUrl(raw, query);
     try {
-      reader.addBody(message, bytes, request.headers["content-type"]);
+      await reader.addBody(message, bytes, request.headers["content-type"], reading);
     } catch (error) {
       throw (await brokenOff(request)) ? clientLeft : error;
     }
@@ -147,7 +151,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   }
 
   async function stream(plan: Plan, request: Request, response: Response, raw: string[], query: string, call: Call) {
-    const started = requestOf(plan, request, raw, query).then(async (input) => {
+    const started = requestOf(plan, request, raw, query, call).then(async (input) => {
       const messages = (plan.handler(input, call) as AsyncIterable<unknown>)[Symbol.asyncIterator]();
       return { messages, first: await messages.next() };
     });

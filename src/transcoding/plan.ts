@@ -2,6 +2,7 @@ import {
   createRegistry,
   type DescField,
   type DescFile,
+  type DescMethod,
   type DescService,
   getOption,
   type Registry,
@@ -9,6 +10,7 @@ import {
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
+import type { CountLimits } from "../wire/bounds.ts";
 import { statusOverrides } from "./error-text.ts";
 import { holdsHttpBody, isHttpBody } from "./http-body.ts";
 import { jsonReader } from "./json/read-json.ts";
@@ -41,10 +43,22 @@ interface PlannerOptions {
   services: readonly { service: DescService; implementation: Partial<ServiceImpl<DescService>> }[];
   registry?: Registry;
   unknownFields?: "refuse" | "ignore";
+  /** Bounds of one message of an RPC as a whole; without it there are none. */
+  limitsOf?(method: DescMethod): CountLimits;
 }
 
+const unlimited = (): CountLimits => ({
+  itemsMax: Number.POSITIVE_INFINITY,
+  memoryBytesMax: Number.POSITIVE_INFINITY,
+});
+
 /** Compiles plans, with one set of readers and writers for all of them. */
-export function planner({ services, registry: given, unknownFields = "refuse" }: PlannerOptions): {
+export function planner({
+  services,
+  registry: given,
+  unknownFields = "refuse",
+  limitsOf = unlimited,
+}: PlannerOptions): {
   planOf(route: Route): Plan;
   registry: Registry;
   writer: JsonWriter;
@@ -64,7 +78,7 @@ export function planner({ services, registry: given, unknownFields = "refuse" }:
       route,
       handler: implementation?.[method.localName]?.bind(implementation) ?? unimplemented(route),
       overrides: statusOverrides(method),
-      reader: requestReader(route, reader, unknownFields),
+      reader: requestReader(route, reader, unknownFields, limitsOf(method)),
       streams: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
       takesStream: method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming",
       answerOf: field === undefined ? (response) => response : (response) => valueIn(response, field),

@@ -1,12 +1,13 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import type { CountLimits } from "../wire/bounds.ts";
 import { holdsRedacted } from "../wire/redacted.ts";
-import { invalidValue } from "../wire/status.ts";
 import { bodyText } from "./body.ts";
 import { fillHttpBody, holdsHttpBody, isHttpBody } from "./http-body.ts";
-import { byteOffset, pathAt } from "./json/path.ts";
+import { parseText, type ReadingCall, type TextReader } from "./json/parse.ts";
 import type { JsonReader } from "./json/read-json.ts";
-import { finish, isJsonError, next, type Scan, scanOf } from "./json/scan.ts";
+import { portionReader } from "./json/read-portions.ts";
+import type { Scan } from "./json/scan.ts";
 import type { Values } from "./json/values.ts";
 import { zeroMaker } from "./json/zero.ts";
 import { maskFiller } from "./mask.ts";
@@ -21,14 +22,19 @@ export interface RequestReader {
   readonly rawBody: boolean;
   /** A request with what path and query say. */
   fromUrl(raw: readonly string[], query: string): Values;
-  /** Adds what the body says. */
-  addBody(request: Values, bytes: Buffer, contentType: string | undefined): void;
+  /** Adds what the body says. Also throws code 8 for what holds too much. */
+  addBody(request: Values, bytes: Buffer, contentType: string | undefined, call: ReadingCall): Promise<void>;
   /** One message of a client stream. */
-  message(bytes: Buffer): Values;
+  message(bytes: Buffer, call: ReadingCall): Promise<Values>;
 }
 
 /** Compiles the request reader of a route. */
-export function requestReader(route: Route, reader: JsonReader, unknownFields: "refuse" | "ignore"): RequestReader {
+export function requestReader(
+  route: Route,
+  reader: JsonReader,
+  unknownFields: "refuse" | "ignore",
+  limits: CountLimits,
+): RequestReader {
   const { input } = route.method;
   const zero = zeroMaker(input);
   const readPath = pathReader(route);
@@ -47,14 +53,14 @@ export function requestReader(route: Route, reader: JsonReader, unknownFields: "
       if (query !== "") readQuery(query, request);
       return request;
     },
-    addBody(request, bytes, contentType) {
-      if (!rawBody) return addJson(request, bytes);
+    async addBody(request, bytes, contentType, call) {
+      if (!rawBody) return addJson(request, bytes, call);
       if (field === undefined) fillHttpBody(request, contentType, bytes);
       else
         setIn(request, field, fillHttpBody({ $typeName: "google.api.HttpBody", extensions: [] }, contentType, bytes));
     },
-    message(bytes) {
-      return parse(bodyText(bytes), bytes, input, (s) => reader.message(input)(s) as Values);
+    message(bytes, call) {
+      return parse(bodyText(bytes), bytes, input, { whole: (s) => reader.message(input)(s) }, call);
     },
   };
 
@@ -62,10 +68,15 @@ export function requestReader(route: Route, reader: JsonReader, unknownFields: "
     const read = reader.message(input);
     const check = pathChecker(route, []);
     const fillMask = maskFiller(route, input);
-    return (request: Values, bytes: Buffer) => {
+    const portions = portionReader(reader, input);
+    return async (request: Values, bytes: Buffer, call: ReadingCall) => {
       const text = bodyText(bytes);
       const before = check?.before(request);
-      if (text !== "") parse(text, bytes, input, (s) => read(s, request));
+      const into = {
+        whole: (s: Scan) => read(s, request),
+        inPortions: portions && ((s: Scan) => portions(s, request)),
+      };
+      if (text !== "") await parse(text, bytes, input, into, call);
       if (before !== undefined) check?.after(request, text, before);
       fillMask?.(request, text);
     };
@@ -77,36 +88,34 @@ export function requestReader(route: Route, reader: JsonReader, unknownFields: "
     const fillMask = maskFiller(route, merged);
     if (merged === undefined) {
       const read = reader.field(field);
-      return (request: Values, bytes: Buffer) => {
+      return async (request: Values, bytes: Buffer, call: ReadingCall) => {
         const text = bodyText(bytes);
-        if (text !== "") setIn(request, field, parse(text, bytes, field, read));
+        if (text !== "") setIn(request, field, await parse(text, bytes, field, { whole: read }, call));
       };
     }
     const read = reader.message(merged);
     const make = zeroMaker(merged);
     const check = pathChecker(route, [field.name]);
-    return (request: Values, bytes: Buffer) => {
+    const portions = portionReader(reader, merged);
+    return async (request: Values, bytes: Buffer, call: ReadingCall) => {
       const text = bodyText(bytes);
       const held = (valueIn(request, field) ?? make()) as Values;
       const before = check?.before(held);
-      if (text !== "") parse(text, bytes, merged, (s) => read(s, held));
+      const into = { whole: (s: Scan) => read(s, held), inPortions: portions && ((s: Scan) => portions(s, held)) };
+      if (text !== "") await parse(text, bytes, merged, into, call);
       if (before !== undefined) check?.after(held, text, before);
       setIn(request, field, held);
       fillMask?.(request, text);
     };
   }
 
-  function parse<T>(text: string, bytes: Buffer, root: DescMessage | DescField, read: (s: Scan) => T): T {
-    const s = scanOf(text, { bytes, ignoreUnknown, discreet });
-    try {
-      next(s);
-      const value = read(s);
-      finish(s);
-      return value;
-    } catch (error) {
-      if (!isJsonError(error)) throw error;
-      const path = pathAt(text, error.offset, root);
-      throw invalidValue(path, error.message, ` (byte ${byteOffset(text, error.offset)})`);
-    }
+  function parse<T>(
+    text: string,
+    bytes: Buffer,
+    root: DescMessage | DescField,
+    into: TextReader<T>,
+    call: ReadingCall,
+  ): Promise<T> {
+    return parseText(text, bytes, into, { root, limits, ignoreUnknown, discreet }, call);
   }
 }

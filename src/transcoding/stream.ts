@@ -107,7 +107,7 @@ async function drained(response: Response): Promise<void> {
 export async function* readLines<T>(
   request: Request,
   limits: BodyLimits & { streamBytesMax: number },
-  read: (line: Buffer) => T,
+  read: (line: Buffer) => Promise<T>,
 ): AsyncGenerator<T, void, undefined> {
   const { bytesMax } = limits;
   let pending: Buffer[] = [];
@@ -120,7 +120,7 @@ export async function* readLines<T>(
       pending = [];
       size = 0;
       from = at + 1;
-      if (!isBlank(line)) yield read(line);
+      if (!isBlank(line)) yield await read(line);
     }
     if (from < chunk.length) {
       pending.push(chunk.subarray(from));
@@ -129,7 +129,7 @@ export async function* readLines<T>(
     }
   }
   const last = joined(pending, Buffer.alloc(0));
-  if (!isBlank(last)) yield read(last);
+  if (!isBlank(last)) yield await read(last);
 }
 
 function joined(pending: Buffer[], last: Buffer): Buffer {

@@ -129,6 +129,12 @@ export class Call implements HandlerContext {
     });
   }
 
+  /** For long work between two slices. @throws why the call was aborted, or that its time is over. */
+  check(): void {
+    if (performance.now() >= this.endMs) this.expire();
+    if (this.#reason !== undefined) throw this.#reason;
+  }
+
   /** Aborts the handler's signal, and whoever waits. */
   abort(reason: ConnectError): void {
     if (this.#reason !== undefined) return;

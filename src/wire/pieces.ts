@@ -8,6 +8,8 @@ export type Request = IncomingMessage | Http2ServerRequest;
 
 /** The bytes of a request, read as they are asked for. */
 export interface Pieces extends AsyncIterable<Uint8Array> {
+  /** All of them. `look` sees each piece as it comes; what it throws ends the reading. */
+  whole(look?: (piece: Uint8Array) => void): Promise<Buffer>;
   /** Stops reading; what is left stays in the request. */
   release(): void;
 }
@@ -52,10 +54,15 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
   let ended = false;
   let failure: Error | undefined;
   let waiting: { resolve(result: IteratorResult<Uint8Array>): void; reject(error: Error): void } | undefined;
+  let gathering:
+    | { resolve(bytes: Buffer): void; reject(error: Error): void; look?: (piece: Uint8Array) => void }
+    | undefined;
   let idle: NodeJS.Timeout | undefined;
   let total: NodeJS.Timeout | undefined;
 
   function settle() {
+    if (gathering !== undefined && failure !== undefined) gathering.reject(failure);
+    else if (gathering !== undefined && ended) gathering.resolve(joined(queue));
     if (waiting === undefined) return;
     const { resolve, reject } = waiting;
     const chunk = queue.shift();
@@ -79,10 +86,12 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
     if (left < 0) return fail(limits.tooLarge());
     try {
       limits.received?.(chunk.byteLength);
+      gathering?.look?.(chunk);
     } catch (error) {
       return fail(error as Error);
     }
     queue.push(chunk);
+    if (gathering !== undefined) return;
     if (waiting === undefined) request.pause();
     settle();
   }
@@ -97,7 +106,7 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
 
   const close = () => fail(clientLeft);
   const silent = () => {
-    if (waiting !== undefined) return fail(silence(idleMs));
+    if (waiting !== undefined || gathering !== undefined) return fail(silence(idleMs));
     idle?.refresh(); // it was this side that did not read
   };
 
@@ -119,15 +128,26 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
   }
 
   let begun = false;
+  function start() {
+    if (begun) return;
+    begun = true;
+    begin();
+  }
+
   return {
     release,
+    whole(look) {
+      return new Promise<Buffer>((resolve, reject) => {
+        gathering = { resolve, reject, ...(look && { look }) };
+        start();
+        settle();
+        if (!ended && failure === undefined) request.resume();
+      });
+    },
     [Symbol.asyncIterator]() {
       return {
         next() {
-          if (!begun) {
-            begun = true;
-            begin();
-          }
+          start();
           return new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
             waiting = { resolve, reject };
             settle();
@@ -141,4 +161,9 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
       };
     },
   };
+}
+
+function joined(pieces: readonly Uint8Array[]): Buffer {
+  const [first = Buffer.alloc(0)] = pieces;
+  return pieces.length > 1 ? Buffer.concat(pieces) : Buffer.from(first.buffer, first.byteOffset, first.byteLength);
 }

@@ -137,7 +137,10 @@ describe("a unary call over gRPC is answered as by Connect's own handler", () =>
 describe("a unary call over gRPC", () => {
   test("whose binary message cannot be decoded is code 3", async () => {
     const { trailers } = await ours.send(request({ body: envelope(Buffer.from([255, 255, 255])) }));
-    expect(trailers).toMatchObject({ "grpc-status": "3", "grpc-message": expect.stringContaining("parse") });
+    expect(trailers).toMatchObject({
+      "grpc-status": "3",
+      "grpc-message": expect.stringContaining("cannot%20be%20decoded"),
+    });
   });
 
   test("whose message is packed in an encoding that is not named is code 3", async () => {
@@ -149,7 +152,7 @@ describe("a unary call over gRPC", () => {
     const { trailers } = await ours.send(
       request({ headers: asJson, body: envelope(Buffer.from('{"events":"\\ud800"}')) }),
     );
-    expect(trailers).toMatchObject({ "grpc-status": "3", "grpc-message": expect.stringContaining("%EF%BF%BD") });
+    expect(trailers).toMatchObject({ "grpc-status": "3", "grpc-message": expect.stringContaining("ud800") });
   });
 
   test("whose message grows above the limit is code 8", async () => {

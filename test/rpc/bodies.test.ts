@@ -10,24 +10,24 @@ test("bytes of all requests together are bounded; one that is alone may have mor
   const held = bodies(100);
   const [one, two] = [request(), request()];
   held.check("1000");
-  held.came(one, 150);
+  held.reserve(one, 150);
   expect(() => held.check("1")).toThrow(refused);
-  expect(() => held.came(two, 1)).toThrow(refused);
-  held.gone(one, 120);
+  expect(() => held.reserve(two, 1)).toThrow(refused);
+  held.release(one, 120);
   held.check("70");
   held.check(null);
   expect(() => held.check("71")).toThrow(refused);
-  held.came(two, 70);
-  expect(() => held.came(two, 1)).toThrow(refused);
+  held.reserve(two, 70);
+  expect(() => held.reserve(two, 1)).toThrow(refused);
 });
 
 test("what has gone is gone once, also when it is told twice, or more than came", () => {
   const held = bodies(100);
   const [one, two] = [request(), request()];
-  held.came(one, 60);
-  held.came(two, 40);
-  held.gone(one, 1000);
-  held.gone(one);
+  held.reserve(one, 60);
+  held.reserve(two, 40);
+  held.release(one, 1000);
+  held.release(one);
   expect(() => held.check("61")).toThrow(refused);
   held.check("60");
 });
@@ -35,9 +35,9 @@ test("what has gone is gone once, also when it is told twice, or more than came"
 test("what comes for a request that is over is refused, and not counted", () => {
   const held = bodies(100);
   const late = request();
-  held.came(late, 50);
+  held.reserve(late, 50);
   late.over = true;
-  held.gone(late);
-  expect(() => held.came(late, 10)).toThrow(refused);
-  held.came(request(), 100);
+  held.release(late);
+  expect(() => held.reserve(late, 10)).toThrow(refused);
+  held.reserve(request(), 100);
 });

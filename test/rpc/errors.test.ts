@@ -5,7 +5,7 @@ import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { apiKeyPrefixes } from "../../src/auth/tables.ts";
 import { cancelOn } from "../../src/db/driver/cancel.ts";
 import { invalidFields, notFound } from "../../src/errors.ts";
-import { abortError, pathsWithin, toAnswer, unreadable } from "../../src/rpc/errors.ts";
+import { abortError, pathsWithin, toAnswer } from "../../src/rpc/errors.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql, pool } = await testDatabase();
@@ -115,13 +115,6 @@ describe("why a call was aborted", () => {
   ])("%s", (_why, reason, code) => {
     expect(abortError(AbortSignal.abort(reason)).code).toBe(code);
   });
-});
-
-test("a message of a stream that cannot be decoded is the caller's mistake: code 3", () => {
-  const error = unreadable(new ConnectError("parse binary: premature EOF", Code.Internal));
-  expect(error).toMatchObject({ code: Code.InvalidArgument, rawMessage: "parse binary: premature EOF" });
-  const other = new ConnectError("too large", Code.ResourceExhausted);
-  expect(unreadable(other)).toBe(other);
 });
 
 test("paths of an error lose the field whose value the JSON body is, in details and message", () => {

@@ -15,7 +15,7 @@ const longFiles: Readonly<Record<string, string>> = {
 };
 
 /** Packages of `proto/belfry` with messages and options of a mechanism: they have no service. */
-const mechanismPackages = ["auth", "clause", "db", "transcoding"];
+const mechanismPackages = ["auth", "clause", "db", "transcoding", "wire"];
 
 const linesMax = 300;
 const drawers = /^(?:utils?|lib|libs|helpers?|types?|common|core|misc|shared|base|managers?|stuff)$/;

@@ -25,18 +25,19 @@ export interface JsonReader {
   message(desc: DescMessage): ReadMessage;
   /** The reader of one field's value, as a message holds it. */
   field(field: DescField): Read;
+  /** The reader of a field's value, at the place where it stands, into its message. */
+  member(field: DescField): ReadMember;
+  /** The reader of one element of a list, null being none. */
+  item(field: DescField & { fieldKind: "list" }): Read;
 }
 
-interface Entry {
-  readonly key: string;
-  readonly index: number;
-  readonly read: (s: Scan, message: Values, keyAt: number) => void;
-}
+/** Reads a field's value into its message; `keyAt` is where its key stands. */
+type ReadMember = (s: Scan, message: Values, keyAt: number) => void;
 
 /** Compiles readers from descriptors, each once. They throw what `isJsonError` knows. */
 export function jsonReader(options: ReaderOptions): JsonReader {
   const compiled = new Map<DescMessage, ReadMessage>();
-  const reader: JsonReader = { message, field: valueOf };
+  const reader: JsonReader = { message, field: valueOf, member: placed, item: itemOf };
   return reader;
 
   function message(desc: DescMessage): ReadMessage {
@@ -76,7 +77,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
         const entry = find(s);
         colon(s);
         if (entry === undefined) {
-          unknownKey(s, keyAt, names);
+          passUnknown(s, keyAt, names);
           continue;
         }
         const { index } = entry;
@@ -98,7 +99,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
   }
 
   /** How a field's value gets from the text into its message. */
-  function placed(field: DescField): Entry["read"] {
+  function placed(field: DescField): ReadMember {
     const { localName } = field;
     if (field.fieldKind === "list") {
       const readItem = listItem(field);
@@ -160,12 +161,20 @@ export function jsonReader(options: ReaderOptions): JsonReader {
     return (s) => read(s);
   }
 
-  function listItem(field: DescField & { fieldKind: "list" }): Read {
+  function itemOf(field: DescField & { fieldKind: "list" }): Read {
     let read: Read;
     if (field.listKind === "scalar") read = scalarReader(field.scalar, field.longAsString);
     else if (field.listKind === "enum") read = enumReader(field.enum);
     else read = messageValue(field, field.message);
     const keepsNull = takesNull(field);
+    return (s) => {
+      if (next(s) === 110 && !keepsNull) fail(s.at, "a list may not hold null");
+      return read(s);
+    };
+  }
+
+  function listItem(field: DescField & { fieldKind: "list" }): Read {
+    const read = itemOf(field);
     return (s) => {
       if (s.codes[s.at] !== 91) unexpected(s, "a list");
       enter(s);
@@ -175,10 +184,8 @@ export function jsonReader(options: ReaderOptions): JsonReader {
         s.depth--;
         return list;
       }
-      do {
-        if (next(s) === 110 && !keepsNull) fail(s.at, "a list may not hold null");
-        list.push(read(s));
-      } while (!endOf(s, 93, "]"));
+      do list.push(read(s));
+      while (!endOf(s, 93, "]"));
       return list;
     };
   }
@@ -212,12 +219,14 @@ export function jsonReader(options: ReaderOptions): JsonReader {
   }
 }
 
-function twice(s: Scan, keyAt: number): never {
+/** Fails because a key has come already. */
+export function twice(s: Scan, keyAt: number): never {
   s.at = keyAt;
   fail(keyAt, `${quoted(string(s))} occurs twice`);
 }
 
-function unknownKey(s: Scan, keyAt: number, names: readonly string[]): void {
+/** Passes over the value of a key that no field has, or fails. */
+export function passUnknown(s: Scan, keyAt: number, names: readonly string[]): void {
   const valueAt = s.at;
   s.at = keyAt;
   const key = string(s);

@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file belfry/entities/v1/entity.proto.
  */
 export const file_belfry_entities_v1_entity: GenFile = /*@__PURE__*/
-  fileDesc("Ch9iZWxmcnkvZW50aXRpZXMvdjEvZW50aXR5LnByb3RvEhJiZWxmcnkuZW50aXRpZXMudjEi2gMKBkVudGl0eRIKCgJpZBgBIAEoCRIQCghmYWN0X2lkcxgCIAMoCRISCgpzY2hlbWFfaWRzGAMgAygJEgwKBG5hbWUYBCABKAkSEQoJdGltZXN0YW1wGAUgASgDEg4KBnRlbmFudBgGIAEoCRInCgZmaWVsZHMYByABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ej4KCmRpbWVuc2lvbnMYCCADKAsyKi5iZWxmcnkuZW50aXRpZXMudjEuRW50aXR5LkRpbWVuc2lvbnNFbnRyeRIwCg9jb3JlX3Byb3BlcnRpZXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhMKC2NyZWF0ZV90aW1lGAogASgDEhMKC3VwZGF0ZV90aW1lGAsgASgDEhgKEHByb2R1Y3Rpb25fc3RhdGUYDCABKAMSEAoIcHJpb3JpdHkYDSABKAMSFQoNbGl2ZW5lc3NfdGltZRgOIAEoAxIyChFjdXN0b21fcHJvcGVydGllcxgPIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaMQoPRGltZW5zaW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiLgoJRW50aXR5SWRzEiEKA2lkcxgBIAMoCUIU4EECukgOkgELIglyBxj/AboBAQBiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("Ch9iZWxmcnkvZW50aXRpZXMvdjEvZW50aXR5LnByb3RvEhJiZWxmcnkuZW50aXRpZXMudjEi2gMKBkVudGl0eRIKCgJpZBgBIAEoCRIQCghmYWN0X2lkcxgCIAMoCRISCgpzY2hlbWFfaWRzGAMgAygJEgwKBG5hbWUYBCABKAkSEQoJdGltZXN0YW1wGAUgASgDEg4KBnRlbmFudBgGIAEoCRInCgZmaWVsZHMYByABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ej4KCmRpbWVuc2lvbnMYCCADKAsyKi5iZWxmcnkuZW50aXRpZXMudjEuRW50aXR5LkRpbWVuc2lvbnNFbnRyeRIwCg9jb3JlX3Byb3BlcnRpZXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhMKC2NyZWF0ZV90aW1lGAogASgDEhMKC3VwZGF0ZV90aW1lGAsgASgDEhgKEHByb2R1Y3Rpb25fc3RhdGUYDCABKAMSEAoIcHJpb3JpdHkYDSABKAMSFQoNbGl2ZW5lc3NfdGltZRgOIAEoAxIyChFjdXN0b21fcHJvcGVydGllcxgPIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaMQoPRGltZW5zaW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMgoJRW50aXR5SWRzEiUKA2lkcxgBIAMoCUIY4EECukgSkgEPEKCNBiIJcgcY/wG6AQEAYgZwcm90bzM", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * A device or another thing that is watched.
@@ -143,7 +143,7 @@ export const EntitySchema: GenMessage<Entity> = /*@__PURE__*/
  */
 export type EntityIds = Message<"belfry.entities.v1.EntityIds"> & {
   /**
-   * The identifiers, at least one. Unknown ones are skipped.
+   * The identifiers, 1 to 100,000. Unknown ones are skipped.
    *
    * @generated from field: repeated string ids = 1;
    */

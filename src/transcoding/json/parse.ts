@@ -1,0 +1,67 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import type { CountLimits } from "../../wire/bounds.ts";
+import type { Pace } from "../../wire/pace.ts";
+import { invalidValue } from "../../wire/status.ts";
+import { countJson } from "./count.ts";
+import { byteOffset, pathAt } from "./path.ts";
+import { finish, isJsonError, next, type Scan, scanOf } from "./scan.ts";
+
+/** What the reading of a request needs of its call. */
+export interface ReadingCall {
+  /** Told of the memory that the request becomes, bytes. @throws code 8 when there is no room */
+  reserve(bytes: number): void;
+  readonly pace: Pace;
+}
+
+export interface ParseOptions {
+  /** What the text is: a message, or the value of a field. */
+  readonly root: DescMessage | DescField;
+  readonly limits: CountLimits;
+  readonly ignoreUnknown: boolean;
+  /** Messages of errors quote no values. */
+  readonly discreet: boolean;
+}
+
+/** Reads one value; `inPortions` does the same and stops now and then, for long texts. */
+export interface TextReader<T> {
+  whole(s: Scan): T;
+  inPortions?: ((s: Scan) => Generator<undefined, T>) | undefined;
+}
+
+const longText = 64 * 1024;
+
+/**
+ * Reads a JSON text whole: counts what is in it, reserves memory for that, reads it.
+ * @throws code 3 with the path and the place of what is wrong, code 8 for what is too large.
+ */
+export async function parseText<T>(
+  text: string,
+  bytes: Buffer,
+  reader: TextReader<T>,
+  { root, limits, ignoreUnknown, discreet }: ParseOptions,
+  call: ReadingCall,
+): Promise<T> {
+  const s = scanOf(text, { bytes, ignoreUnknown, discreet });
+  call.reserve(countJson(s, root, limits));
+  try {
+    next(s);
+    const { inPortions } = reader;
+    const value =
+      inPortions === undefined || text.length < longText ? reader.whole(s) : await atPace(inPortions(s), call.pace);
+    finish(s);
+    return value;
+  } catch (error) {
+    if (!isJsonError(error)) throw error;
+    const path = pathAt(text, error.offset, root);
+    throw invalidValue(path, error.message, ` (byte ${byteOffset(text, error.offset)})`);
+  }
+}
+
+async function atPace<T>(portions: Generator<undefined, T>, pace: Pace): Promise<T> {
+  for (;;) {
+    const { done, value } = portions.next();
+    if (done) return value;
+    const wait = pace();
+    if (wait !== undefined) await wait;
+  }
+}

@@ -1,0 +1,76 @@
+import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
+import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { keyFinder } from "./key-finder.ts";
+import { type JsonReader, passUnknown, twice } from "./read-json.ts";
+import { colon, endOf, enter, next, type Scan, unexpected } from "./scan.ts";
+import { takesNull, type Values } from "./values.ts";
+import { zeroMaker } from "./zero.ts";
+
+const portionItems = 50;
+
+/**
+ * Reads a message as `reader.message` does, and stops between its members, and now and then within its lists of messages.
+ * Undefined for messages that have a JSON form of their own.
+ */
+export function portionReader(
+  reader: JsonReader,
+  desc: DescMessage,
+): ((s: Scan, into?: Values) => Generator<undefined, Values>) | undefined {
+  if (hasCustomJsonRepresentation(desc)) return undefined;
+  const zero = zeroMaker(desc);
+  const entries = desc.fields.flatMap((field) => {
+    const entry = { field, read: reader.member(field), items: itemsOf(field) };
+    return [...new Set([field.jsonName, field.name])].map((key) => ({ key, ...entry }));
+  });
+  const find = keyFinder(entries);
+  const names = desc.fields.map(({ jsonName }) => jsonName);
+
+  return function* portions(s, into) {
+    const target = into ?? zero();
+    if (s.codes[s.at] !== 123) unexpected(s, "an object");
+    const seen = new Set<DescField>();
+    enter(s);
+    if (next(s) === 125) {
+      s.at++;
+      s.depth--;
+      return target;
+    }
+    do {
+      next(s);
+      const keyAt = s.at;
+      const entry = find(s);
+      colon(s);
+      if (entry === undefined) {
+        passUnknown(s, keyAt, names);
+        continue;
+      }
+      if (seen.has(entry.field)) twice(s, keyAt);
+      seen.add(entry.field);
+      if (entry.items !== undefined && s.codes[s.at] === 91) target[entry.field.localName] = yield* entry.items(s);
+      else entry.read(s, target, keyAt);
+      yield;
+    } while (!endOf(s, 125, "}"));
+    return target;
+  };
+
+  function itemsOf(field: DescField): ((s: Scan) => Generator<undefined, unknown[]>) | undefined {
+    if (field.fieldKind !== "list" || field.message === undefined) return undefined;
+    if (takesNull(field) || getOption(field, not_empty_if_present)) return undefined;
+    const read = reader.item(field);
+    return function* items(s) {
+      const list: unknown[] = [];
+      enter(s);
+      if (next(s) === 93) {
+        s.at++;
+        s.depth--;
+        return list;
+      }
+      do {
+        list.push(read(s));
+        if (list.length % portionItems === 0) yield;
+      } while (!endOf(s, 93, "]"));
+      return list;
+    };
+  }
+}

@@ -1,0 +1,198 @@
+import { ScalarType } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import {
+  addBytes,
+  boundsOf,
+  type CountLimits,
+  countElement,
+  countValue,
+  entryBytes,
+  type FieldBounds,
+  innerNodes,
+  leaveNode,
+  type MessageBounds,
+  type Nodes,
+  nodesOf,
+  numberBytes,
+  placeOf,
+  stringBytes,
+  type Tally,
+  tallyOf,
+} from "./bounds.ts";
+import { invalidValue } from "./status.ts";
+
+const varint = 0;
+const fixed64 = 1;
+const delimited = 2;
+const fixed32 = 5;
+const depthMax = 100; // of messages within each other, as for the decoder
+
+/** The bytes of a message, how far they are read, and what was counted. */
+interface Walk {
+  readonly bytes: Uint8Array;
+  readonly tally: Tally;
+  at: number;
+}
+
+/**
+ * Walks through the bytes of a message before they are decoded, and counts what would be made of them. It is stricter than
+ * the decoder, which takes a field of any wire type, and a message that goes on behind its end.
+ * @returns the memory that the message becomes, about.
+ * @throws code 3 for too many elements, for what is no such message, and for a message where it has come already (the
+ * decoder would merge the two, each time anew); code 8 for too large a batch, or too much memory.
+ */
+export function countBinary(desc: MessageBounds["desc"], bytes: Uint8Array, limits: CountLimits): number {
+  const tally = tallyOf(limits);
+  message({ bytes, tally, at: 0 }, boundsOf(desc), bytes.length, undefined, 1);
+  return tally.bytes;
+}
+
+function message(w: Walk, bounds: MessageBounds, end: number, around: Nodes | undefined, depth: number): void {
+  if (depth > depthMax) throw malformed(w, `deeper than ${depthMax} messages`);
+  addBytes(w.tally, bounds.bytes);
+  const nodes = nodesOf(w.tally, bounds, around);
+  let counts: number[] | undefined;
+  while (w.at < end) {
+    const tag = readVarint(w, end);
+    const type = tag & 7;
+    const field = bounds.byNumber.get(tag >>> 3);
+    if (field === undefined) {
+      skip(w, type, end);
+      continue;
+    }
+    const { fieldKind } = field.field;
+    if (fieldKind === "scalar" || fieldKind === "enum") {
+      if (type !== wireType(field)) throw wrongType(w, field);
+      skip(w, type, end);
+      continue;
+    }
+    counts ??= new Array<number>(bounds.fields.length).fill(0);
+    const before = counts[field.index] as number;
+    w.tally.path.push(field);
+    if (fieldKind === "list" && field.field.message === undefined)
+      counts[field.index] = scalars(w, field, before, type, end, nodes);
+    else {
+      if (type !== delimited) throw wrongType(w, field);
+      counts[field.index] = before + 1;
+      if (fieldKind === "map") entry(w, field, before + 1, end, nodes, depth);
+      else held(w, field, before + 1, end, nodes, depth);
+    }
+    w.tally.path.pop();
+  }
+  leaveNode(bounds, nodes);
+}
+
+/** A message in a field of its own, or in a list. */
+function held(w: Walk, field: FieldBounds, count: number, end: number, nodes: Nodes | undefined, depth: number): void {
+  const { tally } = w;
+  const inList = field.field.fieldKind === "list";
+  if (inList) {
+    countElement(tally, field, count);
+    tally.path.push(count - 1);
+  } else if (count > 1) throw invalidValue(placeOf(tally), "occurs twice");
+  message(w, field.below() as MessageBounds, lengthEnd(w, end), innerNodes(field, nodes), depth + 1);
+  if (inList) tally.path.pop();
+}
+
+/** An entry of a map: a message of a key and a value. */
+function entry(w: Walk, field: FieldBounds, count: number, end: number, nodes: Nodes | undefined, depth: number): void {
+  countElement(w.tally, field, count);
+  addBytes(w.tally, entryBytes);
+  const stop = lengthEnd(w, end);
+  const below = field.below();
+  let values = 0;
+  while (w.at < stop) {
+    const tag = readVarint(w, stop);
+    if (tag >>> 3 !== 2 || below === undefined) {
+      skip(w, tag & 7, stop);
+      continue;
+    }
+    values += 1;
+    if ((tag & 7) !== delimited) throw wrongType(w, field);
+    if (values > 1) throw invalidValue(placeOf(w.tally), "has an entry with two values");
+    message(w, below, lengthEnd(w, stop), innerNodes(field, nodes), depth + 1);
+  }
+  if (below !== undefined && values === 0) countValue(w.tally, below, nodes);
+}
+
+/** Elements of a list of scalars, one by one or packed; answers how many there are now. */
+function scalars(
+  w: Walk,
+  field: FieldBounds,
+  before: number,
+  type: number,
+  end: number,
+  nodes: Nodes | undefined,
+): number {
+  const element = wireType(field);
+  let count = before;
+  if (type === delimited && element !== delimited) {
+    const stop = lengthEnd(w, end);
+    for (; w.at < stop; skip(w, element, stop)) countElement(w.tally, field, ++count);
+    return count;
+  }
+  if (type !== element) throw wrongType(w, field);
+  countElement(w.tally, field, ++count, nodes);
+  skip(w, type, end);
+  return count;
+}
+
+/** How the scalars of a field are written. */
+function wireType({ field }: FieldBounds): number {
+  if (field.enum !== undefined) return varint;
+  switch (field.scalar) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return delimited;
+    case ScalarType.DOUBLE:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return fixed64;
+    case ScalarType.FLOAT:
+    case ScalarType.FIXED32:
+    case ScalarType.SFIXED32:
+      return fixed32;
+    default:
+      return varint;
+  }
+}
+
+function readVarint(w: Walk, end: number): number {
+  let value = 0;
+  for (let shift = 0; shift < 70; shift += 7) {
+    if (w.at >= end) throw malformed(w, "it ends early");
+    const byte = w.bytes[w.at++] as number;
+    if (shift < 32) value |= (byte & 127) << shift;
+    if (byte < 128) return value >>> 0;
+  }
+  throw malformed(w, "a number is too long");
+}
+
+/** Where the thing ends whose length stands here. */
+function lengthEnd(w: Walk, end: number): number {
+  const length = readVarint(w, end);
+  if (w.at + length > end) throw malformed(w, "it ends early");
+  return w.at + length;
+}
+
+function skip(w: Walk, type: number, end: number): void {
+  let bytes = numberBytes;
+  if (type === varint) readVarint(w, end);
+  else if (type === delimited) {
+    const stop = lengthEnd(w, end);
+    bytes = stop - w.at + stringBytes;
+    w.at = stop;
+  } else if (type === fixed64) w.at += 8;
+  else if (type === fixed32) w.at += 4;
+  else throw malformed(w, "it holds a group");
+  if (w.at > end) throw malformed(w, "it ends early");
+  addBytes(w.tally, bytes);
+}
+
+function wrongType(w: Walk, { field }: FieldBounds): ConnectError {
+  return malformed(w, `${field.name} has another wire type`);
+}
+
+function malformed({ at }: Walk, why: string): ConnectError {
+  return invalidValue("", `the message cannot be decoded: ${why}`, ` (byte ${at})`);
+}
