@@ -15,6 +15,7 @@ const benches = [
   "accounts",
   "updaters",
   "properties",
+  "windows",
   "transcoding",
   "overload",
   "floods",

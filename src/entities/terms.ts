@@ -179,11 +179,16 @@ export function nameTerms(texts: readonly string[]): Term[] | undefined {
   return pieces.size === 0 ? undefined : [...pieces].map((piece) => ({ text: `n${piece}` }));
 }
 
-/** SQL that entities_terms answers: true for entities of the tenant that have one of the terms, or all of them. */
-export function haveTerms(db: Db, tenantId: string, need: "one" | "all", terms: readonly Term[]): Fragment {
+/** What entities_terms is asked: a tsquery for entities of the tenant that have one of the terms, or all of them. */
+export function termsQuery(tenantId: string, need: "one" | "all", terms: readonly Term[]): string {
   const owner = tenantId.slice(-8); // as in migrations/0014_plain_terms.sql
-  const query = terms
+  return terms
     .map(({ text, prefix }) => `'${(owner + text).replace(/['\\]/g, "$&$&")}'${prefix ? ":*" : ""}`)
     .join(need === "one" ? " | " : " & ");
+}
+
+/** SQL that entities_terms answers: true for entities of the tenant that have one of the terms, or all of them. */
+export function haveTerms(db: Db, tenantId: string, need: "one" | "all", terms: readonly Term[]): Fragment {
+  const query = termsQuery(tenantId, need, terms);
   return db`entity_terms(tenant_id, name, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
 }

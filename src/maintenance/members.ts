@@ -1,12 +1,10 @@
-import { create } from "@bufbuild/protobuf";
 import type { Fragment } from "postgres";
-import { type Clause, ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { toSql } from "../clause/to-sql.ts";
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { childIds } from "../entities/children.ts";
 import { matchingIds, splitIds } from "../entities/custom-properties.ts";
 import { entityResolver } from "../entities/fields.ts";
-import { idText } from "../entities/identity.ts";
 import { lockStates, setWindowStates } from "../entities/state.ts";
 import type { Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
@@ -18,7 +16,7 @@ import { readWindow } from "./rows.ts";
 export const membersKind = "maintenance.members";
 
 /** Entities a transaction: few enough that nobody waits for their locks long. */
-const portion = 250;
+const portion = 500;
 
 /** Hears, in the transaction in which it happens, which entities are in no window any more. */
 export type OnReleased = (tx: Db, tenantId: string, entityIds: readonly Buffer[]) => Promise<void>;
@@ -81,18 +79,15 @@ async function advanceMembers(
 
 /** Finds the entities of a run by the window's clause, and leaves them to be taken in. */
 async function findTargets(tx: Db, tenantId: string, window: WindowRow): Promise<void> {
-  await addTargets(tx, tenantId, window.id, 0n, await findEntities(tx, tenantId, storedClause(window)));
-}
-
-async function findEntities(tx: Db, tenantId: string, clause: Clause): Promise<Buffer[]> {
   const resolver = entityResolver(tenantId, { tenantName: await tenantNameOf(tx, tenantId) });
-  return await matchingIds(tx, tenantId, toSql(tx, clause, "clause", resolver), portion);
+  const matching = toSql(tx, storedClause(window), "clause", resolver);
+  await addTargets(tx, tenantId, window.id, 0n, await matchingIds(tx, tenantId, matching, portion));
 }
 
-/** The entities whose parent is one of these. */
-function childrenOf(ids: readonly Buffer[]): Clause {
-  const values = ids.map((id) => ({ kind: { case: "stringValue" as const, value: idText(id) } }));
-  return create(ClauseSchema, { oneOf: { field: "coreProperties._svc_parent_entity_id", values } });
+/** Ids put one behind the other, as many as one transaction takes in each. */
+function portionsOf(ids: readonly Buffer[]): Buffer[] {
+  const count = Math.ceil(ids.length / portion);
+  return Array.from({ length: count }, (_, i) => Buffer.concat(ids.slice(i * portion, (i + 1) * portion)));
 }
 
 async function addTargets(tx: Db, tenantId: string, windowId: string, from: bigint, portions: readonly Buffer[]) {
@@ -108,32 +103,36 @@ async function addTargets(tx: Db, tenantId: string, windowId: string, from: bigi
 /** Takes the next portion of entities into a run; false: none was left. */
 async function enterPortion(tx: Db, tenantId: string, window: WindowRow, nowMs: number): Promise<boolean> {
   const [target] = await tx<{ place: bigint; ids: Buffer }[]>`
-    select place, ids from maintenance_targets
-    where tenant_id = ${tenantId} and window_id = ${window.id} order by place limit 1`;
+    delete from maintenance_targets
+    where tenant_id = ${tenantId} and window_id = ${window.id} and place = (
+      select min(place) from maintenance_targets where tenant_id = ${tenantId} and window_id = ${window.id}
+    )
+    returning place, ids`;
   if (target === undefined) return false;
-  const [, known] = await Promise.all([
-    tx`
-      delete from maintenance_targets
-      where tenant_id = ${tenantId} and window_id = ${window.id} and place = ${target.place}`,
+  const wanted = splitIds(target.ids);
+  // An entity may be found twice, itself and as a child; and parents may go round in a circle.
+  const [locked, known] = await Promise.all([
+    lockStates(tx, tenantId, wanted),
     tx<{ id: Buffer }[]>`
       select entity_id as id from maintenance_members
       where tenant_id = ${tenantId} and window_id = ${window.id} and version = ${window.version}
-        and entity_id = any(${byteaArray(splitIds(target.ids))}::bytea[])`,
+        and entity_id = any(${byteaArray(wanted)}::bytea[])`,
   ]);
   const inside = new Set(known.map(({ id }) => keyOf(id)));
-  const wanted = splitIds(target.ids).filter((id) => !inside.has(keyOf(id)));
-  const locked = await lockStates(tx, tenantId, wanted);
   const ids = locked
     .filter(({ deleted, decommissioned }) => !deleted && (window.force || !decommissioned))
-    .map(({ id }) => id);
-  await enter(tx, tenantId, window, ids);
-  await setWindowStates(tx, tenantId, await ruling(tx, tenantId, ids), nowMs);
-  if (!window.doNotPropagateToChildren && ids.length > 0) {
-    const children = await findEntities(tx, tenantId, childrenOf(ids));
+    .flatMap(({ id }) => (inside.has(keyOf(id)) ? [] : [id]));
+  if (ids.length === 0) return true;
+  const [, states] = await Promise.all([enter(tx, tenantId, window, ids), ruling(tx, tenantId, ids)]);
+  const [, children] = await Promise.all([
+    setWindowStates(tx, tenantId, states, nowMs),
+    window.doNotPropagateToChildren ? [] : childIds(tx, tenantId, ids),
+  ]);
+  if (children.length > 0) {
     const [last] = await tx<[{ place: bigint | null }]>`
       select max(place) as place from maintenance_targets
       where tenant_id = ${tenantId} and window_id = ${window.id}`;
-    await addTargets(tx, tenantId, window.id, (last.place ?? target.place) + 1n, children);
+    await addTargets(tx, tenantId, window.id, (last.place ?? target.place) + 1n, portionsOf(children));
   }
   return true;
 }
