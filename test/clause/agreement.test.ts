@@ -4,9 +4,9 @@ import { compareCodePoints } from "../../src/clause/code-point-order.ts";
 import { fold, foldSql } from "../../src/clause/fold.ts";
 import { numericText, numericTextSql } from "../../src/clause/numeric-text.ts";
 import { testDatabase } from "../support/database.ts";
+import { factor, seed } from "../support/seed.ts";
 import { clauses, rowLists } from "./generated.ts";
 import { clauseOf, matchedBySql, matchedInMemory } from "./rows.ts";
-import { factor, seed } from "./seed.ts";
 
 const { sql } = await testDatabase();
 

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Pattern, parsePattern } from "../../src/clause/regex.ts";
 import { testDatabase } from "../support/database.ts";
+import { factor, seed } from "../support/seed.ts";
 import { servedPatterns } from "./generated.ts";
 import { subjects } from "./patterns.ts";
-import { factor, seed } from "./seed.ts";
 
 const { sql } = await testDatabase();
 
@@ -94,14 +94,14 @@ describe("an expression that lets others take long", () => {
         fc.tuple(tie("nest"), counts).map(([inner, count]) => `(${inner})${count}`),
       ),
     }));
-    const served = fc.sample(nest, { numRuns: 3000 * factor, seed }).flatMap((source) => {
+    const served = fc.sample(nest, { numRuns: 1000 * factor, seed }).flatMap((source) => {
       try {
         return [parsePattern(source, "value")];
       } catch {
         return [];
       }
     });
-    expect(served.length).toBeGreaterThan(1000);
+    expect(served.length).toBeGreaterThan(300);
     const slow: string[] = [];
     for (let from = 0; from < served.length; from += 50) {
       const some = served.slice(from, from + 50);

@@ -5,8 +5,8 @@ import type { FieldValue } from "../../src/clause/field.ts";
 import { sortPieces } from "../../src/clause/sort.ts";
 import { orderBy } from "../../src/db/paging/keyset.ts";
 import { testDatabase } from "../support/database.ts";
+import { seed } from "../support/seed.ts";
 import { jsonValues } from "./generated.ts";
-import { seed } from "./seed.ts";
 
 const { sql } = await testDatabase();
 

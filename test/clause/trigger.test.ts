@@ -4,8 +4,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TriggerClauseSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
 import { checkTrigger, compileTrigger, equalityKeys } from "../../src/clause/trigger.ts";
+import { factor, seed } from "../support/seed.ts";
 import { type Row, resolver, row } from "./rows.ts";
-import { factor, seed } from "./seed.ts";
 
 type Value = { stringVal: string } | { numberVal: number } | { boolVal: boolean };
 type Trigger =

@@ -17,6 +17,7 @@ import type { EntityRow } from "../../src/entities/messages.ts";
 import { putModels } from "../../src/entities/put.ts";
 import { setWindowStates } from "../../src/entities/state.ts";
 import { testDatabase } from "../support/database.ts";
+import { factor } from "../support/seed.ts";
 
 const { sql } = await testDatabase();
 const tenant = randomUUID();
@@ -190,7 +191,7 @@ test("indexes, rows and memory agree on every field and operation", async () => 
         expect(await found(tx, asked, { tenantName })).toEqual(expected);
       });
     }),
-    { numRuns: 300 },
+    { numRuns: 120 * factor },
   );
 }, 120_000);
 

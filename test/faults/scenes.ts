@@ -5,7 +5,7 @@ import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { placeOf, readUrl } from "../../src/db/embedded/place.ts";
-import { migrate, migrationsDir } from "../../src/db/migrate.ts";
+import { migrate, migrationsDir, outsideMark } from "../../src/db/migrate.ts";
 import { failpoints } from "./failpoints.ts";
 import { ledger } from "./ledger.ts";
 import { load } from "./load.ts";
@@ -99,8 +99,10 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
   const server = await serverProcess({ BELFRY_DATA_DIR: dataDir });
   try {
     // After the first migration; then between the first key's file and its commit.
-    const migrations = globSync("*.sql", { cwd: migrationsDir }).length;
-    for (const at of [2, migrations + 1]) {
+    const inTransactions = globSync("*.sql", { cwd: migrationsDir }).filter(
+      (name) => !readFileSync(join(migrationsDir, name), "utf8").startsWith(outsideMark),
+    ).length;
+    for (const at of [2, inTransactions]) {
       const dies: Faults = { points: { "transaction:before-commit": { act: "die", at } } };
       const served = await server.start(dies).then(
         () => true,

@@ -8,7 +8,7 @@ import { clear, place } from "./place.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
 import { entitiesWithout, jobsDone, putEntities, startUpdater } from "./updaters.ts";
 
-const entities = 3000;
+const entities = 1200;
 const quiet = { info() {}, warn() {}, error: console.error };
 const dataDir = await place();
 const postgres = await startEmbedded({ dataDir, log: quiet });
@@ -69,9 +69,9 @@ describe("in the end every entity is right and no job is left", () => {
     async (point) => {
       await one.arm({ points: { [point]: { act: "die", at: 3 } } });
       const name = await begin(one);
-      await putNew(two, 700);
+      await putNew(two, 250);
       await one.ended();
-      await putNew(two, 700);
+      await putNew(two, 250);
       await one.start();
       await allRight(name);
     },
