@@ -1,4 +1,3 @@
-import { createSecretKey, type KeyObject } from "node:crypto";
 import { resolve } from "node:path";
 import {
   addressRanges,
@@ -9,6 +8,7 @@ import {
   oneOf,
   optional,
   origins,
+  readMasterKeys,
   relayUrl,
   type Setting,
   SettingError,
@@ -16,30 +16,6 @@ import {
   sender,
   text,
 } from "./setting.ts";
-
-/** A key that the keys of secrets are wrapped by, and the name by which it is told from others. */
-export interface MasterKey {
-  readonly id: string;
-  readonly key: KeyObject;
-}
-
-/**
- * Master keys as settings and key files write them: `<id>:<32 bytes in base64>`, separated by commas or white space.
- * @throws SettingError, which quotes nothing
- */
-export function readMasterKeys(value: string): readonly MasterKey[] {
-  const keys = value.split(/[\s,]+/).filter((part) => part !== "");
-  const found = keys.map((part) => {
-    const [, id = "", text = ""] = /^([\w.-]{1,64}):([A-Za-z0-9+/_-]{43}=?)$/.exec(part) ?? [];
-    const bytes = Buffer.from(text, "base64");
-    if (bytes.length !== 32) {
-      throw new SettingError("must be master keys of the form <id>:<32 bytes in base64>, separated by commas");
-    }
-    return { id, key: createSecretKey(bytes) };
-  });
-  if (new Set(found.map(({ id }) => id)).size < found.length) throw new SettingError("must name each master key once");
-  return found;
-}
 
 const MiB = 1024 * 1024;
 const day = 24 * 3600;

@@ -1,3 +1,4 @@
+import { createSecretKey, type KeyObject } from "node:crypto";
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
 /** What a setting is: its environment variable, how it is read, its default as text, and its meaning for `--help`. */
@@ -126,4 +127,28 @@ export function secondsBySeverity(value: string): ReadonlyMap<number, number> {
     );
   }
   return new Map(ages);
+}
+
+/** A key that the keys of secrets are wrapped by, and the name by which it is told from others. */
+export interface MasterKey {
+  readonly id: string;
+  readonly key: KeyObject;
+}
+
+/**
+ * Master keys as settings and key files write them: `<id>:<32 bytes in base64>`, separated by commas or white space.
+ * @throws SettingError, which quotes nothing
+ */
+export function readMasterKeys(value: string): readonly MasterKey[] {
+  const keys = value.split(/[\s,]+/).filter((part) => part !== "");
+  const found = keys.map((part) => {
+    const [, id = "", text = ""] = /^([\w.-]{1,64}):([A-Za-z0-9+/_-]{43}=?)$/.exec(part) ?? [];
+    const bytes = Buffer.from(text, "base64");
+    if (bytes.length !== 32) {
+      throw new SettingError("must be master keys of the form <id>:<32 bytes in base64>, separated by commas");
+    }
+    return { id, key: createSecretKey(bytes) };
+  });
+  if (new Set(found.map(({ id }) => id)).size < found.length) throw new SettingError("must name each master key once");
+  return found;
 }

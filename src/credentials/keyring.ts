@@ -1,7 +1,8 @@
 import type { KeyObject } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Config, MasterKey } from "../config.ts";
+import type { Config } from "../config.ts";
+import type { MasterKey } from "../setting.ts";
 import { newKey } from "./envelope.ts";
 import { readKeyFile } from "./key-file.ts";
 
