@@ -235,6 +235,18 @@ const settings = {
     read: baseUrl,
     meaning: "where teamChat destinations send",
   },
+  metricRetentionSec: {
+    env: "BELFRY_METRIC_RETENTION_SEC",
+    fallback: String(400 * day),
+    read: integer(day, 36_500 * day),
+    meaning: "how long metric points are kept, s",
+  },
+  seriesMax: {
+    env: "BELFRY_SERIES_MAX",
+    fallback: "1000000",
+    read: integer(1, 1_000_000_000),
+    meaning: "metric series that a tenant may have; points of further ones fail",
+  },
 } satisfies Record<string, Setting<unknown>>;
 
 /** The settings of one server, read once at start and handed down. */

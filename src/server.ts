@@ -1,6 +1,3 @@
-import { existsSync, mkdirSync } from "node:fs";
-import { open, rename } from "node:fs/promises";
-import { join } from "node:path";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
@@ -11,6 +8,7 @@ import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { MetricQueryService } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
@@ -32,11 +30,10 @@ import { keyring } from "./credentials/keyring.ts";
 import { checkMasterKeys } from "./credentials/master-keys.ts";
 import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
-import { connect, connectionCounts, type Sql } from "./db/connect.ts";
+import { connect, connectionCounts } from "./db/connect.ts";
 import { startEmbedded } from "./db/embedded/embedded.ts";
 import { migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
-import { transaction } from "./db/transaction.ts";
 import {
   entityFieldDictionaryService,
   eventFieldDictionaryService,
@@ -55,6 +52,8 @@ import { startJobs } from "./jobs/start.ts";
 import { membersJob } from "./maintenance/members.ts";
 import { runsJob } from "./maintenance/run.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
+import { metricQueryService } from "./metrics/service.ts";
+import { startMetrics } from "./metrics/start.ts";
 import { destinationService } from "./notifications/destinations.ts";
 import { ruleService } from "./notifications/rules.ts";
 import { triggerService } from "./notifications/triggers.ts";
@@ -62,14 +61,15 @@ import { changedEntities, updaterKinds } from "./properties/run.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
 import { eventKind, modelKind } from "./receiver/kinds.ts";
 import { lanes } from "./receiver/lanes.ts";
+import { pointKinds } from "./receiver/points.ts";
 import { dataReceiverService, laneOf } from "./receiver/service.ts";
 import { bodies } from "./rpc/bodies.ts";
 import { recordOf } from "./rpc/context.ts";
 import { type Log, logUnexpected } from "./rpc/log.ts";
 import { pipeline } from "./rpc/pipeline.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
+import { type FirstKey, firstKey } from "./tenants/first-key.ts";
 import { apiClientService, auditLogService } from "./tenants/service.ts";
-import { createTenantWithKey } from "./tenants/tenant.ts";
 import { transcoder } from "./transcoding/handler.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
@@ -85,12 +85,6 @@ export interface Server {
   readonly firstKey: FirstKey | undefined;
   /** Stops in order: the port drains, then the pool, then the embedded database. May be called twice. */
   stop(): Promise<void>;
-}
-
-/** The file that holds the first manager key, and whether this start has made it. */
-export interface FirstKey {
-  file: string;
-  made: boolean;
 }
 
 /**
@@ -148,8 +142,12 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   }
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, wrongKeys: guesses, room });
 
+  // What metric points are kept in.
+  const metrics = await startMetrics(pool.sql, config, clock.nowMs, log);
+  starting.defer(() => metrics.stop());
+
   // What goes on in the background, in turns with the other replicas.
-  const kinds = [...updaterKinds(), runsJob(undefined, () => jobs.wake()), membersJob()];
+  const kinds = [...updaterKinds(), runsJob(undefined, () => jobs.wake()), membersJob(), ...metrics.kinds];
   const jobs = startJobs(pool, url, { kinds, nowMs: clock.nowMs, log, busy: ingest.busy });
   starting.defer(() => jobs.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);
@@ -188,11 +186,13 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
         nowMs: clock.nowMs,
         models: modelKind(config, clock.nowMs, onModels),
         events: eventKind(config, clock.nowMs, storeChanges),
+        points: pointKinds(config, clock.nowMs, metrics.store),
       }),
     ],
     [EntityService, entityService(pool.sql)],
     [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs)],
     [CustomPropertyUpdaterService, customPropertyUpdaterService(pool.sql, clock.nowMs, jobs.wake)],
+    [MetricQueryService, metricQueryService(pool.sql)],
     [EventQueryService, eventQueryService(pool.sql, watching)],
     [EventManagementService, eventManagementService(pool.sql, clock.nowMs, storeChanges)],
     [MaintenanceWindowService, maintenanceWindowService(pool.sql, { nowMs: clock.nowMs, wake: jobs.wake })],
@@ -285,33 +285,4 @@ function listenError(error: NodeJS.ErrnoException, { host, port }: Config): Erro
     return new StartError(`BELFRY_HOST ${host} is no address of this machine`);
   }
   return error;
-}
-
-/**
- * The file with the first manager key. On a database without tenants it is made, with the tenant `default`: written
- * before the key is committed, so that no crash leaves a tenant whose key nobody has.
- */
-async function firstKey(sql: Sql, dataDir: string): Promise<FirstKey | undefined> {
-  const file = join(dataDir, "admin.key");
-  const made = await transaction(sql, async (tx) => {
-    const tenants = await tx`select 1 from tenants limit 1`;
-    if (tenants.length > 0) return false;
-    const { secret } = await createTenantWithKey(tx, "default", { id: "first-start", name: "first start" });
-    await writeSecret(file, `${secret}\n`);
-    return true;
-  });
-  return made || existsSync(file) ? { file, made } : undefined;
-}
-
-async function writeSecret(path: string, text: string): Promise<void> {
-  mkdirSync(join(path, ".."), { recursive: true });
-  const file = await open(`${path}.new`, "w", 0o600);
-  try {
-    await file.chmod(0o600);
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(`${path}.new`, path);
 }

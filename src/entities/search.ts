@@ -26,7 +26,7 @@ interface PageRow extends EntityRow {
 }
 
 /** The keys without a prefix that metadata of the tenant have: the others are dimensions. */
-function knownKeys(db: Db, tenantId: string, clause: Checked) {
+export function knownKeys(db: Db, tenantId: string, clause: Checked) {
   const keys = askedOf(clause).map(({ field }) => field);
   const bare = keys.filter((key) => fieldKey(key).kind === "bare");
   return metadataKeys(db, tenantId, bare);

@@ -16,6 +16,8 @@ export interface TimeBounds {
 export interface ItemRules<S extends DescMessage> {
   schema: S;
   bounds: TimeBounds;
+  /** What of an item the rules are about, and its schema; absent: all of it. */
+  within?: (item: MessageShape<S>) => { schema: DescMessage; item: Message };
   /** Rules that neither the schema nor the other kinds have. */
   more?: (item: MessageShape<S>, path: string) => Broken[];
 }
@@ -83,21 +85,24 @@ function brokenMetadata(metadata: JsonObject | undefined, path: string): Broken[
   return broken;
 }
 
+const inner = (rules: ItemRules<DescMessage>, item: Item): { schema: DescMessage; item: Item } =>
+  rules.within?.(item) ?? { schema: rules.schema, item };
+
 /** Why an item cannot be taken, each rule with its path below `path`; undefined when it can. */
 function refusal(rules: ItemRules<DescMessage>, item: Item, path: string, nowMs: number): string | undefined {
+  const own = inner(rules, item);
   const broken = [
-    ...validateItem(rules.schema, item, path),
-    ...brokenTime(item.timestamp, rules.bounds, nowMs, path),
-    ...brokenMetadata(item.metadataFields, path),
+    ...validateItem(own.schema, own.item, path),
+    ...brokenTime(own.item.timestamp, rules.bounds, nowMs, path),
+    ...brokenMetadata(own.item.metadataFields, path),
     ...(rules.more?.(item, path) ?? []),
   ];
   return broken.length === 0 ? undefined : broken.map((each) => `${each.path}: ${each.rule}`).join("; ");
 }
 
-/** An item as every protocol can answer it: JSON has no form for numbers that are not finite. */
-function showable<T extends Item>(item: T): T {
+/** Makes an item one that every protocol can answer: JSON has no form for numbers that are not finite. */
+function showable(item: Item): void {
   if (item.metadataFields !== undefined) item.metadataFields = JSON.parse(JSON.stringify(item.metadataFields));
-  return item;
 }
 
 /** Parts the items of a batch that can be taken from those that cannot. `pathOf` tells an item's path by its place. */
@@ -112,7 +117,10 @@ export function sift<S extends DescMessage>(
   for (const [index, item] of items.entries()) {
     const error = refusal(rules as ItemRules<DescMessage>, item, pathOf(index), nowMs);
     if (error === undefined) good.push({ item, index });
-    else failed.push({ error, item: showable(item), index });
+    else {
+      showable(inner(rules as ItemRules<DescMessage>, item).item);
+      failed.push({ error, item, index });
+    }
   }
   return { good, failed };
 }

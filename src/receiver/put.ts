@@ -11,6 +11,8 @@ export interface Kind<S extends DescMessage, Item> {
   rules: ItemRules<S>;
   toItem(message: MessageShape<S>): Item;
   lane: LaneKind<Item>;
+  /** Why an item was not stored although its batch was; undefined: it was. */
+  refusal?(item: Item): string | undefined;
 }
 
 /** What became of a batch or a stream. */
@@ -43,6 +45,12 @@ async function putPart<S extends DescMessage, Item>(
   if (good.length === 0) return failed;
   const items = good.map(({ item }) => kind.toItem(item));
   const refused = await lanes.put(kind.lane, tenantId, { items, bytes, abandoned }, first);
+  if (kind.refusal !== undefined) {
+    for (const [place, item] of items.entries()) {
+      const reason = kind.refusal(item);
+      if (reason !== undefined) refused.set(place, reason);
+    }
+  }
   if (refused.size === 0) return failed;
   const late = [...refused].map(([place, reason]) => {
     const { index, item } = good[place] as (typeof good)[number];

@@ -5,6 +5,8 @@ import {
   type DataReceiverService,
   PutEventResponseSchema,
   PutEventsResponseSchema,
+  PutMetricResponseSchema,
+  PutMetricsResponseSchema,
   PutModelResponseSchema,
   PutModelsResponseSchema,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
@@ -13,6 +15,7 @@ import type { EventItem } from "../events/ingest.ts";
 import { heldBody } from "../rpc/bodies.ts";
 import { callRecord, principalOf } from "../rpc/context.ts";
 import type { Lanes } from "./lanes.ts";
+import { type PointKinds, pointAnswer } from "./points.ts";
 import { type Kind, type Outcome, putList, putStream, type Sender } from "./put.ts";
 
 /** What the receiver's operations work with. */
@@ -22,12 +25,15 @@ export interface Receiver {
   nowMs(): number;
   models: Kind<typeof ModelSchema, ModelItem>;
   events: Kind<typeof EventSchema, EventItem>;
+  points: PointKinds;
 }
 
 /** The lane of each RPC, for what is asked before its body is read. */
 export const laneOf: Readonly<Record<string, string>> = {
   putModels: "models",
   putModel: "models",
+  putMetrics: "metrics",
+  putMetric: "metrics",
   putEvents: "events",
   putEvent: "events",
 };
@@ -46,6 +52,7 @@ export function dataReceiverService({
   nowMs,
   models,
   events,
+  points,
 }: Receiver): Partial<ServiceImpl<typeof DataReceiverService>> {
   function senderOf(context: HandlerContext): Sender {
     const record = callRecord(context);
@@ -69,6 +76,14 @@ export function dataReceiverService({
       const all = mapped(requests, ({ model }) => model.value ?? create(ModelSchema));
       const outcome = await putStream(models, senderOf(context), all, heldBody(context));
       return create(PutModelResponseSchema, modelAnswer(outcome));
+    },
+    async putMetrics(request, context) {
+      const bytes = heldBody(context).bytes();
+      return create(PutMetricsResponseSchema, pointAnswer(await points.putAll(senderOf(context), request, bytes)));
+    },
+    async putMetric(requests, context) {
+      const outcome = await putStream(points.stream, senderOf(context), requests, heldBody(context));
+      return create(PutMetricResponseSchema, pointAnswer(outcome));
     },
     async putEvents({ events: list, detailedResponse }, context) {
       const outcome = await putList(events, senderOf(context), list, sizeOf(context, detailedResponse));

@@ -344,6 +344,31 @@ create table master_keys (
 );
 CREATE UNIQUE INDEX master_keys_current ON public.master_keys USING btree (current) WHERE current;
 
+create table metric_chunks (
+  tenant_id uuid not null,
+  series bigint not null,
+  first_ms bigint not null,
+  last_ms bigint not null,
+  points integer not null,
+  chunk bytea not null,
+  constraint metric_chunks_tenant_id_series_first_ms_pk PRIMARY KEY (tenant_id, series, first_ms)
+);
+
+create table metric_heads (
+  tenant_id uuid not null,
+  bucket smallint not null,
+  written_us bigint not null,
+  part integer not null,
+  level smallint not null,
+  first_series bigint not null,
+  last_series bigint not null,
+  first_ms bigint not null,
+  last_ms bigint not null,
+  points integer not null,
+  block bytea not null,
+  constraint metric_heads_tenant_id_bucket_written_us_part_pk PRIMARY KEY (tenant_id, bucket, written_us, part)
+);
+
 create table migrations (
   name text collate "C" not null,
   digest text not null,
@@ -433,6 +458,26 @@ create table rules (
   tags jsonb not null,
   created_ms bigint not null,
   constraint rules_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
+);
+
+create table series (
+  tenant_id uuid not null,
+  number bigint not null,
+  entity_id bytea not null,
+  metric text collate "C" not null,
+  units text collate "C" not null,
+  description text collate "C" not null,
+  created_ms bigint not null,
+  unused_ms bigint,
+  constraint series_tenant_id_number_pk PRIMARY KEY (tenant_id, number)
+);
+CREATE UNIQUE INDEX series_entity ON public.series USING btree (tenant_id, entity_id, metric);
+
+create table series_counts (
+  tenant_id uuid not null,
+  last_number bigint not null,
+  count bigint not null,
+  constraint series_counts_tenant_id_pk PRIMARY KEY (tenant_id)
 );
 
 create table tenant_state (

@@ -10,6 +10,8 @@ export interface TokenPage {
   readonly after: CursorPlace | undefined;
   /** The page of the rows that were read, and the token of the next one; empty on the last page. */
   cut<T>(rows: readonly T[], keysOf: (row: T) => (string | null)[]): { items: T[]; nextPageToken: string };
+  /** The token of the page behind the row with these keys. */
+  tokenOf(keys: (string | null)[]): string;
 }
 
 /**
@@ -26,6 +28,7 @@ export function tokenPage(
   const size = pageSize === 0 ? sizeDefault : Math.min(pageSize, sizeMax);
   const digest = queryDigest(query);
   const after = pageToken === "" ? undefined : decodeCursor(kind, tenantId, digest, pageToken, "pageToken");
+  const tokenOf = (keys: (string | null)[]) => encodeCursor(kind, tenantId, digest, keys);
   return {
     rowsMax: size === null ? null : size + 1,
     after,
@@ -33,7 +36,8 @@ export function tokenPage(
       const items = size === null ? [...rows] : rows.slice(0, size);
       const last = items.at(-1);
       const more = items.length < rows.length && last !== undefined;
-      return { items, nextPageToken: more ? encodeCursor(kind, tenantId, digest, keysOf(last)) : "" };
+      return { items, nextPageToken: more ? tokenOf(keysOf(last)) : "" };
     },
+    tokenOf,
   };
 }

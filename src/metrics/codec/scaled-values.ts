@@ -38,7 +38,8 @@ export function scaled(values: Float64Array): Scaled | undefined {
 
 function fits(value: number, power: number): boolean {
   const number = Math.round(value * power);
-  return Math.abs(number) <= NUMBER_MAX && Object.is(number / power, value);
+  // A whole number has no -0.
+  return Math.abs(number) <= NUMBER_MAX && number / power === value && (value !== 0 || Object.is(value, 0));
 }
 
 /** How the numbers of one block are written: as they are, or as differences from the one before. */

@@ -1,0 +1,77 @@
+import { bigintArray, byteaArray } from "../db/batch.ts";
+import type { Sql } from "../db/connect.ts";
+
+const MINUTE_MS = 60_000;
+/** Entities that wait at most; beyond, they are written before the minute is over. */
+const waitingMax = 50_000;
+/** Entities a statement. */
+const portion = 1000;
+
+/** Moves the liveness of entities on that are known to be there, once a minute. */
+export interface Liveness {
+  /** Notes that data of an entity have been stored. */
+  note(tenantId: string, entityId: Buffer, timeMs: number): void;
+  /** Writes what has been noted. */
+  flush(): Promise<void>;
+  /** Writes it, and no more afterwards. */
+  stop(): Promise<void>;
+}
+
+interface Seen {
+  id: Buffer;
+  timeMs: number;
+}
+
+/** Starts to write what is noted, each minute. What a crash loses is noted again with the next data. */
+export function liveness(sql: Sql): Liveness {
+  let seen = new Map<string, Map<string, Seen>>();
+  let count = 0;
+
+  async function flush() {
+    const tenants = seen;
+    seen = new Map();
+    count = 0;
+    for (const [tenantId, entities] of tenants) {
+      // In the order of their ids, as everybody locks them.
+      const sorted = [...entities.values()].sort((a, b) => Buffer.compare(a.id, b.id));
+      for (let i = 0; i < sorted.length; i += portion) await write(sql, tenantId, sorted.slice(i, i + portion));
+    }
+  }
+
+  const timer = setInterval(() => void flush().catch(() => undefined), MINUTE_MS).unref();
+  return {
+    note(tenantId, entityId, timeMs) {
+      let entities = seen.get(tenantId);
+      if (entities === undefined) {
+        entities = new Map();
+        seen.set(tenantId, entities);
+      }
+      const key = entityId.toString("latin1");
+      const known = entities.get(key);
+      if (known === undefined) {
+        entities.set(key, { id: entityId, timeMs });
+        count += 1;
+        if (count > waitingMax) void flush().catch(() => undefined);
+      } else if (timeMs > known.timeMs) known.timeMs = timeMs;
+    },
+    flush,
+    async stop() {
+      clearInterval(timer);
+      await flush().catch(() => undefined);
+    },
+  };
+}
+
+async function write(sql: Sql, tenantId: string, seen: readonly Seen[]): Promise<void> {
+  const times = seen.map(({ timeMs }) => BigInt(timeMs - (timeMs % MINUTE_MS)));
+  await sql`
+    with moved as materialized (
+      select e.id, s.liveness_ms from entities e
+      join unnest(${byteaArray(seen.map(({ id }) => id))}::bytea[], ${bigintArray(times)}::bigint[]) as s (id, liveness_ms)
+        on e.id = s.id
+      where e.tenant_id = ${tenantId} and e.liveness_ms < s.liveness_ms and e.deleted_ms is null
+      order by e.id for no key update of e
+    )
+    update entities set liveness_ms = greatest(entities.liveness_ms, moved.liveness_ms) from moved
+    where entities.tenant_id = ${tenantId} and entities.id = moved.id`;
+}

@@ -1,0 +1,211 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Db } from "../db/connect.ts";
+import { failpoint } from "../failpoint.ts";
+import { enqueue } from "../jobs/queue.ts";
+import type { JobKind } from "../jobs/worker.ts";
+import { writeChunks } from "./chunks.ts";
+import type { Points } from "./codec/chunk.ts";
+import { decodeHeadBlock, type HeadPoints } from "./codec/head-block.ts";
+import { HEAD_BUCKETS, writeGathered } from "./head.ts";
+import { mergedPoints } from "./merged-points.ts";
+
+/** The kind of the one job of each tenant that merges its head, again and again. */
+const mergeKind = "metrics.merge";
+
+/** Rows of this level wait for nothing but their turn to become chunks. */
+const READY = 9;
+/** As many writes of one level are gathered into one of the next. */
+const writesMax = 16;
+/** Points of a row that a gathering writes. */
+const rowPoints = 8192;
+/** Points that one transaction takes on, unless one row has more. */
+const pointsMax = 400_000;
+/** A series' points become a part of a chunk when there are so many of them, on average over a bucket … */
+const pointsOfSeries = 120;
+/** … or when the oldest have waited so long. */
+const ageMsMax = 3_600_000;
+/** Points that a bucket may hold, whatever the number of its series. */
+const bucketPointsMax = 4_000_000;
+
+/** How soon the head is looked at again, where there was something to do, and where there was not. */
+const busyMs = 1000;
+const idleMs = 10_000;
+
+/** What lies in one bucket of the head, by level. */
+interface LevelState {
+  bucket: number;
+  level: number;
+  writes: number;
+  points: number;
+  oldestUs: number;
+  firstSeries: number;
+  lastSeries: number;
+}
+
+/** What to do with a bucket: make chunks of its rows of some levels, or gather them as rows of another level. */
+interface Step {
+  bucket: number;
+  from: number;
+  upTo: number;
+  to: "chunks" | number;
+}
+
+/** Begins the merging of a tenant's head, in the transaction that makes its first series. */
+export async function beginMerging(tx: Db, tenantId: string, nowMs: number): Promise<void> {
+  await enqueue(tx, { tenantId, kind: mergeKind }, [{ id: "head", payload: {}, dueMs: nowMs + busyMs }], nowMs);
+}
+
+async function readLevels(tx: Db, tenantId: string): Promise<LevelState[]> {
+  return await tx<LevelState[]>`
+    select bucket, level, count(distinct written_us)::float8 as writes, sum(points)::float8 as points,
+      min(written_us)::float8 as "oldestUs", min(first_series)::float8 as "firstSeries",
+      max(last_series)::float8 as "lastSeries"
+    from metric_heads where tenant_id = ${tenantId} group by bucket, level order by bucket, level desc`;
+}
+
+/** What a bucket needs most; undefined: nothing. */
+function stepFor(levels: readonly LevelState[], nowMs: number, all: boolean): Step | undefined {
+  const bucket = levels[0]?.bucket as number;
+  if (levels[0]?.level === READY) return { bucket, from: READY, upTo: READY, to: "chunks" };
+  const points = levels.reduce((total, level) => total + level.points, 0);
+  const lastSeries = Math.max(...levels.map((level) => level.lastSeries));
+  const firstSeries = Math.min(...levels.map((level) => level.firstSeries));
+  const series = Math.min(points, (lastSeries - firstSeries) / HEAD_BUCKETS + 1);
+  const oldestMs = Math.min(...levels.map(({ oldestUs }) => oldestUs)) / 1000;
+  const ripe = points >= pointsOfSeries * series || points >= bucketPointsMax || nowMs - oldestMs >= ageMsMax;
+  if (all || ripe) {
+    if (points <= pointsMax) return { bucket, from: 0, upTo: READY, to: "chunks" };
+    // By series first, so that they can become chunks in several transactions.
+    return { bucket, from: 0, upTo: READY - 1, to: READY };
+  }
+  const crowded = levels.find(({ writes }) => writes >= writesMax);
+  return crowded && { bucket, from: 0, upTo: crowded.level, to: Math.min(crowded.level + 1, READY - 1) };
+}
+
+interface TakenRow {
+  writtenUs: bigint;
+  points: HeadPoints;
+}
+
+/** Takes the oldest rows of a bucket, of the levels that a step is about, out of the head; the oldest first. */
+async function takeRows(tx: Db, tenantId: string, step: Step): Promise<TakenRow[]> {
+  const limit = step.to === READY ? 2 * bucketPointsMax : pointsMax;
+  const rows = await tx<{ written_us: bigint; block: Buffer }[]>`
+    with oldest as materialized (
+      select written_us, part, sum(points) over (order by written_us, part) - points as before from metric_heads
+      where tenant_id = ${tenantId} and bucket = ${step.bucket} and level between ${step.from} and ${step.upTo}
+    ), taken as (
+      delete from metric_heads using oldest
+      where metric_heads.tenant_id = ${tenantId} and metric_heads.bucket = ${step.bucket}
+        and metric_heads.written_us = oldest.written_us and metric_heads.part = oldest.part
+        and oldest.before < ${limit}::int8
+      returning metric_heads.written_us, metric_heads.part, metric_heads.block
+    )
+    select written_us, block from taken order by written_us, part`;
+  return rows.map(({ written_us, block }) => ({ writtenUs: written_us, points: decodeHeadBlock(block) }));
+}
+
+/** The points of each series in blocks, the oldest block first, by number; those of a series merged. */
+async function bySeries(blocks: readonly HeadPoints[]): Promise<Map<number, Points>> {
+  const parts = new Map<number, Points[]>();
+  for (const { series, counts, times, values } of blocks) {
+    let from = 0;
+    for (let i = 0; i < series.length; i++) {
+      const number = series[i] as number;
+      const to = from + (counts[i] as number);
+      const part = { times: times.subarray(from, to), values: values.subarray(from, to) };
+      const known = parts.get(number);
+      if (known === undefined) parts.set(number, [part]);
+      else known.push(part);
+      from = to;
+    }
+  }
+  const merged = new Map<number, Points>();
+  const numbers = Float64Array.from(parts.keys()).sort();
+  for (const [i, number] of numbers.entries()) {
+    merged.set(number, mergedPoints(parts.get(number) as Points[]));
+    if (i % 1000 === 999) await nextTurn();
+  }
+  return merged;
+}
+
+/** Series by series, in rows of about `rowPoints` points. */
+function* gathered(merged: ReadonlyMap<number, Points>): Generator<HeadPoints> {
+  let waiting: [number, Points][] = [];
+  let count = 0;
+  for (const entry of merged) {
+    waiting.push(entry);
+    count += entry[1].times.length;
+    if (count < rowPoints) continue;
+    yield toBlock(waiting, count);
+    waiting = [];
+    count = 0;
+  }
+  if (count > 0) yield toBlock(waiting, count);
+}
+
+function toBlock(entries: readonly [number, Points][], count: number): HeadPoints {
+  const times = new Float64Array(count);
+  const values = new Float64Array(count);
+  let at = 0;
+  for (const [, points] of entries) {
+    times.set(points.times, at);
+    values.set(points.values, at);
+    at += points.times.length;
+  }
+  return {
+    series: Float64Array.from(entries, ([number]) => number),
+    counts: Uint32Array.from(entries, ([, points]) => points.times.length),
+    times,
+    values,
+  };
+}
+
+/** Does one step; answers how many points it has moved. */
+async function carryOut(tx: Db, tenantId: string, { to, bucket, ...rest }: Step): Promise<number> {
+  const rows = await takeRows(tx, tenantId, { to, bucket, ...rest });
+  failpoint("metrics:taken");
+  const merged = await bySeries(rows.map(({ points }) => points));
+  const newest = rows.at(-1);
+  if (to === "chunks") await writeChunks(tx, tenantId, merged);
+  else if (newest !== undefined) {
+    const made = [...gathered(merged)].map((points) => ({ bucket, points }));
+    // As old as the newest of the rows that they stand for: what was written later stays later.
+    await writeGathered(tx, tenantId, made, to, newest.writtenUs);
+  }
+  failpoint("metrics:merged");
+  return rows.reduce((total, { points }) => total + points.times.length, 0);
+}
+
+/**
+ * Merges what is due of a tenant's head, in the caller's transaction: as much as one transaction should take on. Answers
+ * when there is more to do, ms. With `all` everything is due.
+ */
+export async function mergeHead(tx: Db, tenantId: string, nowMs: number, all = false): Promise<number> {
+  const levels = await readLevels(tx, tenantId);
+  const buckets = Map.groupBy(levels, ({ bucket }) => bucket);
+  const steps = [...buckets.values()].flatMap((own) => stepFor(own, nowMs, all) ?? []);
+  let moved = 0;
+  let done = 0;
+  for (const step of steps) {
+    if (moved >= pointsMax) break;
+    moved += await carryOut(tx, tenantId, step);
+    done += 1;
+  }
+  const more = done < steps.length || steps.some(({ to }) => to === READY || moved >= pointsMax);
+  if (more) return nowMs;
+  return nowMs + (steps.length > 0 ? busyMs : idleMs);
+}
+
+/** The job that merges, for the worker. */
+export function mergingKind(): JobKind {
+  return {
+    name: mergeKind,
+    sizeMax: 1,
+    share: 1,
+    async run(tx, tenantId, jobs, nowMs) {
+      const dueMs = await mergeHead(tx, tenantId, nowMs);
+      return jobs.map(({ id }) => ({ id, dueMs, payload: {} }));
+    },
+  };
+}

@@ -1,0 +1,83 @@
+import { bigintArray, int4Array } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { cancelOn } from "../db/driver/cancel.ts";
+import { CHUNK_SPAN_MS } from "./chunks.ts";
+import { decodeChunk, type Points } from "./codec/chunk.ts";
+import { decodeHeadBlock, ofSeries } from "./codec/head-block.ts";
+import { HEAD_BUCKETS } from "./head.ts";
+import { mergedPoints } from "./merged-points.ts";
+
+/** A span of time: its first moment, and its last one, ms. */
+export interface Span {
+  firstMs: number;
+  lastMs: number;
+}
+
+interface StoredRow {
+  /** Null for a block of the head. */
+  series: bigint | null;
+  bytes: Buffer;
+}
+
+/** How many points chunks of these series hold in and around a span; those of the head are not counted. */
+export async function countPoints(
+  db: Db,
+  tenantId: string,
+  series: readonly number[],
+  { firstMs, lastMs }: Span,
+  signal: AbortSignal,
+): Promise<Map<number, number>> {
+  const rows = await cancelOn(
+    db<{ series: number; points: number }[]>`
+      select series::float8 as series, sum(points)::float8 as points from metric_chunks
+      where tenant_id = ${tenantId} and series = any(${bigintArray(series.map(BigInt))}::bigint[])
+        and first_ms > ${BigInt(firstMs - CHUNK_SPAN_MS)} and first_ms <= ${BigInt(lastMs)} and last_ms >= ${BigInt(firstMs)}
+      group by series`,
+    signal,
+  );
+  return new Map(rows.map((row) => [row.series, row.points]));
+}
+
+/**
+ * The points of these series in a span, and some around it, each series in the order of its times. All that was committed
+ * before the call is among them: chunks and head are read by one statement, so of one moment.
+ */
+export async function readPoints(
+  db: Db,
+  tenantId: string,
+  series: readonly number[],
+  { firstMs, lastMs }: Span,
+  signal: AbortSignal,
+): Promise<Map<number, Points>> {
+  const numbers = bigintArray(series.map(BigInt));
+  const buckets = [...new Set(series.map((number) => number % HEAD_BUCKETS))];
+  // Chunks by their primary key, in the partitions of the span; the head by its own.
+  const rows = await cancelOn(
+    db<StoredRow[]>`
+      select series, bytes from (
+        select series, first_ms as place, 0 as part, chunk as bytes from metric_chunks
+        where tenant_id = ${tenantId} and series = any(${numbers}::bigint[])
+          and first_ms > ${BigInt(firstMs - CHUNK_SPAN_MS)} and first_ms <= ${BigInt(lastMs)} and last_ms >= ${BigInt(firstMs)}
+        union all
+        select null, written_us, part, block from metric_heads
+        where tenant_id = ${tenantId} and bucket = any(${int4Array(buckets)}::smallint[])
+          and first_series <= ${BigInt(Math.max(...series))} and last_series >= ${BigInt(Math.min(...series))}
+          and first_ms <= ${BigInt(lastMs)} and last_ms >= ${BigInt(firstMs)}
+      ) as stored
+      order by series nulls last, place, part`,
+    signal,
+  );
+  const parts = new Map<number, Points[]>(series.map((number) => [number, []]));
+  for (const { series: number, bytes } of rows) {
+    if (number !== null) {
+      parts.get(Number(number))?.push(decodeChunk(bytes));
+      continue;
+    }
+    const block = decodeHeadBlock(bytes);
+    for (const [own, list] of parts) {
+      const points = ofSeries(block, own);
+      if (points !== undefined) list.push(points);
+    }
+  }
+  return new Map([...parts].map(([number, list]) => [number, mergedPoints(list)] as const));
+}

@@ -1,0 +1,109 @@
+import type { Config } from "../config.ts";
+import { bigintArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import type { PartitionedTable } from "../db/partitions.ts";
+import { enqueue } from "../jobs/queue.ts";
+import type { JobKind } from "../jobs/worker.ts";
+import { CHUNK_SPAN_MS } from "./chunks.ts";
+
+const kind = "metrics.retention";
+const hourMs = 3_600_000;
+/** How long a series stays marked before it goes: nobody trusts its number for as long. */
+const markMs = hourMs;
+/** Series that one run looks at. */
+const portion = 1000;
+
+/** The partitions of chunks: 30 days each, as far back and ahead as points are taken. */
+export function chunkPartitions(
+  config: Pick<Config, "metricRetentionSec" | "modelAgeSecMax" | "aheadSecMax">,
+): PartitionedTable {
+  const keepMs = config.metricRetentionSec * 1000;
+  return {
+    table: "metric_chunks",
+    widthMs: 30 * CHUNK_SPAN_MS,
+    backMs: Math.min(config.modelAgeSecMax * 1000, keepMs),
+    aheadMs: config.aheadSecMax * 1000 + 2 * CHUNK_SPAN_MS,
+    keepMs,
+  };
+}
+
+/** Begins to look after a tenant's series, in the transaction that makes the first one. */
+export async function beginRetention(tx: Db, tenantId: string, nowMs: number): Promise<void> {
+  await enqueue(tx, { tenantId, kind }, [{ id: "series", payload: { after: 0 }, dueMs: nowMs + hourMs }], nowMs);
+}
+
+/**
+ * Removes series without points: one found so is marked, and goes if it is still marked and still so an hour later. Who
+ * stores points asks for the series again within that hour, which clears the mark. Answers the last one looked at; undefined:
+ * there are no more.
+ */
+export async function ageSeries(
+  tx: Db,
+  tenantId: string,
+  after: number,
+  nowMs: number,
+  retentionSec: number,
+): Promise<number | undefined> {
+  const [looked] = await tx<{ last: number | null; count: number }[]>`
+    select max(number)::float8 as last, count(*)::float8 as count from (
+      select number from series where tenant_id = ${tenantId} and number > ${BigInt(after)} order by number limit ${portion}
+    ) as portion`;
+  if (looked === undefined || looked.last === null) return undefined;
+  const bounds = tx`number > ${BigInt(after)} and number <= ${BigInt(looked.last)}`;
+  // By the primary keys; the head holds points of the last hours, so that a series with a chunk or a new one is not looked for in it.
+  const unused = await tx<{ number: bigint; marked: bigint | null }[]>`
+    select number, unused_ms as marked from series s
+    where tenant_id = ${tenantId} and ${bounds} and created_ms < ${BigInt(nowMs - 2 * hourMs)}
+      and not exists (
+        select from metric_chunks c where c.tenant_id = ${tenantId} and c.series = s.number
+          and c.last_ms >= ${BigInt(nowMs - retentionSec * 1000)}
+      )
+      and not exists (
+        select from metric_heads h where h.tenant_id = ${tenantId} and h.bucket = s.number % 16
+          and h.first_series <= s.number and h.last_series >= s.number
+      )`;
+  const due = unused.filter(({ marked }) => marked !== null && Number(marked) <= nowMs - markMs);
+  const fresh = unused.filter(({ marked }) => marked === null);
+  if (fresh.length > 0) {
+    await tx`
+      update series set unused_ms = ${BigInt(nowMs)}
+      where tenant_id = ${tenantId} and number = any(${bigintArray(fresh.map(({ number }) => number))}::bigint[])`;
+  }
+  if (due.length > 0)
+    await removeSeries(
+      tx,
+      tenantId,
+      due.map(({ number }) => number),
+      nowMs,
+    );
+  return looked.count < portion ? undefined : looked.last;
+}
+
+async function removeSeries(tx: Db, tenantId: string, numbers: readonly bigint[], nowMs: number): Promise<void> {
+  await tx`
+    with gone as (
+      delete from series
+      where tenant_id = ${tenantId} and number = any(${bigintArray(numbers)}::bigint[])
+        and unused_ms <= ${BigInt(nowMs - markMs)}
+      returning 1
+    )
+    update series_counts set count = count - (select count(*) from gone) where tenant_id = ${tenantId}`;
+}
+
+/** The job that looks after series, for the worker. */
+export function retentionKind(retentionSec: number): JobKind {
+  return {
+    name: kind,
+    sizeMax: 1,
+    share: 0.1,
+    async run(tx, tenantId, jobs, nowMs) {
+      const again = [];
+      for (const { id, payload } of jobs) {
+        const { after } = payload as { after: number };
+        const last = await ageSeries(tx, tenantId, after, nowMs, retentionSec);
+        again.push({ id, payload: { after: last ?? 0 }, dueMs: last === undefined ? nowMs + hourMs : nowMs });
+      }
+      return again;
+    },
+  };
+}

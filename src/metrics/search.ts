@@ -1,0 +1,195 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import {
+  Aggregator,
+  type SearchMetricsRequest,
+  SearchMetricsRequestSchema,
+  type SearchMetricsResponse,
+  SearchMetricsResponseSchema,
+} from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
+import type { MetricSeries } from "#gen/belfry/metrics/v1/metric_series_pb.ts";
+import { checkClause } from "../clause/check.ts";
+import type { Db } from "../db/connect.ts";
+import { textsOf } from "../db/paging/keyset.ts";
+import { type TokenPage, tokenPage } from "../db/paging/token-page.ts";
+import { effectiveMetrics } from "../dictionary/effective.ts";
+import { firstEntity } from "../entities/first.ts";
+import { invalidField } from "../errors.ts";
+import { bucketsIn, type Downsampling, downsample, NEIGHBOUR_MS } from "./aggregate.ts";
+import type { Points } from "./codec/chunk.ts";
+import { seriesId } from "./identity.ts";
+import { type SeriesFacts, toMetricSeries } from "./messages.ts";
+import { metricPredicate } from "./metric-clause.ts";
+import { readPeriod } from "./period.ts";
+import { countPoints, readPoints, type Span } from "./read.ts";
+
+/** Points of one series with NONE, and buckets of one with the others. */
+const valuesMax = 100_000;
+/** Values of a page, unless one series has more. */
+const pageValuesMax = 500_000;
+/** Points that are in memory at once, unless one series has more. */
+const readMax = 1_000_000;
+/** Points of one series that one search looks at. */
+const seriesPointsMax = 20_000_000;
+/** Series whose facts are looked at together. */
+const portion = 1000;
+
+const withNeighbours = new Set<Aggregator>([
+  Aggregator.DELTA,
+  Aggregator.RATE,
+  Aggregator.INTERPOLATE,
+  Aggregator.NEXT_OLDER,
+]);
+
+interface Facts extends SeriesFacts {
+  number: number;
+}
+
+/** The first whole ms that is not before a time. */
+const toMs = ({ seconds, nanos }: Timestamp) => Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
+
+function downsampling({ timeRange, downsample: wanted }: SearchMetricsRequest): Omit<Downsampling, "isRate"> {
+  const periodMs = readPeriod(wanted?.period ?? "", "downsample.period");
+  const how = {
+    aggregator: wanted?.aggregator as Aggregator,
+    periodMs,
+    startMs: toMs(timeRange?.start as Timestamp),
+    endMs: toMs(timeRange?.end as Timestamp),
+  };
+  if (how.aggregator !== Aggregator.NONE && bucketsIn({ ...how, isRate: false }) > valuesMax) {
+    throw invalidField("downsample.period", `must not make more than ${valuesMax} buckets of timeRange`);
+  }
+  return how;
+}
+
+/** What decides the result, but for the page. */
+function queryText(request: SearchMetricsRequest): string {
+  const query = { ...request, pageSize: 0, pageToken: "" };
+  return Buffer.from(toBinary(SearchMetricsRequestSchema, query)).toString("base64");
+}
+
+/** Series of an entity after a metric, by its name, as far as `matches` wants them: up to `max`. By series_entity. */
+async function readFacts(
+  db: Db,
+  tenantId: string,
+  entityId: Buffer,
+  after: string,
+  max: number,
+  matches: (facts: SeriesFacts) => boolean,
+): Promise<Facts[]> {
+  const found: Facts[] = [];
+  for (let last = after; found.length < max; ) {
+    const rows = await db<{ number: number; metric: string; units: string; description: string }[]>`
+      select number::float8 as number, metric, units, description from series
+      where tenant_id = ${tenantId} and entity_id = ${entityId} and metric > ${last}
+      order by metric limit ${portion}`;
+    const names = rows.map(({ metric }) => metric);
+    const entries = await effectiveMetrics(db, tenantId, names);
+    for (const row of rows) {
+      const facts = { ...row, id: seriesId(tenantId, entityId, row.metric), entry: entries.get(row.metric) };
+      if (matches(facts)) found.push(facts);
+    }
+    if (rows.length < portion) break;
+    last = names.at(-1) as string;
+  }
+  return found.slice(0, max);
+}
+
+/** Series in groups whose points may be in memory at once. @throws code 3 where one has too many */
+function groupsOf(facts: readonly Facts[], counts: ReadonlyMap<number, number>): Facts[][] {
+  const groups: Facts[][] = [];
+  let room = 0;
+  for (const each of facts) {
+    const points = counts.get(each.number) ?? 0;
+    if (points > seriesPointsMax) {
+      throw invalidField(
+        "timeRange",
+        `holds ${points} points of ${each.metric}; at most ${seriesPointsMax} are looked at`,
+      );
+    }
+    if (points > room || groups.length === 0) {
+      groups.push([]);
+      room = readMax;
+    }
+    groups.at(-1)?.push(each);
+    room -= points;
+  }
+  return groups;
+}
+
+function valuesOf(facts: Facts, points: Points, how: Omit<Downsampling, "isRate">): Points {
+  const made = downsample(points, { ...how, isRate: facts.entry?.isRate ?? false });
+  if (made.times.length > valuesMax) {
+    throw invalidField(
+      "timeRange",
+      `holds ${made.times.length} points of ${facts.metric}; NONE answers at most ${valuesMax}`,
+    );
+  }
+  return made;
+}
+
+/**
+ * Series of the first entity, by name, that the clause matches, downsampled, page by page in the order of their metrics' names.
+ * Pages may hold fewer than asked for, so that an answer stays within bounds. @throws code 3, code 12
+ */
+export async function searchMetrics(
+  db: Db,
+  tenant: { id: string; name: string },
+  request: SearchMetricsRequest,
+  signal: AbortSignal,
+): Promise<SearchMetricsResponse> {
+  const { entityClause, metricClause } = request;
+  if (entityClause === undefined) throw invalidField("entityClause", "is required");
+  checkClause(entityClause, "entityClause");
+  const matches = metricClause === undefined ? () => true : metricPredicate(metricClause, "metricClause");
+  const how = downsampling(request);
+  const page = tokenPage("metrics", tenant.id, request, queryText(request));
+  const place = page.after && textsOf(page.after, ["bytea", "text"]);
+  const entityId = place
+    ? Buffer.from(place[0] ?? "", "hex")
+    : await firstEntity(db, tenant, entityClause, "entityClause", signal);
+  if (entityId === undefined) return create(SearchMetricsResponseSchema);
+  const facts = await readFacts(db, tenant.id, entityId, place?.[1] ?? "", page.rowsMax as number, matches);
+  return await readPage(db, tenant.id, entityId, facts, page, how, signal);
+}
+
+async function readPage(
+  db: Db,
+  tenantId: string,
+  entityId: Buffer,
+  facts: readonly Facts[],
+  page: TokenPage,
+  how: Omit<Downsampling, "isRate">,
+  signal: AbortSignal,
+): Promise<SearchMetricsResponse> {
+  const { items, nextPageToken } = page.cut(facts, ({ metric }) => [entityId.toString("hex"), metric]);
+  const around = withNeighbours.has(how.aggregator) ? NEIGHBOUR_MS : 0;
+  const span: Span = { firstMs: how.startMs - around, lastMs: how.endMs - 1 + around };
+  const numbers = items.map(({ number }) => number);
+  const counts = items.length === 0 ? new Map() : await countPoints(db, tenantId, numbers, span, signal);
+  const metrics: MetricSeries[] = [];
+  let values = 0;
+  for (const group of items.length === 0 ? [] : groupsOf(items, counts)) {
+    const points = await readPoints(
+      db,
+      tenantId,
+      group.map(({ number }) => number),
+      span,
+      signal,
+    );
+    for (const each of group) {
+      const made = valuesOf(each, points.get(each.number) as Points, how);
+      values += made.times.length;
+      if (values > pageValuesMax && metrics.length > 0) return cutShort(metrics, items, page, entityId);
+      metrics.push(toMetricSeries(each, made));
+    }
+  }
+  return create(SearchMetricsResponseSchema, { metrics, nextPageToken });
+}
+
+/** A page that ends earlier, after the series that it has. */
+function cutShort(metrics: MetricSeries[], items: readonly Facts[], page: TokenPage, entityId: Buffer) {
+  const last = items[metrics.length - 1] as Facts;
+  const nextPageToken = page.tokenOf([entityId.toString("hex"), last.metric]);
+  return create(SearchMetricsResponseSchema, { metrics, nextPageToken });
+}

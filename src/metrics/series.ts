@@ -1,0 +1,159 @@
+import { bigintArray, byteaArray, textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { seeEntities } from "../entities/put.ts";
+import { beginMerging } from "./merge.ts";
+import { beginRetention } from "./retention.ts";
+
+/** A series that points name, and what else they say of it. */
+export interface NamedSeries {
+  /** What tells it from all others of the tenant: `seriesKey`. */
+  key: string;
+  entityId: Buffer;
+  metric: string;
+  dimensions: Record<string, string>;
+  /** Time of the latest of the points, ms. */
+  lastMs: number;
+  /** From the points' metadata; empty: nothing. */
+  units: string;
+  description: string;
+}
+
+/** A series as it is stored. */
+export interface StoredSeries {
+  number: number;
+  entityId: Buffer;
+  metric: string;
+  units: string;
+  description: string;
+}
+
+const keyOf = (entityId: Buffer, metric: string) => `${entityId.toString("latin1")}${metric}`;
+
+interface SeriesRow {
+  number: bigint;
+  entity_id: Buffer;
+  metric: string;
+  units: string;
+  description: string;
+  unused: boolean;
+}
+
+const toSeries = ({ number, entity_id, metric, units, description }: SeriesRow): StoredSeries => ({
+  number: Number(number),
+  entityId: entity_id,
+  metric,
+  units,
+  description,
+});
+
+/** The series among these that there are, by their keys. By series_entity. */
+async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[]): Promise<Map<string, SeriesRow>> {
+  const rows = await tx<SeriesRow[]>`
+    select s.number, s.entity_id, s.metric, s.units, s.description, s.unused_ms is not null as unused
+    from unnest(
+      ${byteaArray(named.map(({ entityId }) => entityId))}::bytea[],
+      ${textArray(named.map(({ metric }) => metric))}::text[]
+    ) as named (entity_id, metric)
+    join series s on s.tenant_id = ${tenantId} and s.entity_id = named.entity_id and s.metric = named.metric`;
+  return new Map(rows.map((row) => [keyOf(row.entity_id, row.metric), row]));
+}
+
+/** Clears the marks of series that were thought to be unused, and writes units and descriptions that have changed. */
+async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], found: Map<string, SeriesRow>) {
+  const changed = named.flatMap((each) => {
+    const row = found.get(keyOf(each.entityId, each.metric));
+    if (row === undefined) return [];
+    const units = each.units || row.units;
+    const description = each.description || row.description;
+    if (!row.unused && units === row.units && description === row.description) return [];
+    Object.assign(row, { units, description });
+    return [row];
+  });
+  if (changed.length === 0) return;
+  changed.sort((a, b) => Number(a.number - b.number));
+  await tx`
+    update series set unused_ms = null, units = c.units, description = c.description
+    from unnest(
+      ${bigintArray(changed.map(({ number }) => number))}::bigint[],
+      ${textArray(changed.map(({ units }) => units))}::text[],
+      ${textArray(changed.map(({ description }) => description))}::text[]
+    ) as c (number, units, description)
+    where series.tenant_id = ${tenantId} and series.number = c.number`;
+}
+
+/**
+ * The series of these names, in their order, made where there are none yet, with their entities; undefined for those that
+ * would be more than `seriesMax` of the tenant. Several of one name may be given.
+ */
+export async function resolveSeries(
+  tx: Db,
+  tenantId: string,
+  named: readonly NamedSeries[],
+  nowMs: number,
+  seriesMax: number,
+): Promise<(StoredSeries | undefined)[]> {
+  const found = await readSeries(tx, tenantId, named);
+  const missing = named.filter(({ entityId, metric }) => !found.has(keyOf(entityId, metric)));
+  if (missing.length > 0)
+    for (const [key, row] of await makeSeries(tx, tenantId, missing, nowMs, seriesMax)) found.set(key, row);
+  await refresh(tx, tenantId, named, found);
+  return named.map(({ entityId, metric }) => {
+    const row = found.get(keyOf(entityId, metric));
+    return row && toSeries(row);
+  });
+}
+
+async function makeSeries(
+  tx: Db,
+  tenantId: string,
+  missing: readonly NamedSeries[],
+  nowMs: number,
+  seriesMax: number,
+): Promise<Map<string, SeriesRow>> {
+  const now = BigInt(nowMs);
+  // Who makes series of a tenant waits here for the one before, and sees what that one has made.
+  const first = await tx`
+    insert into series_counts (tenant_id, last_number, count) values (${tenantId}, 0, 0)
+    on conflict (tenant_id) do nothing`;
+  if (first.count > 0) {
+    await beginMerging(tx, tenantId, nowMs);
+    await beginRetention(tx, tenantId, nowMs);
+  }
+  const [counts] = await tx<{ count: bigint }[]>`
+    select count from series_counts where tenant_id = ${tenantId} for no key update`;
+  const found = await readSeries(tx, tenantId, missing);
+  const wanted = new Map(missing.map((each) => [keyOf(each.entityId, each.metric), each]));
+  for (const key of found.keys()) wanted.delete(key);
+  const room = Math.max(0, seriesMax - Number(counts?.count));
+  const made = [...wanted.values()].slice(0, room);
+  if (made.length === 0) return found;
+  await seeEntities(tx, tenantId, sightings(made), nowMs);
+  const rows = await tx<SeriesRow[]>`
+    with counted as (
+      update series_counts set last_number = last_number + ${made.length}::int4, count = count + ${made.length}::int4
+      where tenant_id = ${tenantId} returning last_number - ${made.length}::int4 as before
+    )
+    insert into series (tenant_id, number, entity_id, metric, units, description, created_ms)
+    select ${tenantId}::uuid, before + place, entity_id, metric, units, description, ${now}::bigint
+    from counted, unnest(
+      ${byteaArray(made.map(({ entityId }) => entityId))}::bytea[],
+      ${textArray(made.map(({ metric }) => metric))}::text[],
+      ${textArray(made.map(({ units }) => units))}::text[],
+      ${textArray(made.map(({ description }) => description))}::text[]
+    ) with ordinality as made (entity_id, metric, units, description, place)
+    returning number, entity_id, metric, units, description, false as unused`;
+  for (const row of rows) found.set(keyOf(row.entity_id, row.metric), row);
+  return found;
+}
+
+/** Each entity once, at its latest time. */
+function sightings(named: readonly NamedSeries[]) {
+  const seen = new Map<string, { id: Buffer; dimensions: Record<string, string>; timestampMs: bigint }>();
+  for (const { entityId, dimensions, lastMs } of named) {
+    const key = entityId.toString("latin1");
+    const known = seen.get(key);
+    if (known === undefined) seen.set(key, { id: entityId, dimensions, timestampMs: BigInt(lastMs) });
+    else if (BigInt(lastMs) > known.timestampMs) known.timestampMs = BigInt(lastMs);
+  }
+  return [...seen.values()];
+}

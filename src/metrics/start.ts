@@ -1,0 +1,31 @@
+import type { Config } from "../config.ts";
+import type { Sql } from "../db/connect.ts";
+import { liveness } from "../entities/liveness.ts";
+import { partitionUpkeep } from "../jobs/partition-upkeep.ts";
+import type { JobKind, JobLog } from "../jobs/worker.ts";
+import { mergingKind } from "./merge.ts";
+import { chunkPartitions, retentionKind } from "./retention.ts";
+import { seriesMemory } from "./series-memory.ts";
+import type { MetricStore } from "./store.ts";
+
+/**
+ * What stores points, and the background work that goes with it. Partitions for all points that may come are there when it
+ * answers. `stop` comes after the last point was stored.
+ */
+export async function startMetrics(
+  sql: Sql,
+  config: Pick<Config, "metricRetentionSec" | "modelAgeSecMax" | "aheadSecMax" | "seriesMax">,
+  nowMs: () => number,
+  log: JobLog,
+): Promise<{ store: MetricStore; kinds: JobKind[]; stop(): Promise<void> }> {
+  const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);
+  const living = liveness(sql);
+  return {
+    store: { memory: seriesMemory(), seriesMax: config.seriesMax, onData: living.note },
+    kinds: [mergingKind(), retentionKind(config.metricRetentionSec)],
+    async stop() {
+      await living.stop();
+      await partitions.stop();
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import { bigint, integer, pgTable, primaryKey, smallint, uniqueIndex } from "drizzle-orm/pg-core";
+import { bigintMs, bytea, tenantId, text } from "../db/columns.ts";
+
+/** One row a series: a metric of an entity. The entity's row is made with it or before it, and stays. */
+export const series = pgTable(
+  "series",
+  {
+    tenantId: tenantId(),
+    /** From 1, in the order of their making; one that has gone leaves its number unused. */
+    number: bigint("number", { mode: "bigint" }).notNull(),
+    entityId: bytea("entity_id").notNull(),
+    metric: text("metric").notNull(),
+    /** What the points' metadata say; empty: nothing. */
+    units: text("units").notNull(),
+    description: text("description").notNull(),
+    createdMs: bigintMs("created_ms").notNull(),
+    /** Since when it has been known to have no points. A look-up by the receiver clears it. */
+    unusedMs: bigintMs("unused_ms"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.number] }),
+    uniqueIndex("series_entity").on(table.tenantId, table.entityId, table.metric),
+  ],
+);
+
+/** How many series a tenant has, and the last number that one got. Its lock orders the making of series. */
+export const seriesCounts = pgTable(
+  "series_counts",
+  {
+    tenantId: tenantId(),
+    lastNumber: bigint("last_number", { mode: "bigint" }).notNull(),
+    count: bigint("count", { mode: "bigint" }).notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId] })],
+);
+
+/** Points as they came, a few rows a commit, until they are merged into chunks (docs/formats/head-block.md). */
+export const metricHeads = pgTable(
+  "metric_heads",
+  {
+    tenantId: tenantId(),
+    /** What the numbers of the series leave when divided by 16. */
+    bucket: smallint("bucket").notNull(),
+    /** The database's time when the points were written, µs: their order. */
+    writtenUs: bigint("written_us", { mode: "bigint" }).notNull(),
+    /** Any number, to tell rows of one moment apart. */
+    part: integer("part").notNull(),
+    /** 0: written by a commit; above: made of rows of the level below. */
+    level: smallint("level").notNull(),
+    firstSeries: bigint("first_series", { mode: "bigint" }).notNull(),
+    lastSeries: bigint("last_series", { mode: "bigint" }).notNull(),
+    firstMs: bigintMs("first_ms").notNull(),
+    lastMs: bigintMs("last_ms").notNull(),
+    points: integer("points").notNull(),
+    block: bytea("block").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.bucket, table.writtenUs, table.part] })],
+);
+
+/**
+ * One row a chunk: points of one series within one day of UTC (docs/formats/chunk.md). Chunks of a series do not overlap.
+ * Partitions of 30 days, which `src/db/partitions.ts` makes and drops.
+ */
+export const metricChunks = pgTable(
+  "metric_chunks",
+  {
+    tenantId: tenantId(),
+    series: bigint("series", { mode: "bigint" }).notNull(),
+    firstMs: bigintMs("first_ms").notNull(),
+    lastMs: bigintMs("last_ms").notNull(),
+    points: integer("points").notNull(),
+    chunk: bytea("chunk").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.series, table.firstMs] })],
+);

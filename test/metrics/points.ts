@@ -1,0 +1,55 @@
+import type { Db, Sql } from "../../src/db/connect.ts";
+import { keepPartitions } from "../../src/db/partitions.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { entityId } from "../../src/entities/identity.ts";
+import { mergeHead } from "../../src/metrics/merge.ts";
+import { pointBatch } from "../../src/metrics/point-batch.ts";
+import { readPoints } from "../../src/metrics/read.ts";
+import { type MetricStore, storePoints } from "../../src/metrics/store.ts";
+
+/** A point of a test: the name of its metric, which stands for its series, its time and its value. */
+export interface Sent {
+  metric: string;
+  timeMs: number;
+  value: number;
+}
+
+export const dimensions = { source: "web-1", zone: "b" };
+
+/** Stores points in a transaction of their own, all of one entity; answers the places of those that were refused. */
+export async function put(db: Db, store: MetricStore, tenantId: string, sent: readonly Sent[], nowMs = Date.now()) {
+  const items = sent.map((point) => ({ ...point, dimensions, units: "", description: "" }));
+  const batch = pointBatch(items, (of) => entityId(tenantId, of));
+  const refused = await transaction(db, (tx) => storePoints(store, tx, tenantId, batch, nowMs));
+  return [...batch.places.keys()].filter((i) => refused[batch.places[i] as number]);
+}
+
+/** Merges until nothing is due any more. */
+export async function mergeAll(db: Sql, tenantId: string, nowMs = Date.now()) {
+  for (let next = nowMs; next <= nowMs; ) next = await transaction(db, (tx) => mergeHead(tx, tenantId, nowMs, true));
+}
+
+const signal = new AbortController().signal;
+
+/** What is stored of a tenant between two times, by metric. */
+export async function stored(db: Db, tenantId: string, firstMs: number, lastMs: number) {
+  const rows = await db<{ number: number; metric: string }[]>`
+    select number::float8 as number, metric from series where tenant_id = ${tenantId}`;
+  if (rows.length === 0) return {};
+  const numbers = rows.map(({ number }) => number);
+  const points = await readPoints(db, tenantId, numbers, { firstMs, lastMs }, signal);
+  return Object.fromEntries(
+    rows.map(({ number, metric }) => {
+      const { times, values } = points.get(number) ?? { times: [], values: [] };
+      return [metric, [...times].map((time, i) => [time, values[i] as number] as const)];
+    }),
+  );
+}
+
+/** The partitions that points between two times need. */
+export function makeRoom(sql: Sql, firstMs: number, lastMs: number) {
+  const dayMs = 86_400_000;
+  const span = lastMs - firstMs;
+  const table = { table: "metric_chunks", widthMs: 30 * dayMs, backMs: span, aheadMs: 0, keepMs: 10 * span };
+  return keepPartitions(sql, table, lastMs);
+}

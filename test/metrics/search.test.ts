@@ -1,0 +1,307 @@
+import { createClient } from "@connectrpc/connect";
+import { beforeAll, describe, expect, test } from "vitest";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { transport } from "../support/clients.ts";
+import { testServer } from "../support/server.ts";
+import { type TestTenant, testTenant } from "../support/tenant.ts";
+import { v1 } from "../support/v1.ts";
+import { mergeAll } from "./points.ts";
+
+const server = await testServer();
+const { sql } = server.database;
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const baseMs = Math.floor(Date.now() / hourMs) * hourMs - 3 * hourMs;
+const iso = (ms: number) => new Date(ms).toISOString();
+const dimensions = { source: "web-1", zone: "b" };
+
+let tenant: TestTenant;
+let call: ReturnType<typeof v1>;
+
+/** A point a minute from `baseMs` on. */
+const everyMinute = (metric: string, values: readonly number[], of: Record<string, string> = dimensions) =>
+  values.map((value, i) => ({ metric, timestamp: baseMs + i * minuteMs, value, dimensions: of }));
+
+async function putMetrics(metrics: readonly object[]) {
+  const { status, body } = await call("POST", "/v1/data-receiver/metrics", { metrics });
+  expect({ status, body }).toMatchObject({ status: 200, body: { failed: 0, succeeded: metrics.length } });
+}
+
+const bySource = (value: string) => ({ filter: { field: "source", operation: "OP_EQUALS", value } });
+const search = (more: object = {}) =>
+  call("POST", "/v1/metrics:search", {
+    entityClause: bySource("web-1"),
+    timeRange: { start: iso(baseMs), end: iso(baseMs + hourMs) },
+    downsample: { aggregator: "MEAN", period: "600s" },
+    ...more,
+  });
+
+beforeAll(async () => {
+  tenant = await testTenant(sql);
+  call = v1(server.url, tenant.headers);
+  await call("POST", "/v1/dictionary/metrics", {
+    name: "requests",
+    label: "Requests",
+    units: "1",
+    isRate: true,
+    tags: ["http", "web"],
+    minimum: "0",
+    scaleFactor: "0.10",
+    scaleFactorUnits: "1 -> k",
+  });
+  await putMetrics([
+    ...everyMinute("cpu", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20]),
+    ...everyMinute("requests", [100, 200, 50, 150]),
+    ...everyMinute("system.cpu.utilization", [0.5]),
+    { ...everyMinute("disk", [1])[0], metadataFields: { units: "By", description: "what is left" } },
+    ...everyMinute("cpu", [77], { source: "web-2" }),
+  ]);
+});
+
+describe("succeeds", () => {
+  test("series of the entity come by the names of their metrics, downsampled, with their dictionary block", async () => {
+    const { status, body } = await search();
+    expect(status).toBe(200);
+    expect(body.nextPageToken).toBe("");
+    expect(body.metrics.map(({ dictionary }: { dictionary: { name: string } }) => dictionary.name)).toEqual([
+      "cpu",
+      "disk",
+      "requests",
+      "system.cpu.utilization",
+    ]);
+    const [cpu, disk, requests, shipped] = body.metrics;
+    expect(cpu).toEqual({
+      id: expect.stringMatching(/^[\w-]{27}=$/),
+      name: "cpu",
+      dictionary: {
+        name: "cpu",
+        layer: "DEFAULT",
+        label: "",
+        description: "",
+        units: "",
+        minimum: null,
+        maximum: null,
+        tags: [],
+        scaleFactor: null,
+        scaleFactorUnits: null,
+        scaleFactorString: null,
+        default: null,
+        isRate: false,
+        defaultGroupingFields: [],
+      },
+      timestamps: [String(baseMs), String(baseMs + 10 * minuteMs)],
+      values: [5.5, 20],
+    });
+    expect(disk.dictionary).toMatchObject({ units: "By", description: "what is left" });
+    expect(requests).toMatchObject({
+      name: "Requests",
+      dictionary: {
+        name: "requests",
+        layer: "TENANT",
+        tags: ["http", "web"],
+        minimum: 0,
+        scaleFactor: 0.1,
+        scaleFactorString: "0.10",
+        scaleFactorUnits: "1 -> k",
+        isRate: true,
+      },
+      values: [125],
+    });
+    expect(shipped.dictionary).toMatchObject({ layer: "DEFAULT", default: null });
+    expect(shipped.name).not.toBe("system.cpu.utilization");
+  });
+
+  test.each([
+    ["COUNT", [10, 1]],
+    [1, [10, 1]],
+    ["SUM", [55, 20]],
+    ["LAST", [10, 20]],
+    ["MAX", [10, 20]],
+    ["MIN", [1, 20]],
+    ["DELTA", [9, 10]],
+    ["RATE", [9 / 540, 10 / 60]],
+    ["P50", [5.5, 20]],
+    ["STDDEV", [Math.sqrt(8.25), 0]],
+    ["NEXT_OLDER", [10, 20, 20, 20, 20]],
+    ["INTERPOLATE", [1, 20]],
+  ])("aggregator %s", async (aggregator, values) => {
+    const { body } = await search({ downsample: { aggregator, period: "10m" } });
+    expect(body.metrics[0].values).toEqual(values);
+  });
+
+  test("the points themselves with NONE, those of the range alone", async () => {
+    const { body } = await search({
+      downsample: { aggregator: "NONE", period: "1h" },
+      timeRange: { start: iso(baseMs + minuteMs), end: iso(baseMs + 3 * minuteMs) },
+    });
+    expect(body.metrics[0]).toMatchObject({
+      timestamps: [String(baseMs + minuteMs), String(baseMs + 2 * minuteMs)],
+      values: [2, 3],
+    });
+    expect(body.metrics[1]).toMatchObject({ timestamps: [], values: [] });
+  });
+
+  test("a counter of the dictionary that began anew counts from 0", async () => {
+    const { body } = await search({ downsample: { aggregator: "DELTA", period: "1h" } });
+    expect(body.metrics[2].values).toEqual([100 + 50 + 100]);
+  });
+
+  test("pages hold as many series as are asked for, and together all of them", async () => {
+    const names: string[] = [];
+    let pageToken = "";
+    for (let page = 0; page < 4; page++) {
+      const { body } = await search({ pageSize: 1, pageToken });
+      expect(body.metrics).toHaveLength(1);
+      names.push(body.metrics[0].dictionary.name);
+      pageToken = body.nextPageToken;
+    }
+    expect(names).toEqual(["cpu", "disk", "requests", "system.cpu.utilization"]);
+    expect(pageToken).toBe("");
+  });
+
+  test.each([
+    ["name", { filter: { field: "name", operation: "OP_EQUALS", value: "cpu" } }, ["cpu"]],
+    ["label", { filter: { field: "label", operation: 1, value: "Requests" } }, ["requests"]],
+    ["tags", { filter: { field: "tags", operation: "OP_EQUALS", value: "web" } }, ["requests"]],
+    ["units", { filter: { field: "units", operation: "OP_EQUALS", value: "By" } }, ["disk"]],
+    [
+      "existence",
+      { filter: { field: "units", operation: "OP_EXISTS" } },
+      ["disk", "requests", "system.cpu.utilization"],
+    ],
+    ["a range", { range: { path: "name", gte: "d", lt: "s" } }, ["disk", "requests"]],
+    ["not", { not: { clause: { range: { path: "name", lt: "r" } } } }, ["requests", "system.cpu.utilization"]],
+    ["an unknown field", { filter: { field: "zone", operation: "OP_EXISTS" } }, []],
+  ])("metricClause by %s", async (_what, metricClause, names) => {
+    const { status, body } = await search({ metricClause });
+    expect(status).toBe(200);
+    expect(body.metrics.map(({ dictionary }: { dictionary: { name: string } }) => dictionary.name)).toEqual(names);
+  });
+
+  test("metricClause by ids of series", async () => {
+    const { body } = await search();
+    const found = await search({ metricClause: { withIds: { ids: [body.metrics[1].id, "none"] } } });
+    expect(found.body.metrics).toEqual([body.metrics[1]]);
+  });
+
+  test("no entity matches: an empty list", async () => {
+    const { status, body } = await search({ entityClause: bySource("web-9") });
+    expect({ status, body }).toEqual({ status: 200, body: { metrics: [], nextPageToken: "" } });
+  });
+
+  test("several entities match: the first one by name", async () => {
+    const { body } = await search({ entityClause: { filter: { field: "source", operation: "OP_EXISTS" } } });
+    expect(body.metrics).toHaveLength(4);
+  });
+
+  test("the same after merging, and a point that comes later is there at once", async () => {
+    const before = await search();
+    await mergeAll(sql, tenant.id);
+    expect((await search()).body).toEqual(before.body);
+    await putMetrics([{ ...everyMinute("cpu", [0])[0], value: 11 }]);
+    const { body } = await search();
+    expect(body.metrics[0].values[0]).toBe(6.5);
+    await putMetrics([{ ...everyMinute("cpu", [0])[0], value: 1 }]);
+  });
+
+  test("series of a deleted entity stay readable by its id", async () => {
+    const of = { source: "gone" };
+    await putMetrics(everyMinute("cpu", [1, 2], of));
+    const entities = await call("POST", "/v1/modelcontext/entities:search", {
+      search_input: { query: { clause: bySource("gone") } },
+    });
+    const { id } = entities.body.entities.entities[0];
+    await call("POST", "/v1/data-receiver/models", {
+      models: [{ timestamp: Date.now(), dimensions: of, metadataFields: { _svc_deleted_entity: true } }],
+    });
+    expect((await search({ entityClause: bySource("gone") })).body.metrics).toEqual([]);
+    const { body } = await search({ entityClause: { withIds: { ids: [id] } } });
+    expect(body.metrics).toMatchObject([{ name: "cpu", values: [1.5] }]);
+  });
+
+  test("points of a stream, in all forms", async () => {
+    const receiver = createClient(DataReceiverService, transport(server.target, "grpc", tenant.headers));
+    const point = { metric: "streamed", timestamp: BigInt(baseMs), value: 1 };
+    async function* points() {
+      yield { metric: { case: "canonical" as const, value: { ...point, dimensions } } };
+      yield {
+        metric: { case: "tagged" as const, value: { ...point, timestamp: BigInt(baseMs + 1), tags: dimensions } },
+      };
+      yield { metric: { case: "compact" as const, value: { id: "7", timestamp: 1n, value: 1 } } };
+      yield { metric: { case: "tagged" as const, value: { ...point, metric: "", tags: dimensions } } };
+      yield {};
+    }
+    const answer = await receiver.putMetric(points());
+    expect(answer).toMatchObject({ succeeded: 2, failed: 3, message: "2 of 5 metrics processed" });
+    expect(answer.failedCompactMetrics).toMatchObject([
+      { error: expect.stringContaining("[2].id"), metric: { id: "7" } },
+    ]);
+    expect(answer.failedTaggedMetrics).toMatchObject([{ error: expect.stringContaining("[3].metric") }]);
+    expect(answer.failedMetrics).toMatchObject([{ error: expect.stringContaining("[4].") }]);
+    const { body } = await search({ metricClause: { filter: { field: "name", operation: 1, value: "streamed" } } });
+    expect(body.metrics).toMatchObject([{ values: [1] }]);
+    await sql`delete from series where tenant_id = ${tenant.id} and metric = 'streamed'`;
+  });
+});
+
+describe("invalid", () => {
+  const path = (text: string) => expect.stringMatching(new RegExp(`^${text.replaceAll(".", "\\.")}: `));
+  test.each([
+    ["entityClause", { entityClause: undefined }, path("entityClause")],
+    ["an empty clause", { entityClause: {} }, path("entityClause")],
+    ["a clause of two", { entityClause: { ...bySource("a"), withIds: { ids: [] } } }, path("entityClause")],
+    ["timeRange", { timeRange: undefined }, path("timeRange")],
+    ["its start", { timeRange: { end: iso(0) } }, path("timeRange.start")],
+    ["its order", { timeRange: { start: iso(1), end: iso(1) } }, path("timeRange")],
+    ["a time that is none", { timeRange: { start: "now", end: iso(1) } }, path("timeRange.start")],
+    ["downsample", { downsample: undefined }, path("downsample")],
+    ["its aggregator", { downsample: { period: "1h" } }, path("downsample.aggregator")],
+    ["an unknown one", { downsample: { aggregator: "MODE", period: "1h" } }, path("downsample.aggregator")],
+    ["an unknown number", { downsample: { aggregator: 17, period: "1h" } }, path("downsample.aggregator")],
+    ["its period", { downsample: { aggregator: "MEAN" } }, path("downsample.period")],
+    ["a wrong period", { downsample: { aggregator: "MEAN", period: "1 week" } }, path("downsample.period")],
+    ["too many buckets", { downsample: { aggregator: "MEAN", period: "1ms" } }, path("downsample.period")],
+    ["a negative pageSize", { pageSize: -1 }, path("pageSize")],
+    ["a foreign pageToken", { pageToken: "AAAA" }, path("pageToken")],
+    ["an empty metricClause", { metricClause: {} }, path("metricClause")],
+  ])("%s", async (_what, more, message) => {
+    const { status, body } = await search(more);
+    expect({ status, body }).toMatchObject({ status: 400, body: { code: 3, message } });
+  });
+
+  test("a body that is missing or malformed", async () => {
+    expect(await call("POST", "/v1/metrics:search", "")).toMatchObject({ status: 400, body: { code: 3 } });
+    expect(await call("POST", "/v1/metrics:search", "{")).toMatchObject({ status: 400, body: { code: 3 } });
+  });
+
+  test("a token of another query", async () => {
+    const { body } = await search({ pageSize: 1 });
+    const { status } = await search({
+      pageSize: 1,
+      pageToken: body.nextPageToken,
+      downsample: { aggregator: "MAX", period: "600s" },
+    });
+    expect(status).toBe(400);
+  });
+});
+
+test.each([
+  "OP_CONTAINS",
+  "OP_END_WITH",
+  "OP_NOT_CONTAINS",
+  "OP_REGEX",
+  "OP_STARTS_WITH",
+  "OP_TEXT",
+  "OP_IN",
+  "OP_NOT_IN",
+])("%s in metricClause is not supported: 501", async (operation) => {
+  const filter = { field: "name", operation, value: "cpu" };
+  for (const metricClause of [{ filter }, { and: { clauses: [{ not: { clause: { filter } } }] } }]) {
+    const { status, body } = await search({ metricClause });
+    expect({ status, code: body.code }).toEqual({ status: 501, code: 12 });
+  }
+});
+
+test("without a key: 401", async () => {
+  expect(await v1(server.url, {})("POST", "/v1/metrics:search", {})).toMatchObject({ status: 401, body: { code: 16 } });
+});
