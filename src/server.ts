@@ -9,9 +9,6 @@ import { EventManagementService } from "#gen/belfry/events/v1/management_service
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { MetricQueryService } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
-import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
-import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
@@ -43,6 +40,7 @@ import { entityService } from "./entities/service.ts";
 import { storingChanges } from "./events/changes.ts";
 import { pruneFeed } from "./events/feed.ts";
 import { eventHousekeeping } from "./events/housekeeping.ts";
+import { ingestEvents } from "./events/ingest.ts";
 import { eventManagementService, eventQueryService } from "./events/service.ts";
 import { feedCalls } from "./events/watch/calls.ts";
 import { watches } from "./events/watch/watches.ts";
@@ -54,9 +52,8 @@ import { runsJob } from "./maintenance/run.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
 import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
-import { destinationService } from "./notifications/destinations.ts";
-import { ruleService } from "./notifications/rules.ts";
-import { triggerService } from "./notifications/triggers.ts";
+import { notificationServices } from "./notifications/service.ts";
+import { openWorld } from "./notifications/world.ts";
 import { changedEntities, updaterKinds } from "./properties/run.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
 import { eventKind, modelKind } from "./receiver/kinds.ts";
@@ -177,6 +174,15 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   });
   starting.defer(() => housekeeping.stop());
 
+  // What goes out.
+  const world = openWorld(config, {
+    ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
+    nowMs: clock.nowMs,
+    createEvent: (tenantId, item) =>
+      ingestEvents(pool.ingest, tenantId, [item], { nowMs: clock.nowMs(), store: storeChanges }),
+  });
+  starting.defer(() => world.outbound.close());
+
   // The services. An RPC that none of them has answers code 12.
   const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
     [
@@ -196,9 +202,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     [EventQueryService, eventQueryService(pool.sql, watching)],
     [EventManagementService, eventManagementService(pool.sql, clock.nowMs, storeChanges)],
     [MaintenanceWindowService, maintenanceWindowService(pool.sql, { nowMs: clock.nowMs, wake: jobs.wake })],
-    [TriggerService, triggerService(pool.sql)],
-    [DestinationService, destinationService(pool.sql, masterKeys)],
-    [RuleService, ruleService(pool.sql)],
+    ...notificationServices(pool.sql, masterKeys, world),
     [ApiClientService, apiClientService(pool.sql)],
     [CredentialService, credentialService(pool.sql, masterKeys)],
     [AuditLogService, auditLogService(pool.sql, audit.settled)],

@@ -26,12 +26,15 @@ import { allMethods } from "./support/calls.ts";
 import { envelope, openHttp2 } from "./support/clients.ts";
 import { poolOptions, temporaryDir } from "./support/database.ts";
 import { everyFile, everyRow, newMarks } from "./support/marks.ts";
+import { httpReceiver } from "./support/receivers.ts";
 
 /*
  * The whole server on an embedded database, at the most talkative log level: marks are sent as secrets, passwords and keys
  * on every way in, right and wrong ones. None may be found afterwards: in an answer, a log line, a row or a file.
  */
 const dataDir = temporaryDir();
+/** Repeats all that it gets, in its answers to destinations. */
+const echo = await httpReceiver();
 const lines: string[] = [];
 const config = readConfig({
   BELFRY_DATA_DIR: dataDir,
@@ -40,6 +43,9 @@ const config = readConfig({
   BELFRY_DRAIN_MS: "100",
   BELFRY_LOCK_TIMEOUT_MS: "200",
   BELFRY_LOG_LEVEL: "trace",
+  BELFRY_OUTBOUND_ALLOW: "127.0.0.1",
+  BELFRY_TEAM_CHAT_URL: echo.url,
+  BELFRY_INCIDENT_PAGING_URL: echo.url,
 });
 const server = await startServer(config, openLog(config.logLevel, { write: (line: string) => void lines.push(line) }));
 const database = () => readFileSync(join(dataDir, "database.url"), "utf8").trim();
@@ -47,6 +53,7 @@ const pool = connect(database(), poolOptions());
 afterAll(async () => {
   await pool.close();
   await server.stop();
+  await echo[Symbol.asyncDispose]();
   rmSync(dataDir, { recursive: true, force: true });
 });
 const { sql } = pool;
@@ -215,6 +222,33 @@ async function sendSecrets() {
   }
 }
 
+/** Destinations that are tested, at a receiver that takes them, or not, and repeats what it got. */
+async function testDestinations() {
+  const path = `${destinations}:test`;
+  const { testDestination } = DestinationService.method;
+  const wrong: (() => object)[] = [
+    () => ({ officeChat: { webhookUrl: mark(), text: "x" } }),
+    () => ({ teamChat: { channel: "#ops", token: mark() } }),
+    () => ({ webhook: { url: echo.url, signingSecret: mark() } }),
+    () => ({ webhook: { url: echo.url, headers: { host: mark() } } }),
+    () => ({ webhook: { url: `https://user:${mark()}@example.com/` } }),
+    () => ({ teamChat: { channel: "ops", token: [mark()] } }),
+  ];
+  for (const status of [200, 400, 401, 500]) {
+    echo.answer((request, response) => {
+      const got = JSON.stringify(request);
+      response.writeHead(status).end(`${got} ${Buffer.from(got).toString("base64")} ${encodeURIComponent(got)}`);
+    });
+    for (const kind of [...kinds, ...wrong]) {
+      const own = () => destination(JSON.stringify(kind()).replaceAll(address, echo.url));
+      await send({ path, body: own() });
+      // Over /v1 the body is the destination itself: there this one is wrong.
+      await everyWay(testDestination, "POST", path, () => `{"destination":${own()}}`);
+    }
+  }
+  expect(echo.received.length).toBeGreaterThan(100);
+}
+
 /** Where it is not the message that is wrong. */
 async function sendElsewhere() {
   const body = () => credential(token());
@@ -280,6 +314,7 @@ test("no secret, password or key is found in an answer, a log line, a row or a f
 }, async () => {
   await sendSecrets();
   await sendDestinations();
+  await testDestinations();
   await sendElsewhere();
   await sendIntoTrouble();
   const keys = await useKeys();

@@ -2,7 +2,7 @@ import { DestinationService } from "#gen/belfry/notifications/v1/destination_ser
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import type { Call, Calls, World } from "../support/calls.ts";
-import { eventTrigger, webhook } from "./samples.ts";
+import { eventDestination, eventTrigger, webhook } from "./samples.ts";
 
 const triggerOf = ({ mark }: World) => ({ name: mark, description: mark, type: eventTrigger(mark) });
 const destinationOf = ({ mark }: World) => ({ name: mark, description: mark, type: webhook(mark) });
@@ -60,6 +60,11 @@ export const calls: Calls = {
     elsewhere: "not found",
   },
   "DestinationService/DeleteDestination": named(destination),
+  "DestinationService/TestDestination": {
+    // The kind that needs no receiver.
+    request: ({ mark }) => ({ destination: { name: mark, type: eventDestination(mark) } }),
+    elsewhere: "his own",
+  },
   "RuleService/CreateRule": { request: ({ mark }) => ({ rule: { name: mark, message: mark } }), elsewhere: "his own" },
   "RuleService/GetRule": named(rule),
   "RuleService/ListRules": listed(rule),
@@ -68,4 +73,14 @@ export const calls: Calls = {
     elsewhere: "not found",
   },
   "RuleService/DeleteRule": named(rule),
+  "RuleService/PreviewRule": {
+    request: async (world) => ({
+      name: await rule(world),
+      subject: {
+        case: "event",
+        value: { timestamp: BigInt(Date.now()), name: world.mark, dimensions: { host: world.mark } },
+      },
+    }),
+    elsewhere: "not found",
+  },
 };

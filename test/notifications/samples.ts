@@ -1,4 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 
@@ -11,6 +12,12 @@ export function eventTrigger(text: string): MessageInitShape<typeof TriggerTypeS
 /** A destination that takes POSTs at this path. */
 export function webhook(path: string): MessageInitShape<typeof DestinationTypeSchema> {
   return { type: { case: "webhook", value: { url: `https://hooks.example.com/${path}` } } };
+}
+
+/** A destination that makes events of this name. */
+export function eventDestination(text: string): MessageInitShape<typeof DestinationTypeSchema> {
+  const value = { nameTemplate: text, typeTemplate: text, summaryTemplate: text, severity: Severity.INFO };
+  return { type: { case: "event", value } };
 }
 
 /** The same as JSON. */

@@ -1,0 +1,30 @@
+import type { DescService } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import type { Keyring } from "../credentials/keyring.ts";
+import type { Db } from "../db/connect.ts";
+import { destinationService } from "./destinations.ts";
+import { rulePreviews } from "./preview.ts";
+import { ruleService } from "./rules.ts";
+import { destinationTests } from "./test-destination.ts";
+import { triggerService } from "./triggers.ts";
+import type { World } from "./world.ts";
+
+export function notificationServices(
+  db: Db,
+  keyring: Keyring,
+  world: World,
+): [DescService, Partial<ServiceImpl<DescService>>][] {
+  const destinations: Partial<ServiceImpl<typeof DestinationService>> = {
+    ...destinationService(db, keyring),
+    ...destinationTests(db, keyring, world),
+  };
+  const rules: Partial<ServiceImpl<typeof RuleService>> = { ...ruleService(db), ...rulePreviews(db, world) };
+  return [
+    [TriggerService, triggerService(db)],
+    [DestinationService, destinations],
+    [RuleService, rules],
+  ];
+}

@@ -1,0 +1,120 @@
+import { randomUUIDv7 } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import {
+  type Destination,
+  DestinationSchema,
+  DestinationTypeSchema,
+} from "#gen/belfry/notifications/v1/destination_pb.ts";
+import {
+  type DestinationService,
+  TestDestinationResponseSchema,
+} from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { EventSourceSchema, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Keyring } from "../credentials/keyring.ts";
+import type { Db } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+import { failedPrecondition, invalidFields } from "../errors.ts";
+import { principalOf } from "../rpc/context.ts";
+import { joined } from "../rpc/rules.ts";
+import { audited } from "../tenants/audit.ts";
+import { checkDestination, send } from "./kinds.ts";
+import type { Notification } from "./notification.ts";
+import { openType } from "./open-type.ts";
+import { givenRefreshToken, refreshTokenPath, storedRefreshToken } from "./refresh-token.ts";
+import { partSecrets, withSecrets } from "./secrets.ts";
+import type { World } from "./world.ts";
+
+/** A notification of a made-up event, which says that it is one. */
+function testNotification(tenant: Notification["tenant"], destination: string, nowMs: number): Notification {
+  const id = randomUUIDv7();
+  return {
+    id,
+    occasion: "first",
+    clear: false,
+    timeMs: nowMs,
+    tenant,
+    rule: {
+      name: "test",
+      message: "",
+      enabled: true,
+      repeatIntervalSec: 0n,
+      triggerNames: ["test"],
+      destinationNames: [destination],
+    },
+    trigger: {
+      name: "test",
+      type: create(TriggerTypeSchema, { source: { case: "event", value: create(EventSourceSchema) } }),
+    },
+    subjectId: `test:${id}`,
+    event: {
+      id: "",
+      name: "belfry-test",
+      type: "test",
+      summary: `Test of destination ${destination}`.slice(0, 128),
+      body: "Nothing has happened. This notification shows that the destination works.",
+      severity: Severity.INFO,
+      status: Status.OPEN,
+      acknowledged: false,
+      timeMs: nowMs,
+      count: 1n,
+      metadata: {},
+    },
+    entity: { id: "", name: "belfry-test", dimensions: { source: "belfry-test" } },
+    chain: [],
+  };
+}
+
+const typePath = "destination.type";
+
+/**
+ * The type of a destination to test, with its secrets readable, and its refresh token.
+ * @throws code 3 for what is wrong with it; code 9 for secrets that do not open
+ */
+async function opened(db: Db, tenantId: string, { name, type: given }: Destination, keyring: Keyring) {
+  const parted = partSecrets(given ?? create(DestinationTypeSchema));
+  const filled = withSecrets(parted.masked, parted.fresh);
+  // What is kept was checked when it was stored.
+  const broken = checkDestination(filled).filter(({ path }) => !parted.kept.includes(path));
+  if (broken.length > 0) {
+    throw invalidFields(broken.map(({ path, rule }) => ({ path: joined(typePath, path), rule })));
+  }
+  const type = await openType(db, tenantId, name, filled, keyring, typePath);
+  const refreshToken = parted.kept.includes(refreshTokenPath)
+    ? storedRefreshToken(db, tenantId, name, keyring)
+    : givenRefreshToken(parted.fresh[refreshTokenPath] ?? "");
+  return { type, refreshToken, masked: parted.masked };
+}
+
+/** Tests destinations, stored or not, by a notification that is sent for real, once. */
+export function destinationTests(
+  db: Db,
+  keyring: Keyring,
+  world: World,
+): Pick<ServiceImpl<typeof DestinationService>, "testDestination"> {
+  return {
+    async testDestination({ destination = create(DestinationSchema) }, context) {
+      const { tenantId, tenantName } = principalOf(context);
+      const { name } = destination;
+      const { type, refreshToken, masked } = await opened(db, tenantId, destination, keyring);
+      const notification = testNotification({ id: tenantId, name: tenantName }, name, world.nowMs());
+      const outcome = await send(
+        {
+          type,
+          destinationKey: `test ${tenantId}/${name}`,
+          notification,
+          state: {},
+          refreshToken,
+          signal: context.signal,
+        },
+        world,
+      );
+      if (outcome.result === "failed") {
+        throw failedPrecondition(`the test notification was not taken (${outcome.reason}): ${outcome.answer}`);
+      }
+      await transaction(db, (tx) => audited(tx, context, name));
+      return create(TestDestinationResponseSchema, { destination: { ...destination, type: masked } });
+    },
+  };
+}
