@@ -90,7 +90,8 @@ async function storeItems<P extends WaitingPart>(storing: Storing, part: P, fail
   async function range(from: number, to: number, error: unknown): Promise<unknown> {
     if (to - from === 1) {
       storing.report(error);
-      refused.set(from, `cannot be stored: ${(error as Error).message}`);
+      // The driver's own words stay in the log.
+      refused.set(from, sqlState(error)?.startsWith("54") ? tooLarge : notTaken);
       return undefined;
     }
     const middle = (from + to) >> 1;
@@ -111,6 +112,9 @@ async function storeItems<P extends WaitingPart>(storing: Storing, part: P, fail
   else part.fail(toldAs(stops));
   return [];
 }
+
+const tooLarge = "cannot be stored: a value of it is too large";
+const notTaken = "cannot be stored: the database does not take one of its values";
 
 /** What a caller is told whose part was tried again and again in vain. */
 export const givenUp = () => unavailable("others change the same at the moment; send the request again");

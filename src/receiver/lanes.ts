@@ -106,9 +106,9 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
   function laneOf(tenantId: string, kindName: string): Lane {
     let tenant = tenants.get(tenantId);
     if (tenant === undefined) {
+      if (tenants.size >= tenantsMax) forgetIdle();
       tenant = { lanes: new Map(), running: 0 };
       tenants.set(tenantId, tenant);
-      if (tenants.size > tenantsMax) forgetIdle();
     }
     let lane = tenant.lanes.get(kindName);
     if (lane === undefined) {
