@@ -91,7 +91,8 @@ export async function openProxy(target: string, { next, chance }: Random): Promi
     const cutBoth = () => {
       pairs.delete(cutBoth);
       client.resetAndDestroy();
-      upstream.resetAndDestroy();
+      // Over a Unix socket there is no reset.
+      upstream.destroy();
     };
     pairs.add(cutBoth);
     // PostgreSQL does the work and answers; only then is the connection cut.

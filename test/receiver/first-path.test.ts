@@ -314,8 +314,7 @@ describe("what is not there", () => {
 
   test("RPCs that are not built yet answer 501 with code 12", async () => {
     const tenant = await testTenant(server.database.sql);
-    expect(await json(tenant, "/v1/events:count", {})).toMatchObject({ status: 501, body: { code: 12 } });
-    expect(await get(tenant, "/v1/notification/triggers")).toMatchObject({ status: 501, body: { code: 12 } });
+    expect(await get(tenant, "/v1/notification/deliveries")).toMatchObject({ status: 501, body: { code: 12 } });
   });
 
   test("another tenant's event is not found, nor counted", async () => {
