@@ -45,12 +45,7 @@ const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     tenant_state: "the lock under which a tenant's feed of changes grows",
   },
   "server.ts": { tenants: "the first start makes a tenant where there is none" },
-  tenants: {
-    tenants: "auth/ reads them for each call, tenants/ alone writes them",
-    api_clients: "as tenants",
-    api_keys: "as tenants",
-    api_key_prefixes: "as tenants",
-  },
+  tenants: { tenants: "the command line finds and lists them, auth/ reads them for each call" },
 };
 
 const { sql } = await testDatabase();

@@ -1,18 +1,22 @@
 import { randomUUIDv7 } from "node:crypto";
+import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists } from "../errors.ts";
 import { keyDigest, newKey } from "./key.ts";
 import type { ClientType, Role } from "./principal.ts";
+import { apiClients, apiKeyPrefixes, apiKeys, tenants } from "./tables.ts";
 
 /** Makes a tenant. @throws code 6 when the name is taken. */
 export async function createTenant(db: Db, name: string): Promise<{ id: string; name: string }> {
   const id = randomUUIDv7();
-  const made = await db`
-    insert into tenants (id, name, created_ms)
-    values (${id}, ${name}, (extract(epoch from clock_timestamp()) * 1000)::bigint)
-    on conflict (name) do nothing`;
-  if (made.count === 0) throw alreadyExists("tenant", name);
+  const made = await orm(db)
+    .insert(tenants)
+    .values({ id, name, createdMs: databaseNowMs })
+    .onConflictDoNothing({ target: tenants.name })
+    .returning({ id: tenants.id });
+  if (made.length === 0) throw alreadyExists("tenant", name);
   return { id, name };
 }
 
@@ -23,12 +27,11 @@ export async function createClient(
   client: { name: string; type: ClientType; role: Role | null },
 ): Promise<{ id: string; createdMs: bigint }> {
   const id = randomUUIDv7();
-  const [row] = await db<[{ createdMs: bigint }]>`
-    insert into api_clients (tenant_id, id, name, type, role, created_ms)
-    values (${tenantId}, ${id}, ${client.name}, ${client.type}, ${client.role},
-            (extract(epoch from clock_timestamp()) * 1000)::bigint)
-    returning created_ms as "createdMs"`;
-  return { id, createdMs: row.createdMs };
+  const made = await orm(db)
+    .insert(apiClients)
+    .values({ tenantId, id, ...client, createdMs: databaseNowMs })
+    .returning({ id: apiClients.id, createdMs: apiClients.createdMs });
+  return made[0] as (typeof made)[number];
 }
 
 /** Makes a key for a client of the tenant. `text` is the whole key: show it once, it is not stored. */
@@ -41,12 +44,11 @@ export async function createKey(
   const id = randomUUIDv7();
   const { text, prefix } = newKey();
   return transaction(db, async (tx) => {
-    const [row] = await tx<[{ createdMs: bigint }]>`
-      insert into api_keys (tenant_id, id, client_id, prefix, digest, description, created_ms, expires_ms)
-      values (${tenantId}, ${id}, ${clientId}, ${prefix}, ${keyDigest(text)}, ${key.description},
-              (extract(epoch from clock_timestamp()) * 1000)::bigint, ${key.expiresMs})
-      returning created_ms as "createdMs"`;
-    await tx`insert into api_key_prefixes (prefix, tenant_id, key_id) values (${prefix}, ${tenantId}, ${id})`;
-    return { id, prefix, text, createdMs: row.createdMs };
+    const made = await orm(tx)
+      .insert(apiKeys)
+      .values({ tenantId, id, clientId, prefix, digest: keyDigest(text), createdMs: databaseNowMs, ...key })
+      .returning({ id: apiKeys.id, prefix: apiKeys.prefix, createdMs: apiKeys.createdMs });
+    await orm(tx).insert(apiKeyPrefixes).values({ prefix, tenantId, keyId: id });
+    return { ...(made[0] as (typeof made)[number]), text };
   });
 }

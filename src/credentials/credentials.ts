@@ -1,7 +1,10 @@
+import { and, eq, sql } from "drizzle-orm";
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
+import { orm } from "../db/orm.ts";
+import { textsOf } from "../db/paging/keyset.ts";
 import { tokenPage } from "../db/paging/token-page.ts";
 import { inUse, notFound } from "../errors.ts";
+import { credentials, credentialUses } from "./tables.ts";
 import { usersOf } from "./used-by.ts";
 
 /** What a credential holds beside its secrets. */
@@ -20,9 +23,18 @@ export interface CredentialRow extends CredentialValues {
   destinations: string[];
 }
 
-const columns = (db: Db) => db`
-  c.id, c.name, c.type, c.description, c.tags, c.allowed_api_clients as "allowedApiClients",
-  ${usersOf(db, "collection")} as collections, ${usersOf(db, "destination")} as destinations`;
+const columns = {
+  id: credentials.id,
+  name: credentials.name,
+  type: credentials.type,
+  description: credentials.description,
+  tags: credentials.tags,
+  allowedApiClients: credentials.allowedApiClients,
+  collections: usersOf("collection"),
+  destinations: usersOf("destination"),
+};
+
+const identified = (tenantId: string, id: string) => and(eq(credentials.tenantId, tenantId), eq(credentials.id, id));
 
 /** Stores a credential with its sealed secrets. */
 export async function insertCredential(
@@ -30,13 +42,10 @@ export async function insertCredential(
   tenantId: string,
   id: string,
   values: CredentialValues,
-  sealed: Readonly<Record<string, string>>,
+  secrets: Record<string, string>,
 ): Promise<CredentialRow> {
   const { name, type, description, tags, allowedApiClients } = values;
-  await db`
-    insert into credentials (tenant_id, id, name, type, description, tags, allowed_api_clients, secrets)
-    values (${tenantId}, ${id}, ${name}, ${type}, ${description}, ${JSON.stringify(tags)},
-      ${JSON.stringify(allowedApiClients)}, ${JSON.stringify(sealed)})`;
+  await orm(db).insert(credentials).values({ tenantId, id, name, type, description, tags, allowedApiClients, secrets });
   return { id, name, type, description, tags, allowedApiClients, collections: [], destinations: [] };
 }
 
@@ -47,20 +56,20 @@ export async function listCredentials(
   request: { pageSize: number; pageToken: string },
 ): Promise<{ credentials: CredentialRow[]; nextPageToken: string; totalCount: bigint }> {
   const page = tokenPage("credentials", tenantId, request, "");
-  const keys: SortKey[] = [
-    { expression: db`c.name`, type: "text", descending: false },
-    { expression: db`c.id`, type: "text", descending: false },
-  ];
+  const place = page.after && textsOf(page.after, ["text", "text"]);
+  const all = eq(credentials.tenantId, tenantId);
   // By credentials_name.
-  const [rows, [counted]] = await Promise.all([
-    db<(CredentialRow & { keyTexts: (string | null)[] })[]>`
-      select ${columns(db)}, ${keyTexts(db, keys)} as "keyTexts" from credentials c
-      where c.tenant_id = ${tenantId} and ${page.after === undefined ? db`true` : beyond(db, keys, page.after)}
-      order by c.name, c.id limit ${page.rowsMax}`,
-    db<{ total: bigint }[]>`select count(*) as total from credentials where tenant_id = ${tenantId}`,
+  const [rows, total] = await Promise.all([
+    orm(db)
+      .select(columns)
+      .from(credentials)
+      .where(and(all, place && sql`(${credentials.name}, ${credentials.id}) > (${place[0]}, ${place[1]})`))
+      .orderBy(credentials.name, credentials.id)
+      .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
+    orm(db).$count(credentials, all),
   ]);
-  const { items, nextPageToken } = page.cut(rows, (row) => row.keyTexts);
-  return { credentials: items, nextPageToken, totalCount: counted?.total ?? 0n };
+  const { items, nextPageToken } = page.cut(rows, ({ name, id }) => [name, id]);
+  return { credentials: items, nextPageToken, totalCount: BigInt(total) };
 }
 
 /** The type of a credential and the keys of its secrets, locked until the caller's transaction ends. @throws code 5 */
@@ -69,42 +78,50 @@ export async function lockCredential(
   tenantId: string,
   id: string,
 ): Promise<{ type: string; secretKeys: string[] }> {
-  const [row] = await tx<{ type: string; secretKeys: string[] }[]>`
-    select type, array(select jsonb_object_keys(secrets)) as "secretKeys" from credentials
-    where tenant_id = ${tenantId} and id = ${id} for no key update`;
+  const [row] = await orm(tx)
+    .select({ type: credentials.type, secrets: credentials.secrets })
+    .from(credentials)
+    .where(identified(tenantId, id))
+    .for("no key update");
   if (row === undefined) throw notFound("credential", id);
-  return row;
+  return { type: row.type, secretKeys: Object.keys(row.secrets) };
 }
 
-/** Replaces a locked credential; without `sealed` its secrets stay. @throws code 5 */
+/** Replaces a locked credential; without `secrets`, sealed, its own stay. @throws code 5 */
 export async function updateCredential(
   tx: Db,
   tenantId: string,
   id: string,
   values: CredentialValues,
-  sealed: Readonly<Record<string, string>> | undefined,
+  secrets: Record<string, string> | undefined,
 ): Promise<CredentialRow> {
   const { name, type, description, tags, allowedApiClients } = values;
-  const [row] = await tx<CredentialRow[]>`
-    update credentials c
-    set name = ${name}, type = ${type}, description = ${description}, tags = ${JSON.stringify(tags)},
-      allowed_api_clients = ${JSON.stringify(allowedApiClients)}
-      ${sealed === undefined ? tx`` : tx`, secrets = ${JSON.stringify(sealed)}`}
-    where c.tenant_id = ${tenantId} and c.id = ${id} returning ${columns(tx)}`;
+  const [row] = await orm(tx)
+    .update(credentials)
+    .set({ name, type, description, tags, allowedApiClients, ...(secrets && { secrets }) })
+    .where(identified(tenantId, id))
+    .returning(columns);
   if (row === undefined) throw notFound("credential", id);
   return row;
 }
 
 /** Deletes a credential that nothing uses, in the caller's transaction. @throws code 5; code 9 when it is in use */
 export async function deleteCredential(tx: Db, tenantId: string, id: string): Promise<void> {
-  // Locked first: who begins to use it meanwhile waits, and then finds it gone.
-  const locked = await tx`select 1 from credentials where tenant_id = ${tenantId} and id = ${id} for update`;
+  // Locked first: what begins to use it meanwhile waits, and then finds it gone.
+  const locked = await orm(tx)
+    .select({ id: credentials.id })
+    .from(credentials)
+    .where(identified(tenantId, id))
+    .for("update");
   if (locked.length === 0) throw notFound("credential", id);
-  const users = await tx<{ kind: string; usedBy: string }[]>`
-    select kind, used_by as "usedBy" from credential_uses
-    where tenant_id = ${tenantId} and credential_id = ${id} order by kind, used_by limit 4`;
+  const users = await orm(tx)
+    .select({ kind: credentialUses.kind, usedBy: credentialUses.usedBy })
+    .from(credentialUses)
+    .where(and(eq(credentialUses.tenantId, tenantId), eq(credentialUses.credentialId, id)))
+    .orderBy(credentialUses.kind, credentialUses.usedBy)
+    .limit(4);
   if (users.length > 0) throw inUse("credential", id, named(users));
-  await tx`delete from credentials where tenant_id = ${tenantId} and id = ${id}`;
+  await orm(tx).delete(credentials).where(identified(tenantId, id));
 }
 
 function named(users: readonly { kind: string; usedBy: string }[]): string {

@@ -67,7 +67,7 @@ export async function addMasterKey(tx: Db, { id, key }: MasterKey): Promise<void
  * @throws code 9 when there is none, or not in this process
  */
 export async function currentMasterKey(tx: Db, keyring: Keyring): Promise<MasterKey> {
-  // Whoever waited for a change sees no row the first time: the lock is on the row that was current before.
+  // A transaction that waited for a change sees no row the first time: the lock is on the row that was current before.
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const [row] = await tx<{ id: string }[]>`select id from master_keys where current for share`;
     if (row !== undefined) return { id: row.id, key: masterKey(keyring, row.id) };

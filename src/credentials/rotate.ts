@@ -61,7 +61,7 @@ async function switchTo(tx: Db, keyring: Keyring): Promise<{ to: string; retired
 }
 
 /**
- * Locks the rows of master_keys, all of them: whoever has waited for one that another rotation deletes holds nothing, and
+ * Locks the rows of master_keys, all of them: a transaction that has waited for one that another rotation deletes holds nothing, and
  * what that one has added is not locked yet.
  */
 async function lockAll(tx: Db): Promise<string[]> {

@@ -1,9 +1,12 @@
 import type { KeyObject } from "node:crypto";
+import { and, eq } from "drizzle-orm";
 import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
 import { failedPrecondition, notFound } from "../errors.ts";
 import { newKey, type Owner, openSecret, sealSecret, unwrapDataKey, wrapDataKey } from "./envelope.ts";
 import type { Keyring } from "./keyring.ts";
 import { currentMasterKey, masterKey } from "./master-keys.ts";
+import { credentials, dataKeys } from "./tables.ts";
 
 /** A tenant's data key as it is stored. */
 export interface WrappedKey {
@@ -33,17 +36,21 @@ async function ownDataKey(tx: Db, tenantId: string, keyring: Keyring): Promise<K
   if (stored !== undefined) return unwrapped(tenantId, stored, keyring);
   const { id, key } = await currentMasterKey(tx, keyring);
   const made = newKey();
-  const inserted = await tx`
-    insert into data_keys (tenant_id, master_key_id, wrapped)
-    values (${tenantId}, ${id}, ${wrapDataKey(key, id, tenantId, made)}) on conflict (tenant_id) do nothing`;
-  if (inserted.count === 1) return made;
+  const inserted = await orm(tx)
+    .insert(dataKeys)
+    .values({ tenantId, masterKeyId: id, wrapped: wrapDataKey(key, id, tenantId, made) })
+    .onConflictDoNothing({ target: dataKeys.tenantId })
+    .returning({ tenantId: dataKeys.tenantId });
+  if (inserted.length === 1) return made;
   // Another call made one meanwhile, and has committed it.
   return unwrapped(tenantId, (await readDataKey(tx, tenantId)) as WrappedKey, keyring);
 }
 
 async function readDataKey(db: Db, tenantId: string): Promise<WrappedKey | undefined> {
-  const [row] = await db<WrappedKey[]>`
-    select master_key_id as "masterKeyId", wrapped from data_keys where tenant_id = ${tenantId}`;
+  const [row] = await orm(db)
+    .select({ masterKeyId: dataKeys.masterKeyId, wrapped: dataKeys.wrapped })
+    .from(dataKeys)
+    .where(eq(dataKeys.tenantId, tenantId));
   return row;
 }
 
@@ -102,14 +109,16 @@ export async function openSecrets(
   id: string,
   keyring: Keyring,
 ): Promise<{ type: string; secrets: Record<string, string> }> {
-  const [row] = await db<
-    { type: string; secrets: Record<string, string>; masterKeyId: string | null; wrapped: Buffer | null }[]
-  >`
-    select c.type, c.secrets, k.master_key_id as "masterKeyId", k.wrapped
-    from credentials c left join data_keys k on k.tenant_id = c.tenant_id
-    where c.tenant_id = ${tenantId} and c.id = ${id}`;
+  const [row] = await orm(db)
+    .select({
+      type: credentials.type,
+      secrets: credentials.secrets,
+      key: { masterKeyId: dataKeys.masterKeyId, wrapped: dataKeys.wrapped },
+    })
+    .from(credentials)
+    .leftJoin(dataKeys, eq(dataKeys.tenantId, credentials.tenantId))
+    .where(and(eq(credentials.tenantId, tenantId), eq(credentials.id, id)));
   if (row === undefined) throw notFound("credential", id);
-  const { type, secrets, masterKeyId, wrapped } = row;
-  const key = masterKeyId === null || wrapped === null ? undefined : { masterKeyId, wrapped };
-  return { type, secrets: opened(tenantId, { kind: "credential", id }, secrets, key, keyring) };
+  const { type, secrets, key } = row;
+  return { type, secrets: opened(tenantId, { kind: "credential", id }, secrets, key ?? undefined, keyring) };
 }

@@ -1,5 +1,5 @@
-import { and, eq } from "drizzle-orm";
-import type { Fragment } from "postgres";
+import { and, eq, type SQL, sql } from "drizzle-orm";
+import { QueryBuilder } from "drizzle-orm/pg-core";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { invalidField } from "../errors.ts";
@@ -49,9 +49,18 @@ export async function releaseCredentials(tx: Db, tenantId: string, { kind, id }:
   await orm(tx).delete(credentialUses).where(uses);
 }
 
-/** The users of one kind of the credential `c` of a statement, as an array column to select. */
-export function usersOf(db: Db, kind: CredentialUser["kind"]): Fragment {
-  return db`array(
-    select u.used_by from credential_uses u
-    where u.tenant_id = c.tenant_id and u.credential_id = c.id and u.kind = ${kind} order by u.used_by)`;
+/** The users of one kind of a statement's credential, as a column to select. */
+export function usersOf(kind: CredentialUser["kind"]): SQL<string[]> {
+  const users = new QueryBuilder()
+    .select({ usedBy: credentialUses.usedBy })
+    .from(credentialUses)
+    .where(
+      and(
+        eq(credentialUses.tenantId, credentials.tenantId),
+        eq(credentialUses.credentialId, credentials.id),
+        eq(credentialUses.kind, kind),
+      ),
+    )
+    .orderBy(credentialUses.usedBy);
+  return sql<string[]>`array${users}`;
 }

@@ -23,5 +23,5 @@ export const tenantId = (name = "tenant_id") => uuid(name).notNull();
 /** A time in ms since the epoch, UTC. */
 export const bigintMs = (name: string) => bigint(name, { mode: "bigint" });
 
-/** The database's time as a value to store, ms since the epoch, UTC. */
-export const databaseNowMs = sql<bigint>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
+/** The database's time when the statement began, as a value to store or to compare with: ms since the epoch, UTC. */
+export const databaseNowMs = sql<bigint>`(extract(epoch from statement_timestamp()) * 1000)::bigint`;

@@ -9,7 +9,7 @@ export function effectiveEntityFields(db: Db, tenantId: string): Promise<EntityF
   return allEntries(db, tenantId, entityFields, "TENANT");
 }
 
-/** The entries of these metrics that are in effect for a tenant, by their names; the layer of his own is TENANT. */
+/** The entries of these metrics that are in effect for a tenant, by their names; the layer of its own ones is TENANT. */
 export async function effectiveMetrics(
   db: Db,
   tenantId: string,

@@ -1,13 +1,16 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { and, eq, gt, sql } from "drizzle-orm";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
 import { textsOf } from "../db/paging/keyset.ts";
 import { tokenPage } from "../db/paging/token-page.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { changedFields } from "../rpc/update-mask.ts";
 import type { Kind } from "./kinds.ts";
-import { effective, type Layering, mergeLayers, type OwnRow } from "./layers.ts";
+import { effective, type Layering, mergeLayers } from "./layers.ts";
+import { dictionaryEntries } from "./tables.ts";
 
 /** The message of an entry, whatever its kind. */
 export type Entry = Message & { name: string };
@@ -18,11 +21,18 @@ const layering = <E>(kind: Kind<E>, layer: string): Layering<E> => ({
 });
 
 // Every statement here goes by the primary key.
+const columns = { name: dictionaryEntries.name, entry: dictionaryEntries.entry };
+const ofKind = <E>(tenantId: string, { key }: Kind<E>) =>
+  and(eq(dictionaryEntries.tenantId, tenantId), eq(dictionaryEntries.kind, key));
+const named = <E>(tenantId: string, kind: Kind<E>, name: string) =>
+  and(ofKind(tenantId, kind), eq(dictionaryEntries.name, name));
 
 /** The entry that is in effect for a name; `layer` names the tenant's own. @throws code 5 */
 export async function getEntry<E>(db: Db, tenantId: string, kind: Kind<E>, layer: string, name: string): Promise<E> {
-  const [row] = await db<OwnRow[]>`
-    select name, entry from dictionary_entries where tenant_id = ${tenantId} and kind = ${kind.key} and name = ${name}`;
+  const [row] = await orm(db)
+    .select(columns)
+    .from(dictionaryEntries)
+    .where(named(tenantId, kind, name));
   const entry = effective(layering(kind, layer), name, row);
   if (entry === undefined) throw notFound(kind.title, name);
   return entry;
@@ -36,17 +46,22 @@ export async function getEntries<E>(
   layer: string,
   names: readonly string[],
 ): Promise<E[]> {
-  const rows = await db<OwnRow[]>`
-    select name, entry from dictionary_entries
-    where tenant_id = ${tenantId} and kind = ${kind.key} and name = any(${textArray(names)}::text[])`;
+  const wanted = sql`${dictionaryEntries.name} = any(${textArray(names)}::text[])`;
+  const rows = await orm(db)
+    .select(columns)
+    .from(dictionaryEntries)
+    .where(and(ofKind(tenantId, kind), wanted));
   const own = new Map(rows.map((row) => [row.name, row]));
   return [...new Set(names)].flatMap((name) => effective(layering(kind, layer), name, own.get(name)) ?? []);
 }
 
 /** All entries that are in effect, by name. */
 export async function allEntries<E>(db: Db, tenantId: string, kind: Kind<E>, layer: string): Promise<E[]> {
-  const rows = await db<OwnRow[]>`
-    select name, entry from dictionary_entries where tenant_id = ${tenantId} and kind = ${kind.key} order by name`;
+  const rows = await orm(db)
+    .select(columns)
+    .from(dictionaryEntries)
+    .where(ofKind(tenantId, kind))
+    .orderBy(dictionaryEntries.name);
   return mergeLayers(layering(kind, layer), rows);
 }
 
@@ -65,18 +80,19 @@ export async function listEntries<E extends Entry>(
   const page = tokenPage(kind.title, tenantId, request, "");
   const after = (page.after && textsOf(page.after, ["text"])[0]) ?? "";
   const { shipped } = kind;
-  const [rows, [counted]] = await Promise.all([
-    db<OwnRow[]>`
-      select name, entry from dictionary_entries
-      where tenant_id = ${tenantId} and kind = ${kind.key} and name > ${after}
-      order by name limit ${page.rowsMax}`,
-    db<{ added: bigint }[]>`
-      select count(*) as added from dictionary_entries
-      where tenant_id = ${tenantId} and kind = ${kind.key} and name <> all(${textArray(shipped.names)}::text[])`,
+  const isAdded = sql`${dictionaryEntries.name} <> all(${textArray(shipped.names)}::text[])`;
+  const [rows, added] = await Promise.all([
+    orm(db)
+      .select(columns)
+      .from(dictionaryEntries)
+      .where(and(ofKind(tenantId, kind), gt(dictionaryEntries.name, after)))
+      .orderBy(dictionaryEntries.name)
+      .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
+    orm(db).$count(dictionaryEntries, and(ofKind(tenantId, kind), isAdded)),
   ]);
   const merged = mergeLayers(layering(kind, layer), rows, after, page.rowsMax ?? undefined);
   const { items, nextPageToken } = page.cut(merged, ({ name }) => [name]);
-  return { entries: items, nextPageToken, totalCount: BigInt(shipped.names.length) + (counted?.added ?? 0n) };
+  return { entries: items, nextPageToken, totalCount: BigInt(shipped.names.length + added) };
 }
 
 /** Creates an entry of the tenant's own, over a default one or not. @throws code 6 */
@@ -89,11 +105,13 @@ export async function createEntry<E extends Entry>(
 ): Promise<E> {
   const { name } = entry;
   const said = saidIn(kind, entry, undefined);
-  const { count } = await tx`
-    insert into dictionary_entries (tenant_id, kind, name, entry)
-    values (${tenantId}, ${kind.key}, ${name}, ${JSON.stringify(said)}::jsonb)
-    on conflict (tenant_id, kind, name) do nothing`;
-  if (count === 0) throw alreadyExists(kind.title, name);
+  const { tenantId: tenant, kind: key, name: byName } = dictionaryEntries;
+  const made = await orm(tx)
+    .insert(dictionaryEntries)
+    .values({ tenantId, kind: kind.key, name, entry: said })
+    .onConflictDoNothing({ target: [tenant, key, byName] })
+    .returning({ name: byName });
+  if (made.length === 0) throw alreadyExists(kind.title, name);
   return kind.toEntry(name, said, layer, kind.shipped.get(name));
 }
 
@@ -108,23 +126,26 @@ export async function updateEntry<E extends Entry>(
 ): Promise<E> {
   const { name } = entry;
   if (name === "") throw invalidField(`${kind.member}.name`, "is required");
-  const [row] = await tx<OwnRow[]>`
-    update dictionary_entries set entry = entry || ${JSON.stringify(saidIn(kind, entry, mask))}::jsonb
-    where tenant_id = ${tenantId} and kind = ${kind.key} and name = ${name}
-    returning name, entry`;
+  const [row] = await orm(tx)
+    .update(dictionaryEntries)
+    .set({ entry: sql`${dictionaryEntries.entry} || ${JSON.stringify(saidIn(kind, entry, mask))}::jsonb` })
+    .where(named(tenantId, kind, name))
+    .returning(columns);
   if (row === undefined) throw notFound(`own ${kind.title}`, name);
   return kind.toEntry(name, row.entry, layer, kind.shipped.get(name));
 }
 
 /** Deletes an entry of the tenant's own; a default one is in effect again. @throws code 5 */
 export async function deleteEntry<E>(tx: Db, tenantId: string, kind: Kind<E>, name: string): Promise<void> {
-  const { count } = await tx`
-    delete from dictionary_entries where tenant_id = ${tenantId} and kind = ${kind.key} and name = ${name}`;
-  if (count === 0) throw notFound(`own ${kind.title}`, name);
+  const gone = await orm(tx)
+    .delete(dictionaryEntries)
+    .where(named(tenantId, kind, name))
+    .returning({ name: dictionaryEntries.name });
+  if (gone.length === 0) throw notFound(`own ${kind.title}`, name);
 }
 
 /** What a request says of an entry, as it is stored: the members that the tenant sets, by their names in TypeScript. */
-function saidIn<E extends Entry>({ schema }: Kind<E>, entry: E, mask: FieldMask | undefined): object {
+function saidIn<E extends Entry>({ schema }: Kind<E>, entry: E, mask: FieldMask | undefined): Record<string, unknown> {
   const changed = [...changedFields(schema, entry, mask)] as (keyof E)[];
   return Object.fromEntries(changed.map((member) => [member, entry[member]]));
 }

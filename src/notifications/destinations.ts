@@ -27,6 +27,7 @@ import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, invalidFields, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
+import { foundBy, uniqueName } from "../rpc/names.ts";
 import { joined } from "../rpc/rules.ts";
 import { changed } from "./changed.ts";
 import { inRules, usersNamed } from "./in-use.ts";
@@ -60,7 +61,8 @@ const columns = {
   recentNotificationCount: recentNotifications(),
 };
 
-const named = (tenantId: string, name: string) => and(eq(destinations.tenantId, tenantId), eq(destinations.name, name));
+const named = (tenantId: string, name: string) =>
+  and(eq(destinations.tenantId, tenantId), eq(destinations.name, foundBy(name)));
 const typePath = "destination.type";
 
 /** What is stored of a destination, but for its secrets. Whatever the service had disabled it for is over. */
@@ -95,7 +97,8 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
   return {
     async createDestination({ destination = create(DestinationSchema) }, context) {
       const { tenantId } = principalOf(context);
-      const { name, type = create(DestinationTypeSchema) } = destination;
+      const { type = create(DestinationTypeSchema) } = destination;
+      const name = uniqueName(destination.name, "destination.name");
       const parted = checkedParts(type);
       keptOf({}, parted.kept, typePath);
       return await transaction(db, async (tx) => {
@@ -106,7 +109,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
           .onConflictDoNothing({ target: [destinations.tenantId, destinations.name] })
           .returning(columns);
         if (row === undefined) throw alreadyExists("destination", name);
-        await noteCredential(tx, tenantId, destination);
+        await noteCredential(tx, tenantId, name, type);
         await changed(tx, context, name);
         return create(CreateDestinationResponseSchema, { destination: shown(row, parted) });
       });
@@ -128,7 +131,8 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
 
     async replaceDestination({ destination = create(DestinationSchema) }, context) {
       const { tenantId } = principalOf(context);
-      const { name, type = create(DestinationTypeSchema) } = destination;
+      const { type = create(DestinationTypeSchema) } = destination;
+      const name = foundBy(destination.name);
       const own = named(tenantId, name);
       const parted = checkedParts(type);
       return await transaction(db, async (tx) => {
@@ -146,7 +150,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
           .where(own)
           .returning(columns);
         if (row === undefined) throw notFound("destination", name);
-        await noteCredential(tx, tenantId, destination);
+        await noteCredential(tx, tenantId, name, type);
         await changed(tx, context, name);
         return create(ReplaceDestinationResponseSchema, { destination: shown(row, parted) });
       });
@@ -154,7 +158,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
 
     async deleteDestination({ name }, context) {
       await transaction(db, async (tx) => {
-        await deleteDestination(tx, principalOf(context).tenantId, name);
+        await deleteDestination(tx, principalOf(context).tenantId, foundBy(name));
         await changed(tx, context, name);
       });
       return create(DeleteDestinationResponseSchema);
@@ -163,10 +167,9 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
 }
 
 /** Notes which stored credential a destination uses now. @throws code 3 when there is none, or one of another type */
-async function noteCredential(tx: Db, tenantId: string, { name, type }: Destination): Promise<void> {
+async function noteCredential(tx: Db, tenantId: string, name: string, type: DestinationType): Promise<void> {
   const user = { kind: "destination", id: name } as const;
   await releaseCredentials(tx, tenantId, user);
-  if (type === undefined) return;
   const id = credentialIdOf(type);
   const path = `${typePath}.${type.type.case}.credentialId`;
   const credentialType = id === "" ? undefined : await useCredential(tx, tenantId, id, user, path);

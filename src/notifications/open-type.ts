@@ -5,6 +5,7 @@ import { openSealed, openSecrets } from "../credentials/secrets.ts";
 import { credentialType } from "../credentials/used-by.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
+import { foundBy } from "../rpc/names.ts";
 import { keptOf, ownerOf, partSecrets, withSecrets } from "./secrets.ts";
 import { checkCredential, credentialIdOf, withCredential } from "./stored-credential.ts";
 import { destinations } from "./tables.ts";
@@ -42,6 +43,6 @@ async function openKept(
   const [stored] = await orm(db)
     .select({ secrets: destinations.secrets })
     .from(destinations)
-    .where(and(eq(destinations.tenantId, tenantId), eq(destinations.name, name)));
-  return await openSealed(db, tenantId, ownerOf(name), keptOf(stored?.secrets ?? {}, paths, path), keyring);
+    .where(and(eq(destinations.tenantId, tenantId), eq(destinations.name, foundBy(name))));
+  return await openSealed(db, tenantId, ownerOf(foundBy(name)), keptOf(stored?.secrets ?? {}, paths, path), keyring);
 }

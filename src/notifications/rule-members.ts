@@ -4,13 +4,14 @@ import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { invalidFields } from "../errors.ts";
+import { foundBy } from "../rpc/names.ts";
 import { destinations, ruleDestinations, ruleTriggers, triggers } from "./tables.ts";
 
 type Names = Pick<Rule, "name" | "triggerNames" | "destinationNames">;
 
 /**
  * Gives a rule exactly the triggers that it names, in the caller's transaction, and answers their names; one that stands
- * twice counts once. The rule's row is locked or new, so that nobody else does this to it meanwhile.
+ * twice counts once. The rule's row is locked or new, so that no other transaction does this to it meanwhile.
  * @throws code 3 below rule.triggerNames for each that there is none of
  */
 export async function setTriggers(
@@ -18,10 +19,11 @@ export async function setTriggers(
   tenantId: string,
   { name: ruleName, triggerNames }: Names,
 ): Promise<string[]> {
-  await holdAll(tx, tenantId, triggers, "trigger", triggerNames, "rule.triggerNames");
+  const names = triggerNames.map(foundBy);
+  await holdAll(tx, tenantId, triggers, "trigger", names, "rule.triggerNames");
   const own = and(eq(ruleTriggers.tenantId, tenantId), eq(ruleTriggers.ruleName, ruleName));
   await orm(tx).delete(ruleTriggers).where(own);
-  const wanted = [...new Set(triggerNames)];
+  const wanted = [...new Set(names)];
   const rows = wanted.map((triggerName, place) => ({ tenantId, ruleName, triggerName, place }));
   if (rows.length > 0) await orm(tx).insert(ruleTriggers).values(rows);
   return wanted;
@@ -33,10 +35,11 @@ export async function setDestinations(
   tenantId: string,
   { name: ruleName, destinationNames }: Names,
 ): Promise<string[]> {
-  await holdAll(tx, tenantId, destinations, "destination", destinationNames, "rule.destinationNames");
+  const names = destinationNames.map(foundBy);
+  await holdAll(tx, tenantId, destinations, "destination", names, "rule.destinationNames");
   const own = and(eq(ruleDestinations.tenantId, tenantId), eq(ruleDestinations.ruleName, ruleName));
   await orm(tx).delete(ruleDestinations).where(own);
-  const wanted = [...new Set(destinationNames)];
+  const wanted = [...new Set(names)];
   const rows = wanted.map((destinationName, place) => ({ tenantId, ruleName, destinationName, place }));
   if (rows.length > 0) await orm(tx).insert(ruleDestinations).values(rows);
   return wanted;

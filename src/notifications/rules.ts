@@ -19,6 +19,7 @@ import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
+import { foundBy, uniqueName } from "../rpc/names.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { changed } from "./changed.ts";
 import { contains, listByName, oneContains, type Part } from "./lists.ts";
@@ -61,7 +62,7 @@ const columns = {
   recentNotificationCount: recentNotifications(),
 };
 
-const named = (tenantId: string, name: string) => and(eq(rules.tenantId, tenantId), eq(rules.name, name));
+const named = (tenantId: string, name: string) => and(eq(rules.tenantId, tenantId), eq(rules.name, foundBy(name)));
 
 /** What the table of rules holds of one. */
 function valuesOf({ description, enabled, message, repeat, sendUpdates, muteDuringMaintenance, tags, ...rule }: Rule) {
@@ -91,7 +92,7 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
   return {
     async createRule({ rule = create(RuleSchema) }, context) {
       const { tenantId } = principalOf(context);
-      const { name } = rule;
+      const name = uniqueName(rule.name, "rule.name");
       checkMessage(rule);
       return await transaction(db, async (tx) => {
         const values = valuesOf(rule);
@@ -101,7 +102,7 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
           .onConflictDoNothing({ target: [rules.tenantId, rules.name] })
           .returning({ name: rules.name });
         if (made.length === 0) throw alreadyExists("rule", name);
-        const members = await setMembers(tx, tenantId, rule);
+        const members = await setMembers(tx, tenantId, { ...rule, name });
         await changed(tx, context, name);
         return create(CreateRuleResponseSchema, {
           rule: toRule({ name, ...values, ...members, recentNotificationCount: 0n }),
@@ -125,7 +126,7 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
 
     async updateRule({ rule: sent = create(RuleSchema), updateMask }, context) {
       const { tenantId } = principalOf(context);
-      const { name } = sent;
+      const name = foundBy(sent.name);
       const own = named(tenantId, name);
       const members = changedFields(RuleSchema, sent, updateMask);
       if (members.has("message")) checkMessage(sent);

@@ -19,6 +19,7 @@ import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
+import { foundBy, uniqueName } from "../rpc/names.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { changed } from "./changed.ts";
 import { inRules, usersNamed } from "./in-use.ts";
@@ -45,7 +46,8 @@ const columns = {
   recentNotificationCount: recentNotifications(),
 };
 
-const named = (tenantId: string, name: string) => and(eq(triggers.tenantId, tenantId), eq(triggers.name, name));
+const named = (tenantId: string, name: string) =>
+  and(eq(triggers.tenantId, tenantId), eq(triggers.name, foundBy(name)));
 
 /** What is stored of a trigger that is checked; its type is there (REQUIRED). */
 function valuesOf({ description, tags, type = create(TriggerTypeSchema) }: Trigger) {
@@ -57,7 +59,7 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
   return {
     async createTrigger({ trigger = create(TriggerSchema) }, context) {
       const { tenantId } = principalOf(context);
-      const { name } = trigger;
+      const name = uniqueName(trigger.name, "trigger.name");
       checkTriggerType(trigger.type, "trigger.type");
       await transaction(db, async (tx) => {
         const made = await orm(tx)
@@ -68,7 +70,7 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
         if (made.length === 0) throw alreadyExists("trigger", name);
         await changed(tx, context, name);
       });
-      return create(CreateTriggerResponseSchema, { trigger });
+      return create(CreateTriggerResponseSchema, { trigger: { ...trigger, name } });
     },
 
     async getTrigger({ name }, context) {
@@ -140,7 +142,7 @@ async function deleteTrigger(tx: Db, tenantId: string, name: string): Promise<vo
   const users = await orm(tx)
     .select({ name: ruleTriggers.ruleName })
     .from(ruleTriggers)
-    .where(and(eq(ruleTriggers.tenantId, tenantId), eq(ruleTriggers.triggerName, name)))
+    .where(and(eq(ruleTriggers.tenantId, tenantId), eq(ruleTriggers.triggerName, foundBy(name))))
     .orderBy(ruleTriggers.ruleName)
     .limit(usersNamed + 1);
   if (users.length > 0) throw inUse("trigger", name, inRules(users));

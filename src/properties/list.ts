@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { and, desc, eq, gt, lt } from "drizzle-orm";
 import {
   type ListCustomPropertyUpdatersRequest,
   ListCustomPropertyUpdatersRequestSchema,
@@ -6,9 +7,11 @@ import {
   ListCustomPropertyUpdatersResponseSchema,
 } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
+import { orm } from "../db/orm.ts";
+import { textsOf } from "../db/paging/keyset.ts";
 import { pageRequest } from "../db/paging/page-request.ts";
-import { toUpdater, type UpdaterRow } from "./messages.ts";
+import { toUpdater } from "./messages.ts";
+import { propertyUpdaters } from "./tables.ts";
 
 const limitDefault = 50;
 
@@ -20,15 +23,18 @@ export async function listUpdaters(
 ): Promise<ListCustomPropertyUpdatersResponse> {
   const schema = ListCustomPropertyUpdatersRequestSchema;
   const page = pageRequest("updaters", tenantId, pageInput, "page_input", schema, create(schema), limitDefault);
-  const keys: SortKey[] = [{ expression: db`name`, type: "text", descending: false }];
+  const { name } = propertyUpdaters;
+  const [after] = page.after === undefined ? [] : textsOf(page.after, ["text"]);
+  const beyond = typeof after !== "string" ? undefined : page.backward ? lt(name, after) : gt(name, after);
   // By property_updaters_name.
-  const rows = await db<(UpdaterRow & { key_texts: (string | null)[] })[]>`
-    select id, name, description, entity_input, properties, enabled, sequence, tags, ${keyTexts(db, keys)} as key_texts
-    from property_updaters
-    where tenant_id = ${tenantId} and ${page.after === undefined ? db`true` : beyond(db, keys, page.after, page.backward)}
-    order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`;
+  const rows = await orm(db)
+    .select()
+    .from(propertyUpdaters)
+    .where(and(eq(propertyUpdaters.tenantId, tenantId), beyond))
+    .orderBy(page.backward ? desc(name) : name)
+    .limit(page.limit + 1);
   if (page.backward) rows.reverse();
-  const { items, info } = await page.cut(rows, (row) => row.key_texts, 0n);
+  const { items, info } = await page.cut(rows, (row) => [row.name], 0n);
   const hasNext = page.backward ? info.hasPrev : info.hasNext;
   const cursor = page.backward ? info.startCursor : info.endCursor;
   return create(ListCustomPropertyUpdatersResponseSchema, {

@@ -9,7 +9,7 @@ export interface UpdaterRow {
   id: string;
   name: string;
   description: string;
-  entity_input: JsonValue;
+  entityInput: JsonValue;
   properties: JsonObject;
   enabled: boolean;
   sequence: number;
@@ -27,7 +27,7 @@ export function toUpdater(row: UpdaterRow): CustomPropertyUpdater {
     id: row.id,
     name: row.name,
     description: row.description,
-    entityInput: toQuery(row.entity_input),
+    entityInput: toQuery(row.entityInput),
     properties: row.properties,
     enabled: row.enabled,
     sequence: row.sequence,

@@ -1,8 +1,10 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import { and, eq } from "drizzle-orm";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { toPredicate } from "../clause/to-predicate.ts";
 import { toSql } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
 import { afterCommit } from "../db/transaction.ts";
 import {
   type CustomProperties,
@@ -19,6 +21,7 @@ import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
 import { applyUpdaters, type ReadyUpdater } from "./apply.ts";
 import { toQuery } from "./messages.ts";
+import { propertyUpdaters } from "./tables.ts";
 import { updaterResolver } from "./updater-fields.ts";
 import { anyEnabled, setVersion } from "./updater-set.ts";
 
@@ -88,13 +91,15 @@ export function updaterKinds(): JobKind[] {
     const version = await setVersion(tx, tenantId);
     const kept = known.get(tenantId);
     if (kept?.version === version) return kept.updaters;
-    const rows = await tx<{ entity_input: JsonValue; properties: CustomProperties }[]>`
-      select entity_input, properties from property_updaters
-      where tenant_id = ${tenantId} and enabled order by sequence, name`;
+    const rows = await orm(tx)
+      .select({ entityInput: propertyUpdaters.entityInput, properties: propertyUpdaters.properties })
+      .from(propertyUpdaters)
+      .where(and(eq(propertyUpdaters.tenantId, tenantId), propertyUpdaters.enabled))
+      .orderBy(propertyUpdaters.sequence, propertyUpdaters.name);
     const resolver = updaterResolver(tenantId, await tenantNameOf(tx, tenantId));
-    const updaters = rows.map(({ entity_input, properties }) => ({
-      matches: toPredicate(clauseOf(entity_input), "clause", resolver),
-      properties,
+    const updaters = rows.map(({ entityInput, properties }) => ({
+      matches: toPredicate(clauseOf(entityInput), "clause", resolver),
+      properties: properties as CustomProperties,
     }));
     known.delete(tenantId);
     known.set(tenantId, { version, updaters });
@@ -117,10 +122,12 @@ export function updaterKinds(): JobKind[] {
   async function start(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
     const resolver = updaterResolver(tenantId, await tenantNameOf(tx, tenantId));
     for (const { id } of jobs) {
-      const [row] = await tx<{ entity_input: JsonValue }[]>`
-        select entity_input from property_updaters where tenant_id = ${tenantId} and id = ${id} and enabled`;
+      const [row] = await orm(tx)
+        .select({ entityInput: propertyUpdaters.entityInput })
+        .from(propertyUpdaters)
+        .where(and(eq(propertyUpdaters.tenantId, tenantId), eq(propertyUpdaters.id, id), propertyUpdaters.enabled));
       if (row === undefined) continue;
-      const matching = toSql(tx, clauseOf(row.entity_input), "clause", resolver);
+      const matching = toSql(tx, clauseOf(row.entityInput), "clause", resolver);
       const portions = await matchingIds(tx, tenantId, matching, portion);
       await enqueue(
         tx,

@@ -1,3 +1,4 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { bigint, boolean, integer, pgTable, primaryKey, unique } from "drizzle-orm/pg-core";
 import { bigintMs, jsonb, tenantId, text } from "../db/columns.ts";
 
@@ -10,11 +11,11 @@ export const propertyUpdaters = pgTable(
     name: text("name").notNull(),
     description: text("description").notNull(),
     /** The query, in the JSON form of the API. */
-    entityInput: jsonb("entity_input").notNull(),
-    properties: jsonb("properties").notNull(),
+    entityInput: jsonb("entity_input").notNull().$type<JsonValue>(),
+    properties: jsonb("properties").notNull().$type<JsonObject>(),
     enabled: boolean("enabled").notNull(),
     sequence: integer("sequence").notNull(),
-    tags: jsonb("tags").notNull(),
+    tags: jsonb("tags").notNull().$type<string[]>(),
     createdMs: bigintMs("created_ms").notNull(),
     updatedMs: bigintMs("updated_ms").notNull(),
   },

@@ -1,18 +1,21 @@
 import { randomUUIDv7 } from "node:crypto";
-import { type JsonObject, toJson } from "@bufbuild/protobuf";
+import { create, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { and, eq, sql } from "drizzle-orm";
 import { type Clause, QuerySchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import {
   type CustomPropertyUpdater,
   CustomPropertyUpdaterSchema,
 } from "#gen/belfry/properties/v1/custom_property_updater_pb.ts";
 import { checkClause } from "../clause/check.ts";
-import { boolArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
+import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import type { Broken } from "../rpc/rules.ts";
 import { validateItem } from "../rpc/validate.ts";
 import { startUpdaters } from "./run.ts";
+import { propertyUpdaters } from "./tables.ts";
 import { brokenKeys } from "./updater-fields.ts";
 import { changeSet, lockSet } from "./updater-set.ts";
 import { brokenProperties } from "./values.ts";
@@ -24,6 +27,8 @@ export interface ItemResult {
 }
 
 const kind = "custom property updater";
+const identified = (tenantId: string, ids: readonly string[]) =>
+  and(eq(propertyUpdaters.tenantId, tenantId), sql`${propertyUpdaters.id} = any(${textArray(ids)}::text[])`);
 const unknown = (id: string): ItemResult => ({ id, error: notFound(kind, id).rawMessage });
 const good = (id: string): ItemResult => ({ id, error: "" });
 
@@ -58,19 +63,10 @@ interface Values {
   updater: CustomPropertyUpdater;
 }
 
-/** The columns of updaters, but for tenant, id and times, in the order of `columnNames`. */
-function columns(rows: readonly Values[]) {
-  const of = <T>(read: (updater: CustomPropertyUpdater) => T) => rows.map(({ updater }) => read(updater));
-  return {
-    ids: textArray(rows.map(({ id }) => id)),
-    names: textArray(of(({ name }) => name)),
-    descriptions: textArray(of(({ description }) => description)),
-    inputs: jsonArray(of(({ entityInput }) => toJson(QuerySchema, entityInput as never))),
-    properties: jsonArray(of(({ properties }) => properties as JsonObject)),
-    enabled: boolArray(of(({ enabled }) => enabled)),
-    sequences: int4Array(of(({ sequence }) => sequence)),
-    tags: jsonArray(of(({ tags }) => tags)),
-  };
+/** What is stored of an updater that is good, but for its id and times. */
+function valuesOf({ name, description, entityInput, properties = {}, enabled, sequence, tags }: CustomPropertyUpdater) {
+  const input = toJson(QuerySchema, entityInput ?? create(QuerySchema));
+  return { name, description, entityInput: input, properties, enabled, sequence, tags };
 }
 
 /** Locks the set, and answers why each of these cannot be taken, and the names of the tenant's updaters by their ids. */
@@ -78,8 +74,10 @@ async function checkInLock(tx: Db, tenantId: string, updaters: readonly CustomPr
   const refusals = updaters.map((updater, i) => refusal(updater, `updaters[${i}]`));
   const anyEnabled = updaters.some(({ enabled }) => enabled);
   await lockSet(tx, tenantId, anyEnabled);
-  const rows = await tx<{ id: string; name: string }[]>`
-    select id, name from property_updaters where tenant_id = ${tenantId}`;
+  const rows = await orm(tx)
+    .select({ id: propertyUpdaters.id, name: propertyUpdaters.name })
+    .from(propertyUpdaters)
+    .where(eq(propertyUpdaters.tenantId, tenantId));
   return { refusals, names: new Map(rows.map(({ id, name }) => [id, name])) };
 }
 
@@ -102,15 +100,9 @@ export async function createUpdaters(
     return good(id);
   });
   if (made.length === 0) return results;
-  const values = columns(made);
-  await tx`
-    insert into property_updaters (tenant_id, id, name, description, entity_input, properties, enabled, sequence, tags,
-      created_ms, updated_ms)
-    select ${tenantId}::uuid, updater.*, ${BigInt(nowMs)}, ${BigInt(nowMs)}
-    from unnest(
-      ${values.ids}::text[], ${values.names}::text[], ${values.descriptions}::text[], ${values.inputs}::jsonb[],
-      ${values.properties}::jsonb[], ${values.enabled}::bool[], ${values.sequences}::int4[], ${values.tags}::jsonb[]
-    ) as updater`;
+  const times = { createdMs: BigInt(nowMs), updatedMs: BigInt(nowMs) };
+  const rows = made.map(({ id, updater }) => ({ tenantId, id, ...valuesOf(updater), ...times }));
+  await orm(tx).insert(propertyUpdaters).values(rows);
   await changeSet(tx, tenantId);
   await startUpdaters(tx, tenantId, enabledOf(made), nowMs);
   return results;
@@ -150,20 +142,19 @@ export async function replaceUpdaters(
 }
 
 async function replaceOne(tx: Db, tenantId: string, { id, updater }: Values, nowMs: number): Promise<void> {
-  await tx`
-    update property_updaters set
-      name = ${updater.name}, description = ${updater.description},
-      entity_input = ${JSON.stringify(toJson(QuerySchema, updater.entityInput as never))}::text::jsonb,
-      properties = ${JSON.stringify(updater.properties)}::text::jsonb, enabled = ${updater.enabled},
-      sequence = ${updater.sequence}, tags = ${JSON.stringify(updater.tags)}::text::jsonb, updated_ms = ${BigInt(nowMs)}
-    where tenant_id = ${tenantId} and id = ${id}`;
+  await orm(tx)
+    .update(propertyUpdaters)
+    .set({ ...valuesOf(updater), updatedMs: BigInt(nowMs) })
+    .where(and(eq(propertyUpdaters.tenantId, tenantId), eq(propertyUpdaters.id, id)));
 }
 
 /** Deletes updaters; what they have set stays. Results in the order sent; an id that comes twice is unknown then. */
 export async function deleteUpdaters(tx: Db, tenantId: string, ids: readonly string[]): Promise<ItemResult[]> {
   await lockSet(tx, tenantId, false);
-  const rows = await tx<{ id: string }[]>`
-    delete from property_updaters where tenant_id = ${tenantId} and id = any(${textArray(ids)}::text[]) returning id`;
+  const rows = await orm(tx)
+    .delete(propertyUpdaters)
+    .where(identified(tenantId, ids))
+    .returning({ id: propertyUpdaters.id });
   const gone = new Set(rows.map(({ id }) => id));
   if (gone.size > 0) await changeSet(tx, tenantId);
   return ids.map((id) => (gone.delete(id) ? good(id) : unknown(id)));
@@ -178,9 +169,11 @@ export async function switchUpdaters(
   nowMs: number,
 ): Promise<ItemResult[]> {
   await lockSet(tx, tenantId, enabled);
-  const rows = await tx<{ id: string }[]>`
-    update property_updaters set enabled = ${enabled}, updated_ms = ${BigInt(nowMs)}
-    where tenant_id = ${tenantId} and id = any(${textArray(ids)}::text[]) returning id`;
+  const rows = await orm(tx)
+    .update(propertyUpdaters)
+    .set({ enabled, updatedMs: BigInt(nowMs) })
+    .where(identified(tenantId, ids))
+    .returning({ id: propertyUpdaters.id });
   const found = new Set(rows.map(({ id }) => id));
   await changeSet(tx, tenantId);
   if (enabled) await startUpdaters(tx, tenantId, [...found], nowMs);

@@ -6,7 +6,7 @@ import { resourceText, resourceType } from "../rpc/audit.ts";
 import { callRecord, principalOf } from "../rpc/context.ts";
 import { codeName } from "../rpc/log.ts";
 
-/** Who did something that is not a call: the command line, the server itself. */
+/** The author of something that is not a call: the command line, the server itself. */
 export interface Actor {
   id: string;
   name: string;

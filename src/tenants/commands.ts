@@ -1,5 +1,7 @@
 import { userInfo } from "node:os";
 import { parseArgs } from "node:util";
+import { issueKey, listKeys, revokeKey } from "../auth/api-keys.ts";
+import { deleteClient, listClients, roleOf } from "../auth/clients.ts";
 import { createClient } from "../auth/issue.ts";
 import type { ClientType } from "../auth/principal.ts";
 import type { Db } from "../db/connect.ts";
@@ -7,9 +9,7 @@ import { StartError } from "../db/start-error.ts";
 import { transaction } from "../db/transaction.ts";
 import { notFound } from "../errors.ts";
 import { resourceText } from "../rpc/audit.ts";
-import { issueKey, listKeys, revokeKey } from "./api-keys.ts";
 import { type Actor, auditedAction } from "./audit.ts";
-import { deleteClient, listClients, roleOf } from "./clients.ts";
 import { createTenantWithKey } from "./tenant.ts";
 
 /** How the commands of this file are called. */
@@ -87,7 +87,7 @@ export function tenantCommand(args: readonly string[]): Work | undefined {
   }
 }
 
-/** Who acts on the command line: its actions stand in the audit log of the tenant, with the account of the machine. */
+/** The author of actions on the command line; they stand in the audit log of the tenant, with the account of the machine. */
 export function commandLine(): Actor {
   return { id: "command-line", name: `command line (${accountName()})` };
 }

@@ -7,8 +7,8 @@ import {
   type ApiKey,
   ApiKeySchema,
 } from "#gen/belfry/tenants/v1/api_client_pb.ts";
-import type { KeyRow } from "./api-keys.ts";
-import type { ClientRow } from "./clients.ts";
+import type { KeyRow } from "../auth/api-keys.ts";
+import type { ClientRow } from "../auth/clients.ts";
 
 const timestamp = (ms: bigint | null) => (ms === null ? undefined : timestampFromMs(Number(ms)));
 

@@ -5,8 +5,8 @@ import { tenantState } from "./tables.ts";
 
 /**
  * Says that triggers, destinations or rules of the tenant are other ones after the caller's transaction: events that are
- * stored after its commit are held against the new ones, on every server. The last but for the commit, because it keeps
- * everyone else waiting who stores events.
+ * stored after its commit are held against the new ones, on every server. The last but for the commit, because all others
+ * that store events of the tenant wait for it.
  */
 export async function raiseRulesVersion(tx: Db, tenantId: string): Promise<void> {
   await orm(tx)

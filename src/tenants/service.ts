@@ -12,15 +12,15 @@ import {
   ListApiKeysResponseSchema,
 } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import type { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
+import { issueKey, listKeys, revokeKey } from "../auth/api-keys.ts";
+import { deleteClient, getClient, listClients, roleOf } from "../auth/clients.ts";
 import { createClient } from "../auth/issue.ts";
 import type { ClientType } from "../auth/principal.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
-import { issueKey, listKeys, revokeKey } from "./api-keys.ts";
 import { audited } from "./audit.ts";
 import { listAuditEntries } from "./audit-log.ts";
-import { deleteClient, getClient, listClients, roleOf } from "./clients.ts";
 import { toApiClient, toApiKey } from "./messages.ts";
 import { timestampMs } from "./timestamp.ts";
 

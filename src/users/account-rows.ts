@@ -1,25 +1,41 @@
 import { randomUUIDv7 } from "node:crypto";
+import { and, eq, ne, sql } from "drizzle-orm";
+import { QueryBuilder } from "drizzle-orm/pg-core";
 import type { UserAccountFilter } from "#gen/belfry/users/v1/user_account_service_pb.ts";
+import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import type { AccountUpdate } from "./account-update.ts";
 import { setGroups } from "./memberships.ts";
 import type { AccountRow } from "./messages.ts";
+import { userAccountGroups, userAccounts } from "./tables.ts";
 
-const columns = (db: Db) => db`
-  id, email, first_name as "firstName", last_name as "lastName", created_ms as "createdMs", updated_ms as "updatedMs",
-  array(
-    select group_name from user_account_groups m where m.tenant_id = a.tenant_id and m.account_id = a.id order by place
-  ) as groups`;
+const groupNames = new QueryBuilder()
+  .select({ name: userAccountGroups.groupName })
+  .from(userAccountGroups)
+  .where(and(eq(userAccountGroups.tenantId, userAccounts.tenantId), eq(userAccountGroups.accountId, userAccounts.id)))
+  .orderBy(userAccountGroups.place);
+
+const columns = {
+  id: userAccounts.id,
+  email: userAccounts.email,
+  firstName: userAccounts.firstName,
+  lastName: userAccounts.lastName,
+  createdMs: userAccounts.createdMs,
+  updatedMs: userAccounts.updatedMs,
+  groups: sql<string[]>`array${groupNames}`,
+};
+
+const identified = (tenantId: string, id: string) => and(eq(userAccounts.tenantId, tenantId), eq(userAccounts.id, id));
 
 /** How e-mail addresses are told apart: without case, code point by code point. As user_accounts_email has it. */
-const sameEmail = (db: Db, email: string) =>
-  db`lower(email collate pg_c_utf8) = lower(${email}::text collate pg_c_utf8)`;
+const sameEmail = (email: string) =>
+  sql`lower(${userAccounts.email} collate pg_c_utf8) = lower(${email}::text collate pg_c_utf8)`;
 
 /** One account. @throws code 5 */
 export async function readAccount(db: Db, tenantId: string, id: string): Promise<AccountRow> {
-  const [row] = await db<AccountRow[]>`
-    select ${columns(db)} from user_accounts a where tenant_id = ${tenantId} and id = ${id}`;
+  const [row] = await orm(db).select(columns).from(userAccounts).where(identified(tenantId, id));
   if (row === undefined) throw notFound("user account", id);
   return row;
 }
@@ -27,9 +43,12 @@ export async function readAccount(db: Db, tenantId: string, id: string): Promise
 /** @throws code 6 when another account than `id` has this e-mail address */
 export async function refuseTaken(db: Db, tenantId: string, email: string, id: string | null): Promise<void> {
   // By user_accounts_email.
-  const [other] = await db`
-    select id from user_accounts
-    where tenant_id = ${tenantId} and ${sameEmail(db, email)} and id is distinct from ${id}`;
+  const [other] = await orm(db)
+    .select({ id: userAccounts.id })
+    .from(userAccounts)
+    .where(
+      and(eq(userAccounts.tenantId, tenantId), sameEmail(email), id === null ? undefined : ne(userAccounts.id, id)),
+    );
   if (other !== undefined) throw alreadyExists("user account", email);
 }
 
@@ -43,13 +62,12 @@ export async function insertAccount(
   const { email, firstName, lastName, passwordHash } = account;
   const id = randomUUIDv7();
   // Of several at once, the others wait here for the first one's end.
-  const [row] = await tx<{ createdMs: bigint }[]>`
-    insert into user_accounts
-      (tenant_id, id, email, password_hash, first_name, last_name, created_ms, updated_ms)
-    select ${tenantId}::uuid, ${id}, ${email}, ${passwordHash}, ${firstName}, ${lastName}, ms, ms
-    from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms) as now
-    on conflict (tenant_id, lower(email collate pg_c_utf8)) do nothing
-    returning created_ms as "createdMs"`;
+  const times = { createdMs: databaseNowMs, updatedMs: databaseNowMs };
+  const [row] = await orm(tx)
+    .insert(userAccounts)
+    .values({ tenantId, id, email, passwordHash, firstName, lastName, ...times })
+    .onConflictDoNothing()
+    .returning({ createdMs: userAccounts.createdMs });
   if (row === undefined) throw alreadyExists("user account", email);
   const groups = account.groups.length === 0 ? [] : await setGroups(tx, tenantId, id, account.groups, groupsPath);
   const { createdMs } = row;
@@ -68,9 +86,8 @@ export async function changeAccount(
   passwordHash: string | null,
 ): Promise<AccountRow> {
   const { account, changed, path } = update;
-  const [row] = await tx<(AccountRow & { nowMs: bigint })[]>`
-    select ${columns(tx)}, (extract(epoch from clock_timestamp()) * 1000)::bigint as "nowMs"
-    from user_accounts a where tenant_id = ${tenantId} and id = ${id} for no key update`;
+  const own = identified(tenantId, id);
+  const [row] = await orm(tx).select(columns).from(userAccounts).where(own).for("no key update");
   if (row === undefined) throw notFound("user account", id);
   if (changed.size === 0) return row;
   for (const name of ["firstName", "lastName"] as const) {
@@ -81,13 +98,24 @@ export async function changeAccount(
   if (changed.has("email")) await refuseTaken(tx, tenantId, account.email, id);
   if (changed.has("groups")) await setGroups(tx, tenantId, id, account.groups, path("groups"));
   const next = (name: "email" | "firstName" | "lastName") => (changed.has(name) ? account[name] : row[name]);
-  const [now] = await tx<[AccountRow]>`
-    update user_accounts a
-    set email = ${next("email")}, first_name = ${next("firstName")}, last_name = ${next("lastName")},
-      password_hash = coalesce(${passwordHash}, password_hash), updated_ms = ${row.nowMs}
-    where tenant_id = ${tenantId} and id = ${id}
-    returning ${columns(tx)}`;
+  const [now = row] = await orm(tx)
+    .update(userAccounts)
+    .set({
+      email: next("email"),
+      firstName: next("firstName"),
+      lastName: next("lastName"),
+      passwordHash: passwordHash ?? userAccounts.passwordHash,
+      updatedMs: databaseNowMs,
+    })
+    .where(own)
+    .returning(columns);
   return now;
+}
+
+/** Deletes an account, in the caller's transaction. @throws code 5 */
+export async function deleteAccount(tx: Db, tenantId: string, id: string): Promise<void> {
+  const gone = await orm(tx).delete(userAccounts).where(identified(tenantId, id)).returning({ id: userAccounts.id });
+  if (gone.length === 0) throw notFound("user account", id);
 }
 
 /** Identifiers of the accounts that have all the values given, in order. */
@@ -96,12 +124,17 @@ export async function searchIds(
   tenantId: string,
   { email, firstName, lastName }: Pick<UserAccountFilter, "email" | "firstName" | "lastName">,
 ): Promise<string[]> {
-  const conditions = [db`tenant_id = ${tenantId}`];
   // By user_accounts_email, user_accounts_first_name or user_accounts_last_name.
-  if (email !== undefined) conditions.push(sameEmail(db, email));
-  if (firstName !== undefined) conditions.push(db`first_name = ${firstName}`);
-  if (lastName !== undefined) conditions.push(db`last_name = ${lastName}`);
-  const all = conditions.reduce((left, right) => db`${left} and ${right}`);
-  const rows = await db<{ id: string }[]>`select id from user_accounts where ${all} order by id`;
+  const matching = and(
+    eq(userAccounts.tenantId, tenantId),
+    email === undefined ? undefined : sameEmail(email),
+    firstName === undefined ? undefined : eq(userAccounts.firstName, firstName),
+    lastName === undefined ? undefined : eq(userAccounts.lastName, lastName),
+  );
+  const rows = await orm(db)
+    .select({ id: userAccounts.id })
+    .from(userAccounts)
+    .where(matching)
+    .orderBy(userAccounts.id);
   return rows.map(({ id }) => id);
 }

@@ -11,10 +11,9 @@ import {
 } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
-import { notFound } from "../errors.ts";
 import { holderOf, principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
-import { changeAccount, insertAccount, readAccount, refuseTaken, searchIds } from "./account-rows.ts";
+import { changeAccount, deleteAccount, insertAccount, readAccount, refuseTaken, searchIds } from "./account-rows.ts";
 import { accountUpdate } from "./account-update.ts";
 import { toUserAccount } from "./messages.ts";
 import { checkPassword, type HashPassword } from "./password.ts";
@@ -60,9 +59,7 @@ export function userAccountService(db: Db, hash: HashPassword): Partial<ServiceI
 
     async deleteUserAccount({ id }, context) {
       await transaction(db, async (tx) => {
-        const gone = await tx`
-          delete from user_accounts where tenant_id = ${principalOf(context).tenantId} and id = ${id}`;
-        if (gone.count === 0) throw notFound("user account", id);
+        await deleteAccount(tx, principalOf(context).tenantId, id);
         await audited(tx, context, id);
       });
       return create(DeleteUserAccountResponseSchema);

@@ -53,6 +53,19 @@ describe("a new trigger", () => {
     expect((await triggers.getTrigger({ name })).trigger?.description).toBe("");
   });
 
+  test("is found by its name however its characters are written, and characters that are not seen are refused", async () => {
+    const type = eventJson("x");
+    const { body } = await json("POST", triggersPath, { name: `${name} A\u030a`, type });
+    expect(body.trigger.name).toBe(`${name} \u00c5`);
+    expect((await json("GET", `${path}%20A%CC%8A`)).status).toBe(200);
+    await rules.createRule({ rule: { name: `of ${name} A\u030a`, triggerNames: [`${name} A\u030a`] } });
+    expect((await json("DELETE", `${path}%20%C3%85`)).status).toBe(412);
+    expect(await json("POST", triggersPath, { name: `${name} \u00c5`, type })).toMatchObject({ status: 409 });
+    expect(await json("POST", triggersPath, { name: `${name}\u200b`, type })).toMatchObject(
+      refused("name: must not contain characters without width"),
+    );
+  });
+
   const clause = { contains: { field: "name", value: "x" } };
   const nested = (depth: number) => {
     let inner: object = clause;

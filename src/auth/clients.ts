@@ -1,10 +1,13 @@
-import type { ClientType, Role } from "../auth/principal.ts";
+import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
+import { orm } from "../db/orm.ts";
+import { textsOf } from "../db/paging/keyset.ts";
 import { tokenPage } from "../db/paging/token-page.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { keepManagerKey } from "./manager-keys.ts";
+import type { ClientType, Role } from "./principal.ts";
+import { apiClients, apiKeyPrefixes, apiKeys } from "./tables.ts";
 
 /** An API client as it is stored. */
 export interface ClientRow {
@@ -15,7 +18,8 @@ export interface ClientRow {
   createdMs: bigint;
 }
 
-const columns = (db: Db) => db`id, name, type, role, created_ms as "createdMs"`;
+const { tenantId: _tenant, ...columns } = getTableColumns(apiClients);
+const identified = (tenantId: string, id: string) => and(eq(apiClients.tenantId, tenantId), eq(apiClients.id, id));
 
 /** The role of a client of this type. @throws code 3 at `path` when a USER client has none, or another one has one. */
 export function roleOf(type: ClientType, role: string, path: string): Role | null {
@@ -27,8 +31,7 @@ export function roleOf(type: ClientType, role: string, path: string): Role | nul
 
 /** One API client. @throws code 5 */
 export async function getClient(db: Db, tenantId: string, id: string): Promise<ClientRow> {
-  const [row] = await db<ClientRow[]>`
-    select ${columns(db)} from api_clients where tenant_id = ${tenantId} and id = ${id}`;
+  const [row] = await orm(db).select(columns).from(apiClients).where(identified(tenantId, id));
   if (row === undefined) throw notFound("API client", id);
   return row;
 }
@@ -40,20 +43,20 @@ export async function listClients(
   request: { pageSize: number; pageToken: string },
 ): Promise<{ clients: ClientRow[]; nextPageToken: string; totalCount: bigint }> {
   const page = tokenPage("API clients", tenantId, request, "");
-  const keys: SortKey[] = [
-    { expression: db`name`, type: "text", descending: false },
-    { expression: db`id`, type: "text", descending: false },
-  ];
+  const place = page.after && textsOf(page.after, ["text", "text"]);
+  const all = eq(apiClients.tenantId, tenantId);
   // By api_clients_name.
-  const [rows, [counted]] = await Promise.all([
-    db<(ClientRow & { keyTexts: (string | null)[] })[]>`
-      select ${columns(db)}, ${keyTexts(db, keys)} as "keyTexts" from api_clients
-      where tenant_id = ${tenantId} and ${page.after === undefined ? db`true` : beyond(db, keys, page.after)}
-      order by name, id limit ${page.rowsMax}`,
-    db<{ total: bigint }[]>`select count(*) as total from api_clients where tenant_id = ${tenantId}`,
+  const [rows, total] = await Promise.all([
+    orm(db)
+      .select(columns)
+      .from(apiClients)
+      .where(and(all, place && sql`(${apiClients.name}, ${apiClients.id}) > (${place[0]}, ${place[1]})`))
+      .orderBy(apiClients.name, apiClients.id)
+      .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
+    orm(db).$count(apiClients, all),
   ]);
-  const { items, nextPageToken } = page.cut(rows, (row) => row.keyTexts);
-  return { clients: items, nextPageToken, totalCount: counted?.total ?? 0n };
+  const { items, nextPageToken } = page.cut(rows, ({ name, id }) => [name, id]);
+  return { clients: items, nextPageToken, totalCount: BigInt(total) };
 }
 
 /**
@@ -62,12 +65,16 @@ export async function listClients(
  */
 export async function deleteClient(tx: Db, tenantId: string, id: string): Promise<void> {
   await keepManagerKey(tx, tenantId, async () => {
-    const keys = await tx<{ prefix: string }[]>`
-      delete from api_keys where tenant_id = ${tenantId} and client_id = ${id} returning prefix`;
-    await tx`
-      delete from api_key_prefixes
-      where prefix = any(${textArray(keys.map(({ prefix }) => prefix))}::text[]) and tenant_id = ${tenantId}`;
-    const gone = await tx`delete from api_clients where tenant_id = ${tenantId} and id = ${id}`;
-    if (gone.count === 0) throw notFound("API client", id);
+    const keys = await orm(tx)
+      .delete(apiKeys)
+      .where(and(eq(apiKeys.tenantId, tenantId), eq(apiKeys.clientId, id)))
+      .returning({ prefix: apiKeys.prefix });
+    const prefixes = textArray(keys.map(({ prefix }) => prefix));
+    const theirs = sql`${apiKeyPrefixes.prefix} = any(${prefixes}::text[])`;
+    await orm(tx)
+      .delete(apiKeyPrefixes)
+      .where(and(theirs, eq(apiKeyPrefixes.tenantId, tenantId)));
+    const gone = await orm(tx).delete(apiClients).where(identified(tenantId, id)).returning({ id: apiClients.id });
+    if (gone.length === 0) throw notFound("API client", id);
   });
 }

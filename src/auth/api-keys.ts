@@ -1,11 +1,15 @@
-import { createKey } from "../auth/issue.ts";
+import { and, eq, sql } from "drizzle-orm";
+import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
-import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
+import { orm } from "../db/orm.ts";
+import { textsOf } from "../db/paging/keyset.ts";
 import { tokenPage } from "../db/paging/token-page.ts";
 import { failedPrecondition, invalidField, notFound } from "../errors.ts";
+import { createKey } from "./issue.ts";
 import { keepManagerKey } from "./manager-keys.ts";
+import { apiClients, apiKeyPrefixes, apiKeys } from "./tables.ts";
 
-const keysMax = 200n;
+const keysMax = 200;
 
 /** A key as it is stored, without its digest. */
 export interface KeyRow {
@@ -29,19 +33,31 @@ export async function issueKey(
   path: string,
 ): Promise<{ key: KeyRow; secret: string }> {
   // The lock makes the next one wait and then count what this one has made.
-  const [client] = await tx<{ now: bigint }[]>`
-    select (extract(epoch from clock_timestamp()) * 1000)::bigint as now
-    from api_clients where tenant_id = ${tenantId} and id = ${clientId} for no key update`;
+  const [client] = await orm(tx)
+    .select({ now: databaseNowMs })
+    .from(apiClients)
+    .where(and(eq(apiClients.tenantId, tenantId), eq(apiClients.id, clientId)))
+    .for("no key update");
   if (client === undefined) throw notFound("API client", clientId);
   if (expiresMs !== null && expiresMs <= client.now) throw invalidField(path, "must be in the future");
-  const [row] = await tx<[{ count: bigint }]>`
-    select count(*) as count from api_keys where tenant_id = ${tenantId} and client_id = ${clientId}`;
-  if (row.count >= keysMax) {
+  if ((await orm(tx).$count(apiKeys, ofClient(tenantId, clientId))) >= keysMax) {
     throw failedPrecondition(`the API client ${clientId} has ${keysMax} keys already; revoke one first`);
   }
   const { text, ...key } = await createKey(tx, tenantId, clientId, { description, expiresMs });
   return { key: { ...key, description, expiresMs, lastUsedMs: null }, secret: text };
 }
+
+const ofClient = (tenantId: string, clientId: string) =>
+  and(eq(apiKeys.tenantId, tenantId), eq(apiKeys.clientId, clientId));
+
+const columns = {
+  id: apiKeys.id,
+  prefix: apiKeys.prefix,
+  description: apiKeys.description,
+  createdMs: apiKeys.createdMs,
+  expiresMs: apiKeys.expiresMs,
+  lastUsedMs: apiKeys.lastUsedMs,
+};
 
 /** Keys of a client, the oldest first; all when no page size is given. @throws code 5; code 3 for a bad page token. */
 export async function listKeys(
@@ -51,34 +67,37 @@ export async function listKeys(
 ): Promise<{ keys: KeyRow[]; nextPageToken: string; totalCount: bigint }> {
   const { clientId } = request;
   const page = tokenPage("API keys", tenantId, request, clientId, null);
-  const keys: SortKey[] = [
-    { expression: db`created_ms`, type: "bigint", descending: false },
-    { expression: db`id`, type: "text", descending: false },
-  ];
+  const place = page.after && textsOf(page.after, ["bigint", "text"]);
+  const own = ofClient(tenantId, clientId);
   // By api_keys_client: there are few.
-  const [rows, [client]] = await Promise.all([
-    db<(KeyRow & { keyTexts: (string | null)[] })[]>`
-      select id, prefix, description, created_ms as "createdMs", expires_ms as "expiresMs",
-        last_used_ms as "lastUsedMs", ${keyTexts(db, keys)} as "keyTexts"
-      from api_keys
-      where tenant_id = ${tenantId} and client_id = ${clientId}
-        and ${page.after === undefined ? db`true` : beyond(db, keys, page.after)}
-      order by created_ms, id limit ${page.rowsMax}`,
-    db<{ total: bigint }[]>`
-      select (select count(*) from api_keys where tenant_id = ${tenantId} and client_id = ${clientId}) as total
-      from api_clients where tenant_id = ${tenantId} and id = ${clientId}`,
+  const [rows, total, [client]] = await Promise.all([
+    orm(db)
+      .select(columns)
+      .from(apiKeys)
+      .where(and(own, place && sql`(${apiKeys.createdMs}, ${apiKeys.id}) > (${place[0]}::text::bigint, ${place[1]})`))
+      .orderBy(apiKeys.createdMs, apiKeys.id)
+      .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
+    orm(db).$count(apiKeys, own),
+    orm(db)
+      .select({ id: apiClients.id })
+      .from(apiClients)
+      .where(and(eq(apiClients.tenantId, tenantId), eq(apiClients.id, clientId))),
   ]);
   if (client === undefined) throw notFound("API client", clientId);
-  const { items, nextPageToken } = page.cut(rows, (row) => row.keyTexts);
-  return { keys: items, nextPageToken, totalCount: client.total };
+  const { items, nextPageToken } = page.cut(rows, ({ createdMs, id }) => [String(createdMs), id]);
+  return { keys: items, nextPageToken, totalCount: BigInt(total) };
 }
 
 /** Revokes a key, in the caller's transaction: refused everywhere within a second of the commit. @throws code 5; code 9 for the last manager key. */
 export async function revokeKey(tx: Db, tenantId: string, clientId: string, keyId: string): Promise<void> {
   await keepManagerKey(tx, tenantId, async () => {
-    const [key] = await tx<{ prefix: string }[]>`
-      delete from api_keys where tenant_id = ${tenantId} and id = ${keyId} and client_id = ${clientId} returning prefix`;
+    const [key] = await orm(tx)
+      .delete(apiKeys)
+      .where(and(ofClient(tenantId, clientId), eq(apiKeys.id, keyId)))
+      .returning({ prefix: apiKeys.prefix });
     if (key === undefined) throw notFound("API key", keyId);
-    await tx`delete from api_key_prefixes where prefix = ${key.prefix} and tenant_id = ${tenantId}`;
+    await orm(tx)
+      .delete(apiKeyPrefixes)
+      .where(and(eq(apiKeyPrefixes.prefix, key.prefix), eq(apiKeyPrefixes.tenantId, tenantId)));
   });
 }
