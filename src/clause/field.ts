@@ -60,7 +60,7 @@ export interface SqlField {
   numbers?: Readonly<Record<string, number>>;
   /**
    * SQL that an index answers and that every row which satisfies the condition satisfies; with `exact`, no other row
-   * does. Statements have it at their top, once, and never under a negation, so it may be dear to compute for a row.
+   * does. Statements have it at their top, once, and never under a negation, so it may be expensive to compute for a row.
    * Undefined: no index helps with this condition.
    */
   index?(db: Db, condition: Condition): Indexed | undefined;
@@ -80,7 +80,7 @@ export interface Indexed {
   broad?: boolean;
 }
 
-/** What a caller tells of its rows, so that a clause over them becomes a predicate. */
+/** The values of a caller's rows, by which a clause over them becomes a predicate. */
 export interface Values<Row> {
   /** The field of this key; undefined: there is none, so it is missing in every row. */
   field(key: string): ValueField<Row> | undefined;
@@ -88,7 +88,7 @@ export interface Values<Row> {
   idsOf(row: Row): readonly string[];
 }
 
-/** The same, so that a clause becomes SQL. */
+/** The expressions of a caller's rows, by which a clause becomes SQL. */
 export interface Columns {
   field(key: string): SqlField | undefined;
   /** SQL that holds for the rows of these ids; ids of a wrong form are unknown ones. */

@@ -1,6 +1,6 @@
 import { type CharacterSet, charactersOf, inverse, setOf, withBothCases } from "./character-set.ts";
 
-/** A regular expression. Lazy repetition is not told apart: whether there is a match does not depend on it. */
+/** A regular expression. Lazy and greedy repetition are the same here: whether there is a match does not depend on it. */
 export type Expression =
   | { kind: "set"; set: CharacterSet }
   | { kind: "sequence"; parts: readonly Expression[] }
@@ -93,7 +93,7 @@ export function parseExpression(text: string): Expression {
     const from = at;
     const counts = quantifier();
     if (counts === undefined) return part;
-    // PostgreSQL's machine for these grows beyond all measure, and nobody needs them.
+    // PostgreSQL's automaton for these grows without limit.
     if (counts.max !== 1 && holdsAssertion(part) && mayBeEmpty(part))
       fail("a repetition of what may have no characters but holds an assertion", from);
     take("?");

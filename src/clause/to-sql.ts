@@ -11,7 +11,7 @@ import { type Element, holdsSql } from "./operations.ts";
 
 /** A clause, or a part of one, as SQL. */
 interface Compiled {
-  /** Makes the general form, which reads the row alone; it is long, and not needed where an index tells all. */
+  /** Makes the general form, which reads the row alone; it is long, and not needed where an index answers exactly. */
   general(): Fragment;
   /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
   indexed?: { sql(): Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean } | undefined;

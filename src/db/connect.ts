@@ -113,7 +113,7 @@ const types = {
 export const clientOptions = {
   types,
   debug: statementRan,
-  // The driver's own look-up of array types runs where nobody catches its failure: a lost connection ended the process.
+  // The driver's own look-up of array types runs where its failure is not caught: a lost connection ended the process.
   fetch_types: false,
   no_subscribe: true,
   max_lifetime: null,

@@ -35,7 +35,7 @@ interface MigrateOptions {
   lockTimeoutMs?: number;
   /** For how long a file is attempted again while others hold what it needs. */
   lockedMsMax?: number;
-  /** Is told what takes long. */
+  /** Gets a line for each thing that takes long. */
   log?: { info(message: string): void };
 }
 
@@ -91,7 +91,7 @@ async function applyOutside(sql: Sql, migration: Migration, lockTimeoutMs: numbe
       // One that was cut off stays, is kept current by every write, and serves no search.
       if (index !== undefined) await sql.unsafe(`drop index concurrently ${made}`);
     }
-    // A concurrent statement waits for transactions older than itself; nobody waits behind it.
+    // A concurrent statement waits for transactions older than itself; no other statement waits behind it.
     await sql.unsafe(`set lock_timeout = ${concurrent ? 0 : lockTimeoutMs}`);
     await sql.unsafe(statement);
   }

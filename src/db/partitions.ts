@@ -66,7 +66,7 @@ async function make(sql: Sql, wanted: PartitionedTable, fromMs: number): Promise
   return name;
 }
 
-/** Detached concurrently, which waits for those who still read it and lets the others pass. */
+/** Detached concurrently, which waits for transactions that still read it and lets the others pass. */
 async function drop(sql: Sql, table: string, { name, leaving }: Partition): Promise<void> {
   const how = leaving ? "finalize" : "concurrently";
   await sql.unsafe(`alter table ${quoted(table)} detach partition ${quoted(name)} ${how}`);

@@ -16,12 +16,11 @@ export interface Writing {
   signal: AbortSignal;
 }
 
-// A statement over many entities takes longer than others may: 41 s for 200,000 on two processors. The deadline of its call
-// ends it all the same.
+// A statement over many entities takes longer than others may. The deadline of its call ends it all the same.
 const statementMsMax = 600_000;
 
 /** Runs a statement over however many entities, in the caller's transaction. */
-async function unhurried<T extends readonly MaybeRow[]>(tx: Db, query: PendingQuery<T>, signal: AbortSignal) {
+async function runLong<T extends readonly MaybeRow[]>(tx: Db, query: PendingQuery<T>, signal: AbortSignal) {
   await tx.unsafe(`set local statement_timeout = ${statementMsMax}`);
   return await cancelOn(query, signal);
 }
@@ -65,7 +64,7 @@ export async function setCustomProperties(
     )
     select (select id from crowded) as crowded,
       (select string_agg(${idTextSql(tx, tx`id`)}, ',') from picked) as ids`;
-  const [row] = await unhurried(tx, query, signal);
+  const [row] = await runLong(tx, query, signal);
   if (row.crowded !== null) {
     throw invalidField(
       "properties",
@@ -100,7 +99,7 @@ export async function deleteCustomProperties(
     update entities set custom_properties = picked.after, updated_ms = ${BigInt(nowMs)}
     from picked
     where entities.tenant_id = ${tenantId} and entities.id = picked.id`;
-  return (await unhurried(tx, query, signal)).count;
+  return (await runLong(tx, query, signal)).count;
 }
 
 /**

@@ -72,7 +72,7 @@ async function readFew(
 
 /**
  * In the order of entities_name, or all of them. Those of a first page that is not full need not be counted, nor those
- * that an earlier page has counted a moment ago: who reads all pages would have each of them count all rows.
+ * that an earlier page has counted within its time: else reading all pages would count all rows once a page.
  */
 async function readMany(
   db: Db,

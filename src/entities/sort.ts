@@ -38,7 +38,7 @@ const idKey = (db: Db, descending: boolean): SortKey => ({
   required: true,
 });
 
-/** The keys that order entities as a search asks; in the end by name and id, which tells all of them apart. */
+/** The keys that order entities as a search asks; in the end by name and id, which no two share. */
 export function sortKeys(db: Db, sorts: readonly EntitySort[], columns: Columns): SortKey[] {
   const keys = sorts.flatMap((sort) => {
     const name = sortField(sort);

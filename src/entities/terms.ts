@@ -12,8 +12,8 @@ export interface Term {
 }
 
 /**
- * Terms of which every row that satisfies a condition has one; `exact`: every row that has one satisfies it; `broad`: as
- * far as the question tells, many rows may have one.
+ * Terms of which every row that satisfies a condition has one; `exact`: every row that has one satisfies it; `broad`: many
+ * rows may have one, as far as the condition shows.
  */
 export interface Terms {
   terms: Term[];

@@ -34,7 +34,7 @@ const matchedKind = "properties.matched";
 
 /** Changes of the same entities within this time are one run. */
 const gatherMs = 250;
-/** Entities a job; a run takes one or three: few enough that nobody waits for their locks long. */
+/** Entities a job; a run takes one or three: few enough that their locks are held for a short time. */
 const portion = 100;
 
 function jobsOf(ids: Buffer, dueMs?: number): NewJob[] {
@@ -108,7 +108,7 @@ export function updaterKinds(): JobKind[] {
   }
 
   async function apply(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
-    // First the locks, then the updaters: whoever has changed one since starts it, and its run waits for these locks.
+    // First the locks, then the updaters: a change since then starts its updater, and that run waits for these locks.
     const entities = await lockEntities(tx, tenantId, idsOf(jobs));
     const updaters = await readyUpdaters(tx, tenantId);
     const changes = entities.flatMap((entity) => {

@@ -25,7 +25,7 @@ export const propertyUpdaters = pgTable(
   ],
 );
 
-/** One row a tenant that has updaters or models: its lock orders changes of updaters, and tells models of them. */
+/** One row a tenant that has updaters or models: its lock orders changes of updaters against each other and against models. */
 export const propertyUpdaterSets = pgTable(
   "property_updater_sets",
   {

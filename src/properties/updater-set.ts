@@ -2,8 +2,9 @@ import type { Db } from "../db/connect.ts";
 
 /*
  * What a transaction that changes entities must know, and what must not slip between: while an updater is being enabled,
- * each such transaction either is seen by the updater's first run, or leaves a job of its own. So whoever finds that no
- * updater is enabled shares the set's row until he commits, and whoever enables one waits for all of these.
+ * each such transaction either is seen by the updater's first run, or leaves a job of its own. So a transaction
+ * that finds no updater enabled holds a shared lock on the set's row until it commits, and one that enables an updater waits
+ * for all of these.
  */
 
 /** Whether an updater of the tenant is enabled, in the caller's transaction; a no holds until that ends. */
@@ -27,8 +28,8 @@ async function makeSet(db: Db, tenantId: string): Promise<void> {
 }
 
 /**
- * Announces that an updater is about to be enabled, and is to be committed before `lockSet`: from then on nobody who
- * changes entities shares the row, so that a steady stream of them cannot keep `lockSet` waiting. May be repeated.
+ * Announces that an updater is about to be enabled, and is to be committed before `lockSet`: from then on no
+ * transaction that changes entities shares the row, so that a steady stream of them cannot keep `lockSet` waiting. May be repeated.
  */
 export async function expectEnabled(db: Db, tenantId: string): Promise<void> {
   await db`

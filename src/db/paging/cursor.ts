@@ -18,7 +18,7 @@ function checkOf(kind: string, tenantId: string, digest: Uint8Array, payload: Ui
 
 /**
  * Opaque cursor of the row with these sort keys, of one kind of list, tenant and query. Not a secret, and no permission:
- * whoever forges one sees only what the statement, which always names the tenant, would show him anyway.
+ * a forged one shows only what the statement, which always names the tenant, shows anyway.
  */
 export function encodeCursor(
   kind: string,

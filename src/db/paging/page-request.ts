@@ -45,7 +45,7 @@ export function pageRequest<S extends DescMessage>(
   const cursor = input?.cursor ?? "";
   // A query may be long: a digest that no cursor needs yet is made while the rows are read.
   const digest = cursor === "" ? nextTurn().then(digestOf) : digestOf();
-  // Its failure is told by `cut`, if anybody comes as far as that.
+  // `cut` throws its failure, when the request comes as far as that.
   if (digest instanceof Promise) digest.catch(() => undefined);
   const place = digest instanceof Promise ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
   // Behind the keys: how many matched.
