@@ -47,6 +47,7 @@ import { watches } from "./events/watch/watches.ts";
 import { certificate } from "./http/certificate.ts";
 import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
 import { startJobs } from "./jobs/start.ts";
+import type { WindowHooks } from "./maintenance/hooks.ts";
 import { membersJob } from "./maintenance/members.ts";
 import { runsJob } from "./maintenance/run.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
@@ -144,7 +145,9 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   starting.defer(() => metrics.stop());
 
   // What goes on in the background, in turns with the other replicas.
-  const kinds = [...updaterKinds(), runsJob(undefined, () => jobs.wake()), membersJob(), ...metrics.kinds];
+  // Nothing else happens yet when windows begin and end.
+  const hooks: WindowHooks = {};
+  const kinds = [...updaterKinds(), runsJob(hooks, () => jobs.wake()), membersJob(hooks), ...metrics.kinds];
   const jobs = startJobs(pool, url, { kinds, nowMs: clock.nowMs, log, busy: ingest.busy });
   starting.defer(() => jobs.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);
@@ -201,7 +204,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     [MetricQueryService, metricQueryService(pool.sql)],
     [EventQueryService, eventQueryService(pool.sql, watching)],
     [EventManagementService, eventManagementService(pool.sql, clock.nowMs, storeChanges)],
-    [MaintenanceWindowService, maintenanceWindowService(pool.sql, { nowMs: clock.nowMs, wake: jobs.wake })],
+    [MaintenanceWindowService, maintenanceWindowService(pool.sql, { nowMs: clock.nowMs, wake: jobs.wake, hooks })],
     ...notificationServices(pool.sql, masterKeys, world),
     [ApiClientService, apiClientService(pool.sql)],
     [CredentialService, credentialService(pool.sql, masterKeys)],

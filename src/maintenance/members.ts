@@ -9,6 +9,7 @@ import { lockStates, setWindowStates } from "../entities/state.ts";
 import type { Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
+import type { WindowHooks } from "./hooks.ts";
 import { storedClause, type WindowRow } from "./messages.ts";
 import { readWindow } from "./rows.ts";
 
@@ -17,9 +18,6 @@ export const membersKind = "maintenance.members";
 
 /** Entities a transaction: few enough that nobody waits for their locks long. */
 const portion = 500;
-
-/** Hears, in the transaction in which it happens, which entities are in no window any more. */
-export type OnReleased = (tx: Db, tenantId: string, entityIds: readonly Buffer[]) => Promise<void>;
 
 /*
  * A window's entities follow in portions, each a transaction: first those of runs that are over leave, then the entities
@@ -35,17 +33,17 @@ interface Course {
 
 interface Running {
   nowMs: number;
-  onReleased: OnReleased | undefined;
+  hooks: WindowHooks;
 }
 
 const keyOf = (id: Buffer) => id.toString("latin1");
 
 /** The jobs of the entities of windows. */
-export function membersJob(onReleased?: OnReleased): JobKind {
+export function membersJob(hooks: WindowHooks): JobKind {
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
     const again = [];
     for (const { id, payload } of jobs) {
-      const next = await advanceMembers(tx, tenantId, id, payload as Course, { nowMs, onReleased });
+      const next = await advanceMembers(tx, tenantId, id, payload as Course, { nowMs, hooks });
       if (next !== undefined) again.push({ id, dueMs: nowMs, payload: next });
     }
     return again;
@@ -165,7 +163,7 @@ async function release(
   tenantId: string,
   windowId: string,
   condition: Fragment,
-  { nowMs, onReleased }: Running,
+  { nowMs, hooks }: Running,
 ): Promise<boolean> {
   const found = await tx<{ id: Buffer }[]>`
     select entity_id as id from maintenance_members
@@ -185,6 +183,14 @@ async function release(
   });
   await setWindowStates(tx, tenantId, changes, nowMs);
   const free = states.filter(({ windowState }) => windowState === null).map(({ id }) => id);
-  if (free.length > 0) await onReleased?.(tx, tenantId, free);
+  if (free.length > 0) await hooks.onReleased?.(tx, tenantId, free);
   return true;
+}
+
+/** Which of these entities are in a window that is open. */
+export async function entitiesInWindows(db: Db, tenantId: string, ids: readonly Buffer[]): Promise<Buffer[]> {
+  const rows = await db<{ id: Buffer }[]>`
+    select distinct entity_id as id from maintenance_members
+    where tenant_id = ${tenantId} and entity_id = any(${byteaArray(ids)}::bytea[])`;
+  return rows.map(({ id }) => id);
 }

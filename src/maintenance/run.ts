@@ -3,26 +3,12 @@ import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { cancel, enqueue, type Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
+import type { RunNotice, WindowHooks } from "./hooks.ts";
 import { membersKind } from "./members.ts";
 import { progressValues, toProgress, type WindowRow } from "./messages.ts";
 import { advance, nextChangeMs, type Progress, type Step } from "./progress.ts";
 import { lockWindows, rulesOf } from "./rows.ts";
 import { maintenanceTargets, maintenanceWindows as table } from "./tables.ts";
-
-/** A run that begins or ends, and what is to be told of it. */
-export interface RunNotice {
-  windowId: string;
-  windowName: string;
-  what: "start" | "end";
-  /** When it was to happen, ms. */
-  atMs: number;
-  message: string;
-  /** The names of the rules through whose destinations the message goes. */
-  rules: readonly string[];
-}
-
-/** Hears of runs that begin and end, in the transaction in which they do: once each. */
-export type OnRuns = (tx: Db, tenantId: string, notices: readonly RunNotice[]) => Promise<void>;
 
 /** What has happened to a window. */
 export interface Moved {
@@ -37,7 +23,13 @@ const runsKind = "maintenance.runs";
 const windowsMax = 100;
 
 /** Writes what has happened to windows, whose rows are locked, and leaves the work that follows from it. */
-async function store(tx: Db, tenantId: string, moved: readonly Moved[], nowMs: number, onRuns?: OnRuns): Promise<void> {
+async function store(
+  tx: Db,
+  tenantId: string,
+  moved: readonly Moved[],
+  nowMs: number,
+  hooks: WindowHooks,
+): Promise<void> {
   await Promise.all(
     moved.map(({ row, progress, steps }) =>
       orm(tx)
@@ -46,7 +38,7 @@ async function store(tx: Db, tenantId: string, moved: readonly Moved[], nowMs: n
         .where(and(eq(table.tenantId, tenantId), eq(table.id, row.id))),
     ),
   );
-  await changeMembers(tx, tenantId, moved, nowMs, onRuns);
+  await changeMembers(tx, tenantId, moved, nowMs, hooks);
 }
 
 /** Leaves the work that follows from what has happened to windows: their entities change, and it is told. */
@@ -55,10 +47,10 @@ export async function changeMembers(
   tenantId: string,
   moved: readonly Moved[],
   nowMs: number,
-  onRuns: OnRuns | undefined,
+  hooks: WindowHooks,
 ): Promise<void> {
   const notices = moved.flatMap(noticesOf);
-  if (notices.length > 0) await onRuns?.(tx, tenantId, notices);
+  if (notices.length > 0) await hooks.onRuns?.(tx, tenantId, notices);
   const ids = moved.flatMap(({ row, steps }) => (steps.length > 0 ? [row.id] : []));
   if (ids.length === 0) return;
   await orm(tx)
@@ -91,9 +83,9 @@ export async function storeMoved(
   tenantId: string,
   moved: Moved,
   nowMs: number,
-  onRuns: OnRuns | undefined,
+  hooks: WindowHooks,
 ): Promise<number | undefined> {
-  await store(tx, tenantId, [moved], nowMs, onRuns);
+  await store(tx, tenantId, [moved], nowMs, hooks);
   return await planNext(tx, tenantId, moved, nowMs);
 }
 
@@ -117,7 +109,7 @@ export async function cancelRuns(tx: Db, tenantId: string, id: string): Promise<
 }
 
 /** Starts and ends runs when it is time. */
-export function runsJob(onRuns: OnRuns | undefined, wake: () => void): JobKind {
+export function runsJob(hooks: WindowHooks, wake: () => void): JobKind {
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
     const rows = await lockWindows(
       tx,
@@ -125,7 +117,7 @@ export function runsJob(onRuns: OnRuns | undefined, wake: () => void): JobKind {
       jobs.map(({ id }) => id),
     );
     const moved = rows.map((row) => ({ row, ...advance(toProgress(row), rulesOf(row), nowMs) }));
-    await store(tx, tenantId, moved, nowMs, onRuns);
+    await store(tx, tenantId, moved, nowMs, hooks);
     if (moved.some(({ steps }) => steps.length > 0)) wake();
     return moved.flatMap(({ row, progress }) => {
       const dueMs = nextChangeMs(progress);

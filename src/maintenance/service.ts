@@ -15,8 +15,8 @@ import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
+import type { WindowHooks } from "./hooks.ts";
 import { listWindows, searchWindows } from "./list.ts";
-import type { OnRuns } from "./run.ts";
 import {
   createWindow,
   deleteWindows,
@@ -32,13 +32,13 @@ export interface Maintenance {
   nowMs(): number;
   /** Told after a commit when something is due; absent: at once. */
   wake(dueMs?: number): void;
-  onRuns?: OnRuns | undefined;
+  hooks: WindowHooks;
 }
 
 /** Maintenance windows. */
 export function maintenanceWindowService(
   db: Db,
-  { nowMs, wake, onRuns }: Maintenance,
+  { nowMs, wake, hooks }: Maintenance,
 ): Partial<ServiceImpl<typeof MaintenanceWindowService>> {
   const tenantOf = (context: HandlerContext) => {
     const { tenantId, tenantName } = principalOf(context);
@@ -52,7 +52,7 @@ export function maintenanceWindowService(
   ): Promise<Written> {
     const { clientName } = principalOf(context);
     const written = await transaction(db, async (tx) => {
-      const done = await work(tx, { tenant: tenantOf(context), clientName, nowMs: nowMs(), onRuns });
+      const done = await work(tx, { tenant: tenantOf(context), clientName, nowMs: nowMs(), hooks });
       await audited(tx, context, name(done));
       return done;
     });

@@ -5,10 +5,11 @@ import { type MaintenanceWindow, RunState, WindowStatus } from "#gen/belfry/main
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { alreadyExists, failedPrecondition, invalidField, notFound } from "../errors.ts";
+import type { WindowHooks } from "./hooks.ts";
 import { progressValues, specificationValues, toProgress, type WindowRow } from "./messages.ts";
 import { notRun, replan, type Step, startNow, stopNow } from "./progress.ts";
 import { lockWindows, rulesOf } from "./rows.ts";
-import { cancelRuns, changeMembers, type OnRuns, planNext, storeMoved } from "./run.ts";
+import { cancelRuns, changeMembers, planNext, storeMoved } from "./run.ts";
 import { type Checked, checkFuture, checkSpecification } from "./specification.ts";
 import { maintenanceWindows as table } from "./tables.ts";
 
@@ -19,7 +20,7 @@ export interface Writing {
   tenant: { id: string; name: string };
   clientName: string;
   nowMs: number;
-  onRuns?: OnRuns | undefined;
+  hooks: WindowHooks;
 }
 
 /** What a write answers: the window's id, and when something happens to it next. */
@@ -32,7 +33,7 @@ const rulesOfChecked = ({ window, plan }: Checked) => ({ plan, runMode: window.r
 
 /** Creates a window; one whose time has come starts. @throws code 3, and code 6 when the name is taken */
 export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: Writing): Promise<Written> {
-  const { tenant, clientName, nowMs, onRuns } = writing;
+  const { tenant, clientName, nowMs, hooks } = writing;
   const checked = checkSpecification(tx, tenant, sent);
   checkFuture(checked, nowMs);
   const { window, plan } = checked;
@@ -56,7 +57,7 @@ export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: Wri
     .onConflictDoNothing({ target: [table.tenantId, table.name] })
     .returning();
   if (row === undefined) throw alreadyExists(kind, window.name);
-  await changeMembers(tx, tenant.id, [{ row, ...planned }], nowMs, onRuns);
+  await changeMembers(tx, tenant.id, [{ row, ...planned }], nowMs, hooks);
   return { id: row.id, dueMs: await planNext(tx, tenant.id, { row, ...planned }, nowMs) };
 }
 
@@ -68,7 +69,7 @@ async function lockWindow(tx: Db, tenantId: string, id: string): Promise<WindowR
 
 /** Replaces a window but for its name; a run that goes on takes the new specification over. @throws code 3, 5 */
 export async function replaceWindow(tx: Db, id: string, sent: MaintenanceWindow, writing: Writing): Promise<Written> {
-  const { tenant, clientName, nowMs, onRuns } = writing;
+  const { tenant, clientName, nowMs, hooks } = writing;
   const checked = checkSpecification(tx, tenant, sent);
   const row = await lockWindow(tx, tenant.id, id);
   const { window } = checked;
@@ -83,12 +84,12 @@ export async function replaceWindow(tx: Db, id: string, sent: MaintenanceWindow,
     .returning();
   const before = { ...toProgress(row), skipNext: Number(window.schedule?.skipNext ?? 0n) };
   const planned = replan(before, rulesOfChecked(checked), rulesOf(row).plan.durationMs, nowMs);
-  const dueMs = await storeMoved(tx, tenant.id, { row: changed as WindowRow, ...planned }, nowMs, onRuns);
+  const dueMs = await storeMoved(tx, tenant.id, { row: changed as WindowRow, ...planned }, nowMs, hooks);
   return { id, dueMs };
 }
 
 /** Deletes windows, all or none; runs that go on end. @throws code 5 for an unknown id, and nothing is deleted */
-export async function deleteWindows(tx: Db, ids: readonly string[], { tenant, nowMs, onRuns }: Writing): Promise<void> {
+export async function deleteWindows(tx: Db, ids: readonly string[], { tenant, nowMs, hooks }: Writing): Promise<void> {
   const rows = await lockWindows(tx, tenant.id, ids);
   const known = new Set(rows.map(({ id }) => id));
   const unknown = ids.find((id) => !known.has(id));
@@ -100,23 +101,23 @@ export async function deleteWindows(tx: Db, ids: readonly string[], { tenant, no
   await orm(tx)
     .delete(table)
     .where(and(eq(table.tenantId, tenant.id), inArray(table.id, [...known])));
-  await changeMembers(tx, tenant.id, moved, nowMs, onRuns);
+  await changeMembers(tx, tenant.id, moved, nowMs, hooks);
   await Promise.all([...known].map((id) => cancelRuns(tx, tenant.id, id)));
 }
 
 /** Starts a run by hand, for the schedule's duration. @throws code 5; code 9 when one goes on, or the window is disabled */
-export async function startWindow(tx: Db, id: string, { tenant, nowMs, onRuns }: Writing): Promise<Written> {
+export async function startWindow(tx: Db, id: string, { tenant, nowMs, hooks }: Writing): Promise<Written> {
   const row = await lockWindow(tx, tenant.id, id);
   if (row.status === WindowStatus.DISABLED) throw failedPrecondition(`${kind} "${id}" is disabled`);
   if (row.runState === RunState.IN_PROGRESS) throw failedPrecondition(`${kind} "${id}" is running already`);
   const moved = { row, ...startNow(toProgress(row), rulesOf(row), nowMs) };
-  return { id, dueMs: await storeMoved(tx, tenant.id, moved, nowMs, onRuns) };
+  return { id, dueMs: await storeMoved(tx, tenant.id, moved, nowMs, hooks) };
 }
 
 /** Ends the run that goes on. @throws code 5; code 9 when none does */
-export async function stopWindow(tx: Db, id: string, { tenant, nowMs, onRuns }: Writing): Promise<Written> {
+export async function stopWindow(tx: Db, id: string, { tenant, nowMs, hooks }: Writing): Promise<Written> {
   const row = await lockWindow(tx, tenant.id, id);
   if (row.runState !== RunState.IN_PROGRESS) throw failedPrecondition(`${kind} "${id}" is not running`);
   const moved = { row, ...stopNow(toProgress(row), rulesOf(row), nowMs) };
-  return { id, dueMs: await storeMoved(tx, tenant.id, moved, nowMs, onRuns) };
+  return { id, dueMs: await storeMoved(tx, tenant.id, moved, nowMs, hooks) };
 }

@@ -2,22 +2,12 @@ import { fromJson } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { transaction } from "../../src/db/transaction.ts";
 import { entityId, idText } from "../../src/entities/identity.ts";
-import { putModels } from "../../src/entities/put.ts";
-import { claim, finish } from "../../src/jobs/queue.ts";
-import { membersJob } from "../../src/maintenance/members.ts";
-import { type OnRuns, runsJob } from "../../src/maintenance/run.ts";
-import {
-  createWindow,
-  deleteWindows,
-  replaceWindow,
-  startWindow,
-  stopWindow,
-  type Writing,
-} from "../../src/maintenance/windows.ts";
+import type { WindowHooks } from "../../src/maintenance/hooks.ts";
+import { entitiesInWindows } from "../../src/maintenance/members.ts";
+import { createWindow, deleteWindows, replaceWindow, startWindow, stopWindow } from "../../src/maintenance/windows.ts";
 import { testDatabase } from "../support/database.ts";
-import { type TestTenant, testTenant } from "../support/tenant.ts";
+import { type Clockwork, clockwork } from "./clockwork.ts";
 import { type ModelSpec, WindowModel } from "./model.ts";
 
 const { sql } = await testDatabase();
@@ -27,60 +17,21 @@ const minuteMs = 60_000;
 const sources = ["a", "b", "c", "d", "e", "f"];
 const names = ["one", "two", "three"];
 
-/** The service's own functions, at a moment that the test chooses. */
+/** The service, and what it has told. */
 class Real {
   readonly ids = new Map<string, string>();
   readonly told: string[] = [];
-  readonly released: string[] = [];
-  readonly tenant: TestTenant;
-  modelMs = beginMs - minuteMs;
-  readonly kinds;
-  constructor(tenant: TestTenant) {
-    this.tenant = tenant;
-    const onReleased = async (_: unknown, __: string, ids: readonly Buffer[]) =>
-      void this.released.push(...ids.map(idText));
-    this.kinds = [runsJob(this.onRuns, () => undefined), membersJob(onReleased)];
+  readonly released = new Set<string>();
+  readonly service: Clockwork;
+  constructor(service: Clockwork) {
+    this.service = service;
   }
 
-  readonly onRuns: OnRuns = async (_, __, notices) => {
-    for (const { windowName, what, message } of notices) this.told.push(`${windowName} ${what} ${message}`);
-  };
-
-  async write<T>(nowMs: number, work: (tx: Parameters<typeof createWindow>[0], writing: Writing) => Promise<T>) {
-    const writing = { tenant: this.tenant, clientName: "test", nowMs, onRuns: this.onRuns };
-    return await transaction(sql, (tx) => work(tx, writing));
-  }
-
-  async put(source: string, metadata: Record<string, unknown>) {
-    this.modelMs += 1;
-    const model = { timestampMs: BigInt(this.modelMs), dimensions: { source }, metadata };
-    await putModels(sql, this.tenant.id, [model], this.modelMs);
-  }
-
-  /** Does the jobs that are due, as the worker does. */
-  async work(nowMs: number) {
-    for (const kind of this.kinds) {
-      const lane = { tenantId: this.tenant.id, kind: kind.name };
-      for (;;) {
-        const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs: 10_000, nowMs });
-        if (jobs.length === 0) break;
-        await transaction(sql, async (tx) => {
-          const again = await kind.run(tx, lane.tenantId, jobs, nowMs);
-          await finish(tx, lane, jobs, again);
-        });
-      }
-    }
-  }
-
-  async compare(model: WindowModel) {
-    await this.work(model.nowMs);
-    const tenantId = this.tenant.id;
-    const rows = await sql<{ source: string; state: number }[]>`
-      select dimensions ->> 'source' as source,
-        coalesce(window_production_state, model_production_state, 1000)::float8 as state
-      from entities where tenant_id = ${tenantId} and deleted_ms is null`;
+  async compare(model: WindowModel, insideBefore: ReadonlySet<string>) {
+    const tenantId = this.service.tenant.id;
+    await this.service.work(model.nowMs);
     const living = [...model.entities].filter(([, { deleted }]) => !deleted);
-    expect(Object.fromEntries(rows.map(({ source, state }) => [source, state]))).toEqual(
+    expect(await this.service.states()).toEqual(
       Object.fromEntries(living.map(([source, entity]) => [source, model.stateOf(entity)])),
     );
     const windows = await sql<{ name: string; running: boolean; skip: number; ends: number | null }[]>`
@@ -94,11 +45,21 @@ class Real {
         ]),
       ),
     );
-    const [members] = await sql<[{ count: number }]>`
-      select count(*)::int4 as count from maintenance_members where tenant_id = ${tenantId}`;
-    const stays = [...model.entities.values()].reduce((sum, { stays }) => sum + stays.size, 0);
-    expect(members.count).toBe(stays);
+    // Runs that begin and end are told once each; entities that are in no window any more are told, too.
+    expect(this.told.toSorted()).toEqual(model.told.toSorted());
+    const ids = sources.map((source) => entityId(tenantId, { source }));
+    const inside = (await entitiesInWindows(sql, tenantId, ids)).map(idText);
+    expect(inside.toSorted()).toEqual([...insideOf(model, tenantId)].toSorted());
+    const left = [...insideBefore].filter((id) => !inside.includes(id));
+    expect(left.filter((id) => !this.released.has(id))).toEqual([]);
+    this.released.clear();
   }
+}
+
+/** The ids of the entities that the model has in a window. */
+function insideOf({ entities }: WindowModel, tenantId: string): Set<string> {
+  const inside = [...entities].filter(([, { stays }]) => stays.size > 0);
+  return new Set(inside.map(([source]) => idText(entityId(tenantId, { source }))));
 }
 
 function toSpecification(tenantId: string, name: string, spec: ModelSpec) {
@@ -131,8 +92,9 @@ function command(what: string, run: (model: WindowModel, real: Real) => Promise<
   return {
     check: () => true,
     async run(model, real) {
+      const before = insideOf(model, real.service.tenant.id);
       await run(model, real);
-      await real.compare(model);
+      await real.compare(model, before);
     },
     toString: () => what,
   };
@@ -170,7 +132,7 @@ const commands = [
     .map(({ source, named, parent }) =>
       command(`model of ${source}, state ${named}, parent ${parent}`, async (model, real) => {
         model.put(source, named, parent);
-        await real.put(source, {
+        await real.service.put(source, {
           ...(named !== undefined && { productionState: named }),
           ...(parent !== undefined && { parent: `source=${parent}` }),
         });
@@ -180,7 +142,7 @@ const commands = [
     command(`delete entity ${source}`, async (model, real) => {
       if (!model.entities.has(source)) return;
       model.deleteEntity(source);
-      await real.put(source, { _svc_deleted_entity: true });
+      await real.service.put(source, { _svc_deleted_entity: true });
     }),
   ),
   ...[1, 2].map(() =>
@@ -189,14 +151,17 @@ const commands = [
         const { nowMs } = model;
         const sent = { ...spec, startMs: nowMs + spec.startMs };
         if (!hasFuture(sent, nowMs)) return;
-        const specification = toSpecification(real.tenant.id, name, sent);
+        const specification = toSpecification(real.service.tenant.id, name, sent);
         const id = real.ids.get(name);
         if (id === undefined) {
           model.create(name, sent);
-          real.ids.set(name, (await real.write(nowMs, (tx, writing) => createWindow(tx, specification, writing))).id);
+          real.ids.set(
+            name,
+            (await real.service.write(nowMs, (tx, writing) => createWindow(tx, specification, writing))).id,
+          );
         } else {
           model.replace(name, sent);
-          await real.write(nowMs, (tx, writing) => replaceWindow(tx, id, specification, writing));
+          await real.service.write(nowMs, (tx, writing) => replaceWindow(tx, id, specification, writing));
         }
       }),
     ),
@@ -207,7 +172,7 @@ const commands = [
       if (id === undefined) return;
       model.delete(name);
       real.ids.delete(name);
-      await real.write(model.nowMs, (tx, writing) => deleteWindows(tx, [id], writing));
+      await real.service.write(model.nowMs, (tx, writing) => deleteWindows(tx, [id], writing));
     }),
   ),
   ...(["start", "stop"] as const).map((verb) =>
@@ -216,7 +181,7 @@ const commands = [
         const id = real.ids.get(name);
         if (id === undefined) return;
         const act = verb === "start" ? startWindow : stopWindow;
-        const done = real.write(model.nowMs, (tx, writing) => act(tx, id, writing));
+        const done = real.service.write(model.nowMs, (tx, writing) => act(tx, id, writing));
         if (model[verb](name)) await done;
         else await expect(done).rejects.toMatchObject({ code: 9 });
       }),
@@ -229,7 +194,7 @@ const commands = [
         for (let next = model.nextMs(untilMs); next !== undefined; next = model.nextMs(untilMs)) {
           model.nowMs = next;
           model.tick();
-          await real.work(next);
+          await real.service.work(next);
         }
         model.nowMs = untilMs;
       }),
@@ -246,7 +211,14 @@ const commands = [
 test("whatever is done to windows, production states and runs are those of the model", async () => {
   await fc.assert(
     fc.asyncProperty(fc.commands(commands, { maxCommands: 40, size: "max" }), async (sequence) => {
-      const real = new Real(await testTenant(sql));
+      const hooks: WindowHooks = {
+        onRuns: async (_, __, notices) =>
+          void real.told.push(...notices.map(({ windowName, what }) => `${windowName} ${what}`)),
+        onReleased: async (_, __, ids) => {
+          for (const id of ids) real.released.add(idText(id));
+        },
+      };
+      const real = new Real(await clockwork(sql, hooks, beginMs - minuteMs));
       await fc.asyncModelRun(() => ({ model: new WindowModel(beginMs), real }), sequence);
     }),
     { numRuns: runs, endOnFailure: runs < 50 },

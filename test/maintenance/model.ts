@@ -52,6 +52,8 @@ const PRODUCTION = 1000;
 export class WindowModel {
   readonly entities = new Map<string, ModelEntity>();
   readonly windows = new Map<string, ModelWindow>();
+  /** Runs that began and ended. */
+  readonly told: string[] = [];
   nowMs: number;
   private created = 0;
 
@@ -171,6 +173,7 @@ export class WindowModel {
     const startMs = Math.max(atMs, (window.lastStartMs ?? -1) + 1);
     window.run = { startMs, endMs: atMs + window.spec.durationMs };
     window.lastStartMs = startMs;
+    this.told.push(`${name} start`);
     this.enter(name, window);
   }
 
@@ -192,6 +195,7 @@ export class WindowModel {
 
   private end(name: string, window: ModelWindow) {
     window.run = undefined;
+    this.told.push(`${name} end`);
     for (const entity of this.entities.values()) this.leave(name, entity);
   }
 

@@ -1,0 +1,56 @@
+import type { Db, Sql } from "../../src/db/connect.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { putModels } from "../../src/entities/put.ts";
+import { claim, finish } from "../../src/jobs/queue.ts";
+import type { WindowHooks } from "../../src/maintenance/hooks.ts";
+import { membersJob } from "../../src/maintenance/members.ts";
+import { runsJob } from "../../src/maintenance/run.ts";
+import type { Writing } from "../../src/maintenance/windows.ts";
+import { type TestTenant, testTenant } from "../support/tenant.ts";
+
+/** The service's own functions within one tenant, at moments that the test chooses. */
+export interface Clockwork {
+  tenant: TestTenant;
+  /** Does what a call does. */
+  write<T>(nowMs: number, work: (tx: Db, writing: Writing) => Promise<T>): Promise<T>;
+  /** Describes an entity; each model is newer than the one before it. */
+  put(source: string, metadata: Record<string, unknown>): Promise<void>;
+  /** Does the jobs that are due, as the worker does. */
+  work(nowMs: number): Promise<void>;
+  /** The production states of living entities. */
+  states(): Promise<Record<string, number>>;
+}
+
+export async function clockwork(sql: Sql, hooks: WindowHooks, firstModelMs: number): Promise<Clockwork> {
+  const tenant = await testTenant(sql);
+  const kinds = [runsJob(hooks, () => undefined), membersJob(hooks)];
+  let modelMs = firstModelMs;
+  return {
+    tenant,
+    write: (nowMs, work) => transaction(sql, (tx) => work(tx, { tenant, clientName: "test", nowMs, hooks })),
+    async put(source, metadata) {
+      modelMs += 1;
+      await putModels(sql, tenant.id, [{ timestampMs: BigInt(modelMs), dimensions: { source }, metadata }], modelMs);
+    },
+    async work(nowMs) {
+      for (const kind of kinds) {
+        const lane = { tenantId: tenant.id, kind: kind.name };
+        for (;;) {
+          const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs: 10_000, nowMs });
+          if (jobs.length === 0) break;
+          await transaction(sql, async (tx) => {
+            const again = await kind.run(tx, lane.tenantId, jobs, nowMs);
+            await finish(tx, lane, jobs, again);
+          });
+        }
+      }
+    },
+    async states() {
+      const rows = await sql<{ source: string; state: number }[]>`
+        select dimensions ->> 'source' as source,
+          coalesce(window_production_state, model_production_state, 1000)::float8 as state
+        from entities where tenant_id = ${tenant.id} and deleted_ms is null`;
+      return Object.fromEntries(rows.map(({ source, state }) => [source, state]));
+    },
+  };
+}
