@@ -36,6 +36,7 @@ import {
   eventFieldDictionaryService,
   metricDictionaryService,
 } from "./dictionary/service.ts";
+import { knownEntities } from "./entities/known.ts";
 import { entityService } from "./entities/service.ts";
 import { storingChanges } from "./events/changes.ts";
 import { pruneFeed } from "./events/feed.ts";
@@ -176,6 +177,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     periodMs: config.housekeepingMs,
   });
   starting.defer(() => housekeeping.stop());
+  const known = knownEntities();
 
   // What goes out.
   const world = openWorld(config, {
@@ -193,8 +195,8 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
       dataReceiverService({
         lanes: ingest,
         nowMs: clock.nowMs,
-        models: modelKind(config, clock.nowMs, onModels),
-        events: eventKind(config, clock.nowMs, storeChanges),
+        models: modelKind(config, clock.nowMs, onModels, known),
+        events: eventKind(config, clock.nowMs, storeChanges, known),
         points: pointKinds(config, clock.nowMs, metrics.store),
       }),
     ],

@@ -6,6 +6,7 @@ import { bigintArray, byteaArray, jsonArray, textArray } from "../../src/db/batc
 import type { Sql } from "../../src/db/connect.ts";
 import { coreFacts } from "../../src/entities/core-properties.ts";
 import { entityId } from "../../src/entities/identity.ts";
+import { knownEntities } from "../../src/entities/known.ts";
 import { modelKind } from "../../src/receiver/kinds.ts";
 import { lanes } from "../../src/receiver/lanes.ts";
 import { putList } from "../../src/receiver/put.ts";
@@ -20,7 +21,7 @@ type Store = (entities: readonly MadeEntity[], timestampMs: bigint) => Promise<u
 
 /** The receiver's PutModels, from the message on. */
 function service(sql: Sql, tenantId: string): Store {
-  const kind = modelKind(readConfig({}), Date.now);
+  const kind = modelKind(readConfig({}), Date.now, undefined, knownEntities());
   const all = lanes(sql, { batchesMax: 4, waitMsMax: 60_000 });
   const sender = { lanes: all, tenantId, nowMs: Date.now, abandoned: () => false };
   return async (entities, timestampMs) => {

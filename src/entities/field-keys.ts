@@ -1,6 +1,8 @@
 import type { PendingQuery, Row } from "postgres";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { afterCommit } from "../db/transaction.ts";
+import type { Known } from "./known.ts";
 
 /** What a key is a key of. */
 export type KeySource = "dimension" | "metadata" | "customProperty";
@@ -35,6 +37,23 @@ export function notingKeys(
     )
     order by source, key
     on conflict do nothing`;
+}
+
+/** The same for keys that are new as far as this process knows, in a transaction; after its commit it knows them. */
+export async function noteNewKeys(
+  tx: Db,
+  tenantId: string,
+  seen: Partial<Record<KeySource, Iterable<string>>>,
+  known: Known,
+): Promise<void> {
+  const news = (Object.entries(seen) as [KeySource, Iterable<string>][])
+    .map(([source, keys]) => [source, known.unknownKeys(tenantId, source, keys)] as const)
+    .filter(([, keys]) => keys.length > 0);
+  if (news.length === 0) return;
+  await notingKeys(tx, tenantId, Object.fromEntries(news)).execute();
+  afterCommit(tx, () => {
+    for (const [source, keys] of news) known.noteKeys(tenantId, source, keys);
+  });
 }
 
 /** The keys that entities of the tenant have or had, in order. */

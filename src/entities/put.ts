@@ -3,9 +3,11 @@ import { bigintArray, byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
+import { contentHash } from "./content.ts";
 import { coreFacts } from "./core-properties.ts";
-import { keysIn, notingKeys } from "./field-keys.ts";
+import { keysIn, noteNewKeys } from "./field-keys.ts";
 import { entityId, nameFromDimensions } from "./identity.ts";
+import { type Known, knownEntities } from "./known.ts";
 import { metadataNumber } from "./state.ts";
 
 /** One model as the receiver has checked it. */
@@ -17,6 +19,7 @@ export interface ModelItem {
 
 const DELETED_KEY = "_svc_deleted_entity";
 const MINUTE_MS = 60_000n;
+const nothing = Buffer.alloc(0);
 
 /** Hears, inside the transaction of their write, which living entities were created, described anew or revived. */
 export type OnChanged = (tx: Db, tenantId: string, ids: Buffer[]) => Promise<void>;
@@ -26,6 +29,8 @@ interface Change {
   id: Buffer;
   model: ModelItem;
   deletes: boolean;
+  /** Digest of what the model says; nothing of a deletion. */
+  content: Buffer;
 }
 
 /** Of two models of one entity, whether `b`, which came later, prevails: the newer one; at the same time a deletion. */
@@ -43,7 +48,9 @@ function roundsOf(tenantId: string, models: readonly ModelItem[]): Change[][] {
   const last = new Map<string, Change>();
   const described = new Map<string, Change>();
   for (const model of models) {
-    const change = { id: entityId(tenantId, model.dimensions), model, deletes: model.metadata[DELETED_KEY] === true };
+    const deletes = model.metadata[DELETED_KEY] === true;
+    const content = deletes ? nothing : contentHash(model.metadata);
+    const change = { id: entityId(tenantId, model.dimensions), model, deletes, content };
     const key = change.id.toString("latin1");
     const other = last.get(key);
     if (other !== undefined && !prevails(other, change)) continue;
@@ -67,17 +74,83 @@ function differs(db: Db, known: Fragment, sent: Fragment): Fragment {
     and (${known}.deleted_ms is null or ${sent}.model_ms > ${known}.deleted_ms)
     and (${known}.model_ms is null or ${known}.deleted_ms is not null or ${sent}.deleted_ms is not null
       or ${known}.liveness_ms < ${sent}.liveness_ms
-      or ${known}.name <> ${sent}.name or ${known}.metadata <> ${sent}.metadata
-      or ${known}.core_properties <> ${sent}.core_properties)`;
+      or ${known}.content_hash is distinct from ${sent}.content_hash)`;
 }
+
+/** What is stored of an entity, as it was when it was read without a lock. */
+interface Stored {
+  id: Buffer;
+  content_hash: Buffer | null;
+  model_ms: bigint | null;
+  liveness_ms: bigint;
+  deleted_ms: bigint | null;
+}
+
+const minuteOf = ({ model }: Change) => model.timestampMs - (model.timestampMs % MINUTE_MS);
+
+/** What a change asks for of an entity that is stored: nothing, that its times move on, or that it is written anew. */
+function needOf(change: Change, stored: Stored | undefined): "nothing" | "times" | "content" {
+  if (stored === undefined) return "content";
+  const { timestampMs } = change.model;
+  if (timestampMs < (stored.model_ms ?? timestampMs)) return "nothing";
+  if (stored.deleted_ms !== null) return timestampMs > stored.deleted_ms ? "content" : "nothing";
+  if (change.deletes || stored.model_ms === null || !stored.content_hash?.equals(change.content)) return "content";
+  return stored.liveness_ms < minuteOf(change) ? "times" : "nothing";
+}
+
+/**
+ * Applies one change of each entity; answers the living ones that it created, described anew or revived. What is read
+ * without a lock is all that unchanged entities cost; what is written is judged again under its lock.
+ */
+async function applyRound(tx: Db, tenantId: string, changes: readonly Change[], nowMs: number): Promise<Buffer[]> {
+  const rows = await tx<Stored[]>`
+    select id, content_hash, model_ms, liveness_ms, deleted_ms from entities
+    where tenant_id = ${tenantId} and id = any(${byteaArray(changes.map(({ id }) => id))}::bytea[])`;
+  const found = new Map(rows.map((row) => [row.id.toString("latin1"), row]));
+  const times: Change[] = [];
+  const described: Change[] = [];
+  const made: Change[] = [];
+  for (const change of changes) {
+    const stored = found.get(change.id.toString("latin1"));
+    const need = needOf(change, stored);
+    if (need === "times") times.push(change);
+    else if (need === "content") (stored === undefined ? made : described).push(change);
+  }
+  // Those that are there before those that are made: the order of locks (src/events/lock.ts).
+  if (times.length > 0 && described.length > 0) await lock(tx, tenantId, [...times, ...described]);
+  const [, ids] = await Promise.all([
+    times.length > 0 && moveTimes(tx, tenantId, times),
+    described.length + made.length > 0 ? write(tx, tenantId, [...described, ...made], nowMs) : [],
+  ]);
+  return ids;
+}
+
+const lock = (tx: Db, tenantId: string, changes: readonly Change[]) =>
+  tx`
+    select from entities
+    where tenant_id = ${tenantId} and id = any(${byteaArray(changes.map(({ id }) => id))}::bytea[])
+    order by id for no key update`.execute();
+
+/** A plain update: an index over entities has no part in it. */
+const moveTimes = (tx: Db, tenantId: string, changes: readonly Change[]) =>
+  tx`
+    update entities set liveness_ms = sent.minute_ms, model_ms = sent.model_ms
+    from unnest(
+      ${byteaArray(changes.map(({ id }) => id))}::bytea[],
+      ${bigintArray(changes.map(minuteOf))}::bigint[],
+      ${bigintArray(changes.map(({ model }) => model.timestampMs))}::bigint[],
+      ${byteaArray(changes.map(({ content }) => content))}::bytea[]
+    ) as sent (id, minute_ms, model_ms, content_hash)
+    where entities.tenant_id = ${tenantId} and entities.id = sent.id and entities.deleted_ms is null
+      and entities.model_ms <= sent.model_ms and entities.liveness_ms < sent.minute_ms
+      and entities.content_hash = sent.content_hash`.execute();
 
 /** Writes one change of each entity; answers the living entities that it created, described anew or revived. */
 async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs: number): Promise<Buffer[]> {
   const now = BigInt(nowMs);
-  // What the plain read finds unchanged is neither locked nor written; for the rest the conflict decides again.
   const rows = await db<{ id: Buffer }[]>`
     with model as (
-      select id, name, dimensions, metadata, core_properties, production_state, priority, model_ms, model_ms - model_ms % ${MINUTE_MS} as liveness_ms, deleted_ms
+      select id, name, dimensions, metadata, core_properties, production_state, priority, content_hash, model_ms, model_ms - model_ms % ${MINUTE_MS} as liveness_ms, deleted_ms
       from unnest(
         ${byteaArray(changes.map(({ id }) => id))}::bytea[],
         ${textArray(changes.map(({ model }) => nameOf(model)))}::text[],
@@ -86,17 +159,17 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
         ${jsonArray(changes.map(({ model }) => coreFacts(tenantId, model.dimensions, model.metadata)))}::jsonb[],
         ${bigintArray(changes.map(({ model }) => metadataNumber(model.metadata, "productionState")))}::bigint[],
         ${bigintArray(changes.map(({ model }) => metadataNumber(model.metadata, "priority")))}::bigint[],
+        ${byteaArray(changes.map(({ content }) => content))}::bytea[],
         ${bigintArray(changes.map(({ model }) => model.timestampMs))}::bigint[],
         ${bigintArray(changes.map(({ model, deletes }) => (deletes ? model.timestampMs : null)))}::bigint[]
-      ) as sent (id, name, dimensions, metadata, core_properties, production_state, priority, model_ms, deleted_ms)
+      ) as sent (id, name, dimensions, metadata, core_properties, production_state, priority, content_hash, model_ms, deleted_ms)
     ), written as (
       insert into entities as stored
-        (tenant_id, id, name, dimensions, metadata, core_properties, model_production_state, priority, model_ms, created_ms,
-          updated_ms, liveness_ms, deleted_ms)
+        (tenant_id, id, name, dimensions, metadata, core_properties, model_production_state, priority, content_hash, model_ms,
+          created_ms, updated_ms, liveness_ms, deleted_ms)
       select ${tenantId}::uuid, m.id, m.name, m.dimensions, m.metadata, m.core_properties, m.production_state, m.priority,
-        m.model_ms, ${now}::bigint, ${now}::bigint, m.liveness_ms, m.deleted_ms
-      from model m left join entities known on known.tenant_id = ${tenantId}::uuid and known.id = m.id
-      where known.id is null or ${differs(db, db`known`, db`m`)}
+        m.content_hash, m.model_ms, ${now}::bigint, ${now}::bigint, m.liveness_ms, m.deleted_ms
+      from model m
       on conflict (tenant_id, id) do update set
         name = case when excluded.deleted_ms is null then excluded.name else stored.name end,
         metadata = case when excluded.deleted_ms is null then excluded.metadata else stored.metadata end,
@@ -108,6 +181,7 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
               and stored.metadata -> 'productionState' is not distinct from excluded.metadata -> 'productionState')
           then stored.model_production_state else excluded.model_production_state end,
         priority = case when excluded.deleted_ms is null then excluded.priority else stored.priority end,
+        content_hash = case when excluded.deleted_ms is null then excluded.content_hash else stored.content_hash end,
         model_ms = excluded.model_ms,
         updated_ms = case
           when excluded.deleted_ms is not null or stored.deleted_ms is not null or stored.name <> excluded.name
@@ -128,8 +202,8 @@ const keysOf = (models: readonly ModelItem[]) => ({
 });
 
 /**
- * Creates, describes, deletes and revives entities, one statement a batch. May be repeated: a model that changes
- * nothing writes nothing (liveness, and with it the model's time, move once a minute).
+ * Creates, describes, deletes and revives entities. May be repeated: a model that changes nothing locks and writes nothing
+ * (liveness, and with it the model's time, move once a minute).
  */
 export async function putModels(
   db: Db,
@@ -137,49 +211,16 @@ export async function putModels(
   models: readonly ModelItem[],
   nowMs: number,
   onChanged?: OnChanged,
+  known: Known = knownEntities(),
 ): Promise<void> {
   if (models.length === 0) return;
   const rounds = roundsOf(tenantId, models);
   await transaction(db, async (tx) => {
     failpoint("models:begun");
-    await notingKeys(tx, tenantId, keysOf(models));
+    await noteNewKeys(tx, tenantId, keysOf(models), known);
     const changed: Buffer[] = [];
-    for (const round of rounds) changed.push(...(await write(tx, tenantId, round, nowMs)));
+    for (const round of rounds) changed.push(...(await applyRound(tx, tenantId, round, nowMs)));
     failpoint("models:stored");
     if (changed.length > 0) await onChanged?.(tx, tenantId, changed);
   });
-}
-
-/** Data that named an entity by its dimensions, with the data's own time. */
-export interface Sighting {
-  id: Buffer;
-  dimensions: Record<string, string>;
-  timestampMs: bigint;
-}
-
-/**
- * Makes the entities of these sightings known, named after their dimensions, and moves their liveness on, to the
- * minute. A deleted entity stays deleted. One statement; may be repeated. `sightings` hold each entity once.
- */
-export async function seeEntities(
-  db: Db,
-  tenantId: string,
-  sightings: readonly Sighting[],
-  nowMs: number,
-): Promise<void> {
-  const sorted = [...sightings].sort((a, b) => Buffer.compare(a.id, b.id));
-  const now = BigInt(nowMs);
-  await db`
-    with noted as (${notingKeys(db, tenantId, { dimension: keysIn(sorted.map(({ dimensions }) => dimensions)) })})
-    insert into entities as stored
-      (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
-    select ${tenantId}::uuid, id, name, dimensions, '{}', ${now}, ${now}, seen_ms - seen_ms % ${MINUTE_MS}
-    from unnest(
-      ${byteaArray(sorted.map(({ id }) => id))}::bytea[],
-      ${textArray(sorted.map(({ dimensions }) => nameFromDimensions(dimensions)))}::text[],
-      ${jsonArray(sorted.map(({ dimensions }) => dimensions))}::jsonb[],
-      ${bigintArray(sorted.map(({ timestampMs }) => timestampMs))}::bigint[]
-    ) as seen (id, name, dimensions, seen_ms)
-    on conflict (tenant_id, id) do update set liveness_ms = excluded.liveness_ms
-    where stored.liveness_ms < excluded.liveness_ms and stored.deleted_ms is null`.execute();
 }

@@ -30,6 +30,8 @@ export const entities = pgTable(
     updatedMs: bigintMs("updated_ms").notNull(),
     /** Latest data of any kind, to the minute. */
     livenessMs: bigintMs("liveness_ms").notNull(),
+    /** What the last model says of it, as a digest (src/entities/content.ts); null: not known, so the next model is written. */
+    contentHash: bytea("content_hash"),
     /** Timestamp of the model that deleted it. */
     deletedMs: bigintMs("deleted_ms"),
   },

@@ -2,7 +2,8 @@ import { bigintArray, byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { again, transaction } from "../db/transaction.ts";
 import { eventIds } from "../entities/identity.ts";
-import { type Sighting, seeEntities } from "../entities/put.ts";
+import { type Known, knownEntities } from "../entities/known.ts";
+import { type Sighting, seeEntities } from "../entities/see.ts";
 import { failpoint } from "../failpoint.ts";
 import type { Change, EventIdentity, StoreChanges } from "./changes.ts";
 import { applyInstance, type History, type Instance } from "./lifecycle.ts";
@@ -21,6 +22,9 @@ interface Subject extends EventIdentity {
   instances: Instance[];
   history: History;
 }
+
+/** Violation of a foreign key. */
+const NO_ENTITY = "23503";
 
 const bytesKey = (id: Buffer) => id.toString("latin1");
 const instanceKey = (key: string, { timeMs, severity, status }: Pick<Instance, "timeMs" | "severity" | "status">) =>
@@ -50,7 +54,7 @@ function gather(tenantId: string, items: readonly EventItem[]) {
 }
 
 /** Locks the events, makes those that are missing, and reads the latest occurrence of each that was there. */
-async function lockAndRead(tx: Db, tenantId: string, subjects: readonly Subject[]) {
+async function lockAndRead(tx: Db, tenantId: string, subjects: readonly Subject[], known: Known) {
   const ids = subjects.map(({ id }) => id);
   const [locked, latest] = await Promise.all([
     lockEvents(tx, tenantId, ids),
@@ -66,7 +70,13 @@ async function lockAndRead(tx: Db, tenantId: string, subjects: readonly Subject[
   for (const row of latest) byKey.get(bytesKey(row.event_id))?.history.push(toOccurrence(row));
   if (locked.ids.length === subjects.length) return locked;
   for (const id of locked.ids) byKey.delete(bytesKey(id));
-  const rulesVersion = await makeEvents(tx, tenantId, [...byKey.values()]);
+  const missing = [...byKey.values()];
+  const rulesVersion = await makeEvents(tx, tenantId, missing).catch((error) => {
+    if (error.code !== NO_ENTITY) throw error;
+    // The foreign key judges what was remembered: a database that was restored lacks some.
+    for (const { entityId } of missing) known.forgetEntity(entityId);
+    throw again("an entity that was known is not there");
+  });
   return { tenantId, rulesVersion };
 }
 
@@ -180,15 +190,15 @@ export async function ingestEvents(
   db: Db,
   tenantId: string,
   items: readonly EventItem[],
-  { nowMs, store }: { nowMs: number; store: StoreChanges },
+  { nowMs, store, known = knownEntities() }: { nowMs: number; store: StoreChanges; known?: Known },
 ): Promise<void> {
   if (items.length === 0) return;
   await transaction(db, async (tx) => {
     const { subjects, sightings } = gather(tenantId, items);
-    const seen = seeEntities(tx, tenantId, sightings, nowMs);
-    const [, locked] = await Promise.all([seen, lockAndRead(tx, tenantId, subjects)]);
+    await seeEntities(tx, tenantId, sightings, nowMs, known);
+    const locked = await lockAndRead(tx, tenantId, subjects, known);
     failpoint("ingest:read");
-    const known = await readLate(tx, tenantId, subjects);
-    await store(tx, locked, apply(subjects, known), nowMs);
+    const repeats = await readLate(tx, tenantId, subjects);
+    await store(tx, locked, apply(subjects, repeats), nowMs);
   });
 }

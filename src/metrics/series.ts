@@ -1,6 +1,6 @@
 import { bigintArray, byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { seeEntities } from "../entities/put.ts";
+import { seeEntities } from "../entities/see.ts";
 import { beginMerging } from "./merge.ts";
 import { beginRetention } from "./retention.ts";
 

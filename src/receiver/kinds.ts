@@ -1,5 +1,6 @@
 import { EventSchema, type Model, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { Config } from "../config.ts";
+import type { Known } from "../entities/known.ts";
 import { type ModelItem, type OnChanged, putModels } from "../entities/put.ts";
 import type { StoreChanges } from "../events/changes.ts";
 import { type EventItem, ingestEvents } from "../events/ingest.ts";
@@ -8,11 +9,12 @@ import type { Kind } from "./put.ts";
 
 type Bounds = Pick<Config, "modelAgeSecMax" | "aheadSecMax" | "eventRetentionSec">;
 
-/** Events: `storeChanges` stores what happens to occurrences. */
+/** Events: `store` stores what happens to occurrences, `known` is what this process knows of entities. */
 export function eventKind(
   { eventRetentionSec, aheadSecMax }: Bounds,
   nowMs: () => number,
   store: StoreChanges,
+  known?: Known,
 ): Kind<typeof EventSchema, EventItem> {
   return {
     list: "events",
@@ -31,7 +33,8 @@ export function eventKind(
     }),
     lane: {
       name: "events",
-      store: (tx, tenantId, items) => ingestEvents(tx, tenantId, items, { nowMs: nowMs(), store }),
+      store: (tx, tenantId, items) =>
+        ingestEvents(tx, tenantId, items, { nowMs: nowMs(), store, ...(known && { known }) }),
     },
   };
 }
@@ -41,6 +44,7 @@ export function modelKind(
   { modelAgeSecMax, aheadSecMax }: Bounds,
   nowMs: () => number,
   onModels?: OnChanged,
+  known?: Known,
 ): Kind<typeof ModelSchema, ModelItem> {
   return {
     list: "models",
@@ -52,7 +56,7 @@ export function modelKind(
     }),
     lane: {
       name: "models",
-      store: (tx, tenantId, items) => putModels(tx, tenantId, items, nowMs(), onModels),
+      store: (tx, tenantId, items) => putModels(tx, tenantId, items, nowMs(), onModels, known),
     },
   };
 }

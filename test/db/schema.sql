@@ -218,6 +218,7 @@ create table entities (
   model_production_state bigint,
   window_production_state bigint,
   priority bigint,
+  content_hash bytea,
   constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX entities_id ON public.entities USING hash (id) WHERE (deleted_ms IS NULL);

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { entityId } from "../../src/entities/identity.ts";
-import { type ModelItem, putModels, seeEntities } from "../../src/entities/put.ts";
+import { type ModelItem, putModels } from "../../src/entities/put.ts";
+import { seeEntities } from "../../src/entities/see.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql } = await testDatabase();

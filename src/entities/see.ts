@@ -1,0 +1,100 @@
+import { bigintArray, byteaArray, jsonArray, textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { afterCommit, transaction } from "../db/transaction.ts";
+import { keysIn, noteNewKeys } from "./field-keys.ts";
+import { nameFromDimensions } from "./identity.ts";
+import { type Known, knownEntities } from "./known.ts";
+
+const MINUTE_MS = 60_000n;
+
+/** Data that named an entity by its dimensions, with the data's own time. */
+export interface Sighting {
+  id: Buffer;
+  dimensions: Record<string, string>;
+  timestampMs: bigint;
+}
+
+interface Seen extends Sighting {
+  minuteMs: bigint;
+}
+
+/**
+ * Makes the entities of these sightings known, named after their dimensions, and moves their liveness on, to the
+ * minute. A deleted entity stays deleted. What is known takes no statement. May be repeated. `sightings` hold each entity
+ * once.
+ */
+export async function seeEntities(
+  db: Db,
+  tenantId: string,
+  sightings: readonly Sighting[],
+  nowMs: number,
+  known: Known = knownEntities(),
+): Promise<void> {
+  const news: Seen[] = [];
+  for (const sighting of sightings) {
+    const minuteMs = sighting.timestampMs - (sighting.timestampMs % MINUTE_MS);
+    const livenessMs = known.livenessMs(sighting.id);
+    if (livenessMs === undefined || livenessMs < minuteMs) news.push({ ...sighting, minuteMs });
+  }
+  if (news.length === 0) return;
+  news.sort((a, b) => Buffer.compare(a.id, b.id));
+  await transaction(db, (tx) => see(tx, tenantId, news, nowMs, known));
+}
+
+async function see(tx: Db, tenantId: string, news: readonly Seen[], nowMs: number, known: Known): Promise<void> {
+  await noteNewKeys(tx, tenantId, { dimension: keysIn(news.map(({ dimensions }) => dimensions)) }, known);
+  const rows = await tx<{ id: Buffer; liveness_ms: bigint; deleted_ms: bigint | null }[]>`
+    select id, liveness_ms, deleted_ms from entities
+    where tenant_id = ${tenantId} and id = any(${byteaArray(news.map(({ id }) => id))}::bytea[])`;
+  const found = new Map(rows.map((row) => [row.id.toString("latin1"), row]));
+  const missing: Seen[] = [];
+  const older: Seen[] = [];
+  const alive: { id: Buffer; livenessMs: bigint }[] = [];
+  for (const each of news) {
+    const row = found.get(each.id.toString("latin1"));
+    if (row === undefined) missing.push(each);
+    else if (row.deleted_ms !== null) continue;
+    else if (row.liveness_ms < each.minuteMs) older.push(each);
+    else alive.push({ id: each.id, livenessMs: row.liveness_ms });
+  }
+  // Those that are there before those that are made: the order of locks (src/events/lock.ts).
+  const told = await Promise.all([
+    older.length > 0 ? moveLiveness(tx, tenantId, older) : [],
+    missing.length > 0 ? make(tx, tenantId, missing, nowMs) : [],
+  ]);
+  for (const { id, liveness_ms } of told.flat()) alive.push({ id, livenessMs: liveness_ms });
+  afterCommit(tx, () => {
+    for (const { id, livenessMs } of alive) known.noteEntity(id, Number(livenessMs));
+  });
+}
+
+interface Alive {
+  id: Buffer;
+  liveness_ms: bigint;
+}
+
+/** A plain update: an index over entities has no part in it. */
+const moveLiveness = (tx: Db, tenantId: string, older: readonly Seen[]) =>
+  tx<Alive[]>`
+    update entities set liveness_ms = seen.minute_ms
+    from unnest(
+      ${byteaArray(older.map(({ id }) => id))}::bytea[],
+      ${bigintArray(older.map(({ minuteMs }) => minuteMs))}::bigint[]
+    ) as seen (id, minute_ms)
+    where entities.tenant_id = ${tenantId} and entities.id = seen.id and liveness_ms < seen.minute_ms
+      and deleted_ms is null
+    returning entities.id, liveness_ms`.execute();
+
+const make = (tx: Db, tenantId: string, missing: readonly Seen[], nowMs: number) =>
+  tx<Alive[]>`
+    insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
+    select ${tenantId}::uuid, id, name, dimensions, '{}', ${BigInt(nowMs)}, ${BigInt(nowMs)}, minute_ms
+    from unnest(
+      ${byteaArray(missing.map(({ id }) => id))}::bytea[],
+      ${textArray(missing.map(({ dimensions }) => nameFromDimensions(dimensions)))}::text[],
+      ${jsonArray(missing.map(({ dimensions }) => dimensions))}::jsonb[],
+      ${bigintArray(missing.map(({ minuteMs }) => minuteMs))}::bigint[]
+    ) as seen (id, name, dimensions, minute_ms)
+    order by id
+    on conflict do nothing
+    returning id, liveness_ms`.execute();
