@@ -145,6 +145,12 @@ const settings = {
     read: integer(10, 3_600_000),
     meaning: "longest silence within a client stream, ms",
   },
+  streamsMax: {
+    env: "BELFRY_STREAMS_MAX",
+    fallback: "5000",
+    read: integer(10, 1_000_000),
+    meaning: "streams that are open at once; more are answered 429",
+  },
   connectionsMax: {
     env: "BELFRY_CONNECTIONS_MAX",
     fallback: "10000",

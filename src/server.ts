@@ -134,12 +134,20 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     waitMsMax: config.ingestWaitMsMax,
     report: (error) => log.error({ err: error }, "data that came in was not stored"),
   });
-  function room({ parent, localName }: DescMethod, header: Headers, { tenantId }: Principal) {
-    held.check(header.get("content-length"));
+  function room({ parent, localName }: DescMethod, header: Headers, { tenantId, keyId }: Principal) {
+    held.check({ tenant: tenantId, key: keyId }, header.get("content-length"));
     const lane = laneOf[localName];
     if (parent === DataReceiverService && lane !== undefined) ingest.check(tenantId, lane);
   }
-  const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, wrongKeys: guesses, room });
+  const calls = pipeline({
+    verify,
+    gate: pool.gate,
+    log,
+    recordAudit: audit.record,
+    wrongKeys: guesses,
+    room,
+    streamsMax: config.streamsMax,
+  });
 
   // What metric points are kept in.
   const metrics = await startMetrics(pool.sql, config, clock.nowMs, log);
@@ -266,6 +274,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     throw listenError(error, config);
   });
   starting.defer(() => port.close({ drainMs: config.drainMs }));
+  starting.defer(() => calls.endStreams());
   starting.defer(() => ingest.stop());
 
   const running = starting.move();

@@ -4,7 +4,7 @@ import { errorBody } from "./answer.ts";
 const answers: Record<string, [status: string, code: number, message: string]> = {
   HPE_HEADER_OVERFLOW: ["431 Request Header Fields Too Large", 8, "the request's headers are larger than 16 KiB"],
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", 4, "the request's head did not come in time"],
-  HOST: ["400 Bad Request", 3, "an HTTP/1.1 request names its Host"],
+  HOST: ["400 Bad Request", 3, "an HTTP/1.1 request names its Host, once"],
   PLAIN: ["400 Bad Request", 3, "this port speaks TLS: use an address that begins with https"],
   EXPECTATION: ["417 Expectation Failed", 3, "the only expectation that is met is 100-continue"],
 };

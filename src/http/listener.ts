@@ -8,11 +8,12 @@ import http2, {
 } from "node:http2";
 import net, { type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import tls from "node:tls";
+import type tls from "node:tls";
 import type { Request } from "../wire/pieces.ts";
 import type { Response } from "./answer.ts";
 import { answerBrokenRequest } from "./client-error.ts";
 import { turns } from "./stream-turns.ts";
+import { tlsServer } from "./tls-server.ts";
 
 /** Takes every request of both HTTP versions. `invite` sends 100 Continue to a client that waits for it. */
 export type RequestHandler = (request: Request, response: Response, invite: (() => void) | undefined) => void;
@@ -148,7 +149,8 @@ function http1Server(onRequest: RequestHandler) {
   }
   function take(request: IncomingMessage, response: ServerResponse, invite: (() => void) | undefined) {
     inOrder(request, response, () => {
-      if (request.headers.host === undefined && request.httpVersion === "1.1")
+      const hosts = request.headersDistinct.host?.length ?? 0;
+      if (hosts > 1 || (hosts === 0 && request.httpVersion === "1.1"))
         return answerBrokenRequest(request.socket, "HOST");
       // The form that proxies are sent, which every server must take (RFC 9112, 3.2.2).
       if (request.url?.charCodeAt(0) !== 47) request.url = request.url?.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
@@ -231,21 +233,6 @@ function boundControlFrames(session: ServerHttp2Session) {
     sinceMs = nowMs;
   };
   session.on("ping", count).on("remoteSettings", count);
-}
-
-function tlsServer(identity: { cert: string; key: string }, h1: http.Server, h2: http2.Http2Server) {
-  const server = tls.createServer({
-    ...identity,
-    ALPNProtocols: ["h2", "http/1.1"],
-    minVersion: "TLSv1.2",
-    handshakeTimeout: headMs,
-  });
-  server.on("secureConnection", (socket) => {
-    const inner = socket.alpnProtocol === "h2" ? h2 : h1;
-    inner.emit("connection", socket);
-  });
-  server.on("tlsClientError", (_error, socket) => socket.destroy());
-  return server;
 }
 
 /** Takes a connection of which nothing is read. */

@@ -115,7 +115,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
       if (record.rpc !== undefined) record.code ??= status === undefined ? Code.Canceled : codeOfStatus(status);
       const target = record.rpc === undefined ? `${request.method} ${pathOf(request)}` : undefined;
       logRequest(log, record, status, target);
-      if (record.bodyBytes > 0) options.bodies?.release(record);
+      options.bodies?.release(record);
       options.ended?.(record);
     });
     if (hasBody(request)) answerAfterBody(request, response, rest, () => invite === undefined || invited);

@@ -1,41 +1,36 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { exhausted } from "../errors.ts";
-import { callRecord, type RequestRecord } from "./context.ts";
+import { type Holder, limiter } from "../limiter.ts";
+import { callRecord, holderOfRecord, type RequestRecord } from "./context.ts";
 
-/** The request bodies that this process holds in memory, those that still come and those of calls in work. */
+/** The memory that requests take, those that still come and those in work. */
 export interface Bodies {
   /** Before a body is read. @throws code 8 when one of this announced length (null: unknown) finds no room. */
-  check(contentLength: string | null): void;
-  /** Bytes of a request have come. @throws code 8 when there is no room for them. */
+  check(who: Holder, contentLength: string | null): void;
+  /** A request takes so much more: its bytes come, and something is made of them. @throws code 8 when there is no room */
   reserve(record: RequestRecord, bytes: number): void;
-  /** That many bytes of a request, or all, are held no longer. */
+  /** So much of it, or all, is taken no longer. */
   release(record: RequestRecord, bytes?: number): void;
 }
 
-/** Bounds the bytes of all bodies together: what is let in decides how much memory is used, not what is sent. */
+/** Bounds the memory of all requests together, with shares of tenants and keys beneath that. */
 export function bodies(bytesMax: number): Bodies {
-  let held = 0;
-  const full = () => exhausted("too many requests are being read; send the request again", 1);
-  const all: Bodies = {
-    check(contentLength) {
-      const announced = contentLength === null ? 0 : Number(contentLength);
-      // One that is larger than all of it fits when nothing else is there.
-      if (held > 0 && held + announced > bytesMax) throw full();
+  const what = "requests are being read";
+  const all = limiter({ max: bytesMax, what });
+  const held: Bodies = {
+    check(who, contentLength) {
+      all.check(who, contentLength === null ? 0 : Number(contentLength));
     },
     reserve(record, bytes) {
-      if (record.over) throw full(); // answered already: nobody would take them off again
-      if (held > record.bodyBytes && held + bytes > bytesMax) throw full();
-      held += bytes;
-      record.bodyBytes += bytes;
-      record.bodies = all;
+      // Answered already: nobody would give it back.
+      if (record.over) throw exhausted(`too many ${what}; send the request again`, 1);
+      record.bodies = held;
+      if (record.body === undefined) record.body = all.take(holderOfRecord(record), bytes);
+      else record.body.more(bytes);
     },
-    release(record, bytes = record.bodyBytes) {
-      const freed = Math.min(bytes, record.bodyBytes);
-      held -= freed;
-      record.bodyBytes -= freed;
-    },
+    release: (record, bytes) => record.body?.release(bytes),
   };
-  return all;
+  return held;
 }
 
 /** What a call holds of its body, for a handler that knows when it is done with a part of it. */
@@ -49,7 +44,7 @@ export interface HeldBody {
 export function heldBody(context: HandlerContext): HeldBody {
   const record = callRecord(context);
   return {
-    bytes: () => record.bodyBytes,
+    bytes: () => record.body?.amount ?? 0,
     free: (bytes) => record.bodies?.release(record, bytes),
   };
 }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../auth/principal.ts";
-import type { Holder } from "../limiter.ts";
+import type { Hold, Holder } from "../limiter.ts";
 import type { Bodies } from "./bodies.ts";
 
 /** What is known of one request, filled in on its way; its end makes one log line of it. */
@@ -20,8 +20,8 @@ export interface RequestRecord {
   owes: DescMethod | undefined;
   /** The request is over, answered or not; its handler may still be at work. */
   over: boolean;
-  /** Bytes of its body that are held in memory, and who counts them. */
-  bodyBytes: number;
+  /** The memory that it takes, and what counts it. */
+  body: Hold | undefined;
   bodies: Bodies | undefined;
 }
 
@@ -45,7 +45,7 @@ export function openRecord(request: RecordedRequest, requestId: string): Request
     invite: undefined,
     owes: undefined,
     over: false,
-    bodyBytes: 0,
+    body: undefined,
     bodies: undefined,
   };
   request[recordOnRequest] = record;
@@ -80,6 +80,11 @@ export function principalOf(context: HandlerContext): Principal {
 
 /** Whose shares a call uses. */
 export function holderOf(context: HandlerContext): Holder {
-  const { tenantId, keyId } = principalOf(context);
-  return { tenant: tenantId, key: keyId };
+  return holderOfRecord(callRecord(context));
+}
+
+/** Whose shares a request uses; without a principal nobody's. */
+export function holderOfRecord(record: RequestRecord | undefined): Holder {
+  const principal = record?.principal;
+  return principal === undefined ? {} : { tenant: principal.tenantId, key: principal.keyId };
 }

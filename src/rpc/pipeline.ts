@@ -5,6 +5,7 @@ import { permissionOf, permits } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { KeyVerifier } from "../auth/verify.ts";
 import type { WrongKeys } from "../auth/wrong-keys.ts";
+import { askingFor } from "../db/asker.ts";
 import { permissionDenied, unsupported } from "../errors.ts";
 import type { Holder } from "../limiter.ts";
 import { Call } from "../wire/call.ts";
@@ -21,6 +22,7 @@ import {
 import { untilAborted } from "./deadline.ts";
 import { briefError, pathsWithin, toAnswer } from "./errors.ts";
 import { type Log, logUnexpected } from "./log.ts";
+import { type OpenStream, openStreams } from "./open-streams.ts";
 import { requestId } from "./request-id.ts";
 import { validateRequest } from "./validate.ts";
 
@@ -41,6 +43,8 @@ export interface Pipeline {
   implement<S extends DescService>(service: S, implementation: Partial<ServiceImpl<S>>): ServiceImpl<S>;
   /** A request is over. What was admitted and failed before its RPC was called (an unreadable body) gets its audit row here. */
   ended(record: RequestRecord): void;
+  /** The server stops: streams that answer end with code 14, and none begin. */
+  endStreams(): void;
 }
 
 interface Options {
@@ -54,12 +58,17 @@ interface Options {
   wrongKeys?: WrongKeys;
   /** Whether there is room for a call that is allowed, before its body is read. @throws code 8 when there is none. */
   room?(method: DescMethod, header: Headers, principal: Principal): void;
+  /** Streams at once. */
+  streamsMax?: number;
 }
 
 type Handler = (request: unknown, context: HandlerContext) => unknown;
 
 /** Builds the pipeline. Its order, in one place: key, permission, room (admit); validation, gate, handler, errors (implement). */
-export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Options): Pipeline {
+export function pipeline(options: Options): Pipeline {
+  const { verify, gate, log, recordAudit, wrongKeys, room, streamsMax = 5000 } = options;
+  const streams = openStreams(verify, streamsMax);
+
   async function auditFailure(method: DescMethod, record: RequestRecord, request: unknown, code: number) {
     const { principal, requestId } = record;
     if (recordAudit === undefined || principal === undefined || !isAudited(method)) return;
@@ -136,14 +145,18 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
     };
   }
 
+  function begin(method: DescMethod, context: HandlerContext) {
+    return streams.begin(method, context.requestHeader.get(keyHeader), holderOf(context), context.signal);
+  }
+
   // Each message is checked as it comes; what is wrong with the stream itself (size, silence, form) is thrown by its iterator.
   function clientStream(method: DescMethod, handler: Handler): Handler {
     const check = validateRequest(method);
-    async function* checked(requests: AsyncIterable<unknown>) {
+    async function* checked(requests: AsyncIterable<unknown>, stream: OpenStream) {
       const messages = requests[Symbol.asyncIterator]();
       try {
         for (;;) {
-          const next = await messages.next();
+          const next = await stream.until(messages.next());
           if (next.done) return;
           check(next.value);
           yield next.value;
@@ -154,18 +167,23 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
     }
     return async (requests, context) => {
       const record = callRecord(context);
+      let stream: OpenStream | undefined;
       try {
+        stream = begin(method, context);
+        const who = holderOf(context);
+        const messages = checked(requests as AsyncIterable<unknown>, stream);
+        // It does not count as a call in work for as long as it is open: what it stores does, portion by portion.
+        await gate.run(async () => {}, who);
         const answer = await bounded(
-          gate.run(
-            () => Promise.resolve(handler(checked(requests as AsyncIterable<unknown>), context)),
-            holderOf(context),
-          ),
+          askingFor(who, () => Promise.resolve(handler(messages, context))),
           context,
         );
         record.code = 0;
         return answer;
       } catch (error) {
         throw briefError(fail(error, record, context.signal));
+      } finally {
+        stream?.close();
       }
     };
   }
@@ -174,13 +192,22 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
     const check = validateRequest(method);
     return async function* answers(request, context) {
       const record = callRecord(context);
+      let stream: OpenStream | undefined;
+      let messages: AsyncIterator<unknown> | undefined;
       try {
         check(request);
+        stream = begin(method, context);
         await gate.run(async () => {}, holderOf(context)); // a long watch holds no place, but does not begin while the database is away
-        yield* handler(request, context) as AsyncIterable<unknown>;
+        messages = (handler(request, context) as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+        for (let next = await stream.until(messages.next()); !next.done; next = await stream.until(messages.next()))
+          yield next.value;
         record.code = 0;
       } catch (error) {
         throw briefError(fail(error, record, context.signal));
+      } finally {
+        stream?.close();
+        // Not awaited: a handler that does not listen to its signal may never come to its end.
+        messages?.return?.()?.catch(() => {});
       }
     };
   }
@@ -194,6 +221,7 @@ export function pipeline({ verify, gate, log, recordAudit, wrongKeys, room }: Op
 
   return {
     admit,
+    endStreams: streams.endAnswering,
     implement(service, implementation) {
       const handlers = implementation as Record<string, Handler | undefined>;
       const wrapped: Record<string, Handler> = {};

@@ -14,11 +14,16 @@ export function statusOverrides(method: DescMethod): ReadonlyMap<number, number>
 /** The text of `{"code": …, "message": …, "details": […]}`. */
 export function errorText(error: ConnectError, registry: Registry, writer: JsonWriter): string {
   const details = error.details.map((detail) => {
-    if ("desc" in detail) return detailJson(detail.desc, detail.value as Values, writer);
-    const desc = registry.getMessage(detail.type);
-    // A detail of a type that nobody here knows keeps its name.
-    if (desc === undefined) return { "@type": `type.googleapis.com/${detail.type}` };
-    return detailJson(desc, fromBinary(desc, detail.value) as unknown as Values, writer);
+    const name = "desc" in detail ? detail.desc.typeName : detail.type;
+    try {
+      if ("desc" in detail) return detailJson(detail.desc, detail.value as Values, writer);
+      const desc = registry.getMessage(detail.type);
+      if (desc !== undefined) return detailJson(desc, fromBinary(desc, detail.value) as unknown as Values, writer);
+    } catch {
+      // Its bytes are broken, or hold what JSON cannot: the error is answered all the same.
+    }
+    // A detail of a type that nobody here knows, or that cannot be written, keeps its name.
+    return { "@type": `type.googleapis.com/${name}` };
   });
   return JSON.stringify({ code: error.code, message: error.rawMessage, details });
 }

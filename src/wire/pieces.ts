@@ -19,7 +19,7 @@ export interface PieceLimits {
   bytesMax: number;
   /** Longest time without a byte while somebody waits for one, ms. */
   idleMs: number;
-  /** Longest time for all of it, ms; without it there is none. */
+  /** Longest time for all of it, ms; without it there is none. A body that has an end also has a least rate. */
   totalMs?: number;
   /** What it fails with beyond `bytesMax`. */
   tooLarge(): ConnectError;
@@ -45,6 +45,8 @@ export async function brokenOff(request: Request): Promise<boolean> {
 }
 
 const resetMs = 10;
+const rateMs = 10_000;
+const rateBytesMin = 4096;
 
 /** A body with bounds. It fails with code 4 after a silence, code 1 when the client has gone, and as `limits` says. */
 export function pieces(request: Request, limits: PieceLimits): Pieces {
@@ -59,6 +61,8 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
     | undefined;
   let idle: NodeJS.Timeout | undefined;
   let total: NodeJS.Timeout | undefined;
+  let pace: NodeJS.Timeout | undefined;
+  let leftBefore = bytesMax;
 
   function settle() {
     if (gathering !== undefined && failure !== undefined) gathering.reject(failure);
@@ -110,6 +114,19 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
     idle?.refresh(); // it was this side that did not read
   };
 
+  /** Looks what has come since the last time. What was not asked for could not come. */
+  function slow() {
+    if (left > leftBefore - rateBytesMin && (waiting !== undefined || gathering !== undefined)) {
+      return fail(
+        new ConnectError(
+          `the request comes too slowly: less than ${rateBytesMin} bytes in ${rateMs} ms`,
+          Code.DeadlineExceeded,
+        ),
+      );
+    }
+    leftBefore = left;
+  }
+
   function begin() {
     if (request.readableEnded) return end();
     if (request.destroyed) return close();
@@ -118,12 +135,14 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
       const late = () => fail(new ConnectError(`the request did not end within ${totalMs} ms`, Code.DeadlineExceeded));
       total = setTimeout(late, totalMs).unref();
     }
+    if (totalMs !== undefined) pace = setInterval(slow, rateMs).unref();
     request.on("data", take).on("end", end).on("close", close).on("error", close);
   }
 
   function release() {
     clearTimeout(idle);
     clearTimeout(total);
+    clearInterval(pace);
     request.off("data", take).off("end", end).off("close", close);
   }
 

@@ -40,7 +40,11 @@ async function sent(all: Record<string, Hostile>, packed: boolean): Promise<stri
   async function search() {
     const headers = { ...neighbour.headers, "content-type": "application/json" };
     for (; going; await sleep(50)) {
-      const { status, ms } = await two.send({ path: "/v1/events:search", headers, body: [Buffer.from('{"query":{}}')] });
+      const { status, ms } = await two.send({
+        path: "/v1/events:search",
+        headers,
+        body: [Buffer.from('{"query":{}}')],
+      });
       if (status !== 200) wrong.push(`the neighbour was answered ${status}`);
       if (ms > 1000) wrong.push(`the neighbour waited for ${Math.round(ms)} ms`);
     }
@@ -50,7 +54,8 @@ async function sent(all: Record<string, Hostile>, packed: boolean): Promise<stri
     for (const { name: way, request } of requestsOf(each, attacker, packed)) {
       const answer = await one.send(request);
       const code = codeNumber(answer);
-      if (!(each.codes ?? [3, 8]).includes(code as number)) wrong.push(`${name} over ${way}: ${code} ${String(answer.body).slice(0, 200)}`);
+      if (!(each.codes ?? [3, 8]).includes(code as number))
+        wrong.push(`${name} over ${way}: ${code} ${String(answer.body).slice(0, 200)}`);
     }
   }
   going = false;

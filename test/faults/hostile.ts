@@ -63,7 +63,7 @@ export function hostile(size: number): Record<string, Hostile> {
       json: Buffer.from(`{"events":[{${'"metadataFields":{},'.repeat(Math.min(size, 200_000))}"name":""}]}`),
       binary: held(2, many(size, [34, 0])),
     },
-    "brackets": { ...search, json: Buffer.alloc(size, "["), binary: many(size, [11]) },
+    brackets: { ...search, json: Buffer.alloc(size, "["), binary: many(size, [11]) },
     "fields that nobody knows": {
       ...events,
       json: Buffer.from(`{"x":${"[".repeat(90)}${"0,".repeat(size)}0${"]".repeat(90)}}`),

@@ -119,6 +119,7 @@ describe("what is no HTTP", () => {
     ["rubbish", "rubbish\r\n\r\n", 400],
     ["a space in a header's name", "GET / HTTP/1.1\r\nHost: x\r\na b: c\r\n\r\n", 400],
     ["no Host header", "GET / HTTP/1.1\r\n\r\n", 400],
+    ["two Host headers", "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400],
     ["two lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400],
     ["length and chunks", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400],
     ["an unknown expectation", "GET / HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n", 417],

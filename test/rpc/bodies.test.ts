@@ -3,20 +3,21 @@ import { expect, test } from "vitest";
 import { bodies } from "../../src/rpc/bodies.ts";
 import { openRecord } from "../../src/rpc/context.ts";
 
+const nobody = {};
 const refused = expect.objectContaining({ code: Code.ResourceExhausted });
 const request = () => openRecord({ headers: {} }, "r-1");
 
 test("bytes of all requests together are bounded; one that is alone may have more", () => {
   const held = bodies(100);
   const [one, two] = [request(), request()];
-  held.check("1000");
+  held.check(nobody, "1000");
   held.reserve(one, 150);
-  expect(() => held.check("1")).toThrow(refused);
+  expect(() => held.check(nobody, "1")).toThrow(refused);
   expect(() => held.reserve(two, 1)).toThrow(refused);
   held.release(one, 120);
-  held.check("70");
-  held.check(null);
-  expect(() => held.check("71")).toThrow(refused);
+  held.check(nobody, "70");
+  held.check(nobody, null);
+  expect(() => held.check(nobody, "71")).toThrow(refused);
   held.reserve(two, 70);
   expect(() => held.reserve(two, 1)).toThrow(refused);
 });
@@ -28,8 +29,8 @@ test("what has gone is gone once, also when it is told twice, or more than came"
   held.reserve(two, 40);
   held.release(one, 1000);
   held.release(one);
-  expect(() => held.check("61")).toThrow(refused);
-  held.check("60");
+  expect(() => held.check(nobody, "61")).toThrow(refused);
+  held.check(nobody, "60");
 });
 
 test("what comes for a request that is over is refused, and not counted", () => {
