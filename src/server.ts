@@ -139,15 +139,8 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     const lane = laneOf[localName];
     if (parent === DataReceiverService && lane !== undefined) ingest.check(tenantId, lane);
   }
-  const calls = pipeline({
-    verify,
-    gate: pool.gate,
-    log,
-    recordAudit: audit.record,
-    wrongKeys: guesses,
-    room,
-    streamsMax: config.streamsMax,
-  });
+  const bounds = { wrongKeys: guesses, room, streamsMax: config.streamsMax };
+  const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...bounds });
 
   // What metric points are kept in.
   const metrics = await startMetrics(pool.sql, config, clock.nowMs, log);
