@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Db } from "../db/connect.ts";
-import { failpoint } from "../failpoint.ts";
 import { enqueue } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { writeChunks } from "./chunks.ts";
@@ -164,7 +163,6 @@ function toBlock(entries: readonly [number, Points][], count: number): HeadPoint
 /** Does one step; answers how many points it has moved. */
 async function carryOut(tx: Db, tenantId: string, { to, bucket, ...rest }: Step): Promise<number> {
   const rows = await takeRows(tx, tenantId, { to, bucket, ...rest });
-  failpoint("metrics:taken");
   const merged = await bySeries(rows.map(({ points }) => points));
   const newest = rows.at(-1);
   if (to === "chunks") await writeChunks(tx, tenantId, merged);
@@ -173,7 +171,6 @@ async function carryOut(tx: Db, tenantId: string, { to, bucket, ...rest }: Step)
     // As old as the newest of the rows that they stand for: what was written later stays later.
     await writeGathered(tx, tenantId, made, to, newest.writtenUs);
   }
-  failpoint("metrics:merged");
   return rows.reduce((total, { points }) => total + points.times.length, 0);
 }
 
