@@ -98,7 +98,7 @@ describe("what was stored is read, whatever has been merged in between", () => {
       where a.tenant_id = ${id} and a.first_ms < b.first_ms and a.last_ms >= b.first_ms`;
     expect(overlaps).toHaveLength(0);
     expect(await stored(sql, id, ...everything)).toEqual(modelOf(all));
-  });
+  }, 120_000);
 
   test("8,000 points of one series at once, and 40,000 of one day in several chunks", async () => {
     const { id } = await testTenant(sql);
@@ -117,7 +117,7 @@ describe("what was stored is read, whatever has been merged in between", () => {
     const chunks = await sql<{ points: number }[]>`
       select points from metric_chunks where tenant_id = ${id} order by first_ms`;
     expect(chunks.map(({ points }) => points)).toEqual([16_384, 16_384, 7233]);
-  });
+  }, 120_000);
 });
 
 describe("series", () => {
