@@ -18,7 +18,7 @@ const built: typeof allMethods = await (async () => {
   return allMethods.filter((_method, i) => found[i]);
 })();
 
-/** All rows of a tenant, in every table, but for the time of its keys' last use. */
+/** All rows of a tenant, in every table, but for the time of its keys' last use, and the jobs that look after metrics again and again. */
 async function everythingOf(tenantId: string): Promise<Record<string, string[]>> {
   const tables = await sql<{ name: string }[]>`
     select table_name as name from information_schema.columns
@@ -26,7 +26,8 @@ async function everythingOf(tenantId: string): Promise<Record<string, string[]>>
   const rows = await Promise.all(
     tables.map(async ({ name }) => {
       const found = await sql<{ row: string }[]>`
-        select (to_jsonb(t) - 'last_used_ms')::text as row from ${sql(name)} t where t.tenant_id = ${tenantId}`;
+        select (to_jsonb(t) - 'last_used_ms')::text as row from ${sql(name)} t
+        where t.tenant_id = ${tenantId} and coalesce(to_jsonb(t)->>'kind', '') not like 'metrics.%'`;
       return [name, found.map(({ row }) => row).sort()] as const;
     }),
   );
