@@ -72,7 +72,7 @@ function valuesOf({ description, tags, maxPerMinute }: Destination, { masked }: 
 }
 
 /** A type that was sent, taken apart. @throws code 3 for what its kind refuses; secrets that are kept were checked before */
-function checkedParts(type: DestinationType): Parted {
+export function checkedParts(type: DestinationType): Parted {
   const parted = partSecrets(type);
   const broken = checkDestination(withSecrets(parted.masked, parted.fresh));
   const refused = broken.filter(({ path }) => !parted.kept.includes(path));

@@ -15,15 +15,16 @@ import { EventSourceSchema, TriggerTypeSchema } from "#gen/belfry/notifications/
 import type { Keyring } from "../credentials/keyring.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
-import { failedPrecondition, invalidFields } from "../errors.ts";
+import { failedPrecondition } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
-import { joined } from "../rpc/rules.ts";
+import { foundBy } from "../rpc/names.ts";
 import { audited } from "../tenants/audit.ts";
-import { checkDestination, send } from "./kinds.ts";
+import { checkedParts } from "./destinations.ts";
+import { send } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
 import { openType } from "./open-type.ts";
 import { givenRefreshToken, refreshTokenPath, storedRefreshToken } from "./refresh-token.ts";
-import { partSecrets, withSecrets } from "./secrets.ts";
+import { withSecrets } from "./secrets.ts";
 import type { World } from "./world.ts";
 
 /** A notification of a made-up event, which says that it is one. */
@@ -73,16 +74,10 @@ const typePath = "destination.type";
  * @throws code 3 for what is wrong with it; code 9 for secrets that do not open
  */
 async function opened(db: Db, tenantId: string, { name, type: given }: Destination, keyring: Keyring) {
-  const parted = partSecrets(given ?? create(DestinationTypeSchema));
-  const filled = withSecrets(parted.masked, parted.fresh);
-  // What is kept was checked when it was stored.
-  const broken = checkDestination(filled).filter(({ path }) => !parted.kept.includes(path));
-  if (broken.length > 0) {
-    throw invalidFields(broken.map(({ path, rule }) => ({ path: joined(typePath, path), rule })));
-  }
-  const type = await openType(db, tenantId, name, filled, keyring, typePath);
+  const parted = checkedParts(given ?? create(DestinationTypeSchema));
+  const type = await openType(db, tenantId, name, withSecrets(parted.masked, parted.fresh), keyring, typePath);
   const refreshToken = parted.kept.includes(refreshTokenPath)
-    ? storedRefreshToken(db, tenantId, name, keyring)
+    ? storedRefreshToken(db, tenantId, foundBy(name), keyring)
     : givenRefreshToken(parted.fresh[refreshTokenPath] ?? "");
   return { type, refreshToken, masked: parted.masked };
 }

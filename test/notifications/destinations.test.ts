@@ -151,7 +151,7 @@ describe("a new destination", () => {
     ],
     [
       { type: { officeChat: { webhookUrl: "https://a.b", text: "t", facts: Array(21).fill({}) } } },
-      "type.officeChat.facts: must contain no more than 20 item(s)",
+      "type.officeChat.facts: must have at most 20 items",
     ],
     [{ type: { itsm: { ...itsm, basic: { username: "u" } } } }, "type.itsm.basic.password: is required"],
     [{ type: { itsm: { ...itsm, basic: {}, oauth: {} } } }, "type.itsm.oauth: only one of"],
