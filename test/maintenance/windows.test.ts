@@ -356,7 +356,7 @@ describe("searching", async () => {
     [filter("force", "OP_EQUALS", true), ["beta"]],
     [filter("deleted", "OP_EQUALS", true), []],
     [filter("schedule.start", "OP_EQUALS", start), ["alpha", "gamma"]],
-    [filter("schedule.duration", "OP_EQUALS", 5000), ["alpha"]],
+    [filter("schedule.duration", "OP_EQUALS", 5 * hourMs), ["alpha"]],
     [filter("schedule.skipNext", "OP_GREATER", 0), []],
     [filter("schedule.recurrence.dayOfWeek", "OP_EQUALS", "SUN"), ["gamma"]],
     [filter("schedule.recurrence.type", "OP_EQUALS", 4), ["gamma"]],
