@@ -28,19 +28,68 @@ function trouble(node) {
   return undefined;
 }
 
+/** A server that dies after it has served is started again, but not for ever: so many times within this time. */
+const againMax = 5;
+const againWithinMs = 600_000;
+const pauseMs = 1000;
+
 function run(node) {
   // Everything waits while young objects are collected, the longer the more of them there are (docs/decisions/0015).
   const args = ["--max-semi-space-size=4", ...process.execArgv, join(root, "src/main.ts"), ...process.argv.slice(2)];
-  // A process group of its own: it hears of a signal from here alone, once.
-  // The channel closes when this process is killed, which the server takes as SIGTERM.
   // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (docs/decisions/0015).
   const env = { MALLOC_ARENA_MAX: "2", ...process.env };
-  const child = spawn(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], detached: true, env });
+  const diedMs = [];
+  let child;
+  let stopAsked = false;
+  let resting;
+
+  /** Ends as the server has ended. */
+  function end(code, signal) {
+    if (signal === null) process.exit(code ?? 1);
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  }
+
+  function start() {
+    resting = undefined;
+    let served = false;
+    // A process group of its own: it hears of a signal from here alone, once.
+    // The channel closes when this process is killed, which the server takes as SIGTERM.
+    child = spawn(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], detached: true, env });
+    child.on("message", (message) => {
+      served ||= message === "serving";
+    });
+    child.on("error", (error) => {
+      process.stderr.write(`belfry: cannot run ${node}: ${error.message}. Run:  npm ci\n`);
+      process.exit(1);
+    });
+    child.on("exit", (code, signal) => {
+      const now = Date.now();
+      while (diedMs.length > 0 && now - diedMs[0] > againWithinMs) diedMs.shift();
+      if (stopAsked || !served || (signal === null && code === 0) || diedMs.length >= againMax)
+        return end(code, signal);
+      const waitMs = pauseMs * 2 ** diedMs.length;
+      diedMs.push(now);
+      process.stderr.write(
+        `belfry: the server has died (${signal ?? `exit code ${code}`}); it is started again in ${waitMs / 1000} s, ` +
+          `${diedMs.length} of ${againMax} times in ${againWithinMs / 60_000} minutes\n`,
+      );
+      resting = { end: () => end(code, signal), timer: setTimeout(start, waitMs) };
+    });
+  }
+
+  function stop(signal) {
+    stopAsked = true;
+    if (resting === undefined) return child.kill(signal);
+    clearTimeout(resting.timer);
+    resting.end();
+  }
+
   const last = new Map();
   const pass = (received, sent = received) => {
     process.on(received, () => {
       const now = Date.now();
-      if (now - (last.get(received) ?? 0) > oneSignalMs) child.kill(sent);
+      if (now - (last.get(received) ?? 0) > oneSignalMs) stop(sent);
       last.set(received, now);
     });
   };
@@ -54,17 +103,9 @@ function run(node) {
   const watching = setInterval(() => {
     if (process.env.npm_lifecycle_event === undefined || process.ppid === parent) return;
     clearInterval(watching);
-    child.kill("SIGTERM");
+    stop("SIGTERM");
   }, 500).unref();
-  child.on("error", (error) => {
-    process.stderr.write(`belfry: cannot run ${node}: ${error.message}. Run:  npm ci\n`);
-    process.exit(1);
-  });
-  child.on("exit", (code, signal) => {
-    if (signal === null) process.exit(code ?? 1);
-    process.removeAllListeners(signal);
-    process.kill(process.pid, signal);
-  });
+  start();
 }
 
 const node = join(root, "node_modules/node/bin/node");

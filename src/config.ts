@@ -76,7 +76,7 @@ const settings = {
   poolConnectionsMax: {
     env: "BELFRY_POOL_CONNECTIONS_MAX",
     fallback: "20",
-    read: integer(4, 1000),
+    read: integer(5, 1000),
     meaning: "database connections of this process, shared out between kinds of work",
   },
   waitingCallsMax: {
@@ -252,6 +252,12 @@ const settings = {
     fallback: "1000000",
     read: integer(1, 1_000_000_000),
     meaning: "metric series that a tenant may have; points of further ones fail",
+  },
+  auditRetentionSec: {
+    env: "BELFRY_AUDIT_RETENTION_SEC",
+    fallback: "0",
+    read: integer(0, 36_500 * day),
+    meaning: "how long rows of the audit log are kept, s; 0 keeps them for ever",
   },
 } satisfies Record<string, Setting<unknown>>;
 

@@ -40,7 +40,8 @@ function welcome({ url, caFile, firstKey }: Server): string {
   if (firstKey === undefined) return `${lines.join("\n")}\n`;
   const keyFile = quoted(firstKey.file);
   lines.push(
-    firstKey.made
+    // A terminal is read once; what goes elsewhere is kept.
+    firstKey.made && process.stdout.isTTY
       ? `The first manager key, kept in ${keyFile}: ${readFileSync(firstKey.file, "utf8").trim()}`
       : `The first manager key is in ${keyFile}`,
   );
@@ -78,6 +79,7 @@ async function serve(config: Config): Promise<void> {
     process.stderr.write(`starting on ${quoted(config.dataDir)}; the first start there takes some seconds\n`);
   }
   const server = await startServer(config, log);
+  process.send?.("serving"); // from now on its launcher starts it again when it dies
   if (signals === 0) process.stdout.write(welcome(server));
   await stopAsked.promise;
   await server.stop();

@@ -120,7 +120,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const system = { sql: pool.system, gate: pool.gate };
   const uses = lastUse(system);
   starting.defer(() => uses.stop());
-  const audit = auditQueue(system, clock.nowMs, log);
+  const audit = auditQueue(system, clock.nowMs, log, config.auditRetentionSec);
   starting.defer(() => audit.stop());
   const { verify } = keyVerifier({ ...system, onUse: uses.note });
   const guesses = wrongKeys({

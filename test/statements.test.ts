@@ -44,6 +44,7 @@ const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     entities: "searches of events read what their entities are called and have",
     tenant_state: "the lock under which a tenant's feed of changes grows",
   },
+  "server.ts": { tenants: "the first start makes a tenant where there is none" },
   tenants: { tenants: "the command line finds and lists them, auth/ reads them for each call" },
 };
 

@@ -33,6 +33,7 @@ export interface Pool {
   readonly system: Sql;
   readonly ingest: Sql;
   readonly background: Sql;
+  readonly counts: ConnectionCounts;
   readonly gate: Gate;
   /** Waits up to 5 s for statements in work, then cuts them. */
   close(): Promise<void>;
@@ -73,7 +74,7 @@ const backgroundTimeoutMs = 300_000;
  */
 export function connectionCounts(max: number): ConnectionCounts {
   const system = max < 12 ? 1 : 3;
-  const background = Math.max(1, Math.min(4, Math.floor(max / 5)));
+  const background = Math.max(2, Math.min(4, Math.floor(max / 5)));
   const ingest = Math.max(1, Math.min(Math.floor(max / 3), Math.max(4, 2 * availableParallelism())));
   return { system, ingest, background, questions: Math.max(1, max - system - background - ingest) };
 }
@@ -202,6 +203,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     system: kinds.system.sql,
     ingest: kinds.ingest.sql,
     background: kinds.background.sql,
+    counts,
     gate: watch,
     async close() {
       watch.stop();

@@ -25,7 +25,7 @@ export function eventHousekeeping(
   { system, background: sql }: Pick<Pool, "system" | "background">,
   { ageing, retentionMs, nowMs, store, log, periodMs }: Options,
 ) {
-  const leader = leadership(system, "events.housekeeping", nowMs);
+  const leader = leadership(system, "events.housekeeping");
   let stopped = false;
   let round: Promise<void> | undefined;
 

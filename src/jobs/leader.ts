@@ -3,30 +3,35 @@ import type { Db } from "../db/connect.ts";
 
 /** Whether this process leads in something that one replica alone is to do at a time. */
 export interface Leadership {
-  /** Exact to the clock of the database: never true in two processes at once. */
+  /** Never true in two processes at once, as long as the database's clock is not set forward. */
   held(): boolean;
   /** Gives it up, so that another need not wait for its end. */
   stop(): Promise<void>;
 }
 
+// Clocks differ in their speed, by far less.
+const safety = 0.99;
+
 /**
  * Strives for leadership: a row with a lease, kept up while this process lives. Work of a leader that must not overlap
- * with that of the next one belongs into the queue instead, whose claims are fenced.
+ * with that of the next one belongs into the queue instead, whose claims are fenced. The lease is given and judged by the
+ * database's clock alone; this process counts from before it asked, so that its own end comes first.
  */
-export function leadership(db: Db, name: string, nowMs: () => number, leaseMs = 10_000): Leadership {
+export function leadership(db: Db, name: string, leaseMs = 10_000): Leadership {
   const holder = randomUUID();
-  let untilMs = 0;
+  let untilMs = 0; // on the clock of performance.now()
   let stopped = false;
 
   async function strive() {
-    const now = nowMs();
-    const until = now + leaseMs;
+    const askedMs = performance.now();
     const rows = await db`
-      insert into leases as held (name, holder, until_ms) values (${name}, ${holder}, ${BigInt(until)})
+      insert into leases as held (name, holder, until_ms)
+      select ${name}, ${holder}, clock.ms + ${BigInt(leaseMs)}
+      from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms) as clock
       on conflict (name) do update set holder = excluded.holder, until_ms = excluded.until_ms
-      where held.holder = excluded.holder or held.until_ms <= ${BigInt(now)}
+      where held.holder = excluded.holder or held.until_ms <= excluded.until_ms - ${BigInt(leaseMs)}
       returning 1`;
-    if (rows.count > 0 && !stopped) untilMs = until;
+    if (rows.count > 0 && !stopped) untilMs = askedMs + leaseMs * safety;
   }
 
   let striving = strive().catch(() => undefined);
@@ -35,7 +40,7 @@ export function leadership(db: Db, name: string, nowMs: () => number, leaseMs = 
   }, leaseMs / 3).unref();
 
   return {
-    held: () => nowMs() < untilMs,
+    held: () => performance.now() < untilMs,
     async stop() {
       stopped = true;
       untilMs = 0;

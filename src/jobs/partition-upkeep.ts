@@ -20,7 +20,7 @@ export async function partitionUpkeep(
     if (made.length + dropped.length > 0) log.info({ made, dropped }, "partitions");
   }
   for (const table of tables) await keep(table);
-  const lead = leadership(sql, "partitions", nowMs);
+  const lead = leadership(sql, "partitions");
   let running: Promise<void> | undefined;
 
   async function round() {

@@ -45,6 +45,8 @@ export class LeaseLost extends Error {
 
 /** How many jobs one claim looks at. */
 const nearMax = 1000;
+/** How many tenants with work of one kind one look finds. */
+const lanesMax = 10_000;
 
 /**
  * Adds jobs of one kind, in the caller's transaction: they are there when it commits. A job with the id of another that
@@ -97,16 +99,22 @@ export async function cancel(tx: Db, { tenantId, kind }: Lane, id: string): Prom
   await tx`delete from jobs where tenant_id = ${tenantId} and kind = ${kind} and id = ${id}`;
 }
 
-/** The lanes with work that is due by then, the first due first, with the time that stands there. */
+/**
+ * The lanes with work that is due by then, the first due first, with the time that stands there: so many of each kind that
+ * every tenant gets its turn.
+ */
 export async function dueLanes(
   db: Db,
   kinds: readonly string[],
   untilMs: number,
 ): Promise<(Lane & { dueMs: number })[]> {
   return await db<(Lane & { dueMs: number })[]>`
-    select tenant_id as "tenantId", kind, due_ms::float8 as "dueMs" from due_work
-    where due_ms <= ${BigInt(untilMs)} and kind = any(${textArray(kinds)}::text[])
-    order by due_ms limit 1000`;
+    select tenant_id as "tenantId", kind, due_ms::float8 as "dueMs"
+    from unnest(${textArray(kinds)}::text[]) as wanted (name) cross join lateral (
+      select tenant_id, kind, due_ms from due_work
+      where kind = wanted.name and due_ms <= ${BigInt(untilMs)} order by due_ms, tenant_id limit ${lanesMax}
+    ) as due
+    order by due_ms`;
 }
 
 /**

@@ -12,7 +12,7 @@ const reportMs = 60_000;
  * leads, a line in the log each minute that says how much work there is and how old it is.
  */
 export function startJobs(
-  pool: Pick<Pool, "system" | "background" | "gate">,
+  pool: Pick<Pool, "system" | "background" | "counts" | "gate">,
   url: string,
   options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy">,
 ): Worker {
@@ -21,7 +21,7 @@ export function startJobs(
   const callOthers = () => void system.unsafe(`notify ${channel}`).catch(() => undefined);
   const work = worker(pool, { ...options, callOthers });
   const others = listen(url, channel, () => work.wake());
-  const reports = leadership(system, "jobs.report", nowMs);
+  const reports = leadership(system, "jobs.report");
 
   async function report() {
     if (!reports.held()) return;

@@ -37,7 +37,10 @@ export const dueWork = pgTable(
     kind: text("kind").notNull(),
     dueMs: bigintMs("due_ms").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.tenantId, table.kind] })],
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.kind] }),
+    index("due_work_due").on(table.kind, table.dueMs, table.tenantId),
+  ],
 );
 
 /** Who leads in what, until when. A row belongs to no tenant. */

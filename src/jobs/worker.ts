@@ -28,6 +28,8 @@ export interface JobKind {
   share: number;
   /** The same while this process stores data that comes in; absent: `share`. */
   busyShare?: number;
+  /** Its jobs are due at a time that users were told: a place is kept for them while others run. */
+  timed?: boolean;
   /** Jobs that have waited longer than this are done without a rest; absent: none are. */
   patienceMs?: number;
   /**
@@ -52,7 +54,7 @@ export interface WorkerOptions {
   busy?(): boolean;
   /** Told, at most ten times a second, that there is more to do than this process takes on. */
   callOthers?(): void;
-  /** How many runs go on at once. */
+  /** How many runs go on at once: no more than there are connections for them. */
   runsMax?: number;
   leaseMs?: number;
   /** How often it looks although nothing called it. */
@@ -68,19 +70,36 @@ export interface Worker {
 }
 
 const callMsMin = 100;
+const fewLanes = 100;
+const staleMs = 200;
 const emptyRestMs = 50;
 const stopMsMax = 5000;
 
 /** Starts a worker. Runs that fail are tried again, later and later; the log says so. */
 export function worker(
-  { system, background, gate }: Pick<Pool, "system" | "background" | "gate">,
+  { system, background, counts, gate }: Pick<Pool, "system" | "background" | "counts" | "gate">,
   options: WorkerOptions,
 ): Worker {
-  const { kinds, nowMs, log, busy, callOthers = () => {}, runsMax = 4, leaseMs = 10_000, pollMs = 1000 } = options;
+  const {
+    kinds,
+    nowMs,
+    log,
+    busy,
+    callOthers = () => {},
+    runsMax = counts.background,
+    leaseMs = 10_000,
+    pollMs = 1000,
+  } = options;
   const byName = new Map(kinds.map((kind) => [kind.name, kind]));
   const names = [...byName.keys()];
   const turn = turns();
   const runs = new Set<Promise<void>>();
+  const timed = new Set(kinds.filter((kind) => kind.timed).map(({ name }) => name));
+  /** How many runs of kinds that are not timed may go on at once, and do. */
+  const othersMax = timed.size > 0 ? Math.max(1, runsMax - 1) : runsMax;
+  let others = 0;
+  let lanes: Awaited<ReturnType<typeof dueLanes>> = [];
+  let readMs = -Infinity;
   let looking = false;
   let again = false;
   let stopped = false;
@@ -117,7 +136,12 @@ export function worker(
 
   /** Begins runs for lanes that are due, as many as there is room for. */
   async function begin() {
-    const lanes = await dueLanes(system, names, nowMs() + pollMs);
+    // A long list is read anew now and then only: whose turn it is does not depend on it.
+    const fresh = lanes.length < fewLanes || performance.now() - readMs > staleMs;
+    if (fresh) {
+      lanes = await dueLanes(system, names, nowMs() + pollMs);
+      readMs = performance.now();
+    } else lookAt(nowMs() + staleMs);
     const now = nowMs();
     for (const { dueMs } of lanes) if (dueMs > now) lookAt(dueMs);
     const due = turn.inOrder(lanes.filter(({ dueMs }) => dueMs <= now));
@@ -127,11 +151,14 @@ export function worker(
       if (turn.busy(lane)) continue;
       if (restMs > 0) {
         lookAt(now + restMs);
-      } else if (runs.size < runsMax) {
+      } else if (runs.size < runsMax && (timed.has(lane.kind) || others < othersMax)) {
+        const counts = timed.has(lane.kind) ? 0 : 1;
+        others += counts;
         const run = askingFor({ tenant: lane.tenantId }, () => serve(lane, byName.get(lane.kind) as JobKind));
         runs.add(run);
         void run.finally(() => {
           runs.delete(run);
+          others -= counts;
           void look();
         });
       } else if (performance.now() - calledMs > callMsMin) {

@@ -124,5 +124,5 @@ export function runsJob(hooks: WindowHooks, wake: () => void): JobKind {
       return dueMs === undefined ? [] : [{ id: row.id, dueMs, payload: {} }];
     });
   }
-  return { name: runsKind, sizeMax: windowsMax, share: 1, run };
+  return { name: runsKind, sizeMax: windowsMax, share: 1, timed: true, run };
 }

@@ -3,6 +3,8 @@ import type { Broken } from "../rpc/rules.ts";
 import { validateItem } from "../rpc/validate.ts";
 
 const METADATA_BYTES_MAX = 64 * 1024;
+// A key is a row of an index, which takes 2.7 KB.
+const METADATA_KEY_BYTES_MAX = 1024;
 // Readers of protobuf give up at 100 messages within each other, and a level of JSON takes two or three.
 const METADATA_LEVELS_MAX = 30;
 
@@ -64,6 +66,9 @@ function brokenJson(value: JsonValue, path: string, level = 1): Broken[] {
   if (Array.isArray(value)) return value.flatMap((item, i) => brokenJson(item, `${path}[${i}]`, level + 1));
   return Object.entries(value).flatMap(([key, member]) => {
     const own = `${path}[${JSON.stringify(key)}]`;
+    if (key.length > METADATA_KEY_BYTES_MAX / 4 && Buffer.byteLength(key) > METADATA_KEY_BYTES_MAX) {
+      return [{ path, rule: `must have keys of at most ${METADATA_KEY_BYTES_MAX} bytes` }];
+    }
     const broken = brokenText(key, own);
     return broken.length > 0 ? broken : brokenJson(member, own, level + 1);
   });

@@ -126,6 +126,10 @@ export function toAnswer(
   }
   if (state === "57014")
     return { answer: deadlineExceeded("a statement took longer than the server allows"), unexpected: false };
+  if (state?.startsWith("54")) {
+    const rule = "holds more values, or longer ones, than one statement takes: send fewer";
+    return { answer: invalidFields([{ path: "", rule }]), unexpected: false };
+  }
   // What PostgreSQL gives up of the expressions that are let through; none is known.
   if (state === "2201B")
     return { answer: invalidFields([{ path: "", rule: "a regular expression is too complex" }]), unexpected: false };

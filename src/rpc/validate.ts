@@ -14,6 +14,7 @@ import { field as fieldRules, Ignore } from "#gen/buf/validate/validate_pb.ts";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { invalidFields } from "../errors.ts";
+import { nameRules } from "./name-rules.ts";
 import { type Broken, brokenRules, joined, memberOf, messagesIn } from "./rules.ts";
 
 /**
@@ -24,10 +25,11 @@ import { type Broken, brokenRules, joined, memberOf, messagesIn } from "./rules.
 export function validateRequest(method: DescMethod): (request: unknown) => void {
   const behaviour = behaviourOf(method.input);
   const masked = maskOf(method);
+  const names = nameRules(method);
   brokenRules(method.input, create(method.input)); // compiles the rules now: up to 0.1 s that no caller waits for
   return (request) => {
     const message = request as Message;
-    const missing: Broken[] = [];
+    const missing: Broken[] = names?.(message) ?? [];
     if (behaviour !== undefined) applyBehaviour(behaviour, message, "", masked?.(message) ?? always, missing);
     const broken = missing.concat(brokenRules(method.input, message));
     if (broken.length > 0) throw invalidFields(broken);

@@ -7,6 +7,7 @@ import { type Hold, limiter } from "../limiter.ts";
 import type { RecordAudit } from "../rpc/audit.ts";
 import type { Log } from "../rpc/log.ts";
 import { insertAuditRows, type TimedAuditRow } from "./audit.ts";
+import { auditRetention } from "./audit-retention.ts";
 
 /** Writes the rows of calls that were refused or have failed, after their answer is known. */
 export interface AuditQueue {
@@ -43,7 +44,13 @@ const isContent = (error: unknown) => /^(22|23|54)/.test(String((error as { code
  * A queue in memory, tenant by tenant: rows that come while others of their tenant are being written go together. While
  * the database is away they wait; what finds no room, cannot be written, or is left at the end, goes to the log whole.
  */
-export function auditQueue({ sql, gate }: Pick<Pool, "sql" | "gate">, nowMs: () => number, log: Log): AuditQueue {
+export function auditQueue(
+  { sql, gate }: Pick<Pool, "sql" | "gate">,
+  nowMs: () => number,
+  log: Log,
+  keepSec = 0,
+): AuditQueue {
+  const retention = auditRetention(sql, keepSec, nowMs);
   const lanes = new Map<string, Lane>();
   const places = limiter({ max: rowsMax, what: "audit rows wait" });
   const writes = limiter({ max: writesMax, waitingMax: rowsMax, what: "audit rows are being written", shares: {} });
@@ -117,6 +124,7 @@ export function auditQueue({ sql, gate }: Pick<Pool, "sql" | "gate">, nowMs: () 
     },
     settled: (tenantId) => within(lanes.get(tenantId)?.writing, settleWaitMs),
     async stop() {
+      await retention.stop();
       await within(Promise.all([...lanes.values()].map(({ writing }) => writing)), stopWaitMs);
       stopped = true;
       for (const [tenantId, { rows }] of lanes) {

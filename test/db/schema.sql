@@ -201,6 +201,7 @@ create table due_work (
   due_ms bigint not null,
   constraint due_work_tenant_id_kind_pk PRIMARY KEY (tenant_id, kind)
 );
+CREATE INDEX due_work_due ON public.due_work USING btree (kind, due_ms, tenant_id);
 
 create table entities (
   tenant_id uuid not null,

@@ -19,7 +19,7 @@ function recut(all: Batch[], itemsMax: number): Batch[] {
 }
 
 const settings = [
-  { what: "one connection for each kind of work, item by item, over gRPC", pools: ["4"], itemsMax: 1, client: 0 },
+  { what: "hardly a connection for each kind of work, item by item, over gRPC", pools: ["5"], itemsMax: 1, client: 0 },
   { what: "many connections, in large requests, over JSON", pools: ["16"], itemsMax: 1000, client: 4 },
   { what: "two servers in turn, over gRPC-Web", pools: ["5", "6"], itemsMax: 7, client: 1 },
   { what: "as the client sent them, over Connect", pools: ["8"], itemsMax: undefined, client: 2 },

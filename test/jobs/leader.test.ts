@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import type { Db } from "../../src/db/connect.ts";
 import { leadership } from "../../src/jobs/leader.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql } = await testDatabase();
-const nowMs = () => Math.floor(performance.now());
 
 async function until(holds: () => boolean, withinMs: number) {
   const endMs = performance.now() + withinMs;
@@ -13,7 +13,7 @@ async function until(holds: () => boolean, withinMs: number) {
 }
 
 test("one of many leads, never two; when it goes another one does", async () => {
-  const all = Array.from({ length: 5 }, () => leadership(sql, "one", nowMs, 300));
+  const all = Array.from({ length: 5 }, () => leadership(sql, "one", 300));
   const leaders = () => all.filter((each) => each.held());
   expect(await until(() => leaders().length > 0, 5000)).toBe(true);
   const watch = setInterval(() => expect(leaders().length).toBeLessThanOrEqual(1), 1);
@@ -28,14 +28,18 @@ test("one of many leads, never two; when it goes another one does", async () => 
 });
 
 test("a leader that is heard of no more has stopped to believe so before another one leads", async () => {
-  let frozen: number | undefined;
-  const paused = leadership(sql, "two", () => frozen ?? nowMs(), 300);
+  // What it would do to renew its lease does not arrive.
+  let silent = false;
+  const cut = ((...args: unknown[]) =>
+    silent
+      ? Promise.reject(new Error("cut"))
+      : (sql as never as (...a: unknown[]) => unknown)(...args)) as unknown as Db;
+  const paused = leadership(cut, "two", 300);
   expect(await until(() => paused.held(), 5000)).toBe(true);
-  // What it would do to renew its lease comes from the past, as after a pause.
-  frozen = nowMs() - 10_000;
-  const other = leadership(sql, "two", nowMs, 300);
+  silent = true;
+  const other = leadership(sql, "two", 300);
   expect(await until(() => other.held(), 5000)).toBe(true);
-  frozen = undefined;
   expect(paused.held()).toBe(false);
+  silent = false;
   await Promise.all([paused.stop(), other.stop()]);
 });

@@ -269,3 +269,58 @@ describe("a worker", () => {
     expect(await leftOf(kind)).toBe(1);
   });
 });
+
+describe("turns", () => {
+  test("no tenant's job runs twice before all that have work had one: 1,000 tenants, one of them with 100,000 jobs", async () => {
+    const kind = newKind();
+    const heavy = randomUUID();
+    await sql`
+      insert into jobs (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
+      select case when n <= 100000 then ${heavy}::uuid else gen_random_uuid() end, ${kind}, n::text, '{}', 1,
+        least(n, 100001), 0, 0, 0, 0
+      from generate_series(1, 100999) as n`;
+    await sql`insert into due_work select tenant_id, kind, min(due_ms) from jobs where kind = ${kind} group by 1, 2`;
+    const order: string[] = [];
+    const all = Promise.withResolvers<void>();
+    const made = start({
+      name: kind,
+      sizeMax: 1,
+      share: 1,
+      async run(_tx, tenantId) {
+        order.push(tenantId);
+        if (order.length === 1002) all.resolve();
+        return [];
+      },
+    });
+    await all.promise;
+    await made.stop();
+    expect(new Set(order.slice(0, 1000)).size).toBe(1000);
+    await sql`delete from jobs where kind = ${kind}`;
+  }, 120_000);
+
+  test("there is room for kinds that are due at a time while others take all they can", async () => {
+    const [slow, timed] = [newKind(), newKind()];
+    const blocked = Promise.withResolvers<void>();
+    const tenants = Array.from({ length: 8 }, () => randomUUID());
+    for (const each of tenants) await put(each, slow, [{ payload: {} }]);
+    const ran = Promise.withResolvers<void>();
+    const made = start([
+      { name: slow, sizeMax: 1, share: 1, run: () => blocked.promise.then(() => []) },
+      {
+        name: timed,
+        sizeMax: 1,
+        share: 1,
+        timed: true,
+        async run() {
+          ran.resolve();
+          return [];
+        },
+      },
+    ]);
+    await sleep(300);
+    await put(randomUUID(), timed, [{ payload: {} }]);
+    made.wake();
+    await ran.promise;
+    blocked.resolve();
+  });
+});

@@ -1,5 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,6 +29,10 @@ const program = `
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => got(name));
   process.on("disconnect", () => got("disconnect"));
   console.log("up", process.version, process.argv.slice(2).join(","), process.env.GREETING);
+  if (process.argv[2] === "dying") {
+    process.send?.("serving");
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), 50);
+  }
   if (process.argv[2] === "exit") process.exit(Number(process.argv[3]));
   if (process.argv[2] === "die") process.kill(process.pid, "SIGKILL");
   setInterval(() => undefined, 1000);
@@ -146,3 +159,27 @@ test.runIf(existsSync("/usr/bin/script"))(
     expect(terminal.said().match(/got SIGINT/g)).toHaveLength(2);
   },
 );
+
+test("a server that dies after it has served is started again after a pause that grows, and says why", async () => {
+  const { child, exit, until, said } = start(checkout(), "dying");
+  await until("2 of 5 times in 10 minutes");
+  expect(said()).toContain(
+    "belfry: the server has died (SIGKILL); it is started again in 1 s, 1 of 5 times in 10 minutes",
+  );
+  expect(said()).toContain("started again in 2 s, 2 of 5");
+  // Asked to stop while it rests, it ends as the server has.
+  child.kill("SIGTERM");
+  expect(await exit).toBe("SIGKILL");
+  expect(said().split("up v").length - 1).toBe(2);
+});
+
+test("a server that keeps dying is given up after five times, with its own exit", async () => {
+  const dir = checkout();
+  writeFileSync(
+    join(dir, "start.js"),
+    readFileSync(join(dir, "start.js"), "utf8").replace("pauseMs = 1000", "pauseMs = 1"),
+  );
+  const { exit, said } = start(dir, "dying");
+  expect(await exit).toBe("SIGKILL");
+  expect(said().split("up v").length - 1).toBe(6);
+});

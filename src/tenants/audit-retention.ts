@@ -1,0 +1,43 @@
+import type { Db } from "../db/connect.ts";
+import { leadership } from "../jobs/leader.ts";
+
+const lookMs = 3_600_000;
+/** Rows a statement: some milliseconds. */
+const portion = 1000;
+
+/** Removes rows of a tenant's audit log from before this time, the oldest first, at most a portion; answers how many went. */
+export async function dropAuditRows(db: Db, tenantId: string, beforeMs: number): Promise<number> {
+  const gone = await db`
+    delete from audit_entries where tenant_id = ${tenantId} and (time_ms, id) in (
+      select time_ms, id from audit_entries
+      where tenant_id = ${tenantId} and time_ms < ${BigInt(Math.floor(beforeMs))}
+      order by time_ms, id limit ${portion}
+    )`;
+  return gone.count;
+}
+
+/**
+ * Removes what is older than `keepSec` from the audit log, tenant by tenant and once an hour, where this process leads;
+ * 0 keeps it for ever.
+ */
+export function auditRetention(db: Db, keepSec: number, nowMs: () => number): { stop(): Promise<void> } {
+  if (keepSec === 0) return { stop: () => Promise.resolve() };
+  const lead = leadership(db, "audit.retention");
+
+  async function look() {
+    if (!lead.held()) return;
+    for (const { id } of await db<{ id: string }[]>`select id from tenants`) {
+      while (lead.held() && (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion);
+    }
+  }
+  const tryLook = () => void look().catch(() => undefined);
+  const first = setTimeout(tryLook, 5000).unref();
+  const timer = setInterval(tryLook, lookMs).unref();
+  return {
+    async stop() {
+      clearTimeout(first);
+      clearInterval(timer);
+      await lead.stop();
+    },
+  };
+}
