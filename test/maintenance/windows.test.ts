@@ -332,7 +332,7 @@ describe("searching", async () => {
     runMode: 1,
     tags: ["x", "y"],
     owner: "ops",
-    schedule: { start, duration: 5000 },
+    schedule: { start, duration: 5 * hourMs },
   });
   await createIn(one, { name: "beta", status: 1, notification: { message: "hello", rules: ["r"] }, force: true });
   const weekly = { type: 4, interval: 2, dayOfWeek: "SUN" };
