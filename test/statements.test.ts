@@ -2,6 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { loadModule } from "libpg-query";
 import { describe, expect, inject, test } from "vitest";
 import { testDatabase } from "./support/database.ts";
+import { lockOrder } from "./support/lock-order.ts";
 import { distributedTables, schemaFaults } from "./support/schema-rules.ts";
 import { readStatements } from "./support/statement-log.ts";
 import { statementFaults } from "./support/statement-rules.ts";
@@ -85,6 +86,11 @@ describe("everything that the server's code sends to PostgreSQL would run on tab
     expect(distributed.size).toBeGreaterThan(5);
   });
 
+  test("all transactions lock in one order", () => {
+    const late = ran.flatMap(({ late, file }) => (late === undefined ? [] : `${late} (${file})`));
+    expect(late).toEqual([]);
+  });
+
   test("none breaks a rule without a reason", () => {
     const faults = ours.flatMap(({ text, file }) =>
       statementFaults(text, distributed)
@@ -145,6 +151,22 @@ describe("a table is private to its domain", () => {
 
 test("the schema could be distributed by tenant", async () => {
   expect(await schemaFaults(sql, everywhere)).toEqual([]);
+});
+
+test("the order of locks finds who leaves it", () => {
+  const look = lockOrder();
+  expect(look(1, "update entities set name = 'a'")).toBeUndefined();
+  const own = [
+    "begin",
+    "insert into entity_keys (key)",
+    "select 1 from events e for no key update",
+    "insert into feed (a)",
+  ];
+  for (const text of own) expect(look(1, text)).toBeUndefined();
+  expect(look(2, "insert into entities (id)")).toBeUndefined();
+  expect(look(1, "update occurrences o set number = 1")).toMatch(/^rows below events after the feed/);
+  expect(look(1, "rollback")).toBeUndefined();
+  expect(look(1, "insert into entities (id)")).toBeUndefined();
 });
 
 describe("the rules find", () => {

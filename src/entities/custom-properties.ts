@@ -1,29 +1,15 @@
-import type { Fragment, MaybeRow, PendingQuery } from "postgres";
+import type { Fragment } from "postgres";
 import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { invalidField } from "../errors.ts";
-import { keysIn, notingKeys } from "./field-keys.ts";
-import { ID_BYTES, idText, idTextSql } from "./identity.ts";
+import { notingKeys } from "./field-keys.ts";
+import { idText, idTextSql } from "./identity.ts";
 import { type EntityRow, entityColumns } from "./messages.ts";
+import { inPortions, matchingIds, portionMax, type Writing } from "./portions.ts";
 
 /** How many custom properties an entity may have. */
 export const customPropertiesMax = 200;
-
-/** When a write of many entities happens, and what cuts it short. */
-export interface Writing {
-  nowMs: number;
-  signal: AbortSignal;
-}
-
-// A statement over many entities takes longer than others may. The deadline of its call ends it all the same.
-const statementMsMax = 600_000;
-
-/** Runs a statement over however many entities, in the caller's transaction. */
-async function runLong<T extends readonly MaybeRow[]>(tx: Db, query: PendingQuery<T>, signal: AbortSignal) {
-  await tx.unsafe(`set local statement_timeout = ${statementMsMax}`);
-  return await cancelOn(query, signal);
-}
 
 /** Values by the names of properties. */
 export type CustomProperties = Record<string, unknown>;
@@ -31,99 +17,97 @@ export type CustomProperties = Record<string, unknown>;
 // A JSON object of 200 members takes more than this, whatever they are; smaller ones need not be counted.
 const crowdedBytesMin = 1600;
 
+/** SQL of a row whose properties, with these added, are too many. */
+const isCrowded = (db: Db, after: Fragment) =>
+  db`(pg_column_size(${after}) > ${crowdedBytesMin} and (select count(*) from jsonb_object_keys(${after})) > ${customPropertiesMax})`;
+
+function crowdedError(id: Buffer): Error {
+  return invalidField("properties", `must not bring the entity ${idText(id)} above ${customPropertiesMax} properties`);
+}
+
 /**
- * Adds properties to the living entities that `matching` holds for, or replaces their values, in the caller's transaction;
- * one statement however many there are. Answers the ids of all of them. May be repeated.
+ * Adds properties to the living entities that `matching` holds for, or replaces their values; many in portions, each a
+ * transaction. Answers the ids of all of them. May be repeated.
  * @throws code 3 at `properties`, and nothing is written, when one of them would have too many.
  */
 export async function setCustomProperties(
-  tx: Db,
+  db: Db,
   tenantId: string,
   matching: Fragment,
   properties: CustomProperties,
-  { nowMs, signal }: Writing,
+  writing: Writing,
 ): Promise<string[]> {
-  // Locked in the order of ids, as all writers of entities do, so that none waits for another in a circle.
-  const query = tx<[{ crowded: Buffer | null; ids: string | null }]>`
-    with picked as materialized (
-      select id, custom_properties as before, custom_properties || ${JSON.stringify(properties)}::text::jsonb as after
-      from entities
-      where tenant_id = ${tenantId} and deleted_ms is null and ${matching}
-      order by id for no key update
-    ), crowded as materialized (
-      select id from picked
-      where pg_column_size(after) > ${crowdedBytesMin}
-        and (select count(*) from jsonb_object_keys(after)) > ${customPropertiesMax}
-      limit 1
-    ), changed as (
-      update entities set custom_properties = picked.after, updated_ms = ${BigInt(nowMs)}
-      from picked
-      where entities.tenant_id = ${tenantId} and entities.id = picked.id and picked.after <> picked.before
-        and not exists (select from crowded)
-      returning 1
-    )
-    select (select id from crowded) as crowded,
-      (select string_agg(${idTextSql(tx, tx`id`)}, ',') from picked) as ids`;
-  const [row] = await runLong(tx, query, signal);
-  if (row.crowded !== null) {
-    throw invalidField(
-      "properties",
-      `must not bring the entity ${idText(row.crowded)} above ${customPropertiesMax} properties`,
-    );
+  const added = JSON.stringify(properties);
+  const after = (tx: Db) => tx`(custom_properties || ${added}::text::jsonb)` as Fragment;
+  if (!writing.few) {
+    const [row] = await db<{ id: Buffer }[]>`
+      select id from entities
+      where tenant_id = ${tenantId} and deleted_ms is null and ${matching} and ${isCrowded(db, after(db))} limit 1`;
+    if (row !== undefined) throw crowdedError(row.id);
   }
-  if (row.ids === null) return [];
-  await notingKeys(tx, tenantId, { customProperty: Object.keys(properties) });
-  return row.ids.split(",");
+  const find = (tx: Db) => matchingIds(tx, tenantId, matching, portionMax, writing.signal);
+  const found = await inPortions(db, writing, matching, find, async (tx, some) => {
+    // Keys come before entities in the order of locks (src/events/lock.ts).
+    const [any] = await tx`
+      select 1 from entities where tenant_id = ${tenantId} and deleted_ms is null and ${some} limit 1`;
+    if (any === undefined) return { answer: [], count: 0 };
+    await notingKeys(tx, tenantId, { customProperty: Object.keys(properties) });
+    const [row] = await cancelOn(
+      tx<[{ crowded: Buffer | null; ids: string | null }]>`
+        with picked as materialized (
+          select id, custom_properties as before, ${after(tx)} as after
+          from entities
+          where tenant_id = ${tenantId} and deleted_ms is null and ${some}
+          order by id for no key update
+        ), crowded as materialized (
+          select id from picked where ${isCrowded(tx, tx`after` as Fragment)} limit 1
+        ), changed as (
+          update entities set custom_properties = picked.after, updated_ms = ${BigInt(writing.nowMs)}
+          from picked
+          where entities.tenant_id = ${tenantId} and entities.id = picked.id and picked.after <> picked.before
+            and not exists (select from crowded)
+          returning 1
+        )
+        select (select id from crowded) as crowded,
+          (select string_agg(${idTextSql(tx, tx`id` as Fragment)}, ',') from picked) as ids`,
+      writing.signal,
+    );
+    if (row.crowded !== null) throw crowdedError(row.crowded);
+    const answer = row.ids === null ? [] : row.ids.split(",");
+    return { answer, count: answer.length };
+  });
+  return found.flat();
 }
 
 /**
- * Takes properties away from the living entities that `matching` holds for, all of them without `keys`, in the caller's
- * transaction; one statement. Answers how many entities had some. May be repeated.
+ * Takes properties away from the living entities that `matching` holds for, all of them without `keys`; many in portions,
+ * each a transaction. May be repeated.
  */
 export async function deleteCustomProperties(
-  tx: Db,
+  db: Db,
   tenantId: string,
   matching: Fragment,
   keys: readonly string[] | undefined,
-  { nowMs, signal }: Writing,
-): Promise<number> {
+  writing: Writing,
+): Promise<void> {
   const names = textArray(keys ?? []);
-  const query = tx`
-    with picked as materialized (
-      select id, ${keys === undefined ? tx`'{}'::jsonb` : tx`custom_properties - ${names}::text[]`} as after
-      from entities
-      where tenant_id = ${tenantId} and deleted_ms is null and ${matching}
-        and ${keys === undefined ? tx`custom_properties <> '{}'` : tx`custom_properties ?| ${names}::text[]`}
-      order by id for no key update
-    )
-    update entities set custom_properties = picked.after, updated_ms = ${BigInt(nowMs)}
-    from picked
-    where entities.tenant_id = ${tenantId} and entities.id = picked.id`;
-  return (await runLong(tx, query, signal)).count;
-}
-
-/**
- * The ids of the living entities that `matching` holds for, in their order, in portions of at most so many, each put one
- * behind the other.
- */
-export async function matchingIds(db: Db, tenantId: string, matching: Fragment, portion: number): Promise<Buffer[]> {
-  // Put together in SQL: a row for each of a million ids would hold the process up.
-  const rows = await db<{ ids: Buffer }[]>`
-    select string_agg(id, ''::bytea order by id) as ids
-    from (
-      select id, (row_number() over (order by id) - 1) / ${portion}::int4 as portion
-      from entities
-      where tenant_id = ${tenantId} and deleted_ms is null and ${matching}
-    ) as matching
-    group by portion order by portion`;
-  return rows.map(({ ids }) => ids);
-}
-
-/** Ids that were put one behind the other. */
-export function splitIds(bytes: Buffer): Buffer[] {
-  const ids: Buffer[] = [];
-  for (let at = 0; at < bytes.byteLength; at += ID_BYTES) ids.push(bytes.subarray(at, at + ID_BYTES));
-  return ids;
+  const having = (tx: Db, some: Fragment) =>
+    tx`${some} and ${keys === undefined ? tx`custom_properties <> '{}'` : tx`custom_properties ?| ${names}::text[]`}` as Fragment;
+  const find = (tx: Db) => matchingIds(tx, tenantId, having(tx, matching), portionMax, writing.signal);
+  await inPortions(db, writing, matching, find, async (tx, some) => {
+    const query = tx`
+      with picked as materialized (
+        select id, ${keys === undefined ? tx`'{}'::jsonb` : tx`custom_properties - ${names}::text[]`} as after
+        from entities
+        where tenant_id = ${tenantId} and deleted_ms is null and ${having(tx, some)}
+        order by id for no key update
+      )
+      update entities set custom_properties = picked.after, updated_ms = ${BigInt(writing.nowMs)}
+      from picked
+      where entities.tenant_id = ${tenantId} and entities.id = picked.id`;
+    const { count } = await cancelOn(query, writing.signal);
+    return { answer: undefined, count };
+  });
 }
 
 /** An entity's row that the transaction has locked. */
@@ -138,7 +122,7 @@ export async function lockEntities(tx: Db, tenantId: string, ids: readonly Buffe
     order by id for no key update`;
 }
 
-/** Writes the properties of entities whole, of rows that the transaction has locked. */
+/** Writes the properties of entities whole, of rows that the transaction has locked; their keys are known (`notingKeys`). */
 export async function writeCustomProperties(
   tx: Db,
   tenantId: string,
@@ -146,9 +130,7 @@ export async function writeCustomProperties(
   nowMs: number,
 ): Promise<void> {
   if (changes.length === 0) return;
-  const keys = keysIn(changes.map(({ properties }) => properties));
   await tx`
-    with noted as (${notingKeys(tx, tenantId, { customProperty: keys })})
     update entities set custom_properties = changed.properties, updated_ms = ${BigInt(nowMs)}
     from unnest(
       ${byteaArray(changes.map(({ id }) => id))}::bytea[],

@@ -11,11 +11,11 @@ import {
   customPropertiesMax,
   type LockedEntity,
   lockEntities,
-  matchingIds,
-  splitIds,
   writeCustomProperties,
 } from "../entities/custom-properties.ts";
+import { keysIn, notingKeys } from "../entities/field-keys.ts";
 import { ID_BYTES } from "../entities/identity.ts";
+import { matchingIds, splitIds } from "../entities/portions.ts";
 import { enqueue, type Job, type NewJob } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
@@ -108,9 +108,14 @@ export function updaterKinds(): JobKind[] {
   }
 
   async function apply(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    // Keys come before entities in the order of locks (src/events/lock.ts).
+    const keys = keysIn((await readyUpdaters(tx, tenantId)).map(({ properties }) => properties));
+    await notingKeys(tx, tenantId, { customProperty: keys });
     // First the locks, then the updaters: a change since then starts its updater, and that run waits for these locks.
     const entities = await lockEntities(tx, tenantId, idsOf(jobs));
     const updaters = await readyUpdaters(tx, tenantId);
+    const since = [...keysIn(updaters.map(({ properties }) => properties))].filter((key) => !keys.has(key));
+    if (since.length > 0) await notingKeys(tx, tenantId, { customProperty: since });
     const changes = entities.flatMap((entity) => {
       const properties = applyUpdaters(entity, updaters, customPropertiesMax);
       return properties === undefined ? [] : [{ id: entity.id, properties }];
@@ -127,11 +132,10 @@ export function updaterKinds(): JobKind[] {
         .from(propertyUpdaters)
         .where(and(eq(propertyUpdaters.tenantId, tenantId), eq(propertyUpdaters.id, id), propertyUpdaters.enabled));
       if (row === undefined) continue;
-      const matching = toSql(tx, clauseOf(row.entityInput), "clause", resolver);
+      const matching = toSql(tx, clauseOf(row.entity_input), "clause", resolver);
       const portions = await matchingIds(tx, tenantId, matching, portion);
       await enqueue(
-        tx,
-        { tenantId, kind: matchedKind },
+        tx,tenantId, kind: matchedKind ,
         portions.flatMap((ids) => jobsOf(ids)),
         nowMs,
       );

@@ -21,6 +21,7 @@ import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { deleteCustomProperties, setCustomProperties } from "../entities/custom-properties.ts";
 import { entityResolver } from "../entities/fields.ts";
+import { portionMax, type Writing } from "../entities/portions.ts";
 import { invalidField, invalidFields } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
@@ -40,30 +41,30 @@ const counted = (count: number, names: readonly string[]) =>
   `${count} ${count === 1 ? "entity" : "entities"}: ${names.length === 0 ? "all" : names.join(",")}`;
 
 export function customPropertyService(db: Db, nowMs: () => number): Partial<ServiceImpl<typeof CustomPropertyService>> {
+  const writingOf = (context: HandlerContext, { selection }: EntitySelection, names: readonly string[]): Writing => ({
+    nowMs: nowMs(),
+    signal: context.signal,
+    few: selection.case === "withIds" && selection.value.ids.length <= portionMax,
+    audit: (tx, count) => audited(tx, context, counted(count, names)),
+  });
   return {
     async setCustomProperties({ input, properties = {} }, context) {
       const broken = brokenProperties(properties, "properties");
       if (broken.length > 0) throw invalidFields(broken);
       const { tenantId } = principalOf(context);
-      const { signal } = context;
       const matching = selected(db, principalOf(context), input as EntitySelection);
-      const entityIds = await transaction(db, async (tx) => {
-        const ids = await setCustomProperties(tx, tenantId, matching, properties, { nowMs: nowMs(), signal });
-        await audited(tx, context, counted(ids.length, Object.keys(properties)));
-        return ids;
-      });
+      const names = Object.keys(properties);
+      const writing = writingOf(context, input as EntitySelection, names);
+      const entityIds = await setCustomProperties(db, tenantId, matching, properties, writing);
       return create(SetCustomPropertiesResponseSchema, { entityIds });
     },
 
     async deleteCustomProperties({ input, propertyKeys }, context) {
       const { tenantId } = principalOf(context);
-      const { signal } = context;
       const matching = selected(db, principalOf(context), input as EntitySelection);
       const keys = propertyKeys.length === 0 ? undefined : propertyKeys;
-      await transaction(db, async (tx) => {
-        const count = await deleteCustomProperties(tx, tenantId, matching, keys, { nowMs: nowMs(), signal });
-        await audited(tx, context, counted(count, propertyKeys));
-      });
+      const writing = writingOf(context, input as EntitySelection, propertyKeys);
+      await deleteCustomProperties(db, tenantId, matching, keys, writing);
       return create(DeleteCustomPropertiesResponseSchema);
     },
   };

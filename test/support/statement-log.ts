@@ -14,6 +14,8 @@ declare module "vitest" {
 export interface RanStatement {
   text: string;
   file: string;
+  /** What it locked after what comes later in the order of locks; its text is empty then. */
+  late?: string;
 }
 
 /** Vitest's globalSetup: where this run writes down its statements. */
@@ -30,7 +32,8 @@ export function readStatements(dir: string): RanStatement[] {
   const statements = new Map<string, RanStatement>();
   for (const line of lines) {
     const statement: RanStatement = JSON.parse(line);
-    if (!statements.has(statement.text)) statements.set(statement.text, statement);
+    const key = statement.late ?? statement.text;
+    if (!statements.has(key)) statements.set(key, statement);
   }
   return [...statements.values()];
 }
