@@ -132,10 +132,11 @@ export function updaterKinds(): JobKind[] {
         .from(propertyUpdaters)
         .where(and(eq(propertyUpdaters.tenantId, tenantId), eq(propertyUpdaters.id, id), propertyUpdaters.enabled));
       if (row === undefined) continue;
-      const matching = toSql(tx, clauseOf(row.entity_input), "clause", resolver);
+      const matching = toSql(tx, clauseOf(row.entityInput), "clause", resolver);
       const portions = await matchingIds(tx, tenantId, matching, portion);
       await enqueue(
-        tx,tenantId, kind: matchedKind ,
+        tx,
+        { tenantId, kind: matchedKind },
         portions.flatMap((ids) => jobsOf(ids)),
         nowMs,
       );
