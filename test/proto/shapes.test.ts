@@ -125,7 +125,7 @@ metrics.SeriesDictionary: name: string, layer: string, label: string, descriptio
   number|null, maximum: number|null, tags: [string], scaleFactor: number|null, scaleFactorUnits: string|null,
   scaleFactorString: string|null, default: SeriesDictionary, isRate: boolean, defaultGroupingFields: [string]
 events.Event: id: string, entity?: string, entityName?: string, name?: string, count?: int64, occurrences:
-  [Occurrence]
+  [Occurrence], matchedCount?: int64
 events.Occurrence: id: string, eventId: string, severity?: Severity, status?: Status, summary?: string, startTime?:
   int64, lastSeen?: int64, endTime?: int64, instanceCount?: int64, type?: string, body?: string, acknowledged?:
   boolean, dimensions: {string}, metadataFields: object, coreProperties: object, annotations: [Annotation]
