@@ -52,4 +52,12 @@ export const calls: Calls = {
     },
     elsewhere: "his own",
   },
+  "EventQueryService/WatchEvents": {
+    request: async (world) => {
+      await event(world);
+      return { query: {} };
+    },
+    elsewhere: "nothing",
+    unmarked: true,
+  },
 };

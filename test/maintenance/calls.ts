@@ -17,6 +17,16 @@ async function made({ client, mark }: World): Promise<string> {
   return id;
 }
 
+/** Waits until the job that follows a start has done its work: it would change rows while the test looks. */
+async function settled({ db, tenant }: World): Promise<void> {
+  for (let i = 0; i < 100; i++) {
+    const due = await db`
+      select from jobs where tenant_id = ${tenant.id} and kind = 'maintenance.members'`;
+    if (due.count === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 const byName = (mark: string) => ({
   filter: { field: "name", operation: 1, value: { kind: { case: "stringValue", value: mark } } },
 });
@@ -56,6 +66,7 @@ export const calls: Calls = {
     request: async (world) => {
       const id = await made(world);
       await world.client(MaintenanceWindowService).startMaintenanceWindow({ id });
+      await settled(world);
       return { id };
     },
     elsewhere: "not found",

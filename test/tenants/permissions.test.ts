@@ -103,7 +103,7 @@ const streams = (method: DescMethod) => method.methodKind === "server_streaming"
 
 /** The code over gRPC. A stream that has not refused soon is open. */
 async function grpcCode(method: DescMethod, headers: Record<string, string>): Promise<number> {
-  const signal = AbortSignal.timeout(streams(method) ? 300 : 10_000);
+  const signal = AbortSignal.timeout(streams(method) ? 1500 : 10_000);
   try {
     await callRpc(server.target, headers, method, method.methodKind === "client_streaming" ? [] : {}, signal);
     return 0;
@@ -120,7 +120,7 @@ async function v1Codes(
   const own = routes.filter((route) => route.method === method);
   return await Promise.all(
     own.map(async ({ verb, template, body }) => {
-      const signal = AbortSignal.timeout(streams(method) ? 300 : 10_000);
+      const signal = AbortSignal.timeout(streams(method) ? 1500 : 10_000);
       const path = template.replaceAll(/\{[^}]*\}/g, "none");
       try {
         const answer = await v1(server.url, headers)(verb, path, body === "" ? undefined : {}, signal);
