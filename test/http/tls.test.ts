@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect } from "node:tls";
 import { describe, expect, test } from "vitest";
@@ -15,10 +14,9 @@ async function agreed(options: object): Promise<string | undefined> {
     ...(port.ca !== undefined && { ca: readFileSync(port.ca) }),
     ...options,
   });
-  const [name] = await Promise.race([
-    once(socket, "secureConnect").then(() => [socket.getCipher().name]),
-    once(socket, "error").then(() => [undefined]),
-  ]);
+  const name = await new Promise<string | undefined>((resolve) => {
+    socket.once("secureConnect", () => resolve(socket.getCipher().name)).once("error", () => resolve(undefined));
+  });
   socket.destroy();
   return name;
 }
