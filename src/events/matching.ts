@@ -49,7 +49,8 @@ export function matchingInstances(db: Db, tenantId: string, query: EventQuery, p
       select i.tenant_id, i.event_id, i.number, i.time_ms, i.severity, i.status, c.acknowledged, c.type, c.summary, c.body,
         c.metadata, c.start_ms, c.last_seen_ms, c.end_ms, c.instance_count, c.seen_slot
       from instances i
-        left join occurrences c on c.tenant_id = i.tenant_id and c.event_id = i.event_id and c.number = i.number
+        left join occurrences c on c.tenant_id = ${tenantId} and c.event_id = i.event_id and c.number = i.number
+      where i.tenant_id = ${tenantId}
     ) o ${eventAndEntity(db)}`,
     where: all(db, [...conditions, ...asked(db, tenantId, query, path)]),
     timeMs: db`o.time_ms` as Fragment,

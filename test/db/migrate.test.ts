@@ -72,7 +72,7 @@ describe("on a database in use", () => {
     const held = Promise.withResolvers<void>();
     const free = Promise.withResolvers<void>();
     const transaction = sql.begin(async (tx) => {
-      await tx`select 1 from entities`;
+      await tx`select 1 as one from entities`;
       held.resolve();
       await free.promise;
     });

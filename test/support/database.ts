@@ -84,7 +84,7 @@ export async function setup(project: TestProject) {
   const dir = openDir(tmpdir());
   const given = process.env.TEST_DATABASE_URL;
   const template = `belfry_template_${randomBytes(4).toString("hex")}`;
-  const dropTemplate = () => administer(given ?? "", (sql) => sql.unsafe(`drop database ${template} with (force)`));
+  const dropTemplate = () => dropDatabase(given ?? "", template);
   const { url, remove } = given ? { url: given, remove: dropTemplate } : await startServer(dir);
   async function teardown() {
     await remove();
@@ -118,6 +118,18 @@ export const poolOptions = (options: Partial<PoolOptions> = {}): PoolOptions => 
   ...options,
 });
 
+/** Drops a database. PostgreSQL's own vacuum may be at work in it, which only a superuser can end: it ends soon by itself. */
+async function dropDatabase(address: string, name: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return void (await administer(address, (sql) => sql.unsafe(`drop database if exists ${name} with (force)`)));
+    } catch (error) {
+      if (attempt === 50 || (error as { code?: string }).code !== "42501") throw error;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  }
+}
+
 /** A migrated database of this test file's own, cloned from the template. Call it at the top of the file or of a describe. */
 export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<TestDatabase> {
   const { url: address, template } = inject("database");
@@ -128,7 +140,7 @@ export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<
   let dropped: Promise<void> | undefined;
   async function drop() {
     await pool.close();
-    await administer(address, (sql) => sql.unsafe(`drop database if exists ${name} with (force)`));
+    await dropDatabase(address, name);
   }
   const database = {
     url,
@@ -151,7 +163,7 @@ export async function emptyDatabase({ migrated = false } = {}) {
     sql.unsafe(`create database ${name} template ${migrated ? template : "template0"}`),
   );
   onTestFinished(async () => {
-    await administer(address, (sql) => sql.unsafe(`drop database if exists ${name} with (force)`));
+    await dropDatabase(address, name);
   });
   const url = inDatabase(address, name);
   return {
