@@ -148,7 +148,7 @@ test("a late or repeated instance of an event that has flapped 130,000 times rea
       select seq_tup_read + idx_tup_fetch as rows from pg_stat_xact_user_tables where relname = 'occurrences'`;
     return Number(row.rows);
   });
-  // A few each; more where PostgreSQL joins by a bitmap of pages.
+  // Far from all of them; how many depends on the plan: from below 40 to 403 were seen.
   expect(read).toBeLessThan(1000);
   const counts = await sql<{ number: number; count: bigint }[]>`
     select number, instance_count as count from occurrences where tenant_id = ${tenant} and instance_count > 1 order by 1`;
