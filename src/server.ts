@@ -29,6 +29,7 @@ import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
 import { connect, connectionCounts } from "./db/connect.ts";
 import { startEmbedded } from "./db/embedded/embedded.ts";
+import { listener } from "./db/listen.ts";
 import { migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import {
@@ -108,6 +109,8 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   await migrate(url, { log });
   const pool = connect(url, config);
   starting.defer(() => pool.close());
+  const replicas = listener(url);
+  starting.defer(() => replicas.stop());
   const clock = await databaseClock(pool.system);
   starting.defer(() => clock.stop());
   const first = config.databaseUrl === undefined ? await firstKey(pool.sql, config.dataDir) : undefined;
@@ -150,14 +153,14 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   // Nothing else happens yet when windows begin and end.
   const hooks: WindowHooks = {};
   const kinds = [...updaterKinds(), runsJob(hooks, () => jobs.wake()), membersJob(hooks), ...metrics.kinds];
-  const jobs = startJobs(pool, url, { kinds, nowMs: clock.nowMs, log, busy: ingest.busy });
+  const jobs = startJobs(pool, replicas, { kinds, nowMs: clock.nowMs, log, busy: ingest.busy });
   starting.defer(() => jobs.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);
 
   // What happens to occurrences: told to those here that want to hear of it.
   const watching = watches(pool.sql);
   starting.defer(() => watching.stop());
-  const feeds = feedCalls(pool.system, url, watching);
+  const feeds = feedCalls(pool.system, replicas, watching);
   starting.defer(() => feeds.stop());
   const storeChanges = storingChanges({
     onStored(tenantId, row) {

@@ -2,21 +2,32 @@ import postgres from "postgres";
 import { clientOptions, hostOf } from "./connect.ts";
 import { sockets } from "./driver/sockets.ts";
 
-/** Hears what other replicas call out. A hint and no more: it is lost while the connection is, and behind some proxies. */
+/** Hears notifications of other replicas. A hint and no more: they are lost while the connection is, and behind some proxies. */
 export interface Listener {
+  /**
+   * Listens on a channel from now on. `heard` is called with the payload of each notification, and with an empty one
+   * whenever listening begins, after each reconnect as well, since notifications may have been missed. A channel has one
+   * `heard`, the last.
+   */
+  listen(channel: string, heard: (payload: string) => void): void;
+  /** Closes the connection; nothing is heard any more. */
   stop(): Promise<void>;
 }
 
-const againMs = 1000;
+const reconnectMs = 1000;
 
-/**
- * Listens on a channel, on a connection of its own that is made anew when it breaks. `heard` is called with
- * the text of each call, and with an empty one whenever a connection begins, since calls may have been missed.
- */
-export function listen(url: string, channel: string, heard: (payload: string) => void): Listener {
+/** Opens one connection for all channels, which is made anew when it breaks. */
+export function listener(url: string): Listener {
+  const channels = new Map<string, (payload: string) => void>();
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
-  let end: () => Promise<void> = async () => undefined;
+  let close: () => Promise<void> = async () => undefined;
+  /** Listens on these channels on the connection that there is now. */
+  let ask: (names: readonly string[]) => void = () => undefined;
+
+  const tell = (channel: string, payload: string) => {
+    if (!stopped) channels.get(channel)?.(payload);
+  };
 
   // A client for each connection, as in connections.ts: one whose connection has closed is never used again.
   function open() {
@@ -25,8 +36,9 @@ export function listen(url: string, channel: string, heard: (payload: string) =>
     const onclose = () => {
       if (closed || stopped) return;
       closed = true;
+      ask = () => undefined;
       made.cut();
-      timer = setTimeout(open, againMs).unref();
+      timer = setTimeout(open, reconnectMs).unref();
     };
     const client = postgres(url, {
       ...clientOptions,
@@ -35,18 +47,28 @@ export function listen(url: string, channel: string, heard: (payload: string) =>
       max: 1,
       socket: made.once(),
       onclose,
-      onnotify: (_channel: string, payload: string) => heard(payload),
+      onnotify: tell,
     } as never);
-    end = () => client.end({ timeout: 0 });
-    client.unsafe(`listen ${channel}`).then(() => heard(""), onclose);
+    close = () => client.end({ timeout: 0 });
+    ask = (names) => {
+      const asked = client.unsafe(names.map((name) => `listen "${name}"`).join("; "));
+      asked.then(() => {
+        for (const name of names) tell(name, "");
+      }, onclose);
+    };
+    if (channels.size > 0) ask([...channels.keys()]);
   }
 
   open();
   return {
+    listen(channel, heard) {
+      channels.set(channel, heard);
+      ask([channel]);
+    },
     async stop() {
       stopped = true;
       clearTimeout(timer);
-      await end();
+      await close();
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { Pool } from "../db/connect.ts";
-import { listen } from "../db/listen.ts";
+import type { Listener } from "../db/listen.ts";
 import { leadership } from "./leader.ts";
 import { backlogs } from "./queue.ts";
 import { type Worker, type WorkerOptions, worker } from "./worker.ts";
@@ -13,14 +13,14 @@ const reportMs = 60_000;
  */
 export function startJobs(
   pool: Pick<Pool, "system" | "background" | "counts" | "gate">,
-  url: string,
+  replicas: Pick<Listener, "listen">,
   options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy">,
 ): Worker {
   const { system } = pool;
   const { nowMs, log } = options;
   const callOthers = () => void system.unsafe(`notify ${channel}`).catch(() => undefined);
   const work = worker(pool, { ...options, callOthers });
-  const others = listen(url, channel, () => work.wake());
+  replicas.listen(channel, () => work.wake());
   const reports = leadership(system, "jobs.report");
 
   async function report() {
@@ -33,7 +33,7 @@ export function startJobs(
     wake: work.wake,
     async stop() {
       clearInterval(timer);
-      await Promise.all([others.stop(), reports.stop(), work.stop()]);
+      await Promise.all([reports.stop(), work.stop()]);
     },
   };
 }

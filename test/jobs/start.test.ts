@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
+import { listener } from "../../src/db/listen.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { enqueue } from "../../src/jobs/queue.ts";
 import { startJobs } from "../../src/jobs/start.ts";
@@ -25,8 +26,12 @@ test("a process that has more to do than it takes on is helped by the others at 
     },
   });
   const [one] = ["one", "two"].map((by) => {
-    const jobs = startJobs(pool, database.url, { kinds: [kindOf(by)], nowMs, log });
-    onTestFinished(() => jobs.stop());
+    const replicas = listener(database.url);
+    const jobs = startJobs(pool, replicas, { kinds: [kindOf(by)], nowMs, log });
+    onTestFinished(async () => {
+      await jobs.stop();
+      await replicas.stop();
+    });
     return jobs;
   });
   await sleep(500);

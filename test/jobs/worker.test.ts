@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Db } from "../../src/db/connect.ts";
-import { listen } from "../../src/db/listen.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { enqueue, type Job, type NewJob } from "../../src/jobs/queue.ts";
 import { type JobKind, type WorkerOptions, worker } from "../../src/jobs/worker.ts";
@@ -109,21 +108,6 @@ describe("a job is done", () => {
     const done = await doneOf(kind);
     expect(done).toHaveLength(300);
     expect(new Set(done.map(({ id }) => id)).size).toBe(300);
-  });
-
-  test("by a worker that another process has called", async () => {
-    const kind = newKind();
-    const { wake } = start(noting(kind), { pollMs: 60_000 });
-    const heard = listen(database.url, "belfry_test", () => wake());
-    onTestFinished(() => heard.stop());
-    await sleep(300);
-    await put(randomUUID(), kind, [{ payload: 1 }]);
-    await sql.unsafe("notify belfry_test");
-    await until(async () => (await doneOf(kind)).length === 1);
-    // The listener's connection breaks; it comes back, and what was called out meanwhile is not missed.
-    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'belfry listener'`;
-    await put(randomUUID(), kind, [{ payload: 1 }]);
-    await until(async () => (await doneOf(kind)).length === 2);
   });
 
   test("over and over, when it says so", async () => {

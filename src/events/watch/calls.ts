@@ -1,5 +1,5 @@
 import type { Sql } from "../../db/connect.ts";
-import { listen } from "../../db/listen.ts";
+import type { Listener } from "../../db/listen.ts";
 import type { Watches } from "./watches.ts";
 
 const channel = "belfry_feed";
@@ -8,7 +8,7 @@ const gatherMs = 20;
 const namedMax = 200;
 
 /** Tells the other servers whose feeds have grown, gathered over some milliseconds, and hears it from them. */
-export function feedCalls(sql: Sql, url: string, watches: Watches) {
+export function feedCalls(sql: Sql, replicas: Pick<Listener, "listen">, watches: Watches) {
   const grown = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -20,16 +20,12 @@ export function feedCalls(sql: Sql, url: string, watches: Watches) {
     sql`select pg_notify(${channel}, ${payload})`.catch(() => undefined);
   }
 
-  const heard = (payload: string) => watches.wake(payload === "" ? undefined : payload.split(","));
-  const listener = listen(url, channel, heard);
+  replicas.listen(channel, (payload) => watches.wake(payload === "" ? undefined : payload.split(",")));
   return {
     grew(tenantId: string): void {
       grown.add(tenantId);
       timer ??= setTimeout(send, gatherMs).unref();
     },
-    async stop(): Promise<void> {
-      clearTimeout(timer);
-      await listener.stop();
-    },
+    stop: () => clearTimeout(timer),
   };
 }
