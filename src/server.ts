@@ -31,7 +31,6 @@ import { connect, connectionCounts } from "./db/connect.ts";
 import { startEmbedded } from "./db/embedded/embedded.ts";
 import { listener } from "./db/listen.ts";
 import { migrate } from "./db/migrate.ts";
-import { StartError } from "./db/start-error.ts";
 import {
   entityFieldDictionaryService,
   eventFieldDictionaryService,
@@ -47,6 +46,7 @@ import { eventManagementService, eventQueryService } from "./events/service.ts";
 import { feedCalls } from "./events/watch/calls.ts";
 import { watches } from "./events/watch/watches.ts";
 import { certificate } from "./http/certificate.ts";
+import { listenError } from "./http/listen-error.ts";
 import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
 import { startJobs } from "./jobs/start.ts";
 import type { WindowHooks } from "./maintenance/hooks.ts";
@@ -284,19 +284,4 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
       return stopped;
     },
   };
-}
-
-function listenError(error: NodeJS.ErrnoException, { host, port }: Config): Error {
-  if (error.code === "EADDRINUSE") {
-    return new StartError(`port ${port} on ${host} is in use; set BELFRY_PORT to another one`);
-  }
-  if (error.code === "EACCES") {
-    return new StartError(
-      `port ${port} on ${host} may not be opened by this account; set BELFRY_PORT to one above 1023`,
-    );
-  }
-  if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND") {
-    return new StartError(`BELFRY_HOST ${host} is no address of this machine`);
-  }
-  return error;
 }
