@@ -94,6 +94,18 @@ async function announce(tx: Db, { tenantId, kind }: Lane, dueMs: bigint): Promis
     on conflict (tenant_id, kind) do update set due_ms = least(due_work.due_ms, excluded.due_ms)`;
 }
 
+/**
+ * Moves the time of a job forward to `dueMs`, in the caller's transaction. A job that is due by then, has failed, or is not
+ * there stays as it is. A hint: a run that ends meanwhile may set a later time.
+ */
+export async function hasten(tx: Db, { tenantId, kind }: Lane, id: string, dueMs: number): Promise<void> {
+  const due = BigInt(dueMs);
+  const moved = await tx`
+    update jobs set due_ms = ${due}, created_ms = ${due}
+    where tenant_id = ${tenantId} and kind = ${kind} and id = ${id} and due_ms > ${due} and failures = 0`;
+  if (moved.count > 0) await announce(tx, { tenantId, kind }, due);
+}
+
 /** Takes a job back, in the caller's transaction; a run of it has no effect any more. May be repeated. */
 export async function cancel(tx: Db, { tenantId, kind }: Lane, id: string): Promise<void> {
   await tx`delete from jobs where tenant_id = ${tenantId} and kind = ${kind} and id = ${id}`;

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Db } from "../db/connect.ts";
-import { enqueue } from "../jobs/queue.ts";
+import { enqueue, hasten } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { writeChunks } from "./chunks.ts";
 import type { Points } from "./codec/chunk.ts";
@@ -10,6 +10,7 @@ import { mergedPoints } from "./merged-points.ts";
 
 /** The kind of the one job of each tenant that merges its head, again and again. */
 const mergeKind = "metrics.merge";
+const jobId = "head";
 
 /** Rows of this level wait for nothing but their turn to become chunks. */
 const READY = 9;
@@ -26,9 +27,8 @@ const ageMsMax = 3_600_000;
 /** Points that a bucket may hold, whatever the number of its series. */
 const bucketPointsMax = 4_000_000;
 
-/** How soon the head is looked at again, where there was something to do, and where there was not. */
+/** How soon the head is looked at again where there was something to do. */
 const busyMs = 1000;
-const idleMs = 10_000;
 
 /** What lies in one bucket of the head, by level. */
 interface LevelState {
@@ -51,7 +51,15 @@ interface Step {
 
 /** Begins the merging of a tenant's head, in the transaction that makes its first series. */
 export async function beginMerging(tx: Db, tenantId: string, nowMs: number): Promise<void> {
-  await enqueue(tx, { tenantId, kind: mergeKind }, [{ id: "head", payload: {}, dueMs: nowMs + busyMs }], nowMs);
+  await enqueue(tx, { tenantId, kind: mergeKind }, [{ id: jobId, payload: {}, dueMs: nowMs + busyMs }], nowMs);
+}
+
+/**
+ * Points have come: the head is looked at soon. A hint, outside of the transaction that stored them. Without it the head is
+ * looked at when its oldest points are an hour old, or after an hour when it was empty.
+ */
+export async function hastenMerging(tx: Db, tenantId: string, nowMs: number): Promise<void> {
+  await hasten(tx, { tenantId, kind: mergeKind }, jobId, nowMs);
 }
 
 async function readLevels(tx: Db, tenantId: string): Promise<LevelState[]> {
@@ -191,7 +199,9 @@ export async function mergeHead(tx: Db, tenantId: string, nowMs: number, all = f
   }
   const more = done < steps.length || steps.some(({ to }) => to === READY || moved >= pointsMax);
   if (more) return nowMs;
-  return nowMs + (steps.length > 0 ? busyMs : idleMs);
+  if (steps.length > 0) return nowMs + busyMs;
+  const oldestMs = Math.min(nowMs, ...levels.map(({ oldestUs }) => oldestUs / 1000));
+  return Math.ceil(oldestMs + ageMsMax);
 }
 
 /** The job that merges, for the worker. */

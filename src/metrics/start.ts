@@ -4,27 +4,32 @@ import { liveness } from "../entities/liveness.ts";
 import { partitionUpkeep } from "../jobs/partition-upkeep.ts";
 import type { JobKind, JobLog } from "../jobs/worker.ts";
 import { mergingKind } from "./merge.ts";
+import { mergeHints } from "./merge-hints.ts";
 import { chunkPartitions, retentionKind } from "./retention.ts";
 import { seriesMemory } from "./series-memory.ts";
-import type { MetricStore } from "./store.ts";
+import type { MetricStore, OnPoints } from "./store.ts";
 
 /**
  * What stores points, and the background work that goes with it. Partitions for all points that may come are there when it
  * answers. `stop` comes after the last point was stored.
+ * @param onPoints is handed each batch inside the transaction that stores it; without it there is no cost
  */
 export async function startMetrics(
   sql: Sql,
   config: Pick<Config, "metricRetentionSec" | "modelAgeSecMax" | "aheadSecMax" | "seriesMax">,
   nowMs: () => number,
   log: JobLog,
+  onPoints?: OnPoints,
 ): Promise<{ store: MetricStore; kinds: JobKind[]; stop(): Promise<void> }> {
   const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);
   const living = liveness(sql);
+  const hints = mergeHints(sql, nowMs);
   return {
-    store: { memory: seriesMemory(), seriesMax: config.seriesMax, onData: living.note },
+    store: { memory: seriesMemory(), seriesMax: config.seriesMax, onPoints, onData: living.note, onStored: hints.note },
     kinds: [mergingKind(), retentionKind(config.metricRetentionSec)],
     async stop() {
       await living.stop();
+      await hints.stop();
       await partitions.stop();
     },
   };

@@ -14,13 +14,25 @@ export interface PointBatch {
   values: Float64Array;
 }
 
-/** Points as they were stored: columns, with the series in place of their numbers. */
+/** A batch of points of one tenant as it was stored: columns, one place a point, in the order of arrival. */
 export interface StoredPoints extends PointColumns {
-  /** Those that occur, by their numbers. */
+  /** The series that occur in the batch, each once, by number: entity, metric, units. */
   known: ReadonlyMap<number, StoredSeries>;
 }
 
-/** Hears of points inside the transaction that stores them, and may add rows to it. */
+/**
+ * Is handed each batch inside the transaction that stores it, behind the statements of the points, and may add rows to that
+ * transaction. What it throws undoes the batch, and its requests fail; PostgreSQL may ask for the batch again, and a batch
+ * that was not acknowledged may be sent again: so the rows must come to the same when it is called twice.
+ *
+ * `points` holds what was sent, less the points that were refused: late points, several points of one series, and one time
+ * twice, in any order of time. A point may be older than points of earlier batches: `times` tells. `series[i]`, `times[i]`
+ * (ms since the epoch) and `values[i]` belong to one point; `known.get(series[i])` is its series.
+ *
+ * It is on the way of every batch: no statement a point, and none for series that it does not watch. What is to happen after
+ * the commit goes to `afterCommit`.
+ * @param nowMs the database's time when the batch began
+ */
 export type OnPoints = (tx: Db, tenantId: string, points: StoredPoints, nowMs: number) => Promise<void>;
 
 /** What the storing of points works with. */
@@ -31,6 +43,8 @@ export interface MetricStore {
   onPoints?: OnPoints | undefined;
   /** Hears, after the commit, of the time of an entity's data. */
   onData?: ((tenantId: string, entityId: Buffer, timeMs: number) => void) | undefined;
+  /** Hears, after the commit, that points of a tenant were stored. */
+  onStored?: ((tenantId: string) => void) | undefined;
 }
 
 /**
@@ -39,7 +53,7 @@ export interface MetricStore {
  * were not stored. @param tx a transaction of `transaction`: what it has confirmed is remembered after its commit
  */
 export async function storePoints(
-  { memory, seriesMax, onPoints, onData }: MetricStore,
+  { memory, seriesMax, onPoints, onData, onStored }: MetricStore,
   tx: Db,
   tenantId: string,
   batch: PointBatch,
@@ -62,6 +76,7 @@ export async function storePoints(
     await onPoints(tx, tenantId, { ...columns, known }, nowMs);
   }
   afterCommit(tx, () => {
+    onStored?.(tenantId);
     for (const [place, series] of found.entries()) {
       if (series === undefined) continue;
       const named = batch.series[place] as NamedSeries;

@@ -1,0 +1,33 @@
+import type { Sql } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+import { hastenMerging } from "./merge.ts";
+
+const periodMs = 10_000;
+
+/** Tells the jobs that merge of new points, so that tenants without any have no job to run. */
+export interface MergeHints {
+  /** Points of a tenant were stored. */
+  note(tenantId: string): void;
+  /** Tells what was noted, and no more afterwards. */
+  stop(): Promise<void>;
+}
+
+/** Starts to tell, at most every 10 s a tenant. A hint that is lost delays merging by an hour at most, and no search. */
+export function mergeHints(sql: Sql, nowMs: () => number): MergeHints {
+  let noted = new Set<string>();
+
+  async function tell() {
+    const tenants = noted;
+    noted = new Set();
+    for (const tenantId of tenants) await transaction(sql, (tx) => hastenMerging(tx, tenantId, nowMs()));
+  }
+
+  const timer = setInterval(() => void tell().catch(() => undefined), periodMs).unref();
+  return {
+    note: (tenantId) => void noted.add(tenantId),
+    async stop() {
+      clearInterval(timer);
+      await tell().catch(() => undefined);
+    },
+  };
+}
