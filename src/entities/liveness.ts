@@ -22,8 +22,8 @@ interface Seen {
   timeMs: number;
 }
 
-/** Starts to write what is noted, each minute. What a crash loses is noted again with the next data. */
-export function liveness(sql: Sql): Liveness {
+/** Starts to write what is noted, each minute unless `periodMs` says otherwise. What a crash loses is noted again with the next data. */
+export function liveness(sql: Sql, periodMs = MINUTE_MS): Liveness {
   let seen = new Map<string, Map<string, Seen>>();
   let count = 0;
 
@@ -38,7 +38,7 @@ export function liveness(sql: Sql): Liveness {
     }
   }
 
-  const timer = setInterval(() => void flush().catch(() => undefined), MINUTE_MS).unref();
+  const timer = setInterval(() => void flush().catch(() => undefined), periodMs).unref();
   return {
     note(tenantId, entityId, timeMs) {
       let entities = seen.get(tenantId);

@@ -2,8 +2,6 @@ import type { Sql } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { hastenMerging } from "./merge.ts";
 
-const periodMs = 10_000;
-
 /** Tells the jobs that merge of new points, so that tenants without any have no job to run. */
 export interface MergeHints {
   /** Points of a tenant were stored. */
@@ -12,8 +10,8 @@ export interface MergeHints {
   stop(): Promise<void>;
 }
 
-/** Starts to tell, at most every 10 s a tenant. A hint that is lost delays merging by an hour at most, and no search. */
-export function mergeHints(sql: Sql, nowMs: () => number): MergeHints {
+/** Starts to tell, once in `periodMs` a tenant. A hint that is lost delays merging by an hour at most, and no search. */
+export function mergeHints(sql: Sql, nowMs: () => number, periodMs = 10_000): MergeHints {
   let noted = new Set<string>();
 
   async function tell() {

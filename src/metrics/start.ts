@@ -9,21 +9,30 @@ import { chunkPartitions, retentionKind } from "./retention.ts";
 import { seriesMemory } from "./series-memory.ts";
 import type { MetricStore, OnPoints } from "./store.ts";
 
+/** What else a server has to do with points. */
+export interface MetricOptions {
+  /** Is handed each batch inside the transaction that stores it; without it there is no cost. */
+  onPoints?: OnPoints | undefined;
+  /** How often the liveness of entities is written, ms. */
+  livenessMs?: number;
+  /** How soon the job that merges is called, ms. */
+  hintMs?: number;
+}
+
 /**
  * What stores points, and the background work that goes with it. Partitions for all points that may come are there when it
  * answers. `stop` comes after the last point was stored.
- * @param onPoints is handed each batch inside the transaction that stores it; without it there is no cost
  */
 export async function startMetrics(
   sql: Sql,
   config: Pick<Config, "metricRetentionSec" | "modelAgeSecMax" | "aheadSecMax" | "seriesMax">,
   nowMs: () => number,
   log: JobLog,
-  onPoints?: OnPoints,
+  { onPoints, livenessMs, hintMs }: MetricOptions = {},
 ): Promise<{ store: MetricStore; kinds: JobKind[]; stop(): Promise<void> }> {
   const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);
-  const living = liveness(sql);
-  const hints = mergeHints(sql, nowMs);
+  const living = liveness(sql, livenessMs);
+  const hints = mergeHints(sql, nowMs, hintMs);
   return {
     store: { memory: seriesMemory(), seriesMax: config.seriesMax, onPoints, onData: living.note, onStored: hints.note },
     kinds: [mergingKind(), retentionKind(config.metricRetentionSec)],
