@@ -6,6 +6,11 @@ export const text = customType<{ data: string; driverData: string }>({
   dataType: () => 'text collate "C"',
 });
 
+/** A list of such texts. */
+export const texts = customType<{ data: string[]; driverData: string[] }>({
+  dataType: () => 'text[] collate "C"',
+});
+
 /** Bytes, as a Buffer. */
 export const bytea = customType<{ data: Buffer; driverData: Buffer }>({
   dataType: () => "bytea",

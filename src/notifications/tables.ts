@@ -1,6 +1,19 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { bigint, boolean, foreignKey, index, integer, pgTable, primaryKey } from "drizzle-orm/pg-core";
-import { bigintMs, jsonb, tenantId, text } from "../db/columns.ts";
+import { sql } from "drizzle-orm";
+
+import {
+  bigint,
+  boolean,
+  doublePrecision,
+  foreignKey,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  smallint,
+  uuid,
+} from "drizzle-orm/pg-core";
+import { bigintMs, bytea, jsonb, tenantId, text, texts } from "../db/columns.ts";
 
 /** One row a trigger: the condition that rules wait for. */
 export const triggers = pgTable(
@@ -48,6 +61,8 @@ export const rules = pgTable(
   {
     tenantId: tenantId(),
     name: text("name").notNull(),
+    /** Another one when a rule is deleted and one of its name created: what was noted of the old one is not the new one's. */
+    id: uuid("id").notNull().defaultRandom(),
     description: text("description").notNull(),
     enabled: boolean("enabled").notNull(),
     /** A template. */
@@ -113,4 +128,159 @@ export const ruleDestinations = pgTable(
     }),
     index("rule_destinations_destination").on(table.tenantId, table.destinationName, table.ruleName),
   ],
+);
+
+/**
+ * One row a rule and a subject that it has matched: what the next notification is decided by. The subject is an occurrence
+ * (its event's id and its number, 24 bytes), or what `subjects.ts` makes of a series or an entity. A row of the nil rule
+ * carries the chain of an occurrence that rules have made.
+ */
+export const ruleMatches = pgTable(
+  "rule_matches",
+  {
+    tenantId: tenantId(),
+    subject: bytea("subject").notNull(),
+    ruleId: uuid("rule_id").notNull(),
+    entityId: bytea("entity_id").notNull(),
+    /** Of an occurrence; null for other sources. */
+    eventId: bytea("event_id"),
+    number: integer("number"),
+    /** Of a series; null for other sources. */
+    metricName: text("metric_name"),
+    /** Those that match, in the rule's order. */
+    triggerNames: texts("trigger_names").notNull(),
+    /** Whether it matches now. */
+    standing: boolean("standing").notNull(),
+    /** Whether something is not told because the entity is in maintenance. */
+    muted: boolean("muted").notNull(),
+    /** The names of the rules that made the occurrence, the latest last. */
+    chain: texts("chain").notNull(),
+    /** What was told last of an occurrence. */
+    severity: smallint("severity"),
+    status: smallint("status"),
+    acknowledged: boolean("acknowledged"),
+    /** The newest point that decided anything. */
+    value: doublePrecision("value"),
+    valueMs: bigintMs("value_ms"),
+    /** When the match that stands, or that stood last, began: earlier deliveries belong to earlier matches. */
+    matchedMs: bigintMs("matched_ms").notNull(),
+    /** When the delay of its first notification ends; null when there was none. */
+    firstDueMs: bigintMs("first_due_ms"),
+    /** When a first or repeated notification was last due; null when there was none. */
+    notifiedMs: bigintMs("notified_ms"),
+    /** created_ms of its newest delivery: those of one row strictly grow. */
+    lastMs: bigintMs("last_ms").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.subject, table.ruleId] }),
+    index("rule_matches_muted").on(table.tenantId, table.entityId).where(sql`muted`),
+  ],
+);
+
+/** What a delivery is about and what it tells, the same while it waits and afterwards. */
+const deliveryFacts = {
+  tenantId: tenantId(),
+  /** UUID version 7 of createdMs: what is known by its id is found in the partition of its day. */
+  id: uuid("id").notNull(),
+  createdMs: bigintMs("created_ms").notNull(),
+  ruleId: uuid("rule_id").notNull(),
+  ruleName: text("rule_name").notNull(),
+  /** Those that matched, in the rule's order: the first is named. */
+  triggerNames: texts("trigger_names").notNull(),
+  destinationName: text("destination_name").notNull(),
+  /** As in rule_matches. */
+  subject: bytea("subject").notNull(),
+  eventId: bytea("event_id"),
+  number: integer("number"),
+  entityId: bytea("entity_id"),
+  metricName: text("metric_name"),
+  /** Why it is sent, as `notification.ts` names it. */
+  occasion: text("occasion").notNull(),
+  /** What was so when it was decided: `told.ts`. */
+  told: jsonb("told").notNull(),
+  /** One entry a try: when, and what came of it. */
+  attempts: jsonb("attempts").notNull(),
+  /** What failed last; empty when nothing did. */
+  error: text("error").notNull(),
+};
+
+/** One row a delivery that is still to be made. It goes to delivery_history when it is done. */
+export const dueDeliveries = pgTable(
+  "due_deliveries",
+  {
+    ...deliveryFacts,
+    dueMs: bigintMs("due_ms").notNull(),
+    /** Nobody else may claim it before. */
+    leaseUntilMs: bigintMs("lease_until_ms").notNull(),
+    /** Raised by each claim: what an earlier holder records afterwards has no effect. */
+    fence: bigint("fence", { mode: "bigint" }).notNull(),
+    tries: integer("tries").notNull(),
+    /** Those of the tries that were answered with what is tried again slowly. */
+    slowTries: integer("slow_tries").notNull(),
+    /** When it was asked for again; null when it never was. */
+    retriedMs: bigintMs("retried_ms"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.id] }),
+    // The oldest of a destination and a subject goes first. Of columns that never change.
+    index("due_deliveries_order").on(table.tenantId, table.destinationName, table.subject, table.createdMs, table.id),
+  ],
+);
+
+/** One row a delivery that is done. Partitions of a day of created_ms, which `src/db/partitions.ts` makes and drops. */
+export const deliveryHistory = pgTable(
+  "delivery_history",
+  {
+    ...deliveryFacts,
+    /** SENT, FAILED, CANCELLED or SUMMARISED. */
+    status: text("status").notNull(),
+    endedMs: bigintMs("ended_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.createdMs, table.id] })],
+);
+
+/** One row a destination that was sent to: what all servers must know of it. It goes with the destination. */
+export const destinationStates = pgTable(
+  "destination_states",
+  {
+    tenantId: tenantId(),
+    destinationName: text("destination_name").notNull(),
+    /** Temporary failures in a row. */
+    failures: integer("failures").notNull(),
+    /** How often in a row its breaker has opened; 0: it is closed. */
+    opened: integer("opened").notNull(),
+    openUntilMs: bigintMs("open_until_ms").notNull(),
+    /** The try that is to show whether it answers again is under way until then. */
+    probeUntilMs: bigintMs("probe_until_ms").notNull(),
+    /** Before this the next one is too early for the product that it is. */
+    allowedMs: bigintMs("allowed_ms").notNull(),
+    /** The minute that is counted for its maxPerMinute, and how many went in it. */
+    minuteMs: bigintMs("minute_ms").notNull(),
+    minuteCount: integer("minute_count").notNull(),
+    /** The last minute that was summed up. */
+    summaryMs: bigintMs("summary_ms").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.destinationName] }),
+    foreignKey({
+      name: "destination_states_destination_fk",
+      columns: [table.tenantId, table.destinationName],
+      foreignColumns: [destinations.tenantId, destinations.name],
+    }).onDelete("cascade"),
+  ],
+);
+
+/** One row a destination and a subject: what its kind keeps from one notification to the next. */
+export const deliveryThreads = pgTable(
+  "delivery_threads",
+  {
+    tenantId: tenantId(),
+    destinationName: text("destination_name").notNull(),
+    subject: bytea("subject").notNull(),
+    state: jsonb("state").notNull(),
+    /** Whether anything of it ever went out. */
+    sent: boolean("sent").notNull(),
+    updatedMs: bigintMs("updated_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.destinationName, table.subject] })],
 );

@@ -173,6 +173,53 @@ create table data_keys (
   constraint data_keys_tenant_id_pk PRIMARY KEY (tenant_id)
 );
 
+create table delivery_history (
+  tenant_id uuid not null,
+  id uuid not null,
+  created_ms bigint not null,
+  rule_id uuid not null,
+  rule_name text collate "C" not null,
+  trigger_names text[] collate "C" not null,
+  destination_name text collate "C" not null,
+  subject bytea not null,
+  event_id bytea,
+  number integer,
+  entity_id bytea,
+  metric_name text collate "C",
+  occasion text collate "C" not null,
+  told jsonb not null,
+  attempts jsonb not null,
+  error text collate "C" not null,
+  status text collate "C" not null,
+  ended_ms bigint not null,
+  constraint delivery_history_tenant_id_created_ms_id_pk PRIMARY KEY (tenant_id, created_ms, id)
+);
+
+create table delivery_threads (
+  tenant_id uuid not null,
+  destination_name text collate "C" not null,
+  subject bytea not null,
+  state jsonb not null,
+  sent boolean not null,
+  updated_ms bigint not null,
+  constraint delivery_threads_tenant_id_destination_name_subject_pk PRIMARY KEY (tenant_id, destination_name, subject)
+);
+
+create table destination_states (
+  tenant_id uuid not null,
+  destination_name text collate "C" not null,
+  failures integer not null,
+  opened integer not null,
+  open_until_ms bigint not null,
+  probe_until_ms bigint not null,
+  allowed_ms bigint not null,
+  minute_ms bigint not null,
+  minute_count integer not null,
+  summary_ms bigint not null,
+  constraint destination_states_tenant_id_destination_name_pk PRIMARY KEY (tenant_id, destination_name),
+  constraint destination_states_destination_fk FOREIGN KEY (tenant_id, destination_name) REFERENCES destinations(tenant_id, name) ON DELETE CASCADE
+);
+
 create table destinations (
   tenant_id uuid not null,
   name text collate "C" not null,
@@ -194,6 +241,33 @@ create table dictionary_entries (
   entry jsonb not null,
   constraint dictionary_entries_tenant_id_kind_name_pk PRIMARY KEY (tenant_id, kind, name)
 );
+
+create table due_deliveries (
+  tenant_id uuid not null,
+  id uuid not null,
+  created_ms bigint not null,
+  rule_id uuid not null,
+  rule_name text collate "C" not null,
+  trigger_names text[] collate "C" not null,
+  destination_name text collate "C" not null,
+  subject bytea not null,
+  event_id bytea,
+  number integer,
+  entity_id bytea,
+  metric_name text collate "C",
+  occasion text collate "C" not null,
+  told jsonb not null,
+  attempts jsonb not null,
+  error text collate "C" not null,
+  due_ms bigint not null,
+  lease_until_ms bigint not null,
+  fence bigint not null,
+  tries integer not null,
+  slow_tries integer not null,
+  retried_ms bigint,
+  constraint due_deliveries_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX due_deliveries_order ON public.due_deliveries USING btree (tenant_id, destination_name, subject, created_ms, id);
 
 create table due_work (
   tenant_id uuid not null,
@@ -435,6 +509,31 @@ create table rule_destinations (
 );
 CREATE INDEX rule_destinations_destination ON public.rule_destinations USING btree (tenant_id, destination_name, rule_name);
 
+create table rule_matches (
+  tenant_id uuid not null,
+  subject bytea not null,
+  rule_id uuid not null,
+  entity_id bytea not null,
+  event_id bytea,
+  number integer,
+  metric_name text collate "C",
+  trigger_names text[] collate "C" not null,
+  standing boolean not null,
+  muted boolean not null,
+  chain text[] collate "C" not null,
+  severity smallint,
+  status smallint,
+  acknowledged boolean,
+  value double precision,
+  value_ms bigint,
+  matched_ms bigint not null,
+  first_due_ms bigint,
+  notified_ms bigint,
+  last_ms bigint not null,
+  constraint rule_matches_tenant_id_subject_rule_id_pk PRIMARY KEY (tenant_id, subject, rule_id)
+);
+CREATE INDEX rule_matches_muted ON public.rule_matches USING btree (tenant_id, entity_id) WHERE muted;
+
 create table rule_triggers (
   tenant_id uuid not null,
   rule_name text collate "C" not null,
@@ -459,6 +558,7 @@ create table rules (
   mute_during_maintenance boolean not null,
   tags jsonb not null,
   created_ms bigint not null,
+  id uuid not null default gen_random_uuid(),
   constraint rules_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
 );
 
