@@ -146,7 +146,8 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...bounds });
 
   // What metric points are kept in.
-  const metrics = await startMetrics(pool.sql, config, clock.nowMs, log);
+  const known = knownEntities();
+  const metrics = await startMetrics(pool.sql, config, clock.nowMs, log, { known });
   starting.defer(() => metrics.stop());
 
   // What goes on in the background, in turns with the other replicas.
@@ -181,7 +182,6 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     periodMs: config.housekeepingMs,
   });
   starting.defer(() => housekeeping.stop());
-  const known = knownEntities();
 
   // What goes out.
   const world = openWorld(config, {

@@ -1,5 +1,6 @@
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Sql } from "../db/connect.ts";
+import { type Known, knownEntities } from "./known.ts";
 
 const MINUTE_MS = 60_000;
 /** Entities that wait at most; beyond, they are written before the minute is over. */
@@ -22,8 +23,11 @@ interface Seen {
   timeMs: number;
 }
 
-/** Starts to write what is noted, each minute unless `periodMs` says otherwise. What a crash loses is noted again with the next data. */
-export function liveness(sql: Sql, periodMs = MINUTE_MS): Liveness {
+/**
+ * Starts to write what is noted, each minute unless `periodMs` says otherwise. What a crash loses is noted again with the next
+ * data. What `known` says of an entity's last data is not written again, and what was written is noted there.
+ */
+export function liveness(sql: Sql, periodMs = MINUTE_MS, known: Known = knownEntities()): Liveness {
   let seen = new Map<string, Map<string, Seen>>();
   let count = 0;
 
@@ -34,25 +38,29 @@ export function liveness(sql: Sql, periodMs = MINUTE_MS): Liveness {
     for (const [tenantId, entities] of tenants) {
       // In the order of their ids, as everybody locks them.
       const sorted = [...entities.values()].sort((a, b) => Buffer.compare(a.id, b.id));
-      for (let i = 0; i < sorted.length; i += portion) await write(sql, tenantId, sorted.slice(i, i + portion));
+      for (let i = 0; i < sorted.length; i += portion) {
+        const written = await write(sql, tenantId, sorted.slice(i, i + portion));
+        for (const { id, liveness_ms } of written) known.noteEntity(id, Number(liveness_ms));
+      }
     }
   }
 
   const timer = setInterval(() => void flush().catch(() => undefined), periodMs).unref();
   return {
     note(tenantId, entityId, timeMs) {
+      if ((known.livenessMs(entityId) ?? -1) >= timeMs - (timeMs % MINUTE_MS)) return;
       let entities = seen.get(tenantId);
       if (entities === undefined) {
         entities = new Map();
         seen.set(tenantId, entities);
       }
       const key = entityId.toString("latin1");
-      const known = entities.get(key);
-      if (known === undefined) {
+      const noted = entities.get(key);
+      if (noted === undefined) {
         entities.set(key, { id: entityId, timeMs });
         count += 1;
         if (count > waitingMax) void flush().catch(() => undefined);
-      } else if (timeMs > known.timeMs) known.timeMs = timeMs;
+      } else if (timeMs > noted.timeMs) noted.timeMs = timeMs;
     },
     flush,
     async stop() {
@@ -62,9 +70,9 @@ export function liveness(sql: Sql, periodMs = MINUTE_MS): Liveness {
   };
 }
 
-async function write(sql: Sql, tenantId: string, seen: readonly Seen[]): Promise<void> {
+async function write(sql: Sql, tenantId: string, seen: readonly Seen[]) {
   const times = seen.map(({ timeMs }) => BigInt(timeMs - (timeMs % MINUTE_MS)));
-  await sql`
+  return await sql<{ id: Buffer; liveness_ms: bigint }[]>`
     with moved as materialized (
       select e.id, s.liveness_ms from entities e
       join unnest(${byteaArray(seen.map(({ id }) => id))}::bytea[], ${bigintArray(times)}::bigint[]) as s (id, liveness_ms)
@@ -73,5 +81,6 @@ async function write(sql: Sql, tenantId: string, seen: readonly Seen[]): Promise
       order by e.id for no key update of e
     )
     update entities set liveness_ms = greatest(entities.liveness_ms, moved.liveness_ms) from moved
-    where entities.tenant_id = ${tenantId} and entities.id = moved.id`;
+    where entities.tenant_id = ${tenantId} and entities.id = moved.id
+    returning entities.id, entities.liveness_ms`;
 }

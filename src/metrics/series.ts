@@ -1,5 +1,7 @@
 import { bigintArray, byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { again } from "../db/transaction.ts";
+import { type Known, knownEntities } from "../entities/known.ts";
 import { seeEntities } from "../entities/see.ts";
 import { beginMerging } from "./merge.ts";
 import { beginRetention } from "./retention.ts";
@@ -83,7 +85,8 @@ async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], 
 
 /**
  * The series of these names, in their order, made where there are none yet, with their entities; undefined for those that
- * would be more than `seriesMax` of the tenant. Several of one name may be given.
+ * would be more than `seriesMax` of the tenant. Several of one name may be given. @param known what this process knows of
+ * entities: those of new series are looked for only where it does not know them
  */
 export async function resolveSeries(
   tx: Db,
@@ -91,11 +94,12 @@ export async function resolveSeries(
   named: readonly NamedSeries[],
   nowMs: number,
   seriesMax: number,
+  known: Known = knownEntities(),
 ): Promise<(StoredSeries | undefined)[]> {
   const found = await readSeries(tx, tenantId, named);
   const missing = named.filter(({ entityId, metric }) => !found.has(keyOf(entityId, metric)));
   if (missing.length > 0)
-    for (const [key, row] of await makeSeries(tx, tenantId, missing, nowMs, seriesMax)) found.set(key, row);
+    for (const [key, row] of await makeSeries(tx, tenantId, missing, nowMs, seriesMax, known)) found.set(key, row);
   await refresh(tx, tenantId, named, found);
   return named.map(({ entityId, metric }) => {
     const row = found.get(keyOf(entityId, metric));
@@ -109,6 +113,7 @@ async function makeSeries(
   missing: readonly NamedSeries[],
   nowMs: number,
   seriesMax: number,
+  known: Known,
 ): Promise<Map<string, SeriesRow>> {
   const now = BigInt(nowMs);
   // Who makes series of a tenant waits here for the one before, and sees what that one has made.
@@ -127,7 +132,7 @@ async function makeSeries(
   const room = Math.max(0, seriesMax - Number(counts?.count));
   const made = [...wanted.values()].slice(0, room);
   if (made.length === 0) return found;
-  await seeEntities(tx, tenantId, sightings(made), nowMs);
+  await seeEntities(tx, tenantId, sightings(made), nowMs, known);
   const rows = await tx<SeriesRow[]>`
     with counted as (
       update series_counts set last_number = last_number + ${made.length}::int4, count = count + ${made.length}::int4
@@ -141,7 +146,13 @@ async function makeSeries(
       ${textArray(made.map(({ units }) => units))}::text[],
       ${textArray(made.map(({ description }) => description))}::text[]
     ) with ordinality as made (entity_id, metric, units, description, place)
+    where exists (select from entities e where e.tenant_id = ${tenantId} and e.id = made.entity_id)
     returning number, entity_id, metric, units, description, false as unused`;
+  if (rows.length < made.length) {
+    // A database that was restored lacks entities that this process knows.
+    for (const { entityId } of made) known.forgetEntity(entityId);
+    throw again("an entity that was known is not there");
+  }
   for (const row of rows) found.set(keyOf(row.entity_id, row.metric), row);
   return found;
 }

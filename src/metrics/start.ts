@@ -1,5 +1,6 @@
 import type { Config } from "../config.ts";
 import type { Sql } from "../db/connect.ts";
+import type { Known } from "../entities/known.ts";
 import { liveness } from "../entities/liveness.ts";
 import { partitionUpkeep } from "../jobs/partition-upkeep.ts";
 import type { JobKind, JobLog } from "../jobs/worker.ts";
@@ -13,6 +14,8 @@ import type { MetricStore, OnPoints } from "./store.ts";
 export interface MetricOptions {
   /** Is handed each batch inside the transaction that stores it; without it there is no cost. */
   onPoints?: OnPoints | undefined;
+  /** What this process knows of entities. */
+  known?: Known;
   /** How often the liveness of entities is written, ms. */
   livenessMs?: number;
   /** How soon the job that merges is called, ms. */
@@ -28,13 +31,20 @@ export async function startMetrics(
   config: Pick<Config, "metricRetentionSec" | "modelAgeSecMax" | "aheadSecMax" | "seriesMax">,
   nowMs: () => number,
   log: JobLog,
-  { onPoints, livenessMs, hintMs }: MetricOptions = {},
+  { onPoints, known, livenessMs, hintMs }: MetricOptions = {},
 ): Promise<{ store: MetricStore; kinds: JobKind[]; stop(): Promise<void> }> {
   const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);
-  const living = liveness(sql, livenessMs);
+  const living = liveness(sql, livenessMs, known);
   const hints = mergeHints(sql, nowMs, hintMs);
   return {
-    store: { memory: seriesMemory(), seriesMax: config.seriesMax, onPoints, onData: living.note, onStored: hints.note },
+    store: {
+      memory: seriesMemory(),
+      known,
+      seriesMax: config.seriesMax,
+      onPoints,
+      onData: living.note,
+      onStored: hints.note,
+    },
     kinds: [mergingKind(), retentionKind(config.metricRetentionSec)],
     async stop() {
       await living.stop();

@@ -1,5 +1,6 @@
 import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
+import type { Known } from "../entities/known.ts";
 import { type PointColumns, writeHead } from "./head.ts";
 import { type NamedSeries, resolveSeries, type StoredSeries } from "./series.ts";
 import type { KnownSeries, SeriesMemory } from "./series-memory.ts";
@@ -38,6 +39,8 @@ export type OnPoints = (tx: Db, tenantId: string, points: StoredPoints, nowMs: n
 /** What the storing of points works with. */
 export interface MetricStore {
   memory: SeriesMemory;
+  /** What this process knows of entities; absent: nothing. */
+  known?: Known | undefined;
   /** Series that a tenant may have. */
   seriesMax: number;
   onPoints?: OnPoints | undefined;
@@ -53,7 +56,11 @@ export interface MetricStore {
  * were not stored. @param tx a transaction of `transaction`: what it has confirmed is remembered after its commit
  */
 export async function storePoints(
+<<<<<<< HEAD
   { memory, seriesMax, onPoints, onData, onStored }: MetricStore,
+=======
+  { memory, known: entities, seriesMax, onPoints, onData }: MetricStore,
+>>>>>>> a578c3f (metrics: series are made with what is known of entities; receiver: 256 clients and none refused)
   tx: Db,
   tenantId: string,
   batch: PointBatch,
@@ -66,7 +73,7 @@ export async function storePoints(
   const asked = found.flatMap((_, i) => (found[i] === undefined ? [i] : []));
   if (asked.length > 0) {
     const named = asked.map((i) => batch.series[i] as NamedSeries);
-    const resolved = await resolveSeries(tx, tenantId, named, nowMs, seriesMax);
+    const resolved = await resolveSeries(tx, tenantId, named, nowMs, seriesMax, entities);
     for (const [i, place] of asked.entries()) found[place] = resolved[i];
   }
   const columns = columnsOf(batch, found);

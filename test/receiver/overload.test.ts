@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -59,6 +58,39 @@ async function told(
     return { code: error.code, retryAfter: error.metadata.get("retry-after"), retryDelayMs };
   }
 }
+
+describe("many clients that send one event a request", async () => {
+  const server = await testServer();
+  const { sql } = server.database;
+  const { headers } = await testTenant(sql);
+
+  /** Half of the clients over gRPC, half over `/v1`, on connections of their own; answers how many events were stored. */
+  async function stored(clients: number, requests: number) {
+    const grpc = Array.from({ length: clients / 2 }, () => transport(server, "grpc", headers));
+    const before = (await sql`select from instances`).count;
+    let timeMs = Date.now();
+    const overGrpc = grpc.map(async (each) => {
+      const { putEvents } = createClient(DataReceiverService, each);
+      for (let i = 0; i < requests; i++)
+        expect((await putEvents({ events: [{ ...event(), timestamp: BigInt(timeMs--) }] })).succeeded).toBe(1);
+    });
+    const overJson = Array.from({ length: clients / 2 }, async () => {
+      for (let i = 0; i < requests; i++) {
+        const body = Buffer.from(JSON.stringify({ events: [{ ...event(), timestamp: String(timeMs--) }] }));
+        const request = { path, headers: { ...headers, "content-type": "application/json" }, body: [body] };
+        expect((await raw(server, "1.1", request)).status).toBe(200);
+      }
+    });
+    await Promise.all([...overGrpc, ...overJson]);
+    return (await sql`select from instances`).count - before;
+  }
+
+  test("256 of them: none is refused, and all is stored, as with 64", async () => {
+    expect(await stored(64, 2)).toBe(64 * 2);
+    await sleep(2);
+    expect(await stored(256, 2)).toBe(256 * 2);
+  }, 60_000);
+});
 
 describe("while more comes than can be stored", async () => {
   const server = await testServer({

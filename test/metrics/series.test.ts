@@ -1,0 +1,67 @@
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import { transaction } from "../../src/db/transaction.ts";
+import { entityId } from "../../src/entities/identity.ts";
+import { knownEntities } from "../../src/entities/known.ts";
+import { liveness } from "../../src/entities/liveness.ts";
+import { seeEntities } from "../../src/entities/see.ts";
+import { seriesMemory } from "../../src/metrics/series-memory.ts";
+import { testDatabase } from "../support/database.ts";
+import { dimensions, put } from "./points.ts";
+
+const sent: string[] = [];
+const { sql } = await testDatabase({
+  debug: (_connection, statement) => sent.push(statement.replaceAll(/\s+/g, " ").trim()),
+});
+const minuteMs = 60_000;
+const nowMs = 1000 * minuteMs;
+const newStore = () => ({ memory: seriesMemory(), known: knownEntities(), seriesMax: 1000 });
+const point = (metric: string) => ({ metric, timeMs: nowMs, value: 1 });
+const ofEntities = () => sent.filter((text) => /^(select|insert into|update) .*\bentities\b/.test(text));
+
+test("a new series of a known entity takes no statement of the entity's own", async () => {
+  const [tenant, store] = [randomUUID(), newStore()];
+  await put(sql, store, tenant, [point("cpu")], nowMs);
+  sent.length = 0;
+  await put(sql, store, tenant, [point("memory")], nowMs);
+  expect(ofEntities()).toEqual([]);
+  expect((await sql`select from series where tenant_id = ${tenant}`).count).toBe(2);
+});
+
+test("an entity that is known and not there, after the database was restored, is made with its series", async () => {
+  const [tenant, store] = [randomUUID(), newStore()];
+  await put(sql, store, tenant, [point("cpu")], nowMs);
+  await sql`delete from series where tenant_id = ${tenant}`;
+  await sql`delete from entities where tenant_id = ${tenant}`;
+  await put(sql, store, tenant, [point("memory")], nowMs);
+  const rows = await sql`
+    select from series s join entities e on e.tenant_id = s.tenant_id and e.id = s.entity_id where s.tenant_id = ${tenant}`;
+  expect(rows.count).toBe(1);
+});
+
+test("points move liveness on by a statement a minute, and by none where other data have moved it", async () => {
+  const [tenant, known] = [randomUUID(), knownEntities()];
+  const id = entityId(tenant, dimensions);
+  const see = (timeMs: number) =>
+    transaction(sql, (tx) => seeEntities(tx, tenant, [{ id, dimensions, timestampMs: BigInt(timeMs) }], nowMs, known));
+  const livenessOf = async () => {
+    const [row] = await sql<{ liveness_ms: bigint }[]>`select liveness_ms from entities where tenant_id = ${tenant}`;
+    return Number(row?.liveness_ms);
+  };
+  const living = liveness(sql, 60_000, known);
+  await see(nowMs);
+  living.note(tenant, id, nowMs + 5);
+  sent.length = 0;
+  await living.flush();
+  expect(sent).toEqual([]);
+  living.note(tenant, id, nowMs + minuteMs);
+  await living.flush();
+  expect(sent).toHaveLength(1);
+  expect(await livenessOf()).toBe(nowMs + minuteMs);
+  living.note(tenant, id, nowMs + minuteMs + 7);
+  sent.length = 0;
+  await living.stop();
+  expect(sent).toEqual([]);
+  await see(nowMs + minuteMs);
+  expect(sent).toEqual(["begin", "commit"]);
+});
