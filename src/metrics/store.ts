@@ -56,11 +56,7 @@ export interface MetricStore {
  * were not stored. @param tx a transaction of `transaction`: what it has confirmed is remembered after its commit
  */
 export async function storePoints(
-<<<<<<< HEAD
-  { memory, seriesMax, onPoints, onData, onStored }: MetricStore,
-=======
-  { memory, known: entities, seriesMax, onPoints, onData }: MetricStore,
->>>>>>> a578c3f (metrics: series are made with what is known of entities; receiver: 256 clients and none refused)
+  { memory, known: entities, seriesMax, onPoints, onData, onStored }: MetricStore,
   tx: Db,
   tenantId: string,
   batch: PointBatch,
