@@ -1,7 +1,10 @@
+import { readFileSync } from "node:fs";
+import { createClient } from "@connectrpc/connect";
 import chromium from "@sparticuz/chromium";
 import { type Browser, type Page, chromium as playwright } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { raw } from "../support/clients.ts";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { raw, transport } from "../support/clients.ts";
 import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -92,6 +95,80 @@ describe("a program on a page of a configured origin", () => {
     expect(await json(page, "GET", "/v1/nothing")).toMatchObject({ status: 404, body: { code: 5 } });
     expect(await json(page, "GET", "/nothing")).toMatchObject({ status: 404, body: { code: 5 } });
     expect(await json(page, "GET", path, undefined, {})).toMatchObject({ status: 401, body: { code: 16 } });
+  });
+});
+
+describe("a watch on a page", () => {
+  const receiver = createClient(DataReceiverService, transport(server.target, "connect", headers));
+  const put = (name: string) =>
+    receiver.putEvents({ events: [{ name, dimensions: { source: "watched" }, timestamp: BigInt(Date.now()) }] });
+
+  /** What `body` answers on the page, while events of these names happen, once it watches. */
+  async function told<T>(page: Page, names: string[], body: () => Promise<T>): Promise<T> {
+    const answer = body();
+    await page.waitForFunction(() => (globalThis as { watching?: boolean }).watching === true);
+    for (const name of names) await put(name);
+    return await answer;
+  }
+
+  for (const [protocol, binary] of [
+    ["connect", false],
+    ["connect", true],
+    ["grpc-web", true],
+  ] as const) {
+    const way = `${protocol}, ${binary ? "binary" : "JSON"}`;
+    onPage(`${way}: tells what happens, and goes on behind its cursor`, origin, async (page) => {
+      const names = [1, 2, 3].map((i) => `${way} ${i}`);
+      const seen = await told(page, names, () =>
+        page.evaluate(
+          ({ url, headers, protocol, binary, until }) =>
+            (globalThis as unknown as { program: Program }).program.watch(url, headers, protocol, binary, until),
+          { url: server.url, headers, protocol, binary, until: names[2] as string },
+        ),
+      );
+      expect(seen).toEqual(names);
+    });
+  }
+
+  onPage("tells by server-sent events", origin, async (page) => {
+    const { type, text } = await told(page, ["sent"], () =>
+      page.evaluate(
+        ({ url, headers }) => (globalThis as unknown as { program: Program }).program.serverSent(url, headers, "sent"),
+        { url: server.url, headers },
+      ),
+    );
+    expect(type).toMatch(/^text\/event-stream/);
+    expect(text).toMatch(
+      /^data: ?\{"result":\{"change":"CHANGE_UNSPECIFIED".*\n\ndata: ?\{"result":\{"change":"CREATED"/s,
+    );
+  });
+
+  onPage("tells by the function of docs/events.md", origin, async (page) => {
+    const [, code] = /```js\n(async function watch\(.*?)```/s.exec(readFileSync("docs/events.md", "utf8")) ?? [];
+    await page.evaluate(`globalThis.watchOfDocs = ${code}`);
+    const results = await told(page, ["a line", "another line"], () =>
+      page.evaluate(
+        ({ url, key }) =>
+          new Promise<{ change: string; event?: { name: string } }[]>((resolve, reject) => {
+            const seen: { change: string; event?: { name: string } }[] = [];
+            type Record = { result: { change: string; event?: { name: string } } };
+            type Watch = (url: string, key: string, query: object, tell: (record: Record) => void) => Promise<void>;
+            const tell = ({ result }: Record) => {
+              Object.assign(globalThis, { watching: true });
+              seen.push(result);
+              if (result.event?.name === "another line") resolve(seen);
+            };
+            const { watchOfDocs } = globalThis as unknown as { watchOfDocs: Watch };
+            watchOfDocs(url, key, { severities: ["SEVERITY_DEFAULT"] }, tell).catch(reject);
+          }),
+        { url: server.url, key: headers["service-api-key"] ?? "" },
+      ),
+    );
+    expect(results.map(({ change, event }) => [change, event?.name])).toEqual([
+      ["CHANGE_UNSPECIFIED", undefined],
+      ["CREATED", "a line"],
+      ["CREATED", "another line"],
+    ]);
   });
 });
 

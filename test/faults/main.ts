@@ -11,6 +11,7 @@ import { clear, place } from "./place.ts";
 import { fine, openProxy } from "./proxy.ts";
 import { random } from "./random.ts";
 import { type Play, playFailpoints, playKills, playTwoServers } from "./scenes.ts";
+import { playWatches } from "./watches.ts";
 import { playWindows } from "./windows.ts";
 
 const scenes: Record<string, (play: Play) => Promise<number>> = {
@@ -18,9 +19,10 @@ const scenes: Record<string, (play: Play) => Promise<number>> = {
   "two-servers": playTwoServers,
   failpoints: playFailpoints,
   windows: playWindows,
+  watches: playWatches,
 };
 /** A scene ends, and the next begins with a new seed, after this many rounds. */
-const roundsOf: Record<string, number> = { kills: 50, "two-servers": 50, failpoints: 20, windows: 5 };
+const roundsOf: Record<string, number> = { kills: 50, "two-servers": 50, failpoints: 20, windows: 5, watches: 30 };
 
 async function play(minutes: number, firstSeed: number, names: string[]): Promise<void> {
   const endMs = performance.now() + minutes * 60_000;

@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import type { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { Change, EventQueryService, type WatchEventsResponse } from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { Db } from "../../src/db/connect.ts";
+import { decodeChanges, type FeedChange } from "../../src/events/feed.ts";
+import { occurrenceIdText } from "../../src/events/identity.ts";
+import { transport } from "../support/clients.ts";
+import { type Random, random } from "./random.ts";
+
+/** A client that watches, and goes on behind its last cursor, on any server, when its watch ends. */
+export interface Watcher {
+  /** How often it has begun anew. */
+  readonly resumed: number;
+  /** Waits until it has seen all that is stored, and compares both; answers what is wrong, a line each. */
+  compare(db: Db, tenantId: string): Promise<string[]>;
+  stop(): void;
+}
+
+interface WatcherOptions {
+  name: string;
+  seed: number;
+  urls: readonly string[];
+  headers: Record<string, string>;
+  /** Only occurrences of these severities; empty: all. */
+  severities: readonly Severity[];
+}
+
+const linesMax = 5;
+/** A server says something every 15 s; one that is paused says nothing. */
+const silenceMs = 20_000;
+const catchUpMs = 60_000;
+const kinds = { created: Change.CREATED, updated: Change.UPDATED, closed: Change.CLOSED };
+const stateText = ({ severity, status, acknowledged }: FeedChange["after"]) => `${severity} ${status} ${acknowledged}`;
+
+/** A change in one line, as it was told. */
+function told({ change, event }: WatchEventsResponse): string {
+  const occurrence = event?.occurrences[0];
+  if (occurrence === undefined) throw new Error("a change without an occurrence");
+  const { id, lastSeen, instanceCount } = occurrence;
+  return `${id} ${change} ${stateText(occurrence as FeedChange["after"])} ${lastSeen} ${instanceCount}`;
+}
+
+/** The same as it is stored. */
+function kept({ eventId, number, kind, after, lastSeenMs, instanceCount }: FeedChange): string {
+  return `${occurrenceIdText(eventId, number)} ${kinds[kind]} ${stateText(after)} ${lastSeenMs} ${instanceCount}`;
+}
+
+/** Begins to watch. The first cursor is that of the feed as it is when this resolves. */
+export async function startWatcher({ name, seed, urls, headers, severities }: WatcherOptions): Promise<Watcher> {
+  const choose: Random = random(seed);
+  const end = new AbortController();
+  const clients = urls.map((url) => createClient(EventQueryService, transport({ url }, "grpc", headers)));
+  const seen: string[] = [];
+  const begun = Promise.withResolvers<void>();
+  let cursor = "";
+  let resumed = -1;
+  let failure: unknown;
+
+  async function follow() {
+    const quiet = new AbortController();
+    let timer = setTimeout(() => quiet.abort(), silenceMs);
+    const signal = AbortSignal.any([end.signal, quiet.signal]);
+    try {
+      for await (const message of choose
+        .pick(clients)
+        .watchEvents({ query: { severities: [...severities] }, cursor }, { signal })) {
+        clearTimeout(timer);
+        timer = setTimeout(() => quiet.abort(), silenceMs);
+        if (message.event !== undefined) seen.push(told(message));
+        cursor = message.cursor;
+        begun.resolve();
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function run() {
+    while (!end.signal.aborted) {
+      resumed += 1;
+      try {
+        await follow();
+      } catch (error) {
+        const { code } = ConnectError.from(error);
+        // A cursor that is refused would be a change that is lost.
+        if (code === Code.InvalidArgument || code === Code.Unauthenticated || code === Code.Internal) throw error;
+      }
+      await sleep(20 + choose.next() * 80);
+    }
+  }
+  run().catch((error) => {
+    failure = error;
+    begun.reject(error);
+  });
+  await begun.promise;
+
+  async function stored(db: Db, tenantId: string): Promise<FeedChange[]> {
+    const rows = await db<{ changes: Buffer }[]>`
+      select changes from feed where tenant_id = ${tenantId} order by position`;
+    const wanted = (severity: number | undefined) =>
+      severity !== undefined && (severities.length === 0 || severities.includes(severity as Severity));
+    return rows
+      .flatMap(({ changes }) => decodeChanges(changes))
+      .filter(({ before, after }) => wanted(before?.severity) || wanted(after.severity));
+  }
+
+  return {
+    get resumed() {
+      return resumed;
+    },
+    async compare(db, tenantId) {
+      const changes = await stored(db, tenantId);
+      const endMs = performance.now() + catchUpMs;
+      while (seen.length < changes.length && performance.now() < endMs && failure === undefined) await sleep(20);
+      if (failure !== undefined) return [`${name}: ${(failure as Error).message}`];
+      const expected = changes.map(kept);
+      const first = expected.findIndex((line, i) => line !== seen[i]);
+      if (first >= 0 || seen.length !== expected.length) {
+        const at = first < 0 ? expected.length : first;
+        return [
+          `${name} saw ${seen.length} changes, ${expected.length} are stored; from place ${at} on it saw`,
+          ...seen.slice(at, at + linesMax),
+          "and these are stored",
+          ...expected.slice(at, at + linesMax),
+        ];
+      }
+      return severities.length > 0 ? [] : await compareLast(db, tenantId, changes, name);
+    },
+    stop: () => end.abort(),
+  };
+}
+
+/** What was told last of each occurrence is what its row says. */
+async function compareLast(db: Db, tenantId: string, changes: FeedChange[], name: string): Promise<string[]> {
+  const last = new Map(changes.map((change) => [occurrenceIdText(change.eventId, change.number), change]));
+  const rows = await db<{ id: Buffer; number: number; state: string }[]>`
+    select event_id as id, number, concat_ws(' ', severity, status, acknowledged::text, last_seen_ms, instance_count) as state
+    from occurrences where tenant_id = ${tenantId}`;
+  return rows
+    .flatMap(({ id, number, state }) => {
+      const key = occurrenceIdText(id, number);
+      const change = last.get(key);
+      const seen = change && `${stateText(change.after)} ${change.lastSeenMs} ${change.instanceCount}`;
+      return seen === state ? [] : [`${name}: occurrence ${key} is ${state}, and was told last as ${seen}`];
+    })
+    .slice(0, linesMax);
+}
