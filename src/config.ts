@@ -133,6 +133,13 @@ const settings = {
     read: integer(1024, Number.MAX_SAFE_INTEGER),
     meaning: "memory that the requests in work take, bytes; more are answered 429",
   },
+  answerBytesMax: {
+    env: "BELFRY_ANSWER_BYTES_MAX",
+    fallback: String(256 * MiB),
+    read: integer(1024, Number.MAX_SAFE_INTEGER),
+    meaning:
+      "bytes of answers that wait for their clients, a quarter of them for one connection; more end their answer",
+  },
   streamBytesMax: {
     env: "BELFRY_STREAM_BYTES_MAX",
     fallback: String(1024 * MiB),
@@ -143,7 +150,7 @@ const settings = {
     env: "BELFRY_STREAM_IDLE_MS",
     fallback: "60000",
     read: integer(10, 3_600_000),
-    meaning: "longest silence within a client stream, ms",
+    meaning: "longest silence within a request, and longest time that an answer waits for its client, ms",
   },
   streamsMax: {
     env: "BELFRY_STREAMS_MAX",

@@ -7,6 +7,8 @@ export interface Holder {
   readonly key?: string;
   /** A network address. */
   readonly address?: string;
+  /** One connection of a client. */
+  readonly connection?: string;
 }
 
 /** What somebody uses of something bounded. */
@@ -56,9 +58,14 @@ interface LimiterOptions {
   shares?: Readonly<Partial<Record<Share, number>>>;
 }
 
-const usualShares = { tenant: 8, key: 4, address: 4 };
-const sharesByName: readonly Share[] = ["tenant", "key", "address"];
-const names = { tenant: "of this tenant", key: "of this API key", address: "from this address" };
+const usualShares: Readonly<Partial<Record<Share, number>>> = { tenant: 8, key: 4, address: 4 };
+const sharesByName: readonly Share[] = ["tenant", "key", "address", "connection"];
+const names = {
+  tenant: "of this tenant",
+  key: "of this API key",
+  address: "from this address",
+  connection: "on this connection",
+};
 
 interface Waiter {
   start(hold: Hold): void;
@@ -72,6 +79,7 @@ export function limiter(options: LimiterOptions): Limiter {
     tenant: new Map<string, number>(),
     key: new Map<string, number>(),
     address: new Map<string, number>(),
+    connection: new Map<string, number>(),
   };
   const room: Limiter | undefined =
     waitingMax > 0 ? limiter({ max: waitingMax, what: `${what} and wait`, retrySec }) : undefined;

@@ -48,6 +48,7 @@ import { watches } from "./events/watch/watches.ts";
 import { certificate } from "./http/certificate.ts";
 import { listenError } from "./http/listen-error.ts";
 import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
+import { untakenAnswers } from "./http/untaken.ts";
 import { startJobs } from "./jobs/start.ts";
 import type { WindowHooks } from "./maintenance/hooks.ts";
 import { membersJob } from "./maintenance/members.ts";
@@ -64,7 +65,7 @@ import { lanes } from "./receiver/lanes.ts";
 import { pointKinds } from "./receiver/points.ts";
 import { dataReceiverService, laneOf } from "./receiver/service.ts";
 import { bodies } from "./rpc/bodies.ts";
-import { recordOf } from "./rpc/context.ts";
+import { type RequestRecord, recordOf } from "./rpc/context.ts";
 import { type Log, logUnexpected } from "./rpc/log.ts";
 import { pipeline } from "./rpc/pipeline.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
@@ -132,13 +133,21 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
   const held = bodies(config.bodyBytesMax);
+  const untaken = untakenAnswers({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
+  starting.defer(() => untaken.stop());
   const ingest = lanes(pool.ingest, {
     batchesMax: connectionCounts(config.poolConnectionsMax).ingest,
     waitMsMax: config.ingestWaitMsMax,
     report: (error) => log.error({ err: error }, "data that came in was not stored"),
   });
-  function room({ parent, localName }: DescMethod, header: Headers, { tenantId, keyId }: Principal) {
+  function room(
+    { parent, localName }: DescMethod,
+    header: Headers,
+    { tenantId, keyId }: Principal,
+    call: RequestRecord,
+  ) {
     held.check({ tenant: tenantId, key: keyId }, header.get("content-length"));
+    untaken.check(call);
     const lane = laneOf[localName];
     if (parent === DataReceiverService && lane !== undefined) ingest.check(tenantId, lane);
   }
@@ -263,6 +272,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     transcode,
     ended: calls.ended,
     bodies: held,
+    untaken,
     ready: () => pool.gate.open,
     log,
     stopping,

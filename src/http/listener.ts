@@ -1,7 +1,6 @@
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import http2, {
   Http2ServerRequest,
-  Http2ServerResponse,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
@@ -14,6 +13,7 @@ import type { Response } from "./answer.ts";
 import { answerBrokenRequest } from "./client-error.ts";
 import { turns } from "./stream-turns.ts";
 import { tlsServer } from "./tls-server.ts";
+import { CountedHttp2Response, CountedResponse } from "./untaken.ts";
 
 /** Takes every request of both HTTP versions. `invite` sends 100 Continue to a client that waits for it. */
 export type RequestHandler = (request: Request, response: Response, invite: (() => void) | undefined) => void;
@@ -33,6 +33,8 @@ interface Options {
   /** Without it the port speaks plain text. */
   tls: { cert: string; key: string } | undefined;
   onRequest: RequestHandler;
+  /** How long a connection over HTTP/1.1 may take nothing of what was written, ms. */
+  stallMs: number;
   /** Connections at once. A further one takes the place of the oldest that has asked nothing yet; without one it is closed. */
   connectionsMax: number;
 }
@@ -40,7 +42,6 @@ interface Options {
 const headMs = 20_000;
 const keepAliveMs = 72_000; // longer than the 60 s of common load balancers, so that they close first
 const idleMs = 300_000; // of an HTTP/2 connection; then it is asked to go
-const stallMs = 60_000;
 const controlFramesMax = 10_000;
 const controlFramesMs = 10_000;
 const settleMs = 100;
@@ -53,7 +54,7 @@ const tlsHandshake = 22; // the type of the first record of a connection over TL
 
 /** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. What is not TLS where it must be is told so. */
 export async function listen(options: Options): Promise<Listener> {
-  const { host, port, tls: identity, connectionsMax } = options;
+  const { host, port, tls: identity, connectionsMax, stallMs } = options;
   const sockets = new Set<Socket>();
   // Nothing has been asked over them yet; by peer, since TLS makes another socket of a connection. The oldest come first.
   const fresh = new Map<string, Socket>();
@@ -62,7 +63,7 @@ export async function listen(options: Options): Promise<Listener> {
     if (fresh.size > 0) fresh.delete(peerOf(request.socket as Socket));
     options.onRequest(request, response, invite);
   };
-  const h1 = http1Server(onRequest);
+  const h1 = http1Server(onRequest, stallMs);
   const h2 = http2Server(onRequest, sessions);
 
   const outer = byFirstBytes(identity === undefined ? plainTaker(h1, h2) : tlsTaker(tlsServer(identity, h1, h2)));
@@ -113,13 +114,14 @@ interface Line {
   waiting: (() => void)[];
 }
 
-function http1Server(onRequest: RequestHandler) {
+function http1Server(onRequest: RequestHandler, stallMs: number) {
   const server = http.createServer({
     headersTimeout: headMs,
     requestTimeout: 0, // client streams may last; silence within a body is bounded where it is read
     keepAliveTimeout: keepAliveMs,
     connectionsCheckingInterval: 2000,
     maxHeaderSize: headBytesMax,
+    ServerResponse: CountedResponse as never,
     requireHostHeader: false, // it is required below, in our words
   });
   // Of connections whose last request has not been answered whole.
@@ -164,7 +166,7 @@ function http1Server(onRequest: RequestHandler) {
   server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
     inOrder(request, response, () => answerBrokenRequest(request.socket, "EXPECTATION"));
   });
-  // Who is silent may wait for an answer; who does not take his is cut.
+  // A silent client may wait for an answer; one that does not take its answer is cut.
   server.setTimeout(stallMs, (socket) => {
     if (socket.writableLength > 0) socket.destroy();
   });
@@ -195,7 +197,7 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
   // What Node does before its event "request", only for the streams whose turn has come: most of a flood never gets there.
   function begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]) {
     const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);
-    const response = new Http2ServerResponse(stream);
+    const response = new CountedHttp2Response(stream);
     if (stream.readableEnded) request.push(null); // an empty body that ended meanwhile
     if (headers[":method"] === "CONNECT") response.writeHead(405).end();
     else if (headers.expect === undefined) onRequest(request, response, undefined);

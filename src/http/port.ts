@@ -15,6 +15,7 @@ import { rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
 import { type Listener, listen, type RequestHandler } from "./listener.ts";
 import { codeOfStatus } from "./status.ts";
+import { connectionOf, type Untaken } from "./untaken.ts";
 
 /** What a port needs. */
 export interface PortOptions {
@@ -43,6 +44,8 @@ export interface PortOptions {
   ended?: Pipeline["ended"];
   /** Counts what is held of all bodies; without it nobody does. */
   bodies?: Bodies;
+  /** Counts what is not taken of answers; without it nobody does. */
+  untaken?: Untaken;
   /** Whether the database answers. */
   ready(): boolean | Promise<boolean>;
   log: Log;
@@ -99,6 +102,8 @@ export async function openPort(options: PortOptions): Promise<Port> {
   const crossOrigin = config.corsOrigins.length > 0;
   const onRequest: RequestHandler = (request, response, invite) => {
     const record = openRecord(request, requestId(request.headers["x-request-id"]));
+    record.connection = connectionOf(response);
+    options.untaken?.count(response, record);
     let invited = false;
     record.invite =
       invite &&
@@ -131,6 +136,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
     tls: options.tls,
     onRequest,
     connectionsMax: config.connectionsMax,
+    stallMs: config.streamIdleMs,
   });
   let closing: Promise<void> | undefined;
 

@@ -20,6 +20,8 @@ export interface RequestRecord {
   owes: DescMethod | undefined;
   /** The request is over, answered or not; its handler may still be at work. */
   over: boolean;
+  /** The connection that it came over, by a name of its own. */
+  connection: string;
   /** The memory that it takes, and what counts it. */
   body: Hold | undefined;
   bodies: Bodies | undefined;
@@ -45,6 +47,7 @@ export function openRecord(request: RecordedRequest, requestId: string): Request
     invite: undefined,
     owes: undefined,
     over: false,
+    connection: "",
     body: undefined,
     bodies: undefined,
   };

@@ -57,7 +57,7 @@ interface Options {
   /** Slows down who tries out keys. */
   wrongKeys?: WrongKeys;
   /** Whether there is room for a call that is allowed, before its body is read. @throws code 8 when there is none. */
-  room?(method: DescMethod, header: Headers, principal: Principal): void;
+  room?(method: DescMethod, header: Headers, principal: Principal, record: RequestRecord): void;
   /** Streams at once. */
   streamsMax?: number;
 }
@@ -110,7 +110,7 @@ export function pipeline(options: Options): Pipeline {
       if (isAudited(method)) record.owes = method;
       if (!permits(permissionOf(method), principal))
         throw permissionDenied(`${who(principal)} may not call ${record.rpc}`);
-      room?.(method, header, principal);
+      room?.(method, header, principal, record);
     } catch (error) {
       const answer = fail(await unhurried(error, header, request), record);
       await auditFailure(method, record, undefined, answer.code);

@@ -14,6 +14,7 @@ const listener = await listen({
   port: 0,
   tls: undefined,
   connectionsMax: 100,
+  stallMs: 60_000,
   onRequest(request, response) {
     begun.push({ path: request.url ?? "", response: response as ServerResponse });
     if (request.url === "/body") request.on("end", () => ended++).resume();

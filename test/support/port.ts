@@ -8,6 +8,7 @@ import { keyVerifier } from "../../src/auth/verify.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { certificate } from "../../src/http/certificate.ts";
 import { answerHeaders, messageBytesMax, openPort, type PortOptions } from "../../src/http/port.ts";
+import { untakenAnswers } from "../../src/http/untaken.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
 import { transcoder } from "../../src/transcoding/handler.ts";
@@ -45,7 +46,14 @@ export async function testPort(services: TestService[], options: Options = {}) {
   const log = openLog("info", { write: (text) => lines.push(JSON.parse(text)) });
   const { gate, sql } = database.pool;
   const { verify } = keyVerifier(database.pool);
-  const { admit, implement } = pipeline({ verify, gate, log });
+  const untaken = untakenAnswers({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
+  afterAll(() => untaken.stop());
+  const { admit, implement } = pipeline({
+    verify,
+    gate,
+    log,
+    room: (_method, _header, _principal, record) => untaken.check(record),
+  });
   const wrapped = services.map(({ service, implementation }) => ({
     service,
     implementation: implement(service, implementation),
@@ -63,7 +71,7 @@ export async function testPort(services: TestService[], options: Options = {}) {
     signal: stopping.signal,
   });
   const ready = options.ready ?? (() => gate.open);
-  const port = await openPort({ config, tls, log, admit, services: wrapped, transcode, stopping, ready });
+  const port = await openPort({ config, tls, log, admit, services: wrapped, transcode, stopping, ready, untaken });
   afterAll(() => port.close({ drainMs: 0 }));
   const { id: tenantId } = await createTenant(sql, `tenant of ${port.address.port}`);
 
@@ -76,7 +84,7 @@ export async function testPort(services: TestService[], options: Options = {}) {
 
   /** The log's line of a request, once it has ended. */
   async function lineOf(requestId: string | null | undefined) {
-    for (let i = 0; i < 100; i += 1) {
+    for (let i = 0; i < 300; i += 1) {
       const found = lines.find((line) => line.requestId === requestId && "ms" in line);
       if (found !== undefined) return found;
       await new Promise((resolve) => setTimeout(resolve, 10));
