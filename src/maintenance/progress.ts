@@ -14,7 +14,7 @@ export interface Progress {
   runState: RunState;
   /** How many of the next runs are still to be skipped. */
   skipNext: number;
-  /** The last start by the schedule that is behind: its run has begun, was skipped, or came too late. */
+  /** The last start by the schedule whose run has begun or was skipped. */
   handledMs: number | undefined;
   /** The next start by the schedule, skipped or not. */
   nextDueMs: number | undefined;
@@ -70,8 +70,10 @@ export function advance(progress: Progress, rules: Rules, nowMs: number): { prog
     }
     const skipped = now.skipNext > 0;
     const endMs = atMs + plan.durationMs;
-    now = { ...now, handledMs: atMs, skipNext: skipped ? now.skipNext - 1 : 0 };
-    if (!skipped && endMs > nowMs) {
+    const late = !skipped && endMs <= nowMs;
+    // What came too late is not behind: a longer duration may still make a run of it.
+    now = { ...now, handledMs: late ? now.handledMs : atMs, skipNext: skipped ? now.skipNext - 1 : 0 };
+    if (!skipped && !late) {
       steps.push({ what: isRunning(now) ? "renewal" : "start", atMs });
       now = isRunning(now) ? { ...now, runEndMs: Math.max(now.runEndMs ?? 0, endMs) } : begun(now, atMs, endMs);
     }

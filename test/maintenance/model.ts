@@ -36,9 +36,9 @@ export interface ModelEntity {
 export interface ModelWindow {
   spec: ModelSpec;
   skipNext: number;
-  /** The last start by the schedule that was gone through. */
+  /** The last start by the schedule whose run has begun or was skipped. */
   handledMs: number;
-  /** What was over by then, when the window was given its schedule, is not looked at. */
+  /** Starts up to this one came too late for a run of this schedule. */
   overMs: number;
   run: { startMs: number; endMs: number } | undefined;
   lastStartMs: number | undefined;
@@ -99,8 +99,11 @@ export class WindowModel {
     });
     if (window.run !== undefined && spec.disabled) this.end(name, window);
     else if (window.run !== undefined) {
-      if (spec.durationMs !== before.durationMs) window.run.endMs = window.run.startMs + spec.durationMs;
-      this.enter(name, window);
+      if (spec.durationMs !== before.durationMs) {
+        window.run.endMs = Math.max(this.nowMs, window.run.startMs + spec.durationMs);
+      }
+      // A run that ends now is not changed any more.
+      if (window.run.endMs > this.nowMs) this.enter(name, window);
     }
     this.tick();
   }
@@ -155,15 +158,17 @@ export class WindowModel {
       const { spec } = window;
       for (const startMs of this.startsOf(window, this.nowMs)) {
         if (window.run !== undefined && window.run.endMs <= startMs) this.end(name, window);
-        window.handledMs = startMs;
-        if (window.skipNext > 0) window.skipNext -= 1;
-        else if (startMs + spec.durationMs > this.nowMs) {
+        if (window.skipNext > 0) {
+          window.skipNext -= 1;
+          window.handledMs = startMs;
+        } else if (startMs + spec.durationMs > this.nowMs) {
+          window.handledMs = startMs;
           if (window.run === undefined) this.begin(name, window, startMs);
           else {
             window.run.endMs = Math.max(window.run.endMs, startMs + spec.durationMs);
             this.enter(name, window);
           }
-        }
+        } else window.overMs = startMs;
       }
       if (window.run !== undefined && window.run.endMs <= this.nowMs) this.end(name, window);
     }
