@@ -17,6 +17,7 @@ const benches = [
   "properties",
   "windows",
   "transcoding",
+  "events",
   "overload",
   "floods",
 ].filter((name) => existsSync(fileOf(name)));

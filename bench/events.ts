@@ -1,0 +1,133 @@
+// Questions about 5 million instances in 500,000 occurrences beside the same put directly in SQL, in one process and over
+// one pool; then how soon watchers are told of a change.
+import { parseArgs } from "node:util";
+import { readConfig } from "../src/config.ts";
+import { connect, connectOnce } from "../src/db/connect.ts";
+import { startChild } from "./support/child.ts";
+import { startDatabase } from "./support/database.ts";
+import { fillEvents } from "./support/estate-history.ts";
+import { type EventQuestion, eventQuestions } from "./support/event-questions.ts";
+import { machineFacts, move } from "./support/machine.ts";
+import { commandOf } from "./support/settings.ts";
+import { table } from "./support/table.ts";
+import { watchLatency } from "./support/watch-latency.ts";
+
+const args = process.argv.slice(2);
+const { values } = parseArgs({
+  args,
+  options: {
+    size: { type: "string", default: "500000" },
+    days: { type: "string", default: "7" },
+    rounds: { type: "string", default: "40" },
+    seconds: { type: "string", default: "20" },
+    only: { type: "string", default: "" },
+  },
+});
+const size = Number(values.size);
+const days = Number(values.days);
+const rounds = Number(values.rounds);
+
+await using stack = new AsyncDisposableStack();
+process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
+const database = stack.use(await startDatabase());
+console.log(`${commandOf("events", args)}\n`);
+for (const line of machineFacts(database.version)) console.log(line);
+const url = database.env.DATABASE_URL ?? "";
+const config = readConfig(database.env);
+
+const at = (times: readonly number[], share: number) =>
+  times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
+
+async function timeMs(work: () => Promise<unknown>): Promise<number> {
+  const beginMs = performance.now();
+  await work();
+  return performance.now() - beginMs;
+}
+
+async function askAll(): Promise<void> {
+  const pool = connect(url, config);
+  stack.defer(() => pool.close());
+  const sent: { text: string; parameters: unknown[] }[] = [];
+  // A copy: the driver writes over the parameters as it sends them.
+  const debug = (_: number, text: string, parameters: unknown[]) => sent.push({ text, parameters: [...parameters] });
+  const telling = connect(url, { ...config, debug });
+  stack.defer(() => telling.close());
+  // Filling takes longer than a statement may, and need not be on disk at once.
+  const unlimited = connectOnce(url, "bench");
+  stack.defer(() => unlimited.close());
+  await unlimited.sql`set synchronous_commit = off`;
+  const [tenant] = await pool.sql<{ id: string }[]>`select id from tenants`;
+  const tenantId = tenant?.id ?? "";
+  const beginMs = performance.now();
+  const { occurrences, instances, endMs } = await fillEvents(unlimited.sql, tenantId, size, days);
+  await unlimited.sql`checkpoint`.catch(() => undefined);
+  console.log(
+    `${instances} instances in ${occurrences} occurrences of ${days} days, filled in ${((performance.now() - beginMs) / 1000).toFixed(0)} s\n`,
+  );
+
+  async function indexesOf(question: EventQuestion): Promise<string> {
+    sent.length = 0;
+    await question.service(telling.sql, BigInt(endMs));
+    const found = new Set<string>();
+    for (const { text, parameters } of [...sent]) {
+      for (const row of await pool.sql.unsafe(`explain ${text}`, parameters as never[])) {
+        const line = String(row["QUERY PLAN"]);
+        const name = /(?:Index (?:Only )?Scan(?: Backward)? using|Bitmap Index Scan on) (\w+)/.exec(line)?.[1];
+        if (name !== undefined) found.add(name);
+        const whole = /Seq Scan on (occurrences|instances|events)/.exec(line)?.[1];
+        if (whole !== undefined) found.add(`ALL OF ${whole}`);
+      }
+    }
+    return [...found].join(" ");
+  }
+
+  async function measure(question: EventQuestion): Promise<string[]> {
+    const service: number[] = [];
+    const direct: number[] = [];
+    let results = 0;
+    for (let i = -5; i < rounds; i++) {
+      // Ends differ, so that no answer is one that was just given.
+      const end = BigInt(endMs - Math.abs(i) * 7_000);
+      const both = [
+        async () => service.push(await timeMs(async () => (results = await question.service(pool.sql, end)))),
+        async () => direct.push(await timeMs(() => question.direct(pool.sql, end))),
+      ];
+      for (const one of i % 2 === 0 ? both : both.reverse()) await one();
+    }
+    const [own, sql] = [service.slice(5), direct.slice(5)];
+    const apart = at(own, 0.5) - at(sql, 0.5);
+    const figures = [at(own, 0.5), at(own, 0.99), question.aimMs, at(sql, 0.5), apart];
+    return [question.name, String(results), ...figures.map((ms) => ms.toFixed(1)), await indexesOf(question)];
+  }
+
+  const rows: string[][] = [];
+  for (const question of eventQuestions(tenantId)) {
+    if (question.name.includes(values.only)) rows.push(await measure(question));
+  }
+  const head = ["question", "results", "p50 ms", "p99 ms", "aim ms", "direct p50", "more than direct", "indexes"];
+  if (rows.length > 0) console.log(table(head, rows));
+}
+
+async function watchAll(): Promise<void> {
+  const server = stack.use(startChild("server", "servers/belfry.ts", database.env));
+  const { port } = await server.ask<{ port: number }>();
+  const rows: string[][] = [];
+  for (const [watchers, changesPerSec] of [
+    [4, 500],
+    [20, 100],
+    [200, 10],
+  ] as const) {
+    const forMs = Number(values.seconds) * 1000;
+    const told = await watchLatency(`http://127.0.0.1:${port}`, database.key, { watchers, changesPerSec, forMs });
+    const { messagesPerSec, fromAnswerMs, fromRequestMs } = told;
+    const figures = [at(fromAnswerMs, 0.5), at(fromAnswerMs, 0.99), at(fromRequestMs, 0.5), at(fromRequestMs, 0.99)];
+    rows.push([`${watchers}`, `${changesPerSec}`, messagesPerSec.toFixed(0), ...figures.map((ms) => ms.toFixed(1))]);
+  }
+  console.log("\nwatchers told of a change; aims: p50 20 ms, p99 250 ms from the commit at 2,000 messages/s\n");
+  const head = ["watchers", "changes/s", "messages/s", "from answer p50", "p99", "from request p50", "p99"];
+  console.log(table(head, rows));
+}
+
+if (values.only !== "watch") await askAll();
+move(process.pid, "generator");
+if ("watch".includes(values.only) || values.only === "") await watchAll();

@@ -1,0 +1,94 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { clear, place } from "../faults/place.ts";
+
+const root = join(import.meta.dirname, "../..");
+const tour = /^## A tour$(.*?)^## /ms.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? "";
+/** Each command of the tour with the lines that README shows as its answer. */
+const steps = [...tour.matchAll(/^```console\n(.*?)^```/gms)]
+  .flatMap(([, block = ""]) => block.split(/^\$ /m).slice(1))
+  .map((text) => {
+    const [command = "", ...answer] = text.trimEnd().split("\n");
+    return { command, answer: answer.join("\n") };
+  });
+const [start, ...calls] = steps;
+const helper = /^```sh\n(.*?)^```/ms.exec(tour)?.[1] ?? "";
+
+const dir = await place();
+let said = "";
+let server: ChildProcess | undefined;
+
+beforeAll(async () => {
+  server = spawn(process.execPath, ["start.js", "serve"], {
+    cwd: root,
+    env: { PATH: process.env.PATH, BELFRY_DATA_DIR: dir, BELFRY_PORT: "0" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  for (const stream of [server.stdout, server.stderr]) stream?.on("data", (text) => (said += text));
+  while (!said.includes("The first manager key")) {
+    if (server.exitCode !== null) throw new Error(`the server did not start: ${said}`);
+    await sleep(50);
+  }
+}, 60_000);
+
+afterAll(async () => {
+  server?.kill("SIGTERM");
+  if (server?.exitCode === null) await once(server, "exit");
+  await clear(dir);
+});
+
+/** What varies from run to run, as README shows it, and what may stand there instead. */
+const varying: [shown: RegExp, pattern: string][] = [
+  [/"[\w-]{27}=(?::\d+)?"/, '"[\\w-]{27}=(?::\\d+)?"'],
+  [/"1\d{12}"/, '"1\\d{12}"'],
+  [/…/, "[^]*?"],
+];
+
+/** An answer as README shows it: the same members in the same order with the same values, but for ids and times; … is anything. */
+function shape(shown: string): RegExp {
+  const any = new RegExp(`(${varying.map(([{ source }]) => source).join("|")})`);
+  const parts = shown.split(any).map((part, i) => {
+    if (i % 2 === 0) return part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    return varying.find(([pattern]) => pattern.test(part))?.[1];
+  });
+  return new RegExp(`^${parts.join("")}$`);
+}
+
+test("`npm start` says what README shows", () => {
+  expect(start?.command).toBe("npm start");
+  const { port } = new URL(/https:\S+/.exec(said)?.[0] ?? "");
+  const printed = said
+    .replaceAll(dir, ".belfry")
+    .replaceAll(`:${port}`, ":8443")
+    .replace(/^\{"level":30,.*\n/gm, "")
+    // Only a terminal is shown the key itself.
+    .replace(/manager key is in (\S+)/, "manager key, kept in $1: bf_");
+  expect(printed).toMatch(shape(`${start?.answer}…`));
+});
+
+test("each command of README's tour answers what README shows", async () => {
+  const address = /https:\S+/.exec(said)?.[0] ?? "";
+  const here = (text: string) => text.replaceAll(".belfry/", `${dir}/`).replaceAll("https://localhost:8443", address);
+  // With jobs, as where people type.
+  const script = [
+    "set -m",
+    here(helper),
+    ...calls.flatMap(({ command }, i) => [`printf "\\n=== ${i}\\n"`, here(command)]),
+  ];
+  const { stdout, stderr } = await promisify(execFile)("bash", ["-c", script.join("\n")], {
+    cwd: root,
+    timeout: 60_000,
+  });
+  // What bash says of a job that was ended.
+  expect(stderr.replace(/^\[1\].*Terminated.*\n/m, "")).toBe("");
+  const answers = stdout.split(/^=== \d+\n/m).slice(1);
+  for (const [i, { command, answer }] of calls.entries()) {
+    // An answer that ends in … is longer; one without a line is not shown.
+    if (answer !== "") expect(answers[i]?.trim(), command).toMatch(shape(answer));
+  }
+}, 90_000);
