@@ -56,6 +56,7 @@ import { runsJob } from "./maintenance/run.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
 import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
+import { ruleEngine } from "./notifications/engine.ts";
 import { notificationServices } from "./notifications/service.ts";
 import { openWorld } from "./notifications/world.ts";
 import { changedEntities, updaterKinds } from "./properties/run.ts";
@@ -172,7 +173,10 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   starting.defer(() => watching.stop());
   const feeds = feedCalls(pool.system, replicas, watching);
   starting.defer(() => feeds.stop());
+  // What rules make of it. Nothing sends yet.
+  const rules = ruleEngine(pool.system, () => undefined);
   const storeChanges = storingChanges({
+    onChanges: rules.onChanges,
     onStored(tenantId, row) {
       watching.stored(tenantId, row);
       feeds.grew(tenantId);
@@ -196,8 +200,8 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const world = openWorld(config, {
     ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
     nowMs: clock.nowMs,
-    createEvent: (tenantId, item) =>
-      ingestEvents(pool.ingest, tenantId, [item], { nowMs: clock.nowMs(), store: storeChanges }),
+    createEvent: (tenantId, item, chain) =>
+      ingestEvents(pool.ingest, tenantId, [{ ...item, chain }], { nowMs: clock.nowMs(), store: storeChanges }),
   });
   starting.defer(() => world.outbound.close());
 

@@ -53,6 +53,10 @@ const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     entities: "searches of events read what their entities are called and have",
     tenant_state: "the lock under which a tenant's feed of changes grows",
   },
+  notifications: {
+    rule_changes: "what of rules has changed is read with them, as of one moment",
+    tenant_state: "rules are read with their version",
+  },
   tenants: { tenants: "the command line finds and lists them, auth/ reads them for each call" },
 };
 

@@ -20,6 +20,13 @@ export interface Change extends Transition {
   instance: Instance | undefined;
 }
 
+/** What is told with changes. */
+export interface Telling {
+  /** tenant_state.rules_version, read after the transaction began. */
+  rulesVersion: bigint;
+  nowMs: number;
+}
+
 /** Who hears of changes. */
 export interface ChangeHooks {
   /**
@@ -27,9 +34,8 @@ export interface ChangeHooks {
    * these events, then due_work. Changes stand in the order in which they happened; those of one occurrence follow each
    * other, the `after` of one is the `before` of the next. What it throws fails the transaction. A transaction that runs
    * again calls it again; what it does beyond statements belongs into `afterCommit`.
-   * @param rulesVersion tenant_state.rules_version, read after the transaction began
    */
-  onChanges?(tx: Db, tenantId: string, changes: readonly Change[], rulesVersion: bigint): Promise<void>;
+  onChanges?(tx: Db, tenantId: string, changes: readonly Change[], told: Telling): Promise<void>;
   /** After the commit, and only when this process knows of it: what the feed of the tenant got. */
   onStored?(tenantId: string, row: FeedRow): void;
 }
@@ -53,7 +59,7 @@ export function storingChanges({ onChanges, onStored }: ChangeHooks): StoreChang
     if (changes.length === 0) return;
     const written = [...writeOccurrences(tx, tenantId, changes), ...writeInstances(tx, tenantId, changes)];
     Promise.all(written).catch(() => undefined); // the transaction fails with it
-    if (onChanges !== undefined) await onChanges(tx, tenantId, changes, rulesVersion ?? 0n);
+    if (onChanges !== undefined) await onChanges(tx, tenantId, changes, { rulesVersion: rulesVersion ?? 0n, nowMs });
     failpoint("changes:told");
     const row = appendFeed(tx, tenantId, changes, { nowMs, firstOfTenant: rulesVersion === undefined });
     if (onStored !== undefined) afterCommit(tx, () => onStored(tenantId, row()));

@@ -13,6 +13,8 @@ export interface Instance {
   summary: string;
   body: string;
   metadata: Record<string, unknown>;
+  /** The names of the rules that made it, the latest last; absent: none, it came from outside. */
+  chain?: readonly string[];
 }
 
 /** What an event was like from one first sight to its closing. Numbers run from 1. */

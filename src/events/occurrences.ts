@@ -43,3 +43,15 @@ export async function readOccurrences(
     }),
   );
 }
+
+/** How many occurrences these events have, by the bytes of their ids; one without any is left out. */
+export async function countOccurrences(
+  db: Db,
+  tenantId: string,
+  eventIds: readonly Buffer[],
+): Promise<Map<string, bigint>> {
+  const rows = await db<{ id: Buffer; count: bigint }[]>`
+    select event_id as id, count(*) as count from occurrences
+    where tenant_id = ${tenantId} and event_id = any(${byteaArray(eventIds)}::bytea[]) group by event_id`;
+  return new Map(rows.map(({ id, count }) => [id.toString("latin1"), count]));
+}

@@ -83,7 +83,7 @@ export async function enqueue(
  * Notes that a tenant has work of a kind at this time. Where that is known already, the row is only locked as sharers do,
  * so that transactions which enqueue do not wait for each other; `settle` cannot take it meanwhile.
  */
-async function announce(tx: Db, { tenantId, kind }: Lane, dueMs: bigint): Promise<void> {
+export async function announce(tx: Db, { tenantId, kind }: Lane, dueMs: bigint): Promise<void> {
   await tx`
     with known as materialized (
       select due_ms from due_work

@@ -110,7 +110,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
           .returning(columns);
         if (row === undefined) throw alreadyExists("destination", name);
         await noteCredential(tx, tenantId, name, type);
-        await changed(tx, context, name);
+        await changed(tx, context, "destination", name);
         return create(CreateDestinationResponseSchema, { destination: shown(row, parted) });
       });
     },
@@ -151,7 +151,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
           .returning(columns);
         if (row === undefined) throw notFound("destination", name);
         await noteCredential(tx, tenantId, name, type);
-        await changed(tx, context, name);
+        await changed(tx, context, "destination", name);
         return create(ReplaceDestinationResponseSchema, { destination: shown(row, parted) });
       });
     },
@@ -159,7 +159,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
     async deleteDestination({ name }, context) {
       await transaction(db, async (tx) => {
         await deleteDestination(tx, principalOf(context).tenantId, foundBy(name));
-        await changed(tx, context, name);
+        await changed(tx, context, "destination", name);
       });
       return create(DeleteDestinationResponseSchema);
     },

@@ -103,7 +103,7 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
           .returning({ name: rules.name });
         if (made.length === 0) throw alreadyExists("rule", name);
         const members = await setMembers(tx, tenantId, { ...rule, name });
-        await changed(tx, context, name);
+        await changed(tx, context, "rule", name);
         return create(CreateRuleResponseSchema, {
           rule: toRule({ name, ...values, ...members, recentNotificationCount: 0n }),
         });
@@ -137,7 +137,7 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
         const values = valuesOf(rule);
         await orm(tx).update(rules).set(values).where(own);
         const used = await setMembers(tx, tenantId, rule, members);
-        await changed(tx, context, name);
+        await changed(tx, context, "rule", name);
         return create(UpdateRuleResponseSchema, { rule: toRule({ ...row, ...values, ...used }) });
       });
     },
@@ -150,7 +150,7 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
           .where(named(principalOf(context).tenantId, name))
           .returning(columns);
         if (row === undefined) throw notFound("rule", name);
-        await changed(tx, context, name);
+        await changed(tx, context, "rule", name);
         return create(DeleteRuleResponseSchema, { rule: toRule(row) });
       });
     },

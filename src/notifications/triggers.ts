@@ -68,7 +68,7 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
           .onConflictDoNothing({ target: [triggers.tenantId, triggers.name] })
           .returning({ name: triggers.name });
         if (made.length === 0) throw alreadyExists("trigger", name);
-        await changed(tx, context, name);
+        await changed(tx, context, "trigger", name);
       });
       return create(CreateTriggerResponseSchema, { trigger: { ...trigger, name } });
     },
@@ -97,7 +97,7 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
         if (row === undefined) throw notFound("trigger", name);
         const trigger = withChanges(toTrigger(row), sent, members);
         await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
-        await changed(tx, context, name);
+        await changed(tx, context, "trigger", name);
         return create(UpdateTriggerResponseSchema, { trigger });
       });
     },
@@ -105,7 +105,7 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
     async deleteTrigger({ name }, context) {
       await transaction(db, async (tx) => {
         await deleteTrigger(tx, principalOf(context).tenantId, name);
-        await changed(tx, context, name);
+        await changed(tx, context, "trigger", name);
       });
       return create(DeleteTriggerResponseSchema);
     },

@@ -1,19 +1,29 @@
-import { sql } from "drizzle-orm";
 import type { Db } from "../db/connect.ts";
-import { orm } from "../db/orm.ts";
-import { tenantState } from "./tables.ts";
+
+/** What rules are made of: a change of any of them is a new version of the tenant's rules. */
+export interface RulePart {
+  kind: "rule" | "trigger" | "destination";
+  name: string;
+}
+
+/** So many changes are kept for servers that know an earlier version; others read all rules anew. */
+const changesKept = 1000n;
 
 /**
- * Says that triggers, destinations or rules of the tenant are other ones after the caller's transaction: events that are
- * stored after its commit are held against the new ones, on every server. The last but for the commit, because all others
+ * Says that a trigger, destination or rule of the tenant is another one after the caller's transaction: events that are
+ * stored after its commit are held against the new one, on every server. The last but for the commit, because all others
  * that store events of the tenant wait for it.
  */
-export async function raiseRulesVersion(tx: Db, tenantId: string): Promise<void> {
-  await orm(tx)
-    .insert(tenantState)
-    .values({ tenantId, rulesVersion: 1n })
-    .onConflictDoUpdate({
-      target: tenantState.tenantId,
-      set: { rulesVersion: sql`${tenantState.rulesVersion} + 1` },
-    });
+export async function raiseRulesVersion(tx: Db, tenantId: string, { kind, name }: RulePart): Promise<void> {
+  await tx`
+    with raised as (
+      insert into tenant_state (tenant_id, rules_version) values (${tenantId}, 1)
+      on conflict (tenant_id) do update set rules_version = tenant_state.rules_version + 1
+      returning rules_version
+    ), pruned as (
+      delete from rule_changes using raised
+      where rule_changes.tenant_id = ${tenantId} and version <= raised.rules_version - ${changesKept}
+    )
+    insert into rule_changes (tenant_id, version, kind, name)
+    select ${tenantId}::uuid, rules_version, ${kind}, ${name} from raised`;
 }

@@ -41,3 +41,16 @@ export const tenantState = pgTable(
   },
   (table) => [primaryKey({ columns: [table.tenantId] })],
 );
+
+/** One row a change of a rule, trigger or destination, by the version that it made: what a server reads again. The latest ones. */
+export const ruleChanges = pgTable(
+  "rule_changes",
+  {
+    tenantId: tenantId(),
+    version: bigint("version", { mode: "bigint" }).notNull(),
+    /** rule, trigger or destination. */
+    kind: text("kind").notNull(),
+    name: text("name").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.version] })],
+);

@@ -498,6 +498,14 @@ create table property_updaters (
   constraint property_updaters_name UNIQUE (tenant_id, name)
 );
 
+create table rule_changes (
+  tenant_id uuid not null,
+  version bigint not null,
+  kind text collate "C" not null,
+  name text collate "C" not null,
+  constraint rule_changes_tenant_id_version_pk PRIMARY KEY (tenant_id, version)
+);
+
 create table rule_destinations (
   tenant_id uuid not null,
   rule_name text collate "C" not null,

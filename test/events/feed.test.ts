@@ -35,7 +35,7 @@ test("changes are told within the transaction, in their order, each after the ot
   const changes: Change[] = [];
   const rows: FeedRow[] = [];
   const hooks: ChangeHooks = {
-    async onChanges(tx, tenantId, told, rulesVersion) {
+    async onChanges(tx, tenantId, told, { rulesVersion }) {
       expect([tenantId, rulesVersion]).toEqual([tenant, 0n]);
       expect(await tx`select 1 from occurrences where tenant_id = ${tenant}`).toHaveLength(2);
       expect(await sql`select 1 from occurrences where tenant_id = ${tenant}`).toHaveLength(0);

@@ -1,0 +1,22 @@
+import type { Sql } from "../db/connect.ts";
+import type { ChangeHooks } from "../events/changes.ts";
+import { rulesMemory } from "./matching/tenant-rules.ts";
+import { onChanges } from "./on-changes.ts";
+import type { Wake } from "./outbox.ts";
+import { stillMatching, type Verdict, type Waiting } from "./still-matching.ts";
+
+/** The part of notifications that decides: what is to be sent is stored in the transaction that stores its cause. */
+export interface RuleEngine {
+  readonly onChanges: NonNullable<ChangeHooks["onChanges"]>;
+  /** Asked right before deliveries are tried: which of them are still needed, by their ids. */
+  stillMatching(tenantId: string, deliveries: readonly Waiting[], nowMs: number): Promise<Map<string, Verdict>>;
+}
+
+/** @param wake told after the commit that deliveries of a tenant are due, now or later */
+export function ruleEngine(sql: Sql, wake: Wake): RuleEngine {
+  const deciding = { memory: rulesMemory(), wake };
+  return {
+    onChanges: onChanges(deciding),
+    stillMatching: (tenantId, deliveries, nowMs) => stillMatching(sql, tenantId, deliveries, deciding, nowMs),
+  };
+}

@@ -1,0 +1,145 @@
+import { byteaArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import type { Match } from "./decide.ts";
+import type { Subject } from "./subjects.ts";
+
+/** No rule: its row carries the chain of an occurrence that rules have made. */
+export const nilRule = "00000000-0000-0000-0000-000000000000";
+
+/** What is noted of a rule and a subject. */
+export interface StoredMatch extends Match {
+  readonly subject: Subject;
+  readonly ruleId: string;
+  readonly triggerNames: readonly string[];
+  readonly chain: readonly string[];
+  /** The newest point that decided anything. */
+  readonly value: number | undefined;
+  readonly valueMs: number | undefined;
+}
+
+/** What is noted of subjects, by their keys, then by rules' ids. */
+export type StoredMatches = Map<string, Map<string, StoredMatch>>;
+
+export const keyText = (key: Buffer) => key.toString("latin1");
+
+interface MatchColumns {
+  subject: Buffer;
+  rule_id: string;
+  entity_id: Buffer;
+  event_id: Buffer | null;
+  number: number | null;
+  metric_name: string | null;
+  trigger_names: string[];
+  standing: boolean;
+  muted: boolean;
+  chain: string[];
+  severity: number | null;
+  status: number | null;
+  acknowledged: boolean | null;
+  value: number | null;
+  value_ms: number | null;
+  matched_ms: number;
+  first_due_ms: number | null;
+  notified_ms: number | null;
+  last_ms: number;
+}
+
+function toMatch(row: MatchColumns): StoredMatch {
+  const { severity, status, acknowledged } = row;
+  return {
+    subject: {
+      key: row.subject,
+      entityId: row.entity_id,
+      ...(row.event_id !== null && { eventId: row.event_id }),
+      ...(row.number !== null && { number: row.number }),
+      ...(row.metric_name !== null && { metricName: row.metric_name }),
+    },
+    ruleId: row.rule_id,
+    triggerNames: row.trigger_names,
+    chain: row.chain,
+    standing: row.standing,
+    muted: row.muted,
+    told:
+      severity === null || status === null || acknowledged === null ? undefined : { severity, status, acknowledged },
+    value: row.value ?? undefined,
+    valueMs: row.value_ms ?? undefined,
+    matchedMs: row.matched_ms,
+    firstDueMs: row.first_due_ms ?? undefined,
+    notifiedMs: row.notified_ms ?? undefined,
+    lastMs: row.last_ms,
+  };
+}
+
+const bytes = (value: Buffer | undefined) => (value === undefined ? null : `\\x${value.toString("hex")}`);
+
+function toRow({ subject, told, ...match }: StoredMatch) {
+  return {
+    subject: bytes(subject.key),
+    rule_id: match.ruleId,
+    entity_id: bytes(subject.entityId),
+    event_id: bytes(subject.eventId),
+    number: subject.number ?? null,
+    metric_name: subject.metricName ?? null,
+    trigger_names: match.triggerNames,
+    standing: match.standing,
+    muted: match.muted,
+    chain: match.chain,
+    severity: told?.severity ?? null,
+    status: told?.status ?? null,
+    acknowledged: told?.acknowledged ?? null,
+    value: match.value ?? null,
+    value_ms: match.valueMs ?? null,
+    matched_ms: match.matchedMs,
+    first_due_ms: match.firstDueMs ?? null,
+    notified_ms: match.notifiedMs ?? null,
+    last_ms: match.lastMs,
+  };
+}
+
+/** Reads what is noted of subjects, by the primary key. */
+export async function readMatches(tx: Db, tenantId: string, keys: readonly Buffer[]): Promise<StoredMatches> {
+  const found: StoredMatches = new Map();
+  if (keys.length === 0) return found;
+  const rows = await tx<MatchColumns[]>`
+    select subject, rule_id, entity_id, event_id, number, metric_name, trigger_names, standing, muted, chain, severity,
+      status, acknowledged, value, value_ms::float8 as value_ms, matched_ms::float8 as matched_ms,
+      first_due_ms::float8 as first_due_ms, notified_ms::float8 as notified_ms, last_ms::float8 as last_ms
+    from rule_matches
+    where tenant_id = ${tenantId} and subject = any(${byteaArray(keys)}::bytea[])`.execute();
+  for (const row of rows) note(found, toMatch(row));
+  return found;
+}
+
+/** Locks what is noted of subjects that no event's lock covers, in the order of their keys. */
+export async function lockMatches(tx: Db, tenantId: string, keys: readonly Buffer[]): Promise<void> {
+  await tx`
+    select from rule_matches where tenant_id = ${tenantId} and subject = any(${byteaArray(keys)}::bytea[])
+    order by subject, rule_id for no key update`;
+}
+
+/** Puts one in its place. */
+export function note(matches: StoredMatches, match: StoredMatch): void {
+  const key = keyText(match.subject.key);
+  const there = matches.get(key);
+  if (there === undefined) matches.set(key, new Map([[match.ruleId, match]]));
+  else there.set(match.ruleId, match);
+}
+
+/** Writes what is noted, each rule and subject once, in one statement; the caller holds the subjects' locks. */
+export function writeMatches(tx: Db, tenantId: string, matches: readonly StoredMatch[]): PromiseLike<unknown> {
+  return tx`
+    insert into rule_matches (tenant_id, subject, rule_id, entity_id, event_id, number, metric_name, trigger_names,
+      standing, muted, chain, severity, status, acknowledged, value, value_ms, matched_ms, first_due_ms, notified_ms,
+      last_ms)
+    select ${tenantId}::uuid, subject, rule_id, entity_id, event_id, number, metric_name, trigger_names,
+      standing, muted, chain, severity, status, acknowledged, value, value_ms, matched_ms, first_due_ms, notified_ms,
+      last_ms
+    from jsonb_populate_recordset(null::rule_matches, ${JSON.stringify(matches.map(toRow))}::jsonb)
+    order by subject, rule_id
+    on conflict (tenant_id, subject, rule_id) do update set
+      trigger_names = excluded.trigger_names, standing = excluded.standing, muted = excluded.muted,
+      chain = excluded.chain, severity = excluded.severity, status = excluded.status,
+      acknowledged = excluded.acknowledged, value = excluded.value, value_ms = excluded.value_ms,
+      matched_ms = excluded.matched_ms, first_due_ms = excluded.first_due_ms, notified_ms = excluded.notified_ms,
+      last_ms = excluded.last_ms`.execute();
+}

@@ -1,0 +1,66 @@
+import type { Db } from "../db/connect.ts";
+import { decide, type Match, type Seen } from "./decide.ts";
+import { keyText, note, type StoredMatch, type StoredMatches, writeMatches } from "./matches.ts";
+import type { LoadedRule } from "./matching/tenant-rules.ts";
+import { type Notice, storeNotices, type Unneeded, type Wake } from "./outbox.ts";
+import type { Subject } from "./subjects.ts";
+import type { Told } from "./told.ts";
+
+/** A subject as a rule sees it. */
+export interface Sight extends Seen {
+  readonly rule: LoadedRule;
+  readonly subject: Subject;
+  /** The triggers of the rule that match it, in the rule's order; none: it matches no more. */
+  readonly triggerNames: readonly string[];
+  readonly told: Told;
+}
+
+/** What sights come to. */
+interface Course {
+  readonly changed: Map<string, StoredMatch>;
+  readonly notices: Notice[];
+  readonly unneeded: Unneeded[];
+}
+
+/**
+ * Decides on sights, in their order, and stores what follows: what is noted of rules and subjects, and deliveries. In the
+ * transaction that holds the subjects' locks; `matches` is what is noted of them by now.
+ */
+export async function settle(
+  tx: Db,
+  tenantId: string,
+  sights: Iterable<Sight>,
+  matches: StoredMatches,
+  nowMs: number,
+  wake: Wake,
+): Promise<void> {
+  const course: Course = { changed: new Map(), notices: [], unneeded: [] };
+  for (const sight of sights) follow(sight, matches, nowMs, course);
+  const { changed, notices, unneeded } = course;
+  if (changed.size === 0) return;
+  await writeMatches(tx, tenantId, [...changed.values()]);
+  await storeNotices(tx, tenantId, { notices, unneeded, nowMs }, wake);
+}
+
+function follow(sight: Sight, matches: StoredMatches, nowMs: number, { changed, notices, unneeded }: Course): void {
+  const { rule, subject, told } = sight;
+  const key = keyText(subject.key);
+  const before = matches.get(key)?.get(rule.id);
+  const decision = decide(rule, before, sight, nowMs);
+  if (decision === undefined) return;
+  const triggerNames = sight.triggerNames.length > 0 ? sight.triggerNames : (before?.triggerNames ?? []);
+  const match: StoredMatch = {
+    ...(decision.match satisfies Match),
+    subject,
+    ruleId: rule.id,
+    triggerNames,
+    chain: [],
+    value: told.value ?? before?.value,
+    valueMs: told.value === undefined ? before?.valueMs : told.timeMs,
+  };
+  note(matches, match);
+  changed.set(`${key}${rule.id}`, match);
+  const { destinationNames } = rule;
+  for (const due of decision.due) notices.push({ ...due, rule, destinationNames, triggerNames, subject, told });
+  if (decision.over) unneeded.push({ ruleId: rule.id, key: subject.key, destinationNames });
+}

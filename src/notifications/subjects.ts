@@ -1,0 +1,21 @@
+/** What a rule matches and notifications tell about: an occurrence, or what takes its place for other sources. */
+export interface Subject {
+  /** Names it within its tenant, 24 bytes: the column `subject`. */
+  readonly key: Buffer;
+  readonly entityId: Buffer;
+  /** Of an occurrence. */
+  readonly eventId?: Buffer;
+  readonly number?: number;
+  /** Of a series, and of data that stay away. */
+  readonly metricName?: string;
+}
+
+const SUBJECT_BYTES = 24;
+
+/** An occurrence: the id of its event, and its number. */
+export function occurrenceSubject(event: { id: Buffer; entityId: Buffer }, number: number): Subject {
+  const key = Buffer.allocUnsafe(SUBJECT_BYTES);
+  event.id.copy(key);
+  key.writeUInt32BE(number, event.id.length);
+  return { key, entityId: event.entityId, eventId: event.id, number };
+}

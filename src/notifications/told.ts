@@ -1,0 +1,19 @@
+/** What was so when a delivery was decided; texts are read when it is sent. Times are ms since the epoch. */
+export interface Told {
+  severity?: number;
+  status?: number;
+  acknowledged?: boolean;
+  /** Of the event or point. */
+  timeMs?: number;
+  /** Of the occurrence's instances. */
+  count?: number;
+  value?: number;
+  /** The bound that was crossed and which it is. */
+  threshold?: number;
+  thresholdType?: string;
+  clear?: boolean;
+  /** The names of the rules that made the event, the latest last. */
+  chain?: string[];
+  /** A maintenance window that begins or ends, instead of an event. */
+  window?: { id: string; name: string; message: string; what: "start" | "end"; atMs: number };
+}

@@ -1,0 +1,162 @@
+import { randomUUID } from "node:crypto";
+import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import type { Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { StatusItemSchema } from "#gen/belfry/events/v1/management_service_pb.ts";
+import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Sql } from "../../src/db/connect.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { eventIds } from "../../src/entities/identity.ts";
+import { storingChanges } from "../../src/events/changes.ts";
+import { occurrenceIdText } from "../../src/events/identity.ts";
+import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
+import { setStatuses } from "../../src/events/set-status.ts";
+import { type RuleEngine, ruleEngine } from "../../src/notifications/engine.ts";
+import { type RulePart, raiseRulesVersion } from "../../src/tenants/rules-version.ts";
+
+/** A rule as tests write it. */
+export interface TestRule {
+  name: string;
+  triggers: string[];
+  destinations?: string[];
+  enabled?: boolean;
+  repeat?: boolean;
+  repeatIntervalSec?: number;
+  delaySec?: number;
+  sendUpdates?: boolean;
+  muteDuringMaintenance?: boolean;
+}
+
+/** A delivery as it is stored, in short. */
+export interface TestDelivery {
+  rule: string;
+  triggers: string[];
+  destination: string;
+  occasion: string;
+  event: string | null;
+  entity: string | null;
+  createdMs: number;
+  dueMs: number;
+  told: Record<string, unknown>;
+}
+
+export const equals = (field: string, stringVal: string): JsonValue => ({ equals: { field, value: { stringVal } } });
+
+/** A report of an event, at this time. */
+export function report(timeMs: number, more: Partial<EventItem> = {}): EventItem {
+  const texts = { type: "", summary: "", body: "", metadata: {} };
+  const usual = { name: "disk full", dimensions: { source: "web-1" }, severity: 4, status: 1, acknowledged: undefined };
+  return { ...texts, ...usual, ...more, timeMs: BigInt(timeMs) };
+}
+
+/** The id of an event's occurrence, as deliveries name it. */
+export const occurrenceOf = (tenantId: string, { name, dimensions }: EventItem, number = 1) =>
+  occurrenceIdText(eventIds(tenantId, dimensions, name).eventId, number);
+
+/** A tenant whose rules are written as they are stored, and whose events come at moments that a test says. */
+export function ruleTenant(sql: Sql, engine: RuleEngine = ruleEngine(sql, () => undefined)) {
+  const tenantId = randomUUID();
+  const store = storingChanges({ onChanges: engine.onChanges });
+  const changed = (kind: RulePart["kind"], name: string, write: (tx: Sql) => Promise<unknown>) =>
+    transaction(sql, async (tx) => {
+      await write(tx as Sql);
+      await raiseRulesVersion(tx, tenantId, { kind, name });
+    });
+
+  return {
+    tenantId,
+    engine,
+
+    /** Writes a trigger: a clause over events, or a whole type. */
+    trigger(name: string, clause: JsonValue, type: JsonValue = { event: { query: { clause } } }) {
+      const stored = toJson(TriggerTypeSchema, fromJson(TriggerTypeSchema, type));
+      const source = Object.keys(type as object)[0] as string;
+      return changed(
+        "trigger",
+        name,
+        (tx) => tx`
+          insert into triggers (tenant_id, name, description, tags, source, type, created_ms)
+          values (${tenantId}, ${name}, '', '[]', ${source}, ${JSON.stringify(stored)}::jsonb, 0)
+          on conflict (tenant_id, name) do update set type = excluded.type`,
+      );
+    },
+
+    destination: (name: string) =>
+      changed(
+        "destination",
+        name,
+        (tx) => tx`
+          insert into destinations (tenant_id, name, description, tags, kind, type, secrets, max_per_minute,
+            disabled_reason, created_ms)
+          values (${tenantId}, ${name}, '', '[]', 'webhook', '{"webhook":{"url":"http://127.0.0.1/"}}', '{}', 0, '', 0)`,
+      ),
+
+    /** Writes a rule, or replaces it. */
+    rule: ({ name, triggers, destinations = ["d"], ...more }: TestRule) =>
+      changed("rule", name, async (tx) => {
+        const { enabled = true, repeat = false, repeatIntervalSec = 3600, delaySec = 0 } = more;
+        const { sendUpdates = false, muteDuringMaintenance = false } = more;
+        await tx`
+          insert into rules (tenant_id, name, description, enabled, message, repeat, repeat_interval_sec, delay_sec,
+            send_updates, mute_during_maintenance, tags, created_ms)
+          values (${tenantId}, ${name}, '', ${enabled}, '', ${repeat}, ${repeatIntervalSec}, ${delaySec},
+            ${sendUpdates}, ${muteDuringMaintenance}, '[]', 0)
+          on conflict (tenant_id, name) do update set enabled = excluded.enabled, repeat = excluded.repeat,
+            repeat_interval_sec = excluded.repeat_interval_sec, delay_sec = excluded.delay_sec,
+            send_updates = excluded.send_updates, mute_during_maintenance = excluded.mute_during_maintenance`;
+        await tx`delete from rule_triggers where tenant_id = ${tenantId} and rule_name = ${name}`;
+        await tx`delete from rule_destinations where tenant_id = ${tenantId} and rule_name = ${name}`;
+        for (const [place, each] of triggers.entries()) {
+          await tx`insert into rule_triggers (tenant_id, rule_name, trigger_name, place)
+            values (${tenantId}, ${name}, ${each}, ${place})`;
+        }
+        for (const [place, each] of destinations.entries()) {
+          await tx`insert into rule_destinations (tenant_id, rule_name, destination_name, place)
+            values (${tenantId}, ${name}, ${each}, ${place})`;
+        }
+      }),
+
+    deleteRule: (name: string) =>
+      changed("rule", name, (tx) => tx`delete from rules where tenant_id = ${tenantId} and name = ${name}`),
+
+    /** Stores events that come at a moment. */
+    put: (nowMs: number, ...items: EventItem[]) => ingestEvents(sql, tenantId, items, { nowMs, store }),
+
+    /** Sets the status or acknowledgement of an occurrence by management. */
+    set(
+      nowMs: number,
+      item: EventItem,
+      { status, acknowledged }: { status?: Status; acknowledged?: boolean },
+      number = 1,
+    ) {
+      const occurrenceId = occurrenceOf(tenantId, item, number);
+      const sent = create(StatusItemSchema, {
+        eventId: occurrenceId.split(":")[0] as string,
+        occurrenceId,
+        ...(acknowledged !== undefined && { acknowledged }),
+        ...(status !== undefined && { statusWrapper: { status } }),
+      });
+      return transaction(sql, async (tx) => {
+        const { locked, changes } = await setStatuses(tx, tenantId, [sent], nowMs);
+        await store(tx, locked, changes, nowMs);
+      });
+    },
+
+    /** What waits to be sent, in the order of its making. */
+    async deliveries(): Promise<TestDelivery[]> {
+      return await sql<TestDelivery[]>`
+        select d.rule_name as rule, d.trigger_names as triggers, d.destination_name as destination, d.occasion,
+          e.name as event, n.dimensions ->> 'source' as entity, d.created_ms::float8 as "createdMs",
+          d.due_ms::float8 as "dueMs", d.told
+        from due_deliveries d
+          left join events e on e.tenant_id = d.tenant_id and e.id = d.event_id
+          left join entities n on n.tenant_id = d.tenant_id and n.id = d.entity_id
+        where d.tenant_id = ${tenantId}
+        order by d.created_ms, d.rule_name, d.destination_name`;
+    },
+
+    /** Occasions and when they are due, as `first@100`. */
+    async told(): Promise<string[]> {
+      return (await this.deliveries()).map(({ occasion, dueMs }) => `${occasion}@${dueMs}`);
+    },
+  };
+}
