@@ -161,7 +161,6 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   starting.defer(() => metrics.stop());
 
   // What goes on in the background, in turns with the other replicas.
-  // Nothing else happens yet when windows begin and end.
   const hooks: WindowHooks = {};
   const kinds = [...updaterKinds(), runsJob(hooks, () => jobs.wake()), membersJob(hooks), ...metrics.kinds];
   const jobs = startJobs(pool, replicas, { kinds, nowMs: clock.nowMs, log, busy: ingest.busy });
