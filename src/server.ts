@@ -64,6 +64,7 @@ import { customPropertyService, customPropertyUpdaterService } from "./propertie
 import { eventKind, modelKind } from "./receiver/kinds.ts";
 import { lanes } from "./receiver/lanes.ts";
 import { pointKinds } from "./receiver/points.ts";
+import { pointReader } from "./receiver/read-points.ts";
 import { dataReceiverService, laneOf } from "./receiver/service.ts";
 import { bodies } from "./rpc/bodies.ts";
 import { type RequestRecord, recordOf } from "./rpc/context.ts";
@@ -141,16 +142,11 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     waitMsMax: config.ingestWaitMsMax,
     report: (error) => log.error({ err: error }, "data that came in was not stored"),
   });
-  function room(
-    { parent, localName }: DescMethod,
-    header: Headers,
-    { tenantId, keyId }: Principal,
-    call: RequestRecord,
-  ) {
+  function room(method: DescMethod, header: Headers, { tenantId, keyId }: Principal, call: RequestRecord) {
     held.check({ tenant: tenantId, key: keyId }, header.get("content-length"));
     untaken.check(call);
-    const lane = laneOf[localName];
-    if (parent === DataReceiverService && lane !== undefined) ingest.check(tenantId, lane);
+    const lane = laneOf[method.localName];
+    if (method.parent === DataReceiverService && lane !== undefined) ingest.check(tenantId, lane);
   }
   const bounds = { wrongKeys: guesses, room, streamsMax: config.streamsMax };
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...bounds });
@@ -276,6 +272,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     ended: calls.ended,
     bodies: held,
     untaken,
+    readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.forms, clock.nowMs)]]),
     ready: () => pool.gate.open,
     log,
     stopping,

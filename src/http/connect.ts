@@ -1,4 +1,4 @@
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import {
   ConnectError,
   type ContextValues,
@@ -21,7 +21,7 @@ import { brokenOff, clientLeft, pieces, type Request } from "../wire/pieces.ts";
 import { httpStatus } from "../wire/status.ts";
 import { connectErrorBody, errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";
 import { isGrpc, type UnaryRpc, unaryGrpc } from "./grpc.ts";
-import { messageReader } from "./message.ts";
+import { messageReader, type OwnReader } from "./message.ts";
 import { formOf, isEncoding, messageInAddress, messages, oneMessage, type Reading, withoutBody } from "./requests.ts";
 import { writeAnswer } from "./write.ts";
 
@@ -43,6 +43,8 @@ export interface RpcLimits {
   itemsMax: number;
   /** Counts the memory of all bodies; without it nobody does. */
   bodies?: Bodies | undefined;
+  /** RPCs whose requests are read in a way of their own. */
+  readers?: ReadonlyMap<DescMethod, OwnReader> | undefined;
 }
 
 interface Options {
@@ -105,15 +107,17 @@ function rpcRoute(
   const { deadlineMsMax } = limits;
   const allow = [...handler.allowedMethods, "OPTIONS"].join(", ");
   const unary = method.methodKind === "unary";
-  const reader = messageReader(method, { bytesMax: limits.messageBytesMax(service), itemsMax: limits.itemsMax });
+  const usual = messageReader(method, { bytesMax: limits.messageBytesMax(service), itemsMax: limits.itemsMax });
+  const own = limits.readers?.get(method);
   // A message is bounded by its reader; what is added is room for its envelope.
-  const bytesMax = method.methodKind === "client_streaming" ? limits.streamBytesMax : reader.bytesMax + 1024;
+  const bytesMax = method.methodKind === "client_streaming" ? limits.streamBytesMax : usual.bytesMax + 1024;
 
   function requestOf(request: Request, totalMs: number | undefined): Pick<Reading, "body" | "reader" | "reserve"> {
     const record = recordOf(request);
     const reserve = (bytes: number) => record && limits.bodies?.reserve(record, bytes);
     const tooLarge = () => exhausted(`the request is larger than ${bytesMax} bytes`);
     const bounds = { bytesMax, idleMs: limits.streamIdleMs, tooLarge, received: reserve };
+    const reader = own === undefined ? usual : own(usual, () => record?.principal?.tenantId);
     return { body: pieces(request, totalMs === undefined ? bounds : { ...bounds, totalMs }), reader, reserve };
   }
   const answerGrpc = unary

@@ -31,12 +31,16 @@ export interface MessageLimits {
 /** Makes messages of their bytes. */
 export interface MessageReader {
   readonly bytesMax: number;
+  readonly limits: CountLimits;
   /**
    * Counts what the bytes hold, reserves memory for it, and decodes it, large ones in slices.
    * @throws code 3 for what cannot be decoded or holds too many elements, code 8 for what is too large.
    */
   read(bytes: Uint8Array, binary: boolean, call: ReadingCall): Promise<Message>;
 }
+
+/** Reads the requests of one RPC in a way of its own, and with the reader that all have; the tenant is known by then. */
+export type OwnReader = (whole: MessageReader, tenantId: () => string | undefined) => MessageReader;
 
 const reader = jsonReader({ registry: createRegistry() });
 
@@ -47,6 +51,7 @@ export function messageReader({ input }: DescMethod, { bytesMax, itemsMax }: Mes
   const json = { whole: reader.message(input), inPortions: portionReader(reader, input) } as TextReader<unknown>;
   return {
     bytesMax,
+    limits,
     async read(bytes, binary, call) {
       if (bytes.byteLength > bytesMax) throw exhausted(`the message is larger than ${bytesMax} bytes`);
       if (!binary) {

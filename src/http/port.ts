@@ -1,4 +1,4 @@
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Config } from "../config.ts";
@@ -14,6 +14,7 @@ import { answerAfterBody, hasBody, type RestLimits } from "./body.ts";
 import { rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
 import { type Listener, listen, type RequestHandler } from "./listener.ts";
+import type { OwnReader } from "./message.ts";
 import { codeOfStatus } from "./status.ts";
 import { connectionOf, type Untaken } from "./untaken.ts";
 
@@ -46,6 +47,8 @@ export interface PortOptions {
   bodies?: Bodies;
   /** Counts what is not taken of answers; without it nobody does. */
   untaken?: Untaken;
+  /** RPCs whose requests are read in a way of their own. */
+  readers?: ReadonlyMap<DescMethod, OwnReader>;
   /** Whether the database answers. */
   ready(): boolean | Promise<boolean>;
   log: Log;
@@ -95,6 +98,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
       deadlineMsMax: config.deadlineMsMax,
       itemsMax: config.receiverItemsMax,
       bodies: options.bodies,
+      readers: options.readers,
     },
   });
   const app = await application({ ...options, routes, draining: () => draining });

@@ -95,13 +95,14 @@ async function replace(
   gone: readonly { series: number; firstMs: number }[],
 ): Promise<void> {
   if (gone.length > 0) {
+    const series = bigintArray(gone.map((each) => BigInt(each.series)));
+    const firstMs = bigintArray(gone.map((each) => BigInt(each.firstMs)));
+    // The two lists bound what is read, whatever the planner thinks of the table.
     await tx`
-      delete from metric_chunks using unnest(
-        ${bigintArray(gone.map(({ series }) => BigInt(series)))}::bigint[],
-        ${bigintArray(gone.map(({ firstMs }) => BigInt(firstMs)))}::bigint[]
-      ) as gone (series, first_ms)
-      where metric_chunks.tenant_id = ${tenantId} and metric_chunks.series = gone.series
-        and metric_chunks.first_ms = gone.first_ms`;
+      delete from metric_chunks using unnest(${series}::bigint[], ${firstMs}::bigint[]) as gone (series, first_ms)
+      where metric_chunks.tenant_id = ${tenantId} and metric_chunks.series = any(${series}::bigint[])
+        and metric_chunks.first_ms = any(${firstMs}::bigint[])
+        and metric_chunks.series = gone.series and metric_chunks.first_ms = gone.first_ms`;
   }
   await tx`
     insert into metric_chunks (tenant_id, series, first_ms, last_ms, points, chunk)

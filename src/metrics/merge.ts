@@ -99,14 +99,13 @@ async function takeRows(tx: Db, tenantId: string, step: Step): Promise<TakenRow[
   const limit = step.to === READY ? 2 * bucketPointsMax : pointsMax;
   const rows = await tx<{ written_us: bigint; block: Buffer }[]>`
     with oldest as materialized (
-      select written_us, part, sum(points) over (order by written_us, part) - points as before from metric_heads
+      select ctid as place, sum(points) over (order by written_us, part) - points as before from metric_heads
       where tenant_id = ${tenantId} and bucket = ${step.bucket} and level between ${step.from} and ${step.upTo}
     ), taken as (
-      delete from metric_heads using oldest
-      where metric_heads.tenant_id = ${tenantId} and metric_heads.bucket = ${step.bucket}
-        and metric_heads.written_us = oldest.written_us and metric_heads.part = oldest.part
-        and oldest.before < ${limit}::int8
-      returning metric_heads.written_us, metric_heads.part, metric_heads.block
+      delete from metric_heads
+      where tenant_id = ${tenantId} and bucket = ${step.bucket}
+        and ctid = any(array(select place from oldest where before < ${limit}::int8))
+      returning written_us, part, block
     )
     select written_us, block from taken order by written_us, part`;
   return rows.map(({ written_us, block }) => ({ writtenUs: written_us, points: decodeHeadBlock(block) }));

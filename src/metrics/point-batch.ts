@@ -1,6 +1,7 @@
-import type { NamedSeries } from "./series.ts";
-import { seriesKey } from "./series-memory.ts";
-import type { PointBatch } from "./store.ts";
+import { entityId } from "../entities/identity.ts";
+import type { Forms, FormTable, SeenEntity } from "./forms.ts";
+import type { NamedSeries, StoredSeries } from "./series.ts";
+import { type KnownSeries, type SeriesMemory, seriesKey } from "./series-memory.ts";
 
 /** One point that has been checked. */
 export interface PointItem {
@@ -11,39 +12,144 @@ export interface PointItem {
   /** From its metadata; empty: nothing. */
   units: string;
   description: string;
-  /** Set where the batch was stored without it: its series would be one too many. */
-  refused?: boolean;
 }
 
-/** Points as columns, with each series once. `entityIdOf` tells the id of the entity with these dimensions. */
-export function pointBatch(
-  items: readonly PointItem[],
-  entityIdOf: (dimensions: Record<string, string>) => Buffer,
-): PointBatch {
-  const known = new Map<string, number>();
-  const batch: PointBatch = {
-    series: [],
-    places: new Uint32Array(items.length),
-    times: new Float64Array(items.length),
-    values: new Float64Array(items.length),
-  };
-  for (const [i, { metric, dimensions, timeMs, value, units, description }] of items.entries()) {
-    const key = seriesKey(metric, dimensions);
-    let place = known.get(key);
-    if (place === undefined) {
-      place = batch.series.length;
-      known.set(key, place);
-      const entityId = entityIdOf(dimensions);
-      batch.series.push({ key, entityId, metric, dimensions, lastMs: timeMs, units, description });
-    } else {
-      const series = batch.series[place] as NamedSeries;
-      if (timeMs > series.lastMs) series.lastMs = timeMs;
-      if (units !== "") series.units = units;
-      if (description !== "") series.description = description;
-    }
-    batch.places[i] = place;
-    batch.times[i] = timeMs;
-    batch.values[i] = value;
+/** Points of one tenant that have been checked: columns, one place a point, in the order of arrival. */
+export interface PointBatch {
+  /** Numbers of series; 0: not known yet, `places` tells which of `series` it is. */
+  numbers: Float64Array;
+  places: Int32Array;
+  /** Whole ms since the epoch. */
+  times: Float64Array;
+  values: Float64Array;
+  /** Series that are to be looked up, each once. */
+  series: readonly NamedSeries[];
+  /** Points of these series and their bytes, for `forms`. */
+  learnt: readonly { place: number; item: PointItem; bytes: Uint8Array }[];
+  /** Of points whose numbers are known: a place in `table`, or the series. */
+  sources: readonly (number | KnownSeries | undefined)[];
+  table: FormTable;
+  /** Set by `storePoints`: which of `series` would be more than the tenant may have, so that their points are not stored. */
+  refused: readonly boolean[];
+}
+
+/** Gathers points into a batch. */
+export interface BatchBuilder {
+  /** A point whose form is known. */
+  addForm(place: number, timeMs: number, value: number): void;
+  /** A point of a series that is known. */
+  addKnown(series: KnownSeries, timeMs: number, value: number): void;
+  /** Any point that has been checked; `bytes` are its own, when it came in binary. */
+  addItem(item: PointItem, bytes?: Uint8Array): void;
+  batch(): PointBatch;
+}
+
+/** Begins a batch of at most `countMax` points. */
+export function batchBuilder(
+  { memory, forms }: { memory: SeriesMemory; forms: Forms },
+  tenantId: string,
+  countMax: number,
+  nowMs: number,
+  table: FormTable = forms.table(),
+): BatchBuilder {
+  const numbers = new Float64Array(countMax);
+  const places = new Int32Array(countMax);
+  const times = new Float64Array(countMax);
+  const values = new Float64Array(countMax);
+  const sources: (number | KnownSeries | undefined)[] = [];
+  const series: NamedSeries[] = [];
+  const learnt: { place: number; item: PointItem; bytes: Uint8Array }[] = [];
+  const byKey = new Map<string, number>();
+
+  function add(number: number, source: number | KnownSeries | undefined, timeMs: number, value: number) {
+    const at = sources.push(source) - 1;
+    numbers[at] = number;
+    times[at] = timeMs;
+    values[at] = value;
   }
-  return batch;
+
+  function named(key: string, { metric, dimensions, timeMs, units, description }: PointItem): number {
+    const place = byKey.get(key);
+    if (place === undefined) {
+      byKey.set(key, series.length);
+      const id = entityId(tenantId, dimensions);
+      return series.push({ key, entityId: id, metric, dimensions, lastMs: timeMs, units, description }) - 1;
+    }
+    const found = series[place] as NamedSeries;
+    if (timeMs > found.lastMs) found.lastMs = timeMs;
+    if (units !== "") found.units = units;
+    if (description !== "") found.description = description;
+    return place;
+  }
+
+  return {
+    addForm: (place, timeMs, value) => add(table.number(place), place, timeMs, value),
+    addKnown: (known, timeMs, value) => add(known.number, known, timeMs, value),
+    addItem(item, bytes) {
+      const key = seriesKey(item.metric, item.dimensions);
+      const known = memory.find(tenantId, key, nowMs);
+      if (known !== undefined && agrees(known, item)) {
+        add(known.number, known, item.timeMs, item.value);
+        if (bytes !== undefined) forms.learn(tenantId, bytes, known);
+        return;
+      }
+      const place = named(key, item);
+      if (bytes !== undefined) learnt.push({ place, item, bytes });
+      places[sources.length] = place;
+      add(0, undefined, item.timeMs, item.value);
+    },
+    batch() {
+      const count = sources.length;
+      const columns = {
+        numbers: numbers.subarray(0, count),
+        places: places.subarray(0, count),
+        times: times.subarray(0, count),
+        values: values.subarray(0, count),
+      };
+      return { ...columns, series, learnt, sources, table, refused: [] };
+    },
+  };
+}
+
+/** Whether a point says nothing new of its series. */
+export function agrees(known: StoredSeries, { units, description }: PointItem): boolean {
+  return (units === "" || units === known.units) && (description === "" || description === known.description);
+}
+
+/** Points of a batch from one place to another, as a batch. */
+export function partOf(batch: PointBatch, from: number, to: number): PointBatch {
+  const kept = new Map<number, number>();
+  const places = new Int32Array(to - from);
+  for (let i = from; i < to; i++) {
+    if (batch.numbers[i] !== 0) continue;
+    const place = batch.places[i] as number;
+    if (!kept.has(place)) kept.set(place, kept.size);
+    places[i - from] = kept.get(place) as number;
+  }
+  return {
+    numbers: batch.numbers.subarray(from, to),
+    places,
+    times: batch.times.subarray(from, to),
+    values: batch.values.subarray(from, to),
+    series: [...kept.keys()].map((place) => batch.series[place] as NamedSeries),
+    learnt: batch.learnt.flatMap(({ place, ...rest }) => {
+      const own = kept.get(place);
+      return own === undefined ? [] : [{ place: own, ...rest }];
+    }),
+    sources: batch.sources.slice(from, to),
+    table: batch.table,
+    refused: [],
+  };
+}
+
+/** The entity of a point whose series is known. */
+export function entityOf({ sources, table }: PointBatch, i: number): SeenEntity {
+  const source = sources[i] as number | KnownSeries;
+  return typeof source === "number" ? table.entity(source) : source.entity;
+}
+
+/** The series of a point whose series is known. */
+export function seriesOf({ sources, table }: PointBatch, i: number): StoredSeries {
+  const source = sources[i] as number | KnownSeries;
+  return typeof source === "number" ? table.series(source) : source;
 }

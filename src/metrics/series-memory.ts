@@ -1,9 +1,13 @@
+import type { SeenEntity } from "./forms.ts";
 import type { StoredSeries } from "./series.ts";
 
 /** A series whose number is known without asking. */
 export interface KnownSeries extends StoredSeries {
   /** When the statement was sent that answered it, ms. */
   confirmedMs: number;
+  /** How many dimensions its entity has. */
+  dimensions: number;
+  entity: SeenEntity;
 }
 
 /** The series that this process has seen lately, of all tenants. */

@@ -27,6 +27,8 @@ export interface StoredSeries {
   metric: string;
   units: string;
   description: string;
+  /** Its units or description have just been written anew. */
+  changed?: boolean;
 }
 
 const keyOf = (entityId: Buffer, metric: string) => `${entityId.toString("latin1")}${metric}`;
@@ -38,17 +40,19 @@ interface SeriesRow {
   units: string;
   description: string;
   unused: boolean;
+  changed?: boolean;
 }
 
-const toSeries = ({ number, entity_id, metric, units, description }: SeriesRow): StoredSeries => ({
+const toSeries = ({ number, entity_id, metric, units, description, changed = false }: SeriesRow): StoredSeries => ({
   number: Number(number),
   entityId: entity_id,
   metric,
   units,
   description,
+  changed,
 });
 
-/** The series among these that there are, by their keys. By series_entity. */
+/** The series among these that there are, by their keys. By series_entity, one look each, whatever the planner thinks of the table. */
 async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[]): Promise<Map<string, SeriesRow>> {
   const rows = await tx<SeriesRow[]>`
     select s.number, s.entity_id, s.metric, s.units, s.description, s.unused_ms is not null as unused
@@ -56,7 +60,10 @@ async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[
       ${byteaArray(named.map(({ entityId }) => entityId))}::bytea[],
       ${textArray(named.map(({ metric }) => metric))}::text[]
     ) as named (entity_id, metric)
-    join series s on s.tenant_id = ${tenantId} and s.entity_id = named.entity_id and s.metric = named.metric`;
+    cross join lateral (
+      select number, entity_id, metric, units, description, unused_ms from series
+      where tenant_id = ${tenantId} and entity_id = named.entity_id and metric = named.metric offset 0
+    ) as s`;
   return new Map(rows.map((row) => [keyOf(row.entity_id, row.metric), row]));
 }
 
@@ -68,19 +75,20 @@ async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], 
     const units = each.units || row.units;
     const description = each.description || row.description;
     if (!row.unused && units === row.units && description === row.description) return [];
-    Object.assign(row, { units, description });
+    Object.assign(row, { units, description, changed: units !== row.units || description !== row.description });
     return [row];
   });
   if (changed.length === 0) return;
   changed.sort((a, b) => Number(a.number - b.number));
+  const numbers = bigintArray(changed.map(({ number }) => number));
   await tx`
     update series set unused_ms = null, units = c.units, description = c.description
     from unnest(
-      ${bigintArray(changed.map(({ number }) => number))}::bigint[],
+      ${numbers}::bigint[],
       ${textArray(changed.map(({ units }) => units))}::text[],
       ${textArray(changed.map(({ description }) => description))}::text[]
     ) as c (number, units, description)
-    where series.tenant_id = ${tenantId} and series.number = c.number`;
+    where series.tenant_id = ${tenantId} and series.number = any(${numbers}::bigint[]) and series.number = c.number`;
 }
 
 /**

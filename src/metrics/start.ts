@@ -4,6 +4,7 @@ import type { Known } from "../entities/known.ts";
 import { liveness } from "../entities/liveness.ts";
 import { partitionUpkeep } from "../jobs/partition-upkeep.ts";
 import type { JobKind, JobLog } from "../jobs/worker.ts";
+import { forms } from "./forms.ts";
 import { mergingKind } from "./merge.ts";
 import { mergeHints } from "./merge-hints.ts";
 import { chunkPartitions, retentionKind } from "./retention.ts";
@@ -40,6 +41,7 @@ export async function startMetrics(
     store: {
       memory: seriesMemory(),
       known,
+      forms: forms(),
       seriesMax: config.seriesMax,
       onPoints,
       onData: living.note,

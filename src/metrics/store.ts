@@ -1,24 +1,16 @@
 import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
 import type { Known } from "../entities/known.ts";
+import type { Forms, SeenEntity } from "./forms.ts";
 import { type PointColumns, writeHead } from "./head.ts";
+import { agrees, entityOf, type PointBatch, seriesOf } from "./point-batch.ts";
 import { type NamedSeries, resolveSeries, type StoredSeries } from "./series.ts";
-import type { KnownSeries, SeriesMemory } from "./series-memory.ts";
-
-/** Points that have been checked, and the series that they name, each once. */
-export interface PointBatch {
-  series: NamedSeries[];
-  /** Of each point: the place of its series among these. */
-  places: Uint32Array;
-  /** Whole ms since the epoch. */
-  times: Float64Array;
-  values: Float64Array;
-}
+import type { SeriesMemory } from "./series-memory.ts";
 
 /** A batch of points of one tenant as it was stored: columns, one place a point, in the order of arrival. */
 export interface StoredPoints extends PointColumns {
-  /** The series that occur in the batch, each once, by number: entity, metric, units. */
-  known: ReadonlyMap<number, StoredSeries>;
+  /** The series that occur in the batch, each once, by number: entity, metric, units. Made when it is first asked for. */
+  readonly known: ReadonlyMap<number, StoredSeries>;
 }
 
 /**
@@ -41,6 +33,7 @@ export interface MetricStore {
   memory: SeriesMemory;
   /** What this process knows of entities; absent: nothing. */
   known?: Known | undefined;
+  forms: Forms;
   /** Series that a tenant may have. */
   seriesMax: number;
   onPoints?: OnPoints | undefined;
@@ -52,59 +45,103 @@ export interface MetricStore {
 
 /**
  * Stores points in the caller's transaction. May be repeated: the last write of a series and time counts. Series that this
- * process knows are not looked up. Answers of each series whether it is one more than the tenant may have, so that its points
- * were not stored. @param tx a transaction of `transaction`: what it has confirmed is remembered after its commit
+ * process knows are not looked up. Sets `refused` of each batch. @param tx a transaction of `transaction`: what it has
+ * confirmed is remembered after its commit
  */
 export async function storePoints(
-  { memory, known: entities, seriesMax, onPoints, onData, onStored }: MetricStore,
+  store: MetricStore,
   tx: Db,
   tenantId: string,
-  batch: PointBatch,
+  batches: readonly PointBatch[],
   nowMs: number,
-): Promise<boolean[]> {
-  const found: (StoredSeries | KnownSeries | undefined)[] = batch.series.map((named) => {
-    const known = memory.find(tenantId, named.key, nowMs);
-    return known !== undefined && agrees(known, named) ? known : undefined;
+): Promise<void> {
+  const named = batches.flatMap(({ series }) => series);
+  const resolved =
+    named.length === 0 ? [] : await resolveSeries(tx, tenantId, named, nowMs, store.seriesMax, store.known);
+  let from = 0;
+  const found = batches.map((batch) => {
+    const own = resolved.slice(from, from + batch.series.length);
+    from += batch.series.length;
+    batch.refused = own.map((each) => each === undefined);
+    return { batch, own };
   });
-  const asked = found.flatMap((_, i) => (found[i] === undefined ? [i] : []));
-  if (asked.length > 0) {
-    const named = asked.map((i) => batch.series[i] as NamedSeries);
-    const resolved = await resolveSeries(tx, tenantId, named, nowMs, seriesMax, entities);
-    for (const [i, place] of asked.entries()) found[place] = resolved[i];
-  }
-  const columns = columnsOf(batch, found);
+  const columns = columnsOf(found);
   await writeHead(tx, tenantId, columns);
-  if (onPoints !== undefined) {
-    const known = new Map(found.flatMap((each) => (each === undefined ? [] : [[each.number, each] as const])));
-    await onPoints(tx, tenantId, { ...columns, known }, nowMs);
-  }
+  if (store.onPoints !== undefined) await store.onPoints(tx, tenantId, withSeries(columns, found), nowMs);
   afterCommit(tx, () => {
-    onStored?.(tenantId);
-    for (const [place, series] of found.entries()) {
-      if (series === undefined) continue;
-      const named = batch.series[place] as NamedSeries;
-      onData?.(tenantId, series.entityId, named.lastMs);
-      if (!("confirmedMs" in series)) memory.remember(tenantId, named.key, { ...series, confirmedMs: nowMs });
-    }
+    store.onStored?.(tenantId);
+    for (const each of found) remember(store, tenantId, each, nowMs);
   });
-  return found.map((each) => each === undefined);
 }
 
-/** Whether the points say nothing new of their series. */
-function agrees(known: KnownSeries, { units, description }: NamedSeries): boolean {
-  return (units === "" || units === known.units) && (description === "" || description === known.description);
+/** A batch, and the series that were looked up for it; undefined: it may not be made. */
+interface Found {
+  batch: PointBatch;
+  own: readonly (StoredSeries | undefined)[];
 }
 
-function columnsOf({ places, times, values }: PointBatch, found: readonly (StoredSeries | undefined)[]): PointColumns {
-  const numbers = Float64Array.from(found, (each) => each?.number ?? 0);
-  const series = new Float64Array(places.length);
-  let refused = 0;
-  for (let i = 0; i < places.length; i++) {
-    const number = numbers[places[i] as number] as number;
-    series[i] = number;
-    if (number === 0) refused += 1;
+function columnsOf(found: readonly Found[]): PointColumns {
+  const count = found.reduce((sum, { batch }) => sum + batch.numbers.length, 0);
+  const series = new Float64Array(count);
+  const times = new Float64Array(count);
+  const values = new Float64Array(count);
+  let stored = 0;
+  for (const { batch, own } of found) {
+    for (let i = 0; i < batch.numbers.length; i++) {
+      const number = (batch.numbers[i] as number) || own[batch.places[i] as number]?.number;
+      if (number === undefined) continue;
+      series[stored] = number;
+      times[stored] = batch.times[i] as number;
+      values[stored] = batch.values[i] as number;
+      stored += 1;
+    }
   }
-  if (refused === 0) return { series, times, values };
-  const stored = (_: number, i: number) => series[i] !== 0;
-  return { series: series.filter(stored), times: times.filter(stored), values: values.filter(stored) };
+  return { series: series.subarray(0, stored), times: times.subarray(0, stored), values: values.subarray(0, stored) };
+}
+
+function withSeries(columns: PointColumns, found: readonly Found[]): StoredPoints {
+  let known: Map<number, StoredSeries> | undefined;
+  return {
+    ...columns,
+    get known() {
+      if (known !== undefined) return known;
+      known = new Map();
+      for (const { batch, own } of found) {
+        for (const each of own) if (each !== undefined) known.set(each.number, each);
+        for (let i = 0; i < batch.numbers.length; i++) {
+          const number = batch.numbers[i] as number;
+          if (number !== 0 && !known.has(number)) known.set(number, seriesOf(batch, i));
+        }
+      }
+      return known;
+    },
+  };
+}
+
+const minuteMs = 60_000;
+
+/** After the commit: what it has confirmed, and the liveness of the entities. */
+function remember({ memory, forms, onData }: MetricStore, tenantId: string, { batch, own }: Found, nowMs: number) {
+  function alive(entity: SeenEntity, timeMs: number) {
+    if (timeMs < entity.nextMs) return;
+    entity.nextMs = timeMs - (timeMs % minuteMs) + minuteMs;
+    onData?.(tenantId, entity.id, timeMs);
+  }
+  for (let i = 0; i < batch.numbers.length; i++) {
+    if (batch.numbers[i] !== 0) alive(entityOf(batch, i), batch.times[i] as number);
+  }
+  if (own.some((series) => series?.changed)) forms.changed();
+  const known = own.map((series, place) => {
+    if (series === undefined) return undefined;
+    const { key, entityId, dimensions, lastMs } = batch.series[place] as NamedSeries;
+    const entity = { id: entityId, nextMs: 0 };
+    alive(entity, lastMs);
+    const confirmed = { ...series, entityId, confirmedMs: nowMs, dimensions: Object.keys(dimensions).length, entity };
+    memory.remember(tenantId, key, confirmed);
+    return confirmed;
+  });
+  for (const { place, item, bytes } of batch.learnt) {
+    const series = known[place];
+    if (series !== undefined && agrees(series, item)) forms.learn(tenantId, bytes, series);
+  }
 }

@@ -38,6 +38,11 @@ type Item = Message & { timestamp?: bigint; metadataFields?: JsonObject };
 // No time that anyone sends in ms lies before 1973; in seconds they all do.
 const LOOKS_LIKE_SECONDS = 100_000_000_000n;
 
+/** The first and the last time that is taken now, ms. */
+export function timesTaken({ ageSecMax, aheadSecMax }: TimeBounds, nowMs: number): [number, number] {
+  return [Math.max(Number(LOOKS_LIKE_SECONDS), nowMs - ageSecMax * 1000), nowMs + aheadSecMax * 1000];
+}
+
 function brokenTime(timestamp: bigint | undefined, bounds: TimeBounds, nowMs: number, itemPath: string): Broken[] {
   if (timestamp === undefined) return [];
   const path = `${itemPath}.timestamp`;

@@ -11,6 +11,8 @@ import { givenUp, storeParts, type WaitingPart } from "./group.ts";
 export interface LaneKind<Item> {
   /** In logs, and for `check` before a body is read. */
   name: string;
+  /** How large a batch may be, in the unit of its parts' sizes; absent: 1,000. */
+  sizeMax?: number;
   /**
    * Stores items in the transaction `tx`, in their order; at most 1,000 as a rule, those of several requests behind each
    * other. May be called again with the same items, or some of them: when PostgreSQL asks for it, and when an error of
@@ -23,6 +25,8 @@ export interface LaneKind<Item> {
 /** Items of one request or stream, checked, that are stored in one transaction. */
 export interface Part<Item> {
   items: readonly Item[];
+  /** How much work they are; absent: as many as they are. */
+  size?: number;
   /** About as many bytes as they came in. */
   bytes: number;
   /** Whether nobody waits any more, so that a part that still waits is not stored. */
@@ -64,6 +68,8 @@ export const batchBytesMax = 4 * 1024 * 1024;
 const attemptsMax = 8;
 const busyMs = 500;
 const stopMsMax = 10_000;
+
+const sizeOf = ({ items, size = items.length }: Part<unknown>) => size;
 
 interface Waiting extends WaitingPart {
   attempts: number;
@@ -124,7 +130,8 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
     }
   }
 
-  const full = (lane: Lane) => lane.items >= batchItemsMax || lane.bytes >= batchBytesMax;
+  const sizeMax = ({ kind }: Lane) => kind?.sizeMax ?? batchItemsMax;
+  const full = (lane: Lane) => lane.items >= sizeMax(lane) || lane.bytes >= batchBytesMax;
   const ready = (lane: Lane) =>
     lane.queue.length > 0 && (lane.running.length === 0 || (lane.running.length === 1 && full(lane)));
 
@@ -136,7 +143,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
     const rest = lane.running.map(({ sinceMs, expectedMs }) =>
       Math.max(sinceMs + expectedMs - nowMs, (nowMs - sinceMs) / 2),
     );
-    const transactions = Math.ceil(Math.max(lane.items / batchItemsMax, lane.bytes / batchBytesMax));
+    const transactions = Math.ceil(Math.max(lane.items / sizeMax(lane), lane.bytes / batchBytesMax));
     const own = Math.min(...rest, Infinity);
     return (
       ((own === Infinity ? 0 : own) + lane.cost.expect(transactions, lane.items)) *
@@ -159,15 +166,16 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
     let bytes = 0;
     while (lane.queue.length > 0) {
       const next = lane.queue[0] as Waiting;
-      if (batch.length > 0 && (items + next.items.length > batchItemsMax || bytes + next.bytes > batchBytesMax)) break;
+      const size = sizeOf(next);
+      if (batch.length > 0 && (items + size > sizeMax(lane) || bytes + next.bytes > batchBytesMax)) break;
       lane.queue.shift();
-      lane.items -= next.items.length;
+      lane.items -= size;
       lane.bytes -= next.bytes;
       if (next.abandoned?.()) {
         next.fail(unavailable("nobody waits for it any more"));
         continue;
       }
-      items += next.items.length;
+      items += size;
       bytes += next.bytes;
       batch.push(next);
     }
@@ -211,14 +219,14 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
     if (place === "back") lane.queue.push(...parts);
     else lane.queue.unshift(...parts);
     for (const part of parts) {
-      lane.items += part.items.length;
+      lane.items += sizeOf(part);
       lane.bytes += part.bytes;
     }
     turns.add(tenant);
   }
 
   async function run(tenant: Tenant, lane: Lane, batch: Waiting[]): Promise<void> {
-    const items = batch.reduce((sum, part) => sum + part.items.length, 0);
+    const items = batch.reduce((sum, part) => sum + sizeOf(part), 0);
     const sinceMs = performance.now();
     const mark = { sinceMs, expectedMs: lane.cost.expect(1, items) };
     lane.running.push(mark);
@@ -249,7 +257,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
     check: (tenantId, kindName) => refuse(laneOf(tenantId, kindName), 1),
     async put(kind, tenantId, part, first) {
       const lane = laneOf(tenantId, kind.name);
-      if (first || stopping) refuse(lane, part.items.length);
+      if (first || stopping) refuse(lane, sizeOf(part));
       return await new Promise((done, fail) => {
         lane.kind ??= kind as LaneKind<unknown>;
         const waiting = { ...part, attempts: 0, done, fail };

@@ -14,25 +14,41 @@ import {
   type PutMetricsRequest,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { Config } from "../config.ts";
-import { entityId } from "../entities/identity.ts";
-import { type PointItem, pointBatch } from "../metrics/point-batch.ts";
+import { batchBuilder, type PointBatch, type PointItem, partOf } from "../metrics/point-batch.ts";
+import { type KnownSeries, seriesKey } from "../metrics/series-memory.ts";
 import { type MetricStore, storePoints } from "../metrics/store.ts";
-import type { ItemRules } from "./item.ts";
-import type { LaneKind } from "./lanes.ts";
-import { type Kind, type Outcome, putList, type Sender } from "./put.ts";
-
-/** Points in any of their forms, each wrapped as a stream has it. */
-type PointKind = Kind<typeof PutMetricRequestSchema, PointItem>;
+import { type Failed, type ItemRules, sift, timesTaken } from "./item.ts";
+import { batchBytesMax, type LaneKind } from "./lanes.ts";
+import { gather, type Outcome, type PutPart, type Sender } from "./put.ts";
+import { decodePoint, type ReadPoints, readPointsOf } from "./read-points.ts";
 
 /** How points are taken. */
 export interface PointKinds {
-  /** Those of a stream. */
-  stream: PointKind;
+  /** Stores those of a stream, part by part. */
+  put: PutPart<PutMetricRequest>;
   /** Stores the lists of a request, one after the other. */
   putAll(sender: Sender, request: PutMetricsRequest, bytes: number): Promise<Outcome<PutMetricRequest>>;
 }
 
 type Bounds = Pick<Config, "modelAgeSecMax" | "aheadSecMax" | "metricRetentionSec">;
+type Form = "compact" | "tagged" | "canonical";
+type PathOf = (i: number) => string;
+
+/** Points of one form, some of which have been read into columns. */
+interface Points {
+  count: number;
+  /** The place in the table of forms; -1: none. */
+  formOf(i: number): number;
+  columns?: { times: readonly number[]; values: readonly number[] };
+  read?: ReadPoints | undefined;
+  /** The point as a message, wrapped as a stream has it. */
+  message(i: number): PutMetricRequest;
+  /** Its bytes, when it came in binary. */
+  bytesOf?(i: number): Uint8Array;
+}
+
+/** A batch is at most so large: a write costs little more for many points than for few. */
+const pointsMax = 16_384;
 
 const emptyMetric = () => ({ case: "canonical" as const, value: create(MetricSchema) });
 
@@ -59,12 +75,13 @@ function toItem(request: PutMetricRequest): PointItem {
 
 /** Points: `store` is where they go. */
 export function pointKinds(config: Bounds, nowMs: () => number, store: MetricStore): PointKinds {
+  const bounds = {
+    ageSecMax: Math.min(config.modelAgeSecMax, config.metricRetentionSec),
+    aheadSecMax: config.aheadSecMax,
+  };
   const rules: ItemRules<typeof PutMetricRequestSchema> = {
     schema: PutMetricRequestSchema,
-    bounds: {
-      ageSecMax: Math.min(config.modelAgeSecMax, config.metricRetentionSec),
-      aheadSecMax: config.aheadSecMax,
-    },
+    bounds,
     within(request) {
       const { case: form, value } = pointOf(request);
       return { schema: schemas[form], item: value };
@@ -74,38 +91,173 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
         ? [{ path: `${path}.id`, rule: "names no metric: there is no registry here; send name and dimensions" }]
         : [],
   };
-  const lane: LaneKind<PointItem> = {
+  const lane: LaneKind<PointBatch> = {
     name: "metrics",
-    async store(tx, tenantId, items) {
-      const batch = pointBatch(items, (dimensions) => entityId(tenantId, dimensions));
-      const refused = await storePoints(store, tx, tenantId, batch, nowMs());
-      for (const [i, item] of items.entries()) item.refused = refused[batch.places[i] as number] === true;
-    },
+    sizeMax: pointsMax,
+    store: (tx, tenantId, batches) => storePoints(store, tx, tenantId, batches, nowMs()),
   };
-  const refusal = ({ refused }: PointItem) =>
-    refused === true ? `the tenant has ${store.seriesMax} series, as many as BELFRY_SERIES_MAX allows` : undefined;
-  const kindOf = (list: string): PointKind => ({ list, rules, toItem, lane, refusal });
-  const kinds = {
-    compact: kindOf("compactMetrics"),
-    tagged: kindOf("taggedMetrics"),
-    canonical: kindOf("metrics"),
-  };
+  const tooManySeries = `the tenant has ${store.seriesMax} series, as many as BELFRY_SERIES_MAX allows`;
+
+  /** The series of a point that holds to all rules because one of the same series did; undefined: that is not known. */
+  function knownSeries(tenantId: string, request: PutMetricRequest, [firstMs, lastMs]: [number, number], now: number) {
+    const { case: form, value: point } = pointOf(request);
+    if (form === "compact" || (form === "canonical" && point.metadataFields !== undefined)) return undefined;
+    const { metric, timestamp, value } = point;
+    const dimensions = form === "tagged" ? point.tags : point.dimensions;
+    if (value === undefined || !Number.isFinite(value) || timestamp === undefined) return undefined;
+    if (!(Number(timestamp) >= firstMs && Number(timestamp) <= lastMs)) return undefined;
+    const known = store.memory.find(tenantId, seriesKey(metric, dimensions), now);
+    // The same key, metric and number of dimensions: none of them holds the NUL that parts them.
+    return known?.metric === metric && known.dimensions === Object.keys(dimensions).length ? known : undefined;
+  }
+
+  /** The points from one place to another: messages of those that have no form, their series where known, and failures. */
+  function check({ tenantId }: Sender, points: Points, [from, to]: [number, number], pathOf: PathOf, now: number) {
+    const taken = timesTaken(bounds, now);
+    const messages = new Map<number, PutMetricRequest>();
+    const known = new Map<number, KnownSeries>();
+    const slow: { i: number; message: PutMetricRequest }[] = [];
+    for (let i = from; i < to; i++) {
+      const timeMs = points.columns?.times[i] ?? 0;
+      if (points.formOf(i) >= 0 && timeMs >= taken[0] && timeMs <= taken[1]) continue;
+      const message = points.message(i);
+      messages.set(i, message);
+      const series = points.bytesOf === undefined ? knownSeries(tenantId, message, taken, now) : undefined;
+      if (series === undefined) slow.push({ i, message });
+      else known.set(i, series);
+    }
+    const { failed } = sift(
+      rules,
+      slow.map(({ message }) => message),
+      (index) => pathOf((slow[index] as { i: number }).i),
+      now,
+    );
+    return {
+      messages,
+      known,
+      failed: failed.map((each) => ({ ...each, index: (slow[each.index] as { i: number }).i })),
+    };
+  }
+
+  /** Checks and stores the points from one place to another. */
+  async function putSome(
+    sender: Sender,
+    points: Points,
+    [from, to]: [number, number],
+    { bytes, pathOf, first }: { bytes: number; pathOf: PathOf; first: boolean },
+  ): Promise<Failed<PutMetricRequest>[]> {
+    const now = sender.nowMs();
+    const { messages, known, failed } = check(sender, points, [from, to], pathOf, now);
+    const bad = new Set(failed.map(({ index }) => index));
+    const builder = batchBuilder(store, sender.tenantId, to - from, now, points.read?.table);
+    const placed: number[] = [];
+    for (let i = from; i < to; i++) {
+      if (bad.has(i)) continue;
+      placed.push(i);
+      const message = messages.get(i);
+      const series = known.get(i);
+      if (message === undefined) {
+        builder.addForm(points.formOf(i), points.columns?.times[i] as number, points.columns?.values[i] as number);
+      } else if (series !== undefined) {
+        const { timestamp, value } = pointOf(message).value;
+        builder.addKnown(series, Number(timestamp), value as number);
+      } else builder.addItem(toItem(message), points.bytesOf?.(i));
+    }
+    if (placed.length === 0) return failed;
+    for (const [place, reason] of await putBatch(sender, builder.batch(), bytes, first)) {
+      const index = placed[place] as number;
+      failed.push({ index, item: messages.get(index) ?? points.message(index), error: `${pathOf(index)}: ${reason}` });
+    }
+    return failed.sort((a, b) => a.index - b.index);
+  }
+
+  /** Stores a batch; answers the places of the points that were not, and why. */
+  async function putBatch(
+    sender: Sender,
+    batch: PointBatch,
+    bytes: number,
+    first: boolean,
+  ): Promise<[place: number, reason: string][]> {
+    const { lanes, tenantId, abandoned } = sender;
+    const size = batch.numbers.length;
+    const reason = (await lanes.put(lane, tenantId, { items: [batch], size, bytes, abandoned }, first)).get(0);
+    if (reason === undefined) {
+      const refused: [number, string][] = [];
+      for (let i = 0; i < size; i++)
+        if (batch.numbers[i] === 0 && batch.refused[batch.places[i] as number]) refused.push([i, tooManySeries]);
+      return refused;
+    }
+    if (size === 1) return [[0, reason]];
+    // Something in it cannot be stored: in halves, in their order, until it stands alone.
+    const middle = size >> 1;
+    const left = await putBatch(sender, partOf(batch, 0, middle), bytes / 2, false);
+    const right = await putBatch(sender, partOf(batch, middle, size), bytes / 2, false);
+    return [...left, ...right.map(([place, why]): [number, string] => [place + middle, why])];
+  }
+
   return {
-    stream: kinds.canonical,
-    async putAll(sender, { compactMetrics, taggedMetrics, metrics, detailedResponse }, bytes) {
-      const lists = { compact: compactMetrics, tagged: taggedMetrics, canonical: metrics };
-      const count = compactMetrics.length + taggedMetrics.length + metrics.length;
-      const all: Outcome<PutMetricRequest> = { succeeded: 0, failedCount: 0, failed: [] };
-      for (const form of ["compact", "tagged", "canonical"] as const) {
-        const wrapped = lists[form].map((value) => ({ metric: { case: form, value } }) as PutMetricRequest);
-        const own = { bytes: (bytes * wrapped.length) / Math.max(1, count), detailed: detailedResponse };
-        const { succeeded, failedCount, failed } = await putList(kinds[form], sender, wrapped, own);
-        all.succeeded += succeeded;
-        all.failedCount += failedCount;
-        for (const each of failed) all.failed.push(each);
+    put: (sender, { messages, bytes }, pathOf, first) =>
+      putSome(sender, ofMessages(messages), [0, messages.length], { bytes, pathOf, first }),
+    async putAll(sender, request, bytes) {
+      const lists = listsOf(request);
+      const count = lists.reduce((sum, { points }) => sum + points.count, 0);
+      const each = bytes / Math.max(1, count);
+      const size = Math.max(1, Math.min(pointsMax, Math.floor(batchBytesMax / Math.max(1, each))));
+      const { outcome, add } = gather<PutMetricRequest>(request.detailedResponse ? count : 0);
+      for (const { list, points } of lists) {
+        const pathOf = (i: number) => `${list}[${i}]`;
+        for (let from = 0; from < points.count; from += size) {
+          const to = Math.min(points.count, from + size);
+          const part = { bytes: each * (to - from), pathOf, first: from === 0 };
+          add(to - from, await putSome(sender, points, [from, to], part));
+        }
       }
-      return all;
+      return outcome;
     },
+  };
+}
+
+const ofMessages = (messages: readonly PutMetricRequest[]): Points => ({
+  count: messages.length,
+  formOf: () => -1,
+  message: (i) => messages[i] as PutMetricRequest,
+});
+
+const wrapped = (form: Form, value: unknown) => ({ metric: { case: form, value } }) as PutMetricRequest;
+
+/** The lists of a request in the order in which they are stored. */
+function listsOf(request: PutMetricsRequest): { list: string; points: Points }[] {
+  const { compactMetrics, taggedMetrics, metrics } = request;
+  const read = readPointsOf(request);
+  return [
+    { list: "compactMetrics", points: ofMessages(compactMetrics.map((point) => wrapped("compact", point))) },
+    { list: "taggedMetrics", points: pointsOf("tagged", taggedMetrics, read) },
+    { list: "metrics", points: pointsOf("canonical", metrics, read) },
+  ];
+}
+
+function pointsOf(form: "tagged" | "canonical", messages: readonly unknown[], read: ReadPoints | undefined): Points {
+  if (read === undefined) return ofMessages(messages.map((point) => wrapped(form, point)));
+  const list = read.lists[form];
+  const { starts, ends, forms, times, values } = list;
+  // Those that have a form are not among the messages.
+  const places = new Int32Array(forms.length);
+  let missing = 0;
+  for (let i = 0; i < forms.length; i++) {
+    places[i] = missing;
+    if ((forms[i] as number) < 0) missing += 1;
+  }
+  return {
+    count: forms.length,
+    formOf: (i) => forms[i] as number,
+    columns: { times, values },
+    read,
+    message: (i) =>
+      wrapped(
+        form,
+        (forms[i] as number) < 0 ? messages[places[i] as number] : decodePoint(schemas[form], read.bytes, list, i),
+      ),
+    bytesOf: (i) => read.bytes.subarray(starts[i], ends[i]),
   };
 }
 

@@ -11,9 +11,24 @@ export interface Kind<S extends DescMessage, Item> {
   rules: ItemRules<S>;
   toItem(message: MessageShape<S>): Item;
   lane: LaneKind<Item>;
-  /** Why an item was not stored although its batch was; undefined: it was. */
-  refusal?(item: Item): string | undefined;
 }
+
+/** Messages that are stored together, and how many bytes they came in. */
+export interface PartOf<Message> {
+  messages: readonly Message[];
+  bytes: number;
+}
+
+/**
+ * Checks and stores messages as a part; answers those that were not stored. `pathOf` tells a message's path, for errors, by
+ * its place among them; `first`: it may be refused whole.
+ */
+export type PutPart<Message> = (
+  sender: Sender,
+  part: PartOf<Message>,
+  pathOf: (index: number) => string,
+  first: boolean,
+) => Promise<Failed<Message>[]>;
 
 /** What became of a batch or a stream. */
 export interface Outcome<Item> {
@@ -32,11 +47,11 @@ export interface Sender {
   abandoned(): boolean;
 }
 
-/** Stores up to 1,000 messages in one part; `pathOf` tells a message's path, for errors, by its place among them. */
+/** Stores up to 1,000 messages in one part. */
 async function putPart<S extends DescMessage, Item>(
   kind: Kind<S, Item>,
   sender: Sender,
-  { messages, bytes }: { messages: readonly MessageShape<S>[]; bytes: number },
+  { messages, bytes }: PartOf<MessageShape<S>>,
   pathOf: (index: number) => string,
   first: boolean,
 ): Promise<Failed<MessageShape<S>>[]> {
@@ -45,12 +60,6 @@ async function putPart<S extends DescMessage, Item>(
   if (good.length === 0) return failed;
   const items = good.map(({ item }) => kind.toItem(item));
   const refused = await lanes.put(kind.lane, tenantId, { items, bytes, abandoned }, first);
-  if (kind.refusal !== undefined) {
-    for (const [place, item] of items.entries()) {
-      const reason = kind.refusal(item);
-      if (reason !== undefined) refused.set(place, reason);
-    }
-  }
   if (refused.size === 0) return failed;
   const late = [...refused].map(([place, reason]) => {
     const { index, item } = good[place] as (typeof good)[number];
@@ -59,7 +68,8 @@ async function putPart<S extends DescMessage, Item>(
   return [...failed, ...late].sort((a, b) => a.index - b.index);
 }
 
-function gather<T>(failedMax: number) {
+/** Adds outcomes of parts up; lists so many failures. */
+export function gather<T>(failedMax: number) {
   const outcome: Outcome<T> = { succeeded: 0, failedCount: 0, failed: [] };
   return {
     outcome,
@@ -95,25 +105,37 @@ export async function putList<S extends DescMessage, Item>(
   return outcome;
 }
 
-/**
- * Stores a stream as it comes, and frees of its body what is stored: a part is what has come while the one before was
- * stored. It lists the first 1,000 failures: an endless one must not fill the memory.
- */
+/** Stores a stream as `putPortions` does. */
 export async function putStream<S extends DescMessage, Item>(
   kind: Kind<S, Item>,
   sender: Sender,
   messages: AsyncIterable<MessageShape<S>>,
   body: HeldBody,
 ): Promise<Outcome<MessageShape<S>>> {
-  const { outcome, add } = gather<MessageShape<S>>(1000);
+  const put: PutPart<MessageShape<S>> = (...part) => putPart(kind, ...part);
+  return await putPortions(put, kind.lane.name, sender, messages, body);
+}
+
+/**
+ * Stores a stream as it comes, and frees of its body what is stored: a part is what has come while the one before was
+ * stored. It lists the first 1,000 failures: an endless one must not fill the memory.
+ */
+export async function putPortions<Message>(
+  put: PutPart<Message>,
+  laneName: string,
+  sender: Sender,
+  messages: AsyncIterable<Message>,
+  body: HeldBody,
+): Promise<Outcome<Message>> {
+  const { outcome, add } = gather<Message>(1000);
   const bounds = { itemsMax: batchItemsMax, full: () => body.bytes() >= batchBytesMax };
-  for await (const part of portions(messages, bounds) as AsyncIterable<Portion<MessageShape<S>>>) {
+  for await (const part of portions(messages, bounds) as AsyncIterable<Portion<Message>>) {
     const before = outcome.succeeded + outcome.failedCount;
     const bytes = body.bytes();
-    const failed = await putPart(kind, sender, { messages: part, bytes }, (index) => `[${before + index}]`, false);
+    const failed = await put(sender, { messages: part, bytes }, (index) => `[${before + index}]`, false);
     body.free(bytes);
     add(part.length, failed);
-    await sender.lanes.room(sender.tenantId, kind.lane.name);
+    await sender.lanes.room(sender.tenantId, laneName);
   }
   return outcome;
 }

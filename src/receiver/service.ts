@@ -16,7 +16,7 @@ import { heldBody } from "../rpc/bodies.ts";
 import { callRecord, principalOf } from "../rpc/context.ts";
 import type { Lanes } from "./lanes.ts";
 import { type PointKinds, pointAnswer } from "./points.ts";
-import { type Kind, type Outcome, putList, putStream, type Sender } from "./put.ts";
+import { type Kind, type Outcome, putList, putPortions, putStream, type Sender } from "./put.ts";
 
 /** What the receiver's operations work with. */
 export interface Receiver {
@@ -82,7 +82,7 @@ export function dataReceiverService({
       return create(PutMetricsResponseSchema, pointAnswer(await points.putAll(senderOf(context), request, bytes)));
     },
     async putMetric(requests, context) {
-      const outcome = await putStream(points.stream, senderOf(context), requests, heldBody(context));
+      const outcome = await putPortions(points.put, "metrics", senderOf(context), requests, heldBody(context));
       return create(PutMetricResponseSchema, pointAnswer(outcome));
     },
     async putEvents({ events: list, detailedResponse }, context) {

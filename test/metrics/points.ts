@@ -1,9 +1,8 @@
 import type { Db, Sql } from "../../src/db/connect.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import { entityId } from "../../src/entities/identity.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
-import { pointBatch } from "../../src/metrics/point-batch.ts";
+import { batchBuilder } from "../../src/metrics/point-batch.ts";
 import { readPoints } from "../../src/metrics/read.ts";
 import { type MetricStore, storePoints } from "../../src/metrics/store.ts";
 
@@ -18,10 +17,11 @@ export const dimensions = { source: "web-1", zone: "b" };
 
 /** Stores points in a transaction of their own, all of one entity; answers the places of those that were refused. */
 export async function put(db: Db, store: MetricStore, tenantId: string, sent: readonly Sent[], nowMs = Date.now()) {
-  const items = sent.map((point) => ({ ...point, dimensions, units: "", description: "" }));
-  const batch = pointBatch(items, (of) => entityId(tenantId, of));
-  const refused = await transaction(db, (tx) => storePoints(store, tx, tenantId, batch, nowMs));
-  return [...batch.places.keys()].filter((i) => refused[batch.places[i] as number]);
+  const builder = batchBuilder(store, tenantId, sent.length, nowMs);
+  for (const point of sent) builder.addItem({ ...point, dimensions, units: "", description: "" });
+  const batch = builder.batch();
+  await transaction(db, (tx) => storePoints(store, tx, tenantId, [batch], nowMs));
+  return [...batch.places.keys()].filter((i) => batch.numbers[i] === 0 && batch.refused[batch.places[i] as number]);
 }
 
 /** Merges until nothing is due any more. */

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
+import { forms } from "../../src/metrics/forms.ts";
 import { ageSeries } from "../../src/metrics/retention.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
@@ -14,7 +15,7 @@ test("a series without points is marked, and goes an hour later unless somebody 
   const { id } = await testTenant(sql);
   const nowMs = Date.now();
   await makeRoom(sql, nowMs - dayMs, nowMs + dayMs);
-  const store = { memory: seriesMemory(), seriesMax: 10 };
+  const store = { memory: seriesMemory(), forms: forms(), seriesMax: 10 };
   const point = (metric: string) => ({ metric, timeMs: nowMs, value: 1 });
   await put(sql, store, id, ["chunk", "head", "gone", "asked"].map(point), nowMs);
   await mergeAll(sql, id, nowMs);

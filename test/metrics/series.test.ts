@@ -5,6 +5,7 @@ import { entityId } from "../../src/entities/identity.ts";
 import { knownEntities } from "../../src/entities/known.ts";
 import { liveness } from "../../src/entities/liveness.ts";
 import { seeEntities } from "../../src/entities/see.ts";
+import { forms } from "../../src/metrics/forms.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
 import { dimensions, put } from "./points.ts";
@@ -15,7 +16,7 @@ const { sql } = await testDatabase({
 });
 const minuteMs = 60_000;
 const nowMs = 1000 * minuteMs;
-const newStore = () => ({ memory: seriesMemory(), known: knownEntities(), seriesMax: 1000 });
+const newStore = () => ({ memory: seriesMemory(), forms: forms(), known: knownEntities(), seriesMax: 1000 });
 const point = (metric: string) => ({ metric, timeMs: nowMs, value: 1 });
 const ofEntities = () => sent.filter((text) => /^(select|insert into|update) .*\bentities\b/.test(text));
 

@@ -1,0 +1,166 @@
+import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
+import { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
+import { type PutMetricsRequest, PutMetricsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import type { MessageReader, OwnReader } from "../http/message.ts";
+import type { Forms, FormTable } from "../metrics/forms.ts";
+import { scanned, scanPoint } from "../metrics/point-bytes.ts";
+import type { ReadingCall } from "../transcoding/json/parse.ts";
+import { boundsOf } from "../wire/bounds.ts";
+
+/** One list of a request as it was read from its bytes: columns, one place a point. */
+interface ReadList {
+  /** Where each point begins and ends. */
+  starts: number[];
+  ends: number[];
+  /** Places in the table of forms; -1: the point is among the messages of the request. */
+  forms: number[];
+  times: number[];
+  values: number[];
+}
+
+/** What was read of a request beside its messages: those hold only points whose form is not known. */
+export interface ReadPoints {
+  bytes: Uint8Array;
+  table: FormTable;
+  lists: { canonical: ReadList; tagged: ReadList };
+}
+
+const read = new WeakMap<Message, ReadPoints>();
+
+/** What was read of a request by `pointReader`; undefined: its messages are all there is. */
+export function readPointsOf(request: PutMetricsRequest): ReadPoints | undefined {
+  return read.get(request);
+}
+
+/** The point at a place of a list, decoded. */
+export function decodePoint<S extends DescMessage>(
+  schema: S,
+  bytes: Uint8Array,
+  { starts, ends }: ReadList,
+  i: number,
+) {
+  return fromBinary(schema, bytes.subarray(starts[i], ends[i]), { readUnknownFields: false });
+}
+
+function tagOf(schema: DescMessage): number {
+  const field = PutMetricsRequestSchema.fields.find(({ message }) => message === schema);
+  const tag = field === undefined ? 128 : (field.number << 3) | 2;
+  if (tag > 127) throw new Error(`the list of ${schema.typeName} has no tag of one byte`);
+  return tag;
+}
+
+const tags = { canonical: tagOf(MetricSchema), tagged: tagOf(TaggedMetricSchema) };
+const sliceBytes = 64 * 1024;
+
+/**
+ * Reads requests of PutMetrics: points whose form is known into columns, and what else there is by `whole`. What it accepts
+ * and refuses is what `whole` would.
+ */
+export function pointReader(forms: Forms, nowMs: () => number): OwnReader {
+  // A point with tags has fewer members.
+  const lessBytes = boundsOf(MetricSchema).bytes - boundsOf(TaggedMetricSchema).bytes;
+
+  return (whole, tenantId): MessageReader => ({
+    ...whole,
+    async read(bytes, binary, call) {
+      const table = forms.table();
+      const tenant = table.tenant(tenantId() ?? "");
+      const { bytesMax, limits } = whole;
+      if (!binary || bytes.byteLength > bytesMax) return await whole.read(bytes, binary, call);
+      const found = await scan(bytes, table, tenant, nowMs(), call);
+      if (found === undefined) return await whole.read(bytes, true, call);
+      const { lists, rest } = found;
+      const count = lists.canonical.forms.length + lists.tagged.forms.length;
+      let memoryBytes = 0;
+      for (const place of lists.canonical.forms) if (place >= 0) memoryBytes += table.memoryBytes(place);
+      for (const place of lists.tagged.forms) if (place >= 0) memoryBytes += table.memoryBytes(place) - lessBytes;
+      if (count > limits.itemsMax) return await whole.read(bytes, true, call);
+      let restBytes = 0;
+      const reserve = (more: number) => {
+        restBytes += more;
+        call.reserve(more);
+      };
+      const message = await whole.read(rest, true, { ...call, reserve }).catch(() => undefined);
+      const items = count + ((message as PutMetricsRequest | undefined)?.compactMetrics.length ?? 0);
+      // What is wrong with it, and where, is said by the one that reads it whole.
+      if (message === undefined || items > limits.itemsMax || memoryBytes + restBytes > limits.memoryBytesMax)
+        return await whole.read(bytes, true, call);
+      call.reserve(memoryBytes);
+      read.set(message, { bytes, table, lists });
+      return message;
+    },
+  });
+}
+
+const emptyList = (): ReadList => ({ starts: [], ends: [], forms: [], times: [], values: [] });
+
+/** The points of a request, and the bytes of what has no known form; undefined: it is better read whole. */
+async function scan(bytes: Uint8Array, table: FormTable, tenant: number, nowMs: number, call: ReadingCall) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const lists = { canonical: emptyList(), tagged: emptyList() };
+  const pieces: Uint8Array[] = [];
+  let restFrom = 0;
+  let restTo = 0;
+  let pausedAt = 0;
+  for (let at = 0; at < bytes.byteLength; ) {
+    const from = at;
+    const tag = bytes[at] as number;
+    let place = -1;
+    if (tag === tags.canonical || tag === tags.tagged) {
+      at = afterLength(bytes, at + 1);
+      const start = at;
+      at += lengthAt(bytes, from + 1);
+      if (!(at <= bytes.byteLength)) return undefined;
+      const list = tag === tags.tagged ? lists.tagged : lists.canonical;
+      const good = scanPoint(bytes, view, start, at) && !(scanned.metadata && tag === tags.tagged);
+      if (good) place = table.find(tenant, bytes, nowMs);
+      list.starts.push(start);
+      list.ends.push(at);
+      list.forms.push(place);
+      list.times.push(good ? scanned.timeMs : 0);
+      list.values.push(good ? scanned.value : 0);
+    } else {
+      at = skip(bytes, at);
+      if (!(at <= bytes.byteLength)) return undefined;
+    }
+    if (place < 0) {
+      if (from !== restTo) {
+        if (restTo > restFrom) pieces.push(bytes.subarray(restFrom, restTo));
+        restFrom = from;
+      }
+      restTo = at;
+    }
+    if (at - pausedAt < sliceBytes) continue;
+    pausedAt = at;
+    await call.pace();
+  }
+  pieces.push(bytes.subarray(restFrom, restTo));
+  return { lists, rest: pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces) };
+}
+
+/** The number that stands at a place in at most four bytes; NaN: none does. */
+function lengthAt(bytes: Uint8Array, at: number): number {
+  let length = 0;
+  for (let i = 0; i < 4; i++) {
+    const byte = bytes[at + i];
+    if (byte === undefined) return Number.NaN;
+    length += (byte & 127) * 128 ** i;
+    if (byte < 128) return length;
+  }
+  return Number.NaN;
+}
+
+function afterLength(bytes: Uint8Array, at: number): number {
+  let end = at;
+  while ((bytes[end] as number) > 127) end += 1;
+  return end + 1;
+}
+
+/** Where the field ends that begins here; NaN: it is not one of the usual. */
+function skip(bytes: Uint8Array, at: number): number {
+  const tag = bytes[at] as number;
+  if (tag > 127) return Number.NaN;
+  if ((tag & 7) === 0) return afterLength(bytes, at + 1);
+  if ((tag & 7) === 2) return afterLength(bytes, at + 1) + lengthAt(bytes, at + 1);
+  return Number.NaN;
+}

@@ -1,0 +1,85 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { describe, expect, test } from "vitest";
+import type { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { stored } from "../metrics/points.ts";
+import { protocols, transport } from "../support/clients.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+
+const server = await testServer({ BELFRY_SERIES_MAX: "4" });
+const { sql } = server.database;
+const nowMs = Date.now();
+const hourMs = 3_600_000;
+const dimensions = { host: "web-1", zone: "b", rack: "7" };
+const at = (timeMs: number) => BigInt(timeMs);
+const metrics: MessageInitShape<typeof MetricSchema>[] = [
+  { metric: "cpu", timestamp: at(nowMs - 5000), value: 1, dimensions },
+  { metric: "cpu", timestamp: at(nowMs - 25 * hourMs), value: 2, dimensions },
+  { metric: "disk", timestamp: at(nowMs), value: 3, dimensions, metadataFields: { units: "By" } },
+  { metric: "cpu", timestamp: at(nowMs + hourMs), value: 4, dimensions },
+  { metric: "cpu", timestamp: at(nowMs - 5000), value: 5, dimensions: { rack: "7", zone: "b", host: "web-1" } },
+  { metric: "", timestamp: at(nowMs), value: 6, dimensions },
+  { metric: "cpu", timestamp: 5n, value: 7, dimensions },
+  { metric: "cpu", timestamp: at(nowMs), dimensions },
+  { metric: "cpu", timestamp: at(nowMs), value: 8, dimensions: { host: "web-1", name: "x" } },
+  { metric: "one too many", timestamp: at(nowMs), value: 9, dimensions: { host: "web-2" } },
+  { metric: "cpu", timestamp: at(nowMs - 23 * hourMs), value: 10, dimensions },
+];
+const taggedMetrics: MessageInitShape<typeof TaggedMetricSchema>[] = [
+  { metric: "cpu", timestamp: at(nowMs - 6000), value: 11, tags: dimensions },
+  { metric: "memory", timestamp: at(nowMs - 6000), value: 12, tags: dimensions },
+  { metric: "swap", timestamp: at(nowMs - 6000), value: 13, tags: dimensions },
+];
+const request = { metrics, taggedMetrics, compactMetrics: [{ id: "7" }], detailedResponse: true };
+
+describe.each(protocols)("points of series that are known, over %s", (protocol) => {
+  test("are answered and stored as those of new ones are", async () => {
+    const tenant = await testTenant(sql);
+    const receiver = createClient(DataReceiverService, transport(server.target, protocol, tenant.headers));
+    const first = await receiver.putMetrics(request);
+    expect(first).toMatchObject({ succeeded: 7, failed: 8, message: "7 of 15 metrics processed" });
+    const errors = first.failedMetrics.map(({ error }) => error);
+    for (const [i, part] of [
+      "metrics[1].timestamp: must not be more than 24 h old",
+      "metrics[3].timestamp: must not be more than 600 s ahead",
+      "metrics[5].metric: must not be empty",
+      "metrics[6].timestamp: must be in ms since the epoch",
+      "metrics[7].value: is required",
+      'metrics[8].dimensions["name"]: must not be name',
+      "metrics[9]: the tenant has 4 series",
+    ].entries())
+      expect(errors[i]).toContain(part);
+    // The same again, when all that is good is known: as bytes, or by its names.
+    for (const _ of [2, 3]) {
+      const again = await receiver.putMetrics(request);
+      const plain = (text: string) => text.replace(/now is \d+/, "");
+      expect(again.failedMetrics.map(({ error }) => plain(error))).toEqual(errors.map(plain));
+      expect({ ...again, failedMetrics: [] }).toEqual({ ...first, failedMetrics: [] });
+    }
+    expect(await stored(sql, tenant.id, nowMs - 24 * hourMs, nowMs)).toEqual({
+      cpu: [
+        [nowMs - 23 * hourMs, 10],
+        [nowMs - 6000, 11],
+        [nowMs - 5000, 5],
+      ],
+      disk: [[nowMs, 3]],
+      memory: [[nowMs - 6000, 12]],
+      swap: [[nowMs - 6000, 13]],
+    });
+    const rows = await sql`select metric, units from series where tenant_id = ${tenant.id} and units <> ''`;
+    expect(rows).toEqual([{ metric: "disk", units: "By" }]);
+  });
+});
+
+test("a stream of points of known series is stored as one of new ones", async () => {
+  const tenant = await testTenant(sql);
+  const receiver = createClient(DataReceiverService, transport(server.target, "grpc", tenant.headers));
+  async function* points() {
+    for (const value of metrics) yield { metric: { case: "canonical" as const, value } };
+  }
+  const first = await receiver.putMetric(points());
+  expect(first).toMatchObject({ succeeded: 5, failed: 6 });
+  expect(await receiver.putMetric(points())).toMatchObject({ succeeded: 5, failed: 6 });
+});
