@@ -50,9 +50,7 @@ import { listenError } from "./http/listen-error.ts";
 import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
 import { untakenAnswers } from "./http/untaken.ts";
 import { startJobs } from "./jobs/start.ts";
-import type { WindowHooks } from "./maintenance/hooks.ts";
-import { membersJob } from "./maintenance/members.ts";
-import { runsJob } from "./maintenance/run.ts";
+import { windowKinds } from "./maintenance/jobs.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
 import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
@@ -157,8 +155,9 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   starting.defer(() => metrics.stop());
 
   // What goes on in the background, in turns with the other replicas.
-  const hooks: WindowHooks = {};
-  const kinds = [...updaterKinds(), runsJob(hooks, () => jobs.wake()), membersJob(hooks), ...metrics.kinds];
+  const rules = ruleEngine(pool.background, () => undefined, clock.nowMs);
+  const hooks = rules.windows;
+  const kinds = [...updaterKinds(), ...rules.kinds, ...windowKinds(hooks, () => jobs.wake()), ...metrics.kinds];
   const jobs = startJobs(pool, replicas, { kinds, nowMs: clock.nowMs, log, busy: ingest.busy });
   starting.defer(() => jobs.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);
@@ -168,8 +167,6 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   starting.defer(() => watching.stop());
   const feeds = feedCalls(pool.system, replicas, watching);
   starting.defer(() => feeds.stop());
-  // What rules make of it. Nothing sends yet.
-  const rules = ruleEngine(pool.system, () => undefined);
   const storeChanges = storingChanges({
     onChanges: rules.onChanges,
     onStored(tenantId, row) {

@@ -7,6 +7,8 @@ export interface RunNotice {
   what: "start" | "end";
   /** When it was to happen, ms. */
   atMs: number;
+  /** When the run began, ms. */
+  runMs: number;
   message: string;
   /** The names of the rules through whose destinations the message goes. */
   rules: readonly string[];

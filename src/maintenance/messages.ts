@@ -25,7 +25,11 @@ export function specificationValues(window: MaintenanceWindow) {
     owner: window.owner,
     tags: window.tags,
     clause: toJson(ClauseSchema, clauseOf(window)),
-    schedule: toJson(ScheduleSchema, { ...(schedule as Schedule), skipNext: 0n }),
+    schedule: toJson(ScheduleSchema, {
+      ...(schedule as Schedule),
+      timeZone: schedule?.timeZone || "UTC",
+      skipNext: 0n,
+    }),
     notification: notification === undefined ? null : toJson(WindowNotificationSchema, notification),
     runMode: window.runMode,
     status: window.status,

@@ -65,13 +65,18 @@ export async function changeMembers(
   );
 }
 
-function noticesOf({ row, steps }: Moved): RunNotice[] {
-  const { message, rules } = (row.notification ?? {}) as { message?: string; rules?: string[] };
-  return steps.flatMap(({ what, atMs }) =>
-    what === "renewal" || row.notification === null
-      ? []
-      : [{ windowId: row.id, windowName: row.name, what, atMs, message: message ?? "", rules: rules ?? [] }],
-  );
+function noticesOf({ row, progress, steps }: Moved): RunNotice[] {
+  if (row.notification === null) return [];
+  const { message = "", rules = [] } = row.notification as { message?: string; rules?: string[] };
+  const lastStart = steps.findLast(({ what }) => what === "start");
+  let runMs = Number(row.runStartMs ?? 0n);
+  return steps.flatMap((step): RunNotice[] => {
+    const { what, atMs } = step;
+    if (what === "renewal") return [];
+    // Two runs never begin at the same moment: the last one is known by when it was made to begin.
+    if (what === "start") runMs = (step === lastStart ? progress.runStartMs : undefined) ?? atMs;
+    return [{ windowId: row.id, windowName: row.name, what, atMs, runMs, message, rules }];
+  });
 }
 
 /**

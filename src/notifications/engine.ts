@@ -1,22 +1,30 @@
 import type { Sql } from "../db/connect.ts";
 import type { ChangeHooks } from "../events/changes.ts";
+import type { JobKind } from "../jobs/worker.ts";
 import { rulesMemory } from "./matching/tenant-rules.ts";
 import { onChanges } from "./on-changes.ts";
 import type { Wake } from "./outbox.ts";
 import { stillMatching, type Verdict, type Waiting } from "./still-matching.ts";
+import { windowRules } from "./windows.ts";
 
 /** The part of notifications that decides: what is to be sent is stored in the transaction that stores its cause. */
 export interface RuleEngine {
   readonly onChanges: NonNullable<ChangeHooks["onChanges"]>;
+  /** What happens when maintenance windows begin and end. */
+  readonly windows: Omit<ReturnType<typeof windowRules>, "kind">;
+  readonly kinds: readonly JobKind[];
   /** Asked right before deliveries are tried: which of them are still needed, by their ids. */
   stillMatching(tenantId: string, deliveries: readonly Waiting[], nowMs: number): Promise<Map<string, Verdict>>;
 }
 
 /** @param wake told after the commit that deliveries of a tenant are due, now or later */
-export function ruleEngine(sql: Sql, wake: Wake): RuleEngine {
+export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number): RuleEngine {
   const deciding = { memory: rulesMemory(), wake };
+  const { kind, ...windows } = windowRules(deciding, nowMs);
   return {
     onChanges: onChanges(deciding),
+    windows,
+    kinds: [kind],
     stillMatching: (tenantId, deliveries, nowMs) => stillMatching(sql, tenantId, deliveries, deciding, nowMs),
   };
 }

@@ -44,16 +44,22 @@ interface MatchColumns {
   last_ms: number;
 }
 
+type SubjectColumns = Pick<MatchColumns, "subject" | "entity_id" | "event_id" | "number" | "metric_name">;
+
+function toSubject(row: SubjectColumns): Subject {
+  return {
+    key: row.subject,
+    entityId: row.entity_id,
+    ...(row.event_id !== null && { eventId: row.event_id }),
+    ...(row.number !== null && { number: row.number }),
+    ...(row.metric_name !== null && { metricName: row.metric_name }),
+  };
+}
+
 function toMatch(row: MatchColumns): StoredMatch {
   const { severity, status, acknowledged } = row;
   return {
-    subject: {
-      key: row.subject,
-      entityId: row.entity_id,
-      ...(row.event_id !== null && { eventId: row.event_id }),
-      ...(row.number !== null && { number: row.number }),
-      ...(row.metric_name !== null && { metricName: row.metric_name }),
-    },
+    subject: toSubject(row),
     ruleId: row.rule_id,
     triggerNames: row.trigger_names,
     chain: row.chain,
@@ -115,6 +121,15 @@ export async function lockMatches(tx: Db, tenantId: string, keys: readonly Buffe
   await tx`
     select from rule_matches where tenant_id = ${tenantId} and subject = any(${byteaArray(keys)}::bytea[])
     order by subject, rule_id for no key update`;
+}
+
+/** What rules keep silent about these entities, by rule_matches_muted. */
+export async function mutedSubjects(tx: Db, tenantId: string, entityIds: readonly Buffer[]): Promise<Subject[]> {
+  if (entityIds.length === 0) return [];
+  const rows = await tx<SubjectColumns[]>`
+    select distinct subject, entity_id, event_id, number, metric_name from rule_matches
+    where tenant_id = ${tenantId} and muted and entity_id = any(${byteaArray(entityIds)}::bytea[])`;
+  return rows.map(toSubject);
 }
 
 /** Puts one in its place. */

@@ -3,6 +3,7 @@ import { decide, type Match, type Seen } from "./decide.ts";
 import { keyText, note, type StoredMatch, type StoredMatches, writeMatches } from "./matches.ts";
 import type { LoadedRule } from "./matching/tenant-rules.ts";
 import { type Notice, storeNotices, type Unneeded, type Wake } from "./outbox.ts";
+import { lookAtSilenced } from "./released.ts";
 import type { Subject } from "./subjects.ts";
 import type { Told } from "./told.ts";
 
@@ -40,6 +41,8 @@ export async function settle(
   if (changed.size === 0) return;
   await writeMatches(tx, tenantId, [...changed.values()]);
   await storeNotices(tx, tenantId, { notices, unneeded, nowMs }, wake);
+  const silenced = [...changed.values()].flatMap(({ muted, subject }) => (muted ? [subject.entityId] : []));
+  if (silenced.length > 0) await lookAtSilenced(tx, tenantId, silenced, nowMs);
 }
 
 function follow(sight: Sight, matches: StoredMatches, nowMs: number, { changed, notices, unneeded }: Course): void {

@@ -1,3 +1,5 @@
+import { hash } from "node:crypto";
+
 /** What a rule matches and notifications tell about: an occurrence, or what takes its place for other sources. */
 export interface Subject {
   /** Names it within its tenant, 24 bytes: the column `subject`. */
@@ -18,4 +20,15 @@ export function occurrenceSubject(event: { id: Buffer; entityId: Buffer }, numbe
   event.id.copy(key);
   key.writeUInt32BE(number, event.id.length);
   return { key, entityId: event.entityId, eventId: event.id, number };
+}
+
+/** A key made of texts and ids. */
+function digest(...parts: readonly (string | Buffer)[]): Buffer {
+  const texts = parts.map((part) => (typeof part === "string" ? part : part.toString("base64")));
+  return hash("sha256", JSON.stringify(texts), "buffer").subarray(0, SUBJECT_BYTES);
+}
+
+/** A run of a maintenance window, by when it began. */
+export function windowSubject(windowId: string, runMs: number): Buffer {
+  return digest("window", windowId, String(runMs));
 }

@@ -2,9 +2,9 @@ import type { Db, Sql } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { putModels } from "../../src/entities/put.ts";
 import { claim, finish } from "../../src/jobs/queue.ts";
+import type { JobKind } from "../../src/jobs/worker.ts";
 import type { WindowHooks } from "../../src/maintenance/hooks.ts";
-import { membersJob } from "../../src/maintenance/members.ts";
-import { runsJob } from "../../src/maintenance/run.ts";
+import { windowKinds } from "../../src/maintenance/jobs.ts";
 import type { Writing } from "../../src/maintenance/windows.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 
@@ -21,9 +21,15 @@ export interface Clockwork {
   states(): Promise<Record<string, number>>;
 }
 
-export async function clockwork(sql: Sql, hooks: WindowHooks, firstModelMs: number): Promise<Clockwork> {
+/** @param others jobs that follow from those of windows */
+export async function clockwork(
+  sql: Sql,
+  hooks: WindowHooks,
+  firstModelMs: number,
+  others: readonly JobKind[] = [],
+): Promise<Clockwork> {
   const tenant = await testTenant(sql);
-  const kinds = [runsJob(hooks, () => undefined), membersJob(hooks)];
+  const kinds = [...windowKinds(hooks, () => undefined), ...others];
   let modelMs = firstModelMs;
   return {
     tenant,

@@ -109,7 +109,7 @@ describe("a window that was created is answered", () => {
     await createIn(one, { withIds: undefined, query: { clause: all } });
     expect(await only(one)).toMatchObject({
       query: { type: "ENTITY", clause: { filter: { field: "name" } } },
-      schedule: { skipNext: "0", recurrence: null, timeZone: "" },
+      schedule: { skipNext: "0", recurrence: null, timeZone: "UTC" },
       runMode: "AUTO",
       status: "ENABLED",
       notification: null,

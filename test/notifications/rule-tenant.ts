@@ -53,8 +53,11 @@ export const occurrenceOf = (tenantId: string, { name, dimensions }: EventItem, 
   occurrenceIdText(eventIds(tenantId, dimensions, name).eventId, number);
 
 /** A tenant whose rules are written as they are stored, and whose events come at moments that a test says. */
-export function ruleTenant(sql: Sql, engine: RuleEngine = ruleEngine(sql, () => undefined)) {
-  const tenantId = randomUUID();
+export function ruleTenant(
+  sql: Sql,
+  engine: RuleEngine = ruleEngine(sql, () => undefined, Date.now),
+  tenantId: string = randomUUID(),
+) {
   const store = storingChanges({ onChanges: engine.onChanges });
   const changed = (kind: RulePart["kind"], name: string, write: (tx: Sql) => Promise<unknown>) =>
     transaction(sql, async (tx) => {

@@ -1,0 +1,9 @@
+import type { JobKind } from "../jobs/worker.ts";
+import type { WindowHooks } from "./hooks.ts";
+import { membersJob } from "./members.ts";
+import { runsJob } from "./run.ts";
+
+/** The background work of windows. `wake` calls whoever does it: something is due at once. */
+export function windowKinds(hooks: WindowHooks, wake: () => void): JobKind[] {
+  return [runsJob(hooks, wake), membersJob(hooks)];
+}

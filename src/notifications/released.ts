@@ -1,0 +1,38 @@
+import type { Db } from "../db/connect.ts";
+import { enqueue } from "../jobs/queue.ts";
+import { keyText } from "./matches.ts";
+
+/** The jobs that look at what was kept silent, by the entities that are perhaps no longer in maintenance. */
+export const releasedKind = "notifications.released";
+/** After this time a transaction that kept silent has ended, and a job sees what it has noted. */
+const settledMs = 1000;
+
+/** The payload of such a job: ids in base64. */
+export interface Released {
+  entityIds: string[];
+}
+
+/** Leaves a job that looks at what is kept silent about these entities. */
+export async function lookAtReleased(
+  tx: Db,
+  tenantId: string,
+  entityIds: readonly Buffer[],
+  dueMs: number,
+): Promise<void> {
+  const payload: Released = { entityIds: entityIds.map((id) => id.toString("base64url")) };
+  await enqueue(tx, { tenantId, kind: releasedKind }, [{ payload, dueMs }], dueMs);
+}
+
+/**
+ * Leaves a look at what a transaction has just begun to keep silent: a window that ends before this commits does not know
+ * of it.
+ */
+export async function lookAtSilenced(
+  tx: Db,
+  tenantId: string,
+  entityIds: readonly Buffer[],
+  nowMs: number,
+): Promise<void> {
+  const ids = new Map(entityIds.map((id) => [keyText(id), id]));
+  await lookAtReleased(tx, tenantId, [...ids.values()], nowMs + settledMs);
+}
