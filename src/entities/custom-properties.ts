@@ -7,6 +7,7 @@ import { notingKeys } from "./field-keys.ts";
 import { idText, idTextSql } from "./identity.ts";
 import { type EntityRow, entityColumns } from "./messages.ts";
 import { inPortions, matchingIds, portionMax, type Writing } from "./portions.ts";
+import { customTermsBytesMax } from "./terms.ts";
 
 /** How many custom properties an entity may have. */
 export const customPropertiesMax = 200;
@@ -17,12 +18,20 @@ export type CustomProperties = Record<string, unknown>;
 // A JSON object of 200 members takes more than this, whatever they are; smaller ones need not be counted.
 const crowdedBytesMin = 1600;
 
-/** SQL of a row whose properties, with these added, are too many. */
+// Nor can one that takes less make more terms than an index holds: each byte of a value makes up to 150 of them.
+const overfullBytesMin = Math.floor(customTermsBytesMax / 150);
+
+/** SQL of a row whose properties, with these added, are too many, or make too many terms. */
 const isCrowded = (db: Db, after: Fragment) =>
-  db`(pg_column_size(${after}) > ${crowdedBytesMin} and (select count(*) from jsonb_object_keys(${after})) > ${customPropertiesMax})`;
+  db`(pg_column_size(${after}) > ${crowdedBytesMin} and (
+    (select count(*) from jsonb_object_keys(${after})) > ${customPropertiesMax}
+    or pg_column_size(${after}) > ${overfullBytesMin} and (
+      select sum(octet_length(lexeme)) from unnest(entity_terms(tenant_id, '', '{}', '{}', ${after}))
+    ) > ${customTermsBytesMax}))`;
 
 function crowdedError(id: Buffer): Error {
-  return invalidField("properties", `must not bring the entity ${idText(id)} above ${customPropertiesMax} properties`);
+  const most = `${customPropertiesMax} properties, nor above ${customTermsBytesMax} bytes of terms to search for`;
+  return invalidField("properties", `must not bring the entity ${idText(id)} above ${most}`);
 }
 
 /**
@@ -55,7 +64,7 @@ export async function setCustomProperties(
     const [row] = await cancelOn(
       tx<[{ crowded: Buffer | null; ids: string | null }]>`
         with picked as materialized (
-          select id, custom_properties as before, ${after(tx)} as after
+          select tenant_id, id, custom_properties as before, ${after(tx)} as after
           from entities
           where tenant_id = ${tenantId} and deleted_ms is null and ${some}
           order by id for no key update

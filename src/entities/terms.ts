@@ -3,6 +3,7 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Comparison, Condition, Literal } from "../clause/field.ts";
 import { numericText } from "../clause/numeric-text.ts";
 import type { Db } from "../db/connect.ts";
+import { joined } from "../db/joined.ts";
 import { nextAbove, numberTerms } from "./number-terms.ts";
 
 /** A term of the index over entities, or with `prefix` all that begin with it. */
@@ -71,6 +72,49 @@ function propertySpelling(source: "m" | "c", key: string): Spelling {
     },
     boolean: (value) => ({ text: `${field}b${value}` }),
   };
+}
+
+/*
+ * All terms of an entity share 1 MiB, the most that a tsvector holds. Name and dimensions take a tenth of it at most; the
+ * rest is shared out between what metadata make and custom properties.
+ */
+const coreTermsBytesMax = 512 * 1024;
+export const customTermsBytesMax = 384 * 1024;
+
+// So many values make fewer bytes than either bound, whatever they are.
+const uncountedValues = 300;
+
+/** Bytes of the terms that properties make, in each property; undefined when they are certainly few. */
+export function termsBytes(source: "m" | "c", properties: Record<string, unknown>): Map<string, number> | undefined {
+  const lists = Object.entries(properties).map(
+    ([key, value]) => [key, Array.isArray(value) ? value : [value]] as const,
+  );
+  if (lists.reduce((sum, [, list]) => sum + list.length, 0) <= uncountedValues) return undefined;
+  const owner = "0".repeat(8);
+  const bytes = new Map<string, number>();
+  for (const [key, list] of lists) {
+    const spelling = propertySpelling(source, key);
+    const own = new Set<string>();
+    for (const value of list) {
+      const made =
+        typeof value === "number" ? spelling.numbers?.(value, value, false) : equals(spelling, value as Literal);
+      for (const { text } of made?.terms ?? []) own.add(text);
+    }
+    let sum = 0;
+    for (const text of own) sum += Buffer.byteLength(owner + text);
+    bytes.set(key, sum);
+  }
+  return bytes;
+}
+
+/** Whether properties make more terms than their part of the index holds. */
+export function isOverfull(source: "m" | "c", properties: Record<string, unknown>): boolean {
+  const bytes = termsBytes(source, properties);
+  if (bytes === undefined) return false;
+  return (
+    [...bytes.values()].reduce((sum, each) => sum + each, 0) >
+    (source === "m" ? coreTermsBytesMax : customTermsBytesMax)
+  );
 }
 
 function union(parts: readonly (Terms | undefined)[]): Terms | undefined {
@@ -187,8 +231,18 @@ export function termsQuery(tenantId: string, need: "one" | "all", terms: readonl
     .join(need === "one" ? " | " : " & ");
 }
 
+// A tsquery holds 1 MiB, and PostgreSQL walks through it by recursion.
+const queryTermsMax = 1000;
+
 /** SQL that entities_terms answers: true for entities of the tenant that have one of the terms, or all of them. */
 export function haveTerms(db: Db, tenantId: string, need: "one" | "all", terms: readonly Term[]): Fragment {
-  const query = termsQuery(tenantId, need, terms);
-  return db`entity_terms(tenant_id, name, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
+  const has = (some: readonly Term[]) => {
+    const query = termsQuery(tenantId, need, some);
+    return db`entity_terms(tenant_id, name, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
+  };
+  if (terms.length <= queryTermsMax) return has(terms);
+  const parts: Fragment[] = [];
+  for (let from = 0; from < terms.length; from += queryTermsMax)
+    parts.push(has(terms.slice(from, from + queryTermsMax)));
+  return joined(db, parts, need === "one" ? "or" : "and");
 }

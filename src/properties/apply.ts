@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { CustomProperties } from "../entities/custom-properties.ts";
+import { isOverfull } from "../entities/terms.ts";
 
 /** An updater that is ready to be applied. */
 export interface ReadyUpdater<Row> {
@@ -9,7 +10,8 @@ export interface ReadyUpdater<Row> {
 
 /**
  * The properties that an entity has after these updaters, each of which sees what the earlier ones have set; undefined
- * when nothing changes. One that would bring the entity above `propertiesMax` properties leaves it alone.
+ * when nothing changes. One that would bring the entity above `propertiesMax` properties, or above what the index holds of
+ * them, leaves it alone.
  */
 export function applyUpdaters<Row extends { custom_properties: CustomProperties }>(
   entity: Row,
@@ -20,7 +22,7 @@ export function applyUpdaters<Row extends { custom_properties: CustomProperties 
   for (const { matches, properties } of updaters) {
     if (holdsAll(row.custom_properties, properties) || !matches(row)) continue;
     const next = { ...row.custom_properties, ...properties };
-    if (Object.keys(next).length <= propertiesMax) row = { ...row, custom_properties: next };
+    if (Object.keys(next).length <= propertiesMax && !isOverfull("c", next)) row = { ...row, custom_properties: next };
   }
   return row === entity || isDeepStrictEqual(row.custom_properties, entity.custom_properties)
     ? undefined

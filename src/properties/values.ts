@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { customPropertiesMax } from "../entities/custom-properties.ts";
+import { isOverfull } from "../entities/terms.ts";
 import type { Broken } from "../rpc/rules.ts";
 
 const nameCharactersMax = 255;
@@ -55,5 +56,10 @@ export function brokenProperties(properties: JsonObject | undefined, path: strin
   if (broken.length === 0 && Buffer.byteLength(JSON.stringify(properties)) > propertiesBytesMax) {
     return [{ path, rule: `must take at most ${propertiesBytesMax} bytes as JSON` }];
   }
-  return broken;
+  return broken.length > 0 ? broken : brokenTerms(properties ?? {}, path);
+}
+
+function brokenTerms(properties: JsonObject, path: string): Broken[] {
+  if (!isOverfull("c", properties)) return [];
+  return [{ path, rule: "hold more values to search for than an index takes: send fewer of them, or shorter names" }];
 }

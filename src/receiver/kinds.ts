@@ -1,7 +1,9 @@
 import { EventSchema, type Model, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { Config } from "../config.ts";
+import { coreFacts } from "../entities/core-properties.ts";
 import type { Known } from "../entities/known.ts";
 import { type ModelItem, type OnChanged, putModels } from "../entities/put.ts";
+import { isOverfull, termsBytes } from "../entities/terms.ts";
 import type { StoreChanges } from "../events/changes.ts";
 import { type EventItem, ingestEvents } from "../events/ingest.ts";
 import type { Broken } from "../rpc/rules.ts";
@@ -87,4 +89,17 @@ function brokenNumbers(model: Model, modelPath: string): Broken[] {
   return broken;
 }
 
-const brokenMetadata = (model: Model, path: string) => [...brokenName(model, path), ...brokenNumbers(model, path)];
+/** What an index cannot hold of the values by which an entity is found. */
+function brokenTerms({ dimensions, metadataFields = {} }: Model, modelPath: string): Broken[] {
+  const core = coreFacts("", dimensions, metadataFields);
+  if (!isOverfull("m", core)) return [];
+  const [[key] = [""]] = [...(termsBytes("m", core) ?? [])].sort(([, a], [, b]) => b - a);
+  const path = `${modelPath}.metadataFields[${JSON.stringify(key)}]`;
+  return [{ path, rule: "holds more values to search for than an index takes: send fewer of them, or a shorter key" }];
+}
+
+const brokenMetadata = (model: Model, path: string) => [
+  ...brokenName(model, path),
+  ...brokenNumbers(model, path),
+  ...brokenTerms(model, path),
+];

@@ -27,36 +27,61 @@ test("a metadata key may have 1,024 bytes, and the entity is found by it; a long
   expect((await call("POST", "/v1/modelcontext/entities:search", search)).status).not.toBe(500);
 });
 
-test("metadata with more to search for than an index holds fail alone, without the driver's words; the next model is stored", async () => {
-  // 64 KiB of JSON below a long key.
-  const values = Array.from({ length: 7000 }, (_, i) => i + 100_000);
-  const texts = Array.from({ length: 1500 }, (_, i) => `${i} ${key(30)}`);
+test("metadata with more to search for than an index holds fail alone, by their field; at the limit they are stored", async () => {
+  // A value makes a term of 8 + 1 + 4 + 1 + 100 + 1 + 8 bytes, and an entity may have 512 KiB of them.
+  const field = `_orgs_${key(994)}`;
+  const texts = (count: number) => Array.from({ length: count }, (_, i) => `v${String(i).padStart(7, "0")}`);
+  const most = Math.floor((512 * 1024) / 123);
   const answer = await put(
-    model("numbers", { [key(1000)]: values }),
-    model("texts", { [key(1000)]: texts }),
+    model("texts", { _orgs_a: "a".repeat(64), [field]: texts(most) }),
+    model("most", { [field]: texts(most) }),
     model("beside", {}),
   );
-  expect(answer.succeeded + answer.failed).toBe(3);
-  expect(answer.succeeded).toBeGreaterThan(0);
-  for (const { error } of answer.failedModels ?? []) {
-    expect(error).toContain("cannot be stored: a value of it is too large");
-    expect(error).not.toMatch(/tsvector|btree|index row/);
-  }
-  expect(await put(model("next", {}))).toMatchObject({ succeeded: 1 });
+  expect(answer).toMatchObject({ succeeded: 2, failed: 1 });
+  expect(answer.failedModels[0].error).toBe(
+    `models[0].metadataFields["${field}"]: holds more values to search for than an index takes: send fewer of them, or a shorter key`,
+  );
+  const numbers = Array.from({ length: 7000 }, (_, i) => i + 100_000);
+  expect(await put(model("other", { [key(1000)]: numbers }))).toMatchObject({ succeeded: 1 });
 });
 
-test("lists of a search beyond what one statement takes are refused with code 3, never 13", async () => {
-  for (const count of [1000, 10_000, 25_000, 60_000]) {
-    const values = Array.from({ length: count }, (_, i) => `value number ${i}`);
+test("custom properties with more to search for than an index holds are refused, at once and by and by", async () => {
+  await put(model("properties", {}));
+  const clause = { filter: { field: "dimensions.source", operation: "OP_EQUALS", value: "properties" } };
+  const set = (name: string, count: number) =>
+    call("POST", "/v1/modelcontext/customproperties:set", {
+      input: { query: { clause } },
+      properties: { [name.padEnd(255, "n")]: Array.from({ length: count }, (_, i) => i + 1000) },
+    });
+  const whole = await set("one", 9000);
+  expect(whole).toMatchObject({ status: 400, body: { code: 3 } });
+  expect(whole.body.message).toContain("hold more values to search for than an index takes");
+  const answers = [];
+  for (const name of ["a", "b", "c", "d", "e", "f", "g", "h", "i"]) answers.push(await set(name, 2500));
+  expect(answers[0]).toMatchObject({ status: 200 });
+  const refused = answers.filter(({ status }) => status !== 200);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const { status, body } of refused) {
+    expect([status, body.code]).toEqual([400, 3]);
+    expect(body.message).toMatch(
+      /^properties: must not bring the entity .* nor above 393216 bytes of terms to search for/,
+    );
+  }
+});
+
+test("a list of values may have 10,000, however long they are; with more it is refused by its field", async () => {
+  for (const field of ["metadataFields.owner", `_orgs_${"k".repeat(200)}`, "dimensions.source"]) {
     for (const path of ["/v1/modelcontext/entities:search", "/v1/events:search"]) {
-      const query = { clause: { in: { field: "metadataFields.owner", values } } };
-      const { status, body } = await call(
-        "POST",
-        path,
-        path.includes("entities") ? { search_input: { query } } : { query },
-      );
-      expect([200, 400, 413]).toContain(status);
-      if (status !== 200) expect([3, 8]).toContain(body.code);
+      const search = async (count: number) => {
+        const values = Array.from({ length: count }, (_, i) => `${i} ${"v".repeat(120)}`);
+        const query = { clause: { in: { field, values } } };
+        return call("POST", path, path.includes("entities") ? { search_input: { query } } : { query });
+      };
+      expect(await search(10_000)).toMatchObject({ status: 200 });
+      const { status, body } = await search(10_001);
+      expect([status, body.code]).toEqual([400, 3]);
+      expect(body.message).toMatch(/clause\.in\.values: must have at most 10000 items/);
+      expect(await search(25_000)).toMatchObject({ status: 400, body: { code: 3 } });
     }
   }
 }, 120_000);
