@@ -12,9 +12,6 @@ const SKIP_MAX = 1000n;
 const IDS_MAX = 100_000;
 const path = "specification";
 
-/** Characters without width, and those that turn the direction of text. */
-const unseen = /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/;
-
 /** A specification that can be run. */
 export interface Checked {
   window: MaintenanceWindow;
@@ -25,11 +22,9 @@ export interface Checked {
  * Checks what the proto file cannot say of a specification. @throws code 3 that names every broken rule, or the one of the
  * query's language
  */
-export function checkSpecification(db: Db, tenant: { id: string; name: string }, sent: MaintenanceWindow): Checked {
-  const window = { ...sent, name: sent.name.normalize("NFC") };
+export function checkSpecification(db: Db, tenant: { id: string; name: string }, window: MaintenanceWindow): Checked {
   const broken: Broken[] = [];
   const refuse = (field: string, rule: string) => void broken.push({ path: `${path}.${field}`, rule });
-  if (unseen.test(window.name)) refuse("name", "must not contain characters without width, nor any of direction");
   if (window.overrideExitState && window.exitState === 0) refuse("exitState", "is required with overrideExitState");
   const { target } = window;
   if (target.case === "withIds" && target.value.ids.length > IDS_MAX) {

@@ -27,7 +27,7 @@ import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, invalidFields, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
-import { foundBy, uniqueName } from "../rpc/names.ts";
+import { foundBy } from "../rpc/names.ts";
 import { joined } from "../rpc/rules.ts";
 import { changed } from "./changed.ts";
 import { inRules, usersNamed } from "./in-use.ts";
@@ -98,7 +98,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
     async createDestination({ destination = create(DestinationSchema) }, context) {
       const { tenantId } = principalOf(context);
       const { type = create(DestinationTypeSchema) } = destination;
-      const name = uniqueName(destination.name, "destination.name");
+      const { name } = destination;
       const parted = checkedParts(type);
       keptOf({}, parted.kept, typePath);
       return await transaction(db, async (tx) => {

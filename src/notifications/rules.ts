@@ -19,7 +19,7 @@ import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
-import { foundBy, uniqueName } from "../rpc/names.ts";
+import { foundBy } from "../rpc/names.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { changed } from "./changed.ts";
 import { contains, listByName, oneContains, type Part } from "./lists.ts";
@@ -92,7 +92,7 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
   return {
     async createRule({ rule = create(RuleSchema) }, context) {
       const { tenantId } = principalOf(context);
-      const name = uniqueName(rule.name, "rule.name");
+      const { name } = rule;
       checkMessage(rule);
       return await transaction(db, async (tx) => {
         const values = valuesOf(rule);

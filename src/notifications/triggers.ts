@@ -19,7 +19,7 @@ import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
-import { foundBy, uniqueName } from "../rpc/names.ts";
+import { foundBy } from "../rpc/names.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { changed } from "./changed.ts";
 import { inRules, usersNamed } from "./in-use.ts";
@@ -59,7 +59,7 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
   return {
     async createTrigger({ trigger = create(TriggerSchema) }, context) {
       const { tenantId } = principalOf(context);
-      const name = uniqueName(trigger.name, "trigger.name");
+      const { name } = trigger;
       checkTriggerType(trigger.type, "trigger.type");
       await transaction(db, async (tx) => {
         const made = await orm(tx)

@@ -14,7 +14,7 @@ import { field as fieldRules, Ignore } from "#gen/buf/validate/validate_pb.ts";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { invalidFields } from "../errors.ts";
-import { nameRules } from "./name-rules.ts";
+import { nameRules } from "./names.ts";
 import { type Broken, brokenRules, joined, memberOf, messagesIn } from "./rules.ts";
 
 /**

@@ -4,19 +4,24 @@ import { routes } from "#gen/routes.ts";
 import { validateRequest } from "../../src/rpc/validate.ts";
 
 const isName = (field: DescField) => field.name === "name" && field.fieldKind === "scalar";
-const methods = [...new Set(routes.map(({ method }) => method))].filter(({ name }) => name.startsWith("Create"));
+const all = [...new Set(routes.map(({ method }) => method))];
+const methods = all.filter(({ name }) => /^(Create|Replace|Update)/.test(name) && name !== "UpdateUserAccount");
 
 /** Every place of a name that an RPC gives to something new, with a request that holds this one there. */
 const places = methods.flatMap((method) => {
-  const own = method.input.fields.filter(isName).map(() => ({
-    method,
-    path: "name",
-    make: (name: string) => create(method.input, { name } as never) as Message,
-  }));
+  const own = method.input.fields
+    .filter((field) => isName(field) && method.name.startsWith("Create"))
+    .map(() => ({
+      method,
+      path: "name",
+      make: (name: string) => create(method.input, { name } as never) as Message,
+    }));
   const inner = method.input.fields.flatMap((field) => {
-    if (field.fieldKind !== "message" || !field.message.fields.some(isName)) return [];
-    const make = (name: string) => create(method.input, { [field.localName]: { name } } as never) as Message;
-    return [{ method, path: `${field.jsonName}.name`, make }];
+    if (field.message === undefined || field.fieldKind === "map" || !field.message.fields.some(isName)) return [];
+    const list = field.fieldKind === "list";
+    const make = (name: string) =>
+      create(method.input, { [field.localName]: list ? [{ name }] : { name } } as never) as Message;
+    return [{ method, path: `${field.jsonName}${list ? "[0]" : ""}.name`, make }];
   });
   return [...own, ...inner];
 });
@@ -59,4 +64,21 @@ describe.each(places.map((place) => ({ ...place, title: `${place.method.name} ${
       '"Ä"',
     );
   });
+});
+
+test("names of things that are there are looked for in form NFC, wherever a request holds them", () => {
+  const references = all.flatMap((method) => {
+    const found = method.input.fields.filter((field) => field.fieldKind === "list" && /(^|_)names$/.test(field.name));
+    return found.map((field) => ({ method, field }));
+  });
+  expect(references.length).toBeGreaterThan(2);
+  for (const { method, field } of references) {
+    const request = create(method.input, { [field.localName]: ["A\u0308"] } as never) as Message;
+    try {
+      validateRequest(method)(request);
+    } catch {
+      // Other members are missing.
+    }
+    expect((request as unknown as Record<string, unknown>)[field.localName]).toEqual(["Ä"]);
+  }
 });
