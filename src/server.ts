@@ -149,13 +149,15 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const bounds = { wrongKeys: guesses, room, streamsMax: config.streamsMax };
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...bounds });
 
+  // What rules make of what happens. Nothing sends yet.
+  const rules = ruleEngine(pool.background, () => undefined, clock.nowMs);
+
   // What metric points are kept in.
   const known = knownEntities();
-  const metrics = await startMetrics(pool.sql, config, clock.nowMs, log, { known });
+  const metrics = await startMetrics(pool.sql, config, clock.nowMs, log, { known, onPoints: rules.onPoints });
   starting.defer(() => metrics.stop());
 
   // What goes on in the background, in turns with the other replicas.
-  const rules = ruleEngine(pool.background, () => undefined, clock.nowMs);
   const hooks = rules.windows;
   const kinds = [...updaterKinds(), ...rules.kinds, ...windowKinds(hooks, () => jobs.wake()), ...metrics.kinds];
   const jobs = startJobs(pool, replicas, { kinds, nowMs: clock.nowMs, log, busy: ingest.busy });

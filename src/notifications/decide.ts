@@ -89,7 +89,7 @@ function begun(manner: Manner, before: Match | undefined, seen: Seen, nowMs: num
     const silent = { firstDueMs: undefined, notifiedMs: undefined, lastMs: createdMs };
     return unspoken({ standing: true, muted: true, told: seen.now, matchedMs: createdMs, ...silent });
   }
-  return first(seen, createdMs, createdMs + manner.delayMs);
+  return first(seen, createdMs, nowMs + manner.delayMs);
 }
 
 const unspoken = (match: Match): Decision => ({ match, due: [], over: false });
@@ -108,7 +108,7 @@ function goesOn(manner: Manner, before: Match, seen: Seen, nowMs: number): Decis
   if (before.muted) {
     if (silent) return undefined;
     const createdMs = nextMs(before, nowMs);
-    if (before.notifiedMs === undefined) return first(seen, createdMs, createdMs);
+    if (before.notifiedMs === undefined) return first(seen, createdMs, nowMs);
     const caughtUp = { ...before, muted: false };
     return told(manner, caughtUp, { ...seen, again: true }, nowMs) ?? unspoken(caughtUp);
   }

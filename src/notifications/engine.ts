@@ -1,15 +1,18 @@
 import type { Sql } from "../db/connect.ts";
 import type { ChangeHooks } from "../events/changes.ts";
 import type { JobKind } from "../jobs/worker.ts";
+import type { OnPoints } from "../metrics/store.ts";
 import { rulesMemory } from "./matching/tenant-rules.ts";
 import { onChanges } from "./on-changes.ts";
 import type { Wake } from "./outbox.ts";
+import { onPoints } from "./sources/metric-threshold.ts";
 import { stillMatching, type Verdict, type Waiting } from "./still-matching.ts";
 import { windowRules } from "./windows.ts";
 
 /** The part of notifications that decides: what is to be sent is stored in the transaction that stores its cause. */
 export interface RuleEngine {
   readonly onChanges: NonNullable<ChangeHooks["onChanges"]>;
+  readonly onPoints: OnPoints;
   /** What happens when maintenance windows begin and end. */
   readonly windows: Omit<ReturnType<typeof windowRules>, "kind">;
   readonly kinds: readonly JobKind[];
@@ -23,6 +26,7 @@ export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number): RuleEngin
   const { kind, ...windows } = windowRules(deciding, nowMs);
   return {
     onChanges: onChanges(deciding),
+    onPoints: onPoints(deciding),
     windows,
     kinds: [kind],
     stillMatching: (tenantId, deliveries, nowMs) => stillMatching(sql, tenantId, deliveries, deciding, nowMs),

@@ -123,6 +123,36 @@ export async function lockMatches(tx: Db, tenantId: string, keys: readonly Buffe
     order by subject, rule_id for no key update`;
 }
 
+/** Makes rows for rules and subjects that have none, in their order, so that they can be locked; nothing is noted in them. */
+export async function makePlaces(
+  tx: Db,
+  tenantId: string,
+  pairs: readonly { subject: Subject; rule: { id: string } }[],
+): Promise<void> {
+  const nothing = {
+    told: undefined,
+    value: undefined,
+    valueMs: undefined,
+    firstDueMs: undefined,
+    notifiedMs: undefined,
+  };
+  const never = { standing: false, muted: false, matchedMs: 0, lastMs: 0, triggerNames: [], chain: [] };
+  const rows = new Map(
+    pairs.map(({ subject, rule }) => [
+      `${keyText(subject.key)}${rule.id}`,
+      toRow({ ...nothing, ...never, subject, ruleId: rule.id }),
+    ]),
+  );
+  await tx`
+    insert into rule_matches (tenant_id, subject, rule_id, entity_id, event_id, number, metric_name, trigger_names,
+      standing, muted, chain, matched_ms, last_ms)
+    select ${tenantId}::uuid, subject, rule_id, entity_id, event_id, number, metric_name, trigger_names,
+      standing, muted, chain, matched_ms, last_ms
+    from jsonb_populate_recordset(null::rule_matches, ${JSON.stringify([...rows.values()])}::jsonb)
+    order by subject, rule_id
+    on conflict do nothing`;
+}
+
 /** What rules keep silent about these entities, by rule_matches_muted. */
 export async function mutedSubjects(tx: Db, tenantId: string, entityIds: readonly Buffer[]): Promise<Subject[]> {
   if (entityIds.length === 0) return [];

@@ -28,6 +28,11 @@ function digest(...parts: readonly (string | Buffer)[]): Buffer {
   return hash("sha256", JSON.stringify(texts), "buffer").subarray(0, SUBJECT_BYTES);
 }
 
+/** A series: a metric of an entity. */
+export function seriesSubject(entityId: Buffer, metricName: string): Subject {
+  return { key: digest("series", entityId, metricName), entityId, metricName };
+}
+
 /** A run of a maintenance window, by when it began. */
 export function windowSubject(windowId: string, runMs: number): Buffer {
   return digest("window", windowId, String(runMs));

@@ -17,20 +17,24 @@ export interface MatchRow extends EventRow {
   entity: EntityRow | undefined;
 }
 
-/** The fields that triggers of events may name, by which their clauses become predicates. */
-export function matchValues(tenantId: string, tenantName: string): Values<MatchRow> {
+/** The fields that triggers may name, by which their clauses become predicates. */
+export interface Fields {
+  readonly events: Values<MatchRow>;
+  readonly entities: Values<EntityRow>;
+}
+
+/** The fields of a tenant's events and entities. */
+export function fieldsOf(tenantId: string, tenantName: string): Fields {
   const events = eventResolver(tenantId);
   const entities = entityResolver(tenantId, { tenantName });
-  return {
-    field(key): ValueField<MatchRow> | undefined {
-      if (!key.startsWith(ofEntity)) return events.field(key);
-      const field = entities.field(key.slice(ofEntity.length));
-      if (field === undefined) return undefined;
-      const { get, numbers } = field;
-      return { get: ({ entity }) => entity && get(entity), ...(numbers && { numbers }) };
-    },
-    idsOf: events.idsOf,
-  };
+  function field(key: string): ValueField<MatchRow> | undefined {
+    if (!key.startsWith(ofEntity)) return events.field(key);
+    const found = entities.field(key.slice(ofEntity.length));
+    if (found === undefined) return undefined;
+    const { get, numbers } = found;
+    return { get: ({ entity }) => entity && get(entity), ...(numbers && { numbers }) };
+  }
+  return { events: { field, idsOf: events.idsOf }, entities };
 }
 
 /** What must be read of the database before a field has its value. */

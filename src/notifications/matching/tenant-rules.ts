@@ -2,7 +2,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import type { Db } from "../../db/connect.ts";
 import { tenantNameOf } from "../../tenants/tenant.ts";
 import type { Manner } from "../decide.ts";
-import { type MatchRow, matchValues } from "./rows.ts";
+import { type Fields, fieldsOf, type MatchRow } from "./rows.ts";
 import {
   type EventTrigger,
   type LoadedTrigger,
@@ -29,6 +29,8 @@ export interface TenantRules {
   readonly users: ReadonlyMap<string, readonly LoadedRule[]>;
   /** Over the triggers of events. */
   readonly events: TriggerIndex;
+  /** The triggers of values, by the metric that they watch. */
+  readonly thresholds: ReadonlyMap<string, readonly LoadedTrigger[]>;
   /** About how many characters of triggers and rules it holds. */
   readonly weight: number;
 }
@@ -107,14 +109,14 @@ const notifies = ({ enabled, destinationNames }: RuleRow) => enabled && destinat
 
 /** What is held of a tenant, with what makes its triggers ready. */
 interface Held extends TenantRules {
-  readonly values: ReturnType<typeof matchValues>;
+  readonly fields: Fields;
   readonly lengths: ReadonlyMap<string, number>;
 }
 
 const ruleWeight = 500;
 
 /** What was held, with what was read since. Triggers that have not changed stay compiled. */
-function renewed(before: Held | undefined, loaded: Loaded, values: Held["values"]): Held {
+function renewed(before: Held | undefined, loaded: Loaded, fields: Fields): Held {
   const kept = loaded.whole ? undefined : before;
   const rules = new Map(kept?.rules);
   const known = new Map(kept?.triggers);
@@ -127,7 +129,7 @@ function renewed(before: Held | undefined, loaded: Loaded, values: Held["values"
   const changed = new Set(loaded.changes.flatMap(({ kind, name }) => (kind === "trigger" ? [name] : [])));
   for (const { name, type, createdMs, length } of loaded.triggers) {
     lengths.set(name, length);
-    if (!known.has(name) || changed.has(name)) known.set(name, loadTrigger(name, type, createdMs, values));
+    if (!known.has(name) || changed.has(name)) known.set(name, loadTrigger(name, type, createdMs, fields));
   }
   const users = new Map<string, LoadedRule[]>();
   for (const rule of rules.values()) {
@@ -146,9 +148,13 @@ function renewed(before: Held | undefined, loaded: Loaded, values: Held["values"
     byId: new Map([...rules.values()].map((rule) => [rule.id, rule])),
     triggers: known,
     users,
-    events: triggerIndex(events, values),
+    thresholds: Map.groupBy(
+      [...known.values()].filter(({ type }) => type.source.case === "metricThreshold"),
+      ({ type }) => (type.source.case === "metricThreshold" ? type.source.value.metricName : ""),
+    ),
+    events: triggerIndex(events, fields.events),
     weight: [...lengths.values()].reduce((sum, length) => sum + length, rules.size * ruleWeight),
-    values,
+    fields,
     lengths,
   };
 }
@@ -186,8 +192,8 @@ export function rulesMemory({ weightMax = 64 << 20 } = {}): RulesMemory {
       held.set(tenantId, before);
       return before;
     }
-    const values = before?.values ?? matchValues(tenantId, await tenantNameOf(db, tenantId));
-    const rules = renewed(before, await read(db, tenantId, before?.version ?? 0n), values);
+    const fields = before?.fields ?? fieldsOf(tenantId, await tenantNameOf(db, tenantId));
+    const rules = renewed(before, await read(db, tenantId, before?.version ?? 0n), fields);
     keep(tenantId, rules);
     return rules;
   }

@@ -1,8 +1,10 @@
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Values } from "../../clause/field.ts";
+import { toPredicate } from "../../clause/to-predicate.ts";
 import { type CompiledTrigger, compileTrigger, equalityKeys } from "../../clause/trigger.ts";
-import { type MatchRow, readsOf } from "./rows.ts";
+import type { EntityRow } from "../../entities/messages.ts";
+import { type Fields, type MatchRow, readsOf } from "./rows.ts";
 
 /** A trigger of events, ready to be asked of rows. */
 export interface EventTrigger extends CompiledTrigger<MatchRow> {
@@ -20,6 +22,8 @@ export interface LoadedTrigger {
   readonly type: TriggerType;
   /** Of a trigger of events. */
   readonly event: EventTrigger | undefined;
+  /** Of another source that asks for some entities only: whether it means this one. */
+  readonly means: ((entity: EntityRow) => boolean) | undefined;
 }
 
 /** Makes a trigger ready. @throws what `compileTrigger` does; what is stored has been checked */
@@ -27,11 +31,15 @@ export function loadTrigger(
   name: string,
   stored: JsonValue,
   createdMs: number,
-  values: Values<MatchRow>,
+  { events, entities }: Fields,
 ): LoadedTrigger {
   const type = fromJson(TriggerTypeSchema, stored, { ignoreUnknownFields: true });
-  if (type.source.case !== "event") return { name, createdMs, type, event: undefined };
-  const compiled = compileTrigger(type.source.value.query?.clause, "clause", values);
+  if (type.source.case !== "event") {
+    const clause = type.source.value?.entityQuery?.clause;
+    const means = clause && toPredicate(clause, "clause", entities);
+    return { name, createdMs, type, event: undefined, means };
+  }
+  const compiled = compileTrigger(type.source.value.query?.clause, "clause", events);
   const reads = [...compiled.fields].map(readsOf);
   const event: EventTrigger = {
     ...compiled,
@@ -40,7 +48,7 @@ export function loadTrigger(
     readsEntity: reads.includes("entity"),
     readsCount: reads.includes("count"),
   };
-  return { name, createdMs, type, event };
+  return { name, createdMs, type, event, means: undefined };
 }
 
 /** Finds the triggers of events that a row may match, by the equalities that they need. */

@@ -1,0 +1,178 @@
+import type { MetricThresholdSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Db } from "../../db/connect.ts";
+import type { EntityRow } from "../../entities/messages.ts";
+import { readEntities } from "../../entities/read.ts";
+import { readPoints } from "../../metrics/read.ts";
+import type { OnPoints, StoredPoints } from "../../metrics/store.ts";
+import { decide } from "../decide.ts";
+import { keyText, lockMatches, makePlaces, readMatches, type StoredMatches } from "../matches.ts";
+import type { LoadedRule, TenantRules } from "../matching/tenant-rules.ts";
+import type { LoadedTrigger } from "../matching/trigger-index.ts";
+import type { Deciding } from "../on-changes.ts";
+import { type Sight, settle } from "../settle.ts";
+import { type Subject, seriesSubject } from "../subjects.ts";
+import type { Told } from "../told.ts";
+
+/** A server learns of changed rules for points so soon, ms: no statement a batch is spent on it. */
+const versionMs = 1000;
+const tenantsMax = 1000;
+/** Points lie at most so far ahead of the clock that they are looked for, ms. */
+const aheadMs = 400 * 86_400_000;
+
+/** A series of a batch that triggers watch, with its points in the order of their arrival. */
+interface Watched {
+  readonly subject: Subject;
+  readonly number: number;
+  readonly triggers: readonly LoadedTrigger[];
+  readonly points: { timeMs: number; value: number }[];
+}
+
+const sourceOf = ({ type }: LoadedTrigger) => type.source.value as MetricThresholdSource;
+
+/** The bound that a value crosses; undefined: it is good. */
+function crossed(trigger: LoadedTrigger, value: number): Pick<Told, "threshold" | "thresholdType"> | undefined {
+  const { min, max } = sourceOf(trigger);
+  if (min !== undefined && value < min) return { threshold: min, thresholdType: "min" };
+  if (max !== undefined && value > max) return { threshold: max, thresholdType: "max" };
+  return undefined;
+}
+
+/**
+ * Holds points against the triggers that watch their metrics, in the transaction that stores them. A point that is older
+ * than another of its series decides nothing.
+ */
+export function onPoints({ memory, wake }: Deciding): OnPoints {
+  const held = new Map<string, { rules: TenantRules; untilMs: number }>();
+
+  async function rulesOf(tx: Db, tenantId: string, nowMs: number): Promise<TenantRules> {
+    const known = held.get(tenantId);
+    if (known !== undefined && nowMs < known.untilMs) return known.rules;
+    const rules = await memory.now(tx, tenantId);
+    held.delete(tenantId);
+    held.set(tenantId, { rules, untilMs: nowMs + versionMs });
+    for (const id of held.keys()) {
+      if (held.size <= tenantsMax) break;
+      held.delete(id);
+    }
+    return rules;
+  }
+
+  return async (tx, tenantId, points, nowMs) => {
+    const rules = await rulesOf(tx, tenantId, nowMs);
+    if (rules.thresholds.size === 0) return;
+    const watched = watchedOf(rules, points);
+    if (watched.length === 0) return;
+    const keys = watched.map(({ subject }) => subject.key);
+    const noted = await readMatches(tx, tenantId, keys);
+    const lively = watched.filter((each) => mayDecide(each, noted));
+    if (lively.length === 0) return;
+    const entities = await entitiesOf(tx, tenantId, lively);
+    const decided = [...sights(rules, lively, entities, noted)].filter((sight) => changes(sight, noted, nowMs));
+    if (decided.length === 0) return;
+    // The rows are the lock: of two transactions one sees what the other has decided.
+    await makePlaces(tx, tenantId, decided);
+    const concerned = new Set(decided.map(({ subject }) => subject));
+    const some = lively.filter(({ subject }) => concerned.has(subject));
+    const someKeys = some.map(({ subject }) => subject.key);
+    await lockMatches(tx, tenantId, someKeys);
+    const [now, news] = await Promise.all([
+      readMatches(tx, tenantId, someKeys),
+      withoutLate(tx, tenantId, some, nowMs),
+    ]);
+    await settle(tx, tenantId, sights(rules, news, entities, now), now, nowMs, wake);
+  };
+}
+
+function watchedOf(rules: TenantRules, { known, series, times, values }: StoredPoints): Watched[] {
+  const byNumber = new Map<number, Watched>();
+  for (const { number, entityId, metric } of known.values()) {
+    const triggers = rules.thresholds.get(metric);
+    if (triggers === undefined) continue;
+    byNumber.set(number, { subject: seriesSubject(entityId, metric), number, triggers, points: [] });
+  }
+  if (byNumber.size === 0) return [];
+  for (let i = 0; i < series.length; i++) {
+    const watched = byNumber.get(series[i] as number);
+    watched?.points.push({ timeMs: times[i] as number, value: values[i] as number });
+  }
+  return [...byNumber.values()].filter(({ points }) => points.length > 0);
+}
+
+/** A value crosses a bound, or a rule matches the series by now. */
+function mayDecide({ subject, triggers, points }: Watched, noted: StoredMatches): boolean {
+  if ([...(noted.get(keyText(subject.key))?.values() ?? [])].some(({ standing }) => standing)) return true;
+  return points.some(({ value }) => triggers.some((trigger) => crossed(trigger, value) !== undefined));
+}
+
+async function entitiesOf(tx: Db, tenantId: string, watched: readonly Watched[]) {
+  const ids = new Map(watched.map(({ subject: { entityId } }) => [keyText(entityId), entityId]));
+  const rows = await readEntities(tx, tenantId, [...ids.values()]);
+  return new Map(rows.map((row) => [keyText(row.id), row]));
+}
+
+/** What rules see of points, each later than those before it. */
+function* sights(
+  rules: TenantRules,
+  watched: readonly Watched[],
+  entities: ReadonlyMap<string, EntityRow>,
+  noted: StoredMatches,
+): Generator<Sight> {
+  for (const { subject, triggers, points } of watched) {
+    const entity = entities.get(keyText(subject.entityId));
+    const meant = triggers.filter(({ means }) => means === undefined || (entity !== undefined && means(entity)));
+    let lastMs = -Infinity;
+    for (const { timeMs, value } of points) {
+      if (timeMs < lastMs) continue;
+      lastMs = timeMs;
+      const bounds = new Map(
+        meant.flatMap((trigger) => {
+          const bound = crossed(trigger, value);
+          return bound === undefined ? [] : [[trigger.name, bound] as const];
+        }),
+      );
+      for (const rule of rulesThatCare(rules, subject, bounds.keys(), noted)) {
+        const triggerNames = rule.triggerNames.filter((name) => bounds.has(name));
+        yield {
+          rule,
+          subject,
+          triggerNames,
+          matches: triggerNames.length > 0,
+          again: true,
+          inMaintenance: (entity?.window_production_state ?? null) !== null,
+          now: undefined,
+          told: { timeMs, value, ...bounds.get(triggerNames[0] ?? "") },
+        };
+      }
+    }
+  }
+}
+
+function rulesThatCare(rules: TenantRules, { key }: Subject, matching: Iterable<string>, noted: StoredMatches) {
+  const found = new Set<LoadedRule>();
+  for (const name of matching) for (const rule of rules.users.get(name) ?? []) found.add(rule);
+  for (const { ruleId, standing } of noted.get(keyText(key))?.values() ?? []) {
+    const rule = standing ? rules.byId.get(ruleId) : undefined;
+    if (rule !== undefined) found.add(rule);
+  }
+  return found;
+}
+
+/** Whether anything follows from a sight, as far as is known without a lock. */
+function changes(sight: Sight, noted: StoredMatches, nowMs: number): boolean {
+  const match = noted.get(keyText(sight.subject.key))?.get(sight.rule.id);
+  return decide(sight.rule, match, sight, nowMs) !== undefined;
+}
+
+/** The points that are newer than all that were stored before them. */
+async function withoutLate(tx: Db, tenantId: string, watched: readonly Watched[], nowMs: number): Promise<Watched[]> {
+  const firstMs = Math.min(...watched.flatMap(({ points }) => points.map(({ timeMs }) => timeMs)));
+  const numbers = watched.map(({ number }) => number);
+  const span = { firstMs, lastMs: nowMs + aheadMs };
+  const stored = await readPoints(tx, tenantId, numbers, span, new AbortController().signal);
+  return watched.map((each) => {
+    const sent = new Set(each.points.map(({ timeMs }) => timeMs));
+    let lastMs = -Infinity;
+    for (const timeMs of stored.get(each.number)?.times ?? []) if (!sent.has(timeMs)) lastMs = Math.max(lastMs, timeMs);
+    return { ...each, points: each.points.filter(({ timeMs }) => timeMs > lastMs) };
+  });
+}
