@@ -42,7 +42,7 @@ export interface Outcome {
   p99Ms: number;
   /** All answers, also those before and after the counting. */
   answered: number;
-  /** Answers that were not good. */
+  /** Answers that were not good: neither rates nor times hold them. */
   bad: number;
   /** Share of one processor that the generator used; undefined when it does not know. */
   busy: number | undefined;

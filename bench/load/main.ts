@@ -17,7 +17,7 @@ async function run({ port, request, connections: count, streams, leadInMs, count
   function answered(startMs: number, good: boolean): void {
     all += 1;
     if (!good) bad += 1;
-    if (!counting) return;
+    if (!counting || !good) return;
     if (counted === timesMs.length) {
       const more = new Float64Array(counted * 2);
       more.set(timesMs);

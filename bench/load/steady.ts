@@ -11,6 +11,8 @@ export interface SteadyLoad {
   request: LoadRequest;
   perSec: number;
   forMs: number;
+  /** As many are open from the start, and take turns: each is a client's. */
+  connectionsMin?: number;
   /** Requests that are due while all of these wait for answers are sent late, and count from when they were due. */
   connectionsMax: number;
 }
@@ -35,7 +37,14 @@ interface Answer {
   status: number;
 }
 
-async function run({ port, request, perSec, forMs, connectionsMax }: SteadyLoad): Promise<SteadyOutcome[]> {
+async function run({
+  port,
+  request,
+  perSec,
+  forMs,
+  connectionsMin,
+  connectionsMax,
+}: SteadyLoad): Promise<SteadyOutcome[]> {
   const answers: Answer[] = [];
   const idle: ((dueMs: number) => void)[] = [];
   const late: number[] = [];
@@ -92,13 +101,14 @@ async function run({ port, request, perSec, forMs, connectionsMax }: SteadyLoad)
   }
 
   const closing: (() => void)[] = [];
-  for (let i = 0; i < Math.min(64, connectionsMax); i += 1) connection();
-  await sleep(200);
+  const first = connectionsMin ?? Math.min(64, connectionsMax);
+  for (let i = 0; i < first; i += 1) connection();
+  for (let waits = 0; idle.length < first && waits < 1000; waits += 1) await sleep(10);
   const startMs = performance.now();
   for (let elapsedMs = 0; elapsedMs < forMs; elapsedMs = performance.now() - startMs) {
     for (; sent < (elapsedMs * perSec) / 1000; sent += 1) {
       const dueMs = startMs + (sent * 1000) / perSec;
-      const send = idle.pop();
+      const send = connectionsMin === undefined ? idle.pop() : idle.shift();
       if (send !== undefined) send(dueMs);
       else {
         late.push(dueMs);

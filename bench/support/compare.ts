@@ -84,7 +84,8 @@ function lineOf(name: string, baselines: readonly string[], rounds: Map<string, 
   };
 }
 
-function median(values: readonly number[]): number {
+/** The middle of values. */
+export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   const upper = sorted[middle] ?? Number.NaN;

@@ -6,7 +6,7 @@ import { readConfig } from "../../src/config.ts";
 import { connect, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import { move } from "./machine.ts";
+import { move, type Place } from "./machine.ts";
 
 /** A fresh database that waits for its disk as the product's does, with one tenant. */
 export interface Database extends AsyncDisposable {
@@ -20,13 +20,13 @@ export interface Database extends AsyncDisposable {
 
 const log = { info() {}, warn: console.warn, error: console.error };
 
-export async function startDatabase(): Promise<Database> {
+export async function startDatabase(place: Place = "database"): Promise<Database> {
   await using starting = new AsyncDisposableStack();
   const dir = mkdtempSync(join(tmpdir(), "belfry-bench-"));
   chmodSync(dir, 0o711); // the database's own account must enter it
   starting.defer(() => rmSync(dir, { recursive: true, force: true }));
   const embedded = starting.use(await startEmbedded({ dataDir: dir, log }));
-  move(embedded.pid, "database");
+  move(embedded.pid, place);
   await migrate(embedded.url);
   const env = {
     DATABASE_URL: embedded.url,

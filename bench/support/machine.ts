@@ -3,9 +3,9 @@ import { availableParallelism, cpus, loadavg } from "node:os";
 
 /**
  * Who runs where: a server has a processor of its own, the generator another, the database what is left. An attacker, who
- * would have a machine of his own, takes of the generator's what that leaves.
+ * would have a machine of his own, takes of the generator's what that leaves. What is "shared" runs wherever the system puts it.
  */
-export type Place = "server" | "generator" | "database" | "attacker";
+export type Place = "server" | "generator" | "database" | "attacker" | "shared";
 
 const processors = availableParallelism();
 const pins =
@@ -16,19 +16,21 @@ const pins =
 /** A command line that runs at its place, where the machine can do that. */
 export function placed(place: Place, command: readonly string[]): [string, string[]] {
   const polite = place === "attacker" ? ["nice", "-n", "19", ...command] : command;
-  const [program = "", ...args] = pins === undefined ? command : ["taskset", "-c", pins[place], ...polite];
+  const pinned = pins !== undefined && place !== "shared";
+  const [program = "", ...args] = pinned ? ["taskset", "-c", pins[place], ...polite] : command;
   return [program, args];
 }
 
 /** Moves a process that runs already, and what it starts from now on. */
 export function move(pid: number | undefined, place: Place): void {
-  if (pins !== undefined && pid !== undefined) spawnSync("taskset", ["-cp", pins[place], String(pid)]);
+  if (pins !== undefined && place !== "shared" && pid !== undefined)
+    spawnSync("taskset", ["-cp", pins[place], String(pid)]);
 }
 
 /** What a reader must know of the machine, a line each. */
-export function machineFacts(postgresVersion: string): string[] {
+export function machineFacts(postgresVersion: string, shared = false): string[] {
   const places =
-    pins === undefined
+    pins === undefined || shared
       ? "processes not pinned"
       : `servers on processor ${pins.server}, generator on ${pins.generator}, PostgreSQL on ${pins.database}`;
   return [

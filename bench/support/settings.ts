@@ -15,6 +15,8 @@ export interface Settings {
   size: number | undefined;
   /** Directory for CPU profiles of the servers. */
   profile: string | undefined;
+  /** More options of Node's for the server. */
+  node: string[];
 }
 
 type Defaults = Pick<Settings, "rounds" | "countMs">;
@@ -33,6 +35,7 @@ export function settingsOf(args: string[], defaults: Defaults): Settings {
       only: { type: "string" },
       size: { type: "string" },
       profile: { type: "string" },
+      node: { type: "string", multiple: true },
     },
   });
   return {
@@ -45,6 +48,7 @@ export function settingsOf(args: string[], defaults: Defaults): Settings {
     only: values.only,
     size: values.size === undefined ? undefined : positive("size", values.size, 0),
     profile: values.profile,
+    node: values.node ?? [],
   };
 }
 

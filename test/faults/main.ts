@@ -7,22 +7,29 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { failpoints } from "./failpoints.ts";
 import { clear, place } from "./place.ts";
 import { fine, openProxy } from "./proxy.ts";
 import { random } from "./random.ts";
-import { type Play, playFailpoints, playKills, playTwoServers } from "./scenes.ts";
+import { type Play, playFailpoints, playKills, playTwoServers, twoServersRounds } from "./scenes.ts";
 import { playWatches } from "./watches.ts";
 import { playWindows } from "./windows.ts";
 
 const scenes: Record<string, (play: Play) => Promise<number>> = {
-  kills: playKills,
   "two-servers": playTwoServers,
   failpoints: playFailpoints,
+  kills: playKills,
   windows: playWindows,
   watches: playWatches,
 };
 /** A scene ends, and the next begins with a new seed, after this many rounds. */
-const roundsOf: Record<string, number> = { kills: 50, "two-servers": 50, failpoints: 20, windows: 5, watches: 30 };
+const roundsOf: Record<string, number> = {
+  "two-servers": twoServersRounds(),
+  failpoints: failpoints().length,
+  kills: 10,
+  windows: 1,
+  watches: 10,
+};
 
 async function play(minutes: number, firstSeed: number, names: string[]): Promise<void> {
   const endMs = performance.now() + minutes * 60_000;

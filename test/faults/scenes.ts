@@ -149,6 +149,25 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
   }
 }
 
+/** A server dies at a failpoint that clients come by, the other one goes on; where none comes by within 10 s nothing happens. */
+const dieAt = (name: string, choose: () => ServerProcess, at: () => number, faults: () => Faults): Act => ({
+  name: `die:${name} of one of two servers`,
+  async run() {
+    const server = choose();
+    await server.arm({ points: { [name]: { act: "die", at: at() } } });
+    const died = await Promise.race([server.ended().then(() => true), sleep(10_000, false)]);
+    if (died) await server.start(faults());
+    else await server.arm(faults());
+  },
+});
+
+/** Failpoints by which clients come that put data. */
+const storing = () => failpoints().filter((name) => /^(transaction|batch|ingest|changes|models):/.test(name));
+
+/** Rounds of two servers until each of its acts has come. */
+export const twoServersRounds = () => twoServersActs + storing().length;
+const twoServersActs = 7;
+
 const bad: Weather = { delayMsMax: 3, cut: 0.01, cutAfter: 0.01, cutCommit: 0.05 };
 
 /** Two servers on one PostgreSQL, each over a way of its own that delays and cuts. */
@@ -210,10 +229,23 @@ export async function playTwoServers({ seed, until, say }: Play): Promise<number
   const urls = servers.map(({ url }) => url);
   const headers = { "service-api-key": text };
   const clients = load({ seed, clients: 5, urls, headers, ledger: book });
-  // Each act comes once before one comes twice.
+  // Each act comes once before one comes twice; then a server dies at each failpoint.
+  const dying = storing().map((name) =>
+    dieAt(
+      name,
+      () => pick(servers),
+      () => int(1, 12),
+      faults,
+    ),
+  );
+  const bags = [acts, dying];
   let bag: Act[] = [];
   const plan = () => {
-    if (bag.length === 0) bag = [...acts];
+    if (bag.length === 0) {
+      const next = bags.shift() as Act[];
+      bags.push(next);
+      bag = [...next];
+    }
     const [act] = bag.splice(int(0, bag.length - 1), 1) as [Act];
     return { act, afterMs: int(20, 400) };
   };

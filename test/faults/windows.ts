@@ -138,16 +138,31 @@ async function create(url: string, headers: Record<string, string>, tenantId: st
   if (answer.status !== 200) throw new Error(`${name}: ${await answer.text()}`);
 }
 
-/** Kills one server after the other until then; the other one lives. Answers the times. */
-async function killByTurns(servers: readonly ServerProcess[], { int }: Random, size: Size, endMs: number) {
+const points = ["jobs:claimed", "jobs:run", "jobs:finished"];
+
+/** Kills one server after the other until then, at any time or at a failpoint of jobs; the other one lives. Answers the times. */
+async function killByTurns(
+  servers: readonly ServerProcess[],
+  { int, pick, chance }: Random,
+  size: Size,
+  endMs: number,
+) {
   const killedMs: number[] = [];
   for (let i = 0; i < size.kills; i++) {
     const pauseMs = size.withinMs / size.kills;
     await sleep(int(pauseMs * 0.5, pauseMs));
     if (Date.now() > endMs) break;
     const server = servers[i % 2] as ServerProcess;
-    killedMs.push(Date.now());
-    await server.kill();
+    if (chance(0.5)) {
+      // In the middle of a start or an end; a server that comes by no such point soon is killed.
+      await server.arm({ points: { [pick(points)]: { act: "die", at: int(1, 4) } } });
+      const died = await Promise.race([server.ended().then(() => true), sleep(pauseMs / 2, false)]);
+      killedMs.push(Date.now());
+      if (!died) await server.kill();
+    } else {
+      killedMs.push(Date.now());
+      await server.kill();
+    }
     await server.start();
   }
   return killedMs;
