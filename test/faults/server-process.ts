@@ -97,7 +97,7 @@ export async function serverProcess(env: Record<string, string>): Promise<Server
       exited.then(() => {
         throw new Error(`the server did not start: ${said}`);
       }),
-      sleep(60_000, undefined, { ref: false }).then(() => {
+      sleep(120_000, undefined, { ref: false }).then(() => {
         throw new Error(`the server does not come up: ${said}`);
       }),
     ]);
