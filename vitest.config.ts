@@ -38,6 +38,8 @@ export default defineConfig({
         test: {
           ...shared,
           name: "together",
+          // The files of one worker share its modules: to load them anew for each takes longer than most tests.
+          isolate: false,
           include: ["test/**/*.test.ts"],
           exclude: [...alone, faults, last],
           sequence: { groupOrder: 0 },

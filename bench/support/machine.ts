@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { availableParallelism, cpus, loadavg } from "node:os";
 
 /**
- * Who runs where: a server has a processor of its own, the generator another, the database what is left. An attacker, who
- * would have a machine of his own, takes of the generator's what that leaves. What is "shared" runs wherever the system puts it.
+ * Which process runs where: a server has a processor of its own, the generator another, the database what is left. An
+ * attacker, which would have a machine of its own, takes what the generator leaves of its processor. What is "shared" runs wherever the system puts it.
  */
 export type Place = "server" | "generator" | "database" | "attacker" | "shared";
 

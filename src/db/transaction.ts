@@ -44,8 +44,8 @@ export async function transaction<T>(
 }
 
 /**
- * Calls `fn` once the transaction is committed, and only then: never when it fails, runs again, or nobody knows how its
- * commit ended. For hints to others, which must find out by themselves as well. `fn` must not throw.
+ * Calls `fn` once the transaction is committed, and only then: never when it fails, runs again, or when it is
+ * unknown how its commit ended. For hints to others, which must find out by themselves as well. `fn` must not throw.
  * @throws Error when `tx` is no transaction that `transaction` has begun.
  */
 export function afterCommit(tx: Db, fn: () => void): void {

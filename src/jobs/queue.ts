@@ -247,7 +247,7 @@ export async function giveBack(
 
 /**
  * Moves on the time at which a lane has work, after a claim that found none; a lane without jobs goes. Does nothing while
- * somebody enqueues there: what he adds must be found.
+ * another transaction enqueues there: its jobs must be found.
  */
 export async function settle(db: Db, { tenantId, kind }: Lane, nowMs: number): Promise<void> {
   const now = BigInt(nowMs);

@@ -2,7 +2,7 @@ import type { Lane } from "./queue.ts";
 
 /** Whose turn it is among lanes, within one process. */
 export interface Turns {
-  /** Those who were served least recently first: tenant before tenant, then kind before kind. */
+  /** Those served least recently first: tenant before tenant, then kind before kind. */
   inOrder<T extends Lane>(lanes: readonly T[]): T[];
   /** Whether the lane is being served, or another one of a kind that has only a share. */
   busy(lane: Lane): boolean;

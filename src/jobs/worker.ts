@@ -176,7 +176,7 @@ export function worker(
       if (jobs.length > 0) await work(lane, kind, jobs);
       else await settle(system, lane, nowMs());
       const waitedMs = nowMs() - Math.min(...jobs.map(({ dueMs }) => dueMs));
-      // Where nothing was found, one who is adding to the lane keeps it from being settled.
+      // Where nothing was found, a transaction that adds to the lane keeps it from being settled.
       if (jobs.length === 0) done({ share: 1, laneMs: emptyRestMs });
       else if (waitedMs > (kind.patienceMs ?? Infinity)) done({ share: 1 });
       else done({ share: busy?.() ? (kind.busyShare ?? kind.share) : kind.share });
@@ -199,7 +199,7 @@ export function worker(
       });
       failpoint("jobs:finished");
     } catch (error) {
-      // Whose database went away, and whose lease went, cannot say more; the jobs are claimed again when the lease ends.
+      // Without the database, or without the lease, nothing can be recorded; the jobs are claimed again when the lease ends.
       if (isLost(error) || error instanceof LeaseLost) return;
       const failures = Math.max(...jobs.map((job) => job.failures)) + 1;
       const { message, code } = error as Error & { code?: unknown };

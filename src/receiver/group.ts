@@ -74,7 +74,7 @@ export async function storeParts<P extends WaitingPart>(storing: Storing, parts:
   return [...first, ...(await storeParts(storing, parts.slice(middle)))];
 }
 
-/** What a caller is told of a batch that failed as a whole: nobody knows whether it is stored, and sending again is safe. */
+/** The error of a batch that failed as a whole: it is unknown whether it is stored, and sending again is safe. */
 function toldAs(error: unknown): unknown {
   if (error instanceof ConnectError) return error;
   if (isLost(error) || sqlState(error) !== undefined) {
@@ -116,5 +116,5 @@ async function storeItems<P extends WaitingPart>(storing: Storing, part: P, fail
 const tooLarge = "cannot be stored: a value of it is too large";
 const notTaken = "cannot be stored: the database does not take one of its values";
 
-/** What a caller is told whose part was tried again and again in vain. */
-export const givenUp = () => unavailable("others change the same at the moment; send the request again");
+/** The error of a part whose attempts are used up. */
+export const givenUp = () => unavailable("other requests change the same rows; send the request again");

@@ -27,9 +27,9 @@ export interface Part<Item> {
   items: readonly Item[];
   /** How much work they are; absent: as many as they are. */
   size?: number;
-  /** About as many bytes as they came in. */
+  /** About how many bytes they had in the request. */
   bytes: number;
-  /** Whether nobody waits any more, so that a part that still waits is not stored. */
+  /** Whether the call has ended, so that a part that is still queued is not stored. */
   abandoned?(): boolean;
 }
 
@@ -40,7 +40,7 @@ export interface Lanes {
   /**
    * Stores a part; resolves after the commit with the places of the items that could not be stored, and why.
    * `first`: of a request's parts only the first is refused.
-   * @throws code 8 when it would wait too long, 14 when nobody knows whether it was stored or the server stops; sending
+   * @throws code 8 when it would wait too long, 14 when it is unknown whether it was stored, or the server stops; sending
    * again is safe.
    */
   put<Item>(kind: LaneKind<Item>, tenantId: string, part: Part<Item>, first: boolean): Promise<Map<number, string>>;
@@ -95,7 +95,7 @@ interface Tenant {
 const tenantsMax = 10_000;
 
 /**
- * Group commit: what waits of one tenant and kind is stored in one transaction. A part that finds its lane idle starts at
+ * Group commit: the queued parts of one tenant and kind are stored in one transaction. A part that finds its lane idle starts at
  * once; a second transaction of a lane starts only when it would be full, and never a third. Lanes take turns by tenant,
  * then kind; a tenant leaves one connection to the others.
  */
@@ -135,11 +135,11 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
   const ready = (lane: Lane) =>
     lane.queue.length > 0 && (lane.running.length === 0 || (lane.running.length === 1 && full(lane)));
 
-  /** How long what came now would wait, ms. */
+  /** How long a part that is added now would wait, ms. */
   function waitMs(lane: Lane): number {
     if (lane.queue.length === 0) return 0;
     const nowMs = performance.now();
-    // One that takes longer than was expected may do so for long.
+    // A batch that takes longer than expected may take much longer.
     const rest = lane.running.map(({ sinceMs, expectedMs }) =>
       Math.max(sinceMs + expectedMs - nowMs, (nowMs - sinceMs) / 2),
     );
@@ -172,7 +172,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
       lane.items -= size;
       lane.bytes -= next.bytes;
       if (next.abandoned?.()) {
-        next.fail(unavailable("nobody waits for it any more"));
+        next.fail(unavailable("the call has ended before it was stored"));
         continue;
       }
       items += size;
@@ -233,14 +233,14 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
     tenant.running += 1;
     running += 1;
     const storing = { sql, kind: lane.kind as LaneKind<unknown>, tenantId: lane.tenantId, report };
-    // Nobody's: what it stores belongs to many calls, and ends with none of them.
+    // Outside of every call: what it stores belongs to many of them, and ends with none.
     const repeats = await askingFor(nobody(), () => storeParts(storing, batch));
     endedMs = performance.now();
     lane.cost.note(items, endedMs - sinceMs);
     lane.running.splice(lane.running.indexOf(mark), 1);
     tenant.running -= 1;
     running -= 1;
-    // What PostgreSQL asks to be run again waits anew, at the front: it came first.
+    // What PostgreSQL asks to be run again is queued anew, at the front: it is the oldest.
     add(tenant, lane, patient(repeats.flatMap(({ parts }) => parts)), "front");
     start();
   }

@@ -1,4 +1,4 @@
-/** How much of a stream is gathered while what came before is stored. */
+/** How much of a stream is gathered while the portion before is stored. */
 export interface PortionBounds {
   itemsMax: number;
   /** Says that what has been gathered is enough. */

@@ -38,12 +38,12 @@ export interface Outcome<Item> {
   failed: Failed<Item>[];
 }
 
-/** Who sends, and where it goes. */
+/** The tenant that sends, and where its data goes. */
 export interface Sender {
   lanes: Lanes;
   tenantId: string;
   nowMs(): number;
-  /** Whether nobody waits for the answer any more. */
+  /** Whether the call has ended, so that no answer is needed. */
   abandoned(): boolean;
 }
 

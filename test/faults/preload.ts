@@ -1,5 +1,12 @@
 // Loaded into a server process before anything of it (`node --import`). FAULTS says what is to go wrong.
+import { enableCompileCache, flushCompileCache } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { random } from "./random.ts";
+
+// Servers start over and over: what the first one has compiled serves the others. One that is killed writes nothing at its end.
+enableCompileCache(join(tmpdir(), "belfry-compiled"));
+setTimeout(flushCompileCache, 3000).unref();
 
 /** What a process is started with. */
 export interface Faults {
@@ -53,6 +60,6 @@ process.on("message", (faults: Faults) => {
   counts.clear();
   process.send?.({ clockMs: Date.now() });
 });
-// The server ends when it has nothing more to do; whoever ran it may be gone, and nobody else would stop it.
+// The server ends when it has nothing more to do; the process that started it may have ended, and no other one would stop it.
 process.channel?.unref();
 process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));

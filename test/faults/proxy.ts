@@ -8,7 +8,7 @@ export interface Weather {
   delayMsMax: number;
   /** Both sides are reset instead of the piece being handed on. */
   cut: number;
-  /** The piece is handed on to PostgreSQL, its answer is not: nobody knows what became of it. */
+  /** The piece is handed on to PostgreSQL, its answer is not: its outcome is unknown. */
   cutAfter: number;
   /** The same, for pieces that hold a commit. */
   cutCommit: number;

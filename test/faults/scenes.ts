@@ -6,6 +6,7 @@ import { connectOnce, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { placeOf, readUrl } from "../../src/db/embedded/place.ts";
 import { migrate, migrationsDir, outsideMark } from "../../src/db/migrate.ts";
+import { ruleTenant } from "../notifications/rule-tenant.ts";
 import { failpoints } from "./failpoints.ts";
 import { ledger } from "./ledger.ts";
 import { load } from "./load.ts";
@@ -90,6 +91,16 @@ export async function playKills({ seed, until, say }: Play): Promise<number> {
   }
 }
 
+/** A rule for all events of a tenant, whose deliveries are due much later. */
+async function notifyOfAll(dataDir: string, tenantId: string): Promise<void> {
+  const { sql, close } = connectOnce((readUrl(placeOf(dataDir).urlFile) as URL).href, "rules");
+  const rules = ruleTenant(sql, undefined, tenantId);
+  await rules.trigger("all", { greaterAndEquals: { field: "severity", value: { numberVal: 0 } } });
+  await rules.destination("d");
+  await rules.rule({ name: "all", triggers: ["all"], delaySec: 86_400 });
+  await close();
+}
+
 /** A server dies at each failpoint in turn, at a time that the seed decides, also while it starts. */
 export async function playFailpoints({ seed, until, say }: Play): Promise<number> {
   const dataDir = await place();
@@ -113,14 +124,15 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
     if (!existsSync(join(dataDir, "admin.key"))) throw new Error("the server did not die at the first key");
     await server.start();
     const { tenantId, headers } = await firstTenant(dataDir);
-    // With it models leave jobs, so that the failpoints of background work are come by.
+    // With these models leave jobs and events deliveries, so that the server passes those failpoints, too.
     await startUpdater(server.url, headers, "updater");
+    await notifyOfAll(dataDir, tenantId);
     const acts = names.map((name): Act => {
       return {
         name: `die:${name}`,
         async run() {
           await server.arm({ points: { [name]: { act: "die", at: int(1, 12) } } });
-          await server.ended();
+          await Promise.race([server.ended(), sleep(60_000)]);
           await server.start();
         },
       };
@@ -141,7 +153,7 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
       say,
     });
     const missed = names.filter((name) => played >= names.length && !server.reached.has(name));
-    if (missed.length > 0) throw new Error(`nobody came by the failpoints ${missed.join(", ")}`);
+    if (missed.length > 0) throw new Error(`the server did not pass the failpoints ${missed.join(", ")}`);
     return played;
   } finally {
     await server.stop();
@@ -149,7 +161,7 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
   }
 }
 
-/** A server dies at a failpoint that clients come by, the other one goes on; where none comes by within 10 s nothing happens. */
+/** A server dies at a failpoint of storing, and the other one goes on; nothing happens when it does not pass there within 10 s. */
 const dieAt = (name: string, choose: () => ServerProcess, at: () => number, faults: () => Faults): Act => ({
   name: `die:${name} of one of two servers`,
   async run() {
@@ -161,7 +173,7 @@ const dieAt = (name: string, choose: () => ServerProcess, at: () => number, faul
   },
 });
 
-/** Failpoints by which clients come that put data. */
+/** Failpoints that a server passes when it stores data. */
 const storing = () => failpoints().filter((name) => /^(transaction|batch|ingest|changes|models):/.test(name));
 
 /** Rounds of two servers until each of its acts has come. */

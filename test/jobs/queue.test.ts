@@ -55,7 +55,7 @@ describe("a job", () => {
     expect(ids(await take(lane, now + 500))).toEqual(["later"]);
   });
 
-  test("is claimed by one of many who claim at once", async () => {
+  test("is claimed by one of many workers that claim at once", async () => {
     const lane = newLane();
     await put(
       lane,
@@ -202,7 +202,7 @@ describe("the table of due work", () => {
     expect(await dueOf(lane)).toBeUndefined();
   });
 
-  test("does not forget a lane while somebody enqueues there, and others need not wait for him", async () => {
+  test("does not forget a lane while a transaction enqueues there, which delays no other one", async () => {
     const lane = newLane();
     await put(lane, [{ payload: 1, id: "a" }]);
     await end(lane, await take(lane));
@@ -222,7 +222,7 @@ describe("the table of due work", () => {
     expect(ids(await take(lane))).toEqual(["b", "c"]);
   });
 
-  test("loses no lane, whoever enqueues, works and settles at once", async () => {
+  test("loses no lane while jobs are enqueued, done and settled at once", async () => {
     const lane = newLane();
     let adding = 4;
     const add = async () => {

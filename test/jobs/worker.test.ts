@@ -94,7 +94,7 @@ describe("a job is done", () => {
     expect(lateMs).toBeLessThan(500);
   });
 
-  test("once, whoever of several workers does it", async () => {
+  test("once, by whichever of several workers", async () => {
     const kind = newKind();
     const tenants = [randomUUID(), randomUUID(), randomUUID()];
     for (let i = 0; i < 3; i++) start(noting(kind, { sizeMax: 5 }), { pollMs: 50 });

@@ -111,7 +111,7 @@ describe("what fails", () => {
     expect(await inTable("never")).toEqual([]);
   });
 
-  test("otherwise is 14 for the whole batch, a commit that nobody knows the end of included", async () => {
+  test("otherwise is 14 for the whole batch, a commit whose end is unknown included", async () => {
     const all = open();
     const dies = kindOf(async (tx) => await tx`select pg_terminate_backend(pg_backend_pid())`);
     await expect(all.put(dies, "dies", part(1), true)).rejects.toEqual(unavailable);
@@ -126,7 +126,7 @@ describe("what fails", () => {
   });
 });
 
-test("a part that nobody waits for any more leaves the queue unstored", async () => {
+test("a part whose call has ended leaves the queue unstored", async () => {
   const kind = kindOf(() => sleep(20));
   const all = open();
   const first = all.put(kind, "left", part(1), true);

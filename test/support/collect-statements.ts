@@ -5,25 +5,41 @@ import { expect, inject } from "vitest";
 import { lockOrder } from "./lock-order.ts";
 import type { RanStatement } from "./statement-log.ts";
 
+/** The file whose tests run now, in a process that runs several. */
+interface Collector {
+  file: string;
+  seen: Set<string>;
+}
+
+const place = Symbol.for("belfry.collector");
+const global = globalThis as { [name: symbol]: Collector | undefined };
+
+function collect(dir: string, now: Collector) {
+  const lockedLate = lockOrder();
+  const write = (statement: Omit<RanStatement, "file">) =>
+    appendFileSync(join(dir, `${process.pid}`), `${JSON.stringify({ ...statement, file: now.file })}\n`);
+  const statementRan = (connection: number, text: string) => {
+    const late = lockedLate(connection, text);
+    if (late !== undefined && !now.seen.has(late)) {
+      now.seen.add(late);
+      write({ text: "", late });
+    }
+    if (now.seen.has(text)) return;
+    now.seen.add(text);
+    write({ text });
+  };
+  Object.assign(globalThis, { [Symbol.for("belfry.statement")]: statementRan });
+}
+
 const { testPath } = expect.getState();
 // Undefined where there is no globalSetup.
 const dir = inject("statements") as string | undefined;
 if (testPath !== undefined && dir !== undefined) {
   const file = relative(process.cwd(), testPath);
-  const seen = new Set<string>();
-  const lockedLate = lockOrder();
-  const statementRan = (connection: number, text: string) => {
-    const late = lockedLate(connection, text);
-    if (late !== undefined && !seen.has(late)) {
-      seen.add(late);
-      appendFileSync(
-        join(dir, `${process.pid}`),
-        `${JSON.stringify({ text: "", file, late } satisfies RanStatement)}\n`,
-      );
-    }
-    if (seen.has(text)) return;
-    seen.add(text);
-    appendFileSync(join(dir, `${process.pid}`), `${JSON.stringify({ text, file } satisfies RanStatement)}\n`);
-  };
-  Object.assign(globalThis, { [Symbol.for("belfry.statement")]: statementRan });
+  const running = global[place];
+  if (running !== undefined) Object.assign(running, { file, seen: new Set() });
+  else {
+    global[place] = { file, seen: new Set() };
+    collect(dir, global[place]);
+  }
 }

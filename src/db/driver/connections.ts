@@ -57,7 +57,7 @@ interface ConnectionsOptions {
   lifetimeMs?: number | undefined;
   /** False while the database is away: statements then fail at once. */
   allowed(): boolean;
-  /** For whom what is sent now is sent. */
+  /** The tenant and key on whose behalf a statement is sent now. */
   asker(): Holder;
   /** Makes a client of one connection that calls `onclose`; without it, one that only makes and cancels queries. */
   client(onclose?: () => void): Client;
@@ -67,7 +67,7 @@ interface ConnectionsOptions {
 
 /**
  * Up to `max` connections, made when they are needed. Statements and transactions take turns on them between those for
- * whom they are sent, none of whom alone takes all.
+ * which they are sent; none of these takes all.
  */
 export function connections(options: ConnectionsOptions) {
   const slots = new Set<Slot>();

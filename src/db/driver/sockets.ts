@@ -23,7 +23,7 @@ const scram = /^p....(SCRAM-SHA-256\0|c=biws,r=)/s;
 const md5 = /^p....md5[0-9a-f]{32}\0$/s;
 
 /**
- * A server that asks for the password itself does not get it: the driver would send it to whoever listens there. What goes
+ * A server that asks for the password itself does not get it: the driver would send it to any process that listens there. What goes
  * through TLS does not come by here.
  */
 function refuseClearText(socket: Socket): void {

@@ -78,7 +78,7 @@ export function makeDataDir(path: string): void {
   try {
     makeWithParents(path, 0o711);
     const probe = join(path, ".writable");
-    // Root follows nobody's links: only it may write here.
+    // Root follows no links of other accounts: only it may write here.
     if (process.getuid?.() === 0 && ownerOf(path).uid !== 0) {
       throw new StartError(
         `the data directory ${path} belongs to another account: start the server as that account, give the directory to ` +
@@ -143,7 +143,7 @@ export async function socketDir({ dataDir, urlFile }: Place, { ids }: Account): 
     if (before !== undefined && before !== inside && mine(before)) return before;
     dir = mkdtempSync(join(tmpdir(), "belfry-"));
   }
-  // Before anybody else can enter it.
+  // Before any other account can enter it.
   if (ids) lchownSync(dir, ids.uid, ids.gid);
   return dir;
 }
@@ -157,6 +157,6 @@ function rmdirIfEmpty(dir: string): void {
   try {
     rmdirSync(dir);
   } catch {
-    // It was not there, or somebody else uses it.
+    // It was not there, or another process uses it.
   }
 }

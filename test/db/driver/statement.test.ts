@@ -33,7 +33,7 @@ test("an error names the statement's, and leaves the pool fit", async () => {
   expect(await Promise.all(Array.from({ length: 5 }, (_, i) => sql`select ${i}::int4 as n`))).toHaveLength(5);
 });
 
-test("a transaction one of whose statements has failed is not committed, whoever caught that", async () => {
+test("a transaction one of whose statements has failed is not committed, even where the error was caught", async () => {
   await sql`create table kept (n int4)`;
   const work = transaction(sql, async (tx) => {
     await tx`insert into kept values (1)`;

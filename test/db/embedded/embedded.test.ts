@@ -148,7 +148,7 @@ describe("data survive", () => {
     expect(await until(() => query(url, "select n from kept"), 8000)).toEqual([{ n: 7 }]);
     expect(Date.now() - killed).toBeLessThan(4000);
     expect(await busy).toBe("lost");
-    // Somebody who stands in that directory is no part of it.
+    // A process whose working directory it is is no part of it.
     expect(alive(shell.pid as number)).toBe(true);
   });
 
@@ -294,13 +294,13 @@ describe.runIf(isRoot)("as root", () => {
     expect(spawnSync(process.execPath, ["-e", script, path]).status).toBe(0);
   });
 
-  test("a data directory that belongs to another account is refused: root follows nobody's links", async () => {
+  test("a data directory that belongs to another account is refused: root follows no links of other accounts", async () => {
     const dir = freshDir();
     chownSync(dir, 65534, 65534);
     await expect(startEmbedded({ dataDir: dir, log })).rejects.toThrow(/belongs to another account.*BELFRY_DATA_DIR/);
   });
 
-  test("below a directory that nobody else may enter it runs in a user namespace, and stays where it has begun", async () => {
+  test("below a directory that no other account may enter it runs in a user namespace, and stays where it has begun", async () => {
     const outer = freshDir(0o700);
     const first = await startEmbedded({ dataDir: join(outer, "data"), log, durable: false });
     expect(readFileSync(`/proc/${first.pid}/uid_map`, "utf8").trim()).toMatch(/^65534\s+0\s+1$/);
