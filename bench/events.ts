@@ -7,7 +7,7 @@ import { startChild } from "./support/child.ts";
 import { startDatabase } from "./support/database.ts";
 import { fillEvents } from "./support/estate-history.ts";
 import { type EventQuestion, eventQuestions } from "./support/event-questions.ts";
-import { machineFacts, move } from "./support/machine.ts";
+import { machineFacts, move, postgresCpuMs } from "./support/machine.ts";
 import { commandOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
 import { watchLatency } from "./support/watch-latency.ts";
@@ -26,6 +26,7 @@ const { values } = parseArgs({
 const size = Number(values.size);
 const days = Number(values.days);
 const rounds = Number(values.rounds);
+const warmUps = 5;
 
 await using stack = new AsyncDisposableStack();
 process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
@@ -38,10 +39,25 @@ const config = readConfig(database.env);
 const at = (times: readonly number[], share: number) =>
   times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
 
-async function timeMs(work: () => Promise<unknown>): Promise<number> {
+/** How long each run took, and the processor time of PostgreSQL and this process for all of them, ms. */
+interface Times {
+  ms: number[];
+  cpuMs: number;
+}
+
+const nothing = (): Times => ({ ms: [], cpuMs: 0 });
+
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000 + postgresCpuMs(database.pid);
+}
+
+async function time(times: Times, work: () => Promise<unknown>): Promise<void> {
+  const beginCpuMs = cpuMs();
   const beginMs = performance.now();
   await work();
-  return performance.now() - beginMs;
+  times.ms.push(performance.now() - beginMs);
+  times.cpuMs += cpuMs() - beginCpuMs;
 }
 
 async function askAll(): Promise<void> {
@@ -82,21 +98,21 @@ async function askAll(): Promise<void> {
   }
 
   async function measure(question: EventQuestion): Promise<string[]> {
-    const service: number[] = [];
-    const direct: number[] = [];
+    let [service, direct] = [nothing(), nothing()];
     let results = 0;
-    for (let i = -5; i < rounds; i++) {
+    for (let i = -warmUps; i < rounds; i++) {
+      if (i === 0) [service, direct] = [nothing(), nothing()];
       // Ends differ, so that no answer is one that was just given.
       const end = BigInt(endMs - Math.abs(i) * 7_000);
-      const both = [
-        async () => service.push(await timeMs(async () => (results = await question.service(pool.sql, end)))),
-        async () => direct.push(await timeMs(() => question.direct(pool.sql, end))),
-      ];
+      const ask = async () => {
+        results = await question.service(pool.sql, end);
+      };
+      const both = [() => time(service, ask), () => time(direct, () => question.direct(pool.sql, end))];
       for (const one of i % 2 === 0 ? both : both.reverse()) await one();
     }
-    const [own, sql] = [service.slice(5), direct.slice(5)];
-    const apart = at(own, 0.5) - at(sql, 0.5);
-    const figures = [at(own, 0.5), at(own, 0.99), question.aimMs, at(sql, 0.5), apart];
+    const apart = at(service.ms, 0.5) - at(direct.ms, 0.5);
+    const cpu = [service, direct].map((times) => times.cpuMs / rounds);
+    const figures = [at(service.ms, 0.5), at(service.ms, 0.99), question.aimMs, at(direct.ms, 0.5), apart, ...cpu];
     return [question.name, String(results), ...figures.map((ms) => ms.toFixed(1)), await indexesOf(question)];
   }
 
@@ -104,7 +120,18 @@ async function askAll(): Promise<void> {
   for (const question of eventQuestions(tenantId)) {
     if (question.name.includes(values.only)) rows.push(await measure(question));
   }
-  const head = ["question", "results", "p50 ms", "p99 ms", "aim ms", "direct p50", "more than direct", "indexes"];
+  const head = [
+    "question",
+    "results",
+    "p50 ms",
+    "p99 ms",
+    "aim ms",
+    "direct p50",
+    "more than direct",
+    "CPU ms",
+    "direct",
+    "indexes",
+  ];
   if (rows.length > 0) console.log(table(head, rows));
 }
 

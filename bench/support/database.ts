@@ -12,6 +12,8 @@ import { move, type Place } from "./machine.ts";
 export interface Database extends AsyncDisposable {
   sql: Sql;
   version: string;
+  /** Of its first process. */
+  pid: number | undefined;
   /** The environment of a server on it. */
   env: Record<string, string>;
   /** The header of a manager's key. */
@@ -46,6 +48,7 @@ export async function startDatabase(place: Place = "database"): Promise<Database
   return {
     sql,
     version: row?.version ?? "",
+    pid: embedded.pid,
     env,
     key: { "service-api-key": text },
     [Symbol.asyncDispose]: () => running.disposeAsync(),

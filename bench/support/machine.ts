@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg } from "node:os";
 
 /**
@@ -25,6 +26,21 @@ export function placed(place: Place, command: readonly string[]): [string, strin
 export function move(pid: number | undefined, place: Place): void {
   if (pins !== undefined && place !== "shared" && pid !== undefined)
     spawnSync("taskset", ["-cp", pins[place], String(pid)]);
+}
+
+/** Processor time that the processes of a PostgreSQL have used so far, ms, in steps of 10; 0 where there is no /proc. */
+export function postgresCpuMs(pid: number | undefined): number {
+  if (process.platform !== "linux") return 0;
+  let ticks = 0;
+  for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
+    try {
+      const [, parent, ...fields] = readFileSync(`/proc/${name}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+      if (parent === String(pid)) ticks += Number(fields[9]) + Number(fields[10]);
+    } catch {
+      // It has ended.
+    }
+  }
+  return ticks * 10;
 }
 
 /** What a reader must know of the machine, a line each. */

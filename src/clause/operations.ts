@@ -41,7 +41,7 @@ const isText = (value: Literal) => typeof value === "string";
 
 /**
  * What each operation means for one element, in SQL and in memory side by side. A field matches when one of its elements
- * does. What is of a kind that the operation does not know is false.
+ * does. A value of a kind that the operation does not know does not match.
  */
 export const rules: { readonly [O in Comparison["operation"]]: Rule<ValueOf<O>> } = {
   [Operation.OP_EQUALS]: {

@@ -76,7 +76,7 @@ const postgres: Dialect = {
   inside: "\\Y",
 };
 
-/** Only forms that both engines read alike; sets are spelled out, so that no locale and no flag has a say. */
+/** Only forms that both engines read alike; sets are spelled out, so that they depend on no locale and no flag. */
 function written(expression: Expression, dialect: Dialect): string {
   switch (expression.kind) {
     case "set":

@@ -107,7 +107,7 @@ export async function updateCredential(
 
 /** Deletes a credential that nothing uses, in the caller's transaction. @throws code 5; code 9 when it is in use */
 export async function deleteCredential(tx: Db, tenantId: string, id: string): Promise<void> {
-  // Locked first: what begins to use it meanwhile waits, and then finds it gone.
+  // Locked first: a concurrent use waits, and then finds it deleted.
   const locked = await orm(tx)
     .select({ id: credentials.id })
     .from(credentials)

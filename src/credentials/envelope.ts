@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 
 /*
- * AES-256-GCM, two layers: a master key wraps the data key of each tenant, which seals secrets. What a text is and whom
- * it belongs to is bound to it as additional data, so that it opens in its own place only. docs/formats/envelope.md
+ * AES-256-GCM, two layers: a master key wraps the data key of each tenant, which seals secrets. The kind of a text
+ * and its owner are bound to it as additional data, so that it opens in its own place only. docs/formats/envelope.md
  */
 
 const version = 1;

@@ -40,8 +40,8 @@ export function makeKeyFile(path: string, keys: readonly MasterKey[]): void {
 }
 
 /**
- * Writes the file anew, for the same account: an administrator's command must not take it away from the server. Whoever
- * does so holds the rows of master_keys, so that no key that another has added is lost.
+ * Writes the file anew, for the same account: an administrator's command must not take it away from the server. The
+ * caller holds the rows of master_keys, so that no key that another process has added is lost.
  */
 export function replaceKeyFile(path: string, keys: readonly MasterKey[]): void {
   const { uid, gid } = statSync(path);

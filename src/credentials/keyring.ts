@@ -49,7 +49,7 @@ export function keyring({ masterKeys, masterKeysFile, databaseUrl, dataDir }: So
   };
 }
 
-/** A new master key of our own, numbered on from those that are or were there. */
+/** A new master key, numbered on from those that are or were there. */
 export function newMasterKey(taken: readonly string[]): MasterKey {
   const numbers = taken.map((id) => Number(/^local-(\d+)$/.exec(id)?.[1] ?? 0));
   return { id: `local-${Math.max(0, ...numbers) + 1}`, key: newKey() };

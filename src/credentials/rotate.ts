@@ -96,7 +96,7 @@ async function rewrap(tx: Db, tenantId: string, keyring: Keyring, actor: Actor):
   return true;
 }
 
-/** Forgets the master keys that were not current before the tenants were gone through: nothing is under them now. */
+/** Forgets the master keys that were not current before all tenants were rotated: no data key is wrapped by them now. */
 async function retire(tx: Db, ids: readonly string[], keyring: Keyring): Promise<void> {
   await lockAll(tx);
   for (const id of ids) await tx`delete from master_keys where id = ${id} and not current`;

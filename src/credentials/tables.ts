@@ -49,7 +49,7 @@ export const credentials = pgTable(
   ],
 );
 
-/** One row a thing that uses a credential. The foreign key keeps a credential in use from going. */
+/** One row a thing that uses a credential. The foreign key prevents the deletion of a credential in use. */
 export const credentialUses = pgTable(
   "credential_uses",
   {

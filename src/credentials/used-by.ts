@@ -17,7 +17,7 @@ export interface CredentialUser {
  * @throws code 3 at `path`, the place of the credential's id in the request, when there is no such credential
  */
 export async function credentialType(db: Db, tenantId: string, credentialId: string, path: string): Promise<string> {
-  // The lock makes a deletion at the same time wait, and then see who uses it.
+  // The lock makes a concurrent deletion wait, which then sees the use.
   const [row] = await orm(db)
     .select({ type: credentials.type })
     .from(credentials)

@@ -36,7 +36,7 @@ export function liveness(sql: Sql, periodMs = MINUTE_MS, known: Known = knownEnt
     seen = new Map();
     count = 0;
     for (const [tenantId, entities] of tenants) {
-      // In the order of their ids, as everybody locks them.
+      // In the order of their ids, as all writers lock them.
       const sorted = [...entities.values()].sort((a, b) => Buffer.compare(a.id, b.id));
       for (let i = 0; i < sorted.length; i += portion) {
         const written = await write(sql, tenantId, sorted.slice(i, i + portion));

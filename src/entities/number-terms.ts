@@ -6,7 +6,7 @@ export interface NumberTerms {
 }
 
 const DIGITS = 16;
-/** A search with more than these takes longer than one that looks at some rows too many. */
+/** With more of these a search takes longer than with a wider bound that also reads rows which do not match. */
 const TERMS_MAX = 48;
 
 const bytes = new DataView(new ArrayBuffer(8));

@@ -15,13 +15,13 @@ export interface Writing {
   audit(tx: Db, count: number): Promise<void>;
 }
 
-/** Entities a transaction: few enough that nobody waits for their locks long. */
+/** Entities a transaction: few, so that other transactions wait only briefly for their locks. */
 export const portionMax = 1000;
 
 // The statement that finds many entities takes longer than others may. The deadline of its call ends it all the same.
 const statementMsMax = 600_000;
 
-async function unhurried<T>(tx: Db, find: (tx: Db) => Promise<T>): Promise<T> {
+async function withLongTimeout<T>(tx: Db, find: (tx: Db) => Promise<T>): Promise<T> {
   await tx.unsafe(`set local statement_timeout = ${statementMsMax}`);
   return await find(tx);
 }
@@ -39,7 +39,7 @@ export async function inPortions<T>(
   find: (tx: Db) => Promise<Buffer[]>,
   write: (tx: Db, matching: Fragment) => Promise<{ answer: T; count: number }>,
 ): Promise<T[]> {
-  const found = few ? undefined : await transaction(db, (tx) => unhurried(tx, find));
+  const found = few ? undefined : await transaction(db, (tx) => withLongTimeout(tx, find));
   if (found === undefined || found.length <= 1) {
     const one = await transaction(db, async (tx) => {
       const { answer, count } = await write(tx, matching);

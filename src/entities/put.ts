@@ -21,7 +21,7 @@ const DELETED_KEY = "_svc_deleted_entity";
 const MINUTE_MS = 60_000n;
 const nothing = Buffer.alloc(0);
 
-/** Hears, inside the transaction of their write, which living entities were created, described anew or revived. */
+/** Called inside the transaction of their write with the living entities that were created, described anew or revived. */
 export type OnChanged = (tx: Db, tenantId: string, ids: Buffer[]) => Promise<void>;
 
 /** What one model does to its entity. */

@@ -13,21 +13,21 @@ export interface EventIdentity {
   name: string;
 }
 
-/** One thing that happened to an occurrence; `before` is undefined when it was opened by it. */
+/** One change of an occurrence; `before` is undefined when the change opened it. */
 export interface Change extends Transition {
   event: EventIdentity;
-  /** What was reported, when it was a report; undefined when management or ageing did it. */
+  /** The report behind the change; undefined when management or ageing caused it. */
   instance: Instance | undefined;
 }
 
-/** What is told with changes. */
+/** Facts that come with changes. */
 export interface Telling {
   /** tenant_state.rules_version, read after the transaction began. */
   rulesVersion: bigint;
   nowMs: number;
 }
 
-/** Who hears of changes. */
+/** Functions that are called with changes. */
 export interface ChangeHooks {
   /**
    * Within the transaction, after what the changes write was sent and under the locks of their events. May lock rows below
@@ -36,7 +36,7 @@ export interface ChangeHooks {
    * again calls it again; what it does beyond statements belongs into `afterCommit`.
    */
   onChanges?(tx: Db, tenantId: string, changes: readonly Change[], told: Telling): Promise<void>;
-  /** After the commit, and only when this process knows of it: what the feed of the tenant got. */
+  /** After the commit, and only when this process knows of it: the new row of the tenant's feed. */
   onStored?(tenantId: string, row: FeedRow): void;
 }
 
@@ -49,9 +49,9 @@ export type StoreChanges = (
 ) => Promise<void>;
 
 /**
- * The one way in which occurrences change: reports, management and ageing. Writes occurrences and their instances, tells
- * the hooks, and appends to the feed; the caller has locked the events (`lockEvents`), and comes to its end: nothing but
- * its commit may wait for others after this. At most 1,000 changes at once; beyond them the caller's next transaction.
+ * The only function that changes occurrences: for reports, management and ageing. Writes occurrences and their instances,
+ * calls the hooks, and appends to the feed. The caller has locked the events (`lockEvents`), and only commits after this.
+ * At most 1,000 changes at once; beyond them the caller's next transaction.
  * Statements may still be under way when it resolves: what they fail with fails the transaction.
  */
 export function storingChanges({ onChanges, onStored }: ChangeHooks): StoreChanges {

@@ -90,13 +90,15 @@ async function countColumns(
   const { from, where, bucket } = rowsOf(db, tenantId, question);
   const names = fields.map((_, i) => db`${db(`value_${i}`)}`);
   const values = fields.map(({ field }, i) => db`${fieldColumn(db, field)} as ${names[i] as Fragment}`);
-  const sets = names.map((name) => db`(bucket, ${name})`);
+  // A constant bucket would be hashed with each row.
+  const buckets = question.bucketMs === undefined ? [] : [db`bucket`];
+  const sets = names.map((name) => db`(${list(db, [...buckets, name])})`);
   const [select, by] =
     fields.length === 0
-      ? [db`0 as grouped`, db`bucket`]
+      ? [db`0 as grouped`, db`(${buckets.length === 0 ? db`` : db`bucket`})`]
       : [db`grouping(${list(db, names)}) as grouped, ${list(db, names)}`, db`grouping sets (${list(db, sets)})`];
   const statement = db<Record<string, unknown>[]>`
-    select count(*) as count, bucket, ${select}
+    select count(*) as count, ${buckets.length === 0 ? db`0::bigint as bucket` : db`bucket`}, ${select}
     from (select ${list(db, [db`${bucket} as bucket`, ...values])} from ${from} where ${where}) as found
     group by ${by}
     limit ${countsMax + 1}`;

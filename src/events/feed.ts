@@ -2,7 +2,7 @@ import type { Db, Sql } from "../db/connect.ts";
 import type { Change } from "./changes.ts";
 import { CLOSED, type Occurrence } from "./lifecycle.ts";
 
-/** What of an occurrence may change and decides who wants to hear of it. */
+/** The members of an occurrence that change and that queries filter by. */
 export type State = Pick<Occurrence, "severity" | "status" | "acknowledged">;
 
 /** One change as the feed keeps it: of an occurrence within one transaction, several reports that only update it are one. */
@@ -110,8 +110,8 @@ export function decodeChanges(bytes: Buffer): FeedChange[] {
 /**
  * Sends the last statements of a transaction that changes occurrences. The lock lasts until the commit is durable, so that
  * positions follow the commits; an aborted transaction gives its position back, and the next one has waited for it. Not a
- * counter in a row: one rewritten by each transaction cannot be pruned while a snapshot is held. Answers what tells the row
- * once the transaction is committed.
+ * counter in a row: one rewritten by each transaction cannot be pruned while a snapshot is held. Answers a function that
+ * returns the row once the transaction is committed.
  */
 export function appendFeed(
   tx: Db,
@@ -126,7 +126,7 @@ export function appendFeed(
   }
   statements.push(
     tx`select from tenant_state where tenant_id = ${tenantId} for no key update`.execute(),
-    // Of its own, because it must see what the lock has waited for.
+    // A statement of its own: it must see what was committed while the lock waited.
     tx<[{ position: bigint }]>`
       insert into feed (tenant_id, position, created_ms, changes)
       values (

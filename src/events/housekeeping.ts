@@ -19,7 +19,7 @@ interface Options {
 
 /**
  * Ages and deletes events of all tenants, tenant by tenant, where this process leads: in portions, each in a transaction of
- * its own which may be repeated, so that a leader that is not one any more does no harm.
+ * its own which may be repeated, so that a process that is no longer the leader does no harm.
  */
 export function eventHousekeeping(
   { system, background: sql }: Pick<Pool, "system" | "background">,

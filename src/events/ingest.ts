@@ -73,7 +73,7 @@ async function lockAndRead(tx: Db, tenantId: string, subjects: readonly Subject[
   const missing = [...byKey.values()];
   const rulesVersion = await makeEvents(tx, tenantId, missing).catch((error) => {
     if (error.code !== NO_ENTITY) throw error;
-    // The foreign key judges what was remembered: a database that was restored lacks some.
+    // The foreign key checks what was remembered: a restored database lacks some of it.
     for (const { entityId } of missing) known.forgetEntity(entityId);
     throw again("an entity that was known is not there");
   });

@@ -31,11 +31,11 @@ export function eventQueryService(db: Sql, watches: Watches): Partial<ServiceImp
   };
 }
 
-/** What is written down of a call on many occurrences: the events of those that it changed. */
+/** What the audit log names of a call on many occurrences: the events of those that it changed. */
 const changedEvents = (results: readonly { eventId: string; success: boolean }[]) =>
   [...new Set(results.flatMap(({ eventId, success }) => (success ? [eventId] : [])))].join(",");
 
-/** `store`: the one way in which occurrences change. */
+/** @param store the only function that changes occurrences */
 export function eventManagementService(
   db: Db,
   nowMs: () => number,

@@ -54,8 +54,8 @@ const idsOf = (jobs: readonly Job[]) => {
 };
 
 /**
- * Told of entities that models have created or changed, in their transaction: leaves jobs for the enabled updaters, none
- * when there are none. `wake` hears when they are due, once they are committed.
+ * Called with entities that models have created or changed, in their transaction: enqueues jobs for the enabled updaters.
+ * `wake` is called with the time at which they are due, once they are committed.
  */
 export function changedEntities(nowMs: () => number, wake: (dueMs: number) => void) {
   return async (tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<void> => {
@@ -66,7 +66,7 @@ export function changedEntities(nowMs: () => number, wake: (dueMs: number) => vo
   };
 }
 
-/** Leaves a job that runs updaters over all entities that they match, in the transaction that enables or changes them. */
+/** Enqueues a job that runs updaters over all entities that they match, in the transaction that enables or changes them. */
 export async function startUpdaters(tx: Db, tenantId: string, ids: readonly string[], nowMs: number): Promise<void> {
   const started = [...new Set(ids)].map((id) => ({ id, payload: {} }));
   await enqueue(tx, { tenantId, kind: startedKind }, started, nowMs);

@@ -72,7 +72,7 @@ export function customPropertyService(db: Db, nowMs: () => number): Partial<Serv
 
 const itemsMax = 1000;
 
-/** `wake` is called after the commit of a change that leaves jobs. */
+/** `wake` is called after the commit of a change that enqueues jobs. */
 export function customPropertyUpdaterService(
   db: Db,
   nowMs: () => number,

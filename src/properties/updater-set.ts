@@ -1,8 +1,8 @@
 import type { Db } from "../db/connect.ts";
 
 /*
- * What a transaction that changes entities must know, and what must not slip between: while an updater is being enabled,
- * each such transaction either is seen by the updater's first run, or leaves a job of its own. So a transaction
+ * Orders transactions that change entities and transactions that enable updaters: while an updater is being enabled, each
+ * of the former either is seen by the updater's first run, or enqueues a job of its own. So a transaction
  * that finds no updater enabled holds a shared lock on the set's row until it commits, and one that enables an updater waits
  * for all of these.
  */

@@ -42,7 +42,8 @@ const isContent = (error: unknown) => /^(22|23|54)/.test(String((error as { code
 
 /**
  * A queue in memory, tenant by tenant: rows that come while others of their tenant are being written go together. While
- * the database is away they wait; what finds no room, cannot be written, or is left at the end, goes to the log whole.
+ * the database is unavailable they wait; rows beyond the bound, rows that cannot be written and rows left at the end are
+ * written to the log.
  */
 export function auditQueue(
   { sql, gate }: Pick<Pool, "sql" | "gate">,

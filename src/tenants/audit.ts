@@ -30,7 +30,7 @@ export interface TimedAuditRow extends AuditRow {
 const methodOf = (rpc: string) => rpc.slice(rpc.lastIndexOf("/") + 1);
 
 /**
- * Leaves the audit row of a write that succeeds, in the write's own transaction: call it once in every handler of a
+ * Writes the audit row of a write that succeeds, in the write's own transaction: call it once in every handler of a
  * writing RPC. `name` is the name or id of what was written, several joined by commas; the type comes from the RPC's name.
  */
 export async function audited(tx: Db, context: HandlerContext, name: string): Promise<void> {
@@ -43,7 +43,7 @@ export async function audited(tx: Db, context: HandlerContext, name: string): Pr
   record.owes = undefined;
 }
 
-/** Leaves the row of something that was no call, in its transaction. `action` stands where calls have their RPC. */
+/** Writes the audit row of an action that is no call, in its transaction. `action` takes the place of the RPC. */
 export async function auditedAction(
   tx: Db,
   tenantId: string,

@@ -13,7 +13,7 @@ export interface FirstKey {
 
 /**
  * The file with the first manager key. On a database without tenants it is made, with the tenant `default`: written
- * before the key is committed, so that no crash leaves a tenant whose key nobody has.
+ * before the key is committed, so that no crash leaves a tenant without a known key.
  */
 export async function firstKey(sql: Sql, dataDir: string): Promise<FirstKey | undefined> {
   const file = join(dataDir, "admin.key");

@@ -10,9 +10,9 @@ export interface RulePart {
 const changesKept = 1000n;
 
 /**
- * Says that a trigger, destination or rule of the tenant is another one after the caller's transaction: events that are
- * stored after its commit are held against the new one, on every server. The last but for the commit, because all others
- * that store events of the tenant wait for it.
+ * Records that a trigger, destination or rule of the tenant changes in the caller's transaction: events that are stored
+ * after its commit are matched with the new one, on every server. The last statement before the commit, because all
+ * transactions that store events of the tenant wait for it.
  */
 export async function raiseRulesVersion(tx: Db, tenantId: string, { kind, name }: RulePart): Promise<void> {
   await tx`

@@ -25,7 +25,7 @@ export function userAccountService(db: Db, hash: HashPassword): Partial<ServiceI
       const { tenantId } = principalOf(context);
       const password = user.password ?? ""; // the proto's rules refuse a missing one
       checkPassword(password, "user.password");
-      // The index decides; the look before spares many that want the same e-mail at once the costly part.
+      // The unique index decides; this check spares most concurrent requests for the same e-mail the costly hash.
       const wanted = () => refuseTaken(db, tenantId, user.email, null);
       const passwordHash = await hash(holderOf(context), password, context.signal, wanted);
       return await transaction(db, async (tx) => {

@@ -28,7 +28,7 @@ export async function setGroups(
 
 /** Keeps groups from being deleted until the transaction ends: a deletion at the same time waits, or has been first. */
 async function holdGroups(tx: Db, tenantId: string, names: readonly string[], path: string) {
-  // In order, and before any row of theirs is touched: no two transactions wait for each other in a circle.
+  // In order, and before any of their rows is locked, so that no deadlock is possible.
   const held = await orm(tx)
     .select({ name: userGroups.name })
     .from(userGroups)

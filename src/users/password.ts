@@ -6,7 +6,7 @@ import { type Holder, limiter } from "../limiter.ts";
 
 const derive = promisify(argon2);
 
-// OWASP's parameters for argon2id: 19 MiB, and some tens of milliseconds of one processor (decisions/0016).
+// OWASP's parameters for argon2id (decisions/0016).
 const memoryKiB = 19_456;
 const passes = 2;
 const parallelism = 1;
@@ -30,11 +30,11 @@ async function hashed(password: string): Promise<string> {
 }
 
 /**
- * Hashes a password when its turn has come and `check`, a quick look at whether it is still wanted, has passed.
- * @throws code 8 when too many wait already; the signal's reason when the caller has gone before it is done; what `check` throws
+ * Hashes a password in its turn, after `check`, a quick test whether the hash is still needed.
+ * @throws code 8 when too many wait already; the signal's reason when the call is cancelled before; what `check` throws
  */
 export type HashPassword = (
-  who: Holder,
+  holder: Holder,
   password: string,
   signal: AbortSignal,
   check: () => Promise<unknown>,
@@ -48,15 +48,15 @@ export function passwordHasher({
   atOnceMax = Math.max(1, Math.min(2, availableParallelism() - 1)),
   waitingMax = 500,
 } = {}): HashPassword {
-  // A hash takes some tens of milliseconds: turns are enough, and a tenant alone may use all places.
+  // Hashes are short: turns are enough, and one tenant may use all places.
   const hashing = limiter({ max: atOnceMax, waitingMax, what: "passwords are being hashed", retrySec: 5, shares: {} });
 
-  return async (who, password, signal, check) => {
-    const turn = await hashing.turn(who, signal);
+  return async (holder, password, signal, check) => {
+    const turn = await hashing.turn(holder, signal);
     try {
       await check();
       const hash = await hashed(password);
-      signal.throwIfAborted(); // whose caller was told of a failure is not written
+      signal.throwIfAborted(); // a caller that got a failure must not find it written
       return hash;
     } finally {
       turn.release();

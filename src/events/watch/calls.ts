@@ -4,10 +4,10 @@ import type { Watches } from "./watches.ts";
 
 const channel = "belfry_feed";
 const gatherMs = 20;
-/** A call holds less than 8,000 bytes; with more tenants it names none, and means all. */
+/** A notification holds less than 8,000 bytes; with more tenants it names none, and means all. */
 const namedMax = 200;
 
-/** Tells the other servers whose feeds have grown, gathered over some milliseconds, and hears it from them. */
+/** Notifies the other servers of tenants whose feeds have grown, gathered over some milliseconds, and listens to them. */
 export function feedCalls(sql: Sql, replicas: Pick<Listener, "listen">, watches: Watches) {
   const grown = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -16,7 +16,7 @@ export function feedCalls(sql: Sql, replicas: Pick<Listener, "listen">, watches:
     timer = undefined;
     const payload = grown.size > namedMax ? "" : [...grown].join(",");
     grown.clear();
-    // A hint: others look by themselves each second.
+    // A hint only: other servers also poll each second.
     sql`select pg_notify(${channel}, ${payload})`.catch(() => undefined);
   }
 

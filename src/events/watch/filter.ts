@@ -21,7 +21,7 @@ export interface ChangedRow {
   row: EventRow;
 }
 
-/** Answers a change as the query's watches are told of it; undefined when it is none of theirs. Without its cursor. */
+/** The message about a change, without its cursor; undefined when the change does not match. */
 export type Filter = (changed: ChangedRow) => WatchEventsResponse | undefined;
 
 /** The filter of a query: an occurrence that matched before a change or matches after it. @throws code 3 for a bad query. */

@@ -5,7 +5,7 @@ import type { EventRow } from "../fields.ts";
 import { keyText } from "../occurrences.ts";
 import { eventAndEntity, occurrenceColumns } from "../rows.ts";
 import type { ChangedRow } from "./filter.ts";
-import { type Place, placeGone } from "./place.ts";
+import { type Place, placeExpired } from "./place.ts";
 
 /** How many rows of the feed are read at once. */
 const rowsMax = 20;
@@ -33,10 +33,10 @@ export async function rowsBehind(db: Db, tenantId: string, place: Place): Promis
   }));
   const first = found[0];
   if (place.position === 0n) {
-    if (first !== undefined && first.position > 1n) throw placeGone();
+    if (first !== undefined && first.position > 1n) throw placeExpired();
     return found;
   }
-  if (first?.position !== place.position || first.createdMs !== place.createdMs) throw placeGone();
+  if (first?.position !== place.position || first.createdMs !== place.createdMs) throw placeExpired();
   if (place.passed < first.changes.length) return found;
   return found.slice(1);
 }

@@ -24,5 +24,5 @@ export function cursorPlace(tenantId: string, digest: Uint8Array, cursor: string
 }
 
 /** Code 3: changes after the cursor are no longer kept, or the database was restored to a moment before it. */
-export const placeGone = () =>
+export const placeExpired = () =>
   invalidField("cursor", "is older than the hour for which changes are kept; search, and watch without a cursor");

@@ -16,12 +16,12 @@ import type { Told, Watches } from "./watches.ts";
 
 /** How many messages wait for a client before its watch is ended. */
 const waitingMax = 10_000;
-const beatMs = 15_000;
+const keepAliveMs = 15_000;
 
 /**
  * The changes of occurrences that match a query, before a change or after it: from now on, or behind the place of a cursor.
- * A message with a cursor alone comes at once and every 15 s. Ends with code 8 when the client takes them too slowly, with
- * code 3 when the changes behind the cursor are no longer kept.
+ * A message with a cursor alone is sent at once and after 15 s without another. Ends with code 8 when the client reads too
+ * slowly, with code 3 when the changes behind the cursor are no longer kept.
  */
 export async function* watchEvents(
   sql: Sql,
@@ -41,9 +41,9 @@ export async function* watchEvents(
     });
 
   let place = request.cursor === "" ? await feedEnd(sql, tenantId) : cursorPlace(tenantId, digest, request.cursor);
-  const line = messageLine(signal);
+  const queue = messageQueue(signal);
   await watches.open(tenantId);
-  // What was stored before the watch follows the feed is read by itself, at the client's pace.
+  // Earlier changes are read for this watch alone, at the client's pace, before it follows the feed with the others.
   for (let first = true; ; first = false) {
     const rows = await rowsBehind(sql, tenantId, place);
     if (first) yield withCursor(place);
@@ -61,13 +61,13 @@ export async function* watchEvents(
     await watches.open(tenantId);
     if (rows.length === 0 && (watches.toldUpTo(tenantId) ?? 0n) <= place.position) break;
   }
-  const leave = watches.add(tenantId, digest.toString("hex"), filter, { after: place.position, ...line });
+  const leave = watches.add(tenantId, digest.toString("hex"), filter, { after: place.position, ...queue });
   try {
     for (let sentMs = performance.now(); ; ) {
-      const told = await line.next(sentMs + beatMs - performance.now());
+      const told = await queue.next(sentMs + keepAliveMs - performance.now());
       place = told?.place ?? place;
-      // What is not for this watch moves its cursor all the same.
-      if (told?.message === undefined && performance.now() - sentMs < beatMs) continue;
+      // Changes that do not match move the cursor, too.
+      if (told?.message === undefined && performance.now() - sentMs < keepAliveMs) continue;
       sentMs = performance.now();
       yield withCursor(place, told?.message);
     }
@@ -76,35 +76,34 @@ export async function* watchEvents(
   }
 }
 
-/** What waits for the client: bounded, in order. */
-function messageLine(signal: AbortSignal) {
+/** The messages that wait for the client: bounded, in order. */
+function messageQueue(signal: AbortSignal) {
   let waiting: Told[] = [];
   let failure: unknown;
   let wake: (() => void) | undefined;
-  const rouse = () => wake?.();
   const fail = (error: unknown) => {
     failure ??= error;
     waiting = [];
-    rouse();
+    wake?.();
   };
   return {
     tell(told: Told): void {
       if (failure !== undefined) return;
-      // Rows without anything for this watch only move its place.
+      // Several places without a message are one.
       const last = waiting.at(-1);
       if (told.message === undefined && last?.message === undefined && last !== undefined) waiting.pop();
       waiting.push(told);
       if (waiting.length > waitingMax)
         fail(exhausted("the client takes the changes too slowly; watch again from its last cursor"));
-      else rouse();
+      else wake?.();
     },
     fail,
-    /** The next one; undefined when none has come for so long. @throws what the watch ends with */
-    async next(patienceMs: number): Promise<Told | undefined> {
+    /** The next one; undefined when there is none within this time. @throws what the watch ends with */
+    async next(withinMs: number): Promise<Told | undefined> {
       if (failure === undefined && waiting.length === 0) {
         signal.throwIfAborted();
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, patienceMs);
+          const timer = setTimeout(resolve, withinMs);
           wake = () => {
             clearTimeout(timer);
             resolve();

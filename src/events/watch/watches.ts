@@ -10,7 +10,7 @@ import type { Place } from "./place.ts";
 const rowsMax = 100;
 const pollMs = 1000;
 
-/** What a watch gets: what its filter answered, or undefined for a row of the feed in which nothing was for it. */
+/** What a watch gets of the feed: a message, or only a place behind a row in which nothing matched. */
 export interface Told {
   place: Place;
   message: WatchEventsResponse | undefined;
@@ -18,7 +18,7 @@ export interface Told {
 
 /** One watch that follows the feed as it grows. */
 export interface Watcher {
-  /** Told of changes behind this place only. */
+  /** Gets changes behind this position only. */
   after: bigint;
   /** Called in the order of the feed. */
   tell(told: Told): void;
@@ -32,7 +32,7 @@ interface Group {
 }
 
 interface Tenant {
-  /** Behind the last row that was told. */
+  /** Behind the last row that was delivered. */
   place: Place;
   /** By the digest of the query: a change is judged once for all that ask the same. */
   groups: Map<string, Group>;
@@ -43,15 +43,15 @@ interface Tenant {
 
 /** All watches of this process. */
 export interface Watches {
-  /** Told by the process of what it has stored itself. */
+  /** Delivers a row that this process has stored itself. */
   stored(tenantId: string, row: FeedRow): void;
   /** A hint that the feeds of these tenants, or of all, have grown. */
   wake(tenantIds?: readonly string[]): void;
-  /** How far a tenant's feed was told; undefined when nobody here watches it. */
+  /** The position up to which a tenant's feed was delivered; undefined when this process does not follow it. */
   toldUpTo(tenantId: string): bigint | undefined;
-  /** Begins to tell a watcher; answers what ends it. Call `open` before. */
+  /** Adds a watcher; answers the function that removes it. Call `open` before. */
   add(tenantId: string, digest: string, filter: Filter, watcher: Watcher): () => void;
-  /** Makes sure that a tenant's feed is followed, until the last watcher has left. */
+  /** Makes sure that a tenant's feed is followed, until its last watcher is removed. */
   open(tenantId: string): Promise<void>;
   stop(): void;
 }
@@ -77,10 +77,10 @@ export function watches(sql: Sql): Watches {
     if (tenant.following) return;
     tenant.following = true;
     advance(tenantId, tenant).catch((error) => {
-      // A feed that lost its rows ends its watches; a database that is away is asked again later.
+      // Missing rows of the feed end its watches; while the database is unavailable the read is repeated later.
       if ((error as { code?: unknown }).code !== Code.InvalidArgument) return;
       tenants.delete(tenantId);
-      for (const watcher of everyone(tenant)) watcher.fail(error);
+      for (const watcher of watchersOf(tenant)) watcher.fail(error);
     });
   }
 
@@ -161,6 +161,6 @@ export function watches(sql: Sql): Watches {
   };
 }
 
-function everyone({ groups }: Tenant): Watcher[] {
+function watchersOf({ groups }: Tenant): Watcher[] {
   return [...groups.values()].flatMap(({ watchers }) => [...watchers]);
 }
