@@ -194,6 +194,12 @@ const settings = {
     read: integer(3600, 36_500 * day),
     meaning: "how long closed occurrences are kept, and the oldest event timestamp that is taken, s",
   },
+  deliveryRetentionSec: {
+    env: "BELFRY_DELIVERY_RETENTION_SEC",
+    fallback: String(30 * day),
+    read: integer(7 * day, 36_500 * day),
+    meaning: "how long deliveries that are done are kept, s",
+  },
   eventAgeing: {
     env: "BELFRY_EVENT_AGEING",
     fallback: `DEFAULT=${day},DEBUG=${day},INFO=${day},WARNING=${3 * day}`,
@@ -304,6 +310,6 @@ export function readConfig(env: Record<string, string | undefined>): Config {
 /** The settings as a table for `--help`, a line each: name, default, meaning. */
 export function settingsHelp(): string {
   return Object.values(settings)
-    .map(({ env, fallback, meaning }) => `  ${env.padEnd(29)}${(fallback || "(none)").padEnd(12)} ${meaning}`)
+    .map(({ env, fallback, meaning }) => `  ${env.padEnd(30)}${(fallback || "(none)").padEnd(12)} ${meaning}`)
     .join("\n");
 }

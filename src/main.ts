@@ -24,7 +24,7 @@ ${[...tenantUsage, ...credentialUsage].map(([command, does]) => usageLine(comman
 ${usageLine("npm start -- --help", "print this")}
 
 Settings (environment variables):
-  ${"NAME".padEnd(29)}${"DEFAULT".padEnd(12)} MEANING
+  ${"NAME".padEnd(30)}${"DEFAULT".padEnd(12)} MEANING
 ${settingsHelp()}
 `;
 

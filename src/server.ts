@@ -41,7 +41,6 @@ import { entityService } from "./entities/service.ts";
 import { storingChanges } from "./events/changes.ts";
 import { pruneFeed } from "./events/feed.ts";
 import { eventHousekeeping } from "./events/housekeeping.ts";
-import { ingestEvents } from "./events/ingest.ts";
 import { eventManagementService, eventQueryService } from "./events/service.ts";
 import { feedCalls } from "./events/watch/calls.ts";
 import { watches } from "./events/watch/watches.ts";
@@ -55,8 +54,7 @@ import { maintenanceWindowService } from "./maintenance/service.ts";
 import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
 import { ruleEngine } from "./notifications/engine.ts";
-import { notificationServices } from "./notifications/service.ts";
-import { openWorld } from "./notifications/world.ts";
+import { startNotifications } from "./notifications/start.ts";
 import { changedEntities, updaterKinds } from "./properties/run.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
 import { eventKind, modelKind } from "./receiver/kinds.ts";
@@ -150,7 +148,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...bounds });
 
   // What rules make of what happens. Nothing sends yet.
-  const rules = ruleEngine(pool.background, () => undefined, clock.nowMs);
+  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs);
 
   // What metric points are kept in.
   const known = knownEntities();
@@ -191,13 +189,10 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   starting.defer(() => housekeeping.stop());
 
   // What goes out.
-  const world = openWorld(config, {
-    ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
-    nowMs: clock.nowMs,
-    createEvent: (tenantId, item, chain) =>
-      ingestEvents(pool.ingest, tenantId, [{ ...item, chain }], { nowMs: clock.nowMs(), store: storeChanges }),
-  });
-  starting.defer(() => world.outbound.close());
+  const { stillMatching } = rules;
+  const outgoing = { keyring: masterKeys, nowMs: clock.nowMs, store: storeChanges, stillMatching, log };
+  const notifications = await startNotifications(pool, replicas, config, outgoing);
+  starting.defer(() => notifications.stop());
 
   // The services. An RPC that none of them has answers code 12.
   const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
@@ -218,7 +213,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     [EventQueryService, eventQueryService(pool.sql, watching)],
     [EventManagementService, eventManagementService(pool.sql, clock.nowMs, storeChanges)],
     [MaintenanceWindowService, maintenanceWindowService(pool.sql, { nowMs: clock.nowMs, wake: jobs.wake, hooks })],
-    ...notificationServices(pool.sql, masterKeys, world),
+    ...notifications.services,
     [ApiClientService, apiClientService(pool.sql)],
     [CredentialService, credentialService(pool.sql, masterKeys)],
     [AuditLogService, auditLogService(pool.sql, audit.settled)],

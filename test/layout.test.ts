@@ -29,7 +29,7 @@ describe("every key begins with the tenant", () => {
     master_keys: "of the whole database",
   };
 
-  test.each(globSync("src/*/tables.ts", { cwd: root }))("in %s", async (path) => {
+  test.each(globSync("src/**/tables.ts", { cwd: root }))("in %s", async (path) => {
     expect(keysWithoutTenant(await import(`${root}${path}`), exceptions)).toEqual([]);
   });
 

@@ -56,6 +56,11 @@ const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   notifications: {
     rule_changes: "what of rules has changed is read with them, as of one moment",
     tenant_state: "rules are read with their version",
+    tenants: "a notification says whose it is",
+    events: "notifications tell of events",
+    occurrences: "notifications tell of events",
+    entities: "notifications tell of entities",
+    due_work: "when a tenant has deliveries is moved on with them",
   },
   tenants: { tenants: "the command line finds and lists them, auth/ reads them for each call" },
 };

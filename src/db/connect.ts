@@ -24,6 +24,8 @@ export interface ConnectionCounts {
   questions: number;
   /** Runs of jobs. */
   background: number;
+  /** Deliveries of notifications: what is claimed and what is recorded. */
+  sending: number;
 }
 
 /** The connections of this process to one database. */
@@ -33,6 +35,7 @@ export interface Pool {
   readonly system: Sql;
   readonly ingest: Sql;
   readonly background: Sql;
+  readonly sending: Sql;
   readonly counts: ConnectionCounts;
   readonly gate: Gate;
   /** Waits up to 5 s for statements in work, then cuts them. */
@@ -76,7 +79,8 @@ export function connectionCounts(max: number): ConnectionCounts {
   const system = max < 12 ? 1 : 3;
   const background = Math.max(2, Math.min(4, Math.floor(max / 5)));
   const ingest = Math.max(1, Math.min(Math.floor(max / 3), Math.max(4, 2 * availableParallelism())));
-  return { system, ingest, background, questions: Math.max(1, max - system - background - ingest) };
+  const sending = max < 12 ? 1 : 2;
+  return { system, ingest, background, sending, questions: Math.max(1, max - system - background - ingest - sending) };
 }
 
 /*
@@ -187,6 +191,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     system: kind("system"),
     ingest: kind("ingest", Math.min(options.statementTimeoutMs, ingestTimeoutMs), ingestSettings),
     background: kind("background", Math.max(options.statementTimeoutMs, backgroundTimeoutMs)),
+    sending: kind("sending"),
     questions: kind("questions"),
   };
   const probe = open(url, 1, { connection: { application_name: "belfry probe" } }, always(onclose));
@@ -203,6 +208,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     system: kinds.system.sql,
     ingest: kinds.ingest.sql,
     background: kinds.background.sql,
+    sending: kinds.sending.sql,
     counts,
     gate: watch,
     async close() {

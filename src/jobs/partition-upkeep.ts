@@ -20,7 +20,7 @@ export async function partitionUpkeep(
     if (made.length + dropped.length > 0) log.info({ made, dropped }, "partitions");
   }
   for (const table of tables) await keep(table);
-  const lead = leadership(sql, "partitions");
+  const lead = leadership(sql, `partitions of ${tables.map(({ table }) => table).join(", ")}`);
   let running: Promise<void> | undefined;
 
   async function round() {

@@ -3,6 +3,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { and, eq, exists, gt, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
 import {
+  BreakerState,
   type Destination,
   DestinationSchema,
   type DestinationType,
@@ -36,6 +37,7 @@ import { contains, listByName, oneContains, type Part } from "./lists.ts";
 import { toDestination } from "./messages.ts";
 import { recentNotifications } from "./recent.ts";
 import { keptOf, ownerOf, type Parted, partSecrets, withSecrets } from "./secrets.ts";
+import { destinationStates } from "./sending/tables.ts";
 import { checkCredential, credentialIdOf } from "./stored-credential.ts";
 import { destinations, ruleDestinations } from "./tables.ts";
 
@@ -49,6 +51,20 @@ const ruleNames = query
   .from(ruleDestinations)
   .where(ofRow)
   .orderBy(ruleDestinations.ruleName);
+const { opened, openUntilMs } = destinationStates;
+const { CLOSED, OPEN, HALF_OPEN } = BreakerState;
+const breaker = query
+  .select({
+    state: sql`case when ${opened} = 0 then ${CLOSED}::int4 when ${openUntilMs} > ${databaseNowMs} then ${OPEN}::int4
+      else ${HALF_OPEN}::int4 end`,
+  })
+  .from(destinationStates)
+  .where(
+    and(
+      eq(destinationStates.tenantId, destinations.tenantId),
+      eq(destinationStates.destinationName, destinations.name),
+    ),
+  );
 
 const columns = {
   name: destinations.name,
@@ -57,8 +73,9 @@ const columns = {
   type: destinations.type,
   maxPerMinute: destinations.maxPerMinute,
   disabledReason: destinations.disabledReason,
+  breakerState: sql<BreakerState>`coalesce(${breaker}, ${CLOSED}::int4)`,
   ruleNames: sql<string[]>`array${ruleNames}`,
-  recentNotificationCount: recentNotifications(),
+  recentNotificationCount: recentNotifications("destination", destinations),
 };
 
 const named = (tenantId: string, name: string) =>

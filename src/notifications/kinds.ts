@@ -46,9 +46,9 @@ export function checkDestination(type: DestinationType): Broken[] {
   return [...kind.check(message), ...templates].map(({ path, rule }) => ({ path: joined(name, path), rule }));
 }
 
-/** The product's own limit on how often one destination is tried; undefined: none. */
-export function paceOf(type: DestinationType): Pace | undefined {
-  return kindOf(type).kind.pace;
+/** The limit of a kind's product on how often one destination is tried; undefined: none. */
+export function paceOf(kind: KindName): Pace | undefined {
+  return kinds[kind].pace;
 }
 
 function renderTexts(type: DestinationType, notification: Notification, publicUrl: string): Record<string, string> {

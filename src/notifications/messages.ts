@@ -1,5 +1,6 @@
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import {
+  type BreakerState,
   type Destination,
   DestinationSchema,
   DestinationTypeSchema,
@@ -26,6 +27,7 @@ export interface DestinationRow extends Named {
   type: JsonValue;
   maxPerMinute: number;
   disabledReason: string;
+  breakerState: BreakerState;
   ruleNames: string[];
 }
 

@@ -18,7 +18,9 @@ export type Reason =
   | "bad_address" // no http or https address, or none that an e-mail can go to
   | "bad_request" // cannot be written as HTTP or as an e-mail
   | "not_configured" // the operator has set no mail relay
-  | "chained"; // rules that cause each other
+  | "chained" // rules that cause each other
+  | "secrets" // the destination's secrets cannot be read
+  | "internal"; // an error of this service
 
 /** What follows: the usual steps; few, long ones; the usual ones, a minute at least; none; none, and the destination ends. */
 export type Course = "retry" | "slowly" | "minute" | "fail" | "disable";
@@ -40,6 +42,8 @@ const usual: Readonly<Record<Reason, Course>> = {
   bad_request: "fail",
   not_configured: "fail",
   chained: "fail",
+  secrets: "retry",
+  internal: "retry",
 };
 
 /** Where a kind differs, by its product's contract. */

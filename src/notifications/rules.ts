@@ -59,7 +59,7 @@ const columns = {
   tags: rules.tags,
   triggerNames: sql<string[]>`array${triggerNames}`,
   destinationNames: sql<string[]>`array${destinationNames}`,
-  recentNotificationCount: recentNotifications(),
+  recentNotificationCount: recentNotifications("rule", rules),
 };
 
 const named = (tenantId: string, name: string) => and(eq(rules.tenantId, tenantId), eq(rules.name, foundBy(name)));

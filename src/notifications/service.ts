@@ -1,10 +1,12 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import { DeliveryService } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import type { Keyring } from "../credentials/keyring.ts";
 import type { Db } from "../db/connect.ts";
+import { deliveryService } from "./deliveries.ts";
 import { destinationService } from "./destinations.ts";
 import { rulePreviews } from "./preview.ts";
 import { ruleService } from "./rules.ts";
@@ -12,10 +14,17 @@ import { destinationTests } from "./test-destination.ts";
 import { triggerService } from "./triggers.ts";
 import type { World } from "./world.ts";
 
+interface Options {
+  keyring: Keyring;
+  world: World;
+  nowMs(): number;
+  /** Tells what sends that a tenant has something due. */
+  wake(tenantId: string): void;
+}
+
 export function notificationServices(
   db: Db,
-  keyring: Keyring,
-  world: World,
+  { keyring, world, ...sending }: Options,
 ): [DescService, Partial<ServiceImpl<DescService>>][] {
   const destinations: Partial<ServiceImpl<typeof DestinationService>> = {
     ...destinationService(db, keyring),
@@ -26,5 +35,6 @@ export function notificationServices(
     [TriggerService, triggerService(db)],
     [DestinationService, destinations],
     [RuleService, rules],
+    [DeliveryService, deliveryService(db, sending)],
   ];
 }

@@ -43,7 +43,7 @@ const columns = {
   tags: triggers.tags,
   type: triggers.type,
   ruleNames: sql<string[]>`array${ruleNames}`,
-  recentNotificationCount: recentNotifications(),
+  recentNotificationCount: recentNotifications("trigger", triggers),
 };
 
 const named = (tenantId: string, name: string) =>

@@ -253,7 +253,7 @@ test("a database that cannot be used is told in one line", async () => {
 test("drizzle-kit finds nothing to generate from the tables", () => {
   const out = copied();
   const config = join(out, "drizzle.config.json");
-  const schema = join(root, "src/*/tables.ts");
+  const schema = join(root, "src/**/tables.ts");
   writeFileSync(
     config,
     JSON.stringify({ dialect: "postgresql", schema, out: relative(root, out), casing: "snake_case" }),

@@ -173,6 +173,15 @@ create table data_keys (
   constraint data_keys_tenant_id_pk PRIMARY KEY (tenant_id)
 );
 
+create table delivery_counts (
+  tenant_id uuid not null,
+  about text collate "C" not null,
+  name text collate "C" not null,
+  slot_ms bigint not null,
+  count integer not null,
+  constraint delivery_counts_tenant_id_about_name_slot_ms_pk PRIMARY KEY (tenant_id, about, name, slot_ms)
+);
+
 create table delivery_history (
   tenant_id uuid not null,
   id uuid not null,
@@ -267,6 +276,7 @@ create table due_deliveries (
   retried_ms bigint,
   constraint due_deliveries_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
+CREATE INDEX due_deliveries_due ON public.due_deliveries USING btree (tenant_id, destination_name, due_ms, id);
 CREATE INDEX due_deliveries_order ON public.due_deliveries USING btree (tenant_id, destination_name, subject, created_ms, id);
 
 create table due_work (

@@ -1,6 +1,8 @@
+import { randomUUIDv7 } from "node:crypto";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import type { Db } from "../../src/db/connect.ts";
 import type { Call, Calls, World } from "../support/calls.ts";
 import { eventDestination, eventTrigger, webhook } from "./samples.ts";
 
@@ -36,6 +38,18 @@ const listed = (make: (world: World) => Promise<string>): Call => ({
   },
   elsewhere: "nothing",
 });
+
+/** A delivery that has failed; answers its id. */
+async function doneDelivery(db: Db, tenantId: string, mark: string): Promise<string> {
+  const id = randomUUIDv7();
+  const createdMs = BigInt(`0x${id.slice(0, 8)}${id.slice(9, 13)}`);
+  await db`
+    insert into delivery_history (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
+      entity_id, occasion, told, attempts, error, status, ended_ms)
+    values (${tenantId}, ${id}, ${createdMs}, ${id}, ${mark}, array[${mark}], ${mark}, ${Buffer.alloc(24)}, ${Buffer.alloc(20)},
+      'first', '{}', '[]', ${mark}, 'FAILED', ${createdMs})`;
+  return id;
+}
 
 export const calls: Calls = {
   "TriggerService/CreateTrigger": { request: (world) => ({ trigger: triggerOf(world) }), elsewhere: "his own" },
@@ -81,6 +95,17 @@ export const calls: Calls = {
         value: { timestamp: BigInt(Date.now()), name: world.mark, dimensions: { host: world.mark } },
       },
     }),
+    elsewhere: "not found",
+  },
+  "DeliveryService/ListDeliveries": {
+    request: async ({ db, tenant, mark }) => {
+      await doneDelivery(db, tenant.id, mark);
+      return {};
+    },
+    elsewhere: "nothing",
+  },
+  "DeliveryService/RetryDelivery": {
+    request: async ({ db, tenant, mark }) => ({ id: await doneDelivery(db, tenant.id, mark) }),
     elsewhere: "not found",
   },
 };

@@ -61,7 +61,8 @@ notifications.DeleteRuleResponse: rule: Rule
 notifications.PreviewRuleRequest: name: string, eventId?: string, event?: Event
 notifications.Preview: destination: string, subject: string, body: string
 notifications.Delivery: id: string, rule: string, trigger: string, destination: string, eventId: string, occurrenceId:
-  string, status: DeliveryStatus, attempts: number, error: string, nextTryTime: time, createTime: time
+  string, status: DeliveryStatus, attempts: number, error: string, nextTryTime: time, createTime: time, entityId: string,
+  metricName: string, occasion: string, tries: [DeliveryAttempt]
 notifications.ListDeliveriesResponse: deliveries: [Delivery], nextPageToken: string, totalCount: int64
 dictionary.EntityField: name: string, label: string, description: string, tags: [string], layer: string, default:
   EntityField

@@ -312,11 +312,6 @@ describe("what is not there", () => {
     }
   });
 
-  test("RPCs that are not built yet answer 501 with code 12", async () => {
-    const tenant = await testTenant(server.database.sql);
-    expect(await get(tenant, "/v1/notification/deliveries")).toMatchObject({ status: 501, body: { code: 12 } });
-  });
-
   test("another tenant's event is not found, nor counted", async () => {
     const [one, two] = [await testTenant(server.database.sql), await testTenant(server.database.sql)];
     await json(one, "/v1/data-receiver/events", {

@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/delivery_service.proto.
  */
 export const file_belfry_notifications_v1_delivery_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKxAgoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItMBChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSGgoEcnVsZRgBIAEoCUIMukgJcgcY/wG6AQEAEiEKC2Rlc3RpbmF0aW9uGAIgASgJQgy6SAlyBxj/AboBAQASQQoGc3RhdHVzGAMgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXNCCLpIBYIBAhABEhoKCXBhZ2Vfc2l6ZRgEIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxiAICJ9ChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEjUKCmRlbGl2ZXJpZXMYASADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiMAoUUmV0cnlEZWxpdmVyeVJlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBACJMChVSZXRyeURlbGl2ZXJ5UmVzcG9uc2USMwoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSpzCg5EZWxpdmVyeVN0YXR1cxIfChtERUxJVkVSWV9TVEFUVVNfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCAoEU0VOVBACEgoKBkZBSUxFRBADEg0KCUNBTkNFTExFRBAEEg4KClNVTU1BUklTRUQQBTLZAgoPRGVsaXZlcnlTZXJ2aWNlEp0BCg5MaXN0RGVsaXZlcmllcxIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiKpACAYi1GAOC0+STAh0SGy92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcxKlAQoNUmV0cnlEZWxpdmVyeRItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlIjWItRgFgtPkkwIrOgEqIiYvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfTpyZXRyeWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKkAwoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWVudGl0eV9pZBgMIAEoCRITCgttZXRyaWNfbmFtZRgNIAEoCRIQCghvY2Nhc2lvbhgOIAEoCRI3CgV0cmllcxgPIAMoCzIoLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QXR0ZW1wdCJbCg9EZWxpdmVyeUF0dGVtcHQSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAIgASgJEg4KBmFuc3dlchgDIAEoCSLWAgoVTGlzdERlbGl2ZXJpZXNSZXF1ZXN0EhoKBHJ1bGUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXN0aW5hdGlvbhgCIAEoCUIMukgJcgcY/wG6AQEAEkEKBnN0YXR1cxgDIAEoDjInLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5U3RhdHVzQgi6SAWCAQIQARIaCglwYWdlX3NpemUYBCABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgFIAEoCUIIukgFcgMYgCASHQoHdHJpZ2dlchgGIAEoCUIMukgJcgcY/wG6AQEAEh4KCGV2ZW50X2lkGAcgASgJQgy6SAlyBxj/AboBAQASHwoJZW50aXR5X2lkGAggASgJQgy6SAlyBxj/AboBAQASIQoLbWV0cmljX25hbWUYCSABKAlCDLpICXIHGP8BugEBACJ9ChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEjUKCmRlbGl2ZXJpZXMYASADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiMAoUUmV0cnlEZWxpdmVyeVJlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBACJMChVSZXRyeURlbGl2ZXJ5UmVzcG9uc2USMwoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSpzCg5EZWxpdmVyeVN0YXR1cxIfChtERUxJVkVSWV9TVEFUVVNfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCAoEU0VOVBACEgoKBkZBSUxFRBADEg0KCUNBTkNFTExFRBAEEg4KClNVTU1BUklTRUQQBTLZAgoPRGVsaXZlcnlTZXJ2aWNlEp0BCg5MaXN0RGVsaXZlcmllcxIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiKpACAYi1GAOC0+STAh0SGy92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcxKlAQoNUmV0cnlEZWxpdmVyeRItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlIjWItRgFgtPkkwIrOgEqIiYvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfTpyZXRyeWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * A notification on its way to one destination.
@@ -100,6 +100,34 @@ export type Delivery = Message<"belfry.notifications.v1.Delivery"> & {
    * @generated from field: google.protobuf.Timestamp create_time = 11;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * The identifier of the entity that it is about; empty for a maintenance window.
+   *
+   * @generated from field: string entity_id = 12;
+   */
+  entityId: string;
+
+  /**
+   * The name of the metric that it is about; empty for an event.
+   *
+   * @generated from field: string metric_name = 13;
+   */
+  metricName: string;
+
+  /**
+   * Why it is sent: first, repeat, acknowledged, unacknowledged, severity or clear.
+   *
+   * @generated from field: string occasion = 14;
+   */
+  occasion: string;
+
+  /**
+   * Its attempts, the oldest first.
+   *
+   * @generated from field: repeated belfry.notifications.v1.DeliveryAttempt tries = 15;
+   */
+  tries: DeliveryAttempt[];
 };
 
 /**
@@ -108,6 +136,41 @@ export type Delivery = Message<"belfry.notifications.v1.Delivery"> & {
  */
 export const DeliverySchema: GenMessage<Delivery> = /*@__PURE__*/
   messageDesc(file_belfry_notifications_v1_delivery_service, 0);
+
+/**
+ * One attempt to send a delivery.
+ *
+ * @generated from message belfry.notifications.v1.DeliveryAttempt
+ */
+export type DeliveryAttempt = Message<"belfry.notifications.v1.DeliveryAttempt"> & {
+  /**
+   * When it ended.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 1;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * What came of it: sent, or why it was not, as docs/notifications.md lists it.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * What the receiver said, or what is known instead, at most 500 characters.
+   *
+   * @generated from field: string answer = 3;
+   */
+  answer: string;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.DeliveryAttempt.
+ * Use `create(DeliveryAttemptSchema)` to create a new message.
+ */
+export const DeliveryAttemptSchema: GenMessage<DeliveryAttempt> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 1);
 
 /**
  * Which deliveries to list. All filters that are given must match.
@@ -149,6 +212,34 @@ export type ListDeliveriesRequest = Message<"belfry.notifications.v1.ListDeliver
    * @generated from field: string page_token = 5;
    */
   pageToken: string;
+
+  /**
+   * The name of one of its triggers.
+   *
+   * @generated from field: string trigger = 6;
+   */
+  trigger: string;
+
+  /**
+   * The identifier of its event, or of its occurrence.
+   *
+   * @generated from field: string event_id = 7;
+   */
+  eventId: string;
+
+  /**
+   * The identifier of the entity that it is about.
+   *
+   * @generated from field: string entity_id = 8;
+   */
+  entityId: string;
+
+  /**
+   * The name of the metric that it is about, where its source is no event.
+   *
+   * @generated from field: string metric_name = 9;
+   */
+  metricName: string;
 };
 
 /**
@@ -156,7 +247,7 @@ export type ListDeliveriesRequest = Message<"belfry.notifications.v1.ListDeliver
  * Use `create(ListDeliveriesRequestSchema)` to create a new message.
  */
 export const ListDeliveriesRequestSchema: GenMessage<ListDeliveriesRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 1);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 2);
 
 /**
  * Deliveries.
@@ -191,7 +282,7 @@ export type ListDeliveriesResponse = Message<"belfry.notifications.v1.ListDelive
  * Use `create(ListDeliveriesResponseSchema)` to create a new message.
  */
 export const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 2);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 3);
 
 /**
  * Which delivery to try again.
@@ -212,7 +303,7 @@ export type RetryDeliveryRequest = Message<"belfry.notifications.v1.RetryDeliver
  * Use `create(RetryDeliveryRequestSchema)` to create a new message.
  */
 export const RetryDeliveryRequestSchema: GenMessage<RetryDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 3);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 4);
 
 /**
  * The delivery that is tried again.
@@ -233,7 +324,7 @@ export type RetryDeliveryResponse = Message<"belfry.notifications.v1.RetryDelive
  * Use `create(RetryDeliveryResponseSchema)` to create a new message.
  */
 export const RetryDeliveryResponseSchema: GenMessage<RetryDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 4);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 5);
 
 /**
  * How a delivery stands.

@@ -1,0 +1,165 @@
+import { create } from "@bufbuild/protobuf";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import type { DestinationType } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { idText } from "../../entities/identity.ts";
+import type { State } from "../kinds/kind.ts";
+import type { Notification } from "../notification.ts";
+import type { DueDelivery } from "./due.ts";
+import { type EntityFacts, type Facts, occurrenceKey, threadKey } from "./facts.ts";
+
+/** A delivery that is to be tried. */
+export interface Ready {
+  readonly row: DueDelivery;
+  /** With its secrets readable, or why they are not. */
+  readonly type: DestinationType | Error;
+  readonly notification: Notification;
+  readonly state: State;
+  /** Those that it sums up besides itself. */
+  readonly others: readonly DueDelivery[];
+}
+
+/** A delivery that is done without a try. */
+export interface Ended {
+  readonly row: DueDelivery;
+  readonly status: "CANCELLED" | "FAILED";
+  readonly error: string;
+}
+
+/** Why a delivery is not to be made any more; undefined: it is. */
+export function needless(row: DueDelivery, facts: Facts): Ended | undefined {
+  const ended = (status: Ended["status"], error: string): Ended => ({ row, status, error });
+  const rule = facts.rules.get(row.ruleId);
+  const destination = facts.destinations.get(row.destinationName);
+  if (rule === undefined) return ended("CANCELLED", "the rule was deleted");
+  if (!rule.enabled) return ended("CANCELLED", "the rule is not enabled any more");
+  if (destination === undefined) return ended("CANCELLED", "the destination was deleted");
+  if (!rule.destinationNames.includes(row.destinationName)) {
+    return ended("CANCELLED", "the rule does not name the destination any more");
+  }
+  if (row.occasion === "clear" && facts.threads.get(threadKey(row))?.sent !== true) {
+    return ended("CANCELLED", "nothing was sent that could be cleared");
+  }
+  return undefined;
+}
+
+/** What a delivery tells; undefined when what it is about is gone. */
+export function notificationOf(row: DueDelivery, facts: Facts, tenantId: string): Notification | undefined {
+  const { told } = row;
+  const rule = facts.rules.get(row.ruleId);
+  const entity = row.entityId === null ? windowEntity(row) : facts.entities.get(row.entityId.toString("hex"));
+  if (rule === undefined || entity === undefined) return undefined;
+  const [triggerName = ""] = row.triggerNames;
+  const event = row.eventId === null ? windowEvent(row) : eventOf(row, facts);
+  if (event === undefined && row.eventId !== null) return undefined;
+  return {
+    id: row.id,
+    occasion: row.occasion,
+    clear: row.occasion === "clear",
+    timeMs: row.createdMs,
+    tenant: { id: tenantId, name: facts.tenantName },
+    rule: told.window === undefined ? rule : { ...rule, message: told.window.message },
+    trigger: {
+      name: triggerName,
+      type: facts.triggers.get(triggerName) ?? create(TriggerTypeSchema),
+      ...(told.threshold !== undefined && { threshold: told.threshold }),
+      ...(told.thresholdType !== undefined && { thresholdType: told.thresholdType }),
+    },
+    subjectId: subjectId(row),
+    ...(event && { event }),
+    entity: { id: entity.id.length === 0 ? "" : idText(entity.id), name: entity.name, dimensions: entity.dimensions },
+    ...(row.metricName !== null && {
+      metric: {
+        name: row.metricName,
+        ...(told.value !== undefined && { value: told.value }),
+        ...(told.timeMs !== undefined && { timeMs: told.timeMs }),
+      },
+    }),
+    chain: told.chain ?? [],
+  };
+}
+
+/** The id of the occurrence, or what stands for it with another source. */
+export function subjectId({ eventId, number, subject }: Pick<DueDelivery, "eventId" | "number" | "subject">): string {
+  return eventId === null ? subject.toString("base64url") : `${idText(eventId)}:${number}`;
+}
+
+/** A maintenance window stands in the place of both event and entity. */
+function windowEntity({ told: { window } }: DueDelivery): EntityFacts | undefined {
+  return window && { id: Buffer.alloc(0), name: window.name, dimensions: { window: window.id } };
+}
+
+function windowEvent({ told: { window } }: DueDelivery): Notification["event"] {
+  if (window === undefined) return undefined;
+  const { id, name, message, what, atMs } = window;
+  const summary = `Maintenance window ${name} has ${what === "start" ? "begun" : "ended"}`;
+  return {
+    id: "",
+    name,
+    type: "maintenance",
+    summary: [...summary].slice(0, summaryCharsMax).join(""),
+    body: message,
+    metadata: { window: id },
+    severity: Severity.INFO,
+    status: what === "start" ? Status.OPEN : Status.CLOSED,
+    acknowledged: false,
+    timeMs: atMs,
+    count: 1n,
+  };
+}
+
+/** The scalars are those of the decision, the texts those of now. */
+function eventOf({ eventId, number, told }: DueDelivery, facts: Facts): Notification["event"] {
+  if (eventId === null || number === null) return undefined;
+  const now = facts.occurrences.get(occurrenceKey(eventId, number));
+  if (now === undefined) return undefined;
+  const { name, type, summary, body, metadata } = now;
+  return {
+    id: idText(eventId),
+    name,
+    type,
+    summary,
+    body,
+    metadata,
+    severity: (told.severity ?? now.severity) as Severity,
+    status: (told.status ?? now.status) as Status,
+    acknowledged: told.acknowledged ?? now.acknowledged,
+    timeMs: told.timeMs ?? now.lastSeenMs,
+    count: told.count === undefined ? now.count : BigInt(told.count),
+  };
+}
+
+const namesMax = 5;
+const summaryCharsMax = 128;
+
+/**
+ * One notification for all: how many there are and the first five names, under the id of the first and about a subject of
+ * its own, so that it joins no thread.
+ */
+export function summedUp(all: readonly [Notification, ...Notification[]], count: number): Notification {
+  const { metric: _, ...first } = all[0];
+  const names = [...new Set(all.map(({ event, metric, entity }) => event?.name ?? metric?.name ?? entity.name))];
+  const shown = names.slice(0, namesMax).join(", ");
+  const text = `${count} notifications: ${shown}${count > namesMax ? ", …" : ""}`;
+  const events = all.flatMap(({ event }) => event ?? []);
+  return {
+    ...first,
+    occasion: "first",
+    clear: false,
+    rule: { ...first.rule, message: "" },
+    subjectId: `summary:${first.id}`,
+    event: {
+      id: first.event?.id ?? "",
+      name: "notifications",
+      type: "summary",
+      summary: [...text].slice(0, summaryCharsMax).join(""),
+      body: `${text}. There were more than the destination takes in a minute.`,
+      severity: Math.max(0, ...events.map(({ severity }) => severity)) as Severity,
+      status: first.event?.status ?? Status.OPEN,
+      acknowledged: false,
+      timeMs: first.timeMs,
+      count: BigInt(count),
+      metadata: { count, names: names.slice(0, namesMax) },
+    },
+  };
+}

@@ -1,0 +1,192 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { askingFor } from "../../db/asker.ts";
+import type { Pool } from "../../db/connect.ts";
+import { isLost } from "../../db/driver/lost.ts";
+import { failpoint } from "../../failpoint.ts";
+import { dueLanes } from "../../jobs/queue.ts";
+import type { Ready } from "./compose.ts";
+import { deliveriesKind, settleDeliveries } from "./due.ts";
+import { type Lease, leases } from "./leases.ts";
+import { sendingPlaces } from "./places.ts";
+import { recorder } from "./recorder.ts";
+import { backResult, endedResult, triedResults } from "./result.ts";
+import { type Round, type RoundOptions, takeRound } from "./round.ts";
+import { attempt, type SenderOptions } from "./sender.ts";
+
+/** Sends what is due, of all tenants. */
+export interface Dispatcher {
+  /** A tenant has deliveries, due now or at this time, ms. A hint: what is due is found without it, within a second. */
+  wake(tenantId: string, dueMs?: number): void;
+  /** Some tenant may have deliveries that are due. */
+  look(): void;
+  /** Takes nothing more; resolves when the tries under way are recorded, at the latest after some seconds. */
+  stop(): Promise<void>;
+}
+
+export interface DispatcherOptions extends Omit<SenderOptions, "db">, Pick<RoundOptions, "stillMatching"> {
+  readonly pool: Pick<Pool, "system" | "sending" | "gate">;
+  nowMs(): number;
+  /** Told, at most ten times a second, that there is more to do than this process takes on. */
+  callOthers?(): void;
+  /** How many tries go on at once. */
+  readonly placesMax?: number;
+  readonly leaseMs?: number;
+  /** How often it looks although nothing called it. */
+  readonly pollMs?: number;
+}
+
+const callMsMin = 100;
+const stopMsMax = 5000;
+
+/** Starts a dispatcher. */
+export function dispatcher(options: DispatcherOptions): Dispatcher {
+  const { pool, nowMs, log, stillMatching, callOthers = () => {} } = options;
+  const { placesMax = 256, leaseMs = 10_000, pollMs = 1000 } = options;
+  const db = pool.sending;
+  const places = sendingPlaces(placesMax);
+  const round: RoundOptions = { keyring: options.keyring, places, leaseMs, stillMatching };
+  const sender: SenderOptions = { ...options, db };
+  const held = leases(db, { leaseMs, nowMs });
+  const sending = new Set<Promise<void>>();
+  const looking = new Map<string, { again: boolean }>();
+  const timers = new Map<string, { dueMs: number; timer: NodeJS.Timeout }>();
+  /** Tenants with something due that found no place, the one that has waited longest first. */
+  const crowded = new Set<string>();
+  let calledMs = 0;
+  let stopped = false;
+  // Nothing of whoever wakes it may stay with its work: neither its share of the database nor its deadline.
+  const outside = AsyncLocalStorage.snapshot();
+
+  const records = recorder({
+    db,
+    gate: pool.gate,
+    nowMs,
+    log,
+    onRecorded(tenantId, results) {
+      held.end(results.map(({ row }) => row));
+      void lookAt(tenantId);
+    },
+  });
+
+  /** Looks at a tenant's deliveries until nothing more can be taken. Never rejects. */
+  async function lookAt(tenantId: string): Promise<void> {
+    const under = looking.get(tenantId);
+    if (under !== undefined) under.again = true;
+    if (under !== undefined || stopped || !pool.gate.open) return;
+    const mine = { again: false };
+    looking.set(tenantId, mine);
+    crowded.delete(tenantId);
+    try {
+      do {
+        mine.again = false;
+        const startMs = performance.now();
+        const taken = await askingFor({ tenant: tenantId }, () => takeRound(db, tenantId, round, nowMs()));
+        begin(tenantId, taken, startMs);
+        if (taken.more) mine.again = true;
+        else if (taken.ready.length === 0 && !taken.crowded) await settle(tenantId);
+      } while (mine.again && !stopped && !crowded.has(tenantId));
+    } catch (error) {
+      if (!isLost(error))
+        log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be claimed");
+    } finally {
+      looking.delete(tenantId);
+    }
+  }
+
+  async function settle(tenantId: string): Promise<void> {
+    const nextMs = await askingFor({ tenant: tenantId }, () => settleDeliveries(db, tenantId, nowMs()));
+    if (nextMs !== undefined && nextMs > nowMs()) lookLater(tenantId, nextMs);
+  }
+
+  /** Begins to send what was taken. */
+  function begin(tenantId: string, { ready, ended, againMs, suspects, ...taken }: Round, startMs: number): void {
+    if (againMs < Number.POSITIVE_INFINITY) lookLater(tenantId, againMs);
+    if (taken.crowded) {
+      crowded.add(tenantId);
+      if (performance.now() - calledMs > callMsMin) {
+        calledMs = performance.now();
+        callOthers();
+      }
+    }
+    if (ended.length > 0) records.add(tenantId, ended.map(endedResult), suspects);
+    for (const each of ready) {
+      const lease = held.begin(tenantId, [each.row, ...each.others], startMs);
+      const run = deliver(tenantId, each, lease, suspects);
+      sending.add(run);
+      void run.finally(() => sending.delete(run));
+    }
+  }
+
+  /** One try, and what is recorded of it. Never rejects. */
+  async function deliver(
+    tenantId: string,
+    ready: Ready,
+    { signal, held: isHeld }: Lease,
+    suspects: ReadonlySet<string>,
+  ): Promise<void> {
+    const { row, others } = ready;
+    const outcome = isHeld() ? await attempt(ready, sender, signal) : undefined;
+    failpoint("deliveries:sent");
+    places.free(tenantId, row.destinationName, 1);
+    const [next] = crowded;
+    if (next !== undefined) void lookAt(next);
+    const back = outcome === undefined || (stopped && signal.aborted);
+    const results = back ? [row, ...others].map(backResult) : triedResults(ready, outcome, nowMs(), Math.random());
+    records.add(tenantId, results, suspects);
+  }
+
+  function lookLater(tenantId: string, dueMs: number): void {
+    const inMs = dueMs - nowMs();
+    const earlier = timers.get(tenantId);
+    // The poll finds what is due later.
+    if (stopped || inMs > 2 * pollMs || (earlier !== undefined && earlier.dueMs <= dueMs)) return;
+    clearTimeout(earlier?.timer);
+    const timer = setTimeout(
+      () => {
+        timers.delete(tenantId);
+        void lookAt(tenantId);
+      },
+      Math.max(0, inMs),
+    ).unref();
+    timers.set(tenantId, { dueMs, timer });
+  }
+
+  let polling = false;
+  async function poll(): Promise<void> {
+    if (polling || stopped || !pool.gate.open) return;
+    polling = true;
+    try {
+      for (const { tenantId, dueMs } of await dueLanes(pool.system, [deliveriesKind], nowMs() + pollMs)) {
+        if (dueMs > nowMs()) lookLater(tenantId, dueMs);
+        else if (!crowded.has(tenantId)) void lookAt(tenantId);
+      }
+    } catch (error) {
+      if (!isLost(error)) log.error({ cause: (error as Error).message }, "the tenants with deliveries cannot be read");
+    } finally {
+      polling = false;
+    }
+  }
+  const timer = setInterval(() => void poll(), pollMs).unref();
+  void poll();
+
+  return {
+    wake(tenantId, dueMs = 0) {
+      outside(() => (dueMs > nowMs() ? lookLater(tenantId, dueMs) : void lookAt(tenantId)));
+    },
+    look: () => outside(() => void poll()),
+    async stop() {
+      stopped = true;
+      clearInterval(timer);
+      for (const each of timers.values()) clearTimeout(each.timer);
+      const late = sleep(stopMsMax, undefined, { ref: false });
+      await Promise.race([Promise.all(sending), late]);
+      held.abort();
+      await Promise.race([
+        Promise.all(sending).then(() => records.idle()),
+        sleep(stopMsMax, undefined, { ref: false }),
+      ]);
+      held.stop();
+    },
+  };
+}

@@ -1,0 +1,171 @@
+import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Keyring } from "../../credentials/keyring.ts";
+import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import type { State } from "../kinds/kind.ts";
+import { openType } from "../open-type.ts";
+import type { DueDelivery } from "./due.ts";
+
+/** A rule, as its notifications tell of it. */
+export interface RuleFacts {
+  id: string;
+  name: string;
+  message: string;
+  enabled: boolean;
+  repeatIntervalSec: bigint;
+  triggerNames: string[];
+  destinationNames: string[];
+}
+
+/** An occurrence with what its event says. */
+export interface OccurrenceFacts {
+  eventId: Buffer;
+  number: number;
+  name: string;
+  type: string;
+  summary: string;
+  body: string;
+  severity: number;
+  status: number;
+  acknowledged: boolean;
+  lastSeenMs: number;
+  count: bigint;
+  metadata: JsonObject;
+}
+
+export interface EntityFacts {
+  id: Buffer;
+  name: string;
+  dimensions: Record<string, string>;
+}
+
+/** What earlier deliveries of one destination and subject have left. */
+export interface Thread {
+  state: State;
+  /** Whether anything of it ever went out, or may have. */
+  sent: boolean;
+}
+
+/** All that deliveries tell, beside what they say themselves. */
+export interface Facts {
+  readonly tenantName: string;
+  /** By id. */
+  readonly rules: ReadonlyMap<string, RuleFacts>;
+  readonly triggers: ReadonlyMap<string, TriggerType>;
+  /** With their secrets readable, or why they are not. */
+  readonly destinations: ReadonlyMap<string, DestinationType | Error>;
+  /** By `occurrenceKey`. */
+  readonly occurrences: ReadonlyMap<string, OccurrenceFacts>;
+  /** By their ids in hexadecimal. */
+  readonly entities: ReadonlyMap<string, EntityFacts>;
+  /** By `threadKey`. */
+  readonly threads: ReadonlyMap<string, Thread>;
+}
+
+type Subject = Pick<DueDelivery, "destinationName" | "subject">;
+export const threadKey = ({ destinationName, subject }: Subject) => `${subject.toString("hex")} ${destinationName}`;
+export const occurrenceKey = (eventId: Buffer, number: number) => `${eventId.toString("hex")}:${number}`;
+
+const each = <T>(values: readonly T[]): T[] => [...new Set(values)];
+
+function readRules(tx: Db, tenantId: string, ids: readonly string[]) {
+  return tx<RuleFacts[]>`
+    select r.id, r.name, r.message, r.enabled, r.repeat_interval_sec as "repeatIntervalSec",
+      array(select t.trigger_name from rule_triggers t where t.tenant_id = ${tenantId} and t.rule_name = r.name
+        order by t.place) as "triggerNames",
+      array(select d.destination_name from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = r.name
+        order by d.place) as "destinationNames"
+    from rules r where r.tenant_id = ${tenantId} and r.id = any(${uuidArray(ids)}::uuid[])`;
+}
+
+function readTriggers(tx: Db, tenantId: string, names: readonly string[]) {
+  return tx<{ name: string; type: JsonValue }[]>`
+    select name, type from triggers where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
+}
+
+function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const byKey = new Map(
+    rows.flatMap(({ eventId, number }) =>
+      eventId === null || number === null ? [] : [[occurrenceKey(eventId, number), { eventId, number }]],
+    ),
+  );
+  if (byKey.size === 0) return [];
+  const keys = [...byKey.values()];
+  return tx<OccurrenceFacts[]>`
+    select o.event_id as "eventId", o.number, e.name, o.type, o.summary, o.body, o.severity, o.status, o.acknowledged,
+      o.last_seen_ms::float8 as "lastSeenMs", o.instance_count as count, o.metadata
+    from unnest(
+      ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[]
+    ) as asked (event_id, number)
+      join occurrences o on o.tenant_id = ${tenantId} and o.event_id = asked.event_id and o.number = asked.number
+      join events e on e.tenant_id = ${tenantId} and e.id = o.event_id`;
+}
+
+function readEntities(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const ids = each(rows.flatMap(({ entityId }) => entityId?.toString("hex") ?? [])).map((id) => Buffer.from(id, "hex"));
+  if (ids.length === 0) return [];
+  return tx<EntityFacts[]>`
+    select id, name, dimensions from entities where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])`;
+}
+
+function readThreads(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const byKey = [...new Map(rows.map((row) => [threadKey(row), row])).values()];
+  return tx<(Subject & Thread)[]>`
+    select t.destination_name as "destinationName", t.subject, t.state, t.sent
+    from unnest(
+      ${textArray(byKey.map(({ destinationName }) => destinationName))}::text[],
+      ${byteaArray(byKey.map(({ subject }) => subject))}::bytea[]
+    ) as asked (destination_name, subject)
+      join delivery_threads t on t.tenant_id = ${tenantId} and t.destination_name = asked.destination_name
+        and t.subject = asked.subject`;
+}
+
+/** The types of destinations as senders take them. What cannot be opened hinders its own deliveries alone. */
+async function readDestinations(tx: Db, tenantId: string, names: readonly string[], keyring: Keyring) {
+  const stored = await tx<{ name: string; type: JsonValue }[]>`
+    select name, type from destinations where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
+  const opened = stored.map(async ({ name, type }): Promise<[string, DestinationType | Error]> => {
+    try {
+      const masked = fromJson(DestinationTypeSchema, type);
+      return [name, await openType(tx, tenantId, name, masked, keyring, "destination.type")];
+    } catch (error) {
+      // What the database says is no matter of the destination.
+      if ((error as { severity?: unknown }).severity !== undefined) throw error;
+      return [name, error as Error];
+    }
+  });
+  return new Map(await Promise.all(opened));
+}
+
+/**
+ * Reads what these deliveries of one tenant tell, in statements that go to the database together; of occurrences only for
+ * those of `told`, whose texts may be long.
+ */
+export async function readFacts(
+  tx: Db,
+  tenantId: string,
+  rows: readonly DueDelivery[],
+  told: readonly DueDelivery[],
+  keyring: Keyring,
+): Promise<Facts> {
+  const [tenants, rules, triggers, destinations, occurrences, entities, threads] = await Promise.all([
+    tx<{ name: string }[]>`select name from tenants where id = ${tenantId}`,
+    readRules(tx, tenantId, each(rows.map(({ ruleId }) => ruleId))),
+    readTriggers(tx, tenantId, each(told.flatMap(({ triggerNames }) => triggerNames[0] ?? []))),
+    readDestinations(tx, tenantId, each(rows.map(({ destinationName }) => destinationName)), keyring),
+    readOccurrences(tx, tenantId, told),
+    readEntities(tx, tenantId, told),
+    readThreads(tx, tenantId, rows),
+  ]);
+  return {
+    tenantName: tenants[0]?.name ?? "",
+    rules: new Map(rules.map((rule) => [rule.id, rule])),
+    triggers: new Map(triggers.map(({ name, type }) => [name, fromJson(TriggerTypeSchema, type)])),
+    destinations,
+    occurrences: new Map(occurrences.map((each) => [occurrenceKey(each.eventId, each.number), each])),
+    entities: new Map(entities.map((entity) => [entity.id.toString("hex"), entity])),
+    threads: new Map(threads.map((thread) => [threadKey(thread), thread])),
+  };
+}

@@ -1,0 +1,37 @@
+import type { Sql } from "../../db/connect.ts";
+import type { PartitionedTable } from "../../db/partitions.ts";
+
+const dayMs = 24 * 3_600_000;
+
+/** The partitions of deliveries that are done: a day each, by when they were decided. */
+export function historyPartitions(retentionSec: number): PartitionedTable {
+  return {
+    table: "delivery_history",
+    widthMs: dayMs,
+    backMs: Math.min(2 * dayMs, retentionSec * 1000),
+    aheadMs: 2 * dayMs,
+    keepMs: retentionSec * 1000,
+  };
+}
+
+const portion = 1000;
+
+/**
+ * Removes what is not needed any more beside the history: counts of more than 24 hours ago, and what destinations keep of
+ * subjects of which nothing was sent for the time of retention. Answers whether there may be more. May be repeated.
+ */
+export async function deleteOldNotes(
+  sql: Sql,
+  tenantId: string,
+  { nowMs, retentionMs }: { nowMs: number; retentionMs: number },
+): Promise<boolean> {
+  await sql`delete from delivery_counts where tenant_id = ${tenantId} and slot_ms < ${BigInt(nowMs - dayMs)}`;
+  const threads = await sql`
+    delete from delivery_threads t where t.tenant_id = ${tenantId} and (t.destination_name, t.subject) in (
+      select o.destination_name, o.subject from delivery_threads o
+      where o.tenant_id = ${tenantId} and o.updated_ms < ${BigInt(nowMs - retentionMs)} and not exists (
+        select from due_deliveries d
+        where d.tenant_id = ${tenantId} and d.destination_name = o.destination_name and d.subject = o.subject)
+      limit ${portion})`;
+  return threads.count === portion;
+}

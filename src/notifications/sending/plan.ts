@@ -1,0 +1,96 @@
+import type { Db } from "../../db/connect.ts";
+import { paceOf } from "../kinds.ts";
+import { claimDeliveries, type DueDestination, lockStates, type Quota, somethingDue, storeStates } from "./due.ts";
+import {
+  type Allowance,
+  allowance,
+  type Bounds,
+  type DestinationState,
+  freshState,
+  heldBack,
+  taken,
+} from "./limits.ts";
+import { endDeliveries } from "./record.ts";
+
+/** How many of one destination a look takes: what is taken for nothing is nobody else's meanwhile. */
+export const lookMax = 16;
+/** How many one summary sums up. */
+const summaryMax = 10_000;
+
+/** What is to be taken of a destination now. */
+export interface Plan {
+  destination: DueDestination;
+  bounds: Bounds;
+  /** Locked; undefined where nothing bounds the destination. */
+  state: DestinationState | undefined;
+  allowed: Allowance;
+  places: number;
+}
+
+const boundsOf = ({ kind, maxPerMinute }: DueDestination): Bounds => ({
+  pace: kind === null ? undefined : paceOf(kind),
+  maxPerMinute: maxPerMinute ?? 0,
+});
+
+const isBound = ({ pace, maxPerMinute }: Bounds, state: DestinationState | null) =>
+  pace !== undefined || maxPerMinute > 0 || (state?.opened ?? 0) > 0;
+
+/** Ends what waits for destinations that are gone or disabled; answers whether there may be more of it. */
+export async function endOfGone(
+  tx: Db,
+  tenantId: string,
+  due: readonly DueDestination[],
+  nowMs: number,
+): Promise<boolean> {
+  let more = false;
+  for (const { name: destination, kind, disabledReason } of due) {
+    if (kind !== null && disabledReason === "") continue;
+    const gone = { destination, status: "CANCELLED", error: "the destination was deleted" } as const;
+    const disabled = {
+      destination,
+      status: "FAILED",
+      error: `the destination is disabled: ${disabledReason}`,
+    } as const;
+    if ((await endDeliveries(tx, tenantId, kind === null ? gone : disabled, nowMs)) > 0) more = true;
+  }
+  return more;
+}
+
+/** How many may be taken of each of these destinations; locks the states of those that something bounds. */
+export async function planned(
+  tx: Db,
+  tenantId: string,
+  due: readonly DueDestination[],
+  nowMs: number,
+): Promise<Plan[]> {
+  const bound = due.filter((each) => isBound(boundsOf(each), each.state)).map(({ name }) => name);
+  const states = bound.length === 0 ? undefined : await lockStates(tx, tenantId, bound);
+  return due.map((destination) => {
+    const bounds = boundsOf(destination);
+    const state = states?.get(destination.name);
+    return { destination, bounds, state, allowed: allowance(state ?? freshState, bounds, nowMs), places: 0 };
+  });
+}
+
+/** Takes what the plans allow, and notes it where destinations are bound. */
+export async function claimed(tx: Db, tenantId: string, plans: readonly Plan[], leaseMs: number, nowMs: number) {
+  const quotas = plans
+    .filter(({ places }) => places > 0)
+    .map(({ destination: { name }, allowed, places }): Quota => {
+      return { name, max: allowed.summary ? summaryMax : places, all: allowed.summary };
+    });
+  const rows = quotas.length === 0 ? [] : await claimDeliveries(tx, tenantId, quotas, { nowMs, leaseMs });
+  const byName = Map.groupBy(rows, ({ destinationName }) => destinationName);
+  const changed = new Map<string, DestinationState>();
+  for (const { destination, bounds, state, allowed } of plans) {
+    const { name } = destination;
+    if (state === undefined) continue;
+    const count = byName.get(name)?.length ?? 0;
+    if (count > 0) changed.set(name, taken(state, bounds, allowed.summary ? 1 : count, nowMs));
+    else if (allowed.held && state.summaryMs === 0 && (await somethingDue(tx, tenantId, name, nowMs))) {
+      changed.set(name, heldBack(state));
+    }
+  }
+  await storeStates(tx, tenantId, changed);
+  return rows;
+}

@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { askingFor } from "../../db/asker.ts";
+import type { Pool, Sql } from "../../db/connect.ts";
+import { isLost } from "../../db/driver/lost.ts";
+import { failpoint } from "../../failpoint.ts";
+import type { JobLog } from "../../jobs/worker.ts";
+import { forgetDelivery, record } from "./record.ts";
+import type { Result } from "./result.ts";
+
+/** Writes down what became of deliveries. */
+export interface Recorder {
+  /** Notes results of a tenant; `suspects` are destinations of which also what goes well is to be noted. */
+  add(tenantId: string, results: readonly Result[], suspects: ReadonlySet<string>): void;
+  /** Resolves when all that was noted is written. */
+  idle(): Promise<void>;
+}
+
+interface RecorderOptions {
+  db: Sql;
+  gate: Pick<Pool["gate"], "open">;
+  nowMs(): number;
+  log: JobLog;
+  /** What was noted of a tenant is written, or another process has it by now. */
+  onRecorded(tenantId: string, results: readonly Result[]): void;
+}
+
+const againMs = 200;
+
+/**
+ * Gathers results tenant by tenant, without a timer: those that come while a statement is under way go with the next one.
+ * Goes on trying while the database is away, since what was sent should not be sent again.
+ */
+export function recorder({ db, gate, nowMs, log, onRecorded }: RecorderOptions): Recorder {
+  const waiting = new Map<string, { results: Result[]; suspects: Set<string> }>();
+  const writing = new Map<string, Promise<void>>();
+
+  /** Writes results; one that the database refuses alone is dropped: else it would be sent for ever. */
+  async function write(tenantId: string, results: readonly Result[], suspects: ReadonlySet<string>): Promise<void> {
+    for (;;) {
+      try {
+        return await record(db, tenantId, results, suspects, nowMs());
+      } catch (error) {
+        if (!isLost(error) && gate.open) {
+          log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");
+          const [only] = results;
+          if (only === undefined) return;
+          if (results.length > 1) {
+            for (const each of results) await write(tenantId, [each], suspects);
+            return;
+          }
+          return await forgetDelivery(db, tenantId, only.row).catch(() => undefined);
+        }
+        await sleep(againMs);
+      }
+    }
+  }
+
+  async function drain(tenantId: string): Promise<void> {
+    for (let next = waiting.get(tenantId); next !== undefined; next = waiting.get(tenantId)) {
+      waiting.delete(tenantId);
+      const { results, suspects } = next;
+      await askingFor({ tenant: tenantId }, () => write(tenantId, results, suspects));
+      failpoint("deliveries:recorded");
+      onRecorded(tenantId, results);
+    }
+    writing.delete(tenantId);
+  }
+
+  return {
+    add(tenantId, results, suspects) {
+      const own = waiting.get(tenantId) ?? { results: [], suspects: new Set() };
+      own.results.push(...results);
+      for (const name of suspects) own.suspects.add(name);
+      waiting.set(tenantId, own);
+      if (!writing.has(tenantId)) writing.set(tenantId, drain(tenantId));
+    },
+    async idle() {
+      while (writing.size > 0) await Promise.all(writing.values());
+    },
+  };
+}

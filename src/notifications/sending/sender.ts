@@ -1,0 +1,53 @@
+import type { Keyring } from "../../credentials/keyring.ts";
+import type { Db } from "../../db/connect.ts";
+import type { JobLog } from "../../jobs/worker.ts";
+import type { Outcome } from "../kinds/kind.ts";
+import { send } from "../kinds.ts";
+import { storedRefreshToken } from "../refresh-token.ts";
+import { courseOf, type Reason } from "../retry.ts";
+import type { World } from "../world.ts";
+import type { Ready } from "./compose.ts";
+
+export interface SenderOptions {
+  /** For refresh tokens that a receiver exchanges. */
+  readonly db: Db;
+  readonly keyring: Keyring;
+  readonly world: World;
+  readonly log: JobLog;
+  /** Absent: the kinds' own. */
+  readonly send?: typeof send;
+}
+
+/** One try of one delivery. Never rejects: what fails in this service is an outcome as well, and the log says more. */
+export async function attempt(
+  { row, type, notification, state }: Ready,
+  { db, keyring, world, log, send: sendBy = send }: SenderOptions,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { tenant } = notification;
+  const failed = (reason: Reason, answer: string): Outcome => ({
+    result: "failed",
+    reason,
+    course: courseOf("webhook", reason),
+    answer,
+    state,
+  });
+  if (type instanceof Error) return failed("secrets", type.message);
+  try {
+    return await sendBy(
+      {
+        type,
+        destinationKey: `${tenant.id}/${row.destinationName}`,
+        notification,
+        state,
+        refreshToken: storedRefreshToken(db, tenant.id, row.destinationName, keyring),
+        signal,
+      },
+      world,
+    );
+  } catch (error) {
+    const { destinationName: destination, id } = row;
+    log.error({ cause: (error as Error).message, tenant: tenant.id, destination, delivery: id }, "a try has failed");
+    return failed("internal", "an error of this service");
+  }
+}

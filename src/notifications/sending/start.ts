@@ -1,0 +1,53 @@
+import type { Config } from "../../config.ts";
+import type { Pool } from "../../db/connect.ts";
+import type { Listener } from "../../db/listen.ts";
+import { leadership } from "../../jobs/leader.ts";
+import { partitionUpkeep } from "../../jobs/partition-upkeep.ts";
+import { tenantIds } from "../../tenants/tenant.ts";
+import { type Dispatcher, type DispatcherOptions, dispatcher } from "./dispatcher.ts";
+import { deleteOldNotes, historyPartitions } from "./history.ts";
+
+const channel = "belfry_deliveries";
+
+/**
+ * Starts this process's part of sending: a dispatcher that other replicas can wake, and what looks after the history. The
+ * partitions that deliveries of now need are there when it answers.
+ */
+export async function startSending(
+  pool: Pool,
+  replicas: Pick<Listener, "listen">,
+  { deliveryRetentionSec, housekeepingMs }: Pick<Config, "deliveryRetentionSec" | "housekeepingMs">,
+  options: Omit<DispatcherOptions, "pool" | "callOthers">,
+): Promise<Dispatcher> {
+  const { nowMs, log } = options;
+  const partitions = await partitionUpkeep(pool.background, [historyPartitions(deliveryRetentionSec)], nowMs, log);
+  const callOthers = () => void pool.system.unsafe(`notify ${channel}`).catch(() => undefined);
+  const running = dispatcher({ ...options, pool, callOthers });
+  replicas.listen(channel, running.look);
+
+  const leader = leadership(pool.system, "deliveries.housekeeping");
+  async function keepHouse(): Promise<void> {
+    if (!leader.held()) return;
+    for (const tenantId of await tenantIds(pool.background)) {
+      const bounds = { nowMs: nowMs(), retentionMs: deliveryRetentionSec * 1000 };
+      while (leader.held() && (await deleteOldNotes(pool.background, tenantId, bounds)));
+    }
+  }
+  let round: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    round ??= keepHouse()
+      .catch((err: unknown) => log.warn({ err }, "notes on deliveries were not deleted"))
+      .finally(() => (round = undefined));
+  }, housekeepingMs).unref();
+
+  return {
+    ...running,
+    async stop() {
+      clearInterval(timer);
+      await running.stop();
+      await leader.stop();
+      await round;
+      await partitions.stop();
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import type { DescService } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Config } from "../config.ts";
+import type { Keyring } from "../credentials/keyring.ts";
+import type { Pool } from "../db/connect.ts";
+import type { Listener } from "../db/listen.ts";
+import type { StoreChanges } from "../events/changes.ts";
+import { ingestEvents } from "../events/ingest.ts";
+import type { JobLog } from "../jobs/worker.ts";
+import type { RuleEngine } from "./engine.ts";
+import type { Dispatcher } from "./sending/dispatcher.ts";
+import { startSending } from "./sending/start.ts";
+import { notificationServices } from "./service.ts";
+import { openWorld } from "./world.ts";
+
+interface Options {
+  keyring: Keyring;
+  nowMs(): number;
+  /** What stores the events that destinations of the kind `event` make. */
+  store: StoreChanges;
+  /** Judges deliveries right before they are tried. */
+  stillMatching: RuleEngine["stillMatching"];
+  log: JobLog;
+}
+
+/** Notifications of this process: what sends them, and the services that show and change what is sent. */
+export interface Notifications extends Pick<Dispatcher, "wake" | "stop"> {
+  readonly services: readonly [DescService, Partial<ServiceImpl<DescService>>][];
+}
+
+/** Starts what goes out. */
+export async function startNotifications(
+  pool: Pool,
+  replicas: Pick<Listener, "listen">,
+  config: Config,
+  { keyring, nowMs, store, stillMatching, log }: Options,
+): Promise<Notifications> {
+  const world = openWorld(config, {
+    ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
+    nowMs,
+    createEvent: (tenantId, item, chain) =>
+      ingestEvents(pool.ingest, tenantId, [{ ...item, chain }], { nowMs: nowMs(), store }),
+  });
+  const sending = await startSending(pool, replicas, config, { keyring, world, nowMs, log, stillMatching });
+  return {
+    services: notificationServices(pool.sql, { keyring, world, nowMs, wake: sending.wake }),
+    wake: sending.wake,
+    async stop() {
+      await sending.stop();
+      await world.outbound.close();
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { createClient } from "@connectrpc/connect";
+import { beforeAll, expect, test } from "vitest";
+import { DeliveryService, DeliveryStatus } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { BreakerState } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { transport } from "../support/clients.ts";
+import { answering, httpReceiver } from "../support/receivers.ts";
+import { testServer } from "../support/server.ts";
+import { v1 } from "../support/v1.ts";
+import { sendingTenant } from "./dispatch.ts";
+
+const server = await testServer({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
+const receiver = await httpReceiver();
+const nowMs = Date.now();
+const tenant = await sendingTenant(server.database, receiver.url, nowMs, { good: {}, bad: {} });
+const way = transport(server.target, "grpc", tenant.headers);
+const deliveries = createClient(DeliveryService, way);
+const json = v1(server.url, tenant.headers);
+const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+/** Waits until nothing of a destination that is due now is left. */
+async function settled(count: number) {
+  for (;;) {
+    const { totalCount } = await deliveries.listDeliveries({ status: DeliveryStatus.PENDING });
+    if (Number(totalCount) <= count) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+beforeAll(async () => {
+  receiver.answer((request, response) => void response.writeHead(request.path === "/good" ? 200 : 400).end("no"));
+  await tenant.put([
+    ...range(5).map((event) => ({ destination: "good", event, createdMs: nowMs + event })),
+    ...range(2).map((event) => ({ destination: "bad", event, createdMs: nowMs + 10 + event })),
+    { destination: "good", event: 9, createdMs: nowMs + 20, dueMs: nowMs + 3_600_000 },
+  ]);
+  await settled(1);
+});
+
+test("deliveries are listed with what became of them, the newest first", async () => {
+  const { deliveries: all, totalCount } = await deliveries.listDeliveries({});
+  expect(totalCount).toBe(8n);
+  const times = all.map(({ createTime }) => Number(createTime?.seconds) * 1000 + Number(createTime?.nanos) / 1e6);
+  expect(times).toEqual(times.toSorted((a, b) => b - a));
+  expect(all[0]).toMatchObject({ status: DeliveryStatus.PENDING, attempts: 0, destination: "good", rule: "page" });
+  expect(all[0]?.nextTryTime?.seconds).toBe(BigInt(Math.floor((nowMs + 3_600_000) / 1000)));
+  expect(all.find(({ destination }) => destination === "bad")).toMatchObject({
+    status: DeliveryStatus.FAILED,
+    trigger: "disks",
+    attempts: 1,
+    error: "rejected: HTTP 400: no",
+    tries: [{ reason: "rejected", answer: "HTTP 400: no" }],
+  });
+});
+
+test("filters combine, and a value that nothing can have lists nothing", async () => {
+  const count = async (request: object) => Number((await deliveries.listDeliveries(request)).totalCount);
+  const { deliveries: sent } = await deliveries.listDeliveries({ status: DeliveryStatus.SENT });
+  expect(sent).toHaveLength(5);
+  const [one] = sent;
+  expect(await count({ destination: "bad" })).toBe(2);
+  expect(await count({ destination: "bad", status: DeliveryStatus.SENT })).toBe(0);
+  expect(await count({ rule: "page", trigger: "disks" })).toBe(8);
+  expect(await count({ eventId: one?.eventId, destination: "good" })).toBe(1);
+  expect(await count({ eventId: one?.occurrenceId, status: DeliveryStatus.SENT })).toBe(1);
+  expect(await count({ entityId: one?.entityId })).toBe(8);
+  expect(await count({ metricName: "cpu" })).toBe(0);
+  expect(await count({ eventId: "nonsense" })).toBe(0);
+});
+
+test("pages follow each other without gap, and carry the number of all", async () => {
+  const seen: string[] = [];
+  let pageToken = "";
+  do {
+    const page = await deliveries.listDeliveries({ pageSize: 3, pageToken });
+    expect(page.totalCount).toBe(8n);
+    seen.push(...page.deliveries.map(({ id }) => id));
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  expect(new Set(seen).size).toBe(8);
+});
+
+test("one that has failed is tried again at once under its id; another is not", async () => {
+  const failed = await deliveries.listDeliveries({ status: DeliveryStatus.FAILED });
+  const id = failed.deliveries[0]?.id ?? "";
+  receiver.answer(answering(200));
+  const again = await json("POST", `/v1/notification/deliveries/${id}:retry`, {});
+  expect(again).toMatchObject({ status: 200, body: { delivery: { id, status: "PENDING", attempts: 1 } } });
+  await settled(1);
+  const path = `/v1/notification/deliveries/${id}:retry`;
+  expect(await json("POST", path, {})).toMatchObject({ status: 400, body: { code: 9 } });
+  const { deliveries: sent } = await deliveries.listDeliveries({ status: DeliveryStatus.SENT, destination: "bad" });
+  expect(sent).toMatchObject([{ id, attempts: 2, tries: [{ reason: "rejected" }, { reason: "sent" }] }]);
+  expect(receiver.received.filter(({ headers }) => headers["webhook-id"] === id)).toHaveLength(2);
+  for (const unknown of ["nonsense", "019abcde-0000-7000-8000-000000000001"]) {
+    const answer = await json("POST", `/v1/notification/deliveries/${unknown}:retry`, {});
+    expect(answer).toMatchObject({ status: 404, body: { code: 5 } });
+  }
+});
+
+test("what was sent within 24 hours is counted on rules, triggers and destinations", async () => {
+  const { destination } = await createClient(DestinationService, way).getDestination({ name: "good" });
+  expect(destination).toMatchObject({ recentNotificationCount: 5n, breakerState: BreakerState.CLOSED });
+  const { rules } = await createClient(RuleService, way).listRules({});
+  expect(rules[0]?.recentNotificationCount).toBe(6n);
+  const { triggers } = await createClient(TriggerService, way).listTriggers({});
+  expect(triggers[0]?.recentNotificationCount).toBe(6n);
+});
