@@ -155,6 +155,16 @@ export async function sendingTenant(
         ${textArray(rows.map((row) => row.occasion))}::text[], ${jsonArray(rows.map((row) => row.told))}::jsonb[],
         ${textArray(rows.map((row) => String(row.dueMs)))}::text[]
       ) as d (id, created_ms, destination, subject, event_id, entity_id, occasion, told, due_ms)`;
+    await sql`
+      insert into rule_matches (tenant_id, subject, rule_id, entity_id, event_id, number, trigger_names, standing, muted, chain,
+        matched_ms, last_ms)
+      select distinct on (m.subject) ${id}::uuid, m.subject, ${rule}::uuid, m.entity_id, m.event_id, 1, '{disks}'::text[], true, false,
+        '{}'::text[], 0, 0
+      from unnest(
+        ${byteaArray(rows.map((row) => row.subject))}::bytea[], ${byteaArray(rows.map((row) => row.entityId))}::bytea[],
+        ${byteaArray(rows.map((row) => row.eventId))}::bytea[]
+      ) as m (subject, entity_id, event_id)
+      on conflict do nothing`;
     await announce(sql, { tenantId: id, kind: "deliveries" }, BigInt(Math.min(...rows.map((row) => row.dueMs))));
     return rows.map((row) => row.id);
   }
