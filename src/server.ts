@@ -122,7 +122,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const system = { sql: pool.system, gate: pool.gate };
   const uses = lastUse(system);
   starting.defer(() => uses.stop());
-  const audit = auditQueue(system, clock.nowMs, log, config.auditRetentionSec);
+  const audit = auditQueue({ ...system, background: pool.background }, clock.nowMs, log, config.auditRetentionSec);
   starting.defer(() => audit.stop());
   const { verify } = keyVerifier({ ...system, onUse: uses.note });
   const guesses = wrongKeys({
@@ -152,7 +152,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
 
   // What metric points are kept in.
   const known = knownEntities();
-  const metrics = await startMetrics(pool.sql, config, clock.nowMs, log, { known, onPoints: rules.onPoints });
+  const metrics = await startMetrics(pool.background, config, clock.nowMs, log, { known, onPoints: rules.onPoints });
   starting.defer(() => metrics.stop());
 
   // What goes on in the background, in turns with the other replicas.
@@ -163,7 +163,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const onModels = changedEntities(clock.nowMs, jobs.wake);
 
   // What happens to occurrences: told to those here that want to hear of it.
-  const watching = watches(pool.sql);
+  const watching = watches(pool.background);
   starting.defer(() => watching.stop());
   const feeds = feedCalls(pool.system, replicas, watching);
   starting.defer(() => feeds.stop());

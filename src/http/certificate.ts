@@ -4,6 +4,7 @@ import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../config.ts";
+import { nameConstraints, nameConstraintsId, permitsName } from "./name-constraints.ts";
 
 /** Certificate chain and private key of the port, PEM; `caFile` is the local CA's certificate for clients, when there is one. */
 export interface Certificate {
@@ -41,8 +42,9 @@ export async function certificate(
     readable(files.cert),
     readable(files.key),
   ]);
-  if (ca && cert && key && holds(cert, ca, names)) return { cert, key, caFile: files.ca };
-  const authority = ca && caKey && lasts(ca) ? { ca, caKey } : await makeAuthority();
+  const signs = ca !== undefined && lasts(ca) && permits(ca, names);
+  if (signs && cert && key && holds(cert, ca, names)) return { cert, key, caFile: files.ca };
+  const authority = signs && caKey ? { ca, caKey } : await makeAuthority(names);
   const leaf = await makeLeaf(authority, names);
   await write(files.caKey, authority.caKey, 0o600);
   await write(files.ca, authority.ca, 0o644);
@@ -70,6 +72,12 @@ function lasts(pem: string) {
   return validToDate.getTime() - Date.now() > renewDays * dayMs;
 }
 
+/** Whether a CA may sign for these names, and is one that may sign for its own names alone. */
+function permits(pem: string, names: string[]) {
+  const { raw } = new X509Certificate(pem);
+  return names.every((name) => permitsName(raw, name));
+}
+
 function holds(cert: string, ca: string, names: string[]) {
   const leaf = new X509Certificate(cert);
   const issuer = new X509Certificate(ca);
@@ -82,7 +90,7 @@ async function library() {
   return import("@peculiar/x509");
 }
 
-async function makeAuthority() {
+async function makeAuthority(names: string[]) {
   const x509 = await library();
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
   const ca = await x509.X509CertificateGenerator.createSelfSigned({
@@ -95,6 +103,8 @@ async function makeAuthority() {
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      // Whoever steals its key can pose as this host alone.
+      new x509.Extension(nameConstraintsId, true, nameConstraints(names)),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });

@@ -46,12 +46,12 @@ const isContent = (error: unknown) => /^(22|23|54)/.test(String((error as { code
  * written to the log.
  */
 export function auditQueue(
-  { sql, gate }: Pick<Pool, "sql" | "gate">,
+  { sql, gate, background }: Pick<Pool, "sql" | "gate" | "background">,
   nowMs: () => number,
   log: Log,
   keepSec = 0,
 ): AuditQueue {
-  const retention = auditRetention(sql, keepSec, nowMs);
+  const retention = auditRetention(background, keepSec, nowMs);
   const lanes = new Map<string, Lane>();
   const places = limiter({ max: rowsMax, what: "audit rows wait" });
   const writes = limiter({ max: writesMax, waitingMax: rowsMax, what: "audit rows are being written", shares: {} });

@@ -8,7 +8,7 @@ export type Request = IncomingMessage | Http2ServerRequest;
 
 /** The bytes of a request, read as they are asked for. */
 export interface Pieces extends AsyncIterable<Uint8Array> {
-  /** All of them. `look` sees each piece as it comes; what it throws ends the reading. */
+  /** All of them; they have a least rate. `look` sees each piece as it comes; what it throws ends the reading. */
   whole(look?: (piece: Uint8Array) => void): Promise<Buffer>;
   /** Stops reading; what is left stays in the request. */
   release(): void;
@@ -19,7 +19,7 @@ export interface PieceLimits {
   bytesMax: number;
   /** Longest time without a byte while somebody waits for one, ms. */
   idleMs: number;
-  /** Longest time for all of it, ms; without it there is none. A body that has an end also has a least rate. */
+  /** Longest time for all of it, ms; without it there is none. */
   totalMs?: number;
   /** What it fails with beyond `bytesMax`. */
   tooLarge(): ConnectError;
@@ -135,7 +135,7 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
       const late = () => fail(new ConnectError(`the request did not end within ${totalMs} ms`, Code.DeadlineExceeded));
       total = setTimeout(late, totalMs).unref();
     }
-    if (totalMs !== undefined) pace = setInterval(slow, rateMs).unref();
+    if (gathering !== undefined) pace = setInterval(slow, rateMs).unref();
     request.on("data", take).on("end", end).on("close", close).on("error", close);
   }
 
