@@ -147,8 +147,9 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   const bounds = { wrongKeys: guesses, room, streamsMax: config.streamsMax };
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...bounds });
 
-  // What rules make of what happens. Nothing sends yet.
+  // What rules make of what happens.
   const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs);
+  starting.defer(() => rules.stop());
 
   // What metric points are kept in.
   const known = knownEntities();

@@ -5,7 +5,9 @@ import type { OnPoints } from "../metrics/store.ts";
 import { rulesMemory } from "./matching/tenant-rules.ts";
 import { onChanges } from "./on-changes.ts";
 import type { Wake } from "./outbox.ts";
+import { lastTimes } from "./sources/last-times.ts";
 import { onPoints } from "./sources/metric-threshold.ts";
+import { staleJob } from "./sources/stale-data.ts";
 import { stillMatching, type Verdict, type Waiting } from "./still-matching.ts";
 import { windowRules } from "./windows.ts";
 
@@ -16,19 +18,26 @@ export interface RuleEngine {
   /** What happens when maintenance windows begin and end. */
   readonly windows: Omit<ReturnType<typeof windowRules>, "kind">;
   readonly kinds: readonly JobKind[];
+  /** Writes what is to be known of data that came, for all servers; happens by itself every two seconds. */
+  flush(nowMs: number): Promise<void>;
+  /** After the last data were stored. */
+  stop(): Promise<void>;
   /** Asked right before deliveries are tried: which of them are still needed, by their ids. */
   stillMatching(tenantId: string, deliveries: readonly Waiting[], nowMs: number): Promise<Map<string, Verdict>>;
 }
 
 /** @param wake told after the commit that deliveries of a tenant are due, now or later */
 export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number): RuleEngine {
-  const deciding = { memory: rulesMemory(), wake };
+  const last = lastTimes(sql, nowMs);
+  const deciding = { memory: rulesMemory(), wake, last };
   const { kind, ...windows } = windowRules(deciding, nowMs);
   return {
     onChanges: onChanges(deciding),
     onPoints: onPoints(deciding),
     windows,
-    kinds: [kind],
+    kinds: [kind, staleJob(deciding)],
+    flush: last.flush,
+    stop: last.stop,
     stillMatching: (tenantId, deliveries, nowMs) => stillMatching(sql, tenantId, deliveries, deciding, nowMs),
   };
 }

@@ -1,4 +1,5 @@
 import type { Db } from "../db/connect.ts";
+import { afterCommit } from "../db/transaction.ts";
 import type { Change, ChangeHooks } from "../events/changes.ts";
 import { CLOSED, type Occurrence } from "../events/lifecycle.ts";
 import type { Signature } from "./decide.ts";
@@ -15,6 +16,7 @@ import type { EventTrigger } from "./matching/trigger-index.ts";
 import { chainRulesMax } from "./notification.ts";
 import type { Wake } from "./outbox.ts";
 import { type Sight, settle } from "./settle.ts";
+import type { LastTimes } from "./sources/last-times.ts";
 import { occurrenceSubject, type Subject } from "./subjects.ts";
 import type { Told } from "./told.ts";
 
@@ -22,6 +24,8 @@ import type { Told } from "./told.ts";
 export interface Deciding {
   readonly memory: RulesMemory;
   readonly wake: Wake;
+  /** Absent where nothing is stored that triggers wait for. */
+  readonly last?: LastTimes;
 }
 
 /** A change as rules see it. */
@@ -34,12 +38,19 @@ interface Seen {
 }
 
 /** Holds changes of occurrences against the rules of their tenant, in the transaction that stores them. */
-export function onChanges({ memory, wake }: Deciding): NonNullable<ChangeHooks["onChanges"]> {
+export function onChanges({ memory, wake, last }: Deciding): NonNullable<ChangeHooks["onChanges"]> {
   return async (tx, tenantId, changes, { rulesVersion, nowMs }) => {
     if (rulesVersion === 0n) return;
     const rules = await memory.at(tx, tenantId, rulesVersion);
     const made = changes.filter(({ before, instance }) => before === undefined && instance?.chain !== undefined);
     if (rules.users.size === 0 && made.length === 0) return;
+    if (last !== undefined && rules.watches.size > 0) {
+      afterCommit(tx, () => {
+        for (const { event, instance } of changes) {
+          if (instance !== undefined) last.note(tenantId, rules, `event ${event.name}`, event.entityId, nowMs);
+        }
+      });
+    }
     const all = changes.map((change) => seen(change));
     const reading = readMatches(tx, tenantId, keysThatMayBeNoted(all));
     reading.catch(() => undefined); // it is awaited below, if nothing fails before

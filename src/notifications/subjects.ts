@@ -33,6 +33,11 @@ export function seriesSubject(entityId: Buffer, metricName: string): Subject {
   return { key: digest("series", entityId, metricName), entityId, metricName };
 }
 
+/** An entity whose data a trigger waits for. */
+export function staleSubject(triggerName: string, entityId: Buffer, metricName: string): Subject {
+  return { key: digest("stale", triggerName, entityId), entityId, ...(metricName !== "" && { metricName }) };
+}
+
 /** A run of a maintenance window, by when it began. */
 export function windowSubject(windowId: string, runMs: number): Buffer {
   return digest("window", windowId, String(runMs));

@@ -2,7 +2,12 @@ import { create, toJson } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { and, eq, exists, gt, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
-import { type Trigger, TriggerSchema, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import {
+  type Trigger,
+  TriggerSchema,
+  type TriggerType,
+  TriggerTypeSchema,
+} from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import {
   CreateTriggerResponseSchema,
   DeleteTriggerResponseSchema,
@@ -26,6 +31,7 @@ import { inRules, usersNamed } from "./in-use.ts";
 import { contains, listByName, oneContains, type Part } from "./lists.ts";
 import { toTrigger } from "./messages.ts";
 import { recentNotifications } from "./recent.ts";
+import { beginAnew } from "./sources/stale-data.ts";
 import { ruleTriggers, triggers } from "./tables.ts";
 import { checkTriggerType } from "./trigger-type.ts";
 
@@ -95,8 +101,10 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
         const own = named(principalOf(context).tenantId, name);
         const [row] = await orm(tx).select(columns).from(triggers).where(own).for("no key update");
         if (row === undefined) throw notFound("trigger", name);
-        const trigger = withChanges(toTrigger(row), sent, members);
+        const before = toTrigger(row);
+        const trigger = withChanges(before, sent, members);
         await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
+        if (!sameData(before.type, trigger.type)) await beginAnew(tx, principalOf(context).tenantId, foundBy(name));
         await changed(tx, context, "trigger", name);
         return create(UpdateTriggerResponseSchema, { trigger });
       });
@@ -110,6 +118,13 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
       return create(DeleteTriggerResponseSchema);
     },
   };
+}
+
+/** Whether a trigger of data that stay away goes on to wait for the same ones. */
+function sameData(before: TriggerType | undefined, after: TriggerType | undefined): boolean {
+  if (before?.source.case !== "staleData" || after?.source.case !== "staleData") return true;
+  const [one, other] = [before.source.value, after.source.value];
+  return one.metricName === other.metricName && one.eventName === other.eventName;
 }
 
 async function listTriggers(db: Db, tenantId: string, request: ListTriggersRequest) {

@@ -11,6 +11,7 @@ import { occurrenceIdText } from "../../src/events/identity.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { setStatuses } from "../../src/events/set-status.ts";
 import { type RuleEngine, ruleEngine } from "../../src/notifications/engine.ts";
+import { watchStaleData } from "../../src/notifications/sources/stale-data.ts";
 import { type RulePart, raiseRulesVersion } from "../../src/tenants/rules-version.ts";
 
 /** A rule as tests write it. */
@@ -62,6 +63,7 @@ export function ruleTenant(
   const changed = (kind: RulePart["kind"], name: string, write: (tx: Sql) => Promise<unknown>) =>
     transaction(sql, async (tx) => {
       await write(tx as Sql);
+      if (kind !== "destination") await watchStaleData(tx, tenantId);
       await raiseRulesVersion(tx, tenantId, { kind, name });
     });
 
@@ -70,7 +72,7 @@ export function ruleTenant(
     engine,
 
     /** Writes a trigger: a clause over events, or a whole type. */
-    trigger(name: string, clause: JsonValue, type: JsonValue = { event: { query: { clause } } }) {
+    trigger(name: string, clause: JsonValue, type: JsonValue = { event: { query: { clause } } }, createdMs = 0) {
       const stored = toJson(TriggerTypeSchema, fromJson(TriggerTypeSchema, type));
       const source = Object.keys(type as object)[0] as string;
       return changed(
@@ -78,7 +80,7 @@ export function ruleTenant(
         name,
         (tx) => tx`
           insert into triggers (tenant_id, name, description, tags, source, type, created_ms)
-          values (${tenantId}, ${name}, '', '[]', ${source}, ${JSON.stringify(stored)}::jsonb, 0)
+          values (${tenantId}, ${name}, '', '[]', ${source}, ${JSON.stringify(stored)}::jsonb, ${createdMs})
           on conflict (tenant_id, name) do update set type = excluded.type`,
       );
     },

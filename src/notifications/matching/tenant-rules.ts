@@ -1,4 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import type { StaleDataSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Db } from "../../db/connect.ts";
 import { tenantNameOf } from "../../tenants/tenant.ts";
 import type { Manner } from "../decide.ts";
@@ -31,6 +32,8 @@ export interface TenantRules {
   readonly events: TriggerIndex;
   /** The triggers of values, by the metric that they watch. */
   readonly thresholds: ReadonlyMap<string, readonly LoadedTrigger[]>;
+  /** The triggers that wait for data, by what they wait for (`watchedNames`). */
+  readonly watches: ReadonlyMap<string, readonly LoadedTrigger[]>;
   /** About how many characters of triggers and rules it holds. */
   readonly weight: number;
 }
@@ -152,11 +155,27 @@ function renewed(before: Held | undefined, loaded: Loaded, fields: Fields): Held
       [...known.values()].filter(({ type }) => type.source.case === "metricThreshold"),
       ({ type }) => (type.source.case === "metricThreshold" ? type.source.value.metricName : ""),
     ),
+    watches: watchesOf(known.values()),
     events: triggerIndex(events, fields.events),
     weight: [...lengths.values()].reduce((sum, length) => sum + length, rules.size * ruleWeight),
     fields,
     lengths,
   };
+}
+
+/** What of the data a trigger waits for, as keys of `TenantRules.watches`. */
+function watchedNames({ metricName, eventName }: StaleDataSource): string[] {
+  return [...(metricName === "" ? [] : [`metric ${metricName}`]), ...(eventName === "" ? [] : [`event ${eventName}`])];
+}
+
+function watchesOf(triggers: Iterable<LoadedTrigger>): Map<string, LoadedTrigger[]> {
+  const found = new Map<string, LoadedTrigger[]>();
+  for (const trigger of triggers) {
+    const { source } = trigger.type;
+    if (source.case !== "staleData") continue;
+    for (const name of watchedNames(source.value)) found.set(name, [...(found.get(name) ?? []), trigger]);
+  }
+  return found;
 }
 
 /** The rules of tenants, held in memory. */

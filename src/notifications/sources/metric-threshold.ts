@@ -1,5 +1,6 @@
 import type { MetricThresholdSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Db } from "../../db/connect.ts";
+import { afterCommit } from "../../db/transaction.ts";
 import type { EntityRow } from "../../entities/messages.ts";
 import { readEntities } from "../../entities/read.ts";
 import { readPoints } from "../../metrics/read.ts";
@@ -41,7 +42,7 @@ function crossed(trigger: LoadedTrigger, value: number): Pick<Told, "threshold" 
  * Holds points against the triggers that watch their metrics, in the transaction that stores them. A point that is older
  * than another of its series decides nothing.
  */
-export function onPoints({ memory, wake }: Deciding): OnPoints {
+export function onPoints({ memory, wake, last }: Deciding): OnPoints {
   const held = new Map<string, { rules: TenantRules; untilMs: number }>();
 
   async function rulesOf(tx: Db, tenantId: string, nowMs: number): Promise<TenantRules> {
@@ -59,6 +60,13 @@ export function onPoints({ memory, wake }: Deciding): OnPoints {
 
   return async (tx, tenantId, points, nowMs) => {
     const rules = await rulesOf(tx, tenantId, nowMs);
+    if (last !== undefined && rules.watches.size > 0) {
+      afterCommit(tx, () => {
+        for (const { metric, entityId } of points.known.values()) {
+          last.note(tenantId, rules, `metric ${metric}`, entityId, nowMs);
+        }
+      });
+    }
     if (rules.thresholds.size === 0) return;
     const watched = watchedOf(rules, points);
     if (watched.length === 0) return;

@@ -1,0 +1,87 @@
+import { bigintArray, byteaArray, textArray } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import { keyText } from "../matches.ts";
+import type { TenantRules } from "../matching/tenant-rules.ts";
+
+const periodMs = 2000;
+/** A time that fits no watch is kept so long: the entity may be about to be watched. */
+const keptMs = 30_000;
+
+/** When data came last of what triggers watch, until it is written for all servers. */
+export interface LastTimes {
+  /** Data came of an entity: `metric <its name>` or `event <its name>`. After the commit. */
+  note(tenantId: string, rules: TenantRules, data: string, entityId: Buffer, nowMs: number): void;
+  /** Writes what has come since the last time. */
+  flush(nowMs: number): Promise<void>;
+  /** Writes what is left. */
+  stop(): Promise<void>;
+}
+
+interface Last {
+  triggerName: string;
+  entityId: Buffer;
+  lastMs: number;
+}
+
+/** Keeps the last times of what is watched, and writes them every two seconds. */
+export function lastTimes(db: Db, nowMs: () => number): LastTimes {
+  const byTenant = new Map<string, Map<string, Last>>();
+  let flushing: Promise<void> | undefined;
+
+  async function flush(now: number) {
+    for (const [tenantId, times] of [...byTenant]) {
+      byTenant.delete(tenantId);
+      const written = await write(db, tenantId, [...times.values()]).catch(() => new Set<string>());
+      for (const [key, last] of times) {
+        if (!written.has(key) && last.lastMs > now - keptMs) keep(tenantId, key, last);
+      }
+    }
+  }
+
+  function keep(tenantId: string, key: string, last: Last) {
+    let times = byTenant.get(tenantId);
+    if (times === undefined) {
+      times = new Map();
+      byTenant.set(tenantId, times);
+    }
+    const known = times.get(key);
+    if (known === undefined) times.set(key, last);
+    else known.lastMs = Math.max(known.lastMs, last.lastMs);
+  }
+
+  const timer = setInterval(() => {
+    flushing ??= flush(nowMs()).finally(() => {
+      flushing = undefined;
+    });
+  }, periodMs).unref();
+
+  return {
+    note(tenantId, rules, data, entityId, lastMs) {
+      for (const trigger of rules.watches.get(data) ?? []) {
+        keep(tenantId, pairKey(trigger.name, entityId), { triggerName: trigger.name, entityId, lastMs });
+      }
+    },
+    flush,
+    async stop() {
+      clearInterval(timer);
+      await flushing;
+      await flush(nowMs());
+    },
+  };
+}
+
+const pairKey = (triggerName: string, entityId: Buffer) => `${keyText(entityId)}${triggerName}`;
+
+/** Answers those that are watched. */
+async function write(db: Db, tenantId: string, times: readonly Last[]): Promise<Set<string>> {
+  const rows = await db<{ name: string; id: Buffer }[]>`
+    update stale_watches w set last_ms = greatest(w.last_ms, seen.last_ms)
+    from unnest(
+      ${textArray(times.map(({ triggerName }) => triggerName))}::text[],
+      ${byteaArray(times.map(({ entityId }) => entityId))}::bytea[],
+      ${bigintArray(times.map(({ lastMs }) => BigInt(lastMs)))}::bigint[]
+    ) as seen (trigger_name, entity_id, last_ms)
+    where w.tenant_id = ${tenantId} and w.trigger_name = seen.trigger_name and w.entity_id = seen.entity_id
+    returning w.trigger_name as name, w.entity_id as id`;
+  return new Set(rows.map(({ name, id }) => pairKey(name, id)));
+}
