@@ -600,6 +600,17 @@ create table series_counts (
   constraint series_counts_tenant_id_pk PRIMARY KEY (tenant_id)
 );
 
+create table stale_watches (
+  tenant_id uuid not null,
+  trigger_name text collate "C" not null,
+  entity_id bytea not null,
+  last_ms bigint not null,
+  fired boolean not null,
+  constraint stale_watches_tenant_id_trigger_name_entity_id_pk PRIMARY KEY (tenant_id, trigger_name, entity_id),
+  constraint stale_watches_trigger_fk FOREIGN KEY (tenant_id, trigger_name) REFERENCES triggers(tenant_id, name) ON DELETE CASCADE
+);
+CREATE INDEX stale_watches_fired ON public.stale_watches USING btree (tenant_id, trigger_name, entity_id) WHERE fired;
+
 create table tenant_state (
   tenant_id uuid not null,
   rules_version bigint not null default 0,
