@@ -89,7 +89,7 @@ export async function watchLatency(
   const startMs = performance.now();
   const sending: Promise<void>[] = [];
   for (let i = 0; performance.now() - startMs < warmUpMs + forMs; i++) {
-    await sleep(startMs + (i * 1000) / requestsPerSec - performance.now());
+    await sleep(Math.max(0, startMs + (i * 1000) / requestsPerSec - performance.now()));
     sending.push(send());
   }
   await Promise.all(sending);

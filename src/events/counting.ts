@@ -72,8 +72,10 @@ function compareValues(a: string | number, b: string | number): number {
   return typeof a === "number" ? -1 : 1;
 }
 
-function rowsOf(db: Db, tenantId: string, { query, countInstances, bucketMs }: Question) {
-  const matching = (countInstances ? matchingInstances : matchingOccurrences)(db, tenantId, query, "query");
+function rowsOf(db: Db, tenantId: string, { query, fields, countInstances, bucketMs }: Question) {
+  const matching = countInstances
+    ? matchingInstances(db, tenantId, query, "query", fields)
+    : matchingOccurrences(db, tenantId, query, "query");
   const bucket =
     bucketMs === undefined ? db`0::bigint` : db`${matching.timeMs} - ${matching.timeMs} % ${bucketMs}::bigint`;
   return { ...matching, bucket };
