@@ -25,6 +25,7 @@ import { type Call, callStarter, timeoutOf, watchClient } from "../wire/call.ts"
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
 import { paced } from "../wire/pace.ts";
 import { brokenOff, type Request } from "../wire/pieces.ts";
+import { binaryOf } from "../wire/write-binary.ts";
 import type { Response, RpcRoute } from "./answer.ts";
 import { oneMessage, type Reading } from "./requests.ts";
 
@@ -91,7 +92,14 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
         at = "call";
         const answer = create(method.output, (await call.untilAborted(rpc.call(message, call))) as Message);
         at = "answer";
-        const plain = { flags: 0, data: forms.getO(binary).serialize(answer) };
+        const inSlices = binary
+          ? await binaryOf(
+              method.output,
+              answer,
+              paced(() => call?.check()),
+            )
+          : undefined;
+        const plain = { flags: 0, data: inSlices ?? forms.getO(binary).serialize(answer) };
         const { flags, data } = await envelopeCompress(plain, packing.response, compressBytesMin);
         const packed = packing.response === null ? undefined : { [headerEncoding]: packing.response.name };
         respond(response, form, packed, call, encodeEnvelope(flags, data), { [headerGrpcStatus]: grpcStatusOk });

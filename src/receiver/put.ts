@@ -1,5 +1,6 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { HeldBody } from "../rpc/bodies.ts";
+import { paced } from "../wire/pace.ts";
 import { type Failed, type ItemRules, sift } from "./item.ts";
 import { batchBytesMax, batchItemsMax, type LaneKind, type Lanes } from "./lanes.ts";
 import { type Portion, portions } from "./portions.ts";
@@ -96,7 +97,9 @@ export async function putList<S extends DescMessage, Item>(
   const { outcome, add } = gather<MessageShape<S>>(detailed ? messages.length : 0);
   const each = bytes / Math.max(1, messages.length);
   const size = Math.max(1, Math.min(batchItemsMax, Math.floor(batchBytesMax / Math.max(1, each))));
+  const pace = paced(() => {});
   for (let from = 0; from < messages.length; from += size) {
+    await pace(); // parts of which nothing is good wait for nothing
     const part = messages.slice(from, from + size);
     const pathOf = (index: number) => `${kind.list}[${from + index}]`;
     const failed = await putPart(kind, sender, { messages: part, bytes: each * part.length }, pathOf, from === 0);

@@ -143,7 +143,12 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const value = plan.answerOf(answer as Values);
     if (!plan.rawAnswer) {
       headers["content-type"] = "application/json";
-      return sendWhole(response, 200, headers, plan.write(value), clientOf(request));
+      const large = plan.writeLarge(
+        value,
+        paced(() => call.check()),
+      );
+      if (large === undefined) return sendWhole(response, 200, headers, plan.write(value), clientOf(request));
+      return large.then((text) => sendWhole(response, 200, headers, text, clientOf(request)));
     }
     const { contentType, data } = httpBodyParts(value);
     headers["content-type"] = contentType;

@@ -11,11 +11,14 @@ import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@conn
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import type { CountLimits } from "../wire/bounds.ts";
+import { longLists } from "../wire/large.ts";
+import type { Pace } from "../wire/pace.ts";
 import { statusOverrides } from "./error-text.ts";
 import { holdsHttpBody, isHttpBody } from "./http-body.ts";
 import { jsonReader } from "./json/read-json.ts";
 import type { Values } from "./json/values.ts";
 import { type JsonWriter, jsonWriter } from "./json/write-json.ts";
+import { textInPortions } from "./json/write-portions.ts";
 import { type RequestReader, requestReader } from "./request.ts";
 import { fieldNamed, type Route } from "./routes/binding.ts";
 import { valueIn } from "./url/target.ts";
@@ -37,6 +40,8 @@ export interface Plan {
   /** Whether that part is google.api.HttpBody, else `write` writes it. */
   readonly rawAnswer: boolean;
   write(value: unknown): string;
+  /** The same for a value with long lists, in slices; undefined when it has none. */
+  writeLarge(value: unknown, pace: Pace): Promise<string> | undefined;
 }
 
 interface PlannerOptions {
@@ -84,6 +89,10 @@ export function planner({
       answerOf: field === undefined ? (response) => response : (response) => valueIn(response, field),
       rawAnswer,
       write: answerWriter(route, field),
+      writeLarge(value, pace) {
+        if (field !== undefined || longLists(method.output, value as Values).length === 0) return undefined;
+        return textInPortions(writer, method.output, value as Values, pace);
+      },
     };
   }
 
