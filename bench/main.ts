@@ -13,6 +13,7 @@ const benches = [
   "entities",
   "indexes",
   "models",
+  "metrics",
   "accounts",
   "updaters",
   "properties",

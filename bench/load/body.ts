@@ -3,16 +3,26 @@ import type { LoadRequest, Variation } from "./load.ts";
 // Over all measurements of a process, so that no event is sent twice.
 let sequence = 0;
 
-/** Overwrites times and hosts in `bytes`, whose body begins at `offset`, for one more request. */
-function vary(bytes: Buffer, offset: number, { times, timesAt, hostsAt, baseMs, hostSets }: Variation): void {
-  const timeMs = baseMs + sequence;
-  const firstHost = (sequence % hostSets) * hostsAt.length;
+/** Overwrites times, hosts, metrics and values in `bytes` for one more request. */
+function vary(bytes: Buffer, variation: Variation): void {
+  const { times, timesAt, hostsAt, baseMs, hostSets, stepMs, metricsAt, metricsEach = 1, valuesAt = [] } = variation;
+  const timeMs = baseMs + (stepMs === undefined ? sequence : Math.floor(sequence / hostSets) * stepMs);
+  const first = (sequence % hostSets) * hostsAt.length;
   sequence += 1;
   for (const at of timesAt) {
-    if (times === "digits") writeDigits(bytes, offset + at, 13, timeMs);
-    else writeVarint(bytes, offset + at, timeMs);
+    if (times === "digits") writeDigits(bytes, at, 13, timeMs);
+    else writeVarint(bytes, at, timeMs);
   }
-  for (const [index, at] of hostsAt.entries()) writeDigits(bytes, offset + at, 8, firstHost + index);
+  for (const [index, at] of hostsAt.entries()) writeDigits(bytes, at, 8, Math.floor((first + index) / metricsEach));
+  for (const [index, at] of metricsAt?.entries() ?? []) writeDigits(bytes, at, 8, (first + index) % metricsEach);
+  for (const at of valuesAt) {
+    const hundredths = 1000 + Math.floor(Math.random() * 9000);
+    if (times === "varint") bytes.writeDoubleLE(hundredths / 100, at);
+    else {
+      writeDigits(bytes, at, 2, Math.floor(hundredths / 100));
+      writeDigits(bytes, at + 3, 2, hundredths % 100);
+    }
+  }
 }
 
 function writeDigits(bytes: Buffer, at: number, count: number, value: number): void {
@@ -34,5 +44,5 @@ function writeVarint(bytes: Buffer, at: number, value: number): void {
 /** A body for one request in work at a time; each call of `next` makes it the next request's. */
 export function bodyOf({ body, vary: variation }: LoadRequest): { bytes: Buffer; next(): void } {
   const bytes = Buffer.from(body ?? []);
-  return { bytes, next: () => variation && vary(bytes, 0, variation) };
+  return { bytes, next: () => variation && vary(bytes, variation) };
 }

@@ -63,5 +63,6 @@ export function wholeLength(bytes: Buffer): number | undefined {
   const head = bytes.toString("latin1", 0, end);
   const [, length] = /content-length: (\d+)/i.exec(head) ?? [];
   if (length !== undefined) return end + 4 + Number(length);
+  if (head.startsWith("HTTP/1.1 204")) return end + 4;
   return bytes.toString("latin1", bytes.byteLength - lastChunk.length) === lastChunk ? bytes.byteLength : undefined;
 }

@@ -10,15 +10,23 @@ export interface LoadRequest {
   vary?: Variation;
 }
 
-/** Places in a body that are overwritten before each sending, so that every event is a new instance. */
+/** Places in a body that are overwritten before each sending, so that no event and no point is sent twice. */
 export interface Variation {
   /** How numbers stand in the body: 13 digits, or a protobuf varint of 6 bytes. */
   times: "digits" | "varint";
   timesAt: readonly number[];
-  /** Where the 8 digits of each event's host stand. */
+  /** Where the 8 digits of each item's host stand. */
   hostsAt: readonly number[];
+  /** Where the 8 digits of each point's metric stand: those of a host one after the other. */
+  metricsAt?: readonly number[];
+  /** Metrics of a host; absent: 1. */
+  metricsEach?: number;
+  /** Where values stand that any number from 10.00 to 99.99 takes the place of. */
+  valuesAt?: readonly number[];
   /** The time of request 0, ms since the epoch; each further request is a millisecond later. */
   baseMs: number;
+  /** Instead: how much later the same hosts come again. */
+  stepMs?: number;
   /** How many requests pass until the same hosts come again. */
   hostSets: number;
 }

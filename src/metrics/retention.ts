@@ -8,7 +8,7 @@ import { CHUNK_SPAN_MS } from "./chunks.ts";
 
 const kind = "metrics.retention";
 const hourMs = 3_600_000;
-/** How long a series stays marked before it goes: nobody trusts its number for as long. */
+/** How long a series stays marked before it goes: no process trusts its number for as long. */
 const markMs = hourMs;
 /** Series that one run looks at. */
 const portion = 1000;
@@ -33,8 +33,8 @@ export async function beginRetention(tx: Db, tenantId: string, nowMs: number): P
 }
 
 /**
- * Removes series without points: one found so is marked, and goes if it is still marked and still so an hour later. Who
- * stores points asks for the series again within that hour, which clears the mark. Answers the last one looked at; undefined:
+ * Removes series without points: one found so is marked, and goes if it is still marked and still so an hour later. A
+ * process that stores its points asks for the series again within that hour, which clears the mark. Answers the last one looked at; undefined:
  * there are no more.
  */
 export async function ageSeries(

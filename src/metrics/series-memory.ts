@@ -18,7 +18,7 @@ export interface SeriesMemory {
   remember(tenantId: string, key: string, series: KnownSeries): void;
 }
 
-/** How long a number is trusted: a series that is marked as unused is removed an hour later, if nobody has asked by then. */
+/** How long a number is trusted: a series that is marked as unused is removed an hour later, unless it is looked up by then. */
 const trustMs = 600_000;
 
 /**

@@ -124,7 +124,7 @@ async function makeSeries(
   known: Known,
 ): Promise<Map<string, SeriesRow>> {
   const now = BigInt(nowMs);
-  // Who makes series of a tenant waits here for the one before, and sees what that one has made.
+  // The makers of a tenant's series wait here for each other, so that each sees what the one before has made.
   const first = await tx`
     insert into series_counts (tenant_id, last_number, count) values (${tenantId}, 0, 0)
     on conflict (tenant_id) do nothing`;

@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { failpoints } from "./failpoints.ts";
 import { clear, place } from "./place.ts";
+import { playPoints, playPointsOfTwo } from "./points.ts";
 import { fine, openProxy } from "./proxy.ts";
 import { random } from "./random.ts";
 import { type Play, playFailpoints, playKills, playTwoServers, twoServersRounds } from "./scenes.ts";
@@ -21,6 +22,8 @@ const scenes: Record<string, (play: Play) => Promise<number>> = {
   kills: playKills,
   windows: playWindows,
   watches: playWatches,
+  points: playPoints,
+  "points-of-two": playPointsOfTwo,
 };
 /** A scene ends, and the next begins with a new seed, after this many rounds. */
 const roundsOf: Record<string, number> = {
@@ -29,6 +32,8 @@ const roundsOf: Record<string, number> = {
   kills: 10,
   windows: 1,
   watches: 10,
+  points: 8,
+  "points-of-two": 6,
 };
 
 async function play(minutes: number, firstSeed: number, names: string[]): Promise<void> {

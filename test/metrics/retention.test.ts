@@ -11,7 +11,7 @@ const { sql } = await testDatabase();
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-test("a series without points is marked, and goes an hour later unless somebody has asked for it", async () => {
+test("a series without points is marked, and goes an hour later unless it is looked up meanwhile", async () => {
   const { id } = await testTenant(sql);
   const nowMs = Date.now();
   await makeRoom(sql, nowMs - dayMs, nowMs + dayMs);

@@ -1,0 +1,62 @@
+// Metric points: how fast they are stored, read back, and what they take, beside other stores and plain SQL.
+import { parseArgs } from "node:util";
+import { connectOnce } from "../src/db/connect.ts";
+import { startChild } from "./support/child.ts";
+import { startDatabase } from "./support/database.ts";
+import { startGenerator } from "./support/generator.ts";
+import { machineFacts } from "./support/machine.ts";
+import { plainTable } from "./support/plain-points.ts";
+import { ingestTable, soakLines, type Target } from "./support/point-ingest.ts";
+import { queryLines, sizeLines } from "./support/point-queries.ts";
+import { pointStores } from "./support/point-stores.ts";
+import { putPoints } from "./support/points.ts";
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "5" },
+    seconds: { type: "string", default: "1.5" },
+    series: { type: "string", default: "10000" },
+    stored: { type: "string", default: "1000" },
+    only: { type: "string", default: "ingest,queries,sizes" },
+    soak: { type: "string" },
+  },
+});
+const parts = values.only.split(",");
+const series = Number(values.series);
+
+await using stack = new AsyncDisposableStack();
+process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
+const database = stack.use(await startDatabase());
+// What waits is to be measured, not refused.
+const env = { ...database.env, BELFRY_INGEST_WAIT_MS_MAX: "30000", BELFRY_SERIES_MAX: "10000000" };
+const server = stack.use(startChild("server", "servers/belfry.ts", env));
+const { port } = await server.ask<{ port: number }>();
+console.log(`npm run bench -- metrics ${process.argv.slice(2).join(" ")}\n`);
+for (const line of machineFacts(database.version)) console.log(line);
+
+const baseMs = Date.now() - 23 * 3_600_000;
+const generator = stack.use(startGenerator("node", true));
+const ours = (form: "grpc" | "json"): Target => ({
+  name: form === "grpc" ? "Belfry, gRPC" : "Belfry, JSON",
+  port,
+  put: (count, all, fromMs) => putPoints(count, all, fromMs, database.key)[form],
+  cpu: async () => (await server.ask<{ cpuUs: number }>("cpu")).cpuUs,
+});
+const measure = { generator, series, baseMs, rounds: Number(values.rounds), countMs: Number(values.seconds) * 1000 };
+
+if (values.soak !== undefined) {
+  const look = { server, sql: database.sql, minutes: Number(values.soak) };
+  for await (const line of soakLines(ours("grpc"), measure, look)) console.log(line);
+} else {
+  if (parts.includes("ingest")) {
+    const others = await pointStores(stack);
+    const plain = stack.use(await plainTable(database.env.DATABASE_URL ?? "", series, baseMs));
+    console.log(await ingestTable([ours("grpc"), ours("json"), ...others], plain, measure));
+  }
+  // One connection, without the limits of those that serve.
+  const { sql, close } = connectOnce(database.env.DATABASE_URL ?? "", "bench");
+  stack.defer(() => close());
+  const asked = { sql, url: `http://127.0.0.1:${port}`, key: database.key, stored: Number(values.stored) };
+  if (parts.includes("queries")) for await (const line of queryLines(asked)) console.log(line);
+  if (parts.includes("sizes")) for await (const line of sizeLines(sql)) console.log(line);
+}

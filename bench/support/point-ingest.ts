@@ -1,0 +1,120 @@
+import type { Sql } from "../../src/db/connect.ts";
+import type { LoadRequest } from "../load/load.ts";
+import type { Child } from "./child.ts";
+import type { Generator } from "./generator.ts";
+import type { PlainTable } from "./plain-points.ts";
+import { table } from "./table.ts";
+
+/** A store that takes points over HTTP. */
+export interface Target {
+  name: string;
+  port: number;
+  put(count: number, series: number, baseMs: number): LoadRequest;
+  /** Time of processor so far, µs. */
+  cpu?(): Promise<number>;
+}
+
+interface Measure {
+  generator: Generator;
+  series: number;
+  baseMs: number;
+  rounds: number;
+  countMs: number;
+}
+
+/** Points a request, and connections. */
+const shapes = [
+  [1000, 4],
+  [10_000, 4],
+  [1, 64],
+] as const;
+
+const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+const whole = (number: number) => Math.round(number).toLocaleString("en").replaceAll(",", " ");
+
+/** What is aimed at: our rate over gRPC in relation to another's; for JSON to our own over gRPC. */
+const aims: readonly (readonly [part: string, aim: number])[] = [
+  ["JSON", 0.25],
+  ["VictoriaMetrics", 0.35],
+  ["InfluxDB", 1.8],
+  ["Prometheus", 4],
+  ["unnest", 3],
+];
+
+/** Points a second of all, in turns: medians of the rounds, and ratios to the aims. */
+export async function ingestTable(targets: readonly Target[], plain: PlainTable, measure: Measure): Promise<string> {
+  const { generator, series, baseMs, rounds, countMs } = measure;
+  const parts: string[] = [`Points a second: ${series} series; medians of ${rounds} rounds of ${countMs / 1000} s`];
+  const unnest = "insert … unnest into an indexed table";
+  for (const [count, connections] of shapes) {
+    const rates = new Map<string, number[]>();
+    const cpuUs = new Map<string, number[]>();
+    const note = (map: Map<string, number[]>, name: string, value: number) =>
+      map.set(name, [...(map.get(name) ?? []), value]);
+    for (let round = -1; round < rounds; round++) {
+      for (const { name, port, put, cpu } of targets) {
+        const request = put(count, series, baseMs);
+        const before = await cpu?.();
+        // The first round makes all series, and is not counted.
+        const ms = round < 0 ? Math.max(3000, countMs) : countMs;
+        const load = { port, request, connections, streams: 1, leadInMs: 100, countMs: ms };
+        const { perSec, answered, bad } = await generator.run(load);
+        if (bad > 0) throw new Error(`${name}: ${bad} of ${answered} answers were not good`);
+        if (round < 0) continue;
+        note(rates, name, perSec * count);
+        if (before !== undefined) note(cpuUs, name, (((await cpu?.()) ?? 0) - before) / answered / count);
+      }
+      const rate = await plain.run(count, connections, countMs);
+      if (round >= 0) note(rates, unnest, rate);
+    }
+    const ours = rates.get(targets[0]?.name ?? "") ?? [];
+    const rows = [...rates].map(([name, all]) => {
+      const json = name.includes("JSON");
+      const ratio = median(all.map((rate, i) => (json ? rate / (ours[i] ?? 0) : (ours[i] ?? 0) / rate)));
+      const aim = aims.find(([part]) => name.includes(part))?.[1];
+      const cpu = cpuUs.has(name) ? median(cpuUs.get(name) ?? []).toFixed(2) : "-";
+      return [name, whole(median(all)), cpu, aim === undefined ? "" : ratio.toFixed(2), aim?.toString() ?? ""];
+    });
+    const title = `${whole(count)} a request, ${connections} connections`;
+    parts.push(table([title, "points/s", "CPU µs/point", "ratio", "aim"], rows));
+  }
+  parts.push("ratio: ours over gRPC to the other; JSON to ours over gRPC.");
+  return `\n${parts.join("\n\n")}\n`;
+}
+
+/** The top rate for a minute, then half of it: memory of the server, and what lies in the head. */
+export async function* soakLines(
+  { port, put }: Target,
+  { generator, series, baseMs }: Measure,
+  { server, sql, minutes }: { server: Child; sql: Sql; minutes: number },
+): AsyncGenerator<string> {
+  const request = put(1000, series, baseMs);
+  const load = { port, request, connections: 4, streams: 1, leadInMs: 0 };
+  const look = async () => {
+    const { rssBytes } = await server.ask<{ rssBytes: number }>("cpu");
+    const [head] = await sql<{ rows: number; points: number }[]>`
+      select count(*)::float8 as rows, coalesce(sum(points), 0)::float8 as points from metric_heads`;
+    return { rssMb: rssBytes / 1e6, ...(head as { rows: number; points: number }) };
+  };
+  const line = (name: string, perSec: number, { rssMb, rows, points }: Awaited<ReturnType<typeof look>>) =>
+    `${name}: ${whole(perSec)} points/s, ${whole(rssMb)} MB, ${whole(rows)} rows and ${whole(points)} points in the head`;
+  for (let i = 1; i <= 6; i++) {
+    const { perSec } = await generator.run({ ...load, countMs: 10_000 });
+    yield line(`top rate, ${10 * i} s`, perSec * 1000, await look());
+  }
+  const seen: number[] = [];
+  for (let i = 1; i <= minutes * 2; i++) {
+    let stored = 0;
+    for (let j = 0; j < 15; j++) {
+      const { answered } = await generator.run({ ...load, countMs: 1000 });
+      stored += answered * 1000;
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+    const state = await look();
+    seen.push(state.rssMb);
+    yield line(`half of it, ${i * 30} s`, stored / 30, state);
+  }
+  const half = seen.slice(seen.length >> 1);
+  const slope = half.length < 2 ? 0 : ((half.at(-1) ?? 0) - (half[0] ?? 0)) / ((half.length - 1) / 2);
+  yield `memory over the second half: ${slope.toFixed(1)} MB a minute`;
+}

@@ -1,0 +1,16 @@
+import { describe, expect, test } from "vitest";
+import { playPoints, playPointsOfTwo } from "./points.ts";
+import { seedOf } from "./random.ts";
+
+const seed = seedOf(3);
+const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
+
+describe(`every acknowledged point is there, once, with the value that was acknowledged last (FAULTS_SEED=${seed})`, () => {
+  test("after kill -9 of the server, of PostgreSQL, and in the middle of a merge", async () => {
+    expect(await playPoints({ seed, until: { rounds: 3 }, say })).toBe(3);
+  }, 180_000);
+
+  test("with two servers on one database that take and merge points at the same time, and die", async () => {
+    expect(await playPointsOfTwo({ seed, until: { rounds: 2 }, say })).toBe(2);
+  }, 180_000);
+});
