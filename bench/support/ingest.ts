@@ -61,7 +61,7 @@ export async function startIngest(
     const outcome = await generator.run(given);
     const after = await usage();
     note(as, (outcome.answered - outcome.bad) * count);
-    const cpuUs = (after.cpuUs - before.cpuUs) / (outcome.answered * count);
+    const cpuUs = (after.cpuUs - before.cpuUs) / ((outcome.answered - outcome.bad) * count);
     return measured(outcome, count, cpuUs);
   }
   const running = starting.move();
