@@ -18,7 +18,7 @@ export function startChild(place: Place, program: string, argument: unknown, nod
   // The option and the variable as start.js sets them.
   const command = [
     process.execPath,
-    "--max-semi-space-size=4",
+    "--max-semi-space-size=16",
     ...nodeOptions,
     join(bench, program),
     JSON.stringify(argument),

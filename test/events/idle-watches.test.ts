@@ -38,7 +38,7 @@ async function startServer() {
     process.execPath,
     [
       // As start.js sets it.
-      "--max-semi-space-size=4",
+      "--max-semi-space-size=16",
       "--expose-gc",
       "--import",
       `data:text/javascript,${encodeURIComponent(tell)}`,
