@@ -187,13 +187,14 @@ function watchLag() {
 
 /** Waits until all that is due has happened, and no entity is behind. */
 async function settled(db: Db, plan: readonly Planned[], endMs: number): Promise<void> {
-  const due = plan.reduce((sum, window) => sum + (window.startMs + window.durationMs <= endMs ? 2 : 1), 0);
+  const ended = plan.filter(({ startMs, durationMs }) => startMs + durationMs <= endMs).length;
   const untilMs = performance.now() + 60_000;
   for (;;) {
-    const [{ count, busy }] = await db<[{ count: number; busy: number }]>`
-      select (select count(*)::int4 from window_changes) as count,
+    const [{ over, open, busy }] = await db<[{ over: number; open: number; busy: number }]>`
+      select (select count(*)::int4 from maintenance_windows where run_state = 2) as over,
+        (select count(*)::int4 from maintenance_windows where run_state = 1) as open,
         (select count(*)::int4 from jobs where kind = 'maintenance.members') as busy`;
-    if (count >= due && busy === 0) return;
+    if (over >= ended && over + open >= plan.length && busy === 0) return;
     if (performance.now() > untilMs) return;
     await sleep(50);
   }
@@ -218,7 +219,12 @@ function wrongChanges(
     const mine = changes.filter(({ name }) => name === window.name);
     const ends = window.startMs + window.durationMs <= endMs;
     const steps = mine.map(({ from, to }) => `${from} to ${to}`).join(", ");
-    if (steps !== (ends ? "0 to 1, 1 to 2" : "0 to 1")) wrong.push(`${window.name} went from ${steps || "nothing"}`);
+    const right = steps === (ends ? "0 to 1, 1 to 2" : "0 to 1");
+    // The lease of a server that was to start it outlasted it: a window that is over is not run.
+    const { startMs, durationMs } = window;
+    const over = startMs + durationMs;
+    const missed = killedMs.some((ms) => ms >= startMs - lateMsMax && ms <= over && ms + leaseMs + lateMsMax >= over);
+    if (!right && !(ends && missed && steps === "0 to 2")) wrong.push(`${window.name} went from ${steps || "nothing"}`);
     for (const { to, atMs } of mine) {
       const dueMs = dueOf(window, to);
       // A server that was killed may have had it in its hands.
