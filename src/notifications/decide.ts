@@ -27,7 +27,7 @@ export interface Match {
   readonly told: Signature | undefined;
   /** When the match that stands, or stood last, began. */
   readonly matchedMs: number;
-  /** When the delay of its first notification ends; undefined: none was decided. */
+  /** When the delay of its first notification ends; undefined: none waits for a look at its end. */
   readonly firstDueMs: number | undefined;
   /** When a first or repeated notification was last due; undefined: never. */
   readonly notifiedMs: number | undefined;
@@ -44,7 +44,7 @@ export interface Seen {
   readonly inMaintenance: boolean;
   /** Undefined for what is no occurrence. */
   readonly now: Signature | undefined;
-  /** Whether it is looked at because the delay of a first notification, not yet sent, has ended. */
+  /** Whether it is looked at because the delay of a first notification has ended. */
   readonly delayEnds?: boolean;
 }
 
@@ -89,15 +89,24 @@ function begun(manner: Manner, before: Match | undefined, seen: Seen, nowMs: num
     const silent = { firstDueMs: undefined, notifiedMs: undefined, lastMs: createdMs };
     return unspoken({ standing: true, muted: true, told: seen.now, matchedMs: createdMs, ...silent });
   }
-  return first(seen, createdMs, nowMs + manner.delayMs);
+  return first(seen, createdMs, nowMs, manner.delayMs);
 }
 
 const unspoken = (match: Match): Decision => ({ match, due: [], over: false });
 
-function first({ now }: Seen, createdMs: number, dueMs: number): Decision {
-  const times = { matchedMs: createdMs, firstDueMs: dueMs, notifiedMs: dueMs, lastMs: createdMs };
+function first({ now }: Seen, createdMs: number, nowMs: number, delayMs: number): Decision {
+  const dueMs = nowMs + delayMs;
+  const firstDueMs = delayMs > 0 ? dueMs : undefined;
   return {
-    match: { standing: true, muted: false, told: now, ...times },
+    match: {
+      standing: true,
+      muted: false,
+      told: now,
+      matchedMs: createdMs,
+      firstDueMs,
+      notifiedMs: dueMs,
+      lastMs: createdMs,
+    },
     due: [{ occasion: "first", createdMs, dueMs }],
     over: false,
   };
@@ -108,16 +117,16 @@ function goesOn(manner: Manner, before: Match, seen: Seen, nowMs: number): Decis
   if (before.muted) {
     if (silent) return undefined;
     const createdMs = nextMs(before, nowMs);
-    if (before.notifiedMs === undefined) return first(seen, createdMs, nowMs);
+    if (before.notifiedMs === undefined) return first(seen, createdMs, nowMs, 0);
     const caughtUp = { ...before, muted: false };
     return told(manner, caughtUp, { ...seen, again: true }, nowMs) ?? unspoken(caughtUp);
   }
-  if (silent && seen.delayEnds)
-    return unspoken({ ...before, muted: true, firstDueMs: undefined, notifiedMs: undefined });
-  const waits = before.firstDueMs !== undefined && nowMs < before.firstDueMs;
-  if (waits || seen.delayEnds) {
+  if (before.firstDueMs !== undefined) {
     // The first notification tells how it is when it is sent.
-    return changesOf(before, seen).length > 0 ? unspoken({ ...before, told: seen.now }) : undefined;
+    if (!seen.delayEnds)
+      return changesOf(before, seen).length > 0 ? unspoken({ ...before, told: seen.now }) : undefined;
+    const looked = { ...before, firstDueMs: undefined };
+    return unspoken(silent ? { ...looked, muted: true, notifiedMs: undefined } : { ...looked, told: seen.now });
   }
   const decision = told(manner, before, seen, nowMs);
   if (silent && decision !== undefined && decision.due.length > 0) return unspoken({ ...before, muted: true });
@@ -151,9 +160,9 @@ function changesOf({ told }: Match, { now }: Seen): Occasion[] {
 }
 
 function ended(manner: Manner, before: Match, seen: Seen, nowMs: number): Decision {
-  const { notifiedMs, firstDueMs = 0, told } = before;
-  const match = { ...before, standing: false, muted: false };
-  const wasTold = notifiedMs !== undefined && nowMs >= firstDueMs && !seen.delayEnds;
+  const { notifiedMs, firstDueMs, told } = before;
+  const match = { ...before, standing: false, muted: false, firstDueMs: undefined };
+  const wasTold = notifiedMs !== undefined && firstDueMs === undefined;
   const over = notifiedMs !== undefined;
   const closingTold = told?.status === Status.CLOSED && seen.now?.status === Status.CLOSED;
   if (!manner.sendUpdates || !wasTold || closingTold) return { match, due: [], over };

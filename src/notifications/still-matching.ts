@@ -43,13 +43,11 @@ export async function stillMatching(
   nowMs: number,
 ): Promise<Map<string, Verdict>> {
   const rules = await deciding.memory.now(sql, tenantId);
-  const late = deliveries.filter((each) => delayed(each) && !ofWindow(each));
+  const keys = deliveries.filter((each) => !ofWindow(each)).map(({ subject }) => subject.key);
+  const before = await readMatches(sql, tenantId, keys);
+  const late = deliveries.filter((each) => delayed(each) && matchOf(before, each)?.firstDueMs !== undefined);
   const looked = late.length > 0 ? await lookAgain(sql, tenantId, late, deciding, nowMs) : undefined;
-  const noted = await readMatches(
-    sql,
-    tenantId,
-    deliveries.filter((each) => !ofWindow(each)).map(({ subject }) => subject.key),
-  );
+  const noted = looked === undefined ? before : await readMatches(sql, tenantId, keys);
   return new Map(
     deliveries.map((each) => {
       const match = matchOf(noted, each);
@@ -59,7 +57,7 @@ export async function stillMatching(
         return [each.id, no("the condition is over")];
       }
       if (match.muted && each.occasion === "first") return [each.id, no("the entity is in maintenance")];
-      const told = delayed(each) ? looked?.(match).told : undefined;
+      const told = late.includes(each) ? looked?.(match).told : undefined;
       return [each.id, { send: true, ...(told && { told }) }];
     }),
   );

@@ -164,7 +164,7 @@ export const ruleMatches = pgTable(
     valueMs: bigintMs("value_ms"),
     /** When the match that stands, or that stood last, began: earlier deliveries belong to earlier matches. */
     matchedMs: bigintMs("matched_ms").notNull(),
-    /** When the delay of its first notification ends; null when there was none. */
+    /** When the delay of its first notification ends; null when none waits for a look at its end. */
     firstDueMs: bigintMs("first_due_ms"),
     /** When a first or repeated notification was last due; null when there was none. */
     notifiedMs: bigintMs("notified_ms"),
