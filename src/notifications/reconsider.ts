@@ -27,8 +27,8 @@ export const pairText = ({ subject, ruleId }: { subject: { key: Buffer }; ruleId
   `${keyText(subject.key)}${ruleId}`;
 
 /**
- * Looks at subjects that rules match once more, as they and their entities are now, under their locks in the caller's
- * transaction, and stores what follows. Rules that do not match them by now do not begin to.
+ * Looks at subjects once more, as they and their entities are now, under their locks in the caller's transaction, for the
+ * rules whose delay of them ends or that keep silent about them, and stores what follows.
  * @param delayEnds the rules and subjects (`pairText`) whose first notification waits for this look
  */
 export async function reconsider(
@@ -60,7 +60,7 @@ export async function reconsider(
   function* sights(): Generator<Sight> {
     for (const match of [...matches.values()].flatMap((byRule) => [...byRule.values()])) {
       const rule = match.standing ? rules.byId.get(match.ruleId) : undefined;
-      if (rule === undefined) continue;
+      if (rule === undefined || !(match.muted || delayEnds.has(pairText(match)))) continue;
       const { subject } = match;
       const seen = look(match);
       const inMaintenance = inWindows.has(keyText(subject.entityId));
