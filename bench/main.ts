@@ -22,6 +22,7 @@ const benches = [
   "events",
   "overload",
   "floods",
+  "hostile",
 ].filter((name) => existsSync(fileOf(name)));
 
 function fileOf(name: string): string {

@@ -31,8 +31,9 @@ export function deadlineOf(header: Headers, grpc: boolean, deadlineMsMax: number
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
-    if (signal.aborted) return abort();
-    signal.addEventListener("abort", abort, { once: true });
+    // Also of an outcome that comes too late a rejection is taken: one that nothing takes ends the process.
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
     const settled =
       <V>(settle: (value: V) => void) =>
       (value: V) => {

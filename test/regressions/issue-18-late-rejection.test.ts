@@ -1,0 +1,23 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { untilAborted } from "../../src/rpc/deadline.ts";
+
+// One call of a stream whose client had left as it began ended the process.
+test("a handler that fails after its client has gone leaves no rejection that ends the process", async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => unhandled.push(error);
+  process.on("unhandledRejection", note);
+  const gone = new Error("the client went away");
+  const fails = async () => {
+    await sleep(1);
+    throw new Error("too late");
+  };
+  await expect(untilAborted(fails(), AbortSignal.abort(gone))).rejects.toBe(gone);
+  const later = new AbortController();
+  const outcome = untilAborted(fails(), later.signal);
+  later.abort(gone);
+  await expect(outcome).rejects.toBe(gone);
+  await sleep(50);
+  process.off("unhandledRejection", note);
+  expect(unhandled).toEqual([]);
+});
