@@ -16,7 +16,7 @@ const { values: given } = parseArgs({
     entities: { type: "string", default: "200000" },
     windows: { type: "string", default: "100" },
     each: { type: "string", default: "1000" },
-    rounds: { type: "string", default: "3" },
+    rounds: { type: "string", default: "2" },
   },
 });
 const entities = Number(given.entities);

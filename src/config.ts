@@ -212,6 +212,12 @@ const settings = {
     read: integer(10, 86_400_000),
     meaning: "how often old occurrences are closed and deleted, ms",
   },
+  jobLeaseMs: {
+    env: "BELFRY_JOB_LEASE_MS",
+    fallback: "10000",
+    read: integer(1000, 600_000),
+    meaning: "after how long the jobs of a server that has died go to another one, ms",
+  },
   publicUrl: {
     env: "BELFRY_PUBLIC_URL",
     fallback: "",

@@ -159,7 +159,13 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
   // What goes on in the background, in turns with the other replicas.
   const hooks = rules.windows;
   const kinds = [...updaterKinds(), ...rules.kinds, ...windowKinds(hooks, () => jobs.wake()), ...metrics.kinds];
-  const jobs = startJobs(pool, replicas, { kinds, nowMs: clock.nowMs, log, busy: ingest.busy });
+  const jobs = startJobs(pool, replicas, {
+    kinds,
+    nowMs: clock.nowMs,
+    log,
+    busy: ingest.busy,
+    leaseMs: config.jobLeaseMs,
+  });
   starting.defer(() => jobs.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);
 

@@ -14,7 +14,7 @@ const reportMs = 60_000;
 export function startJobs(
   pool: Pick<Pool, "system" | "background" | "counts" | "gate">,
   replicas: Pick<Listener, "listen">,
-  options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy">,
+  options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy" | "leaseMs">,
 ): Worker {
   const { system } = pool;
   const { nowMs, log } = options;

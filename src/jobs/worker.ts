@@ -56,6 +56,7 @@ export interface WorkerOptions {
   callOthers?(): void;
   /** How many runs go on at once: no more than there are connections for them. */
   runsMax?: number;
+  /** How long a claim lasts that is not renewed, as one of a process that has died. */
   leaseMs?: number;
   /** How often it looks although nothing called it. */
   pollMs?: number;

@@ -24,7 +24,9 @@ const ownDirs: string[] = [];
 for (let i = 0; i < 2; i++) {
   const ownDir = await place();
   ownDirs.push(ownDir);
-  servers.push(await serverProcess({ BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url }));
+  servers.push(
+    await serverProcess({ BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url, BELFRY_JOB_LEASE_MS: "3000" }),
+  );
 }
 const [one, two] = servers as [ServerProcess, ServerProcess];
 
@@ -92,11 +94,11 @@ describe("in the end every entity is right and no job is left", () => {
   }, 120_000);
 
   test("when a server stands still for longer than its leases, and comes back to what another has done", async () => {
-    await one.arm({ points: { "jobs:run": { act: "hold", at: 4, holdMs: 13_000 } } });
+    await one.arm({ points: { "jobs:run": { act: "hold", at: 4, holdMs: 6000 } } });
     const name = await begin(one);
-    await sleep(2000);
+    await sleep(1000);
     await putNew(two, 300).catch(() => undefined);
-    await sleep(12_000);
+    await sleep(6000);
     await one.arm({});
     await putEntities(two.url, headers, 0, known);
     await allRight(name);

@@ -22,7 +22,7 @@ const hourMs = 3_600_000;
 /** Windows begin this long after they are created. */
 const leadMs = 4000;
 const boundMs = 1000;
-const leaseMs = 10_000;
+const leaseMs = 3000;
 
 interface Planned {
   name: string;
@@ -72,7 +72,13 @@ export async function playWindowsOf({ seed, say }: Pick<Play, "seed" | "say">, s
     const { text } = await createKey(sql, tenant.id, client.id, { description: "", expiresMs: null });
     const headers = { "service-api-key": text };
     for (const ownDir of dirs.slice(1)) {
-      servers.push(await serverProcess({ BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url }));
+      servers.push(
+        await serverProcess({
+          BELFRY_DATA_DIR: ownDir,
+          DATABASE_URL: postgres.url,
+          BELFRY_JOB_LEASE_MS: String(leaseMs),
+        }),
+      );
     }
     await Promise.all(servers.map((server) => server.start()));
     await putEntities(servers[0]?.url ?? "", headers, 0, entities);
