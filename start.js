@@ -34,7 +34,7 @@ const againWithinMs = 600_000;
 const pauseMs = 1000;
 
 function run(node) {
-  // Fewer collections of young objects, each of them longer (docs/decisions/0037).
+  // Fewer collections of young objects, each of them longer (docs/decisions/0038).
   const args = ["--max-semi-space-size=16", ...process.execArgv, join(root, "src/main.ts"), ...process.argv.slice(2)];
   // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (docs/decisions/0015).
   const env = { MALLOC_ARENA_MAX: "2", ...process.env };
