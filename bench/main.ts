@@ -23,6 +23,7 @@ const benches = [
   "overload",
   "floods",
   "hostile",
+  "notify",
 ].filter((name) => existsSync(fileOf(name)));
 
 function fileOf(name: string): string {

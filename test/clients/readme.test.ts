@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clear, place } from "../faults/place.ts";
+import { freePort } from "../faults/server-process.ts";
 
 const root = join(import.meta.dirname, "../..");
 const tour = /^## A tour$(.*?)^## /ms.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? "";
@@ -26,7 +27,7 @@ let server: ChildProcess | undefined;
 beforeAll(async () => {
   server = spawn(process.execPath, ["start.js", "serve"], {
     cwd: root,
-    env: { PATH: process.env.PATH, BELFRY_DATA_DIR: dir, BELFRY_PORT: "0" },
+    env: { PATH: process.env.PATH, BELFRY_DATA_DIR: dir, BELFRY_PORT: "0", BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" },
     stdio: ["ignore", "pipe", "pipe"],
   });
   for (const stream of [server.stdout, server.stderr]) stream?.on("data", (text) => (said += text));
@@ -60,7 +61,7 @@ function shape(shown: string): RegExp {
 }
 
 test("`npm start` says what README shows", () => {
-  expect(start?.command).toBe("npm start");
+  expect(start?.command).toBe("BELFRY_OUTBOUND_ALLOW=127.0.0.0/8 npm start");
   const { port } = new URL(/https:\S+/.exec(said)?.[0] ?? "");
   const printed = said
     .replaceAll(dir, ".belfry")
@@ -73,7 +74,12 @@ test("`npm start` says what README shows", () => {
 
 test("each command of README's tour answers what README shows", async () => {
   const address = /https:\S+/.exec(said)?.[0] ?? "";
-  const here = (text: string) => text.replaceAll(".belfry/", `${dir}/`).replaceAll("https://localhost:8443", address);
+  const port = await freePort();
+  const here = (text: string) =>
+    text
+      .replaceAll(".belfry/", `${dir}/`)
+      .replaceAll("https://localhost:8443", address)
+      .replaceAll("9944", String(port));
   // With jobs, as where people type.
   const script = [
     "set -m",
@@ -85,7 +91,7 @@ test("each command of README's tour answers what README shows", async () => {
     timeout: 60_000,
   });
   // What bash says of a job that was ended.
-  expect(stderr.replace(/^\[1\].*Terminated.*\n/m, "")).toBe("");
+  expect(stderr.replace(/^\[1\].*(?:Terminated|Done).*\n/gm, "")).toBe("");
   const answers = stdout.split(/^=== \d+\n/m).slice(1);
   for (const [i, { command, answer }] of calls.entries()) {
     // An answer that ends in … is longer; one without a line is not shown.

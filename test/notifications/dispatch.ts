@@ -43,7 +43,12 @@ export async function dispatchOnce(tenantId: string, nowMs: number, given: Dispa
   const places = sendingPlaces(placesMax);
   const done: Result[] = [];
   for (;;) {
-    const round = await takeRound(pool.sending, tenantId, { keyring: keys, places, leaseMs, stillMatching }, nowMs);
+    const round = await takeRound(
+      pool.sending,
+      tenantId,
+      { keyring: keys, places, leaseMs, lookMax: 16, stillMatching },
+      nowMs,
+    );
     const sender = { db: pool.sending, keyring: keys, world, log: quiet, ...(send && { send }) };
     const tried = round.ready.map(async (ready) => {
       const outcome = await attempt(ready, sender, new AbortController().signal);

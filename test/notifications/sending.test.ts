@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { answering } from "../support/receivers.ts";
 import { dispatchSite } from "./dispatch.ts";
 
-const { tenant, nowMs, receiver } = await dispatchSite();
+const { sql, tenant, nowMs, receiver } = await dispatchSite();
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 const idsAt = (path: string) =>
   receiver()
@@ -44,4 +44,139 @@ test("of one destination and subject the oldest goes first, and a later one wait
   expect(await place.dispatch(nowMs + 2)).toEqual([]);
   await place.dispatch(nowMs + 6000);
   expect(idsAt("/order")).toEqual([first, first, second]);
+});
+
+test("a try that fails is tried again by the table, at last it has failed; all its attempts are told", async () => {
+  const place = await tenant({ sick: {} });
+  receiver().answer(answering(500));
+  await place.put([{ destination: "sick" }]);
+  let atMs = nowMs;
+  const waits: number[] = [];
+  for (let i = 0; i < 9; i++) {
+    await place.dispatch(atMs);
+    const [row] = await place.waiting();
+    if (row === undefined) break;
+    waits.push(Math.round((row.dueMs - atMs) / 1000));
+    // The breaker is not what this is about.
+    atMs = Math.max(row.dueMs, Number((await place.state("sick"))?.open_until_ms ?? 0));
+  }
+  receiver().answer(answering(200));
+  expect(waits).toEqual([5, 30, 120, 600, 1800, 3600, 10_800, 21_600]);
+  expect(await place.done()).toMatchObject([{ status: "FAILED", error: "busy: HTTP 500" }]);
+  expect((await place.done())[0]?.attempts).toHaveLength(9);
+});
+
+test("a receiver's Retry-After counts, as far as it may", async () => {
+  const place = await tenant({ busy: {} });
+  receiver().answer(answering(429, "", { "retry-after": "40" }));
+  await place.put([{ destination: "busy" }]);
+  await place.dispatch(nowMs);
+  receiver().answer(answering(200));
+  const [row] = await place.waiting();
+  expect((row?.dueMs ?? 0) - nowMs).toBeGreaterThanOrEqual(40_000);
+  expect((row?.dueMs ?? 0) - nowMs).toBeLessThanOrEqual(48_000);
+});
+
+test("an open breaker costs no attempt, and what waited goes when a probe succeeds", async () => {
+  const place = await tenant({ down: {} });
+  receiver().answer(answering(503));
+  await place.put(range(5).map((event) => ({ destination: "down", event })));
+  await place.dispatch(nowMs);
+  const tries = () => idsAt("/down").length;
+  expect(tries()).toBe(5);
+  expect(await place.dispatch(nowMs + 10_000)).toEqual([]);
+  expect(tries()).toBe(5);
+  receiver().answer(answering(200));
+  await place.dispatch(nowMs + 30_000);
+  await place.dispatch(nowMs + 30_001);
+  expect((await place.done()).map(({ status }) => status)).toEqual(Array(5).fill("SENT"));
+  expect(tries()).toBe(10);
+});
+
+test("410 disables the destination, and what waits for it has failed at once", async () => {
+  const place = await tenant({ gone: {} });
+  receiver().answer(answering(410, "no more"));
+  await place.put([
+    { destination: "gone" },
+    { destination: "gone", event: 1, dueMs: nowMs + 3_600_000 },
+    { destination: "gone", event: 2, dueMs: nowMs + 1 },
+  ]);
+  await place.dispatch(nowMs);
+  await place.dispatch(nowMs + 1);
+  receiver().answer(answering(200));
+  expect(idsAt("/gone")).toHaveLength(1);
+  expect((await place.done()).map(({ status }) => status)).toEqual(["FAILED", "FAILED", "FAILED"]);
+  expect(await place.waiting()).toEqual([]);
+  const [row] = await sql`select disabled_reason from destinations where tenant_id = ${place.id} and name = 'gone'`;
+  expect(row?.disabled_reason).toBe("gone: HTTP 410: no more");
+});
+
+test("above maxPerMinute one summary a minute tells how many and names five; the rest is summed up", async () => {
+  const place = await tenant({ storm: { maxPerMinute: 3 } });
+  await place.put(range(12).map((event) => ({ destination: "storm", event })));
+  await place.dispatch(nowMs);
+  expect(idsAt("/storm")).toHaveLength(3);
+  await place.dispatch(nowMs + 59_000);
+  expect(idsAt("/storm")).toHaveLength(3);
+  await place.dispatch(nowMs + 60_000);
+  expect(idsAt("/storm")).toHaveLength(4);
+  const { message, event } = JSON.parse(receiver().received.at(-1)?.body ?? "{}");
+  expect(event.summary).toMatch(/^9 notifications: (disk \d+, ){5}…$/);
+  expect(message).toContain("9 notifications");
+  const statuses = Map.groupBy(await place.done(), ({ status }) => status);
+  expect([statuses.get("SENT")?.length, statuses.get("SUMMARISED")?.length]).toEqual([4, 8]);
+  expect(await place.waiting()).toEqual([]);
+});
+
+test("a clear of what never went out is cancelled, as is what nobody needs any more", async () => {
+  const place = await tenant({ tidy: {} });
+  await place.put([{ destination: "tidy", occasion: "clear" }]);
+  expect(await place.dispatch(nowMs)).toMatchObject([
+    { status: "CANCELLED", error: "nothing was sent that could be cleared" },
+  ]);
+  await place.put([{ destination: "tidy", event: 1 }]);
+  const over = async (_tenant: string, rows: readonly { id: string }[]) =>
+    new Map(rows.map(({ id }) => [id, { send: false, reason: "the condition is over" } as const]));
+  expect(await place.dispatch(nowMs, { stillMatching: over })).toMatchObject([{ status: "CANCELLED" }]);
+  await place.put([{ destination: "tidy", event: 2 }]);
+  await sql`delete from rule_destinations where tenant_id = ${place.id}`;
+  expect(await place.dispatch(nowMs)).toMatchObject([
+    { status: "CANCELLED", error: "the rule does not name the destination any more" },
+  ]);
+  expect(idsAt("/tidy")).toEqual([]);
+});
+
+test("a clear follows what went out", async () => {
+  const place = await tenant({ clears: {} });
+  const destination = "clears";
+  const ids = await place.put([
+    { destination, createdMs: nowMs },
+    { destination, createdMs: nowMs + 1, occasion: "clear" },
+  ]);
+  await place.dispatch(nowMs + 1);
+  expect(idsAt("/clears")).toEqual(ids);
+});
+
+test("what a server that was paused records afterwards has no effect", async () => {
+  const place = await tenant({ zombie: {} });
+  const [id] = await place.put([{ destination: "zombie" }]);
+  // The lease ends while the first try is under way, and a second server makes another.
+  let second: Promise<unknown> | undefined;
+  await place.dispatch(nowMs, {
+    send: async () => {
+      second ??= place.dispatch(nowMs + 10_001);
+      await second;
+      return { result: "failed", reason: "rejected", course: "fail", answer: "late", state: {} };
+    },
+  });
+  expect(await place.done()).toMatchObject([{ id, status: "SENT", error: "" }]);
+  expect(idsAt("/zombie")).toEqual([id]);
+});
+
+test("one tenant's deliveries are nobody else's, though their destinations have one name", async () => {
+  const [one, two] = [await tenant({ same: {} }), await tenant({ same: {} })];
+  const [id] = await one.put([{ destination: "same" }]);
+  expect(await two.dispatch(nowMs)).toEqual([]);
+  await one.dispatch(nowMs);
+  expect(idsAt("/same")).toEqual([id]);
 });

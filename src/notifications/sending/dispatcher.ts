@@ -37,6 +37,9 @@ export interface DispatcherOptions extends Omit<SenderOptions, "db">, Pick<Round
 }
 
 const callMsMin = 100;
+/** How many of one destination the first look takes, and how far apart looks at a tenant are that is being served, ms. */
+const lookMin = 16;
+const lookMsMin = 10;
 const stopMsMax = 5000;
 
 /** Starts a dispatcher. */
@@ -45,11 +48,14 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   const { placesMax = 256, leaseMs = 10_000, pollMs = 1000 } = options;
   const db = pool.sending;
   const places = sendingPlaces(placesMax);
-  const round: RoundOptions = { keyring: options.keyring, places, leaseMs, stillMatching };
+  const round = { keyring: options.keyring, places, leaseMs, stillMatching };
   const sender: SenderOptions = { ...options, db };
   const held = leases(db, { leaseMs, nowMs });
   const sending = new Set<Promise<void>>();
   const looking = new Map<string, { again: boolean }>();
+  /** When a tenant was looked at last, and how many of its tries are under way. */
+  const looked = new Map<string, number>();
+  const under = new Map<string, number>();
   const timers = new Map<string, { dueMs: number; timer: NodeJS.Timeout }>();
   /** Tenants with something due that found no place, the one that has waited longest first. */
   const crowded = new Set<string>();
@@ -71,17 +77,21 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
 
   /** Looks at a tenant's deliveries until nothing more can be taken. Never rejects. */
   async function lookAt(tenantId: string): Promise<void> {
-    const under = looking.get(tenantId);
-    if (under !== undefined) under.again = true;
-    if (under !== undefined || stopped || !pool.gate.open) return;
+    const other = looking.get(tenantId);
+    if (other !== undefined) other.again = true;
+    if (other !== undefined || stopped || !pool.gate.open) return;
     const mine = { again: false };
     looking.set(tenantId, mine);
     crowded.delete(tenantId);
+    let lookMax = lookMin;
     try {
       do {
+        await restSince(tenantId);
         mine.again = false;
         const startMs = performance.now();
-        const taken = await askingFor({ tenant: tenantId }, () => takeRound(db, tenantId, round, nowMs()));
+        const look = { ...round, lookMax };
+        const taken = await askingFor({ tenant: tenantId }, () => takeRound(db, tenantId, look, nowMs()));
+        lookMax = taken.more ? lookMin * 4 : lookMin;
         begin(tenantId, taken, startMs);
         if (taken.more) mine.again = true;
         else if (taken.ready.length === 0 && !taken.crowded) await settle(tenantId);
@@ -91,7 +101,15 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
         log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be claimed");
     } finally {
       looking.delete(tenantId);
+      if (!under.has(tenantId)) looked.delete(tenantId);
     }
+  }
+
+  /** While a tenant's tries are under way its looks gather what has ended meanwhile. */
+  async function restSince(tenantId: string): Promise<void> {
+    const restMs = (looked.get(tenantId) ?? 0) + lookMsMin - performance.now();
+    if (restMs > 0 && under.has(tenantId)) await sleep(restMs);
+    looked.set(tenantId, performance.now());
   }
 
   async function settle(tenantId: string): Promise<void> {
@@ -125,15 +143,25 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
     { signal, held: isHeld }: Lease,
     suspects: ReadonlySet<string>,
   ): Promise<void> {
-    const { row, others } = ready;
-    const outcome = isHeld() ? await attempt(ready, sender, signal) : undefined;
-    failpoint("deliveries:sent");
-    places.free(tenantId, row.destinationName, 1);
+    const rows = [ready.row, ...ready.others];
+    under.set(tenantId, (under.get(tenantId) ?? 0) + 1);
+    try {
+      const outcome = isHeld() ? await attempt(ready, sender, signal) : undefined;
+      failpoint("deliveries:sent");
+      const back = outcome === undefined || (stopped && signal.aborted);
+      const results = back ? rows.map(backResult) : triedResults(ready, outcome, nowMs(), Math.random());
+      records.add(tenantId, results, suspects);
+    } catch (error) {
+      // Its lease ends, and it is claimed again.
+      log.error({ tenant: tenantId, cause: (error as Error).message }, "a delivery is lost sight of");
+      held.end(rows);
+    }
+    places.free(tenantId, ready.row.destinationName, 1);
+    const left = (under.get(tenantId) ?? 1) - 1;
+    if (left > 0) under.set(tenantId, left);
+    else under.delete(tenantId);
     const [next] = crowded;
     if (next !== undefined) void lookAt(next);
-    const back = outcome === undefined || (stopped && signal.aborted);
-    const results = back ? [row, ...others].map(backResult) : triedResults(ready, outcome, nowMs(), Math.random());
-    records.add(tenantId, results, suspects);
   }
 
   function lookLater(tenantId: string, dueMs: number): void {

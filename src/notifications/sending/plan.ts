@@ -10,10 +10,8 @@ import {
   heldBack,
   taken,
 } from "./limits.ts";
-import { endDeliveries } from "./record.ts";
+import { disabledError, endDeliveries } from "./record.ts";
 
-/** How many of one destination a look takes: what is taken for nothing is nobody else's meanwhile. */
-export const lookMax = 16;
 /** How many one summary sums up. */
 const summaryMax = 10_000;
 
@@ -49,7 +47,7 @@ export async function endOfGone(
     const disabled = {
       destination,
       status: "FAILED",
-      error: `the destination is disabled: ${disabledReason}`,
+      error: disabledError(disabledReason ?? ""),
     } as const;
     if ((await endDeliveries(tx, tenantId, kind === null ? gone : disabled, nowMs)) > 0) more = true;
   }

@@ -8,6 +8,10 @@ import type { Result } from "./result.ts";
 
 /** How long a count of the last 24 hours may be behind: their slots begin at multiples of this. */
 const slotMs = 10 * 60_000;
+/** How many deliveries end at once. */
+const portion = 1000;
+/** What is said of deliveries whose destination was disabled. */
+export const disabledError = (reason: string) => `the destination is disabled: ${reason}`;
 /** Receivers that were found alive need no note, unless something else is noted of them. */
 export type Suspects = ReadonlySet<string>;
 
@@ -47,6 +51,10 @@ export async function record(
   await transaction(db, async (tx) => {
     if (disabled.size > 0) await disable(tx, tenantId, disabled);
     await write(tx, tenantId, results, nowMs);
+    for (const [destination, reason] of disabled) {
+      const end = { destination, status: "FAILED", error: disabledError(reason) } as const;
+      while ((await endDeliveries(tx, tenantId, end, nowMs)) === portion);
+    }
     if (due.length > 0) await announce(tx, { tenantId, kind: deliveriesKind }, BigInt(Math.min(...due)));
     if (signs.size === 0) return;
     const states = await lockStates(tx, tenantId, [...signs.keys()].sort());
@@ -116,7 +124,7 @@ async function write(db: Db, tenantId: string, results: readonly Result[], nowMs
 }
 
 /**
- * Ends deliveries of a destination that takes none any more, up to 1,000 at once; answers how many. What is being tried
+ * Ends deliveries of a destination that takes none any more, a portion of them; answers how many. What is being tried
  * now is left to who tries it.
  */
 export async function endDeliveries(
@@ -130,7 +138,7 @@ export async function endDeliveries(
     with ending as materialized (
       select id from due_deliveries
       where tenant_id = ${tenantId} and destination_name = ${destination} and lease_until_ms <= ${now}
-      order by due_ms, id limit 1000 for update skip locked
+      order by due_ms, id limit ${portion} for update skip locked
     ), gone as (
       delete from due_deliveries d using ending where d.tenant_id = ${tenantId} and d.id = ending.id
       returning ${factsOfDue(tx)}, d.attempts

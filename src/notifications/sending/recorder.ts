@@ -59,8 +59,12 @@ export function recorder({ db, gate, nowMs, log, onRecorded }: RecorderOptions):
     for (let next = waiting.get(tenantId); next !== undefined; next = waiting.get(tenantId)) {
       waiting.delete(tenantId);
       const { results, suspects } = next;
-      await askingFor({ tenant: tenantId }, () => write(tenantId, results, suspects));
-      failpoint("deliveries:recorded");
+      try {
+        await askingFor({ tenant: tenantId }, () => write(tenantId, results, suspects));
+        failpoint("deliveries:recorded");
+      } catch (error) {
+        log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");
+      }
       onRecorded(tenantId, results);
     }
     writing.delete(tenantId);

@@ -8,7 +8,7 @@ import { type Ended, needless, notificationOf, type Ready, summedUp } from "./co
 import { type DueDelivery, dueDestinations } from "./due.ts";
 import { type Facts, readFacts, threadKey } from "./facts.ts";
 import type { Places } from "./places.ts";
-import { claimed, endOfGone, lookMax, type Plan, planned } from "./plan.ts";
+import { claimed, endOfGone, type Plan, planned } from "./plan.ts";
 import { record } from "./record.ts";
 import { backResult } from "./result.ts";
 
@@ -23,6 +23,8 @@ export interface RoundOptions {
   readonly keyring: Keyring;
   readonly places: Places;
   readonly leaseMs: number;
+  /** How many of one destination a look takes: places that are taken for nothing are nobody else's meanwhile. */
+  readonly lookMax: number;
   readonly stillMatching: StillMatching;
 }
 
@@ -78,7 +80,7 @@ export async function takeRound(db: Sql, tenantId: string, options: RoundOptions
       const living = due.filter((each) => each.kind !== null && each.disabledReason === "");
       plans = await planned(tx, tenantId, living, nowMs);
       for (const plan of plans) {
-        const wanted = plan.allowed.summary ? 1 : Math.min(plan.allowed.max, lookMax);
+        const wanted = plan.allowed.summary ? 1 : Math.min(plan.allowed.max, options.lookMax);
         plan.places = places.take(tenantId, plan.destination.name, wanted);
       }
       const rows = await claimed(tx, tenantId, plans, options.leaseMs, nowMs);
@@ -88,7 +90,7 @@ export async function takeRound(db: Sql, tenantId: string, options: RoundOptions
     });
     failpoint("deliveries:claimed");
     const verdicts = await judgedRows(db, tenantId, taken.rows, options, nowMs);
-    return summary(tenantId, taken, sorted(tenantId, taken, verdicts), places);
+    return summary(tenantId, taken, sorted(tenantId, taken, verdicts), options);
   } catch (error) {
     release();
     throw error;
@@ -193,7 +195,7 @@ function summary(
   tenantId: string,
   { rows, plans, over }: Taken,
   { ready, ended }: Pick<Round, "ready" | "ended">,
-  places: Places,
+  { places, lookMax }: RoundOptions,
 ): Round {
   const used = Map.groupBy(ready, ({ row }) => row.destinationName);
   let againMs = Number.POSITIVE_INFINITY;

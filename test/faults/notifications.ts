@@ -1,0 +1,189 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import { connectOnce, type Sql } from "../../src/db/connect.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { migrate } from "../../src/db/migrate.ts";
+import { answering, type HttpReceiver, httpReceiver } from "../support/receivers.ts";
+import { clear, place } from "./place.ts";
+import { killPostgres } from "./postgres-process.ts";
+import { type Random, random } from "./random.ts";
+import { looking, type Play } from "./scenes.ts";
+import { type ServerProcess, serverProcess } from "./server-process.ts";
+
+/** How many events match, and how often a server or PostgreSQL is killed meanwhile. */
+export interface Size {
+  events: number;
+  kills: number;
+}
+
+const batch = 50;
+const drainMs = 90_000;
+/** A try that was under way at a kill may have arrived so long before or after it, ms. */
+const aroundMs = 5000;
+
+/** Calls /v1 of one of the servers until it answers 200: an event that is sent again counts once. */
+async function post(urls: readonly string[], headers: Record<string, string>, path: string, body: object) {
+  for (let attempt = 0; attempt < 600; attempt++) {
+    const url = urls[attempt % urls.length] as string;
+    const answer = await fetch(`${url}/v1/${path}`, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(10_000),
+    }).catch(() => undefined);
+    if (answer?.status === 200) return await answer.json();
+    if (answer !== undefined && answer.status < 500 && answer.status !== 429) {
+      throw new Error(`${path} answers ${answer.status}: ${await answer.text()}`);
+    }
+    await sleep(100);
+  }
+  throw new Error(`${path}: no answer`);
+}
+
+/** A rule that tells a webhook of every event whose name contains `disk`. */
+export async function startRule(urls: readonly string[], headers: Record<string, string>, url: string): Promise<void> {
+  const clause = { contains: { field: "name", value: "disk" } };
+  await post(urls, headers, "notification/triggers", { name: "disks", type: { event: { query: { clause } } } });
+  await post(urls, headers, "notification/destinations", { name: "ops", type: { webhook: { url } } });
+  const names = { triggerNames: ["disks"], destinationNames: ["ops"] };
+  await post(urls, headers, "notification/rules", { name: "page", enabled: true, message: "x", ...names });
+}
+
+interface Arrived {
+  id: string;
+  event: string;
+  atMs: number;
+}
+
+async function putEvents(urls: readonly string[], headers: Record<string, string>, count: number): Promise<void> {
+  for (let from = 0; from < count; from += batch) {
+    const events = Array.from({ length: Math.min(batch, count - from) }, (_, i) => ({
+      name: `disk ${from + i}`,
+      timestamp: String(Date.now()),
+      dimensions: { source: `host ${(from + i) % 100}` },
+      severity: "SEVERITY_ERROR",
+      status: "STATUS_OPEN",
+    }));
+    const turn = (from / batch) % urls.length;
+    await post([...urls.slice(turn), ...urls.slice(0, turn)], headers, "data-receiver/events", { events });
+  }
+}
+
+/** Waits until nothing is left to be sent. @throws when that takes too long */
+async function drained(db: Sql): Promise<void> {
+  const endMs = performance.now() + drainMs;
+  for (;;) {
+    const [row] = await db<{ left: number }[]>`
+      select ((select count(*) from due_deliveries) + (select count(*) from due_work where kind = 'deliveries'))::int4 as left`.catch(
+      () => [{ left: -1 }],
+    );
+    if (row?.left === 0) return;
+    if (performance.now() > endMs) throw new Error(`${row?.left} deliveries are left after ${drainMs} ms`);
+    await sleep(100);
+  }
+}
+
+async function check(
+  db: Sql,
+  arrived: readonly Arrived[],
+  events: number,
+  killsMs: readonly number[],
+): Promise<string[]> {
+  const wrong: string[] = [];
+  const byEvent = Map.groupBy(arrived, ({ event }) => event);
+  for (let i = 0; i < events; i++) if (!byEvent.has(`disk ${i}`)) wrong.push(`nothing arrived of disk ${i}`);
+  for (const [event, all] of byEvent) {
+    if (new Set(all.map(({ id }) => id)).size > 1) wrong.push(`${event} arrived under several ids`);
+    const [first] = all;
+    const inFlight = killsMs.some((ms) => Math.abs(ms - (first?.atMs ?? 0)) < aroundMs);
+    if (all.length > 1 && !inFlight) wrong.push(`${event} arrived ${all.length} times and was not under way at a kill`);
+  }
+  const [row] = await db<{ done: number; sent: number }[]>`
+    select count(*)::int4 as done, (count(*) filter (where status = 'SENT'))::int4 as sent from delivery_history`;
+  if (row?.done !== events || row.sent !== events) wrong.push(`${row?.done} deliveries are done, ${row?.sent} sent`);
+  return wrong;
+}
+
+function acts(servers: readonly ServerProcess[], dataDir: string, { pick }: Random): (() => Promise<void>)[] {
+  const again = async (some: readonly ServerProcess[]) => {
+    await Promise.all(some.map((server) => server.kill()));
+    await Promise.all(some.map((server) => server.start()));
+  };
+  return [() => again([pick(servers)]), () => again(servers), () => killPostgres(dataDir)];
+}
+
+async function opened(stack: AsyncDisposableStack) {
+  const dataDir = await place();
+  stack.defer(() => clear(dataDir));
+  const quiet = { info() {}, warn() {}, error: console.error };
+  const postgres = await startEmbedded({ dataDir, log: quiet });
+  stack.defer(() => postgres.stop("immediate"));
+  await migrate(postgres.url);
+  const { sql, close } = connectOnce(postgres.url, "faults");
+  const tenant = await createTenant(sql, "faults");
+  const client = await createClient(sql, tenant.id, { name: "manager", type: "USER", role: "manager" });
+  const { text } = await createKey(sql, tenant.id, client.id, { description: "", expiresMs: null });
+  await close();
+  const servers: ServerProcess[] = [];
+  for (let i = 0; i < 2; i++) {
+    const ownDir = await place();
+    stack.defer(() => clear(ownDir));
+    const env = { BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url, BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" };
+    servers.push(await serverProcess(env));
+  }
+  for (const server of servers) stack.defer(() => server.stop());
+  await Promise.all(servers.map((server) => server.start()));
+  return { dataDir, db: looking(postgres.url), servers, headers: { "service-api-key": text } };
+}
+
+function noting(receiver: HttpReceiver): Arrived[] {
+  const arrived: Arrived[] = [];
+  receiver.answer((request, response, socket) => {
+    const { event } = JSON.parse(request.body) as { event: { name: string } };
+    arrived.push({ id: String(request.headers["webhook-id"]), event: event.name, atMs: performance.now() });
+    receiver.received.length = 0;
+    answering(200)(request, response, socket);
+  });
+  return arrived;
+}
+
+/**
+ * Events match a rule on two servers, which are killed meanwhile, one or both, as is PostgreSQL. Every notification
+ * arrives; twice, under the same id, only one that was under way at a kill; nothing is left to be sent. @throws what is not so
+ */
+export async function playNotificationsOf({ seed, say }: Pick<Play, "seed" | "say">, size: Size): Promise<void> {
+  await using stack = new AsyncDisposableStack();
+  const { dataDir, db, servers, headers } = await opened(stack);
+  const receiver = await httpReceiver();
+  stack.defer(() => receiver[Symbol.asyncDispose]());
+  const arrived = noting(receiver);
+  const urls = servers.map(({ url }) => url);
+  await startRule(urls, headers, receiver.url);
+
+  const own = random(seed);
+  const all = acts(servers, dataDir, own);
+  const killsMs: number[] = [];
+  const killing = (async () => {
+    for (let i = 0; i < size.kills; i++) {
+      const wanted = ((i + 0.5) / (size.kills + 0.5)) * size.events;
+      while (arrived.length < wanted) await sleep(5);
+      killsMs.push(performance.now());
+      await (all[i % all.length] as () => Promise<void>)();
+      killsMs.push(performance.now());
+    }
+  })();
+  await Promise.all([putEvents(urls, headers, size.events), killing]);
+  await drained(db);
+  const wrong = await check(db, arrived, size.events, killsMs);
+  wrong.push(...servers.flatMap(({ complaints }) => complaints));
+  if (wrong.length > 0) throw new Error(`FAULTS_SEED=${seed}: ${wrong.slice(0, 20).join("\n")}`);
+  say(`${size.events} events, ${killsMs.length / 2} kills, ${arrived.length} arrivals`);
+}
+
+/** Rounds of 10,000 events. */
+export async function playNotifications({ seed, until, say }: Play): Promise<number> {
+  const rounds = Math.min(until.rounds, 1);
+  for (let round = 0; round < rounds; round++)
+    await playNotificationsOf({ seed: seed + round, say }, { events: 10_000, kills: 12 });
+  return rounds;
+}
