@@ -1,6 +1,6 @@
 import { exhausted } from "./errors.ts";
 
-/** Whose use is counted. What is absent has no share of its own; the bound for all holds for everybody. */
+/** The holder whose use is counted. An absent part has no share of its own; the bound for all always holds. */
 export interface Holder {
   readonly tenant?: string;
   /** An API key, by its id. */
@@ -11,7 +11,7 @@ export interface Holder {
   readonly connection?: string;
 }
 
-/** What somebody uses of something bounded. */
+/** A part of something bounded that is in use. */
 export interface Hold {
   /** How much it is now. */
   readonly amount: number;
@@ -21,15 +21,15 @@ export interface Hold {
   release(amount?: number): void;
 }
 
-/** One bound for all, with shares beneath it: who uses much leaves room for others. */
+/** One bound for all, with shares beneath it: one holder alone leaves room for others. */
 export interface Limiter {
   /** @throws code 8 when `take` would */
   check(who: Holder, amount?: number): void;
-  /** Uses some of it at once. @throws code 8 when there is no room, for anybody or in a share of the holder's */
+  /** Uses some of it at once. @throws code 8 when there is no room, in all or in a share of the holder's */
   take(who: Holder, amount?: number): Hold;
   /**
    * Uses 1 as soon as there is room. Those that wait take turns: tenant by tenant, within one key by key, within one in
-   * the order in which they came. @throws code 8 when too many wait; the signal's reason
+   * the order of their arrival. @throws code 8 when too many wait; the signal's reason
    */
   turn(who: Holder, signal?: AbortSignal): Promise<Hold>;
   /** The same without a promise: calls `start`, at once when there is room. Answers what gives up a place in the line. */
@@ -72,7 +72,7 @@ interface Waiter {
   who: Holder;
 }
 
-/** Makes a limiter. It remembers only those who use something, or wait, now. */
+/** Makes a limiter. It remembers only the holders that use something, or wait, now. */
 export function limiter(options: LimiterOptions): Limiter {
   const { max, what, waitingMax = 0, retrySec = 1, shares = usualShares } = options;
   const usedBy = {
@@ -96,7 +96,7 @@ export function limiter(options: LimiterOptions): Limiter {
       const id = who[share];
       const times = shares[share];
       if (id === undefined || times === undefined) continue;
-      // The first 1 is free, so that the last of a few places is for somebody who has none.
+      // The first 1 is free, so that the last of a few places is for a holder that has none.
       if ((usedBy[share].get(id) ?? 0) + amount - 1 > times * free) return ` ${names[share]}`;
     }
     return undefined;
@@ -138,7 +138,7 @@ export function limiter(options: LimiterOptions): Limiter {
     };
   }
 
-  /** Lets in those whose turn it is. Afterwards nobody waits for whom there is room. */
+  /** Lets in what has its turn. Afterwards nothing waits for which there is room. */
   function serve() {
     while (used < max) {
       const next = nextWaiter();

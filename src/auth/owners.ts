@@ -2,7 +2,7 @@ import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { exhausted } from "../errors.ts";
 
-/** Whose key a prefix is. */
+/** The owner of a key, found by its prefix. */
 export interface Owner {
   readonly tenantId: string;
   readonly keyId: string;
@@ -16,8 +16,8 @@ interface Options {
 const waitingMax = 10_000;
 
 /**
- * Finds owners of prefixes, one statement at a time; prefixes that come meanwhile share the next one. So whoever tries out
- * keys, however many, takes one connection and keeps nobody with a good key waiting. @throws code 8 beyond 10,000 at once.
+ * Finds owners of prefixes, one statement at a time; prefixes that come meanwhile share the next one. So a client that tries out
+ * many keys uses one connection and delays no call with a good key. @throws code 8 beyond 10,000 at once.
  */
 export function ownerFinder({ sql, gate }: Options): (prefix: string) => Promise<Owner | undefined> {
   let waiting = new Map<string, PromiseWithResolvers<Owner | undefined>>();

@@ -2,7 +2,7 @@ import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf
 import { Permission, permission as permissionOption } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { Principal } from "./principal.ts";
 
-/** Who holds a permission: client types, and roles of USER clients. One row for each row of the table in the manual. */
+/** The holders of each permission: client types, and roles of USER clients. One row for each row of the table in the manual. */
 const holders: Record<Permission, readonly string[]> = {
   [Permission.UNSPECIFIED]: [],
   [Permission.INGEST]: ["DATA_INGEST", "user", "manager"],
@@ -15,7 +15,7 @@ const holders: Record<Permission, readonly string[]> = {
 
 const known = new WeakMap<DescMethod, Permission>();
 
-/** The permission that the proto file declares for an RPC; UNSPECIFIED, which nobody holds, when it declares none. */
+/** The permission that the proto file declares for an RPC; UNSPECIFIED, which no client holds, when it declares none. */
 export function permissionOf(method: DescMethod): Permission {
   let found = known.get(method);
   if (found === undefined) {
@@ -31,7 +31,7 @@ export function permits(permission: Permission, principal: Principal): boolean {
   return holders[permission]?.includes(holder) ?? false;
 }
 
-/** Refuses to go on when an RPC declares no permission: nobody could call it, or, worse, somebody forgot to think of it. */
+/** Checks that every RPC declares a permission. @throws an error that names those without one */
 export function checkPermissions(services: readonly DescService[]): void {
   const without = services.flatMap((service) =>
     service.methods

@@ -4,7 +4,7 @@ export type ClientType = "DATA_INGEST" | "USER_MANAGEMENT" | "USER";
 /** What a client of type USER may do. */
 export type Role = "read_only_user" | "user" | "manager";
 
-/** Who calls: the client behind an API key, within its tenant. `role` is null unless `clientType` is USER. */
+/** The caller: the client behind an API key, within its tenant. `role` is null unless `clientType` is USER. */
 export interface Principal {
   readonly tenantId: string;
   readonly tenantName: string;

@@ -5,7 +5,7 @@ import { keyDigest, parseKey, prefixOf } from "./key.ts";
 import { type Owner, ownerFinder } from "./owners.ts";
 import type { ClientType, Principal, Role } from "./principal.ts";
 
-/** Turns the value of the key header into who calls. */
+/** Finds the principal of a key header. */
 export interface KeyVerifier {
   /** @throws code 16 for a key that is missing, malformed, unknown, expired or revoked; 14 while the database is away. */
   verify(headerValue: string | null | undefined): Principal | Promise<Principal>;
@@ -87,7 +87,7 @@ export function keyVerifier({
     return { digest, principal: { tenantId: owner.tenantId, keyId: owner.keyId, ...client }, proven: undefined };
   }
 
-  /** One read a prefix at a time; those who come meanwhile share it. */
+  /** One read a prefix at a time; calls that arrive meanwhile share it. */
   function load(prefix: string): Promise<Entry> {
     const running = reads.get(prefix);
     if (running !== undefined) return running;
@@ -121,7 +121,7 @@ export function keyVerifier({
       if (entry?.key && holds(entry.key, headerValue)) {
         const ageMs = performance.now() - entry.readMs;
         if (ageMs <= staleMs) {
-          if (ageMs > refreshMs) load(prefixOf(headerValue)).catch(() => {}); // who needs the answer asks again
+          if (ageMs > refreshMs) load(prefixOf(headerValue)).catch(() => {}); // the next call reads it
           onUse(entry.key.principal);
           return entry.key.principal;
         }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { exhausted } from "../errors.ts";
 
-/** Slows down who tries out keys. Keys that are good never come here, from whatever address. */
+/** Delays the answers to wrong keys. Calls with good keys are never delayed, whatever their address. */
 export interface WrongKeys {
-  /** A wrong key came from this address: resolves when it may be answered. @throws code 8 when too many wait for that. */
-  came(address: string): Promise<void> | undefined;
+  /** Counts a wrong key of this address; resolves when it may be answered. @throws code 8 when too many wait for that. */
+  note(address: string): Promise<void> | undefined;
 }
 
 interface Options {
@@ -20,7 +20,7 @@ interface Options {
 
 const minuteMs = 60_000;
 
-/** Counts by address; for IPv6 by its /64, since whoever has one address there has all of them. The oldest count is forgotten first. */
+/** Counts by address; for IPv6 by its /64, since one host may use every address of it. The oldest count is forgotten first. */
 export function wrongKeys(options: Options): WrongKeys {
   const { perMinuteMax, delayMs = 1000, onSlowed, networksMax = 10_000, waitingMax = 1000 } = options;
   const counts = new Map<string, { count: number; sinceMs: number }>();
@@ -43,7 +43,7 @@ export function wrongKeys(options: Options): WrongKeys {
   }
 
   return {
-    came(address) {
+    note(address) {
       const network = networkOf(address);
       const count = counted(network);
       if (count <= perMinuteMax) return undefined;
@@ -54,7 +54,7 @@ export function wrongKeys(options: Options): WrongKeys {
   };
 }
 
-/** What one who has this address may have: itself for IPv4, its /64 for IPv6. */
+/** The network that counts as one address: the address itself for IPv4, its /64 for IPv6. */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
   if (mapped !== null) return mapped[1] as string;

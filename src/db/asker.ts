@@ -2,13 +2,13 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Holder } from "../limiter.ts";
 
 const askers = new AsyncLocalStorage<Holder>();
-/** Those who have no share: the server itself. */
+/** The holder of statements that the server sends for itself: it has no share. */
 export const nobody = (): Holder => ({});
 
-/** Runs `fn` for somebody: its statements take their turns at the database among those of others. */
+/** Runs `fn` for a holder: its statements take their turns at the database among those of other holders. */
 export function askingFor<T>(who: Holder, fn: () => T): T {
   return askers.run(who, fn);
 }
 
-/** For whom a statement is sent; nobody's have no share. */
+/** The holder for which a statement is sent; without one there is no share. */
 export const asker = (): Holder => askers.getStore() ?? nobody();

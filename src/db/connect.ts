@@ -170,7 +170,7 @@ function open(url: string, max: number, options: object, watch: Watch) {
 /** Makes the pool; connects when the first statement comes. int8 is bigint, bytea Buffer, JSON as above. */
 export function connect(url: string, options: PoolOptions): Pool {
   const counts = { ...connectionCounts(options.poolConnectionsMax), ...options.counts };
-  const onclose = () => watch.suspect();
+  const onclose = () => watch.probeNow();
   function kind(name: keyof ConnectionCounts, timeoutMs = options.statementTimeoutMs, more: object = {}) {
     const connection = {
       application_name: name === "questions" ? "belfry" : `belfry ${name}`,

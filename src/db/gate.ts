@@ -9,15 +9,15 @@ export interface Gate {
   readonly open: boolean;
   /**
    * Runs a call that needs the database. Code 14 at once while the database is away, and as soon as it goes while the
-   * call is in work (whose commit is then unknown). One for somebody counts among all calls in work, and takes its turns at
-   * the database for them; code 8 when too many are in work.
+   * call is in work (whose commit is then unknown). With a holder it counts among the calls in work and takes its
+   * turns at the database; code 8 when too many are in work.
    */
   run<T>(call: () => Promise<T>, who?: Holder): Promise<T>;
   /** @throws code 14 while the database is away; for streams, between two messages. */
   check(): void;
-  /** Something failed: look at the database now instead of at the next beat. */
-  suspect(): void;
-  /** Ends the looking; calls in work go on. */
+  /** A connection failed: probes the database now instead of after the interval. */
+  probeNow(): void;
+  /** Ends the probes; calls in work go on. */
   stop(): void;
 }
 
@@ -27,8 +27,8 @@ interface GateOptions {
   probe(): Promise<void>;
   /** Cuts every connection, so that what waits for a silent server fails now. */
   cut(): void;
-  /** Time between two looks while open; while away it is a quarter of it. */
-  beatMs?: number;
+  /** Time between two probes while the database answers; while it is away a quarter of it. */
+  probeIntervalMs?: number;
   /** A server that says nothing for so long is away. */
   silenceMs?: number;
 }
@@ -37,11 +37,11 @@ const ticks = 12;
 
 const away = () => unavailable("the database cannot be reached at the moment; send the request again");
 
-/** Makes a gate that is open, and looks at once. */
-export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 5000 }: GateOptions): Gate {
+/** Makes a gate that is open, and probes at once. */
+export function gate({ callsMax, probe, cut, probeIntervalMs = 1000, silenceMs = 5000 }: GateOptions): Gate {
   let open = true;
   let stopped = false;
-  let looking = false;
+  let probing = false;
   let again = false;
   let timer: NodeJS.Timeout | undefined;
   const calls = limiter({ max: callsMax, what: "calls are in work" });
@@ -66,12 +66,12 @@ export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 5000 }: 
     }
   }
 
-  async function look() {
-    if (looking || stopped) {
+  async function probeOnce() {
+    if (probing || stopped) {
       again = true;
       return;
     }
-    looking = true;
+    probing = true;
     clearTimeout(timer);
     do {
       again = false;
@@ -84,23 +84,23 @@ export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 5000 }: 
       if (!found && !stopped) cut();
       if (found) open = true;
     } while (again && open && !stopped);
-    looking = false;
-    if (!stopped) timer = setTimeout(look, open ? beatMs : beatMs / 4).unref();
+    probing = false;
+    if (!stopped) timer = setTimeout(probeOnce, open ? probeIntervalMs : probeIntervalMs / 4).unref();
   }
 
   const check = () => {
     if (!open) throw away();
   };
 
-  void look();
+  void probeOnce();
   return {
     get open() {
       return open;
     },
     check,
-    suspect() {
-      // While it is away the beat alone asks: each failed look ends a connection, and would ask for the next one.
-      if (open) void look();
+    probeNow() {
+      // While it is away the timer alone probes: each failed probe closes a connection, which would start the next one.
+      if (open) void probeOnce();
     },
     // One promise, settled by hand: every call passes here, and a race of promises took several times as long.
     run(call, who) {
@@ -116,7 +116,7 @@ export function gate({ callsMax, probe, cut, beatMs = 1000, silenceMs = 5000 }: 
         const fail = (error: unknown) => {
           end();
           if (!isLost(error)) return reject(error);
-          void look();
+          void probeOnce();
           reject(away());
         };
         try {

@@ -7,7 +7,7 @@ import type { Request } from "../wire/pieces.ts";
 /** A response as Node gives it, over HTTP/1.1 or HTTP/2. */
 export type Response = ServerResponse | Http2ServerResponse;
 
-/** Serves an RPC at one path. The answer is written when the promise resolves; it rejects only with what nobody foresaw. */
+/** Serves an RPC at one path. The answer is written when the promise resolves; it rejects only with unexpected errors. */
 export type RpcRoute = (request: Request, response: Response) => Promise<void>;
 
 /** An error as this server words it wherever no protocol prescribes another form. */

@@ -103,7 +103,7 @@ async function makeAuthority(names: string[]) {
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-      // Whoever steals its key can pose as this host alone.
+      // A stolen key can sign for this host alone.
       new x509.Extension(nameConstraintsId, true, nameConstraints(names)),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],

@@ -12,7 +12,7 @@ const answers: Record<string, [status: string, code: number, message: string]> =
 /** Answers an HTTP/1.1 request that cannot be taken, in our error form, and closes the connection. `errorCode`: Node's, or a key above. */
 export function answerBrokenRequest(socket: Duplex | null, errorCode: string | undefined): void {
   if (socket === null || socket.destroyed) return;
-  // Without a code the peer has gone; after a reset nobody reads.
+  // Without a code the peer has disconnected; after a reset no answer can be read.
   if (!socket.writable || errorCode === "ECONNRESET") {
     socket.destroy();
     return;

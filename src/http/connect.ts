@@ -41,7 +41,7 @@ export interface RpcLimits {
   deadlineMsMax: number;
   /** Items of a batch. */
   itemsMax: number;
-  /** Counts the memory of all bodies; without it nobody does. */
+  /** Counts the memory of all bodies; absent: it is not counted. */
   bodies?: Bodies | undefined;
   /** RPCs whose requests are read in a way of their own. */
   readers?: ReadonlyMap<DescMethod, OwnReader> | undefined;
@@ -51,7 +51,7 @@ interface Options {
   services: readonly ServedService[];
   admit: Pipeline["admit"];
   limits: RpcLimits;
-  /** Told of errors that nobody foresaw. */
+  /** Told of unexpected errors. */
   report(error: unknown, request: Request): void;
   /** Aborts when running calls must end. */
   stopping: AbortSignal;

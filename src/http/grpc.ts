@@ -44,7 +44,7 @@ interface Options {
   admit: Pipeline["admit"];
   compressions: Compression[];
   deadlineMsMax: number;
-  /** Told of errors that nobody foresaw; the answer says "internal error" alone. */
+  /** Told of unexpected errors; the answer says "internal error" alone. */
   report(error: unknown, request: Request): void;
   /** Aborts when running calls must end. */
   stopping: AbortSignal;

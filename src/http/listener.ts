@@ -15,8 +15,8 @@ import { turns } from "./stream-turns.ts";
 import { tlsServer } from "./tls-server.ts";
 import { CountedHttp2Response, CountedResponse } from "./untaken.ts";
 
-/** Takes every request of both HTTP versions. `invite` sends 100 Continue to a client that waits for it. */
-export type RequestHandler = (request: Request, response: Response, invite: (() => void) | undefined) => void;
+/** Takes every request of both HTTP versions. `sendContinue` sends 100 Continue to a client that waits for it. */
+export type RequestHandler = (request: Request, response: Response, sendContinue: (() => void) | undefined) => void;
 
 /** An open port. */
 export interface Listener {
@@ -59,9 +59,9 @@ export async function listen(options: Options): Promise<Listener> {
   // Nothing has been asked over them yet; by peer, since TLS makes another socket of a connection. The oldest come first.
   const fresh = new Map<string, Socket>();
   const sessions = new Set<ServerHttp2Session>();
-  const onRequest: RequestHandler = (request, response, invite) => {
+  const onRequest: RequestHandler = (request, response, sendContinue) => {
     if (fresh.size > 0) fresh.delete(peerOf(request.socket as Socket));
-    options.onRequest(request, response, invite);
+    options.onRequest(request, response, sendContinue);
   };
   const h1 = http1Server(onRequest, stallMs);
   const h2 = http2Server(onRequest, sessions);
@@ -126,7 +126,7 @@ function http1Server(onRequest: RequestHandler, stallMs: number) {
   });
   // Of connections whose last request has not been answered whole.
   const lines = new WeakMap<Socket, Line>();
-  // Requests of one connection are begun one after the other: answers must come in order, and who has gone asks nothing more.
+  // Requests of one connection are begun one after the other: answers are sent in order, and after a disconnect no further one begins.
   function inOrder(request: IncomingMessage, response: ServerResponse, begin: () => void) {
     const { socket } = request;
     const line = lines.get(socket);
@@ -145,18 +145,18 @@ function http1Server(onRequest: RequestHandler, stallMs: number) {
     function next() {
       const begin = lines.get(socket)?.waiting.shift();
       if (begin === undefined) lines.delete(socket);
-      // In a turn of its own, as those of other connections. Nobody reads an answer where writing has ended.
+      // In a turn of its own, as those of other connections. No answer can be read where writing has ended.
       else setImmediate(() => socket.writable && begin());
     }
   }
-  function take(request: IncomingMessage, response: ServerResponse, invite: (() => void) | undefined) {
+  function take(request: IncomingMessage, response: ServerResponse, sendContinue: (() => void) | undefined) {
     inOrder(request, response, () => {
       const hosts = request.headersDistinct.host?.length ?? 0;
       if (hosts > 1 || (hosts === 0 && request.httpVersion === "1.1"))
         return answerBrokenRequest(request.socket, "HOST");
       // The form that proxies are sent, which every server must take (RFC 9112, 3.2.2).
       if (request.url?.charCodeAt(0) !== 47) request.url = request.url?.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
-      onRequest(request, response, invite);
+      onRequest(request, response, sendContinue);
     });
   }
   server.on("request", (request: IncomingMessage, response: ServerResponse) => take(request, response, undefined));
@@ -221,7 +221,7 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
   return server;
 }
 
-/** Ends a session that floods: each PING and SETTINGS wants an answer, and costs whoever sends it next to nothing. */
+/** Ends a session that floods: each PING and SETTINGS wants an answer, and costs its sender almost nothing. */
 function boundControlFrames(session: ServerHttp2Session) {
   let left = controlFramesMax;
   let sinceMs = performance.now();

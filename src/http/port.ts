@@ -43,9 +43,9 @@ export interface PortOptions {
   transcode?: (request: Request, response: Response) => Promise<void>;
   /** A request is over, answered or not. */
   ended?: Pipeline["ended"];
-  /** Counts what is held of all bodies; without it nobody does. */
+  /** Counts the memory of all bodies; absent: it is not counted. */
   bodies?: Bodies;
-  /** Counts what is not taken of answers; without it nobody does. */
+  /** Counts the bytes of answers that wait for their clients; absent: they are not counted. */
   untaken?: Untaken;
   /** RPCs whose requests are read in a way of their own. */
   readers?: ReadonlyMap<DescMethod, OwnReader>;
@@ -63,14 +63,14 @@ export interface Port {
   close(options: { drainMs: number }): Promise<void>;
 }
 
-/** What every answer to a request carries, whoever makes it. */
+/** Headers of every answer to a request, on every protocol. */
 export function answerHeaders(request: Request): Record<string, string> {
   const record = recordOf(request);
   return record === undefined ? {} : { "x-request-id": record.requestId };
 }
 
 const lastWordsMs = 500;
-// Clearly more than a message may have: who sends one that is a little too large reads why.
+// Clearly more than a message may have, so that the client of one that is a little too large reads the reason.
 const rest: RestLimits = { graceMs: 150, waitMs: 10_000, bytesMax: 12 * 1024 * 1024 };
 
 /** The largest message of a service, bytes: the data receiver takes larger ones. */
@@ -104,20 +104,20 @@ export async function openPort(options: PortOptions): Promise<Port> {
   const app = await application({ ...options, routes, draining: () => draining });
 
   const crossOrigin = config.corsOrigins.length > 0;
-  const onRequest: RequestHandler = (request, response, invite) => {
+  const onRequest: RequestHandler = (request, response, sendContinue) => {
     const record = openRecord(request, requestId(request.headers["x-request-id"]));
     record.connection = connectionOf(response);
     options.untaken?.count(response, record);
-    let invited = false;
-    record.invite =
-      invite &&
+    let continued = false;
+    record.sendContinue =
+      sendContinue &&
       (() => {
-        invited = true;
-        invite();
+        continued = true;
+        sendContinue();
       });
     const http1 = request.httpVersionMajor === 1;
-    // A client that was not invited does not send its body: only a closed connection tells it where the next request begins.
-    if (http1 && (draining || invite !== undefined)) response.setHeader("connection", "close");
+    // A client that was not continued does not send its body: only a closed connection tells it where the next request begins.
+    if (http1 && (draining || sendContinue !== undefined)) response.setHeader("connection", "close");
     response.once("close", () => {
       // Without a head of an answer the client has gone before it was made.
       const status = response.headersSent ? response.statusCode : undefined;
@@ -127,7 +127,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
       options.bodies?.release(record);
       options.ended?.(record);
     });
-    if (hasBody(request)) answerAfterBody(request, response, rest, () => invite === undefined || invited);
+    if (hasBody(request)) answerAfterBody(request, response, rest, () => sendContinue === undefined || continued);
     if (transcode !== undefined && !crossOrigin && request.url?.startsWith("/v1/"))
       return answerWith(transcode, request, response, log);
     response.setHeader("x-request-id", record.requestId);
@@ -194,7 +194,7 @@ async function application(
     logger: false,
     frameworkErrors: (error, request, reply) => frameworkError(error, request, reply),
   });
-  // No route of its own reads a body, and nobody without a key makes the server take one in.
+  // No route of its own reads a body, and without a key no body is read.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
   const crossOrigin = config.corsOrigins.length > 0;

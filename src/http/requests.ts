@@ -148,7 +148,7 @@ export function messageInAddress(url: string): { bytes: Buffer; form: Form; enco
 
 /**
  * The same request with an empty body in its form: its messages have been read, and Connect's handlers, which decode
- * whatever they are sent before anybody can look at it, only answer.
+ * whatever they are sent before it can be checked, only answer.
  */
 export function withoutBody(call: UniversalServerRequest, method: DescMethod, form: Form): UniversalServerRequest {
   for (const name of ["content-encoding", "content-length", "grpc-encoding", "connect-content-encoding"]) {

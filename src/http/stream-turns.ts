@@ -10,8 +10,8 @@ interface Waiting {
 }
 
 /**
- * Begins requests when all that came at once is read, so that a stream that was reset in the same breath costs nothing
- * more; a few in each turn of the event loop, connection after connection, so that nobody waits for all that others send.
+ * Begins requests when all that arrived at once is read, so that a stream that was reset in the same breath costs nothing
+ * more; a few in each turn of the event loop, connection after connection, so that no connection waits for all requests of another.
  */
 export function turns(): (session: Http2Session, waiting: Waiting) => void {
   const queues = new Map<Http2Session, Waiting[]>(); // in the order of their turns

@@ -15,7 +15,7 @@ export interface UntakenLimits {
 
 /** The answers of a port that are not taken yet. */
 export interface Untaken {
-  /** Before a call is worked on. @throws code 8 when no more bytes may wait for those who call, or on this connection */
+  /** Before a call is worked on. @throws code 8 when no more bytes may wait for its tenant, its key or its connection */
   check(record: RequestRecord): void;
   /** Counts what is written of an answer from now on. */
   count(response: Response, record: RequestRecord): void;

@@ -22,7 +22,7 @@ export function bodies(bytesMax: number): Bodies {
       all.check(who, contentLength === null ? 0 : Number(contentLength));
     },
     reserve(record, bytes) {
-      // Answered already: nobody would give it back.
+      // It is answered already, so the memory would never be released.
       if (record.over) throw exhausted(`too many ${what}; send the request again`, 1);
       record.bodies = held;
       if (record.body === undefined) record.body = all.take(holderOfRecord(record), bytes);

@@ -14,13 +14,13 @@ export interface RequestRecord {
   /** gRPC code of the answer, 0 for good; undefined until it is known. */
   code: number | undefined;
   principal: Principal | undefined;
-  /** Invites the body of a client that waits for 100 Continue. */
-  invite: (() => void) | undefined;
-  /** The RPC, while the call still owes the audit log its row. */
-  owes: DescMethod | undefined;
+  /** Sends 100 Continue to a client that waits for it before it sends its body. */
+  sendContinue: (() => void) | undefined;
+  /** The RPC, while its row in the audit log is not written yet. */
+  auditPending: DescMethod | undefined;
   /** The request is over, answered or not; its handler may still be at work. */
   over: boolean;
-  /** The connection that it came over, by a name of its own. */
+  /** The name of its connection, unique in this process. */
   connection: string;
   /** The memory that it takes, and what counts it. */
   body: Hold | undefined;
@@ -44,8 +44,8 @@ export function openRecord(request: RecordedRequest, requestId: string): Request
     rpc: undefined,
     code: undefined,
     principal: undefined,
-    invite: undefined,
-    owes: undefined,
+    sendContinue: undefined,
+    auditPending: undefined,
     over: false,
     connection: "",
     body: undefined,
@@ -74,19 +74,19 @@ export function callRecord(context: HandlerContext): RequestRecord {
   return record;
 }
 
-/** Who calls. */
+/** The principal of a call. */
 export function principalOf(context: HandlerContext): Principal {
   const { principal } = callRecord(context);
   if (principal === undefined) throw new Error(`${context.method.name} was called without a principal`);
   return principal;
 }
 
-/** Whose shares a call uses. */
+/** The holder whose shares a call uses. */
 export function holderOf(context: HandlerContext): Holder {
   return holderOfRecord(callRecord(context));
 }
 
-/** Whose shares a request uses; without a principal nobody's. */
+/** The holder whose shares a request uses; without a principal there is none. */
 export function holderOfRecord(record: RequestRecord | undefined): Holder {
   const principal = record?.principal;
   return principal === undefined ? {} : { tenant: principal.tenantId, key: principal.keyId };

@@ -40,7 +40,7 @@ export function logRequest(
   });
 }
 
-// Who calls is written out once for many lines; principals live in the keys' cache.
+// The caller's fields are serialized once for many lines; principals live in the keys' cache.
 const callers = new WeakMap<Principal, { log: Log; own: Log }>();
 
 function logOf(principal: Principal, log: Log): Log {
@@ -51,7 +51,7 @@ function logOf(principal: Principal, log: Log): Log {
   return own;
 }
 
-/** The cause of an answer with code 13, for those who run the server. */
+/** The cause of an answer with code 13, for operators. */
 export function logUnexpected(log: Log, record: RequestRecord, error: unknown): void {
   log.error({ requestId: record.requestId, rpc: record.rpc, cause: causeOf(error) }, "unexpected error");
 }

@@ -54,7 +54,7 @@ interface Options {
   log: Log;
   /** Keeps what a writing RPC was refused or failed with. The rows of those that succeed are their handlers' own. */
   recordAudit?: RecordAudit;
-  /** Slows down who tries out keys. */
+  /** Delays answers to addresses that send many wrong keys. */
   wrongKeys?: WrongKeys;
   /** Whether there is room for a call that is allowed, before its body is read. @throws code 8 when there is none. */
   room?(method: DescMethod, header: Headers, principal: Principal, record: RequestRecord): void;
@@ -72,7 +72,7 @@ export function pipeline(options: Options): Pipeline {
   async function auditFailure(method: DescMethod, record: RequestRecord, request: unknown, code: number) {
     const { principal, requestId } = record;
     if (recordAudit === undefined || principal === undefined || !isAudited(method)) return;
-    record.owes = undefined;
+    record.auditPending = undefined;
     await recordAudit({
       principal,
       rpc: nameOf(method),
@@ -90,11 +90,11 @@ export function pipeline(options: Options): Pipeline {
   }
 
   /** The error to answer instead of this one, when it may be answered. */
-  async function unhurried(error: unknown, header: Headers, request: RecordedRequest | undefined): Promise<unknown> {
+  async function delayed(error: unknown, header: Headers, request: RecordedRequest | undefined): Promise<unknown> {
     const wrong = error instanceof ConnectError && error.code === Code.Unauthenticated;
     if (!wrong || !header.get(keyHeader)) return error; // no key at all is no try
     try {
-      await wrongKeys?.came(request?.socket?.remoteAddress ?? "");
+      await wrongKeys?.note(request?.socket?.remoteAddress ?? "");
       return error;
     } catch (refusal) {
       return refusal;
@@ -107,16 +107,16 @@ export function pipeline(options: Options): Pipeline {
     try {
       const principal = await verify(header.get(keyHeader));
       record.principal = principal;
-      if (isAudited(method)) record.owes = method;
+      if (isAudited(method)) record.auditPending = method;
       if (!permits(permissionOf(method), principal))
         throw permissionDenied(`${who(principal)} may not call ${record.rpc}`);
       room?.(method, header, principal, record);
     } catch (error) {
-      const answer = fail(await unhurried(error, header, request), record);
+      const answer = fail(await delayed(error, header, request), record);
       await auditFailure(method, record, undefined, answer.code);
       throw answer;
     }
-    record.invite?.();
+    record.sendContinue?.();
     return admittedValues(record);
   }
 
@@ -132,12 +132,12 @@ export function pipeline(options: Options): Pipeline {
           context,
         );
         record.code = 0;
-        if (record.owes !== undefined) log.error({ rpc: record.rpc }, "a write has left no audit row");
-        record.owes = undefined;
+        if (record.auditPending !== undefined) log.error({ rpc: record.rpc }, "a write has left no audit row");
+        record.auditPending = undefined;
         return answer;
       } catch (error) {
         const answer = fail(error, record, context.signal);
-        // Whose answer was given long ago (a deadline, a client that left) has its row.
+        // A call that was answered before (a deadline, a client that left) has its row.
         if (!record.over) await auditFailure(method, record, request, answer.code);
         if (context.protocolName === "grpc") throw briefError(answer);
         throw bodyField === "" || context.protocolName !== "http" ? answer : pathsWithin(bodyField, answer);
@@ -233,15 +233,16 @@ export function pipeline(options: Options): Pipeline {
     },
     ended(record) {
       record.over = true;
-      // Whose call did not get as far as an answer has gone: code 1.
-      if (record.owes !== undefined) void auditFailure(record.owes, record, undefined, record.code || Code.Canceled);
+      // A call that ended without an answer was given up by its client: code 1.
+      if (record.auditPending !== undefined)
+        void auditFailure(record.auditPending, record, undefined, record.code || Code.Canceled);
     },
   };
 }
 
 /**
- * The outcome, or the reason why the call was ended. Who starts a `Call` bounds it himself, and its signal is made only for
- * handlers that ask (a tenth of a small read), and for writes: those are to leave their rows in the audit log when they end.
+ * The outcome, or the reason why the call was ended. The starter of a `Call` bounds it, so its signal is made only for
+ * handlers that read it, and for writes, which leave their rows in the audit log when they end.
  */
 function bounded<T>(outcome: Promise<T>, context: HandlerContext): Promise<T> {
   return context instanceof Call && !isAudited(context.method) ? outcome : untilAborted(outcome, context.signal);

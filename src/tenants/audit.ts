@@ -40,7 +40,7 @@ export async function audited(tx: Db, context: HandlerContext, name: string): Pr
   const actor = { id: clientId, name: clientName };
   const resource = resourceText(resourceType(context.method), name);
   await insertNow(tx, tenantId, { actor, rpc, resource, code: 0, requestId: record.requestId });
-  record.owes = undefined;
+  record.auditPending = undefined;
 }
 
 /** Writes the audit row of an action that is no call, in its transaction. `action` takes the place of the RPC. */

@@ -135,7 +135,7 @@ export class Call implements HandlerContext {
     if (this.#reason !== undefined) throw this.#reason;
   }
 
-  /** Aborts the handler's signal, and whoever waits. */
+  /** Aborts the handler's signal, and ends what waits for it. */
   abort(reason: ConnectError): void {
     if (this.#reason !== undefined) return;
     this.#reason = reason;
@@ -148,12 +148,12 @@ export class Call implements HandlerContext {
     this.abort(new ConnectError("the deadline has passed", Code.DeadlineExceeded));
   }
 
-  /** Ends the call: no timer stays behind, and the signal aborts for those who still listen. */
+  /** Ends the call: no timer stays behind, and the signal aborts if something still listens. */
   finish(): void {
     this.#live.delete(this);
     if (this.#timer !== undefined) clearTimeout(this.#timer);
     this.#stopWaiting = undefined;
-    // As over Connect, but only where somebody listens: an abort takes as long as the rest of a small call.
+    // As over Connect, but only where something listens: an abort takes as long as the rest of a small call.
     if (this.#controller !== undefined && getEventListeners(this.#controller.signal, "abort").length > 0)
       this.abort(ended);
   }

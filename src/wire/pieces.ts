@@ -17,7 +17,7 @@ export interface Pieces extends AsyncIterable<Uint8Array> {
 /** Bounds of a body while it comes. */
 export interface PieceLimits {
   bytesMax: number;
-  /** Longest time without a byte while somebody waits for one, ms. */
+  /** Longest time without a byte while one is waited for, ms. */
   idleMs: number;
   /** Longest time for all of it, ms; without it there is none. */
   totalMs?: number;

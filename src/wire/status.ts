@@ -25,7 +25,7 @@ export function invalidValue(path: string, rule: string, note = ""): ConnectErro
   ]);
 }
 
-/** Any thrown value as a ConnectError; what nobody foresaw becomes code 13 without a word of it, and is `reported`. */
+/** Any thrown value as a ConnectError; an unexpected one becomes code 13 without a word of it, and is `reported`. */
 export function asConnectError(thrown: unknown, report: (error: unknown) => void): ConnectError {
   if (thrown instanceof ConnectError) return thrown;
   if (thrown instanceof Error && thrown.name === "AbortError") return new ConnectError("cancelled", Code.Canceled);

@@ -25,28 +25,28 @@ describe("wrong keys of one address", () => {
 
   test("are answered at once up to a number, then late, then refused", async () => {
     const slowed: string[] = [];
-    const { came } = wrongKeys({
+    const { note } = wrongKeys({
       perMinuteMax: 3,
       delayMs,
       waitingMax: 2,
       onSlowed: (network) => slowed.push(network),
     });
-    for (let i = 0; i < 3; i++) expect(came("192.0.2.7")).toBeUndefined();
+    for (let i = 0; i < 3; i++) expect(note("192.0.2.7")).toBeUndefined();
     const startMs = performance.now();
-    const late = [came("192.0.2.7"), came("::ffff:192.0.2.7")];
-    expect(() => came("192.0.2.7")).toThrow(expect.objectContaining({ code: Code.ResourceExhausted }));
+    const late = [note("192.0.2.7"), note("::ffff:192.0.2.7")];
+    expect(() => note("192.0.2.7")).toThrow(expect.objectContaining({ code: Code.ResourceExhausted }));
     await Promise.all(late);
     expect(performance.now() - startMs).toBeGreaterThan(delayMs - 5);
-    expect(came("192.0.2.7")).toBeInstanceOf(Promise);
+    expect(note("192.0.2.7")).toBeInstanceOf(Promise);
     expect(slowed).toEqual(["192.0.2.7"]);
-    expect(came("192.0.2.8")).toBeUndefined();
+    expect(note("192.0.2.8")).toBeUndefined();
   });
 
   test("are counted for a bounded number of addresses; the oldest is forgotten first", () => {
-    const { came } = wrongKeys({ perMinuteMax: 1, delayMs, networksMax: 2 });
-    for (const address of ["2001:db8::1", "2001:db8:0:1::1", "2001:db8:0:2::1"]) expect(came(address)).toBeUndefined();
-    expect(came("2001:db8:0:2::2")).toBeInstanceOf(Promise);
-    expect(came("2001:db8::1")).toBeUndefined();
+    const { note } = wrongKeys({ perMinuteMax: 1, delayMs, networksMax: 2 });
+    for (const address of ["2001:db8::1", "2001:db8:0:1::1", "2001:db8:0:2::1"]) expect(note(address)).toBeUndefined();
+    expect(note("2001:db8:0:2::2")).toBeInstanceOf(Promise);
+    expect(note("2001:db8::1")).toBeUndefined();
   });
 });
 
