@@ -13,7 +13,7 @@ const { sql } = await testDatabase();
 describe("SQL and predicate", () => {
   const perStatement = 100;
 
-  test(`match the same rows for generated clauses (seed ${seed})`, { timeout: 600_000 }, async () => {
+  test(`match the same rows for generated clauses (seed ${seed})`, { timeout: 600_000 * factor }, async () => {
     const kinds = new Set<string>();
     let pairs = 0;
     let matched = 0;
