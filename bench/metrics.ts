@@ -14,7 +14,7 @@ import { putPoints } from "./support/points.ts";
 const { values } = parseArgs({
   options: {
     rounds: { type: "string", default: "5" },
-    seconds: { type: "string", default: "1.5" },
+    seconds: { type: "string", default: "1.2" },
     series: { type: "string", default: "10000" },
     stored: { type: "string", default: "1000" },
     only: { type: "string", default: "ingest,queries,sizes" },
