@@ -8,4 +8,4 @@ const seed = seedOf(7);
 test(`a server that dies at any failpoint loses nothing that it acknowledged, also while it starts (FAULTS_SEED=${seed})`, async () => {
   const rounds = failpoints().length;
   expect(await playFailpoints({ seed, until: { rounds }, say: () => undefined })).toBe(rounds);
-}, 180_000);
+}, 300_000);
