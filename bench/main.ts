@@ -20,6 +20,7 @@ const benches = [
   "windows",
   "transcoding",
   "events",
+  "rules",
   "overload",
   "floods",
   "hostile",
