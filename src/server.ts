@@ -190,6 +190,7 @@ export async function startServer(config: Config, log: Log): Promise<Server> {
     retentionMs: config.eventRetentionSec * 1000,
     nowMs: clock.nowMs,
     store: storeChanges,
+    onDeleted: rules.onDeleted,
     log,
     periodMs: config.housekeepingMs,
   });

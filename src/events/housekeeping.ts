@@ -5,13 +5,14 @@ import type { JobLog } from "../jobs/worker.ts";
 import { tenantIds } from "../tenants/tenant.ts";
 import { type Ageing, ageOccurrences } from "./age.ts";
 import type { StoreChanges } from "./changes.ts";
-import { deleteOld } from "./retain.ts";
+import { deleteOld, type OnDeleted } from "./retain.ts";
 
 interface Options {
   ageing: Ageing;
   retentionMs: number;
   nowMs(): number;
   store: StoreChanges;
+  onDeleted?: OnDeleted;
   log: JobLog;
   /** How often a round begins. */
   periodMs: number;
@@ -23,7 +24,7 @@ interface Options {
  */
 export function eventHousekeeping(
   { system, background: sql }: Pick<Pool, "system" | "background">,
-  { ageing, retentionMs, nowMs, store, log, periodMs }: Options,
+  { ageing, retentionMs, nowMs, store, onDeleted, log, periodMs }: Options,
 ) {
   const leader = leadership(system, "events.housekeeping");
   let stopped = false;
@@ -33,7 +34,7 @@ export function eventHousekeeping(
     const going = () => !stopped && leader.held();
     const age = () => transaction(sql, (tx) => ageOccurrences(tx, tenantId, ageing, { nowMs: nowMs(), store }));
     while (going() && (await age()));
-    const drop = () => transaction(sql, (tx) => deleteOld(tx, tenantId, BigInt(nowMs() - retentionMs)));
+    const drop = () => transaction(sql, (tx) => deleteOld(tx, tenantId, BigInt(nowMs() - retentionMs), onDeleted));
     while (going() && (await drop()));
   }
 

@@ -1,6 +1,10 @@
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { lockEvents } from "./lock.ts";
+import type { OccurrenceKey } from "./occurrences.ts";
+
+/** Hears of occurrences that are deleted, within the transaction, under the locks of their events. */
+export type OnDeleted = (tx: Db, tenantId: string, occurrences: readonly OccurrenceKey[]) => Promise<void>;
 
 /** How many instances one run deletes, and how many occurrences it looks at. */
 const portion = 5000;
@@ -11,7 +15,7 @@ const portion = 5000;
  * of an event stays while others of it do, so that no number is given twice. Answers whether there may be more. May
  * be repeated.
  */
-export async function deleteOld(tx: Db, tenantId: string, beforeMs: bigint): Promise<boolean> {
+export async function deleteOld(tx: Db, tenantId: string, beforeMs: bigint, onDeleted?: OnDeleted): Promise<boolean> {
   // By the primary key: the time at which the portion ends.
   const [end] = await tx<{ time_ms: bigint }[]>`
     select time_ms from instances
@@ -25,11 +29,17 @@ export async function deleteOld(tx: Db, tenantId: string, beforeMs: bigint): Pro
       select event_id from occurrences where tenant_id = ${tenantId} and end_ms < ${beforeMs} and last_seen_ms < ${beforeMs}
       order by end_ms limit ${portion}
     ) as oldest`;
-  const deleted = old.length === 0 ? 0 : await deleteOccurrences(tx, tenantId, beforeMs, old);
+  const deleted = old.length === 0 ? 0 : await deleteOccurrences(tx, tenantId, beforeMs, old, onDeleted);
   return (end !== undefined && instances.count > 0) || deleted > 0;
 }
 
-async function deleteOccurrences(tx: Db, tenantId: string, beforeMs: bigint, old: readonly { event_id: Buffer }[]) {
+async function deleteOccurrences(
+  tx: Db,
+  tenantId: string,
+  beforeMs: bigint,
+  old: readonly { event_id: Buffer }[],
+  onDeleted?: OnDeleted,
+) {
   const locked = await lockEvents(
     tx,
     tenantId,
@@ -50,11 +60,13 @@ async function deleteOccurrences(tx: Db, tenantId: string, beforeMs: bigint, old
   await tx`
     delete from annotations a using occurrences o
     where a.tenant_id = ${tenantId} and a.event_id = o.event_id and a.number = o.number and ${goes}`;
-  const occurrences = await tx`delete from occurrences o where ${goes}`;
+  const occurrences = await tx<{ eventId: Buffer; number: number }[]>`
+    delete from occurrences o where ${goes} returning o.event_id as "eventId", o.number`;
+  if (occurrences.length > 0) await onDeleted?.(tx, tenantId, occurrences);
   await tx`
     delete from events e
     where e.tenant_id = ${tenantId} and e.id = any(${ids}::bytea[]) and not exists (
       select from occurrences o where o.tenant_id = ${tenantId} and o.event_id = e.id
     )`;
-  return occurrences.count;
+  return occurrences.length;
 }

@@ -1,7 +1,9 @@
 import type { Sql } from "../db/connect.ts";
 import type { ChangeHooks } from "../events/changes.ts";
+import type { OnDeleted } from "../events/retain.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import type { OnPoints } from "../metrics/store.ts";
+import { forgetOccurrences } from "./matches.ts";
 import { rulesMemory } from "./matching/tenant-rules.ts";
 import { onChanges } from "./on-changes.ts";
 import type { Wake } from "./outbox.ts";
@@ -15,6 +17,8 @@ import { windowRules } from "./windows.ts";
 export interface RuleEngine {
   readonly onChanges: NonNullable<ChangeHooks["onChanges"]>;
   readonly onPoints: OnPoints;
+  /** What happens when occurrences are deleted. */
+  readonly onDeleted: OnDeleted;
   /** What happens when maintenance windows begin and end. */
   readonly windows: Omit<ReturnType<typeof windowRules>, "kind">;
   readonly kinds: readonly JobKind[];
@@ -34,6 +38,7 @@ export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number): RuleEngin
   return {
     onChanges: onChanges(deciding),
     onPoints: onPoints(deciding),
+    onDeleted: forgetOccurrences,
     windows,
     kinds: [kind, staleJob(deciding)],
     flush: last.flush,

@@ -1,7 +1,7 @@
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { Match } from "./decide.ts";
-import type { Subject } from "./subjects.ts";
+import { occurrenceSubject, type Subject } from "./subjects.ts";
 
 /** No rule: its row carries the chain of an occurrence that rules have made. */
 export const nilRule = "00000000-0000-0000-0000-000000000000";
@@ -151,6 +151,23 @@ export async function makePlaces(
     from jsonb_populate_recordset(null::rule_matches, ${JSON.stringify([...rows.values()])}::jsonb)
     order by subject, rule_id
     on conflict do nothing`;
+}
+
+/** Forgets what is noted of occurrences that are deleted: their numbers may come again. */
+export async function forgetOccurrences(
+  tx: Db,
+  tenantId: string,
+  occurrences: readonly { eventId: Buffer; number: number }[],
+): Promise<void> {
+  const keys = occurrences.map(
+    ({ eventId, number }) => occurrenceSubject({ id: eventId, entityId: eventId }, number).key,
+  );
+  await tx`delete from rule_matches where tenant_id = ${tenantId} and subject = any(${byteaArray(keys)}::bytea[])`;
+}
+
+/** Forgets what is noted of a rule that is deleted. */
+export async function forgetRule(tx: Db, tenantId: string, ruleId: string): Promise<void> {
+  await tx`delete from rule_matches where tenant_id = ${tenantId} and rule_id = ${ruleId}`;
 }
 
 /** What rules keep silent about these entities, by rule_matches_muted. */

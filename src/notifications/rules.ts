@@ -23,6 +23,7 @@ import { foundBy } from "../rpc/names.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { changed } from "./changed.ts";
 import { contains, listByName, oneContains, type Part } from "./lists.ts";
+import { forgetRule } from "./matches.ts";
 import { toRule } from "./messages.ts";
 import { recentNotifications } from "./recent.ts";
 import { setDestinations, setTriggers } from "./rule-members.ts";
@@ -143,13 +144,15 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
     },
 
     async deleteRule({ name }, context) {
+      const { tenantId } = principalOf(context);
       return await transaction(db, async (tx) => {
         // Its triggers and destinations are free with it, by their foreign keys.
         const [row] = await orm(tx)
           .delete(rules)
-          .where(named(principalOf(context).tenantId, name))
-          .returning(columns);
+          .where(named(tenantId, name))
+          .returning({ ...columns, id: rules.id });
         if (row === undefined) throw notFound("rule", name);
+        await forgetRule(tx, tenantId, row.id);
         await changed(tx, context, "rule", name);
         return create(DeleteRuleResponseSchema, { rule: toRule(row) });
       });

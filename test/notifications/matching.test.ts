@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { deleteOld } from "../../src/events/retain.ts";
 import { testDatabase } from "../support/database.ts";
 import { equals, report, ruleTenant } from "./rule-tenant.ts";
 
@@ -191,6 +193,17 @@ describe("the re-check when a delay ends", () => {
     await tenant.rule({ name: "r", triggers: ["disks"] });
     expect(await waiting(tenant, t0 + 60 * sec)).toEqual([{ send: false, reason }]);
   });
+});
+
+test("of occurrences that are deleted nothing is noted: one of the same number is told anew", async () => {
+  const tenant = await simple();
+  await tenant.put(t0, report(1), report(2, { status: Status.CLOSED }));
+  const { onDeleted } = tenant.engine;
+  await transaction(sql, (tx) => deleteOld(tx, tenant.tenantId, BigInt(t0), onDeleted));
+  expect(await sql`select 1 from rule_matches where tenant_id = ${tenant.tenantId}`).toHaveLength(0);
+  await sql`delete from due_deliveries where tenant_id = ${tenant.tenantId}`;
+  await tenant.put(t0 + 1, report(t0));
+  expect(await tenant.told()).toEqual([`first@${t0 + 1}`]);
 });
 
 test("without any rule a change costs no statement more", async () => {
