@@ -4,8 +4,12 @@ import { closingLine } from "./test/support/closing-line.ts";
 /** Servers and databases that die and start again: mostly waiting, so two at a time. */
 const faults = "test/faults/**/*.test.ts";
 
-/** These measure how fast the server answers: a test beside them would be measured too. */
+/**
+ * These measure how fast the server answers: a test beside them would be measured too. The first changes the schema that all
+ * files of a worker share.
+ */
 const alone = [
+  "test/auth/undeclared.test.ts",
   "test/faults/stopped.test.ts",
   "test/start/**/*.test.ts",
   "test/db/gate.test.ts",
