@@ -60,13 +60,13 @@ const ingestTimeoutMs = 5000;
  * Few statements, each over and over: planned once. Their batches name rows by whole keys, so what reads or joins whole
  * tables is never right, however small a table was when its plan was made.
  */
-const ingestSettings = {
-  lock_timeout: ingestTimeoutMs,
+const plannedOnce = {
   plan_cache_mode: "force_generic_plan",
   enable_seqscan: "off",
   enable_hashjoin: "off",
   enable_mergejoin: "off",
 };
+const ingestSettings = { lock_timeout: ingestTimeoutMs, ...plannedOnce };
 
 /** Longest time of one statement of a job, ms: no caller waits for it. */
 const backgroundTimeoutMs = 300_000;
@@ -191,7 +191,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     system: kind("system"),
     ingest: kind("ingest", Math.min(options.statementTimeoutMs, ingestTimeoutMs), ingestSettings),
     background: kind("background", Math.max(options.statementTimeoutMs, backgroundTimeoutMs)),
-    sending: kind("sending"),
+    sending: kind("sending", options.statementTimeoutMs, plannedOnce),
     questions: kind("questions"),
   };
   const probe = open(url, 1, { connection: { application_name: "belfry probe" } }, always(onclose));

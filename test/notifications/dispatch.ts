@@ -5,6 +5,7 @@ import { keyring } from "../../src/credentials/keyring.ts";
 import { byteaArray, jsonArray, textArray, uuidArray } from "../../src/db/batch.ts";
 import type { Pool } from "../../src/db/connect.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
+import { transaction } from "../../src/db/transaction.ts";
 import { eventIds } from "../../src/entities/identity.ts";
 import { storingChanges } from "../../src/events/changes.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
@@ -17,6 +18,7 @@ import { endedResult, type Result, triedResults } from "../../src/notifications/
 import { type StillMatching, takeRound } from "../../src/notifications/sending/round.ts";
 import { attempt, type SenderOptions } from "../../src/notifications/sending/sender.ts";
 import { openWorld, type World } from "../../src/notifications/world.ts";
+import { raiseRulesVersion } from "../../src/tenants/rules-version.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 import { type HttpReceiver, httpReceiver } from "../support/receivers.ts";
 import { masterKeys } from "../support/server.ts";
@@ -105,6 +107,8 @@ export async function sendingTenant(
   await sql`
     insert into rule_destinations (tenant_id, rule_name, destination_name, place)
     select ${id}, 'page', name, place from unnest(${textArray(names)}::text[]) with ordinality as d (name, place)`;
+
+  await transaction(sql, (tx) => raiseRulesVersion(tx, id, { kind: "rule", name: "page" }));
 
   /** Puts deliveries, about events that are made for them. Answers their ids. */
   async function put(due: readonly Due[]): Promise<string[]> {

@@ -45,7 +45,7 @@ const stopMsMax = 5000;
 /** Starts a dispatcher. */
 export function dispatcher(options: DispatcherOptions): Dispatcher {
   const { pool, nowMs, log, stillMatching, callOthers = () => {} } = options;
-  const { placesMax = 256, leaseMs = 10_000, pollMs = 1000 } = options;
+  const { placesMax = 128, leaseMs = 10_000, pollMs = 1000 } = options;
   const db = pool.sending;
   const places = sendingPlaces(placesMax);
   const round = { keyring: options.keyring, places, leaseMs, stillMatching };
@@ -91,7 +91,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
         const startMs = performance.now();
         const look = { ...round, lookMax };
         const taken = await askingFor({ tenant: tenantId }, () => takeRound(db, tenantId, look, nowMs()));
-        lookMax = taken.more ? lookMin * 4 : lookMin;
+        lookMax = taken.more ? lookMin * 2 : lookMin;
         begin(tenantId, taken, startMs);
         if (taken.more) mine.again = true;
         else if (taken.ready.length === 0 && !taken.crowded) await settle(tenantId);
