@@ -53,6 +53,7 @@ const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     entities: "searches of events read what their entities are called and have",
     tenant_state: "the lock under which a tenant's feed of changes grows",
   },
+  metrics: { entities: "a series is made only with its entity, which may be known from memory alone" },
   notifications: {
     rule_changes: "what of rules has changed is read with them, as of one moment",
     tenant_state: "rules are read with their version",
