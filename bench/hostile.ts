@@ -155,6 +155,7 @@ const scenes: [string, () => Promise<() => void> | (() => void)][] = [
   [`beside ${values.streams} idle streams`, () => idleStreams(Number(values.streams))],
   ["beside two half-sent bodies of 64 MiB", slowBodies],
 ];
+await beside(); // it warms up
 const rows: string[][] = [];
 for (const [name, begin] of scenes) {
   const end = await begin();
