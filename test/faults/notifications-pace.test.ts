@@ -1,0 +1,113 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { announce } from "../../src/jobs/queue.ts";
+import { sendingTenant } from "../notifications/dispatch.ts";
+import { testDatabase } from "../support/database.ts";
+import { type HttpReceiver, httpReceiver } from "../support/receivers.ts";
+import { masterKeys } from "../support/server.ts";
+import { clear, place } from "./place.ts";
+import { type ServerProcess, serverProcess } from "./server-process.ts";
+
+const rows = 100_000;
+const hangMs = 10_000;
+const samples = 40;
+const rounds = 3;
+
+const database = await testDatabase();
+const { sql } = database;
+const nowMs = Date.now();
+const dir = await place();
+let server!: ServerProcess;
+let receiver!: HttpReceiver;
+const waiting = new Map<string, () => void>();
+
+beforeAll(async () => {
+  receiver = await httpReceiver();
+  receiver.answer(({ path, body }, response) => {
+    receiver.received.length = 0;
+    if (path === "/slow") return void setTimeout(() => response.end(), hangMs);
+    if (path === "/quick") waiting.get(JSON.parse(body).event.name)?.();
+    response.end();
+  });
+  server = await serverProcess({
+    BELFRY_DATA_DIR: dir,
+    DATABASE_URL: database.url,
+    BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8",
+    BELFRY_MASTER_KEYS: masterKeys,
+  });
+  await server.start();
+}, 60_000);
+afterAll(async () => {
+  await server.stop();
+  await receiver[Symbol.asyncDispose]();
+  await clear(dir);
+});
+
+const quantile = (times: readonly number[], share: number) =>
+  times.toSorted((a, b) => a - b)[Math.floor((times.length - 1) * share)] ?? Number.NaN;
+
+/** From an event that was sent to the webhook that tells of it, ms, one event at a time. */
+async function times(headers: Record<string, string>, prefix: string): Promise<number[]> {
+  const all: number[] = [];
+  for (let i = 0; i < samples; i++) {
+    const name = `disk ${prefix} ${i}`;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    waiting.set(name, resolve);
+    const startMs = performance.now();
+    const event = { name, timestamp: String(Date.now()), dimensions: { host: "web-1" }, severity: "SEVERITY_ERROR" };
+    await fetch(`${server.url}/v1/data-receiver/events`, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify({ events: [{ ...event, status: "STATUS_OPEN" }] }),
+    });
+    await promise;
+    all.push(performance.now() - startMs);
+    await sleep(20);
+  }
+  return all;
+}
+
+/** The 99th percentile, the median of some rounds: one pause of the machine decides nothing. */
+async function paceOf(headers: Record<string, string>, prefix: string): Promise<number> {
+  const all: number[] = [];
+  for (let i = 0; i < rounds; i++) all.push(quantile(await times(headers, `${prefix} ${i}`), 0.99));
+  return quantile(all, 0.5);
+}
+
+/** Many deliveries of a tenant that are due now, about as many series. */
+async function flood(tenantId: string, rule: string, destination: string, count: number): Promise<void> {
+  const entity = Buffer.alloc(20, 1);
+  await sql`
+    insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
+    values (${tenantId}, ${entity}, 'e', '{"host":"e"}', '{}', 0, 0, 0)`;
+  await sql`
+    insert into rule_matches (tenant_id, subject, rule_id, entity_id, metric_name, trigger_names, standing, muted, chain,
+      matched_ms, last_ms)
+    select ${tenantId}::uuid, decode(md5(i::text) || '0000000000000000', 'hex'), ${rule}::uuid, ${entity}, 'cpu', '{disks}', true, false,
+      '{}', 0, 0 from generate_series(1, ${count}::int4) as i`;
+  await sql`
+    insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
+      entity_id, metric_name, occasion, told, attempts, error, due_ms, lease_until_ms, fence, tries, slow_tries)
+    select ${tenantId}::uuid, (lpad(to_hex(${BigInt(nowMs)}::bigint), 12, '0') || '7000' || substr(md5(i::text), 1, 16))::uuid,
+      ${BigInt(nowMs)}, ${rule}::uuid, 'page', '{disks}', ${destination},
+      decode(md5(i::text) || '0000000000000000', 'hex'), ${entity}, 'cpu', 'first', '{"value":1}', '[]', '', ${BigInt(nowMs)}, 0, 0, 0, 0
+    from generate_series(1, ${count}::int4) as i`;
+  await announce(sql, { tenantId, kind: "deliveries" }, BigInt(nowMs));
+}
+
+test("a destination that hangs and a tenant with 100,000 due deliveries leave others their pace", async () => {
+  const quick = await sendingTenant(database, receiver.url, nowMs, { quick: {} });
+  const slow = await sendingTenant(database, receiver.url, nowMs, { slow: {}, quick: {} });
+  const busy = await sendingTenant(database, receiver.url, nowMs, { busy: {} });
+  await times(quick.headers, "warm");
+  const alone = await paceOf(quick.headers, "alone");
+  await flood(slow.id, slow.rule, "slow", 1000);
+  await flood(busy.id, busy.rule, "busy", rows);
+  await sleep(1000);
+  const beside = await paceOf(quick.headers, "beside");
+  const [row] = await sql`select count(*)::int4 as left from due_deliveries where tenant_id = ${busy.id}`;
+  const boundMs = Math.max(250, 2 * alone);
+  expect(row?.left, "the busy tenant was served all the while").toBeGreaterThan(0);
+  expect(row?.left).toBeLessThan(rows);
+  expect(beside).toBeLessThanOrEqual(boundMs);
+}, 110_000);
