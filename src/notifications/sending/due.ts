@@ -157,11 +157,14 @@ export async function claimDeliveries(
         select d.id from due_deliveries d
         where d.tenant_id = ${tenantId} and d.destination_name = quota.name and d.due_ms <= ${now}
           and d.lease_until_ms <= ${now}
-          and not exists (
+          and (quota.whole = 1 or d.id = (
+            select e.id from due_deliveries e
+            where e.tenant_id = ${tenantId} and e.destination_name = d.destination_name and e.subject = d.subject
+            order by e.created_ms, e.id limit 1))
+          and (quota.whole = 0 or not exists (
             select from due_deliveries e
             where e.tenant_id = ${tenantId} and e.destination_name = d.destination_name and e.subject = d.subject
-              and (e.created_ms, e.id) < (d.created_ms, d.id)
-              and (quota.whole = 0 or e.due_ms > ${now} or e.lease_until_ms > ${now}))
+              and (e.created_ms, e.id) < (d.created_ms, d.id) and (e.due_ms > ${now} or e.lease_until_ms > ${now})))
         order by d.due_ms, d.id limit quota.count) as head
     ), taken as materialized (
       select id from due_deliveries
@@ -238,10 +241,10 @@ export async function settleDeliveries(db: Db, tenantId: string, nowMs: number):
             case when exists (
               select from due_deliveries l
               where l.tenant_id = ${tenantId} and l.destination_name = first.name and l.due_ms <= ${now}
-                and l.lease_until_ms <= ${now} and not exists (
-                  select from due_deliveries e
+                and l.lease_until_ms <= ${now} and l.id = (
+                  select e.id from due_deliveries e
                   where e.tenant_id = ${tenantId} and e.destination_name = l.destination_name and e.subject = l.subject
-                    and (e.created_ms, e.id) < (l.created_ms, l.id)))
+                  order by e.created_ms, e.id limit 1))
             then ${now} else (
               select min(l.lease_until_ms) from due_deliveries l
               where l.tenant_id = ${tenantId} and l.destination_name = first.name and l.due_ms <= ${now}
