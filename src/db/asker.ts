@@ -3,12 +3,12 @@ import type { Holder } from "../limiter.ts";
 
 const askers = new AsyncLocalStorage<Holder>();
 /** The holder of statements that the server sends for itself: it has no share. */
-export const nobody = (): Holder => ({});
+export const noHolder = (): Holder => ({});
 
 /** Runs `fn` for a holder: its statements take their turns at the database among those of other holders. */
-export function askingFor<T>(who: Holder, fn: () => T): T {
-  return askers.run(who, fn);
+export function askingFor<T>(holder: Holder, fn: () => T): T {
+  return askers.run(holder, fn);
 }
 
 /** The holder for which a statement is sent; without one there is no share. */
-export const asker = (): Holder => askers.getStore() ?? nobody();
+export const asker = (): Holder => askers.getStore() ?? noHolder();

@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import postgres from "postgres";
 import { statementRan } from "../failpoint.ts";
 import type { Holder } from "../limiter.ts";
-import { asker, nobody } from "./asker.ts";
+import { asker, noHolder } from "./asker.ts";
 import { parseArray } from "./batch.ts";
 import { type Connections, connections } from "./driver/connections.ts";
 import { sockets } from "./driver/sockets.ts";
@@ -184,7 +184,7 @@ export function connect(url: string, options: PoolOptions): Pool {
       ...more,
     };
     const { debug } = options;
-    const own = { allowed: () => watch.open, onclose, asker: name === "system" ? nobody : asker };
+    const own = { allowed: () => watch.open, onclose, asker: name === "system" ? noHolder : asker };
     return open(url, counts[name], { connection, ...(debug && { debug }) }, own);
   }
   const kinds = {
@@ -218,7 +218,7 @@ export function connect(url: string, options: PoolOptions): Pool {
   };
 }
 
-const always = (onclose: () => void): Watch => ({ allowed: () => true, onclose, asker: nobody });
+const always = (onclose: () => void): Watch => ({ allowed: () => true, onclose, asker: noHolder });
 
 /** One connection, the same as long as it does not break, without limits of time and without a gate: for acts of an operator. */
 export function connectOnce(url: string, name: string): { sql: Sql; close(): Promise<void> } {

@@ -43,7 +43,7 @@ export const dueWork = pgTable(
   ],
 );
 
-/** Who leads in what, until when. A row belongs to no tenant. */
+/** Which server leads in what, until when. A row belongs to no tenant. */
 export const leases = pgTable("leases", {
   name: text("name").primaryKey(),
   holder: text("holder").notNull(),

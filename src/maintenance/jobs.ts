@@ -3,7 +3,7 @@ import type { WindowHooks } from "./hooks.ts";
 import { membersJob } from "./members.ts";
 import { runsJob } from "./run.ts";
 
-/** The background work of windows. `wake` calls whoever does it: something is due at once. */
+/** The background work of windows. `wake` tells the worker that something is due at once. */
 export function windowKinds(hooks: WindowHooks, wake: () => void): JobKind[] {
   return [runsJob(hooks, wake), membersJob(hooks)];
 }

@@ -16,7 +16,7 @@ import { readWindow } from "./rows.ts";
 /** The jobs that bring the entities of windows up to date, by the windows' ids. */
 export const membersKind = "maintenance.members";
 
-/** Entities a transaction: few enough that nobody waits for their locks long. */
+/** Entities a transaction: few enough that no other waits for their locks long. */
 const portion = 500;
 
 /*

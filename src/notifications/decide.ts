@@ -60,7 +60,7 @@ export interface Due {
 export interface Decision {
   readonly match: Match;
   readonly due: readonly Due[];
-  /** The condition is over: what of it still waits is needed by nobody. */
+  /** The condition is over: what of it still waits is not needed any more. */
   readonly over: boolean;
 }
 

@@ -110,7 +110,7 @@ export async function findMatches(
   }
 }
 
-/** The row that keeps who made an occurrence. */
+/** The row that keeps which rules made an occurrence. */
 function carrier({ instance }: Change, subject: Subject): StoredMatch {
   const nothing = {
     told: undefined,

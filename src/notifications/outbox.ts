@@ -23,7 +23,7 @@ export interface Notice extends Due {
   readonly told: Told;
 }
 
-/** What of a rule and subject waits, and goes to these destinations, although nobody needs it any more. */
+/** What of a rule and subject waits, and goes to these destinations, although it is not needed any more. */
 export interface Unneeded {
   readonly ruleId: string;
   readonly key: Buffer;
@@ -59,7 +59,7 @@ function toRows({ rule, destinationNames, triggerNames, subject, told, occasion,
 }
 
 /**
- * Stores deliveries in the caller's transaction, and makes due now what nobody needs any more, so that it is cancelled
+ * Stores deliveries in the caller's transaction, and makes due now what is not needed any more, so that it is cancelled
  * soon. Near the end of the transaction: of all rows that are due, the tenant's is locked last.
  */
 export async function storeNotices(

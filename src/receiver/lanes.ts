@@ -1,4 +1,4 @@
-import { askingFor, nobody } from "../db/asker.ts";
+import { askingFor, noHolder } from "../db/asker.ts";
 import type { Db, Sql } from "../db/connect.ts";
 import { exhausted, unavailable } from "../errors.ts";
 import { type Cost, cost } from "./cost.ts";
@@ -234,7 +234,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
     running += 1;
     const storing = { sql, kind: lane.kind as LaneKind<unknown>, tenantId: lane.tenantId, report };
     // Outside of every call: what it stores belongs to many of them, and ends with none.
-    const repeats = await askingFor(nobody(), () => storeParts(storing, batch));
+    const repeats = await askingFor(noHolder(), () => storeParts(storing, batch));
     endedMs = performance.now();
     lane.cost.note(items, endedMs - sinceMs);
     lane.running.splice(lane.running.indexOf(mark), 1);

@@ -22,7 +22,7 @@ export function errorText(error: ConnectError, registry: Registry, writer: JsonW
     } catch {
       // Its bytes are broken, or hold what JSON cannot: the error is answered all the same.
     }
-    // A detail of a type that nobody here knows, or that cannot be written, keeps its name.
+    // A detail of a type that is not known here, or that cannot be written, keeps its name.
     return { "@type": `type.googleapis.com/${name}` };
   });
   return JSON.stringify({ code: error.code, message: error.rawMessage, details });

@@ -44,7 +44,7 @@ export interface TranscoderOptions {
   unknownFields?: "refuse" | "ignore";
   /** Headers that every answer to this request carries. */
   headersOf?(request: Request): OutgoingHttpHeaders;
-  /** Told of errors that nobody foresaw; the answer says "internal error" alone. */
+  /** Told of unexpected errors; the answer says "internal error" alone. */
   report?(error: unknown, request: Request): void;
   /** Told of the code of every answer that is an error, for logs: its HTTP status may say less. */
   failed?(code: number, request: Request): void;

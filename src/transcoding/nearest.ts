@@ -1,4 +1,4 @@
-/** `; did you mean "…"?` with the candidate nearest to a name that nobody knows; "" when none is near. */
+/** `; did you mean "…"?` with the candidate nearest to an unknown name; "" when none is near. */
 export function nearest(name: string, candidates: readonly string[]): string {
   if (name.length > 64) return "";
   const wanted = plain(name);

@@ -51,7 +51,7 @@ export function wantsEvents(accept: string | undefined): boolean {
 
 /**
  * Sends a stream whose first step is known. Errors become the last record; without such a record, or when the answer
- * itself breaks, the connection is reset so that nobody takes the stream for whole.
+ * itself breaks, the connection is reset so that the stream is not taken for whole.
  */
 export async function sendStream(
   response: Response,

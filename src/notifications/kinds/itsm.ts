@@ -133,7 +133,7 @@ interface Row {
 
 const stateOf = ({ sys_id, number }: Row): State => ({ sysId: String(sys_id), number: String(number ?? "") });
 
-/** The record that was made for this subject before, though nobody could tell: a try that broke, a crash. */
+/** The record that was made for this subject before, by a try whose end was not recorded: it broke, or the server died. */
 async function find(itsm: Session, { notification }: Rendered<ItsmDestination>): Promise<Answer> {
   const query = encodeURIComponent(`correlation_id=${correlationOf(notification)}^ORDERBYDESCsys_created_on`);
   return itsm.ask("GET", `?sysparm_query=${query}&sysparm_limit=1&sysparm_fields=sys_id,number`);

@@ -61,7 +61,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   const crowded = new Set<string>();
   let calledMs = 0;
   let stopped = false;
-  // Nothing of whoever wakes it may stay with its work: neither its share of the database nor its deadline.
+  // Nothing of the call that wakes it may stay with its work: neither its share of the database nor its deadline.
   const outside = AsyncLocalStorage.snapshot();
 
   const records = recorder({

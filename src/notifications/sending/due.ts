@@ -59,7 +59,7 @@ const stateJson = (db: Db) => db`
     'openUntilMs', s.open_until_ms, 'probeUntilMs', s.probe_until_ms, 'allowedMs', s.allowed_ms,
     'minuteMs', s.minute_ms, 'minuteCount', s.minute_count, 'summaryMs', s.summary_ms) end`;
 
-/** The destinations of a tenant that have something due, whoever holds it. Skips from one to the next in due_deliveries_due. */
+/** The destinations of a tenant that have something due, claimed or not. Skips from one to the next in due_deliveries_due. */
 export async function dueDestinations(db: Db, tenantId: string, nowMs: number): Promise<DueDestination[]> {
   return await db<DueDestination[]>`
     with recursive first (name, due_ms) as (
@@ -198,7 +198,7 @@ export async function renewLeases(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Whether something is due at a destination that nobody holds. */
+/** Whether something is due at a destination that is not claimed. */
 export async function somethingDue(db: Db, tenantId: string, destination: string, nowMs: number): Promise<boolean> {
   const now = BigInt(nowMs);
   const [row] = await db<{ due: boolean }[]>`
@@ -212,7 +212,7 @@ export async function somethingDue(db: Db, tenantId: string, destination: string
 /**
  * Moves on the time at which a tenant has deliveries, after a claim that found none: to the first that comes due, the end
  * of the first lease, or when a destination may be tried again. A tenant without deliveries goes. Does nothing while
- * somebody adds some: what is added must be found. Answers the time, ms; undefined when there is none, or it is not known.
+ * another transaction adds some: what is added must be found. Answers the time, ms; undefined when there is none, or it is not known.
  */
 export async function settleDeliveries(db: Db, tenantId: string, nowMs: number): Promise<number | undefined> {
   const now = BigInt(nowMs);

@@ -6,7 +6,7 @@ import { type DueDelivery, renewLeases } from "./due.ts";
 export interface Lease {
   /** Aborts when they are another's, or no more are to be sent. */
   readonly signal: AbortSignal;
-  /** Whether nobody else can have claimed them yet. */
+  /** Whether no other server can have claimed them yet. */
   held(): boolean;
 }
 

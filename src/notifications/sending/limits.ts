@@ -52,7 +52,7 @@ const minuteMs = 60_000;
 const failuresMax = 5;
 const openMs = 30_000;
 const openMsMax = 10 * minuteMs;
-/** A probe that nobody hears of any more is over after this. */
+/** A probe whose end was not recorded is over after this. */
 const probeMs = 60_000;
 
 /*

@@ -13,7 +13,7 @@ const destinationShare = 0.5;
 
 /**
  * One bound for all, with shares beneath it that shrink as places are used up: a destination alone gets a third of all, a
- * tenant alone two thirds, and whoever comes next finds some free, however slow those before are.
+ * tenant alone two thirds, and the next tenant finds some free, however slow those before are.
  */
 export function sendingPlaces(max: number): Places {
   const byTenant = new Map<string, number>();

@@ -125,7 +125,7 @@ async function write(db: Db, tenantId: string, results: readonly Result[], nowMs
 
 /**
  * Ends deliveries of a destination that takes none any more, a portion of them; answers how many. What is being tried
- * now is left to who tries it.
+ * now is left to the next try.
  */
 export async function endDeliveries(
   tx: Db,

@@ -23,7 +23,7 @@ export interface RoundOptions {
   readonly keyring: Keyring;
   readonly places: Places;
   readonly leaseMs: number;
-  /** How many of one destination a look takes: places that are taken for nothing are nobody else's meanwhile. */
+  /** How many of one destination a look takes: a place that is taken for nothing is kept from others meanwhile. */
   readonly lookMax: number;
   readonly stillMatching: StillMatching;
 }

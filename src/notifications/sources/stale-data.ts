@@ -139,7 +139,7 @@ async function enrolAll(tx: Db, tenantId: string, stale: readonly LoadedTrigger[
         and not entity_id = any(${byteaArray(ids)}::bytea[])
       returning trigger_name as "triggerName", entity_id as "entityId", last_ms::float8 as "lastMs", fired`;
     changes.push(...over(gone, trigger));
-    // The first time all are awaited since the trigger was made; who comes later, since then.
+    // The first time all are awaited since the trigger was made; what is added later, since then.
     await tx`
       insert into stale_watches (tenant_id, trigger_name, entity_id, last_ms, fired)
       select ${tenantId}::uuid, ${trigger.name}, id, since.ms, false
