@@ -169,7 +169,7 @@ export async function claimDeliveries(
     ), taken as materialized (
       select id from due_deliveries
       where tenant_id = ${tenantId} and id = any(array(select id from near)) and lease_until_ms <= ${now}
-        and due_ms <= ${now}
+        and due_ms + 0 <= ${now} -- by the primary key, not by when it is due
       for update skip locked
     )
     update due_deliveries d set fence = d.fence + 1, lease_until_ms = ${now + BigInt(leaseMs)}
