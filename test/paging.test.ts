@@ -86,6 +86,16 @@ const lists: Readonly<Record<string, Fill>> = {
     await Promise.all(names.map((name) => rules.createRule({ rule: { name } })));
     return {};
   },
+  "DeliveryService/ListDeliveries": async ({ client }) => {
+    await client(TriggerService).createTrigger({ trigger: { name: "t", type: eventTrigger("x") } });
+    await client(DestinationService).createDestination({ destination: { name: "d", type: webhook("x") } });
+    const members = { triggerNames: ["t"], destinationNames: ["d"] };
+    // They stay as they are while they are read.
+    await client(RuleService).createRule({ rule: { name: "r", enabled: true, delaySec: 86_400n, ...members } });
+    const event = { timestamp: BigInt(Date.now()), dimensions: { source: "web-1" } };
+    await client(DataReceiverService).putEvents({ events: names.map((name) => ({ ...event, name: `x ${name}` })) });
+    return {};
+  },
   "AuditLogService/ListAuditEntries": async (world) => {
     await clients(world);
     return {};

@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { failpoints } from "./failpoints.ts";
+import { playNotifications } from "./notifications.ts";
 import { clear, place } from "./place.ts";
 import { playPoints, playPointsOfTwo } from "./points.ts";
 import { fine, openProxy } from "./proxy.ts";
@@ -22,6 +23,7 @@ const scenes: Record<string, (play: Play) => Promise<number>> = {
   kills: playKills,
   windows: playWindows,
   watches: playWatches,
+  notifications: playNotifications,
   points: playPoints,
   "points-of-two": playPointsOfTwo,
 };
@@ -32,6 +34,7 @@ const roundsOf: Record<string, number> = {
   kills: 10,
   windows: 1,
   watches: 10,
+  notifications: 1,
   points: 8,
   "points-of-two": 6,
 };
