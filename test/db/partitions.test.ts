@@ -72,7 +72,9 @@ test("neither readers nor writers of the table are locked out; a partition that 
   await begun.promise;
   const round = keepPartitions(sql, wanted, now + 4 * dayMs);
   await expect
-    .poll(() => sql`select 1 from pg_inherits where inhparent = ${table}::regclass and inhdetachpending`)
+    .poll(() => sql`select 1 from pg_inherits where inhparent = ${table}::regclass and inhdetachpending`, {
+      timeout: 10_000,
+    })
     .toHaveLength(1);
   await store(table, now + 4 * dayMs);
   expect(await count(table)).toBe(1);

@@ -51,11 +51,17 @@ test("an error of PostgreSQL comes out as it is, also when the transaction has s
 
 test("serialization failures run again until all are through", async () => {
   let runs = 0;
+  let reads = 0;
+  const two = Promise.withResolvers<void>();
   const increments = Array.from({ length: 8 }, () =>
     transaction(sql, async (tx) => {
       runs++;
       await tx`set transaction isolation level repeatable read`;
       const [row] = await tx<{ amount: number }[]>`select amount from accounts where id = 1`;
+      // Two have read the same before either writes, so that one of them fails.
+      reads += 1;
+      if (reads === 2) two.resolve();
+      if (reads <= 2) await two.promise;
       await tx`update accounts set amount = ${(row?.amount as number) + 1} where id = 1`;
     }).catch((error) => error.code as string),
   );

@@ -112,6 +112,8 @@ export interface TestDatabase {
 /** Settings of a pool in tests, with the ones given. */
 export const poolOptions = (options: Partial<PoolOptions> = {}): PoolOptions => ({
   poolConnectionsMax: 8,
+  // Tests of what waits for what need a third beside a reader and a writer.
+  counts: { questions: 3 },
   waitingCallsMax: 2000,
   statementTimeoutMs: 15_000,
   lockTimeoutMs: 5000,
