@@ -8,7 +8,7 @@ import { connect } from "../src/db/connect.ts";
 import { openLog } from "../src/rpc/log.ts";
 import { pipeline } from "../src/rpc/pipeline.ts";
 import { planner } from "../src/transcoding/plan.ts";
-import { callStarter } from "../src/wire/call.ts";
+import { callStarter, untilAborted } from "../src/wire/call.ts";
 import { accountReads } from "./support/account-reads.ts";
 import { credentialReads } from "./support/credential-reads.ts";
 import { startDatabase } from "./support/database.ts";
@@ -59,7 +59,7 @@ function serviceOf({ method, request }: ReadCase): () => Promise<string> {
       timeoutMs: undefined,
       bounded: true,
     });
-    const answer = await call.untilAborted(plan.handler(create(method.input, request), call));
+    const answer = await untilAborted(plan.handler(create(method.input, request), call), call);
     call.finish();
     return plan.write(plan.answerOf(answer as never));
   };

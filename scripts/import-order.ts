@@ -27,6 +27,7 @@ export const importOrder: readonly string[] = [
   "setting",
   "config",
   "failpoint",
+  "log",
   "limiter",
   ...mechanisms,
   ...domains,

@@ -1,5 +1,6 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import type { Logger } from "pino";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import { EntityFieldDictionaryService } from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
@@ -64,7 +65,7 @@ import { pointReader } from "./receiver/read-points.ts";
 import { dataReceiverService, laneOf } from "./receiver/service.ts";
 import { bodies } from "./rpc/bodies.ts";
 import { type RequestRecord, recordOf } from "./rpc/context.ts";
-import { type Log, logUnexpected } from "./rpc/log.ts";
+import { logUnexpected } from "./rpc/log.ts";
 import { pipeline } from "./rpc/pipeline.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import { type FirstKey, firstKey } from "./tenants/first-key.ts";
@@ -91,7 +92,7 @@ export interface Server {
  * undo them in reverse. One straight function on purpose: each step needs what the earlier ones made.
  * @throws StartError in one clear line for what the operator can mend.
  */
-export async function startServer(config: Config, log: Log): Promise<Server> {
+export async function startServer(config: Config, log: Logger): Promise<Server> {
   await using starting = new AsyncDisposableStack();
 
   // The database: ours, or the one that DATABASE_URL names.

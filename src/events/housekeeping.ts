@@ -1,7 +1,7 @@
 import type { Pool } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { leadership } from "../jobs/leader.ts";
-import type { JobLog } from "../jobs/worker.ts";
+import type { Log } from "../log.ts";
 import { tenantIds } from "../tenants/tenant.ts";
 import { type Ageing, ageOccurrences } from "./age.ts";
 import type { StoreChanges } from "./changes.ts";
@@ -13,7 +13,7 @@ interface Options {
   nowMs(): number;
   store: StoreChanges;
   onDeleted?: OnDeleted;
-  log: JobLog;
+  log: Log;
   /** How often a round begins. */
   periodMs: number;
 }

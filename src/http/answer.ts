@@ -1,7 +1,9 @@
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
-import { create, type JsonValue, toJson } from "@bufbuild/protobuf";
-import type { ConnectError } from "@connectrpc/connect";
+import { createRegistry } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
+import { errorText } from "../transcoding/error-text.ts";
+import { jsonWriter } from "../transcoding/json/write-json.ts";
 import type { Request } from "../wire/pieces.ts";
 
 /** A response as Node gives it, over HTTP/1.1 or HTTP/2. */
@@ -10,19 +12,18 @@ export type Response = ServerResponse | Http2ServerResponse;
 /** Serves an RPC at one path. The answer is written when the promise resolves; it rejects only with unexpected errors. */
 export type RpcRoute = (request: Request, response: Response) => Promise<void>;
 
-/** An error as this server words it wherever no protocol prescribes another form. */
-export function errorBody(code: number, message: string, details: JsonValue[] = []): Buffer {
-  return Buffer.from(JSON.stringify({ code, message, details }));
+// Details of our own errors bring their types along.
+const registry = createRegistry();
+const writer = jsonWriter(registry);
+
+/** An error as /v1 words it, wherever no protocol prescribes another form. */
+export function connectErrorBody(error: ConnectError): Buffer {
+  return Buffer.from(errorText(error, registry, writer));
 }
 
-/** The same for an error that carries details. */
-export function connectErrorBody(error: ConnectError): Buffer {
-  const details = error.details.flatMap((detail) => {
-    if (!("desc" in detail)) return [];
-    const json = toJson(detail.desc, create(detail.desc, detail.value)) as Record<string, JsonValue>;
-    return [{ "@type": `type.googleapis.com/${detail.desc.typeName}`, ...json }];
-  });
-  return errorBody(error.code, error.rawMessage, details);
+/** The same for an error without details. */
+export function errorBody(code: number, message: string): Buffer {
+  return connectErrorBody(new ConnectError(message, code));
 }
 
 /** Answers with an error in our form, whole and at once. */

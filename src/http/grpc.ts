@@ -21,7 +21,7 @@ import {
 import { recordOf } from "../rpc/context.ts";
 import { internalError, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
-import { type Call, callStarter, timeoutOf, watchClient } from "../wire/call.ts";
+import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
 import { paced } from "../wire/pace.ts";
 import { brokenOff, type Request } from "../wire/pieces.ts";
@@ -88,9 +88,9 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
         at = "message";
         const encoding = packing.request === null ? null : packing.request.name;
         const reading = { ...given, form: { enveloped: true, binary }, encoding, pace: paced(() => call?.check()) };
-        const message = await call.untilAborted(oneMessage(reading));
+        const message = await untilAborted(oneMessage(reading), call);
         at = "call";
-        const answer = create(method.output, (await call.untilAborted(rpc.call(message, call))) as Message);
+        const answer = create(method.output, (await untilAborted(rpc.call(message, call), call)) as Message);
         at = "answer";
         const inSlices = binary
           ? await binaryOf(

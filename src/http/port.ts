@@ -1,11 +1,12 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import { unavailable } from "../errors.ts";
 import type { Bodies } from "../rpc/bodies.ts";
 import { openRecord, recordOf } from "../rpc/context.ts";
-import { type Log, logRequest, logUnexpected } from "../rpc/log.ts";
+import { logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
 import type { Request } from "../wire/pieces.ts";
@@ -51,7 +52,7 @@ export interface PortOptions {
   readers?: ReadonlyMap<DescMethod, OwnReader>;
   /** Whether the database answers. */
   ready(): boolean | Promise<boolean>;
-  log: Log;
+  log: Logger;
   /** Aborted by `close` when running calls must end; give the transcoder its signal. */
   stopping?: AbortController;
 }
@@ -174,7 +175,7 @@ function pathOf(request: Request) {
   return query < 0 ? url : url.slice(0, query);
 }
 
-function answerWith(route: RpcRoute, request: Request, response: Response, log: Log) {
+function answerWith(route: RpcRoute, request: Request, response: Response, log: Logger) {
   route(request, response).catch((error) => {
     log.error(
       { requestId: recordOf(request)?.requestId, cause: { message: String(error), stack: error?.stack } },

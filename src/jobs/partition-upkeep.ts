@@ -1,5 +1,6 @@
 import type { Sql } from "../db/connect.ts";
 import { keepPartitions, type PartitionedTable } from "../db/partitions.ts";
+import type { Log } from "../log.ts";
 import { leadership } from "./leader.ts";
 
 const periodMs = 10 * 60_000;
@@ -13,7 +14,7 @@ export async function partitionUpkeep(
   sql: Sql,
   tables: readonly PartitionedTable[],
   nowMs: () => number,
-  log: { info(fields: object, message: string): void; error(fields: object, message: string): void },
+  log: Pick<Log, "info" | "error">,
 ): Promise<{ stop(): Promise<void> }> {
   async function keep(table: PartitionedTable) {
     const { made, dropped } = await keepPartitions(sql, table, nowMs());

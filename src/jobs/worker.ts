@@ -4,6 +4,7 @@ import type { Db, Pool } from "../db/connect.ts";
 import { isLost } from "../db/driver/lost.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
+import type { Log } from "../log.ts";
 import {
   type Again,
   claim,
@@ -39,17 +40,10 @@ export interface JobKind {
   run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]>;
 }
 
-/** Where background work says what it does. */
-export interface JobLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 export interface WorkerOptions {
   kinds: readonly JobKind[];
   nowMs(): number;
-  log: JobLog;
+  log: Log;
   /** Whether this process stores data that comes in, so that some kinds should take less of its time. */
   busy?(): boolean;
   /** Told, at most ten times a second, that there is more to do than this process takes on. */

@@ -3,7 +3,8 @@ import type { Sql } from "../db/connect.ts";
 import type { Known } from "../entities/known.ts";
 import { liveness } from "../entities/liveness.ts";
 import { partitionUpkeep } from "../jobs/partition-upkeep.ts";
-import type { JobKind, JobLog } from "../jobs/worker.ts";
+import type { JobKind } from "../jobs/worker.ts";
+import type { Log } from "../log.ts";
 import { forms } from "./forms.ts";
 import { mergingKind } from "./merge.ts";
 import { mergeHints } from "./merge-hints.ts";
@@ -31,7 +32,7 @@ export async function startMetrics(
   sql: Sql,
   config: Pick<Config, "metricRetentionSec" | "modelAgeSecMax" | "aheadSecMax" | "seriesMax">,
   nowMs: () => number,
-  log: JobLog,
+  log: Log,
   { onPoints, known, livenessMs, hintMs }: MetricOptions = {},
 ): Promise<{ store: MetricStore; kinds: JobKind[]; stop(): Promise<void> }> {
   const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);

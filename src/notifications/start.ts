@@ -6,7 +6,7 @@ import type { Pool } from "../db/connect.ts";
 import type { Listener } from "../db/listen.ts";
 import type { StoreChanges } from "../events/changes.ts";
 import { ingestEvents } from "../events/ingest.ts";
-import type { JobLog } from "../jobs/worker.ts";
+import type { Log } from "../log.ts";
 import type { RuleEngine } from "./engine.ts";
 import type { Dispatcher } from "./sending/dispatcher.ts";
 import { startSending } from "./sending/start.ts";
@@ -20,7 +20,7 @@ interface Options {
   store: StoreChanges;
   /** Judges deliveries right before they are tried. */
   stillMatching: RuleEngine["stillMatching"];
-  log: JobLog;
+  log: Log;
 }
 
 /** Notifications of this process: what sends them, and the services that show and change what is sent. */

@@ -23,23 +23,3 @@ export function deadlineOf(header: Headers, grpc: boolean, deadlineMsMax: number
     write: (header) => header.set(name, `${Math.ceil(leftMs())}${grpc ? "m" : ""}`),
   };
 }
-
-/**
- * The promise's outcome, or the signal's reason when it aborts first (deadline, client gone, server stopping), so that
- * an answer never waits for a handler that does not listen.
- */
-export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    // Also of an outcome that comes too late a rejection is taken: one that nothing takes ends the process.
-    if (signal.aborted) abort();
-    else signal.addEventListener("abort", abort, { once: true });
-    const settled =
-      <V>(settle: (value: V) => void) =>
-      (value: V) => {
-        signal.removeEventListener("abort", abort);
-        settle(value);
-      };
-    promise.then(settled(resolve), settled(reject));
-  });
-}

@@ -3,11 +3,11 @@ import { type DestinationStream, destination, type Logger, pino } from "pino";
 import type { Principal } from "../auth/principal.ts";
 import type { RequestRecord } from "./context.ts";
 
-/** Where the server says what it does: one JSON object a line, never with a body, a key or a secret. */
-export type Log = Logger;
-
-/** Opens the log, on standard output when no stream is given. Lines are gathered and written at the latest after 100 ms. */
-export function openLog(level: string, stream?: DestinationStream): Log {
+/**
+ * Opens the log, on standard output when no stream is given: one JSON object a line, never with a body, a key or a secret.
+ * Lines are gathered and written at the latest after 100 ms.
+ */
+export function openLog(level: string, stream?: DestinationStream): Logger {
   const options = { level, base: null, timestamp: true } as const;
   if (stream !== undefined) return pino(options, stream);
   return pino(options, destination({ fd: 1, sync: false, minLength: 65_536, maxWrite: 131_072, periodicFlush: 100 }));
@@ -24,7 +24,7 @@ const codeNames = Array.from({ length: 17 }, (_, code) => codeName(code));
 
 /** The one line of a request that has ended. `target` names what was called when it was no RPC: method and path, without query. */
 export function logRequest(
-  log: Log,
+  log: Logger,
   record: RequestRecord,
   status: number | undefined,
   target: string | undefined,
@@ -41,9 +41,9 @@ export function logRequest(
 }
 
 // The caller's fields are serialized once for many lines; principals live in the keys' cache.
-const callers = new WeakMap<Principal, { log: Log; own: Log }>();
+const callers = new WeakMap<Principal, { log: Logger; own: Logger }>();
 
-function logOf(principal: Principal, log: Log): Log {
+function logOf(principal: Principal, log: Logger): Logger {
   const known = callers.get(principal);
   if (known?.log === log) return known.own;
   const own = log.child({ client: principal.clientId, tenant: principal.tenantId });
@@ -52,7 +52,7 @@ function logOf(principal: Principal, log: Log): Log {
 }
 
 /** The cause of an answer with code 13, for operators. */
-export function logUnexpected(log: Log, record: RequestRecord, error: unknown): void {
+export function logUnexpected(log: Logger, record: RequestRecord, error: unknown): void {
   log.error({ requestId: record.requestId, rpc: record.rpc, cause: causeOf(error) }, "unexpected error");
 }
 

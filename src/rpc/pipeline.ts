@@ -1,5 +1,6 @@
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import type { Logger } from "pino";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { permissionOf, permits } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
@@ -8,7 +9,7 @@ import type { WrongKeys } from "../auth/wrong-keys.ts";
 import { askingFor } from "../db/asker.ts";
 import { permissionDenied, unsupported } from "../errors.ts";
 import type { Holder } from "../limiter.ts";
-import { Call } from "../wire/call.ts";
+import { Call, untilAborted } from "../wire/call.ts";
 import { isAudited, type RecordAudit, requestedResource } from "./audit.ts";
 import {
   admittedValues,
@@ -19,9 +20,8 @@ import {
   type RequestRecord,
   recordOf,
 } from "./context.ts";
-import { untilAborted } from "./deadline.ts";
 import { briefError, pathsWithin, toAnswer } from "./errors.ts";
-import { type Log, logUnexpected } from "./log.ts";
+import { logUnexpected } from "./log.ts";
 import { type OpenStream, openStreams } from "./open-streams.ts";
 import { requestId } from "./request-id.ts";
 import { validateRequest } from "./validate.ts";
@@ -51,7 +51,7 @@ interface Options {
   verify: KeyVerifier["verify"];
   /** Refuses at once while the database is away, and bounds the calls in work. */
   gate: { run<T>(fn: () => Promise<T>, who: Holder): Promise<T> };
-  log: Log;
+  log: Logger;
   /** Keeps what a writing RPC was refused or failed with. The rows of those that succeed are their handlers' own. */
   recordAudit?: RecordAudit;
   /** Delays answers to addresses that send many wrong keys. */
@@ -241,11 +241,11 @@ export function pipeline(options: Options): Pipeline {
 }
 
 /**
- * The outcome, or the reason why the call was ended. The starter of a `Call` bounds it, so its signal is made only for
- * handlers that read it, and for writes, which leave their rows in the audit log when they end.
+ * The outcome, or the reason why the call was ended. What started a `Call` waits no longer than that; here only its writes
+ * are bounded, which leave their rows in the audit log when they end.
  */
 function bounded<T>(outcome: Promise<T>, context: HandlerContext): Promise<T> {
-  return context instanceof Call && !isAudited(context.method) ? outcome : untilAborted(outcome, context.signal);
+  return context instanceof Call && !isAudited(context.method) ? outcome : untilAborted(outcome, context);
 }
 
 /** An RPC that is declared and not built yet: code 12, whatever the request holds. */

@@ -4,8 +4,8 @@ import { ConnectError } from "@connectrpc/connect";
 import type { Pool } from "../db/connect.ts";
 import { isLost } from "../db/driver/lost.ts";
 import { type Hold, limiter } from "../limiter.ts";
+import type { Log } from "../log.ts";
 import type { RecordAudit } from "../rpc/audit.ts";
-import type { Log } from "../rpc/log.ts";
 import { insertAuditRows, type TimedAuditRow } from "./audit.ts";
 import { auditRetention } from "./audit-retention.ts";
 

@@ -3,7 +3,7 @@ import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
 import { type Response, sendWhole, writeHead } from "../wire/answer.ts";
 import { memoryFactor } from "../wire/bounds.ts";
-import { type Call, callStarter, timeoutOf, watchClient } from "../wire/call.ts";
+import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
 import { paced } from "../wire/pace.ts";
 import { brokenOff, clientLeft, type Request } from "../wire/pieces.ts";
@@ -91,7 +91,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       client.started(call);
       if (plan.streams) await stream(plan, request, response, raw, query, call);
       else {
-        const answer = await call.untilAborted(unary(plan, request, raw, query, call));
+        const answer = await untilAborted(unary(plan, request, raw, query, call), call);
         const sent = sendAnswer(plan, request, response, answer, call);
         if (sent !== undefined) await sent;
       }
@@ -160,7 +160,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       const messages = (plan.handler(input, call) as AsyncIterable<unknown>)[Symbol.asyncIterator]();
       return { messages, first: await messages.next() };
     });
-    const { messages, first } = await call.untilAborted(started);
+    const { messages, first } = await untilAborted(started, call);
     const headers = headersOf(request);
     const set = call.headersSet();
     if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
@@ -171,7 +171,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       return;
     }
     const framing = framingOf(plan, request, first);
-    const rest = { next: () => call.untilAborted(messages.next()), return: () => messages.return?.() };
+    const rest = { next: () => untilAborted(messages.next(), call), return: () => messages.return?.() };
     await sendStream(response, headers, framing, first, rest, (thrown) =>
       errorText(
         asConnectError(thrown, (error) => options.report?.(error, request)),

@@ -67,7 +67,6 @@ export class Call implements HandlerContext {
   readonly #timer: NodeJS.Timeout | undefined;
   #controller: AbortController | undefined;
   #reason: ConnectError | undefined;
-  #stopWaiting: ((error: ConnectError) => void) | undefined;
   #responseHeader: Headers | undefined;
   #responseTrailer: Headers | undefined;
 
@@ -119,16 +118,6 @@ export class Call implements HandlerContext {
     return this.#responseTrailer;
   }
 
-  /** The promise's outcome, or why the call was aborted (deadline, client gone, server stopping) when that comes first. */
-  untilAborted<T>(outcome: T): Promise<Awaited<T>> | T {
-    if (!(outcome instanceof Promise)) return outcome;
-    return new Promise<Awaited<T>>((resolve, reject) => {
-      outcome.then(resolve, reject);
-      if (this.#reason === undefined) this.#stopWaiting = reject;
-      else reject(this.#reason);
-    });
-  }
-
   /** For long work between two slices. @throws why the call was aborted, or that its time is over. */
   check(): void {
     if (performance.now() >= this.endMs) this.expire();
@@ -140,7 +129,6 @@ export class Call implements HandlerContext {
     if (this.#reason !== undefined) return;
     this.#reason = reason;
     this.#controller?.abort(reason);
-    this.#stopWaiting?.(reason);
   }
 
   /** Aborts because the time is over. */
@@ -152,11 +140,30 @@ export class Call implements HandlerContext {
   finish(): void {
     this.#live.delete(this);
     if (this.#timer !== undefined) clearTimeout(this.#timer);
-    this.#stopWaiting = undefined;
     // As over Connect, but only where something listens: an abort takes as long as the rest of a small call.
     if (this.#controller !== undefined && getEventListeners(this.#controller.signal, "abort").length > 0)
       this.abort(ended);
   }
+}
+
+/**
+ * The promise's outcome, or why its call was aborted (deadline, client gone, server stopping) when that comes first, so that
+ * an answer never waits for a handler that does not listen.
+ */
+export function untilAborted<T>(outcome: T, { signal }: Pick<HandlerContext, "signal">): Promise<Awaited<T>> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    // Also of an outcome that comes too late a rejection is taken: one that nothing takes ends the process.
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
+    const settled =
+      <V>(settle: (value: V) => void) =>
+      (value: V) => {
+        signal.removeEventListener("abort", abort);
+        settle(value);
+      };
+    Promise.resolve(outcome).then(settled(resolve), settled(reject));
+  });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { untilAborted } from "../../src/rpc/deadline.ts";
+import { untilAborted } from "../../src/wire/call.ts";
 
 // One call of a stream whose client had left as it began ended the process.
 test("a handler that fails after its client has gone leaves no rejection that ends the process", async () => {
@@ -12,9 +12,9 @@ test("a handler that fails after its client has gone leaves no rejection that en
     await sleep(1);
     throw new Error("too late");
   };
-  await expect(untilAborted(fails(), AbortSignal.abort(gone))).rejects.toBe(gone);
+  await expect(untilAborted(fails(), { signal: AbortSignal.abort(gone) })).rejects.toBe(gone);
   const later = new AbortController();
-  const outcome = untilAborted(fails(), later.signal);
+  const outcome = untilAborted(fails(), later);
   later.abort(gone);
   await expect(outcome).rejects.toBe(gone);
   await sleep(50);

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Log } from "../../log.ts";
 import { StartError } from "../start-error.ts";
 import { linkLibraries, nativeDir } from "./binaries.ts";
 import { type ClusterOptions, checkVersion, initCluster, writeSettings } from "./cluster.ts";
@@ -19,12 +20,6 @@ import {
 } from "./place.ts";
 import { end, gone, launch, type Postmaster, readPidFile, serves } from "./postmaster.ts";
 import { answers, prepareDatabase } from "./roles.ts";
-
-interface Log {
-  info(values: object, message: string): void;
-  warn(values: object, message: string): void;
-  error(values: object, message: string): void;
-}
 
 export interface EmbeddedOptions extends Partial<ClusterOptions> {
   dataDir: string;

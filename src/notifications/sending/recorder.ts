@@ -3,7 +3,7 @@ import { askingFor } from "../../db/asker.ts";
 import type { Pool, Sql } from "../../db/connect.ts";
 import { isLost } from "../../db/driver/lost.ts";
 import { failpoint } from "../../failpoint.ts";
-import type { JobLog } from "../../jobs/worker.ts";
+import type { Log } from "../../log.ts";
 import { forgetDelivery, record } from "./record.ts";
 import type { Result } from "./result.ts";
 
@@ -19,7 +19,7 @@ interface RecorderOptions {
   db: Sql;
   gate: Pick<Pool["gate"], "open">;
   nowMs(): number;
-  log: JobLog;
+  log: Log;
   /** What was noted of a tenant is written, or another process has it by now. */
   onRecorded(tenantId: string, results: readonly Result[]): void;
 }

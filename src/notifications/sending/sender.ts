@@ -1,6 +1,6 @@
 import type { Keyring } from "../../credentials/keyring.ts";
 import type { Db } from "../../db/connect.ts";
-import type { JobLog } from "../../jobs/worker.ts";
+import type { Log } from "../../log.ts";
 import type { Outcome } from "../kinds/kind.ts";
 import { send } from "../kinds.ts";
 import { storedRefreshToken } from "../refresh-token.ts";
@@ -13,7 +13,7 @@ export interface SenderOptions {
   readonly db: Db;
   readonly keyring: Keyring;
   readonly world: World;
-  readonly log: JobLog;
+  readonly log: Log;
   /** Absent: the kinds' own. */
   readonly send?: typeof send;
 }
