@@ -10,6 +10,8 @@ const faults = "test/faults/**/*.test.ts";
  */
 const alone = [
   "test/auth/undeclared.test.ts",
+  "test/faults/hostile-answers.test.ts",
+  "test/faults/hostile-bodies.test.ts",
   "test/faults/stopped.test.ts",
   "test/start/**/*.test.ts",
   "test/db/gate.test.ts",

@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import { createRegistry } from "@bufbuild/protobuf";
-import { ConnectError } from "@connectrpc/connect";
-import { errorText } from "../transcoding/error-text.ts";
+import type { ConnectError } from "@connectrpc/connect";
+import { errorJson, errorText } from "../transcoding/error-text.ts";
 import { jsonWriter } from "../transcoding/json/write-json.ts";
 import type { Request } from "../wire/pieces.ts";
 
@@ -23,7 +23,7 @@ export function connectErrorBody(error: ConnectError): Buffer {
 
 /** The same for an error without details. */
 export function errorBody(code: number, message: string): Buffer {
-  return connectErrorBody(new ConnectError(message, code));
+  return Buffer.from(errorJson(code, message));
 }
 
 /** Answers with an error in our form, whole and at once. */

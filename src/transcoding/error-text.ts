@@ -11,7 +11,12 @@ export function statusOverrides(method: DescMethod): ReadonlyMap<number, number>
   return new Map(getOption(method, status_override).map(({ code, httpStatus }) => [code, httpStatus]));
 }
 
-/** The text of `{"code": …, "message": …, "details": […]}`. */
+/** The one form of errors: `{"code": …, "message": …, "details": […]}`. */
+export function errorJson(code: number, message: string, details: readonly unknown[] = []): string {
+  return JSON.stringify({ code, message, details });
+}
+
+/** The same for an error with details. */
 export function errorText(error: ConnectError, registry: Registry, writer: JsonWriter): string {
   const details = error.details.map((detail) => {
     const name = "desc" in detail ? detail.desc.typeName : detail.type;
@@ -25,7 +30,7 @@ export function errorText(error: ConnectError, registry: Registry, writer: JsonW
     // A detail of a type that is not known here, or that cannot be written, keeps its name.
     return { "@type": `type.googleapis.com/${name}` };
   });
-  return JSON.stringify({ code: error.code, message: error.rawMessage, details });
+  return errorJson(error.code, error.rawMessage, details);
 }
 
 function detailJson(desc: DescMessage, message: Values, writer: JsonWriter): unknown {
