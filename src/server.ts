@@ -46,8 +46,9 @@ import { eventManagementService, eventQueryService } from "./events/service.ts";
 import { feedCalls } from "./events/watch/calls.ts";
 import { watches } from "./events/watch/watches.ts";
 import { certificate } from "./http/certificate.ts";
+import { jsonApi } from "./http/json.ts";
 import { listenError } from "./http/listen-error.ts";
-import { answerHeaders, messageBytesMax, openPort } from "./http/port.ts";
+import { openPort } from "./http/port.ts";
 import { untakenAnswers } from "./http/untaken.ts";
 import { startJobs } from "./jobs/start.ts";
 import { windowKinds } from "./maintenance/jobs.ts";
@@ -64,13 +65,12 @@ import { pointKinds } from "./receiver/points.ts";
 import { pointReader } from "./receiver/read-points.ts";
 import { dataReceiverService, laneOf } from "./receiver/service.ts";
 import { bodies } from "./rpc/bodies.ts";
-import { type RequestRecord, recordOf } from "./rpc/context.ts";
-import { logUnexpected } from "./rpc/log.ts";
+import type { RequestRecord } from "./rpc/context.ts";
+import { discovery } from "./rpc/discovery.ts";
 import { pipeline } from "./rpc/pipeline.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import { type FirstKey, firstKey } from "./tenants/first-key.ts";
 import { apiClientService, auditLogService } from "./tenants/service.ts";
-import { transcoder } from "./transcoding/handler.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
 import { passwordHasher } from "./users/password.ts";
@@ -239,38 +239,21 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     implementation: calls.implement(service, built.get(service) ?? {}),
   }));
 
+  // What is asked without a key.
+  const streamsMax = Math.ceil(config.streamsMax / 20);
+  const serving = () => pool.gate.open;
+  const found = discovery({ services: declared, admit: calls.admit, serving, streamsMax, log });
+
   // The port.
   const stopping = new AbortController();
-  const transcode = transcoder({
-    routes,
-    services,
-    admit: calls.admit,
-    bodyBytesMax: (method) => messageBytesMax(config, method.parent),
-    itemsMax: config.receiverItemsMax,
-    streamBytesMax: config.streamBytesMax,
-    bodyIdleMs: config.streamIdleMs,
-    timeoutMsMax: config.deadlineMsMax,
-    headersOf: answerHeaders,
-    signal: stopping.signal,
-    received(request, bytes) {
-      const record = recordOf(request);
-      if (record !== undefined) held.reserve(record, bytes);
-    },
-    report(error, request) {
-      const record = recordOf(request);
-      if (record !== undefined) logUnexpected(log, record, error);
-    },
-    failed(code, request) {
-      const record = recordOf(request);
-      if (record !== undefined) record.code ??= code;
-    },
-  });
+  const { signal } = stopping;
+  const transcode = jsonApi({ config, routes, services, admit: calls.admit, bodies: held, log, signal });
   const tls = config.plaintext ? undefined : await certificate(config);
   const port = await openPort({
     config,
     tls,
-    services,
-    admit: calls.admit,
+    services: [...services, ...found.services],
+    admit: found.admit,
     transcode,
     ended: calls.ended,
     bodies: held,
@@ -284,6 +267,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   });
   starting.defer(() => port.close({ drainMs: config.drainMs }));
   starting.defer(() => calls.endStreams());
+  starting.defer(() => found.stop());
   starting.defer(() => ingest.stop());
 
   const running = starting.move();

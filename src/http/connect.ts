@@ -35,8 +35,8 @@ export interface ServedService {
 export interface RpcLimits {
   /** Largest message of a service, bytes, on the wire and again after decompression. */
   messageBytesMax(service: DescService): number;
-  /** Largest total of a client stream, bytes. */
-  streamBytesMax: number;
+  /** Largest total of a stream that a client of a service sends, bytes. */
+  streamBytesMax(service: DescService): number;
   streamIdleMs: number;
   deadlineMsMax: number;
   /** Items of a batch. */
@@ -110,7 +110,8 @@ function rpcRoute(
   const usual = messageReader(method, { bytesMax: limits.messageBytesMax(service), itemsMax: limits.itemsMax });
   const own = limits.readers?.get(method);
   // A message is bounded by its reader; what is added is room for its envelope.
-  const bytesMax = method.methodKind === "client_streaming" ? limits.streamBytesMax : usual.bytesMax + 1024;
+  const streamed = method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming";
+  const bytesMax = streamed ? limits.streamBytesMax(service) : usual.bytesMax + 1024;
 
   function requestOf(request: Request, totalMs: number | undefined): Pick<Reading, "body" | "reader" | "reserve"> {
     const record = recordOf(request);
@@ -143,7 +144,6 @@ function rpcRoute(
       if (inAddress !== undefined) given.body.whole = async () => inAddress.bytes;
       response.once("close", given.body.release);
       const reading = { ...given, form, encoding, pace: paced(() => checkCall(response, timeout)) };
-      const streamed = method.methodKind === "client_streaming";
       values.set(requestKey, streamed ? messages(reading) : await oneMessage(reading));
       timeout?.write(call.header);
       return withoutBody(call, method, form);

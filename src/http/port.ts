@@ -74,8 +74,12 @@ const lastWordsMs = 500;
 // Clearly more than a message may have, so that the client of one that is a little too large reads the reason.
 const rest: RestLimits = { graceMs: 150, waitMs: 10_000, bytesMax: 12 * 1024 * 1024 };
 
+/** What is called without a key is asked in a few words. */
+const brief = { prefix: "grpc.", messageBytesMax: 16 * 1024, streamBytesMax: 1024 * 1024 };
+
 /** The largest message of a service, bytes: the data receiver takes larger ones. */
 export function messageBytesMax(config: PortOptions["config"], service: DescService): number {
+  if (service.typeName.startsWith(brief.prefix)) return brief.messageBytesMax;
   return service.typeName.startsWith("belfry.receiver.") ? config.receiverBytesMax : config.messageBytesMax;
 }
 
@@ -94,7 +98,8 @@ export async function openPort(options: PortOptions): Promise<Port> {
     },
     limits: {
       messageBytesMax: (service) => messageBytesMax(config, service),
-      streamBytesMax: config.streamBytesMax,
+      streamBytesMax: ({ typeName }) =>
+        typeName.startsWith(brief.prefix) ? brief.streamBytesMax : config.streamBytesMax,
       streamIdleMs: config.streamIdleMs,
       deadlineMsMax: config.deadlineMsMax,
       itemsMax: config.receiverItemsMax,

@@ -7,6 +7,7 @@ import { base64Decode } from "@bufbuild/protobuf/wire";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { routes } from "#gen/routes.ts";
 import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, type TestTenant, testTenant } from "../support/tenant.ts";
@@ -40,8 +41,14 @@ function parsed(text: string) {
 }
 
 /** Calls as a person at a terminal does, over TLS with the server's local CA. Several messages make a stream. */
-function curl(protocol: string, rpc: string, messages: unknown[], headers: Record<string, string>): Promise<Outcome> {
-  const args = ["curl", "--schema", schema, "--cacert", server.caFile ?? "", "--protocol", protocol];
+function curl(
+  protocol: string,
+  rpc: string,
+  messages: unknown[],
+  headers: Record<string, string>,
+  way: string[] = ["--schema", schema],
+): Promise<Outcome> {
+  const args = ["curl", ...way, "--cacert", server.caFile ?? "", "--protocol", protocol];
   for (const [name, value] of Object.entries(headers)) args.push("--header", `${name}: ${value}`);
   args.push("--data", "@-", `${server.url}/${rpc}`);
   return new Promise((resolve) => {
@@ -159,5 +166,28 @@ describe.each(["grpc", "grpcweb", "connect"])("buf curl over TLS, --protocol %s"
     expect(detail?.type).toBe("google.rpc.BadRequest");
     const { fieldViolations } = fromBinary(BadRequestSchema, base64Decode(detail?.value ?? ""));
     expect(fieldViolations).toMatchObject([{ field, description: expect.stringMatching(/\w/) }]);
+  });
+
+  test("without a schema: methods are listed, called, and their errors read by reflection", async () => {
+    const tenant = await testTenant(server.database.sql);
+    const listed = await promisify(execFile)(buf, [
+      ...["curl", "--cacert", server.caFile ?? "", "--protocol", protocol, "--list-methods", server.url],
+    ]);
+    const methods = listed.stdout.trim().split("\n");
+    const services = new Set(routes.map(({ method }) => method.parent));
+    const all = [...services].flatMap(({ typeName, methods }) => methods.map(({ name }) => `${typeName}/${name}`));
+    expect(methods.filter((name) => name.startsWith("belfry."))).toEqual(all.sort());
+    expect(methods).toContain("grpc.health.v1.Health/Check");
+
+    for (const version of ["grpc-v1", "grpc-v1alpha"]) {
+      const way = ["--reflect-protocol", version];
+      const event = { name: version, timestamp: now, dimensions };
+      const put = await curl(protocol, `${receiver}/PutEvents`, [{ events: [event] }], tenant.headers, way);
+      expect(put).toMatchObject({ code: 0, answer: { succeeded: 1 } });
+      const { code, error } = await curl(protocol, searchEvents, [{}], tenant.headers, way);
+      expect([code, error]).toMatchObject([3, { details: [{ type: "google.rpc.BadRequest" }] }]);
+    }
+    const health = await curl(protocol, "grpc.health.v1.Health/Check", [{}], {}, []);
+    expect(health).toMatchObject({ code: 0, answer: { status: "SERVING" } });
   });
 });

@@ -1,0 +1,61 @@
+import type { DescService } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Logger } from "pino";
+import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
+import { Health } from "#gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { healthOf } from "./health.ts";
+import { keyless } from "./keyless.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { reflection } from "./reflection.ts";
+
+/** What tools and probes ask of a server before they have a key. */
+export interface Discovery {
+  readonly services: { service: DescService; implementation: ServiceImpl<DescService> }[];
+  readonly admit: Pipeline["admit"];
+  /** Those that watch the health are told that nothing is served, and their streams end. */
+  stop(): void;
+}
+
+interface Options {
+  /** The services of the API. */
+  services: readonly DescService[];
+  /** Admits calls of those. */
+  admit: Pipeline["admit"];
+  /** Whether they serve: not while the database is away. */
+  serving(): boolean;
+  streamsMax: number;
+  /** How long a stream may last, ms. */
+  streamMsMax?: number;
+  log: Logger;
+}
+
+const hourMs = 3_600_000;
+
+/** gRPC's health and reflection over the services of the API, and over themselves. */
+export function discovery(options: Options): Discovery {
+  const { services, admit, serving, streamsMax, streamMsMax = hourMs, log } = options;
+  const calls = keyless({ log, streamsMax, streamMsMax });
+  const own = [Health, ServerReflection, ServerReflectionAlpha];
+  const health = healthOf(
+    services.map(({ typeName }) => typeName),
+    serving,
+  );
+  // Errors carry messages that no RPC names.
+  const answers = reflection([...services, ...own], [file_google_rpc_error_details]);
+  const serverReflectionInfo = answers as ServiceImpl<typeof ServerReflection>["serverReflectionInfo"];
+  const alpha = answers as unknown as ServiceImpl<typeof ServerReflectionAlpha>["serverReflectionInfo"];
+  return {
+    services: [
+      { service: Health, implementation: calls.implement(Health, health.service) },
+      { service: ServerReflection, implementation: calls.implement(ServerReflection, { serverReflectionInfo }) },
+      {
+        service: ServerReflectionAlpha,
+        implementation: calls.implement(ServerReflectionAlpha, { serverReflectionInfo: alpha }),
+      },
+    ],
+    admit: calls.admit(admit),
+    stop: health.stop,
+  };
+}
