@@ -89,6 +89,8 @@ test("each command of README's tour answers what README shows", async () => {
   const { stdout, stderr } = await promisify(execFile)("bash", ["-c", script.join("\n")], {
     cwd: root,
     timeout: 60_000,
+    // What the agent finds by itself where the server has its usual place.
+    env: { ...process.env, BELFRY_DATA_DIR: dir, AGENT_URL: address },
   });
   // What bash says of a job that was ended.
   expect(stderr.replace(/^\[1\].*(?:Terminated|Done).*\n/gm, "")).toBe("");

@@ -1,0 +1,88 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import type { EventSchema, MetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
+import { PutEventsRequestSchema, PutMetricsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { type Batch, frameBytes, openQueue } from "./queue.ts";
+
+/** What waits to be sent, on disk, within a bound. */
+export interface Buffer {
+  addEvents(events: MessageInitShape<typeof EventSchema>[]): void;
+  addPoints(points: MessageInitShape<typeof MetricSchema>[]): void;
+  /** What to send next: events before points, each in their order. The bytes are a request of their own. */
+  next(): (Batch & { kind: "events" | "points" }) | undefined;
+  /** Bytes on disk, never more than `bytesMax`. */
+  bytes(): number;
+  close(): void;
+}
+
+const batchBytes = 512 * 1024;
+
+/**
+ * Opens the buffer in a folder, which it makes. When it is full the oldest points go first, then those that come; events go
+ * only when nothing else is left. `lost` is told of each loss.
+ * @throws Error when another agent uses the folder
+ */
+export function openBuffer(folder: string, bytesMax: number, lost: (items: number, what: string) => void): Buffer {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const lock = join(folder, "agent.pid");
+  takeLock(lock);
+  const segmentBytes = Math.min(1024 * 1024, Math.ceil(bytesMax / 16));
+  const events = openQueue(folder, "events", segmentBytes);
+  const points = openQueue(folder, "points", segmentBytes);
+  const bytes = () => events.bytes() + points.bytes();
+
+  function makeRoom(wanted: number): boolean {
+    while (bytes() + wanted > bytesMax) {
+      const items = points.dropOldest();
+      if (items === undefined) return false;
+      lost(items, "metric points");
+    }
+    return true;
+  }
+
+  return {
+    bytes,
+    addEvents(added) {
+      const record = toBinary(PutEventsRequestSchema, create(PutEventsRequestSchema, { events: added }));
+      while (!makeRoom(frameBytes(record))) {
+        const items = events.dropOldest();
+        if (items === undefined) return lost(added.length, "events"); // larger than the whole buffer
+        lost(items, "events");
+      }
+      events.append(record, added.length, true);
+    },
+    addPoints(added) {
+      const record = toBinary(PutMetricsRequestSchema, create(PutMetricsRequestSchema, { metrics: added }));
+      if (makeRoom(frameBytes(record))) points.append(record, added.length);
+      else lost(added.length, "metric points");
+    },
+    next() {
+      // Encoded messages laid end to end are one message that has the items of all: so records need not be taken apart.
+      const waiting = events.oldest(batchBytes);
+      if (waiting !== undefined) return { ...waiting, kind: "events" };
+      const rest = points.oldest(batchBytes);
+      return rest && { ...rest, kind: "points" };
+    },
+    close: () => rmSync(lock, { force: true }),
+  };
+}
+
+function takeLock(file: string) {
+  try {
+    writeFileSync(file, String(process.pid), { flag: "wx", mode: 0o600 });
+  } catch {
+    const pid = Number(readFileSync(file, "utf8"));
+    if (pid !== process.pid && runs(pid))
+      throw new Error(`the agent with process id ${pid} uses ${file.replace(/[^/\\]+$/, "")}`);
+    writeFileSync(file, String(process.pid));
+  }
+}
+
+function runs(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

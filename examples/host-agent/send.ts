@@ -1,0 +1,121 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Client, Code, ConnectError } from "@connectrpc/connect";
+import type { ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
+import {
+  type DataReceiverService,
+  PutEventsRequestSchema,
+  PutMetricsRequestSchema,
+} from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import type { Buffer } from "./buffer.ts";
+
+/** Sends what waits in the buffer, again and again until it is taken. */
+export interface Sender {
+  /** There is something new to send. */
+  wake(): void;
+  /** Replaces the models that are to be sent, before anything else. */
+  describe(models: MessageInitShape<typeof ModelSchema>[]): void;
+  /** Sends what it can within this time, then ends. Answers whether nothing is left. */
+  stop(flushMs: number): Promise<boolean>;
+}
+
+interface Options {
+  receiver: Client<typeof DataReceiverService>;
+  buffer: Buffer;
+  /** Longest pause between two tries. */
+  pauseMsMax: number;
+  log(line: string): void;
+}
+
+/** Codes of a request that will never be taken, however often it is sent. */
+const hopeless = new Set([Code.InvalidArgument, Code.OutOfRange, Code.Unimplemented, Code.FailedPrecondition]);
+
+export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sender {
+  const end = new AbortController();
+  let stopping = false;
+  let models: MessageInitShape<typeof ModelSchema>[] | undefined;
+  let news = Promise.withResolvers<void>();
+  let failures = 0;
+
+  /** Sends one request. Answers false when there was nothing to send. */
+  async function sendNext(): Promise<boolean> {
+    if (models !== undefined) {
+      const sent = models;
+      const answer = await receiver.putModels({ models: sent, detailedResponse: true }, { signal: end.signal });
+      report(answer.failedModels, "models");
+      if (models === sent) models = undefined;
+      return true;
+    }
+    const batch = buffer.next();
+    if (batch === undefined) return false;
+    try {
+      await put(batch);
+    } catch (error) {
+      // To try for ever would keep everything that comes after it.
+      if (!hopeless.has(ConnectError.from(error).code)) throw error;
+      log(`${batch.items} ${batch.kind} are given up, the server refuses them: ${ConnectError.from(error).message}`);
+    }
+    batch.done();
+    return true;
+  }
+
+  async function put({ kind, records }: NonNullable<ReturnType<Buffer["next"]>>) {
+    if (kind === "events") {
+      const request = { ...fromBinary(PutEventsRequestSchema, records), detailedResponse: true };
+      report((await receiver.putEvents(request, { signal: end.signal })).failedEvents, kind);
+    } else {
+      const request = { ...fromBinary(PutMetricsRequestSchema, records), detailedResponse: true };
+      report((await receiver.putMetrics(request, { signal: end.signal })).failedMetrics, kind);
+    }
+  }
+
+  /** Items that the server will not store, for example because they are too old. */
+  function report(failed: readonly { error: string }[], what: string) {
+    if (failed.length > 0) log(`the server does not take ${failed.length} ${what}; the first one: ${failed[0]?.error}`);
+  }
+
+  async function run() {
+    while (!end.signal.aborted) {
+      try {
+        const sent = await sendNext();
+        if (failures > 0 && sent) log("the server takes data again; what has waited is sent now");
+        if (sent) failures = 0;
+        else if (stopping) return;
+        else await news.promise;
+        if (!sent) news = Promise.withResolvers();
+      } catch (error) {
+        if (end.signal.aborted) return;
+        const reason = ConnectError.from(error);
+        if (failures === 0) log(`the server takes no data, it is kept on disk meanwhile: ${reason.message}`);
+        failures += 1;
+        await sleep(pauseMs(reason, failures), undefined, { signal: end.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  /** How long to wait: longer and longer, not at the same moment as others, and at least as long as the server asks for. */
+  function pauseMs(error: ConnectError, tries: number): number {
+    const asked = error.findDetails(RetryInfoSchema)[0]?.retryDelay;
+    const askedMs = asked === undefined ? 0 : Number(asked.seconds) * 1000 + asked.nanos / 1e6;
+    const grownMs = Math.min(pauseMsMax, 250 * 2 ** Math.min(tries, 20));
+    return Math.max(askedMs, grownMs * (0.5 + Math.random() / 2));
+  }
+
+  const running = run();
+  return {
+    wake: () => news.resolve(),
+    describe(described) {
+      models = described;
+      news.resolve();
+    },
+    async stop(flushMs) {
+      stopping = true;
+      news.resolve();
+      const timer = setTimeout(() => end.abort(), flushMs);
+      await running;
+      clearTimeout(timer);
+      return buffer.next() === undefined;
+    },
+  };
+}
