@@ -9,6 +9,7 @@ import { openRecord, recordOf } from "../rpc/context.ts";
 import { logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
+import { breakOff } from "../wire/answer.ts";
 import type { Request } from "../wire/pieces.ts";
 import { errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";
 import { answerAfterBody, hasBody, type RestLimits } from "./body.ts";
@@ -186,7 +187,7 @@ function answerWith(route: RpcRoute, request: Request, response: Response, log: 
       { requestId: recordOf(request)?.requestId, cause: { message: String(error), stack: error?.stack } },
       "no answer could be made",
     );
-    if (response.headersSent) response.destroy();
+    if (response.headersSent) breakOff(response);
     else sendBody(response, 500, errorBody(13, "internal error"));
   });
 }

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
-import { type Response, sendWhole, writeHead } from "../wire/answer.ts";
+import { breakOff, type Response, sendWhole, writeHead } from "../wire/answer.ts";
 import { memoryFactor } from "../wire/bounds.ts";
 import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
@@ -156,29 +156,26 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   }
 
   async function stream(plan: Plan, request: Request, response: Response, raw: string[], query: string, call: Call) {
-    const started = requestOf(plan, request, raw, query, call).then(async (input) => {
-      const messages = (plan.handler(input, call) as AsyncIterable<unknown>)[Symbol.asyncIterator]();
-      return { messages, first: await messages.next() };
-    });
-    const { messages, first } = await untilAborted(started, call);
-    const headers = headersOf(request);
-    const set = call.headersSet();
-    if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
-    if (request.method === "HEAD") {
-      await messages.return?.();
-      writeHead(response, 200, headers);
-      response.end();
-      return;
+    const input = await untilAborted(requestOf(plan, request, raw, query, call), call);
+    const messages = (plan.handler(input, call) as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+    const next = () => untilAborted(messages.next(), call);
+    try {
+      const first = await next();
+      const headers = headersOf(request);
+      const set = call.headersSet();
+      if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
+      const framing = framingOf(plan, request, first);
+      await sendStream(response, headers, request.method === "HEAD", framing, first, next, (thrown) =>
+        errorText(
+          asConnectError(thrown, (error) => options.report?.(error, request)),
+          registry,
+          writer,
+        ),
+      );
+    } finally {
+      // Not awaited: a handler that does not listen to its signal may never come to its end.
+      messages.return?.().catch(() => undefined);
     }
-    const framing = framingOf(plan, request, first);
-    const rest = { next: () => untilAborted(messages.next(), call), return: () => messages.return?.() };
-    await sendStream(response, headers, framing, first, rest, (thrown) =>
-      errorText(
-        asConnectError(thrown, (error) => options.report?.(error, request)),
-        registry,
-        writer,
-      ),
-    );
   }
 
   function framingOf(plan: Plan, request: Request, first: IteratorResult<unknown>): Framing {
@@ -217,7 +214,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const report = (error: unknown) => options.report?.(error, request);
     if (response.headersSent) {
       asConnectError(thrown, report);
-      response.destroy();
+      breakOff(response);
       return;
     }
     const error = asConnectError(thrown, report);

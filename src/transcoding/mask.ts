@@ -1,6 +1,7 @@
 import { type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { fieldsByKey } from "./json/key-finder.ts";
 import { keysOf } from "./json/path.ts";
 import type { Values } from "./json/values.ts";
 import { fieldNamed, type Route } from "./routes/binding.ts";
@@ -27,13 +28,13 @@ export function maskFiller(
   return (request, text) => {
     if (request[mask.localName] !== undefined) return;
     const paths = keysOf(text).flatMap(({ key, valueAt }) => {
-      const field = body.fields.find((f) => f.jsonName === key || f.name === key);
+      const field = fieldsByKey(body).get(key);
       if (field === undefined || apart.has(field.name)) return [];
       const inner = whole && field.fieldKind === "message" && !hasCustomJsonRepresentation(field.message);
       if (!inner || text[valueAt] !== "{") return [field.name];
       const { message } = field;
       return keysOf(text, valueAt).flatMap((sub) => {
-        const member = message.fields.find((f) => f.jsonName === sub.key || f.name === sub.key);
+        const member = fieldsByKey(message).get(sub.key);
         return member === undefined ? [] : [`${field.name}.${member.name}`];
       });
     });

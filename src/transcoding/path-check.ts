@@ -1,8 +1,9 @@
 import type { DescField } from "@bufbuild/protobuf";
 import { invalidValue } from "../wire/status.ts";
+import { fieldsByKey } from "./json/key-finder.ts";
 import { keysOf } from "./json/path.ts";
 import type { Values } from "./json/values.ts";
-import type { Route } from "./routes/binding.ts";
+import { fieldNamed, type Route } from "./routes/binding.ts";
 import { findTarget, setIn, type Target, valueIn } from "./url/target.ts";
 
 /** Holds what the path says of a message against what the body says: the same is fine, another value is code 3. */
@@ -19,7 +20,7 @@ export function pathChecker(route: Route, root: readonly string[]): PathChecker 
   for (const { path } of route.variables) {
     if (!root.every((name, i) => path[i] === name)) continue;
     const desc = root.length === 0 ? route.method.input : fieldMessage(route, root[0] as string);
-    const target = desc === undefined ? undefined : findTarget(desc, path.slice(root.length));
+    const target = desc === undefined ? undefined : findTarget(desc, path.slice(root.length), fieldNamed);
     if (target !== undefined && !("lacking" in target)) targets.push(target);
   }
   if (targets.length === 0) return undefined;
@@ -37,7 +38,7 @@ export function pathChecker(route: Route, root: readonly string[]): PathChecker 
 }
 
 function fieldMessage(route: Route, name: string) {
-  return route.method.input.fields.find((field) => field.name === name)?.message;
+  return fieldNamed(route.method.input, name)?.message;
 }
 
 function valueOf(target: Target, message: Values): unknown {
@@ -53,7 +54,7 @@ function same(a: unknown, b: unknown): boolean {
 function names(text: string, fields: readonly DescField[]): boolean {
   let at = 0;
   for (const field of fields) {
-    const found = keysOf(text, at).find(({ key }) => key === field.jsonName || key === field.name);
+    const found = keysOf(text, at).find(({ key }) => fieldsByKey(field.parent).get(key) === field);
     if (found === undefined) return false;
     at = found.valueAt;
   }

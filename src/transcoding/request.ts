@@ -2,12 +2,13 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import type { CountLimits } from "../wire/bounds.ts";
 import { holdsRedacted } from "../wire/redacted.ts";
+import { invalidValue } from "../wire/status.ts";
 import { bodyText } from "./body.ts";
 import { fillHttpBody, holdsHttpBody, isHttpBody } from "./http-body.ts";
 import { parseText, type ReadingCall, type TextReader } from "./json/parse.ts";
 import type { JsonReader } from "./json/read-json.ts";
 import { portionReader } from "./json/read-portions.ts";
-import type { Scan } from "./json/scan.ts";
+import { isJsonError, type Scan } from "./json/scan.ts";
 import type { Values } from "./json/values.ts";
 import { zeroMaker } from "./json/zero.ts";
 import { maskFiller } from "./mask.ts";
@@ -57,7 +58,7 @@ export function requestReader(
       if (!rawBody) return addJson(request, bytes, call);
       if (field === undefined) fillHttpBody(request, contentType, bytes);
       else
-        setIn(request, field, fillHttpBody({ $typeName: "google.api.HttpBody", extensions: [] }, contentType, bytes));
+        setBody(request, field, fillHttpBody({ $typeName: "google.api.HttpBody", extensions: [] }, contentType, bytes));
     },
     message(bytes, call) {
       return parse(bodyText(bytes), bytes, input, { whole: (s) => reader.message(input)(s) }, call);
@@ -90,7 +91,7 @@ export function requestReader(
       const read = reader.field(field);
       return async (request: Values, bytes: Buffer, call: ReadingCall) => {
         const text = bodyText(bytes);
-        if (text !== "") setIn(request, field, await parse(text, bytes, field, { whole: read }, call));
+        if (text !== "") setBody(request, field, await parse(text, bytes, field, { whole: read }, call));
       };
     }
     const read = reader.message(merged);
@@ -104,7 +105,7 @@ export function requestReader(
       const into = { whole: (s: Scan) => read(s, held), inPortions: portions && ((s: Scan) => portions(s, held)) };
       if (text !== "") await parse(text, bytes, merged, into, call);
       if (before !== undefined) check?.after(held, text, before);
-      setIn(request, field, held);
+      setBody(request, field, held);
       fillMask?.(request, text);
     };
   }
@@ -117,5 +118,14 @@ export function requestReader(
     call: ReadingCall,
   ): Promise<T> {
     return parseText(text, bytes, into, { root, limits, ignoreUnknown, discreet }, call);
+  }
+}
+
+/** Sets the field that the body is; code 3 when path or query have set another member of its oneof. */
+function setBody(request: Values, field: DescField, value: unknown): void {
+  try {
+    setIn(request, field, value);
+  } catch (error) {
+    throw isJsonError(error) ? invalidValue(field.jsonName, error.message) : error;
   }
 }

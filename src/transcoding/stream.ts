@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type Response, writeHead } from "../wire/answer.ts";
+import { breakOff, type Response, writeHead } from "../wire/answer.ts";
 import { pieces, type Request } from "../wire/pieces.ts";
 import { refusal } from "../wire/status.ts";
 import type { BodyLimits } from "./body.ts";
@@ -50,34 +50,36 @@ export function wantsEvents(accept: string | undefined): boolean {
 }
 
 /**
- * Sends a stream whose first step is known. Errors become the last record; without such a record, or when the answer
- * itself breaks, the connection is reset so that the stream is not taken for whole.
+ * Sends a stream whose first step is known; fails, with nothing sent, when that cannot be written. Later errors become the
+ * last record; without such a record, or when the answer itself breaks, the stream is reset so that it is not taken for whole.
  */
 export async function sendStream(
   response: Response,
   headers: OutgoingHttpHeaders,
+  bodiless: boolean,
   framing: Framing,
   first: IteratorResult<unknown>,
-  rest: { next(): Promise<IteratorResult<unknown>> | IteratorResult<unknown>; return(): Promise<unknown> | undefined },
+  next: () => Promise<IteratorResult<unknown>>,
   errorText: (thrown: unknown) => string,
 ): Promise<void> {
+  let record = first.done === true ? undefined : framing.message(first.value);
   writeHead(response, 200, { "cache-control": "no-store", ...headers, "content-type": framing.contentType });
+  if (bodiless) return end(response, undefined);
   // HTTP/1.1 would hold back the head until the first message.
   if ("flushHeaders" in response) response.flushHeaders();
   try {
-    for (let step = first; step.done !== true; step = await rest.next()) {
+    while (record !== undefined) {
       if (response.destroyed) return;
-      if (!write(response, framing.message(step.value))) await drained(response);
+      if (!write(response, record)) await drained(response);
+      const step = await next();
+      record = step.done === true ? undefined : framing.message(step.value);
     }
   } catch (thrown) {
     if (response.destroyed) return;
-    const record = framing.error(errorText(thrown));
-    if (record === undefined) response.destroy();
-    else end(response, record);
+    const last = framing.error(errorText(thrown));
+    if (last === undefined) breakOff(response);
+    else end(response, last);
     return;
-  } finally {
-    // Not awaited: a handler that does not listen to its signal may never come to its end.
-    rest.return()?.catch(() => undefined);
   }
   end(response, framing.end());
 }

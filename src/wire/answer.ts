@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
-import type { Http2ServerResponse } from "node:http2";
+import { type Http2ServerResponse, constants as http2 } from "node:http2";
 import { brotliCompress, constants, deflate, gzip } from "node:zlib";
 
 /** A response as Node gives it, over HTTP/1.1 or HTTP/2. */
@@ -17,8 +17,7 @@ export function sendWhole(
 ): void | Promise<void> {
   const size = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
   if (size > compressBytesMin) {
-    const vary = response.getHeader("vary");
-    headers.vary = vary === undefined ? "accept-encoding" : `${vary}, accept-encoding`;
+    headers.vary = varyBy(headers.vary, "accept-encoding");
     if (request.acceptEncoding !== undefined) {
       const encoding = chooseEncoding(String(request.acceptEncoding));
       if (encoding !== undefined) return sendCompressed(encoding);
@@ -46,7 +45,23 @@ export function sendWhole(
 
 /** Sends the head of an answer, over either version of HTTP. */
 export function writeHead(response: Response, status: number, headers: OutgoingHttpHeaders): void {
+  if (headers.vary !== undefined) headers.vary = varyBy(response.getHeader("vary"), headers.vary);
   (response as ServerResponse).writeHead(status, headers);
+}
+
+function varyBy(...values: OutgoingHttpHeaders[string][]): string {
+  const names = values.flatMap((value) => (value === undefined ? [] : String(value).split(",")));
+  return [...new Set(names.map((name) => name.trim().toLowerCase()))].join(", ");
+}
+
+/**
+ * Breaks off an answer whose head is sent, so that no client takes it for whole. An HTTP/2 stream that is only destroyed
+ * says that it ended in order.
+ */
+export function breakOff(response: Response): void {
+  const stream = "stream" in response ? response.stream : undefined;
+  if (stream === undefined) response.destroy();
+  else stream.close(http2.NGHTTP2_INTERNAL_ERROR);
 }
 
 type Encoding = "br" | "gzip" | "deflate";

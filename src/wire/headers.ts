@@ -18,6 +18,8 @@ const token = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 
 interface Lazy extends Headers {
   incoming: IncomingHttpHeaders;
+  /** What `Connection` names beyond those. */
+  named: ReadonlySet<string> | undefined;
   real: Headers | undefined;
 }
 
@@ -28,6 +30,7 @@ interface Lazy extends Headers {
 export function requestHeaders(incoming: IncomingHttpHeaders): Headers {
   const headers = Object.create(lazy) as Lazy;
   headers.incoming = incoming;
+  headers.named = namedHop(incoming.connection);
   headers.real = undefined;
   return headers;
 }
@@ -37,7 +40,7 @@ const lazy = Object.create(Headers.prototype, {
     value(this: Lazy, name: string): string | null {
       const key = name.toLowerCase();
       if (this.real !== undefined || !token.test(key)) return real(this).get(name);
-      if (hidden(key) || !Object.hasOwn(this.incoming, key)) return null;
+      if (hidden(key, this.named) || !Object.hasOwn(this.incoming, key)) return null;
       const value = this.incoming[key];
       return typeof value === "string" ? value : real(this).get(name);
     },
@@ -62,23 +65,29 @@ const lazy = Object.create(Headers.prototype, {
 }) as Headers;
 
 function real(headers: Lazy): Headers {
-  headers.real ??= copied(headers.incoming);
+  headers.real ??= copied(headers.incoming, headers.named);
   return headers.real;
 }
 
-function copied(incoming: IncomingHttpHeaders): Headers {
+function copied(incoming: IncomingHttpHeaders, named: ReadonlySet<string> | undefined): Headers {
   const headers = new Headers();
   for (const name in incoming) {
     const value = incoming[name];
-    if (value === undefined || hidden(name)) continue;
+    if (value === undefined || hidden(name, named)) continue;
     if (typeof value === "string") headers.set(name, value);
     else for (const item of value) headers.append(name, item);
   }
   return headers;
 }
 
-function hidden(name: string): boolean {
-  return hopByHop.has(name) || name.charCodeAt(0) === 58;
+function hidden(name: string, named: ReadonlySet<string> | undefined): boolean {
+  return hopByHop.has(name) || name.charCodeAt(0) === 58 || named?.has(name) === true;
+}
+
+/** The headers that are for this connection alone, because the header `Connection` names them (RFC 9110, 7.6.1). */
+function namedHop(connection: string | undefined): ReadonlySet<string> | undefined {
+  if (connection === undefined || connection === "keep-alive" || connection === "close") return undefined;
+  return new Set(connection.split(",").map((name) => name.trim().toLowerCase()));
 }
 
 // What the transcoder itself says of its answers.

@@ -82,10 +82,17 @@ const tooMany = () =>
     [{ desc: RetryInfoSchema, value: create(RetryInfoSchema, { retryDelay: durationFromMs(1000) }) }],
   );
 
-/** What the end of a gzip file says of its length, as far as a number of 32 bits can; 0 for anything else. */
+// No gzip grows more: 258 bytes take two bits at least.
+const growthMax = 1032;
+
+/**
+ * What the end of a gzip file says of its length, as far as a number of 32 bits can; 0 for anything else, and for more than
+ * any gzip of this size can hold: then it is damaged, or cut off.
+ */
 function saidBytes(packed: Uint8Array): number {
   if (packed.byteLength < 18 || packed[0] !== 0x1f || packed[1] !== 0x8b) return 0;
-  return new DataView(packed.buffer, packed.byteOffset + packed.byteLength - 4).getUint32(0, true);
+  const said = new DataView(packed.buffer, packed.byteOffset + packed.byteLength - 4).getUint32(0, true);
+  return said > packed.byteLength * growthMax ? 0 : said;
 }
 
 /**

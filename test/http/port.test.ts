@@ -139,6 +139,30 @@ describe("what is no HTTP", () => {
   });
 });
 
+test("a target in absolute form, as proxies are sent, is the path in it", async () => {
+  const socket = connect(plain.address.port, "127.0.0.1");
+  const first = [
+    "http://x/healthz",
+    "HTTP://x.example:80/nothing?y",
+    "http://x/v1/nothing",
+    `http://x${path}`,
+    "http://x",
+  ];
+  for (const target of first) socket.write(`GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  socket.write("GET http://x?y HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  let answers = "";
+  socket.on("data", (piece) => {
+    answers += piece;
+  });
+  await once(socket, "close");
+  const said = [...answers.matchAll(/HTTP\/1.1 (\d+)|"message":"([^"]*)"/g)].map(
+    ([, status, message]) => status ?? message,
+  );
+  const nothing = (at: string) => ["404", `there is nothing at ${at}`];
+  expect(said.slice(0, 5)).toEqual(["200", ...nothing("/nothing"), ...nothing("/v1/nothing")]);
+  expect(said.slice(-4)).toEqual([...nothing("/"), ...nothing("/")]);
+});
+
 describe("health", () => {
   test("/healthz says that the process lives, /readyz that it can serve", async () => {
     const get = async (at: string) => (await raw(plain, "1.1", { method: "GET", path: at })).status;

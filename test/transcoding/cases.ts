@@ -40,6 +40,9 @@ const reads = (body: string, input: object): Case => echo(body, { status: 200, r
 const refuses = (body: string, field: string, message: string | RegExp): Case =>
   echo(body, { status: 400, rpc: null, answer: { code: 3 }, field, message });
 
+// Where it is cut off, its last four bytes no longer say how long the text is.
+const damaged = gzipSync(JSON.stringify({ fString: Array.from({ length: 500 }, (_, i) => (i * 7919) % 1000).join() }));
+
 export const paths: Rule[] = [
   {
     rule: "Literals are pchar and compared decoded.",
@@ -829,5 +832,87 @@ export const errors: Rule[] = [
       },
       { send: "PUT /v1/shelves/a?theme=t", headers: json, body: "{}", status: 400, field: "theme" },
     ],
+  },
+  {
+    rule: "Two members of one oneof are refused, wherever in the request they stand.",
+    cases: [
+      {
+        send: "POST /v1/picks",
+        headers: json,
+        body: '{"givenName":"a"}',
+        status: 200,
+        input: { what: { case: "inner" } },
+      },
+      {
+        send: "POST /v1/picks?label=a",
+        headers: json,
+        body: '{"givenName":"a"}',
+        status: 400,
+        rpc: null,
+        field: "inner",
+        message: 'only one of "label" and "inner" may be set',
+      },
+      {
+        send: "POST /v1/picks/a/content",
+        headers: { "content-type": "text/plain" },
+        body: "bytes",
+        status: 400,
+        rpc: null,
+        field: "content",
+        message: 'only one of "label" and "content" may be set',
+      },
+    ],
+  },
+  {
+    rule: "A JSON name that equals another field's proto name wins.",
+    cases: [
+      {
+        send: "POST /v1/swaps/a",
+        headers: json,
+        body: '{"before_it":"1","after_it":"2"}',
+        status: 200,
+        input: {
+          left: "a",
+          first: "1",
+          second: "2",
+          beforeIt: "",
+          afterIt: "",
+          updateMask: { paths: ["first", "second"] },
+        },
+      },
+      {
+        send: "POST /v1/swaps/a",
+        headers: json,
+        body: `{"before_it":"1","beforeIt":"2","after_it":"3","afterIt":"4","left":"a"${" ".repeat(65_000 - 70)}}`,
+        status: 200,
+        input: { first: "1", beforeIt: "2", second: "3", afterIt: "4" },
+      },
+      {
+        send: "GET /v1/swaps/a?before_it=1&after_it=2&beforeIt=3",
+        status: 200,
+        input: { first: "1", second: "2", beforeIt: "3", afterIt: "" },
+      },
+      {
+        send: "POST /v1/swaps/a",
+        headers: json,
+        body: '{"after_it":7}',
+        status: 400,
+        field: "after_it",
+      },
+    ],
+  },
+  {
+    rule: "A body that is not what its encoding says is 400, whatever its last bytes say of its length.",
+    cases: [
+      damaged.subarray(0, damaged.length - 9),
+      Buffer.concat([damaged.subarray(0, -4), Buffer.from([9, 9, 9, 127])]),
+    ].map((body) => ({
+      send: "POST /v1/echo",
+      headers: { ...json, "content-encoding": "gzip" },
+      body,
+      status: 400,
+      answer: { code: 3 },
+      message: "not what its content encoding says",
+    })),
   },
 ];

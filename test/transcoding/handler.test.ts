@@ -6,7 +6,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BadRequestSchema, RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { type Library, startLibrary } from "./library.ts";
+import { type Library, type Seen, startLibrary } from "./library.ts";
 import { send } from "./wire.ts";
 
 let library: Library;
@@ -73,6 +73,31 @@ describe("answers", () => {
     }
     const small = await send(library.port, "GET /v1/things/a", { "accept-encoding": "gzip" });
     expect(small.headers["content-encoding"]).toBeUndefined();
+  });
+
+  test("keep what the handler says they vary by, above 1 KiB too", async () => {
+    const own = await startLibrary({
+      impl: {
+        listBooks({ pageSize }: { pageSize: number }, { responseHeader }) {
+          responseHeader.set("vary", "accept-language");
+          return { books: Array.from({ length: pageSize }, () => ({})) };
+        },
+      },
+    });
+    const varies = async (count: number) => (await own.json("GET", `/v1/books?pageSize=${count}`)).headers.get("vary");
+    expect(await varies(1)).toBe("accept-language");
+    expect(await varies(50)).toBe("accept-language, accept-encoding");
+    await own.close();
+  });
+
+  test("are an error where a Struct holds a number that JSON cannot", async () => {
+    for (const extra of [{ a: Number.NaN }, { a: [{ b: Number.POSITIVE_INFINITY }] }]) {
+      const own = await startLibrary({ impl: { getBook: () => ({ extra }), echo: () => ({ rStruct: [{}, extra] }) } });
+      expect((await own.json("GET", "/v1/shelves/a/books/b")).status).toBe(500);
+      expect((await own.json("POST", "/v1/echo", {})).status).toBe(500);
+      expect(String(own.reported[0])).toContain("google.protobuf.Struct holds a number that JSON cannot");
+      await own.close();
+    }
   });
 
   test("pass google.api.HttpBody as it is, in and out", async () => {
@@ -198,6 +223,14 @@ describe("the call", () => {
     expect(reply.text).toBe('{"id":"a"}');
     expect(reply.headers).toMatchObject({ "x-a": "1", "set-cookie": ["a=1", "b=2"], "content-length": "10" });
     await own.close();
+  });
+
+  test("does not get the headers that Connection names", async () => {
+    const headers = { connection: "close, X-Hop , x-other", "x-hop": "1", "X-Other": "2", "x-end": "3" };
+    expect((await send(library.port, "GET /v1/things/a", headers)).status).toBe(200);
+    const { requestHeader } = (library.seen.at(-1) as Seen).context;
+    expect(["x-hop", "x-other", "x-end"].map((name) => requestHeader.get(name))).toEqual([null, null, "3"]);
+    expect(["x-hop", "x-other", "x-end"].map((name) => requestHeader.has(name))).toEqual([false, false, true]);
   });
 
   const waits = {

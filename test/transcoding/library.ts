@@ -59,6 +59,8 @@ function handlers(seen: Seen[], overrides: Record<string, Impl>): Record<string,
     echo,
     upload: ({ content }: { content: unknown }) => content,
     raw: echo,
+    pick: echo,
+    swap: echo,
     async *watch({ count, failAfter }: { count: number; failAfter: number }) {
       for (let i = 0; i < count; i++) {
         if (failAfter !== 0 && i === failAfter) throw new ConnectError("torn", Code.Aborted);

@@ -105,6 +105,20 @@ function compare(a: number[], b: number[]): number {
   return 0;
 }
 
+test("a route is not refused, nor another warned of, for the sake of the text that stands for a wildcard", () => {
+  for (const lines of [
+    ["GET /v1/things/any", "GET /v1/things/{}"],
+    ["GET /v1/things/any", "GET /v1/things/anyx", "GET /v1/*/*"],
+    ["GET /v1/things/any1", "GET /v1/things/{x=**}"],
+    ["POST /v1/things/{}:archive", "POST /v1/things/{}:un:archive"],
+    ["POST /v1/things/{}:un:archive", "POST /v1/things/{}:archive"],
+    ["POST /v1/things:un:archive", "POST /v1/{}:archive"],
+  ]) {
+    const { errors, warnings } = findConflicts(lines.map(route));
+    expect([...errors, ...warnings].map(({ message }) => message)).toEqual([]);
+  }
+});
+
 test("a warning's example is a path that both routes match, and no error is found where each route has a request", () => {
   const template = fc
     .tuple(

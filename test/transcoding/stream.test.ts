@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { connect as connectHttp2, constants } from "node:http2";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -78,10 +79,87 @@ describe("a server stream", () => {
     await own.close();
   });
 
-  test("answers HEAD with the status alone", async () => {
-    const reply = await send(library.port, "HEAD /v1/books:watch?count=2");
-    expect([reply.status, reply.text]).toEqual([200, ""]);
+  test("that breaks over HTTP/2 where no record can say so is reset with an error code", async () => {
+    const own = await startLibrary({
+      http2: true,
+      impl: {
+        async *download() {
+          yield { contentType: "text/plain", data: Buffer.from("a") };
+          throw new ConnectError("torn", Code.Aborted);
+        },
+      },
+    });
+    const session = connectHttp2(own.url);
+    const stream = session.request({ ":path": "/v1/download" });
+    const failed = Promise.withResolvers<Error>();
+    stream.on("error", failed.resolve).on("end", () => failed.resolve(new Error("it looks whole")));
+    stream.resume();
+    expect((await failed.promise).message).toContain("NGHTTP2_INTERNAL_ERROR");
+    expect(stream.rstCode).toBe(constants.NGHTTP2_INTERNAL_ERROR);
+    session.destroy();
+    await own.close();
+  });
+
+  test("answers HEAD with the status and the headers of GET", async () => {
+    for (const [path, accept] of [
+      ["/v1/books:watch?count=2", "*/*"],
+      ["/v1/books:watch?count=2", "text/event-stream"],
+      ["/v1/download?count=2", "*/*"],
+    ] as const) {
+      const [head, whole] = [await send(library.port, `HEAD ${path}`, { accept }), await get(path, { accept })];
+      expect([head.status, head.text]).toEqual([200, ""]);
+      for (const name of ["content-type", "cache-control"]) {
+        expect(head.headers[name], path).toBe(whole.headers[name]);
+        expect(head.headers[name], path).toBeDefined();
+      }
+    }
     expect((await send(library.port, "HEAD /v1/books:watch?count=-1")).status).toBe(404);
+  });
+
+  test("whose first message cannot be written is an error with its status", async () => {
+    const own = await startLibrary({
+      impl: {
+        async *watch() {
+          yield { extra: { nested: [Number.NaN] } };
+        },
+      },
+    });
+    for (const accept of ["*/*", "text/event-stream"]) {
+      const reply = await send(own.port, "GET /v1/books:watch", { accept });
+      expect([reply.status, JSON.parse(reply.text)]).toEqual([
+        500,
+        { code: 13, message: "internal error", details: [] },
+      ]);
+    }
+    await own.close();
+  });
+
+  test("returns a generator that ignores its signal when its client leaves before the first message", async () => {
+    const called = Promise.withResolvers<void>();
+    const first = Promise.withResolvers<void>();
+    const returned = Promise.withResolvers<string>();
+    const own = await startLibrary({
+      impl: {
+        async *watch() {
+          try {
+            called.resolve();
+            await first.promise;
+            yield { name: "too late" };
+          } finally {
+            returned.resolve("returned");
+          }
+        },
+      },
+    });
+    const socket = connect(own.port, "127.0.0.1");
+    socket.write("GET /v1/books:watch HTTP/1.1\r\nhost: x\r\n\r\n");
+    await called.promise;
+    const signal = own.seen.at(-1)?.context.signal as AbortSignal;
+    socket.destroy();
+    if (!signal.aborted) await once(signal, "abort");
+    first.resolve();
+    expect(await returned.promise).toBe("returned");
+    await own.close();
   });
 
   test("sends its head and each message at once, and stops its handler when the client goes away", async () => {

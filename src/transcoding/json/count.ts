@@ -19,7 +19,7 @@ import {
   tallyOf,
 } from "../../wire/bounds.ts";
 import { invalidValue } from "../../wire/status.ts";
-import { keyFinder } from "./key-finder.ts";
+import { fieldsByKey, keyFinder } from "./key-finder.ts";
 import { byteOffset, pathAt } from "./path.ts";
 import { colon, endOf, enter, isJsonError, next, numberText, type Scan, unexpected, word } from "./scan.ts";
 
@@ -196,9 +196,10 @@ function text(s: Scan, tally: Tally): void {
 function finderOf(bounds: MessageBounds): FindKey {
   let find = finders.get(bounds);
   if (find === undefined) {
-    const entries = bounds.fields.flatMap((field) =>
-      [...new Set([field.field.jsonName, field.field.name])].map((key) => ({ key, field })),
-    );
+    const entries = [...fieldsByKey(bounds.desc)].flatMap(([key, { number }]) => {
+      const field = bounds.byNumber.get(number);
+      return field === undefined ? [] : [{ key, field }];
+    });
     find = keyFinder(entries);
     finders.set(bounds, find);
   }

@@ -1,7 +1,19 @@
-import { type DescField, ScalarType } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { exactInteger, int32Range, int64Range, type Range, uint32Range, uint64Range } from "./integer.ts";
 import { string } from "./read-string.ts";
 import { fail, type Scan, unexpected } from "./scan.ts";
+
+const byDesc = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>();
+
+/** The fields of a message by the keys that name them: JSON names, and proto names that no JSON name equals. */
+export function fieldsByKey(desc: DescMessage): ReadonlyMap<string, DescField> {
+  const known = byDesc.get(desc);
+  if (known !== undefined) return known;
+  const fields = new Map(desc.fields.map((field) => [field.name, field]));
+  for (const field of desc.fields) fields.set(field.jsonName, field);
+  byDesc.set(desc, fields);
+  return fields;
+}
 
 /** Reads a key at `s.at` and answers the entry of that name, without making a string of it. */
 export function keyFinder<E extends { readonly key: string }>(entries: readonly E[]): (s: Scan) => E | undefined {

@@ -1,5 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { fieldsByKey } from "./key-finder.ts";
 import { string } from "./read-string.ts";
 import { skip } from "./read-structure.ts";
 import { colon, endOf, enter, next, quoted, scanOf, shortened } from "./scan.ts";
@@ -37,7 +38,7 @@ export function pathAt(text: string, offset: number, root: DescMessage | DescFie
       const keyAt = s.at;
       if (keyAt > offset) return true;
       const key = string(s);
-      const member = message?.fields.find((f) => f.jsonName === key || f.name === key);
+      const member = message && fieldsByKey(message).get(key);
       parts.push(field?.fieldKind === "map" ? `[${quoted(key)}]` : `.${member?.jsonName ?? shortened(key)}`);
       if (keyAt === offset) return true;
       colon(s);

@@ -1,7 +1,7 @@
 import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { nearest } from "../nearest.ts";
-import { keyFinder, mapKey } from "./key-finder.ts";
+import { fieldsByKey, keyFinder, mapKey } from "./key-finder.ts";
 import { jsonObject, wellKnownReader } from "./read-known.ts";
 import { enumReader, type Read, scalarReader } from "./read-scalar.ts";
 import { key as readKey, string } from "./read-string.ts";
@@ -53,9 +53,10 @@ export function jsonReader(options: ReaderOptions): JsonReader {
 
   function objectReader(desc: DescMessage): ReadMessage {
     const zero = zeroMaker(desc);
-    const entries = desc.fields.flatMap((field, index) => {
-      const read = placed(field);
-      return [...new Set([field.jsonName, field.name])].map((key) => ({ key, index, read }));
+    const reads = desc.fields.map(placed);
+    const entries = [...fieldsByKey(desc)].map(([key, field]) => {
+      const index = desc.fields.indexOf(field);
+      return { key, index, read: reads[index] as ReadMember };
     });
     const find = keyFinder(entries);
     const names = desc.fields.map(({ jsonName }) => jsonName);

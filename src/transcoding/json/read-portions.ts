@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
-import { keyFinder } from "./key-finder.ts";
+import { fieldsByKey, keyFinder } from "./key-finder.ts";
 import { type JsonReader, passUnknown, twice } from "./read-json.ts";
 import { colon, endOf, enter, next, type Scan, unexpected } from "./scan.ts";
 import { takesNull, type Values } from "./values.ts";
@@ -19,9 +19,8 @@ export function portionReader(
 ): ((s: Scan, into?: Values) => Generator<undefined, Values>) | undefined {
   if (hasCustomJsonRepresentation(desc)) return undefined;
   const zero = zeroMaker(desc);
-  const entries = desc.fields.flatMap((field) => {
-    const entry = { field, read: reader.member(field), items: itemsOf(field) };
-    return [...new Set([field.jsonName, field.name])].map((key) => ({ key, ...entry }));
+  const entries = [...fieldsByKey(desc)].map(([key, field]) => {
+    return { key, field, read: reader.member(field), items: itemsOf(field) };
   });
   const find = keyFinder(entries);
   const names = desc.fields.map(({ jsonName }) => jsonName);

@@ -3,7 +3,7 @@ import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { exclusiveWith } from "./exclusive.ts";
 import { compile, keyLiteral, literal } from "./shape.ts";
 import { holdsPlainJson, setOwn, type Values } from "./values.ts";
-import { wellKnownWriter } from "./write-known.ts";
+import { notFinite, wellKnownWriter } from "./write-known.ts";
 import { scalarWriter, type Write, zeroOf } from "./write-scalar.ts";
 
 /** Makes of a message what JSON.stringify is to write. */
@@ -87,7 +87,7 @@ export function jsonWriter(registry: Registry): JsonWriter {
   }
 
   function messageValue(field: DescField, desc: DescMessage): Write {
-    if (holdsPlainJson(field)) return undefined;
+    if (holdsPlainJson(field)) return finite;
     const value = desc.fields[0];
     if (
       field.fieldKind === "message" &&
@@ -142,6 +142,15 @@ function mapWriter(write: Write): Write {
     for (const key of Object.keys(map)) setOwn(written, key, write(map[key]));
     return written;
   };
+}
+
+/** A plain JSON value as it is; JSON.stringify would make null of a number that JSON cannot hold. */
+function finite(value: unknown): unknown {
+  if (typeof value === "number" && !Number.isFinite(value)) throw notFinite("google.protobuf.Struct");
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) for (const item of value) finite(item);
+  else for (const key in value) finite((value as Values)[key]);
+  return value;
 }
 
 function enumWriter(desc: DescEnum): Write {

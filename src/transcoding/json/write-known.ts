@@ -42,7 +42,7 @@ function valueJson(message: Values): unknown {
     case "boolValue":
       return kind.value;
     case "numberValue":
-      if (!Number.isFinite(kind.value)) throw new Error("google.protobuf.Value holds a number that JSON cannot");
+      if (!Number.isFinite(kind.value)) throw notFinite("google.protobuf.Value");
       return doubleJson(kind.value as number);
     case "structValue":
       return structJson(kind.value as Values);
@@ -51,6 +51,11 @@ function valueJson(message: Values): unknown {
     default:
       return null;
   }
+}
+
+/** A number that JSON cannot hold stands in a message of this type. */
+export function notFinite(type: string): Error {
+  return new Error(`${type} holds a number that JSON cannot`);
 }
 
 function structJson(message: Values): Values {

@@ -17,22 +17,23 @@ export function findConflicts(routes: readonly Route[]): { errors: Problem[]; wa
     if (other === undefined) {
       first.set(key, route);
       distinct.push(route);
-    } else errors.push(problem(route, `the same route as ${named(other)}`, generic(route, 1)));
+    } else errors.push(problem(route, `the same route as ${named(other)}`, generic(route, 1, "any")));
   }
+  const filler = fillerOf(distinct);
   const match = matcher(distinct);
   const longest = Math.max(0, ...distinct.map(({ segments }) => segments.length));
   for (const route of distinct) {
     const verb = verbOf(route);
-    const winners = lengths(route, longest).map((rest) => match.find(verb, generic(route, rest)));
+    const winners = lengths(route, longest).map((rest) => match.find(verb, generic(route, rest, filler)));
     if (winners.includes(route)) continue;
     const by = [...new Set(winners)].flatMap((winner) => (winner === undefined ? [] : [named(winner)]));
-    errors.push(problem(route, `no request reaches it, always won by ${by.join(" and ")}`, generic(route, 1)));
+    errors.push(problem(route, `no request reaches it, always won by ${by.join(" and ")}`, generic(route, 1, filler)));
   }
   for (const [i, a] of distinct.entries()) {
     for (const b of distinct.slice(i + 1)) {
       if (a.verb !== b.verb && a.verb !== "*" && b.verb !== "*") continue;
-      const path = shared(a, b);
-      if (path === undefined || holds(a, b, longest) || holds(b, a, longest)) continue;
+      const path = shared(a, b, filler);
+      if (path === undefined || holds(a, b, longest, filler) || holds(b, a, longest, filler)) continue;
       const winner = match.find(verbOf(a.verb === "*" ? b : a), path);
       warnings.push(
         problem(b, `overlaps with ${named(a)}; ${winner === undefined ? "neither" : named(winner)} answers`, path),
@@ -59,23 +60,36 @@ function lengths(route: Route, longest: number): number[] {
   return route.segments.at(-1) === MANY ? Array.from({ length: longest + 2 }, (_, i) => i) : [0];
 }
 
-/** A path of the route whose wildcards hold text that no literal equals, `**` standing for `rest` segments. */
-function generic(route: Route, rest: number): string {
+/** A text that no literal equals, whatever follows it. */
+function fillerOf(routes: readonly Route[]): string {
+  const literals = routes.flatMap(({ segments }) => segments.filter((segment) => typeof segment === "string"));
+  let filler = "any";
+  while (literals.some((literal) => literal.startsWith(filler))) filler += "x";
+  return filler;
+}
+
+/** A path of the route whose wildcards hold `filler`, `**` standing for `rest` segments. */
+function generic(route: Route, rest: number, filler: string): string {
   const parts = route.segments.flatMap((segment) => {
-    if (segment === MANY) return Array.from({ length: rest }, (_, i) => `any${i + 1}`);
-    return [segment === ONE ? "any" : encodeURIComponent(segment)];
+    if (segment === MANY) return Array.from({ length: rest }, (_, i) => `${filler}${i + 1}`);
+    return [segment === ONE ? filler : encodeURIComponent(segment)];
   });
-  return `/${parts.join("/")}${route.custom === "" ? "" : `:${encodeURIComponent(route.custom)}`}`;
+  return `/${parts.join("/")}${customText(route)}`;
+}
+
+/** The custom verb as a URL has it: its colons are raw, an escaped one is data. */
+function customText({ custom }: Route): string {
+  return custom === "" ? "" : `:${encodeURIComponent(custom).replaceAll("%3A", ":")}`;
 }
 
 /** Whether every path of `inner` is one of `outer`. */
-function holds(outer: Route, inner: Route, longest: number): boolean {
+function holds(outer: Route, inner: Route, longest: number, filler: string): boolean {
   const match = matcher([{ ...outer, verb: "*" }]);
-  return lengths(inner, longest).every((rest) => match.find("ANY", generic(inner, rest)) !== undefined);
+  return lengths(inner, longest).every((rest) => match.find("ANY", generic(inner, rest, filler)) !== undefined);
 }
 
 /** A path that both routes match, if there is one. */
-function shared(a: Route, b: Route): string | undefined {
+function shared(a: Route, b: Route, filler: string): string | undefined {
   // Only the last segment can hold a verb: the shorter verb's route sees the rest of the longer one as data.
   const [long, short] = a.custom.length >= b.custom.length ? [a, b] : [b, a];
   let extra = "";
@@ -86,28 +100,30 @@ function shared(a: Route, b: Route): string | undefined {
   }
   const count = Math.max(fixed(a), fixed(b), a.segments.length === 0 ? 0 : 1);
   for (let length = count; length <= count + 1; length++) {
-    const path = sharedOfLength(long, short, extra, length);
+    const path = sharedOfLength(long, short, extra, length, filler);
     if (path !== undefined) return path;
   }
   return undefined;
 }
 
-function sharedOfLength(long: Route, short: Route, extra: string, length: number): string | undefined {
+function sharedOfLength(long: Route, short: Route, extra: string, length: number, filler: string): string | undefined {
   const parts: string[] = [];
   for (let i = 0; i < length; i++) {
     const [x, y] = [segmentAt(long, i), segmentAt(short, i)];
     if (x === undefined || y === undefined) return undefined;
     if (i === length - 1 && extra !== "") {
-      const base = typeof x === "string" ? x : typeof y === "string" ? cutEnd(y, extra) : "any";
+      const base = typeof x === "string" ? x : typeof y === "string" ? cutEnd(y, extra) : filler;
       if (base === undefined || (typeof y === "string" && y !== base + extra)) return undefined;
       parts.push(encodeURIComponent(base));
     } else {
       if (typeof x === "string" && typeof y === "string" && x !== y) return undefined;
-      parts.push(typeof x === "string" ? encodeURIComponent(x) : typeof y === "string" ? encodeURIComponent(y) : "any");
+      parts.push(
+        typeof x === "string" ? encodeURIComponent(x) : typeof y === "string" ? encodeURIComponent(y) : filler,
+      );
     }
   }
   if (fixed(long) > length || fixed(short) > length) return undefined;
-  return `/${parts.join("/")}${long.custom === "" ? "" : `:${long.custom}`}`;
+  return `/${parts.join("/")}${customText(long)}`;
 }
 
 function cutEnd(text: string, end: string): string | undefined {

@@ -5,7 +5,7 @@ import { mapKey } from "../json/key-finder.ts";
 import { fail, isJsonError, quoted, shortened } from "../json/scan.ts";
 import { setOwn, type Values } from "../json/values.ts";
 import { nearest } from "../nearest.ts";
-import type { Route } from "../routes/binding.ts";
+import { fieldNamed, type Route } from "../routes/binding.ts";
 import { findTarget, setIn, type Target } from "./target.ts";
 
 /** Fills a request from the raw query, the text after the `?`. Throws code 3 that names the parameter. */
@@ -106,7 +106,7 @@ function decode(text: string): string | undefined {
 /** The reader of a path's variables: fills a request from their raw texts, in the order of the route's variables. */
 export function pathReader(route: Route): (raw: readonly string[], request: Values) => void {
   const targets = route.variables.map(({ path, many }) => {
-    const target = findTarget(route.method.input, path);
+    const target = findTarget(route.method.input, path, fieldNamed);
     if ("lacking" in target || target.read === undefined) throw new Error(`${route.template}: no ${path.join(".")}`);
     return { target, read: target.read, field: target.fields.at(-1) as DescField, many };
   });

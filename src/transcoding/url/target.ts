@@ -1,5 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { fieldsByKey } from "../json/key-finder.ts";
 import { fail } from "../json/scan.ts";
 import type { Values } from "../json/values.ts";
 import { zeroMaker } from "../json/zero.ts";
@@ -19,12 +20,24 @@ export interface Target {
   holder(root: Values): Values;
 }
 
-/** Finds the target of these field names; answers the DescMessage that lacks the name at `at` otherwise. */
-export function findTarget(root: DescMessage, names: readonly string[]): Target | { lacking: DescMessage; at: number } {
+/** The field of a message that a part of a path of fields names. */
+type Find = (message: DescMessage, name: string) => DescField | undefined;
+
+const byKey: Find = (message, name) => fieldsByKey(message).get(name);
+
+/**
+ * Finds the target of these field names, which are JSON or proto names unless `find` reads them otherwise; answers the
+ * DescMessage that lacks the name at `at` when there is none.
+ */
+export function findTarget(
+  root: DescMessage,
+  names: readonly string[],
+  find: Find = byKey,
+): Target | { lacking: DescMessage; at: number } {
   const fields: DescField[] = [];
   let message = root;
   for (const [i, name] of names.entries()) {
-    const field = message.fields.find((f) => f.name === name || f.jsonName === name);
+    const field = find(message, name);
     if (field === undefined) return { lacking: message, at: i };
     fields.push(field);
     if (i === names.length - 1) break;
