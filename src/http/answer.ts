@@ -18,12 +18,12 @@ const writer = jsonWriter(registry);
 
 /** An error as /v1 words it, wherever no protocol prescribes another form. */
 export function connectErrorBody(error: ConnectError): Buffer {
-  return Buffer.from(errorText(error, registry, writer));
+  return Buffer.from(`${errorText(error, registry, writer)}\n`);
 }
 
 /** The same for an error without details. */
 export function errorBody(code: number, message: string): Buffer {
-  return Buffer.from(errorJson(code, message));
+  return Buffer.from(`${errorJson(code, message)}\n`);
 }
 
 /** Answers with an error in our form, whole and at once. */

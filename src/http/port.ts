@@ -204,6 +204,7 @@ async function application(
   // No route of its own reads a body, and without a key no body is read.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
+  app.setReplySerializer((payload) => `${JSON.stringify(payload)}\n`);
   const crossOrigin = config.corsOrigins.length > 0;
   if (crossOrigin) await allowOrigins(app, config.corsOrigins);
 

@@ -141,14 +141,16 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const set = call.headersSet();
     if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
     const value = plan.answerOf(answer as Values);
+    // The end of the line is for people at a terminal.
+    const sendText = (text: string) => sendWhole(response, 200, headers, `${text}\n`, clientOf(request));
     if (!plan.rawAnswer) {
       headers["content-type"] = "application/json";
       const large = plan.writeLarge(
         value,
         paced(() => call.check()),
       );
-      if (large === undefined) return sendWhole(response, 200, headers, plan.write(value), clientOf(request));
-      return large.then((text) => sendWhole(response, 200, headers, text, clientOf(request)));
+      if (large === undefined) return sendText(plan.write(value));
+      return large.then(sendText);
     }
     const { contentType, data } = httpBodyParts(value);
     headers["content-type"] = contentType;
@@ -227,7 +229,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       response,
       errorStatus(error, overrides),
       headers,
-      errorText(error, registry, writer),
+      `${errorText(error, registry, writer)}\n`,
       clientOf(request),
     );
   }

@@ -24,7 +24,7 @@ async function check(expected: Case): Promise<void> {
     expect(library.seen[0]?.rpc ?? null, what).toBe(expected.rpc);
   }
   if (expected.input !== undefined) expect(library.seen[0]?.input, what).toMatchObject(expected.input);
-  if (typeof expected.answer === "string") expect(reply.text, what).toBe(expected.answer);
+  if (typeof expected.answer === "string") expect(reply.text.trimEnd(), what).toBe(expected.answer);
   else if (expected.answer !== undefined) expect(JSON.parse(reply.text), what).toMatchObject(expected.answer);
   for (const [name, value] of Object.entries(expected.answers ?? {})) {
     if (value === null) expect(reply.headers[name], what).toBeUndefined();

@@ -20,7 +20,7 @@ describe("answers", () => {
     const { text } = await library.json("GET", "/v1/shelves/a/books/b%20c");
     expect(text).toBe(
       '{"name":"shelves/a/books/b c","title":"Title of shelves/a/books/b c","pages":"12","tags":[],' +
-        '"published":null,"author":null,"extra":null,"shelf_mark":""}',
+        '"published":null,"author":null,"extra":null,"shelf_mark":""}\n',
     );
   });
 
@@ -146,7 +146,7 @@ describe("errors", () => {
   test("that nobody foresaw say nothing of themselves and are reported", async () => {
     const { status, text } = await failing.json("GET", "/v1/things/bug");
     expect(status).toBe(500);
-    expect(text).toBe('{"code":13,"message":"internal error","details":[]}');
+    expect(text).toBe('{"code":13,"message":"internal error","details":[]}\n');
     expect(failing.reported.map(String)).toEqual(["TypeError: password=hunter2"]);
   });
 
@@ -158,7 +158,7 @@ describe("errors", () => {
     expect(text).toBe(
       '{"code":8,"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":' +
         '[{"field":"a.b","description":"must be","reason":"","localizedMessage":null}]},' +
-        '{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}',
+        '{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}\n',
     );
   });
 });
@@ -220,8 +220,8 @@ describe("the call", () => {
       },
     });
     const reply = await send(own.port, "GET /v1/things/a", { "x-b": "2", te: "trailers", "user-agent": "u" });
-    expect(reply.text).toBe('{"id":"a"}');
-    expect(reply.headers).toMatchObject({ "x-a": "1", "set-cookie": ["a=1", "b=2"], "content-length": "10" });
+    expect(reply.text).toBe('{"id":"a"}\n');
+    expect(reply.headers).toMatchObject({ "x-a": "1", "set-cookie": ["a=1", "b=2"], "content-length": "11" });
     await own.close();
   });
 
@@ -335,7 +335,7 @@ test("everything holds over HTTP/2 too", async () => {
     const [headers] = (await once(stream, "response")) as [Record<string, number>];
     return { status: headers[":status"] as number, text: Buffer.concat(await stream.toArray()).toString() };
   }
-  expect(await call("GET", "/v1/things/a%2Fb")).toEqual({ status: 200, text: '{"id":"a/b"}' });
+  expect(await call("GET", "/v1/things/a%2Fb")).toEqual({ status: 200, text: '{"id":"a/b"}\n' });
   expect((await call("POST", "/v1/echo", '{"fInt32":7}')).text).toContain('"fInt32":7');
   expect((await call("POST", "/v1/echo")).status).toBe(200);
   expect((await call("GET", "/v1/things/a", "{}")).status).toBe(400);
