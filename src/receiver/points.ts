@@ -19,7 +19,7 @@ import { type KnownSeries, seriesKey } from "../metrics/series-memory.ts";
 import { type MetricStore, storePoints } from "../metrics/store.ts";
 import { type Failed, type ItemRules, sift, timesTaken } from "./item.ts";
 import { batchBytesMax, type LaneKind } from "./lanes.ts";
-import { gather, type Outcome, type PutPart, type Sender } from "./put.ts";
+import { counts, gather, type Outcome, type PutPart, type Sender } from "./put.ts";
 import { decodePoint, type ReadPoints, readPointsOf } from "./read-points.ts";
 
 /** How points are taken. */
@@ -262,12 +262,10 @@ function pointsOf(form: "tagged" | "canonical", messages: readonly unknown[], re
 }
 
 /** What both answers to points say; the failed ones in the lists of their forms. */
-export function pointAnswer({ succeeded, failedCount, failed }: Outcome<PutMetricRequest>) {
-  const points = failed.map(({ error, item }) => ({ error, ...pointOf(item) }));
+export function pointAnswer(outcome: Outcome<PutMetricRequest>) {
+  const points = outcome.failed.map(({ error, item }) => ({ error, ...pointOf(item) }));
   return {
-    succeeded,
-    failed: failedCount,
-    message: `${succeeded} of ${succeeded + failedCount} metrics processed`,
+    ...counts(outcome, "metrics"),
     failedCompactMetrics: points.flatMap(({ error, ...point }) =>
       point.case === "compact" ? create(FailedCompactMetricSchema, { error, metric: point.value }) : [],
     ),

@@ -37,6 +37,19 @@ export interface Outcome<Item> {
   failedCount: number;
   /** The first failures in the order sent, as many as were asked for. */
   failed: Failed<Item>[];
+  /** Why the first of them failed, whether they were asked for or not. */
+  firstError?: string;
+}
+
+const reasonCharsMax = 300;
+
+/** What an answer says of an outcome: the first reason, and how to see all, where it lists none. */
+export function counts({ succeeded, failedCount, failed, firstError = "" }: Outcome<unknown>, noun: string) {
+  const processed = `${succeeded} of ${succeeded + failedCount} ${noun} processed`;
+  const silent = failedCount > 0 && failed.length === 0;
+  const reason = firstError.length > reasonCharsMax ? `${firstError.slice(0, reasonCharsMax)}…` : firstError;
+  const message = silent ? `${processed}; ${reason} (detailedResponse: true lists every failure)` : processed;
+  return { succeeded, failed: failedCount, message: message.toWellFormed() };
 }
 
 /** The tenant that sends, and where its data goes. */
@@ -77,6 +90,8 @@ export function gather<T>(failedMax: number) {
     add(count: number, failed: readonly Failed<T>[]) {
       outcome.succeeded += count - failed.length;
       outcome.failedCount += failed.length;
+      const [first] = failed;
+      if (first !== undefined) outcome.firstError ??= first.error;
       outcome.failed.push(...failed.slice(0, failedMax - outcome.failed.length));
     },
   };

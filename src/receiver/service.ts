@@ -16,7 +16,7 @@ import { heldBody } from "../rpc/bodies.ts";
 import { callRecord, principalOf } from "../rpc/context.ts";
 import type { Lanes } from "./lanes.ts";
 import { type PointKinds, pointAnswer } from "./points.ts";
-import { type Kind, type Outcome, putList, putPortions, putStream, type Sender } from "./put.ts";
+import { counts, type Kind, type Outcome, putList, putPortions, putStream, type Sender } from "./put.ts";
 
 /** What the receiver's operations work with. */
 export interface Receiver {
@@ -40,10 +40,6 @@ export const laneOf: Readonly<Record<string, string>> = {
 
 async function* mapped<Request, T>(requests: AsyncIterable<Request>, of: (request: Request) => T) {
   for await (const request of requests) yield of(request);
-}
-
-function counts({ succeeded, failedCount }: Outcome<unknown>, noun: string) {
-  return { succeeded, failed: failedCount, message: `${succeeded} of ${succeeded + failedCount} ${noun} processed` };
 }
 
 /** Batches are refused while what waits would take too long; streams are read more slowly instead. */

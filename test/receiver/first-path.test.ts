@@ -278,6 +278,30 @@ describe("over /v1", () => {
     ).toBe("990");
   });
 
+  test("an answer that lists no failures names the first reason, and how to see all", async () => {
+    const tenant = await testTenant(server.database.sql);
+    const dimensions = { source: "web-1" };
+    const bad = { name: "x".repeat(256), metric: "x", timestamp: 1_700_000_000, dimensions, metadataFields: {} };
+    for (const [path, list, noun] of [
+      ["events", "events", "events"],
+      ["models", "models", "models"],
+      ["metrics", "taggedMetrics", "metrics"],
+      ["metrics", "metrics", "metrics"],
+    ] as const) {
+      const { name, metric, ...rest } = bad;
+      const item = { ...rest, ...(path === "events" && { name }), ...(path === "metrics" && { metric, value: 1 }) };
+      const { metadataFields, dimensions: tags, ...tagged } = item;
+      const items = Array.from({ length: 2 }, () => (list === "taggedMetrics" ? { ...tagged, tags } : item));
+      const { body } = await json(tenant, `/v1/data-receiver/${path}`, { [list]: items });
+      expect(body.message).toMatch(
+        new RegExp(`^0 of 2 ${noun} processed; ${list}\\[0\\]\\..* \\(detailedResponse: true lists every failure\\)$`),
+      );
+      expect(body.message).toContain("looks like seconds");
+      const detailed = await json(tenant, `/v1/data-receiver/${path}`, { [list]: items, detailedResponse: true });
+      expect(detailed.body.message).toBe(`0 of 2 ${noun} processed`);
+    }
+  });
+
   test("a request that cannot be read is refused whole, with the path", async () => {
     const tenant = await testTenant(server.database.sql);
     const good = { name: "a", timestamp: Number(now), dimensions: { source: "a" } };
