@@ -4,11 +4,9 @@ import { toSql } from "../clause/to-sql.ts";
 import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { invalidField } from "../errors.ts";
+import { checkEnd } from "../rpc/time-range.ts";
 import { eventResolver } from "./resolver.ts";
 import { eventAndEntity } from "./rows.ts";
-
-/** 1973 in ms; in seconds it is the year 5138. */
-const plausibleMs = 100_000_000_000n;
 
 /** Rows of a statement: `from` names them o, with their event e and their entity n; `where` holds for those that match. */
 export interface Matching {
@@ -82,12 +80,7 @@ export function checkedRange({ timeRange }: EventQuery, path: string): { start?:
   if (start !== undefined && end !== undefined && start >= end) {
     throw invalidField(`${path}.timeRange`, "start must be before end");
   }
-  if (end !== undefined && end < plausibleMs) {
-    throw invalidField(
-      `${path}.timeRange.end`,
-      "lies before 1973: times are milliseconds since the epoch, not seconds",
-    );
-  }
+  if (end !== undefined) checkEnd(end, `${path}.timeRange.end`);
   return { ...(start !== undefined && { start }), ...(end !== undefined && { end }) };
 }
 

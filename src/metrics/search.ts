@@ -15,6 +15,7 @@ import { type TokenPage, tokenPage } from "../db/paging/token-page.ts";
 import { effectiveMetrics } from "../dictionary/effective.ts";
 import { firstEntity } from "../entities/first.ts";
 import { invalidField } from "../errors.ts";
+import { checkEnd } from "../rpc/time-range.ts";
 import { bucketsIn, type Downsampling, downsample, NEIGHBOUR_MS } from "./aggregate.ts";
 import type { Points } from "./codec/chunk.ts";
 import { seriesId } from "./identity.ts";
@@ -56,6 +57,7 @@ function downsampling({ timeRange, downsample: wanted }: SearchMetricsRequest): 
     startMs: toMs(timeRange?.start as Timestamp),
     endMs: toMs(timeRange?.end as Timestamp),
   };
+  checkEnd(BigInt(how.endMs), "timeRange.end");
   if (how.aggregator !== Aggregator.NONE && bucketsIn({ ...how, isRate: false }) > valuesMax) {
     throw invalidField("downsample.period", `must not make more than ${valuesMax} buckets of timeRange`);
   }

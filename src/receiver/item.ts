@@ -1,5 +1,6 @@
 import type { DescMessage, JsonObject, JsonValue, Message, MessageShape } from "@bufbuild/protobuf";
 import type { Broken } from "../rpc/rules.ts";
+import { plausibleMs } from "../rpc/time-range.ts";
 import { validateItem } from "../rpc/validate.ts";
 
 const METADATA_BYTES_MAX = 64 * 1024;
@@ -35,18 +36,15 @@ export interface Failed<T> {
 /** What the receiver's items have in common. */
 type Item = Message & { timestamp?: bigint; metadataFields?: JsonObject };
 
-// No time that anyone sends in ms lies before 1973; in seconds they all do.
-const LOOKS_LIKE_SECONDS = 100_000_000_000n;
-
 /** The first and the last time that is taken now, ms. */
 export function timesTaken({ ageSecMax, aheadSecMax }: TimeBounds, nowMs: number): [number, number] {
-  return [Math.max(Number(LOOKS_LIKE_SECONDS), nowMs - ageSecMax * 1000), nowMs + aheadSecMax * 1000];
+  return [Math.max(Number(plausibleMs), nowMs - ageSecMax * 1000), nowMs + aheadSecMax * 1000];
 }
 
 function brokenTime(timestamp: bigint | undefined, bounds: TimeBounds, nowMs: number, itemPath: string): Broken[] {
   if (timestamp === undefined) return [];
   const path = `${itemPath}.timestamp`;
-  if (timestamp > 0n && timestamp < LOOKS_LIKE_SECONDS) {
+  if (timestamp > 0n && timestamp < plausibleMs) {
     return [{ path, rule: `must be in ms since the epoch; ${timestamp} looks like seconds` }];
   }
   if (timestamp < BigInt(nowMs - bounds.ageSecMax * 1000)) {

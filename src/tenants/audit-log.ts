@@ -11,6 +11,7 @@ import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
 import { tokenPage } from "../db/paging/token-page.ts";
+import { checkEnd } from "../rpc/time-range.ts";
 import { timestampMs } from "./timestamp.ts";
 
 interface AuditRow {
@@ -35,6 +36,7 @@ export async function listAuditEntries(
   const { client, rpc } = request;
   const startMs = request.startTime && timestampMs(request.startTime, "startTime");
   const endMs = request.endTime && timestampMs(request.endTime, "endTime");
+  if (endMs !== undefined) checkEnd(endMs, "endTime");
   const page = tokenPage("audit log", tenantId, request, JSON.stringify([client, rpc, `${startMs}`, `${endMs}`]));
   const conditions = [db`tenant_id = ${tenantId}`];
   if (client !== "") conditions.push(db`client_id = ${client}`);

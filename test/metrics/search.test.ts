@@ -252,6 +252,11 @@ describe("invalid", () => {
     ["a clause of two", { entityClause: { ...bySource("a"), withIds: { ids: [] } } }, path("entityClause")],
     ["timeRange", { timeRange: undefined }, path("timeRange")],
     ["its start", { timeRange: { end: iso(0) } }, path("timeRange.start")],
+    [
+      "an end that was made of seconds",
+      { timeRange: { start: iso((baseMs - hourMs) / 1000), end: iso(baseMs / 1000) } },
+      path("timeRange.end"),
+    ],
     ["its order", { timeRange: { start: iso(1), end: iso(1) } }, path("timeRange")],
     ["a time that is none", { timeRange: { start: "now", end: iso(1) } }, path("timeRange.start")],
     ["downsample", { downsample: undefined }, path("downsample")],

@@ -289,6 +289,7 @@ describe("the list", () => {
   test.each([
     ["startTime=2026-01-02T00:00:00Z&endTime=2026-01-02T00:00:00Z", "startTime"],
     ["startTime=yesterday", "startTime"],
+    ["endTime=1970-01-20T00:00:00Z", "endTime"],
     ["pageSize=-1", "pageSize"],
     ["pageToken=x", "pageToken"],
   ])("refuses ?%s with code 3", async (query, path) => {
