@@ -23,6 +23,7 @@ export const domains: readonly string[] = [
  */
 export const importOrder: readonly string[] = [
   "gen",
+  "version",
   "errors",
   "setting",
   "config",
@@ -31,6 +32,7 @@ export const importOrder: readonly string[] = [
   "limiter",
   ...mechanisms,
   ...domains,
+  "transfer",
   "server",
   "main",
 ];

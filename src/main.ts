@@ -11,6 +11,7 @@ import { openLog } from "./rpc/log.ts";
 import { type Server, startServer } from "./server.ts";
 import { SettingError } from "./setting.ts";
 import { tenantCommand, tenantUsage } from "./tenants/commands.ts";
+import { transferCommand, transferUsage } from "./transfer.ts";
 
 function usageLine(command: string, does: string): string {
   return `  ${command.padEnd(66)}${does}`;
@@ -20,7 +21,7 @@ const usage = `Belfry, the management API of an observability platform
 
 ${usageLine("npm start", "serve")}
 ${usageLine("npm run belfry -- migrate", "bring the database's schema up to date, and do nothing else")}
-${[...tenantUsage, ...credentialUsage].map(([command, does]) => usageLine(command === "" ? "" : `npm run belfry -- ${command}`, does)).join("\n")}
+${[...tenantUsage, ...credentialUsage, ...transferUsage].map(([command, does]) => usageLine(command === "" ? "" : `npm run belfry -- ${command}`, does)).join("\n")}
 ${usageLine("npm start -- --help", "print this")}
 
 Settings (environment variables):
@@ -110,12 +111,15 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const config = readConfig(process.env);
   const work = tenantCommand(args) ?? credentialCommand(args, config);
+  const transfer = transferCommand(args, config);
   if (command === "serve" && rest.length === 0) {
     await serve(config);
   } else if (command === "migrate" && rest.length === 0) {
     const log = { info: (message: string) => void process.stderr.write(`${message}\n`) };
     const applied = await onDatabase(config, (url) => migrate(url, { log }));
     process.stdout.write(applied.length === 0 ? "the schema is up to date\n" : `applied ${applied.join(", ")}\n`);
+  } else if (transfer !== undefined) {
+    process.stdout.write(await onDatabase(config, transfer));
   } else if (work !== undefined) {
     process.stdout.write(await onDatabase(config, (url) => onPool(config, url, work)));
   } else {

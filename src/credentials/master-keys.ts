@@ -34,6 +34,11 @@ export async function checkMasterKeys(db: Db, keyring: Keyring): Promise<boolean
   return checked(await readRows(db), keyring);
 }
 
+/** Checks that this process has all master keys of the database, which may have none. @throws StartError as checkMasterKeys */
+export async function checkStoredMasterKeys(db: Db, keyring: Keyring): Promise<void> {
+  checked(await readRows(db), keyring);
+}
+
 function readRows(db: Db) {
   return db<MasterKeyRow[]>`select id, proof from master_keys order by id`;
 }

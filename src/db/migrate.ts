@@ -31,6 +31,8 @@ const pollMs = 200;
 
 interface MigrateOptions {
   dir?: string;
+  /** How many of the files, from the first on; all when left out. */
+  count?: number;
   /** How long one attempt waits for a lock: so long others may have to wait behind it. */
   lockTimeoutMs?: number;
   /** For how long a file is attempted again while others hold what it needs. */
@@ -47,6 +49,11 @@ function readMigrations(dir: string): Migration[] {
     const statements = text.split("--> statement-breakpoint");
     return { name: tag, digest, statements, outside: text.startsWith(outsideMark) };
   });
+}
+
+/** The migrations of this version, in order. */
+export function knownMigrations(): { name: string; digest: string }[] {
+  return readMigrations(migrationsDir).map(({ name, digest }) => ({ name, digest }));
 }
 
 /** What of these files the database lacks. */
@@ -99,7 +106,11 @@ async function applyOutside(sql: Sql, migration: Migration, lockTimeoutMs: numbe
 }
 
 /** Applies one file, again while others hold what it needs. @throws StartError when they have held it for too long. */
-async function apply(sql: Sql, migration: Migration, options: Required<MigrateOptions>): Promise<void> {
+async function apply(
+  sql: Sql,
+  migration: Migration,
+  options: Required<Omit<MigrateOptions, "dir" | "count">>,
+): Promise<void> {
   const { lockTimeoutMs, lockedMsMax, log } = options;
   const untilMs = performance.now() + lockedMsMax;
   for (let pauseMs = lockTimeoutMs / 4; ; pauseMs = Math.min(pauseMs * 2, 5 * lockTimeoutMs)) {
@@ -141,7 +152,7 @@ async function lock(sql: Sql, log: { info(message: string): void }): Promise<voi
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<string[]> {
   const { dir = migrationsDir, lockTimeoutMs = 2000, lockedMsMax = 300_000, log = { info() {} } } = options;
-  const migrations = readMigrations(dir);
+  const migrations = readMigrations(dir).slice(0, options.count);
   const { sql, close } = connectOnce(url, "belfry migrate");
   try {
     await checkServer(sql);
@@ -155,7 +166,7 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
         )`;
       const [next] = await pending(sql, migrations);
       if (next === undefined) return names;
-      await apply(sql, next, { dir, lockTimeoutMs, lockedMsMax, log });
+      await apply(sql, next, { lockTimeoutMs, lockedMsMax, log });
       names.push(next.name);
     }
   } finally {

@@ -1,3 +1,4 @@
+import { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type postgres from "postgres";
 import { type Hold, type Holder, limiter } from "../../limiter.ts";
@@ -199,6 +200,8 @@ export function connections(options: ConnectionsOptions) {
     const { handler, canceller } = query;
     const succeed = (value: unknown) => {
       forget(query);
+      // What a copy fails with at its end the driver tells its statement alone, which was answered when the copy began.
+      if (value instanceof Writable) query.reject = (error) => void value.destroy(error as Error);
       resolve(value);
     };
     const failed = (error: unknown) => {

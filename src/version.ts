@@ -1,0 +1,7 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const file = join(import.meta.dirname, "../package.json");
+
+/** The version of this server, as `package.json` names it: MAJOR.MINOR.PATCH (semver.org). */
+export const version: string = JSON.parse(readFileSync(file, "utf8")).version;
