@@ -52,6 +52,13 @@ export const entities = pgTable(
       table.tenantId,
       sql`entity_text(dimensions, core_properties, custom_properties) gin_trgm_ops`,
     ),
+    // By their parents, of which an entity may have several. Written at once: whole portions of parents are looked up while
+    // models come in, and would read a list of pending entries each time.
+    index("entities_parents")
+      .using("gin", sql`coalesce(dimensions -> '_svc_parent_entity_id', core_properties -> '_svc_parent_entity_id')`)
+      .with({ fastupdate: false })
+      .where(sql`deleted_ms is null
+        and coalesce(dimensions -> '_svc_parent_entity_id', core_properties -> '_svc_parent_entity_id') is not null`),
   ],
 );
 
