@@ -6,6 +6,7 @@ import {
   createContextKey,
   createContextValues,
   type HandlerContext,
+  type MethodImpl,
   type ServiceImpl,
 } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
@@ -57,6 +58,9 @@ interface Options {
   stopping: AbortSignal;
 }
 
+// Each message of a stream is compressed by itself, for each client anew: that costs more time than sending it whole.
+const streamedCompressBytesMin = 64 * 1024;
+
 const denialKey = createContextKey<ConnectError | undefined>(undefined);
 const requestKey = createContextKey<unknown>(undefined);
 
@@ -75,7 +79,14 @@ export function rpcRoutes({ services, admit, limits, report, stopping }: Options
       if (denial !== undefined) throw denial;
     },
   });
-  for (const { service, implementation } of services) router.service(service, onReadRequests(implementation));
+  for (const { service, implementation } of services) {
+    const functions = onReadRequests(implementation);
+    for (const method of service.methods) {
+      const streams = method.methodKind === "server_streaming";
+      const options = streams ? { compressMinBytes: streamedCompressBytesMin } : {};
+      router.rpc(method, functions[method.localName] as MethodImpl<typeof method>, options);
+    }
+  }
   const implementations = new Map(services.map(({ service, implementation }) => [service, implementation]));
   return new Map(
     router.handlers.map((handler) => {
@@ -87,14 +98,14 @@ export function rpcRoutes({ services, admit, limits, report, stopping }: Options
 }
 
 /** Functions that are called with the request that was read, not with the empty one that Connect's handlers were given. */
-function onReadRequests(implementation: ServiceImpl<DescService>): ServiceImpl<DescService> {
+function onReadRequests(implementation: ServiceImpl<DescService>): Record<string, unknown> {
   const functions = implementation as Record<string, (request: unknown, context: HandlerContext) => unknown>;
   return Object.fromEntries(
     Object.entries(functions).map(([name, call]) => [
       name,
       (_: unknown, context: HandlerContext) => call(context.values.get(requestKey), context),
     ]),
-  ) as ServiceImpl<DescService>;
+  );
 }
 
 function rpcRoute(
