@@ -25,6 +25,8 @@ const varint = 0;
 const fixed64 = 1;
 const delimited = 2;
 const fixed32 = 5;
+/** What a field costs that nothing is made of, because it is unknown or comes again later: time, counted as memory. */
+const passedOverBytes = 256;
 const depthMax = 100; // of messages within each other, as for the decoder
 
 /** The bytes of a message, how far they are read, and what was counted. */
@@ -52,17 +54,22 @@ function message(w: Walk, bounds: MessageBounds, end: number, around: Nodes | un
   addBytes(w.tally, bounds.bytes);
   const nodes = nodesOf(w.tally, bounds, around);
   let counts: number[] | undefined;
+  let seen = 0;
   while (w.at < end) {
     const tag = readVarint(w, end);
     const type = tag & 7;
     const field = bounds.byNumber.get(tag >>> 3);
     if (field === undefined) {
+      addBytes(w.tally, passedOverBytes);
       skip(w, type, end);
       continue;
     }
     const { fieldKind } = field.field;
     if (fieldKind === "scalar" || fieldKind === "enum") {
       if (type !== wireType(field)) throw wrongType(w, field);
+      const bit = 1 << field.index; // of messages with more than 32 fields some share theirs
+      if ((seen & bit) !== 0) addBytes(w.tally, passedOverBytes);
+      seen |= bit;
       skip(w, type, end);
       continue;
     }

@@ -27,7 +27,7 @@ const search = { rpc: `${queries}/SearchEvents`, v1: "/v1/events:search" };
 /** All of them, by name; `size` says how many of what they repeat. */
 export function hostile(size: number): Record<string, Hostile> {
   const clauses = { open: '{"query":{"clause":{"and":{"clauses":[', close: "]}}}}" };
-  const clauseBytes = (inner: Buffer) => held(1, held(5, held(1, inner)));
+  const clauseBytes = (inner: Buffer) => held(1, held(2, held(1, inner)));
   const struct = held(4, many(size, [10, 0]));
   return {
     "empty events": { ...events, json: text(size, '{"events":[', "{}", "]}"), binary: many(size, [18, 0]) },
@@ -35,6 +35,13 @@ export function hostile(size: number): Record<string, Hostile> {
       ...search,
       json: text(size, clauses.open, "{}", clauses.close),
       binary: clauseBytes(many(size, [10, 0])),
+    },
+    "a text again and again": {
+      ...search,
+      json: Buffer.from(
+        `{"query":{"sortBy":[{"byField":{${'"field":"",'.repeat(Math.min(size, 200_000))}"order":0}}]}}`,
+      ),
+      binary: held(1, held(5, held(1, many(size, [10, 0])))),
     },
     "undeclared severities": {
       ...search,
