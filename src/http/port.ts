@@ -17,6 +17,7 @@ import { rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
 import { type Listener, listen, type RequestHandler } from "./listener.ts";
 import type { OwnReader } from "./message.ts";
+import { servePages } from "./pages/pages.ts";
 import { codeOfStatus } from "./status.ts";
 import { connectionOf, type Untaken } from "./untaken.ts";
 
@@ -36,8 +37,8 @@ export interface PortOptions {
     | "plaintext"
     | "connectionsMax"
   >;
-  /** Certificate chain and key, PEM; left out in plain-text mode. */
-  tls: { cert: string; key: string } | undefined;
+  /** Certificate chain and key, PEM, and the local CA's file; left out in plain-text mode. */
+  tls: { cert: string; key: string; caFile?: string | undefined } | undefined;
   /** Services with RPCs as `Pipeline.implement` wraps them. */
   services: readonly ServedService[];
   admit: Pipeline["admit"];
@@ -84,7 +85,7 @@ export function messageBytesMax(config: PortOptions["config"], service: DescServ
   return service.typeName.startsWith("belfry.receiver.") ? config.receiverBytesMax : config.messageBytesMax;
 }
 
-/** Opens the port: gRPC, gRPC-Web, Connect, /v1, /healthz and /readyz over HTTP/1.1 and HTTP/2. @throws Node's error when it cannot listen. */
+/** Opens the port: gRPC, gRPC-Web, Connect, /v1, /healthz, /readyz and the pages for people over HTTP/1.1 and HTTP/2. @throws Node's error when it cannot listen. */
 export async function openPort(options: PortOptions): Promise<Port> {
   const { config, log, services, admit, transcode } = options;
   const stopping = options.stopping ?? new AbortController();
@@ -237,6 +238,7 @@ async function application(
   if (transcode !== undefined) {
     app.all("/v1/*", { onRequest: (request, reply) => hand(transcode, request, reply) }, unreachable);
   }
+  await servePages(app, options.tls?.caFile);
   app.get("/healthz", async () => ({ status: "alive" }));
   app.get("/readyz", async (_request, reply) => {
     const reason = draining() ? "stopping" : (await ready()) ? undefined : "the database is away";

@@ -64,7 +64,8 @@ export function breakOff(response: Response): void {
   else stream.close(http2.NGHTTP2_INTERNAL_ERROR);
 }
 
-type Encoding = "br" | "gzip" | "deflate";
+/** A content encoding that answers are sent in. */
+export type Encoding = "br" | "gzip" | "deflate";
 
 /** The encoding that the client prefers; br before gzip before deflate where it does not mind. */
 export function chooseEncoding(accepted: string): Encoding | undefined {
@@ -87,12 +88,13 @@ export function chooseEncoding(accepted: string): Encoding | undefined {
   return bestWeight >= (weights.get("identity") ?? 0) ? best : undefined;
 }
 
-function compress(encoding: Encoding, body: string | Uint8Array): Promise<Buffer> {
+/** The same bytes, compressed; `effort` is the level of the encoding, by default one for an answer that is sent once. */
+export function compress(encoding: Encoding, body: string | Uint8Array, effort?: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const done = (error: Error | null, bytes: Buffer) => (error === null ? resolve(bytes) : reject(error));
   // Brotli's default quality is for files that are compressed once.
-  if (encoding === "br") brotliCompress(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }, done);
-  else if (encoding === "gzip") gzip(body, { level: 5 }, done);
-  else deflate(body, { level: 5 }, done);
+  if (encoding === "br") brotliCompress(body, { params: { [constants.BROTLI_PARAM_QUALITY]: effort ?? 4 } }, done);
+  else if (encoding === "gzip") gzip(body, { level: effort ?? 5 }, done);
+  else deflate(body, { level: effort ?? 5 }, done);
   return promise;
 }

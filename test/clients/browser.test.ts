@@ -1,11 +1,10 @@
 import { readFileSync } from "node:fs";
 import { createClient } from "@connectrpc/connect";
-import chromium from "@sparticuz/chromium";
-import { type Browser, type Page, chromium as playwright } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { testBrowser } from "../support/browser.ts";
 import { raw, transport } from "../support/clients.ts";
-import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import type { Program } from "./page.ts";
@@ -16,35 +15,14 @@ const origin = `http://127.0.0.1:${pagePort}`;
 const server = await testServer({ BELFRY_PLAINTEXT: "0", BELFRY_CORS_ORIGINS: origin });
 const { headers } = await testTenant(server.database.sql);
 
-let browser: Browser | undefined;
-let missing = "";
+const browser = testBrowser();
 
-// It unpacks Chromium; the folder goes with the run, so that no other run sees half of it.
-beforeAll(async () => {
-  const { TMPDIR } = process.env;
-  process.env.TMPDIR = temporaryDir();
-  chromium.setGraphicsMode = false;
-  try {
-    browser = await playwright.launch({ executablePath: await chromium.executablePath(), args: ["--no-sandbox"] });
-  } catch (error) {
-    missing = `Chromium does not run here: ${String(error).split("\n", 1)[0]}`;
-  }
-  if (TMPDIR === undefined) delete process.env.TMPDIR;
-  else process.env.TMPDIR = TMPDIR;
-}, 120_000);
-afterAll(() => browser?.close());
-
-/** Runs a test on a page of an origin; passes over it, and says why, where there is no Chromium. */
+/** Runs a test on a page of an origin. */
 function onPage(name: string, from: string, body: (page: Page) => Promise<void>) {
-  test(name, { timeout: 60_000 }, async ({ skip }) => {
-    if (browser === undefined) return skip(missing);
-    // The certificate is of a local CA; CORS is judged as everywhere.
-    const context = await browser.newContext({ ignoreHTTPSErrors: true });
-    const page = await context.newPage();
+  browser.onPage(name, async (page) => {
     await page.goto(from);
     await page.waitForFunction(() => "program" in globalThis);
     await body(page);
-    await context.close();
   });
 }
 

@@ -1,0 +1,73 @@
+// The reference at /docs: Swagger UI with a search over everything that an operation says of itself.
+
+/** Operations whose tag, path, method or words hold every word that is searched for. */
+function opsFilter(taggedOperations, phrase) {
+  const words = phrase.toLowerCase().split(/\s+/);
+  return taggedOperations
+    .map((tag, name) =>
+      tag.update("operations", (operations) =>
+        operations.filter((operation) => {
+          const told = ["summary", "description", "operationId"].map((key) => operation.getIn(["operation", key]));
+          const text = [name, operation.get("method"), operation.get("path"), ...told].join(" ").toLowerCase();
+          return words.every((word) => text.includes(word));
+        }),
+      ),
+    )
+    .filter((tag) => tag.get("operations").size > 0);
+}
+
+function search({ React }) {
+  return {
+    fn: { opsFilter },
+    components: {
+      FilterContainer: ({ layoutActions, layoutSelectors }) =>
+        React.createElement(
+          "div",
+          { className: "search wrapper" },
+          React.createElement("label", { htmlFor: "search" }, "Search"),
+          React.createElement("input", {
+            id: "search",
+            type: "search",
+            placeholder: "events, delete, annotate …  ( / )",
+            value: layoutSelectors.currentFilter() === true ? "" : layoutSelectors.currentFilter(),
+            onChange: ({ target }) => layoutActions.updateFilter(target.value),
+          }),
+        ),
+    },
+  };
+}
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const paint = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", paint);
+paint();
+
+document.addEventListener("keydown", (event) => {
+  const dialog = document.querySelector(".dialog-ux");
+  if (event.key === "Escape" && dialog !== null) {
+    dialog.querySelector(".close-modal")?.click();
+    document.querySelector(".btn.authorize")?.focus();
+  }
+  if (event.key === "/" && !event.target.closest("input, textarea, select")) {
+    event.preventDefault();
+    document.querySelector("#search")?.focus();
+  }
+});
+// The dialog for the key asks for it at once.
+document.addEventListener("click", (event) => {
+  if (event.target.closest(".btn.authorize, .authorization__btn") === null) return;
+  requestAnimationFrame(() => document.querySelector(".dialog-ux input")?.focus());
+});
+
+SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#reference",
+  plugins: [search],
+  filter: true,
+  deepLinking: true,
+  tryItOutEnabled: true,
+  displayRequestDuration: true,
+  docExpansion: "list",
+  defaultModelsExpandDepth: 0,
+  validatorUrl: null,
+});

@@ -1,0 +1,83 @@
+import { X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import type { FastifyInstance } from "fastify";
+import { marked } from "marked";
+import Mustache from "mustache";
+import { type Asset, answerAsset, asset } from "./asset.ts";
+
+const here = (name: string) => new URL(name, import.meta.url);
+const root = (name: string) => new URL(`../../../${name}`, import.meta.url);
+const swagger = (name: string) => createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`);
+
+/** Nothing from elsewhere, nothing inline, no eval; `data:` for the small pictures in Swagger UI's style sheet. */
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+// A page names its files by their content: they are kept for ever, the page is asked for again.
+const kept = { "cache-control": "public, max-age=31536000, immutable" };
+const askedAgain = { "cache-control": "no-cache" };
+const page = { ...askedAgain, "content-security-policy": policy, "cross-origin-opener-policy": "same-origin" };
+
+const files: readonly [name: string, path: string | URL][] = [
+  ["page.css", here("page.css")],
+  ["docs.css", here("docs.css")],
+  ["docs.js", here("docs.js")],
+  ["icon.svg", here("icon.svg")],
+  ["swagger-ui.css", swagger("swagger-ui.css")],
+  ["swagger-ui.js", swagger("swagger-ui-bundle.js")],
+];
+
+interface Pages {
+  /** By path. */
+  assets: Map<string, Asset>;
+  /** Answered at `/` where HTML is wanted. */
+  start: Asset;
+}
+
+/** The pages for people, read and rendered; `caFile` is the certificate of the local CA, which they offer. */
+async function readPages(caFile: string | undefined): Promise<Pages> {
+  const assets = new Map<string, Asset>();
+  const paths: Record<string, string> = {};
+  await Promise.all(
+    files.map(async ([name, path]) => {
+      const file = asset(name, await readFile(path), kept);
+      const dot = name.lastIndexOf(".");
+      paths[name.replaceAll(/[.-]/g, "_")] = `/docs/assets/${name.slice(0, dot)}.${file.hash}${name.slice(dot)}`;
+      assets.set(paths[name.replaceAll(/[.-]/g, "_")] as string, file);
+    }),
+  );
+  const [start, docs, trust, { version }] = await Promise.all([
+    readFile(here("start.html"), "utf8"),
+    readFile(here("docs.html"), "utf8"),
+    readFile(root("docs/certificate.md"), "utf8"),
+    readFile(root("package.json"), "utf8").then((text) => JSON.parse(text) as { version: string }),
+  ]);
+  assets.set("/openapi.json", asset("openapi.json", await readFile(root("gen/openapi.json")), askedAgain));
+  let fingerprint: string | undefined;
+  if (caFile !== undefined) {
+    const pem = await readFile(caFile);
+    fingerprint = new X509Certificate(pem).fingerprint256;
+    const disposition = 'attachment; filename="belfry-ca.crt"';
+    assets.set("/ca.crt", asset("ca.crt", pem, { ...askedAgain, "content-disposition": disposition }));
+  }
+  // The page has a heading of its own.
+  const sections = trust.slice(trust.indexOf("\n## "));
+  const view = { ...paths, version, fingerprint, trust: await marked.parse(sections) };
+  assets.set("/docs", asset("docs.html", Mustache.render(docs, view), page));
+  return { assets, start: asset("start.html", Mustache.render(start, view), { ...page, vary: "accept" }) };
+}
+
+/** Serves the pages for people: `/` where HTML is wanted, the reference at `/docs`, and the local CA's certificate. */
+export async function servePages(app: FastifyInstance, caFile: string | undefined): Promise<void> {
+  const { assets, start } = await readPages(caFile);
+  for (const [path, file] of assets) app.get(path, (request, reply) => answerAsset(request, reply, file));
+  app.get("/docs/", async (_request, reply) => reply.redirect("/docs", 308));
+  app.get("/", async (request, reply) => {
+    // A browser names HTML; programs ask for anything, and get the error that every unknown path has.
+    if (/\btext\/html\b/i.test(request.headers.accept ?? "")) return answerAsset(request, reply, start);
+    reply.header("vary", "accept");
+    return reply.callNotFound();
+  });
+}

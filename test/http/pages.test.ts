@@ -1,0 +1,159 @@
+/// <reference lib="dom" />
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { testBrowser } from "../support/browser.ts";
+import { httpVersions, raw } from "../support/clients.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+
+const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const { headers: key } = await testTenant(server.database.sql);
+const plain = await testServer();
+const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+/** As browsers ask for a page. */
+const html = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
+
+describe.each(httpVersions)("over HTTP/%s", (http) => {
+  const get = (path: string, headers: Record<string, string> = {}, method = "GET") =>
+    raw(server.target, http, { method, path, headers });
+
+  test("/ is a page for browsers, and our error for programs", async () => {
+    const page = await get("/", html);
+    expect(page).toMatchObject({ status: 200, headers: { "content-type": "text/html; charset=utf-8" } });
+    expect(page.headers.vary).toBe("accept, accept-encoding");
+    expect(page.body.toString()).toContain(`version ${version}`);
+    for (const headers of [undefined, { accept: "*/*" }, { accept: "application/json" }]) {
+      const answer = await get("/", headers);
+      expect({ status: answer.status, body: JSON.parse(answer.body.toString()) }).toEqual({
+        status: 404,
+        body: { code: 5, message: "there is nothing at /", details: [] },
+      });
+    }
+  });
+
+  test("HEAD has the headers of GET, and no body", async () => {
+    for (const path of ["/", "/docs"]) {
+      const [whole, head] = await Promise.all([get(path, html), get(path, html, "HEAD")]);
+      const named = ["content-type", "content-length", "etag", "vary", "cache-control", "content-security-policy"];
+      for (const name of named) expect(head.headers[name], `${path} ${name}`).toBe(whole.headers[name]);
+      expect(head.body.byteLength).toBe(0);
+    }
+  });
+
+  test("files of the pages are kept for ever under a name of their content, compressed as asked", async () => {
+    const page = (await get("/docs")).body.toString();
+    const names = [...page.matchAll(/(?:href|src)="(\/docs\/[^"]+)"/g)].map(([, name = ""]) => name);
+    expect(names.length).toBeGreaterThanOrEqual(5);
+    for (const name of names) {
+      const file = await get(name);
+      expect(file.status, name).toBe(200);
+      expect(file.headers["cache-control"]).toBe("public, max-age=31536000, immutable");
+      const br = await get(name, { "accept-encoding": "br" });
+      const gzip = await get(name, { "accept-encoding": "gzip" });
+      if (file.body.byteLength < 1024) continue;
+      expect(br.headers).toMatchObject({ "content-encoding": "br", vary: "accept-encoding" });
+      expect(brotliDecompressSync(br.body).equals(file.body)).toBe(true);
+      expect(gunzipSync(gzip.body).equals(file.body)).toBe(true);
+      expect(new Set([file, br, gzip].map(({ headers }) => headers.etag)).size).toBe(3);
+    }
+  });
+
+  test("what the client has already is 304", async () => {
+    for (const [path, headers] of [
+      ["/", html],
+      ["/docs", {}],
+      ["/docs", { "accept-encoding": "br" }],
+    ] as const) {
+      const { headers: told } = await get(path, headers);
+      expect(told["cache-control"]).toBe("no-cache");
+      const again = await get(path, { ...headers, "if-none-match": `"other", W/${told.etag}` });
+      expect(again).toMatchObject({ status: 304, headers: { etag: told.etag } });
+      expect(again.body.byteLength).toBe(0);
+      expect(await get(path, { ...headers, "if-none-match": '"other"' })).toMatchObject({ status: 200 });
+    }
+  });
+});
+
+test("the certificate of the local authority is offered with its fingerprint, and only where there is one", async () => {
+  const { ca = "" } = server.target;
+  const file = await raw(server.target, "2", { method: "GET", path: "/ca.crt" });
+  expect(file).toMatchObject({ status: 200, headers: { "content-type": "application/x-x509-ca-cert" } });
+  expect(file.body.equals(readFileSync(ca))).toBe(true);
+  const page = await raw(server.target, "2", { method: "GET", path: "/", headers: html });
+  expect(page.body.toString()).toContain(new X509Certificate(readFileSync(ca)).fingerprint256);
+  for (const name of ["Linux", "macOS", "Windows", "Firefox"]) expect(page.body.toString()).toMatch(`>${name}</h2>`);
+  expect(await raw(plain.target, "1.1", { method: "GET", path: "/ca.crt" })).toMatchObject({ status: 404 });
+  const { body } = await raw(plain.target, "1.1", { method: "GET", path: "/", headers: html });
+  expect(body.toString()).not.toContain("Trust the certificate");
+});
+
+describe("in Chromium", () => {
+  const { onPage } = testBrowser();
+  const { host } = new URL(server.url);
+
+  /** Everything that the page asked for, and everything that it complained of. */
+  function watched(page: Page) {
+    const seen = { hosts: new Set<string>(), complaints: [] as string[] };
+    page.on("request", (request) => seen.hosts.add(new URL(request.url()).host));
+    page.on("pageerror", (error) => seen.complaints.push(String(error)));
+    page.on("console", (message) => message.type() === "error" && seen.complaints.push(message.text()));
+    return seen;
+  }
+
+  /** Presses Tab until what has the focus answers to this selector. */
+  async function tabTo(page: Page, selector: string) {
+    for (let i = 0; i < 60; i += 1) {
+      await page.keyboard.press("Tab");
+      if (await page.evaluate((wanted) => document.activeElement?.matches(wanted), selector)) return;
+    }
+    throw new Error(`${selector} is not reached by Tab`);
+  }
+
+  onPage("from / to a call that is answered, by keyboard alone", async (page) => {
+    const seen = watched(page);
+    await page.goto(server.url);
+    await tabTo(page, 'a[href="/docs"]');
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".opblock");
+
+    await tabTo(page, ".btn.authorize");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.activeElement?.matches(".dialog-ux input"));
+    await page.keyboard.type(key["service-api-key"] ?? "");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".dialog-ux .btn-done");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".dialog-ux", { state: "detached" });
+
+    await page.keyboard.press("/");
+    await page.keyboard.type("LISTS api-clients by name");
+    await page.waitForFunction(() => document.querySelectorAll(".opblock").length === 1);
+    await tabTo(page, ".opblock-summary-control");
+    await page.keyboard.press("Enter");
+    await page.getByPlaceholder("pageSize").waitFor();
+    await tabTo(page, ".execute");
+    await page.keyboard.press("Enter");
+    const answer = page.locator(".live-responses-table .response");
+    await answer.waitFor();
+    expect(await answer.textContent()).toMatch(/^200.*"name": "USER manager"/s);
+
+    expect([...seen.hosts]).toEqual([host]);
+    expect(seen.complaints).toEqual([]);
+  });
+
+  onPage(
+    "a narrow window is not scrolled sideways",
+    async (page) => {
+      for (const path of ["/", "/docs"]) {
+        await page.goto(`${server.url}${path}`);
+        if (path === "/docs") await page.locator(".opblock-summary-control").first().click();
+        const [wide, seen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+        expect(wide, path).toBe(seen);
+      }
+    },
+    { viewport: { width: 360, height: 740 } },
+  );
+});

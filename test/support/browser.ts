@@ -1,0 +1,40 @@
+import chromium from "@sparticuz/chromium";
+import { type Browser, type BrowserContextOptions, type Page, chromium as playwright } from "playwright-core";
+import { afterAll, beforeAll, test } from "vitest";
+import { temporaryDir } from "./database.ts";
+
+/**
+ * A Chromium for the tests of a file. `onPage` defines a test on a new page; it is passed over, and says why, where there is
+ * no Chromium.
+ */
+export function testBrowser() {
+  let browser: Browser | undefined;
+  let missing = "";
+
+  // It unpacks Chromium; the folder goes with the run, so that no other run sees half of it.
+  beforeAll(async () => {
+    const { TMPDIR } = process.env;
+    process.env.TMPDIR = temporaryDir();
+    chromium.setGraphicsMode = false;
+    try {
+      browser = await playwright.launch({ executablePath: await chromium.executablePath(), args: ["--no-sandbox"] });
+    } catch (error) {
+      missing = `Chromium does not run here: ${String(error).split("\n", 1)[0]}`;
+    }
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+  }, 120_000);
+  afterAll(() => browser?.close());
+
+  return {
+    onPage(name: string, body: (page: Page) => Promise<void>, options: BrowserContextOptions = {}) {
+      test(name, { timeout: 60_000 }, async ({ skip }) => {
+        if (browser === undefined) return skip(missing);
+        // The certificate is of a local CA; CORS is judged as everywhere.
+        const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
+        await body(await context.newPage());
+        await context.close();
+      });
+    },
+  };
+}
