@@ -12,6 +12,8 @@ interface Generated {
   ok: boolean;
   said: string;
   routes: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the tests walk the document
+  document: any;
 }
 
 /** Runs `buf generate` with the plugin on one service whose RPCs these are. The first RPC stands on line 5. */
@@ -32,9 +34,10 @@ async function generate(rpcs: string): Promise<Generated> {
     const env = { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` };
     try {
       const { stderr } = await run("buf", ["generate"], { cwd: folder, env });
-      return { ok: true, said: stderr, routes: readFileSync(join(folder, "out/routes.ts"), "utf8") };
+      const made = (name: string) => readFileSync(join(folder, "out", name), "utf8");
+      return { ok: true, said: stderr, routes: made("routes.ts"), document: JSON.parse(made("openapi.json")) };
     } catch (error) {
-      return { ok: false, said: (error as { stderr: string }).stderr, routes: "" };
+      return { ok: false, said: (error as { stderr: string }).stderr, routes: "", document: undefined };
     }
   } finally {
     rmSync(folder, { recursive: true });
@@ -228,4 +231,42 @@ test("overlap that is not nested is a warning with an example path, and the rout
   expect(said.match(/warning:/g)).toHaveLength(1);
   expect(routes).toContain("method: Shop.method.a");
   expect(routes).toContain('segments: ["v1",1,"b"]');
+});
+
+describe("in the OpenAPI document", () => {
+  const one = (path: string, verb = "get") => rpc(`R${verb}${path.replace(/\W/g, "")}`, `${verb}: "${path}"`);
+
+  /** Each path with its operations' variables, and the patterns of those. */
+  async function variables(rpcs: string[]) {
+    const { document } = await generate(rpcs.join("\n"));
+    const paths = Object.entries(document.paths as Record<string, Record<string, Generated["document"]>>);
+    return paths.map(([path, verbs]) => [
+      path,
+      ...Object.values(verbs).flatMap(({ parameters }) =>
+        parameters
+          .filter((parameter: { in: string }) => parameter.in === "path")
+          .map(({ name, schema }: Generated["document"]) => [name, schema.pattern].filter(Boolean).join(" ")),
+      ),
+    ]);
+  }
+
+  test("shapes that are written alike stand side by side, each with its pattern", async () => {
+    const rpcs = [one("/v1/{id=items/*}"), one("/v1/{id=projects/*/blobs/*}"), one("/v1/{id=files/**}:show")];
+    expect(await variables(rpcs)).toEqual([
+      ["/v1/{id}", "id ^items/[^/]+$"],
+      ["/v1/{id_1}", "id_1 ^projects/[^/]+/blobs/[^/]+$"],
+      ["/v1/{id}:show", "id ^files/.*$"],
+    ]);
+  });
+
+  test("two variables of one last name have different names", async () => {
+    expect(await variables([one("/v1/groups/{inner.id}/members/{id}")])).toEqual([
+      ["/v1/groups/{inner.id}/members/{id}", "inner.id", "id"],
+    ]);
+  });
+
+  test("operations of one shape share their path", async () => {
+    const rpcs = [one("/v1/things/{id}"), one("/v1/things/{inner.id}", "delete")];
+    expect(await variables(rpcs)).toEqual([["/v1/things/{id}", "id", "id"]]);
+  });
 });

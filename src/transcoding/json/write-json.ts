@@ -104,7 +104,8 @@ export function jsonWriter(registry: Registry): JsonWriter {
 
 const IMPLICIT = 2;
 
-function isLeftOut(field: DescField): boolean {
+/** Whether an unset field is left out of the JSON form; others stand in it with their zero value, or as null. */
+export function isLeftOut(field: DescField): boolean {
   if (exclusiveWith(field) !== undefined) return true;
   return (field.fieldKind === "scalar" || field.fieldKind === "enum") && field.presence !== IMPLICIT;
 }

@@ -1,27 +1,65 @@
 // A buf plugin: emits routes.ts and openapi.json from the google.api.http rules, or fails with the file, line and an
 // example of each wrong one. It reads generated code (google.api), so protoc-gen-es runs before it.
-import { createEcmaScriptPlugin, runNodeJs } from "@bufbuild/protoplugin";
+import { readFileSync } from "node:fs";
+import { createEcmaScriptPlugin, runNodeJs, type Schema } from "@bufbuild/protoplugin";
+import { callers } from "./callers.ts";
+import { readExamples } from "./examples.ts";
 import { type OpenApiOptions, openApi } from "./openapi.ts";
 import { collectRoutes, printRoutes } from "./routes.ts";
 
-const plugin = createEcmaScriptPlugin<OpenApiOptions>({
+/** Options of the plugin, with what they say when they are left out. Paths are relative to where buf runs. */
+const defaults = {
+  title: "API",
+  version: "0",
+  /** The header that carries the key, if each call needs one. */
+  key_header: "",
+  /** A Markdown file that stands before all operations. */
+  introduction: "",
+  /** The licence, as SPDX names it. */
+  license: "",
+  /** A folder of example files. */
+  examples: "",
+  /** The name of an option of RPCs whose value is an enum: the comments of its values say which keys may call. */
+  callers: "",
+};
+type Options = typeof defaults & { readonly titles: ReadonlyMap<string, string> };
+
+const plugin = createEcmaScriptPlugin<Options>({
   name: "transcoding",
   version: "v1",
   parseOptions(given) {
-    const options: Record<string, string> = { title: "API", version: "0", key_header: "" };
+    const options: Record<string, string> = { ...defaults };
+    const titles = new Map<string, string>();
     for (const { key, value } of given) {
-      if (!Object.hasOwn(options, key)) throw new Error(`there is no option ${key}`);
-      options[key] = value;
+      // tag=<service>:<title>, in the order of the document.
+      const [service = "", title = ""] = value.split(":");
+      if (key === "tag") titles.set(service, title);
+      else if (Object.hasOwn(options, key)) options[key] = value;
+      else throw new Error(`there is no option ${key}`);
     }
-    const { title = "", version = "", key_header: keyHeader = "" } = options;
-    return { title, version, keyHeader };
+    return { ...(options as typeof defaults), titles };
   },
   generateTs(schema) {
     const routes = collectRoutes(schema.files, (line) => process.stderr.write(`${line}\n`));
     printRoutes(schema, routes);
-    schema.generateFile("openapi.json").print(JSON.stringify(openApi(routes, schema.options), undefined, 2));
+    const document = openApi(routes, openApiOptions(schema));
+    schema.generateFile("openapi.json").print(JSON.stringify(document, undefined, 2));
   },
 });
+
+function openApiOptions({ options, allFiles }: Schema<Options>): OpenApiOptions {
+  const { title, version, key_header: keyHeader, introduction, license, examples, titles } = options;
+  return {
+    title,
+    version,
+    keyHeader,
+    introduction: introduction === "" ? "" : readFileSync(introduction, "utf8").trim(),
+    ...(license === "" ? {} : { license }),
+    titles,
+    examples: examples === "" ? new Map() : readExamples(examples),
+    ...(options.callers === "" ? {} : { callers: callers(allFiles, options.callers) }),
+  };
+}
 
 runNodeJs({
   ...plugin,

@@ -1,12 +1,14 @@
-import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
-import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
-import { statusOverrides } from "../error-text.ts";
+import type { DescField } from "@bufbuild/protobuf";
 import { holdsHttpBody, isHttpBody } from "../http-body.ts";
 import { fieldNamed, type Route } from "../routes/binding.ts";
-import { MANY } from "../routes/template.ts";
-import { findTarget } from "../url/target.ts";
-import { commentOf, type JsonSchema, schemas } from "./json-schema.ts";
+import { commentOf, summaryOf } from "./comments.ts";
+import { errorResponses, errorSchema } from "./error-responses.ts";
+import type { Example } from "./examples.ts";
+import type { JsonSchema } from "./forms.ts";
+import { schemas } from "./json-schema.ts";
+import { namesOf } from "./names.ts";
+import { parametersOf } from "./parameters.ts";
+import { pathNames } from "./paths.ts";
 
 /** What the proto files do not say about an API. */
 export interface OpenApiOptions {
@@ -14,162 +16,136 @@ export interface OpenApiOptions {
   readonly version: string;
   /** The request header that carries the key, if each call needs one. */
   readonly keyHeader: string;
+  /** Markdown that stands before all operations. */
+  readonly introduction?: string;
+  /** The licence, as SPDX names it. */
+  readonly license?: string;
+  /** The services by their names, in order, with titles for people; services that are not named follow. */
+  readonly titles?: ReadonlyMap<string, string>;
+  /** By RPC. Empty: the document has no examples; else every operation needs one. */
+  readonly examples?: ReadonlyMap<string, Example>;
+  /** Says in a sentence which keys may call an RPC. */
+  readonly callers?: (method: Route["method"]) => string;
 }
 
-const errorSchema: JsonSchema = {
-  type: "object",
-  description: "What is wrong, by gRPC code.",
-  properties: {
-    code: {
-      type: "integer",
-      description: "The gRPC code: 3 for a wrong argument, 5 for a missing thing, 16 for a wrong key.",
-    },
-    message: { type: "string" },
-    details: {
-      type: "array",
-      items: { type: "object", properties: { "@type": { type: "string" } }, additionalProperties: true },
-    },
-  },
-  required: ["code", "message", "details"],
-};
-const errorResponse = (description: string): JsonSchema => ({
-  description,
-  content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
-});
 // OpenAPI knows no other methods.
 const knownVerbs = new Set(["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"]);
-const depthMax = 3;
 
-/** The OpenAPI 3.1 document of a table of routes. */
-export function openApi(routes: readonly Route[], { title, version, keyHeader }: OpenApiOptions): JsonSchema {
-  const { refer, value, all } = schemas();
+/** The OpenAPI 3.1 document of a table of routes. @throws Error when an operation lacks its example. */
+export function openApi(routes: readonly Route[], options: OpenApiOptions): JsonSchema {
+  const { title, version, keyHeader, introduction = "", license, titles = new Map(), examples = new Map() } = options;
+  const listed = routes.filter(({ verb }) => knownVerbs.has(verb));
+  const made = schemas(namesOf(listed));
+  const errors = errorResponses(keyHeader !== "");
+  const pathName = pathNames();
   const paths: Record<string, Record<string, JsonSchema>> = {};
-  const names = new Map<string, string[]>();
   const ids = new Map<string, number>();
-  for (const route of routes) {
-    if (!knownVerbs.has(route.verb)) continue;
-    const { path, variables } = pathOf(route);
+  for (const route of inOrder(listed, [...titles.keys()])) {
+    const { path, variables } = pathName(route);
     paths[path] ??= {};
     paths[path][route.verb.toLowerCase()] = operation(route, variables);
   }
-  const tags = [...new Set(routes.map(({ method }) => method.parent))];
+  const services = [...new Set(inOrder(listed, [...titles.keys()]).map(({ method }) => method.parent))];
   return {
     openapi: "3.1.0",
-    info: { title, version },
-    tags: tags.map((service) => ({ name: service.name, description: commentOf(service) })),
+    info: {
+      title,
+      version,
+      ...(introduction === "" ? {} : { description: introduction }),
+      ...(license === undefined ? {} : { license: { name: license, identifier: license } }),
+    },
+    servers: [{ url: "/", description: "The server that answers this document." }],
+    ...(keyHeader === "" ? {} : { security: [{ key: [] }] }),
+    tags: services.map((service) => ({ name: tagOf(service.name), description: commentOf(service) })),
     paths,
     components: {
-      schemas: { Error: errorSchema, ...Object.fromEntries(Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1))) },
-      ...(keyHeader === "" ? {} : { securitySchemes: { key: { type: "apiKey", in: "header", name: keyHeader } } }),
+      schemas: {
+        Error: errorSchema,
+        ...Object.fromEntries(Object.entries(made.all).sort(([a], [b]) => (a < b ? -1 : 1))),
+      },
+      responses: Object.fromEntries(Object.entries(errors.all).sort(([a], [b]) => (a < b ? -1 : 1))),
+      ...(keyHeader === ""
+        ? {}
+        : {
+            securitySchemes: {
+              key: { type: "apiKey", in: "header", name: keyHeader, description: "The key of an API client." },
+            },
+          }),
     },
-    ...(keyHeader === "" ? {} : { security: [{ key: [] }] }),
   };
 
-  /** The path in OpenAPI's form. Paths of one shape share the names of their variables, as OpenAPI asks. */
-  function pathOf({ segments, custom, variables }: Route): { path: string; variables: string[] } {
-    const shape = JSON.stringify([segments, custom]);
-    const known = names.get(shape) ?? variables.map(({ path }) => path.at(-1) as string);
-    names.set(shape, known);
-    const parts: string[] = [];
-    for (let i = 0; i < segments.length; i++) {
-      const at = variables.findIndex(({ start }) => start === i);
-      const variable = variables[at];
-      if (variable === undefined) parts.push(typeof segments[i] === "string" ? (segments[i] as string) : "*");
-      else {
-        parts.push(`{${known[at]}}`);
-        i = variable.end === -1 ? segments.length : variable.end - 1;
-      }
-    }
-    return { path: `/${parts.join("/")}${custom === "" ? "" : `:${custom}`}`, variables: known };
+  function tagOf(service: string): string {
+    return titles.get(service) ?? service;
   }
 
   function operation(route: Route, variables: readonly string[]): JsonSchema {
     const { method } = route;
-    const comment = commentOf(method);
+    const rpc = `${method.parent.name}/${method.name}`;
+    const example = examples.get(rpc);
+    if (examples.size > 0 && example === undefined) throw new Error(`${rpc} has no example`);
+    const comment = [commentOf(method), options.callers?.(method) ?? ""].filter((text) => text !== "").join("\n\n");
     const id = `${method.parent.name}_${method.name}`;
     const count = (ids.get(id) ?? 0) + 1;
     ids.set(id, count);
-    const parameters = [...pathParameters(route, variables), ...queryParameters(route)];
-    const overrides = [...statusOverrides(method)].map(([code, status]) => [
-      String(status),
-      errorResponse(`An error of code ${code}.`),
-    ]);
+    const parameters = parametersOf(route, variables, made, example);
     return {
       operationId: count === 1 ? id : `${id}_${count}`,
-      tags: [method.parent.name],
-      ...(comment === ""
-        ? {}
-        : { summary: /^[^\n]*?[.](?=\s|$)/.exec(comment)?.[0] ?? comment.split("\n")[0], description: comment }),
+      tags: [tagOf(method.parent.name)],
+      ...(comment === "" ? {} : { summary: summaryOf(comment), description: comment }),
       ...(parameters.length === 0 ? {} : { parameters }),
-      ...(route.body === "" ? {} : { requestBody: { content: requestContent(route) } }),
+      ...(route.body === "" ? {} : { requestBody: requestBody(route, example) }),
       responses: {
-        200: { description: commentOf(method.output) || "The answer.", content: responseContent(route) },
-        ...Object.fromEntries(overrides),
-        default: errorResponse("An error."),
+        200: {
+          description: commentOf(method.output) || "The answer.",
+          content: withExample(responseContent(route), example?.answer),
+        },
+        ...errors.of(route),
       },
       ...(method.deprecated ? { deprecated: true } : {}),
     };
   }
 
-  function pathParameters(route: Route, variables: readonly string[]): JsonSchema[] {
-    return route.variables.map(({ path, end, start }, i) => {
-      const target = findTarget(route.method.input, path);
-      const field = "lacking" in target ? undefined : target.fields.at(-1);
-      const pattern = route.segments.slice(start, end === -1 ? undefined : end);
-      const many = pattern.length > 1 || pattern[0] === MANY;
-      const form = pattern.map((segment) => (typeof segment === "string" ? segment : segment === MANY ? "**" : "*"));
-      const comment = field === undefined ? "" : commentOf(field);
-      return {
-        name: variables[i],
-        in: "path",
-        required: true,
-        ...describe(many ? `${comment}\nSeveral segments: ${form.join("/")}.`.trim() : comment),
-        schema: field === undefined ? { type: "string" } : value(field),
-      };
-    });
+  function requestBody(route: Route, example?: Example): JsonSchema {
+    const content = requestContent(route);
+    // An empty body is an empty message.
+    const needed = ["required", "oneOf", "minProperties"].some((word) => word in bodySchema(content));
+    return { ...(needed ? { required: true } : {}), content: withExample(content, example?.body) };
   }
 
-  function queryParameters(route: Route): JsonSchema[] {
-    const { input } = route.method;
-    const taken = new Set([route.body, ...route.variables.map(({ path }) => path.join("."))]);
-    if (route.body === "*") {
-      const mask = getOption(route.method, update_mask);
-      for (const { name } of input.fields) if (name !== mask) taken.add(name);
-    }
-    return parametersOf(input, [], taken);
+  function bodySchema(content: JsonSchema): JsonSchema {
+    const { schema } = (content["application/json"] ?? {}) as { schema?: { $ref?: string } };
+    return made.all[schema?.$ref?.split("/").at(-1) ?? ""] ?? {};
   }
 
-  function parametersOf(message: DescMessage, above: DescField[], taken: ReadonlySet<string>): JsonSchema[] {
-    return message.fields.flatMap((field): JsonSchema[] => {
-      const way = [...above, field];
-      if (taken.has(way.map(({ name }) => name).join("."))) return [];
-      const name = way.map(({ jsonName }) => jsonName).join(".");
-      const target = findTarget(message, [field.name]);
-      if (!("lacking" in target) && target.read !== undefined && !(field.fieldKind === "map" && field.message)) {
-        const style = field.fieldKind === "map" ? { style: "deepObject", explode: true } : {};
-        return [{ name, in: "query", ...describe(commentOf(field)), ...style, schema: value(field) }];
-      }
-      const inner = field.fieldKind === "message" && !hasCustomJsonRepresentation(field.message);
-      return inner && way.length < depthMax ? parametersOf(field.message, way, taken) : [];
-    });
-  }
-
-  function requestContent({ method, body }: Route): JsonSchema {
+  function requestContent(route: Route): JsonSchema {
+    const { method, body } = route;
     const streamed = method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming";
-    if (body === "*") return isHttpBody(method.input) ? anyBytes : jsonContent(refer(method.input), streamed);
+    if (body === "*") return isHttpBody(method.input) ? anyBytes : jsonContent(made.body(route), streamed);
     const field = fieldNamed(method.input, body) as DescField;
-    return holdsHttpBody(field) ? anyBytes : jsonContent(value(field), false);
+    return holdsHttpBody(field) ? anyBytes : jsonContent(made.body(route), false);
   }
 
   function responseContent({ method, responseBody }: Route): JsonSchema {
     const field = responseBody === "" ? undefined : fieldNamed(method.output, responseBody);
     if (field === undefined ? isHttpBody(method.output) : holdsHttpBody(field)) return anyBytes;
-    const schema = field === undefined ? refer(method.output) : value(field);
+    const schema = field === undefined ? made.refer(method.output, "answer") : made.value(field, "answer");
     if (method.methodKind === "unary" || method.methodKind === "client_streaming") return jsonContent(schema, false);
     const error = { $ref: "#/components/schemas/Error" };
-    const record = { oneOf: [wrapped("result", schema), wrapped("error", error)] };
+    const record = {
+      description: "One record: in NDJSON a line each, in SSE the data of one event each.",
+      oneOf: [wrapped("result", schema), wrapped("error", error)],
+    };
     return { "application/x-ndjson": { schema: record }, "text/event-stream": { schema: record } };
   }
+}
+
+/** The routes of the services named, in that order, then all others as they come. */
+function inOrder(routes: readonly Route[], services: readonly string[]): Route[] {
+  const placeOf = ({ method }: Route) => {
+    const place = services.indexOf(method.parent.name);
+    return place === -1 ? services.length : place;
+  };
+  return [...routes].sort((a, b) => placeOf(a) - placeOf(b));
 }
 
 const anyBytes: JsonSchema = { "*/*": { schema: { type: "string", contentMediaType: "application/octet-stream" } } };
@@ -178,10 +154,11 @@ function jsonContent(schema: JsonSchema, streamed: boolean): JsonSchema {
   return { [streamed ? "application/x-ndjson" : "application/json"]: { schema } };
 }
 
-function wrapped(key: string, schema: JsonSchema): JsonSchema {
-  return { type: "object", properties: { [key]: schema }, required: [key] };
+function withExample(content: JsonSchema, example: unknown): JsonSchema {
+  if (example === undefined) return content;
+  return Object.fromEntries(Object.entries(content).map(([type, media]) => [type, { ...(media as object), example }]));
 }
 
-function describe(description: string): JsonSchema {
-  return description === "" ? {} : { description };
+function wrapped(key: string, schema: JsonSchema): JsonSchema {
+  return { type: "object", properties: { [key]: schema }, required: [key] };
 }

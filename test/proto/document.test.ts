@@ -1,0 +1,137 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createConfig, lintFromString } from "@redocly/openapi-core";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { beforeAll, describe, expect, test } from "vitest";
+import { routes } from "#gen/routes.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import type { Example } from "../../src/transcoding/plugin/examples.ts";
+import { exampleSteps, translation } from "../support/examples.ts";
+import { httpReceiver } from "../support/receivers.ts";
+import { testServer } from "../support/server.ts";
+import { v1 } from "../support/v1.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: the tests walk the document
+type Json = any;
+
+/** EXAMPLES=record keeps the answers of the server in the files of the examples. */
+const recording = process.env.EXAMPLES === "record";
+
+const text = readFileSync(new URL("../../gen/openapi.json", import.meta.url), "utf8");
+const document: Json = JSON.parse(text);
+const operations = Object.entries<Json>(document.paths).flatMap(([path, verbs]) =>
+  Object.entries<Json>(verbs).map(([verb, operation]) => ({ path, verb: verb.toUpperCase(), operation })),
+);
+
+test("the document has exactly the routes that are served", () => {
+  const served = routes.map(({ verb, template }) => `${verb} ${template.replace(/\{[^}]*\}/g, "{}")}`);
+  const documented = operations.map(({ verb, path }) => `${verb} ${path.replace(/\{[^}]*\}/g, "{}")}`);
+  expect(documented.sort()).toEqual(served.sort());
+});
+
+describe("the OpenAPI document passes", () => {
+  test("the schema of OpenAPI 3.1", async () => {
+    const { valid, errors } = await new Validator().validate(structuredClone(document));
+    expect({ valid, errors }).toEqual({ valid: true, errors: undefined });
+  });
+
+  test("the strictest rules of a linter, its examples by their schemas among them", async () => {
+    const config = await createConfig({ extends: ["recommended-strict"] });
+    const problems = await lintFromString({ source: text, absoluteRef: "openapi.json", config });
+    expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
+  });
+});
+
+describe("against a running server", async () => {
+  const server = await testServer({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
+  const { id: tenantId } = await createTenant(server.database.sql, "Example");
+  const client = await createClient(server.database.sql, tenantId, {
+    name: "Operations",
+    type: "USER",
+    role: "manager",
+  });
+  const key = await createKey(server.database.sql, tenantId, client.id, { description: "example", expiresMs: null });
+  const headers = { "service-api-key": key.text };
+  const call = v1(server.url, headers);
+  let receiver: Awaited<ReturnType<typeof httpReceiver>>;
+  let translate: ReturnType<typeof translation>;
+
+  beforeAll(async () => {
+    receiver = await httpReceiver();
+    // It takes tests and refuses what the rule sends, so that there is a delivery that failed.
+    receiver.answer(({ body }, response) => {
+      response.writeHead(body.includes("Tickets for disks") ? 400 : 200).end("no such queue");
+    });
+    translate = translation(Date.now(), { "https://hooks.example.com": receiver.url });
+    return () => receiver[Symbol.asyncDispose]();
+  });
+
+  async function send({ rpc, path = {}, query = {}, body }: Example) {
+    const found = operations.find(({ operation }) => operation.operationId === rpc.replace("/", "_"));
+    if (found === undefined) throw new Error(`no operation of ${rpc}`);
+    const filled = found.path.replace(/\{([^}]*)\}/g, (_all, name) =>
+      encodeURIComponent(String(translate.sent(path[name]))),
+    );
+    const parameters = Object.entries(query).flatMap(([name, value]) =>
+      [value].flat().map((each) => [name, String(translate.sent(each))]),
+    );
+    const url = `${filled}${parameters.length === 0 ? "" : `?${new URLSearchParams(parameters)}`}`;
+    const sent = body === undefined ? undefined : JSON.stringify(translate.sent(body));
+    const streamed = found.operation.responses[200].content["application/x-ndjson"] !== undefined;
+    return streamed ? await firstRecord(url, sent) : await call(found.verb, url, sent);
+  }
+
+  async function firstRecord(url: string, body: string | undefined) {
+    const answer = await fetch(server.url + url, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      ...(body !== undefined && { body }),
+    });
+    const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+    const { value } = await reader.read();
+    await reader.cancel();
+    return { status: answer.status, body: JSON.parse(Buffer.from(value ?? []).toString()) };
+  }
+
+  test("no method that is not documented answers", async () => {
+    for (const path of Object.keys(document.paths)) {
+      // `any:preview` may be a name, too.
+      const named = path.endsWith("}") ? path : path.replace(/(?<=\}):\w+$/, "");
+      const verbs = Object.keys({ ...document.paths[named], ...document.paths[path] }).map((verb) =>
+        verb.toUpperCase(),
+      );
+      const { headers: told } = await call("OPTIONS", path.replace(/\{[^}]*\}/g, "any"));
+      const allowed = (told.get("allow") ?? "").split(", ").sort();
+      expect(allowed, path).toEqual([...verbs, "OPTIONS", ...(verbs.includes("GET") ? ["HEAD"] : [])].sort());
+      const other = ["PATCH", "DELETE", "GET"].find((verb) => !verbs.includes(verb)) ?? "REPORT";
+      const answer = await call(other, path.replace(/\{[^}]*\}/g, "any"));
+      expect(answer, path).toMatchObject({ status: 501, body: { code: 12 } });
+    }
+  });
+
+  // One after the other: they build on each other.
+  test.each(exampleSteps().map((step) => [step.example.rpc, step] as const))(
+    "%s answers its example",
+    async (_rpc, step) => {
+      const { example, record } = step;
+      for (let i = 0; ; i++) {
+        const { status, body } = await send(example);
+        expect({ status, ...(status !== 200 && { body }) }).toEqual({ status: 200 });
+        const answer = translate.told(body, example.answer);
+        // What follows from an earlier call may take a moment.
+        const waits = example.rpc === "DeliveryService/ListDeliveries" && i < 50;
+        if (waits && (recording ? body.deliveries.length === 0 : !same(answer, example.answer))) {
+          await sleep(100);
+          continue;
+        }
+        if (recording) record(answer);
+        else expect(answer, "EXAMPLES=record keeps what the server answers").toEqual(example.answer);
+        return;
+      }
+    },
+  );
+});
+
+function same(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
