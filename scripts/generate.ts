@@ -1,5 +1,6 @@
-// Makes gen/ from proto/, and from the proto files of gRPC's own services. With --check it changes nothing: it looks at form and lint of proto/ and at whether the last release
-// would break, names every file of gen/ that is not what proto/ makes, and fails when there is anything to say.
+// Makes gen/ from proto/, and from proto files of others, which it puts there too. With --check it changes nothing: it looks
+// at form and lint of proto/ and at whether the last release would break, names every file of gen/ that is not what proto/
+// makes, and fails when there is anything to say.
 import { execFileSync } from "node:child_process";
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +24,12 @@ try {
     buf("lint");
     if (existsSync(join(root, released))) buf("breaking", "proto", "--against", released);
   }
+  const google = [
+    ...["annotations", "field_behavior", "http", "httpbody"].map((name) => `google/api/${name}.proto`),
+    ...["code", "error_details", "status"].map((name) => `google/rpc/${name}.proto`),
+  ];
   const foreign = {
+    ...Object.fromEntries(google.map((path) => [path, published(`google-proto-files/${path}`)])),
     "buf/validate/validate.proto": printProto(file_buf_validate_validate.proto),
     "grpc/health/v1/health.proto": published("grpc-health-check/proto/health/v1/health.proto"),
     "grpc/reflection/v1/reflection.proto": published(

@@ -34,6 +34,7 @@ export const importOrder: readonly string[] = [
   ...domains,
   "transfer",
   "server",
+  "schema",
   "main",
 ];
 

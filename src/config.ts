@@ -4,6 +4,7 @@ import {
   baseUrl,
   databaseUrl,
   flag,
+  headerNames,
   integer,
   oneOf,
   optional,
@@ -14,6 +15,7 @@ import {
   SettingError,
   secondsBySeverity,
   sender,
+  serviceNames,
   text,
 } from "./setting.ts";
 
@@ -66,6 +68,18 @@ const settings = {
     fallback: "",
     read: origins,
     meaning: "browser origins that may call, by commas; * is any",
+  },
+  serviceAliases: {
+    env: "BELFRY_SERVICE_ALIASES",
+    fallback: "",
+    read: serviceNames,
+    meaning: "foreign names of services, <foreign>=<ours>, by commas, by which they may be called, too",
+  },
+  keyHeaderAliases: {
+    env: "BELFRY_KEY_HEADER_ALIASES",
+    fallback: "",
+    read: headerNames,
+    meaning: "headers, by commas, whose key counts where there is none in service-api-key",
   },
   logLevel: {
     env: "BELFRY_LOG_LEVEL",

@@ -8,6 +8,7 @@ import { useEmbedded } from "./db/embedded/use-embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { openLog } from "./rpc/log.ts";
+import { schemaCommand } from "./schema.ts";
 import { type Server, startServer } from "./server.ts";
 import { SettingError } from "./setting.ts";
 import { tenantCommand, tenantUsage } from "./tenants/commands.ts";
@@ -22,6 +23,7 @@ const usage = `Belfry, the management API of an observability platform
 ${usageLine("npm start", "serve")}
 ${usageLine("npm run belfry -- migrate", "bring the database's schema up to date, and do nothing else")}
 ${[...tenantUsage, ...credentialUsage, ...transferUsage].map(([command, does]) => usageLine(command === "" ? "" : `npm run belfry -- ${command}`, does)).join("\n")}
+${usageLine("npm run belfry -- schema export <folder>", "write the proto files with all that they import, for any generator")}
 ${usageLine("npm start -- --help", "print this")}
 
 Settings (environment variables):
@@ -107,6 +109,10 @@ async function main(args: readonly string[]): Promise<number> {
   const [command, ...rest] = args;
   if (args.some((arg) => ["--help", "-h", "help"].includes(arg))) {
     process.stdout.write(usage);
+    return 0;
+  }
+  if (command === "schema") {
+    process.stdout.write(schemaCommand(rest));
     return 0;
   }
   const config = readConfig(process.env);

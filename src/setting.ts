@@ -58,6 +58,27 @@ export function origins(value: string) {
   return list;
 }
 
+/** Foreign names of services to ours, by commas: `other.v1.Ingest=belfry.receiver.v1.DataReceiverService`. */
+export function serviceNames(value: string): ReadonlyMap<string, string> {
+  const pairs = value === "" ? [] : value.split(",").map((part) => /^([\w.]+)=([\w.]+)$/.exec(part.trim()));
+  const names = new Map(pairs.map((pair) => [pair?.[1] ?? "", pair?.[2] ?? ""]));
+  if (pairs.includes(null) || names.size < pairs.length) {
+    throw new SettingError(
+      "must be full names of services, <foreign>=<ours>, each foreign one once, separated by commas",
+    );
+  }
+  return names;
+}
+
+/** Names of headers, by commas, as they are compared: in lower case. */
+export function headerNames(value: string): readonly string[] {
+  const names = value === "" ? [] : value.split(",").map((part) => part.trim().toLowerCase());
+  if (!names.every((name) => /^[a-z0-9][\w!#$%&'*+.^`|~-]*$/.test(name))) {
+    throw new SettingError("must be names of headers, separated by commas");
+  }
+  return names;
+}
+
 /** The address of a PostgreSQL. */
 export function databaseUrl(value: string) {
   if (value === "") return undefined;

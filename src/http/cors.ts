@@ -28,12 +28,16 @@ const answerHeaders = [
   "retry-after",
 ];
 
-/** Lets pages of these origins call, over Connect, gRPC-Web and /v1. Other OPTIONS requests than a browser's preflight pass on. */
-export async function allowOrigins(app: FastifyInstance, origins: readonly string[]): Promise<void> {
+/** Lets pages of these origins call, over Connect, gRPC-Web and /v1, with `more` headers than ours. Other OPTIONS requests than a browser's preflight pass on. */
+export async function allowOrigins(
+  app: FastifyInstance,
+  origins: readonly string[],
+  more: readonly string[] = [],
+): Promise<void> {
   const common = {
     origin: origins.includes("*") ? "*" : [...origins],
     methods: ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"],
-    allowedHeaders: requestHeaders,
+    allowedHeaders: [...requestHeaders, ...more],
     exposedHeaders: answerHeaders,
     maxAge: 7200,
   };

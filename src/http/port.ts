@@ -11,6 +11,7 @@ import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
 import { breakOff } from "../wire/answer.ts";
 import type { Request } from "../wire/pieces.ts";
+import { type Aliases, addAliases, adoptKey } from "./aliases.ts";
 import { errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";
 import { answerAfterBody, hasBody, type RestLimits } from "./body.ts";
 import { rpcRoutes, type ServedService } from "./connect.ts";
@@ -55,6 +56,8 @@ export interface PortOptions {
   /** Whether the database answers. */
   ready(): boolean | Promise<boolean>;
   log: Logger;
+  /** Foreign names of services and of the key's header. */
+  aliases?: Aliases;
   /** Aborted by `close` when running calls must end; give the transcoder its signal. */
   stopping?: AbortController;
 }
@@ -109,10 +112,13 @@ export async function openPort(options: PortOptions): Promise<Port> {
       readers: options.readers,
     },
   });
+  const keyHeaders = options.aliases?.keyHeaders ?? [];
+  if (options.aliases !== undefined) addAliases(routes, options.aliases.services);
   const app = await application({ ...options, routes, draining: () => draining });
 
   const crossOrigin = config.corsOrigins.length > 0;
   const onRequest: RequestHandler = (request, response, sendContinue) => {
+    if (keyHeaders.length > 0) adoptKey(request.headers, keyHeaders);
     const record = openRecord(request, requestId(request.headers["x-request-id"]));
     record.connection = connectionOf(response);
     options.untaken?.count(response, record);
@@ -207,7 +213,7 @@ async function application(
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
   app.setReplySerializer((payload) => `${JSON.stringify(payload)}\n`);
   const crossOrigin = config.corsOrigins.length > 0;
-  if (crossOrigin) await allowOrigins(app, config.corsOrigins);
+  if (crossOrigin) await allowOrigins(app, config.corsOrigins, options.aliases?.keyHeaders);
 
   function hand(route: RpcRoute, request: FastifyRequest, reply: FastifyReply) {
     reply.hijack();

@@ -9,7 +9,7 @@ import { loadSync } from "@grpc/proto-loader";
 const [target = "", caFile = "", key = "", count = "0"] = process.argv.slice(2);
 const root = new URL("../..", import.meta.url).pathname;
 const protos = loadSync("belfry/receiver/v1/receiver_service.proto", {
-  includeDirs: [`${root}proto`, `${root}gen`, `${root}node_modules/google-proto-files`],
+  includeDirs: [`${root}proto`, `${root}gen`],
 });
 // biome-ignore lint/suspicious/noExplicitAny: this package makes its clients at run time
 const { DataReceiverService } = (loadPackageDefinition(protos) as any).belfry.receiver.v1;
