@@ -1,31 +1,48 @@
+#!/usr/bin/env node
 // Runs the server with the Node that it is made for, which `npm ci` installs beside the other packages. Plain JavaScript
 // for any Node from 20 on: an older one could only answer src/main.ts with a syntax error.
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 
 const root = import.meta.dirname ?? new URL(".", import.meta.url).pathname;
+
+/** A checkout runs its sources; the npm package has them as plain JavaScript (scripts/pack.ts). */
+const checkout = existsSync(join(root, "src/main.ts"));
+const main = join(root, checkout ? "src/main.ts" : "dist/src/main.js");
+const install = checkout ? "npm ci" : "npm install";
 
 /** Ctrl-C reaches this process twice, from the terminal and from npm, which passes it on: within this time it is one. */
 const oneSignalMs = 300;
 
-const readVersion = (path) => JSON.parse(readFileSync(join(root, path), "utf8"));
+const readPackage = (path) => JSON.parse(readFileSync(path, "utf8"));
 
-/** Why the server cannot run here, and the cure; undefined when it can. */
-function trouble(node) {
-  const wanted = readVersion("package.json").dependencies.node;
-  if (!existsSync(join(root, "node_modules/node/package.json"))) {
-    return "its packages are not installed. Run:  npm ci";
+/** The Node that is installed beside the other packages; undefined when those are not installed. */
+function installedNode() {
+  try {
+    const path = createRequire(import.meta.url).resolve("node/package.json");
+    return { file: join(dirname(path), "bin/node"), version: readPackage(path).version };
+  } catch {
+    return undefined;
   }
-  const found = readVersion("node_modules/node/package.json").version;
-  if (found !== wanted) return `it needs Node ${wanted}, and ${found} is installed beside it. Run:  npm ci`;
-  if (!existsSync(node)) {
-    return (
+}
+
+/** The Node to run on, or why the server cannot run here, and the cure. */
+function findNode() {
+  const wanted = readPackage(join(root, "package.json")).dependencies.node;
+  const found = installedNode();
+  if (found === undefined) return { trouble: `its packages are not installed. Run:  ${install}` };
+  if (found.version !== wanted) {
+    return { trouble: `it needs Node ${wanted}, and ${found.version} is installed beside it. Run:  ${install}` };
+  }
+  if (existsSync(found.file)) return { node: found.file };
+  if (process.versions.node === wanted) return { node: process.execPath };
+  return {
+    trouble:
       `Node ${wanted}, which it runs on, is missing in node_modules: npm has not run the install script of the ` +
-      "package `node`. Run:  npm ci --ignore-scripts=false"
-    );
-  }
-  return undefined;
+      `package \`node\`. Run:  ${install} --ignore-scripts=false`,
+  };
 }
 
 /** A server that dies after it has served is started again, but not for ever: so many times within this time. */
@@ -35,7 +52,7 @@ const pauseMs = 1000;
 
 function run(node) {
   // Fewer collections of young objects, each of them longer (docs/decisions/0038).
-  const args = ["--max-semi-space-size=16", ...process.execArgv, join(root, "src/main.ts"), ...process.argv.slice(2)];
+  const args = ["--max-semi-space-size=16", ...process.execArgv, main, ...process.argv.slice(2)];
   // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (docs/decisions/0015).
   const env = { MALLOC_ARENA_MAX: "2", ...process.env };
   const diedMs = [];
@@ -60,7 +77,7 @@ function run(node) {
       served ||= message === "serving";
     });
     child.on("error", (error) => {
-      process.stderr.write(`belfry: cannot run ${node}: ${error.message}. Run:  npm ci\n`);
+      process.stderr.write(`belfry: cannot run ${node}: ${error.message}. Run:  ${install}\n`);
       process.exit(1);
     });
     child.on("exit", (code, signal) => {
@@ -108,11 +125,10 @@ function run(node) {
   start();
 }
 
-const node = join(root, "node_modules/node/bin/node");
-const reason = trouble(node);
-if (reason === undefined) {
+const { node, trouble } = findNode();
+if (node !== undefined) {
   run(node);
 } else {
-  process.stderr.write(`belfry cannot start: ${reason}\n`);
+  process.stderr.write(`belfry cannot start: ${trouble}\n`);
   process.exitCode = 1;
 }

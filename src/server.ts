@@ -74,6 +74,7 @@ import { apiClientService, auditLogService } from "./tenants/service.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
 import { passwordHasher } from "./users/password.ts";
+import { version } from "./version.ts";
 
 /** A server that serves. */
 export interface Server {
@@ -271,6 +272,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   starting.defer(() => found.stop());
   starting.defer(() => ingest.stop());
 
+  log.info({ version, node: process.version }, "serving");
   const running = starting.move();
   let stopped: Promise<void> | undefined;
   return {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { version as ownVersion } from "../version.ts";
 import { checkServer, connectOnce, type Db, type Sql } from "./connect.ts";
 import { StartError } from "./start-error.ts";
 import { transaction } from "./transaction.ts";
@@ -12,17 +13,21 @@ interface Migration {
   statements: string[];
   /** Its statements run one by one, each of which may be repeated, instead of all in one transaction. */
   outside: boolean;
+  /** The oldest version that may serve on the database afterwards; undefined: those that know the file. */
+  oldestServer: string | undefined;
 }
 
-/** The database was migrated by a newer version of this server. */
+/** The database was migrated by a newer version, beside which this one may not serve. */
 export class SchemaTooNew extends StartError {
   override name = "SchemaTooNew";
 }
 
 export const migrationsDir = join(import.meta.dirname, "../../migrations");
 
-/** The first line of a file whose statements cannot run in a transaction. */
+/** The line at the begin of a file whose statements cannot run in a transaction. */
 export const outsideMark = "-- outside of a transaction";
+
+const oldestServerLine = /^-- oldest server: (\d+\.\d+\.\d+)$/m;
 
 // Any number will do, as long as every version of this server takes the same.
 const lockKey = 7_206_551_846_342_183n;
@@ -33,6 +38,8 @@ interface MigrateOptions {
   dir?: string;
   /** How many of the files, from the first on; all when left out. */
   count?: number;
+  /** The version that migrates. */
+  version?: string;
   /** How long one attempt waits for a lock: so long others may have to wait behind it. */
   lockTimeoutMs?: number;
   /** For how long a file is attempted again while others hold what it needs. */
@@ -47,7 +54,9 @@ function readMigrations(dir: string): Migration[] {
     const text = readFileSync(join(dir, `${tag}.sql`), "utf8");
     const digest = createHash("sha256").update(text).digest("hex");
     const statements = text.split("--> statement-breakpoint");
-    return { name: tag, digest, statements, outside: text.startsWith(outsideMark) };
+    const [head = ""] = statements;
+    const oldestServer = oldestServerLine.exec(head)?.[1];
+    return { name: tag, digest, statements, outside: head.split("\n").includes(outsideMark), oldestServer };
   });
 }
 
@@ -56,15 +65,41 @@ export function knownMigrations(): { name: string; digest: string }[] {
   return readMigrations(migrationsDir).map(({ name, digest }) => ({ name, digest }));
 }
 
+/** The migrations that a database has, in order. It has been migrated. */
+export async function appliedMigrations(db: Db): Promise<{ name: string; digest: string }[]> {
+  return [...(await db<{ name: string; digest: string }[]>`select name, digest from migrations order by name`)];
+}
+
+/** Whether the first version is newer than the second: both MAJOR.MINOR.PATCH, each perhaps with more behind a hyphen. */
+function newer(first: string, second: string): boolean {
+  const numbers = (text: string) => text.split("-", 1)[0]?.split(".").map(Number) ?? [];
+  const [one, other] = [numbers(first), numbers(second)];
+  const at = one.findIndex((number, i) => number !== other[i]);
+  return at >= 0 && (one[at] ?? 0) > (other[at] ?? 0);
+}
+
+/** @throws StartError on a database that a version before the first release has made, whose migrations are not kept. */
+async function checkReleased(db: Db): Promise<void> {
+  const [found] = await db<{ named: boolean }[]>`
+    select exists (select from pg_attribute where attrelid = to_regclass('migrations') and attname = 'oldest_server') as named`;
+  if (found?.named) return;
+  throw new StartError(
+    "the database was made by a version before 0.1.0, the first release, which no release takes over: start on an empty one (another BELFRY_DATA_DIR or DATABASE_URL)",
+  );
+}
+
 /** What of these files the database lacks. */
-async function pending(db: Db, migrations: Migration[]): Promise<Migration[]> {
-  const rows = await db<{ name: string; digest: string }[]>`select name, digest from migrations order by name`;
+async function pending(db: Db, migrations: Migration[], version: string): Promise<Migration[]> {
+  await checkReleased(db);
+  const rows = await db<{ name: string; digest: string; oldestServer: string | null }[]>`
+    select name, digest, oldest_server as "oldestServer" from migrations order by name`;
   const applied = new Map(rows.map(({ name, digest }) => [name, digest]));
   const known = new Set(migrations.map(({ name }) => name));
-  const foreign = rows.find(({ name }) => !known.has(name));
-  if (foreign !== undefined) {
+  const foreign = rows.filter(({ name }) => !known.has(name));
+  for (const { name, oldestServer } of foreign) {
+    if (oldestServer !== null && !newer(oldestServer, version)) continue;
     throw new SchemaTooNew(
-      `the database is newer than this server: it has the migration ${foreign.name}; start the version that made it, or a newer one`,
+      `the database is newer than this server, Belfry ${version}: its migration ${name} needs ${oldestServer === null ? "the version that made it" : `Belfry ${oldestServer}`} or a newer one; start that`,
     );
   }
   return migrations.filter(({ name, digest }) => {
@@ -74,8 +109,8 @@ async function pending(db: Db, migrations: Migration[]): Promise<Migration[]> {
   });
 }
 
-const record = (db: Db, { name, digest }: Migration) =>
-  db`insert into migrations (name, digest) values (${name}, ${digest})`;
+const record = (db: Db, { name, digest, oldestServer }: Migration) =>
+  db`insert into migrations (name, digest, oldest_server) values (${name}, ${digest}, ${oldestServer ?? null})`;
 
 async function applyInside(sql: Sql, migration: Migration, lockTimeoutMs: number): Promise<void> {
   await transaction(sql, async (tx) => {
@@ -109,7 +144,7 @@ async function applyOutside(sql: Sql, migration: Migration, lockTimeoutMs: numbe
 async function apply(
   sql: Sql,
   migration: Migration,
-  options: Required<Omit<MigrateOptions, "dir" | "count">>,
+  options: Required<Omit<MigrateOptions, "dir" | "count" | "version">>,
 ): Promise<void> {
   const { lockTimeoutMs, lockedMsMax, log } = options;
   const untilMs = performance.now() + lockedMsMax;
@@ -152,6 +187,7 @@ async function lock(sql: Sql, log: { info(message: string): void }): Promise<voi
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<string[]> {
   const { dir = migrationsDir, lockTimeoutMs = 2000, lockedMsMax = 300_000, log = { info() {} } } = options;
+  const { version = ownVersion } = options;
   const migrations = readMigrations(dir).slice(0, options.count);
   const { sql, close } = connectOnce(url, "belfry migrate");
   try {
@@ -162,9 +198,10 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
       await lock(sql, log);
       await sql`
         create table if not exists migrations (
-          name text collate "C" primary key, digest text not null, applied_at timestamptz not null default now()
+          name text collate "C" primary key, digest text not null, oldest_server text,
+          applied_at timestamptz not null default now()
         )`;
-      const [next] = await pending(sql, migrations);
+      const [next] = await pending(sql, migrations, version);
       if (next === undefined) return names;
       await apply(sql, next, { lockTimeoutMs, lockedMsMax, log });
       names.push(next.name);
@@ -175,13 +212,13 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
 }
 
 /** Checks that the database has all migrations, for commands that apply none. @throws StartError when it has not. */
-export async function checkMigrated(url: string, { dir = migrationsDir } = {}): Promise<void> {
+export async function checkMigrated(url: string, { dir = migrationsDir, version = ownVersion } = {}): Promise<void> {
   const { sql, close } = connectOnce(url, "belfry command");
   try {
     await checkServer(sql);
     const migrations = readMigrations(dir);
     const [found] = await sql<{ begun: boolean }[]>`select to_regclass('migrations') is not null as begun`;
-    const [next] = found?.begun ? await pending(sql, migrations) : migrations;
+    const [next] = found?.begun ? await pending(sql, migrations, version) : migrations;
     if (next === undefined) return;
     throw new StartError(
       `the database lacks the migration ${next.name}; start the server, or run npm run belfry -- migrate, and then this again`,

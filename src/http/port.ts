@@ -9,6 +9,7 @@ import { openRecord, recordOf } from "../rpc/context.ts";
 import { logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
+import { version } from "../version.ts";
 import { breakOff } from "../wire/answer.ts";
 import type { Request } from "../wire/pieces.ts";
 import { type Aliases, addAliases, adoptKey } from "./aliases.ts";
@@ -245,7 +246,7 @@ async function application(
     app.all("/v1/*", { onRequest: (request, reply) => hand(transcode, request, reply) }, unreachable);
   }
   await servePages(app, options.tls?.caFile);
-  app.get("/healthz", async () => ({ status: "alive" }));
+  app.get("/healthz", async () => ({ status: "alive", version }));
   app.get("/readyz", async (_request, reply) => {
     const reason = draining() ? "stopping" : (await ready()) ? undefined : "the database is away";
     if (reason === undefined) return { status: "ready" };

@@ -222,13 +222,39 @@ test("entities that were stored before their production state was a column get i
   ]);
 });
 
+test("a server goes on with a newer database whose migrations name it, or an older one, as the oldest that may", async () => {
+  const { url } = await emptyDatabase({ migrated: true });
+  const dir = copied();
+  append(dir, "9999_later", "-- oldest server: 1.4.2\nselect 1;");
+  await migrate(url, { dir, version: "1.5.0" });
+  for (const version of ["1.4.2", "1.4.10", "1.10.0", "2.0.0", "1.5.0-rc.1"]) {
+    expect(await migrate(url, { version })).toEqual([]);
+    await checkMigrated(url, { version });
+  }
+  for (const version of ["1.4.1", "1.3.9", "0.9.9"]) {
+    const message = `the database is newer than this server, Belfry ${version}: its migration 9999_later needs Belfry 1.4.2 or a newer one; start that`;
+    await expect(migrate(url, { version })).rejects.toThrow(message);
+    await expect(checkMigrated(url, { version })).rejects.toThrow(SchemaTooNew);
+  }
+});
+
+test("a database of a version before the first release is refused with the cure", async () => {
+  const { url, query } = await emptyDatabase();
+  await query("create table migrations (name text primary key, digest text not null)");
+  const refused = /^the database was made by a version before 0\.1\.0, [^\n]*: start on an empty one [^\n]*$/;
+  await expect(migrate(url)).rejects.toThrow(refused);
+  await expect(checkMigrated(url)).rejects.toThrow(refused);
+});
+
 test("a newer database is refused, in one line that names the migration; so is a changed one", async () => {
   const { url } = await emptyDatabase({ migrated: true });
   const dir = copied();
   append(dir, "9999_later", "select 1;");
   await migrate(url, { dir });
   await expect(migrate(url)).rejects.toThrow(SchemaTooNew);
-  await expect(migrate(url)).rejects.toThrow(/^the database is newer than this server: .*9999_later[^\n]*$/);
+  await expect(migrate(url)).rejects.toThrow(
+    /^the database is newer than this server, .*9999_later needs the version that made it[^\n]*$/,
+  );
   writeFileSync(join(dir, "9999_later.sql"), "select 2;");
   await expect(migrate(url, { dir })).rejects.toThrow(/^the migration 9999_later is not the one/);
 });

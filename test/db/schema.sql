@@ -459,6 +459,7 @@ create table metric_heads (
 create table migrations (
   name text collate "C" not null,
   digest text not null,
+  oldest_server text,
   applied_at timestamp with time zone not null default now(),
   constraint migrations_pkey PRIMARY KEY (name)
 );

@@ -7,6 +7,7 @@ import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { certificate } from "../../src/http/certificate.ts";
+import { version } from "../../src/version.ts";
 import { codeOf, httpVersions, openHttp2, protocols, raw, rawHttp1, transport } from "../support/clients.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
 import { served, testPort } from "../support/port.ts";
@@ -170,6 +171,8 @@ describe("health", () => {
     ready = false;
     expect([await get("/healthz"), await get("/readyz")]).toEqual([200, 503]);
     ready = true;
+    const { body } = await raw(plain, "1.1", { method: "GET", path: "/healthz" });
+    expect(JSON.parse(`${body}`)).toEqual({ status: "alive", version });
   });
 });
 

@@ -6,7 +6,7 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { constants, createZstdCompress } from "node:zlib";
 import { connectOnce, type Db } from "../connect.ts";
-import { checkMigrated, knownMigrations } from "../migrate.ts";
+import { appliedMigrations, checkMigrated } from "../migrate.ts";
 import { StartError } from "../start-error.ts";
 import { transaction } from "../transaction.ts";
 import { countLines, exportForm, formVersion, type Header, rowsEnd, type TableHead } from "./form.ts";
@@ -38,7 +38,7 @@ async function* exported(tx: Db, version: string, copied: Copied): AsyncGenerato
   }
   const line = (value: object) => Buffer.from(`${JSON.stringify(value)}\n`);
 
-  const migrations = knownMigrations();
+  const migrations = await appliedMigrations(tx);
   yield* put(line({ form: exportForm, formVersion, version, migrations, takenAt: copied.takenAt } satisfies Header));
   for (const table of await tablesToCopy(tx)) {
     yield* put(line(table satisfies TableHead));

@@ -1,0 +1,33 @@
+// Makes dist/, from which the npm package runs: src/ and gen/ as plain JavaScript, since Node strips no types below
+// node_modules, and what they read. `npm pack` runs it before, and with --clean after: a checkout needs no dist/.
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { dirname, join, resolve } from "node:path";
+
+const root = resolve(import.meta.dirname, "..");
+const dist = join(root, "dist");
+
+/** Imports of our own files, static and dynamic, whose names end in `.ts`. */
+const ownImport = /(\b(?:from|import)\s*\(?\s*"(?:\.{1,2}\/|#gen\/)[^"\n]*)\.ts"/g;
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(join(dist, path)), { recursive: true });
+  writeFileSync(join(dist, path), text);
+}
+
+rmSync(dist, { recursive: true, force: true });
+if (!process.argv.includes("--clean")) {
+  const { name, version, license, imports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  write("package.json", `${JSON.stringify({ name, version, license, private: true, type: "module", imports })}\n`);
+  for (const path of globSync("{src,gen}/**/*.ts", { cwd: root, exclude: ["src/transcoding/plugin/**"] })) {
+    const text = stripTypeScriptTypes(readFileSync(join(root, path), "utf8"));
+    // What is stripped leaves blanks, so that lines and columns in a stack are those of the source.
+    write(path.replace(/\.ts$/, ".js"), text.replaceAll(ownImport, '$1.js"'));
+  }
+  for (const path of globSync(["src/**/*.json", "gen/**/*.{json,proto}", "migrations/**/*.{sql,json}"], {
+    cwd: root,
+  })) {
+    if (/migrations\/meta\/.*_snapshot\.json$/.test(path)) continue; // for drizzle-kit
+    cpSync(join(root, path), join(dist, path));
+  }
+}
