@@ -24,10 +24,10 @@ if (!process.argv.includes("--clean")) {
     // What is stripped leaves blanks, so that lines and columns in a stack are those of the source.
     write(path.replace(/\.ts$/, ".js"), text.replaceAll(ownImport, '$1.js"'));
   }
-  for (const path of globSync(["src/**/*.json", "gen/**/*.{json,proto}", "migrations/**/*.{sql,json}"], {
+  for (const path of globSync(["{src,gen}/**/*.*", "migrations/**/*.{sql,json}", "docs/certificate.md"], {
     cwd: root,
   })) {
-    if (/migrations\/meta\/.*_snapshot\.json$/.test(path)) continue; // for drizzle-kit
+    if (/\.ts$|README\.md$|_snapshot\.json$/.test(path)) continue; // the snapshots are for drizzle-kit
     cpSync(join(root, path), join(dist, path));
   }
 }

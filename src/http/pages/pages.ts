@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import type { FastifyInstance } from "fastify";
 import { marked } from "marked";
 import Mustache from "mustache";
+import { version } from "../../version.ts";
 import { type Asset, answerAsset, asset } from "./asset.ts";
 
 const here = (name: string) => new URL(name, import.meta.url);
@@ -48,11 +49,10 @@ async function readPages(caFile: string | undefined): Promise<Pages> {
       assets.set(paths[name.replaceAll(/[.-]/g, "_")] as string, file);
     }),
   );
-  const [start, docs, trust, { version }] = await Promise.all([
+  const [start, docs, trust] = await Promise.all([
     readFile(here("start.html"), "utf8"),
     readFile(here("docs.html"), "utf8"),
     readFile(root("docs/certificate.md"), "utf8"),
-    readFile(root("package.json"), "utf8").then((text) => JSON.parse(text) as { version: string }),
   ]);
   assets.set("/openapi.json", asset("openapi.json", await readFile(root("gen/openapi.json")), askedAgain));
   let fingerprint: string | undefined;
