@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { settingsHelp } from "../src/config.ts";
 import { documentRules } from "./support/document-rules.ts";
+import { errorTexts } from "./support/error-texts.ts";
 import { readTree } from "./support/tree.ts";
 
 const tree = readTree(new URL("..", import.meta.url).pathname);
@@ -26,3 +27,133 @@ describe("docs/operations.md", () => {
     );
   });
 });
+
+describe("docs/errors.md", () => {
+  const page = tree.get("docs/errors.md") ?? "";
+  const listed = new Set([...page.matchAll(/`([^`\n]+)`/g)].map(([, text]) => text));
+  const { texts, carried } = errorTexts(tree);
+
+  /** Parts of messages, and sentences that are none. */
+  const otherwise = [
+    "…",
+    "…: …",
+    "… …: …",
+    "… of ….…",
+    "… and others",
+    "… is … on …",
+    "… of … … processed",
+    "… (trigger …)",
+    "… notifications: …",
+    "…; … (detailedResponse: true lists every failure)",
+    "Aged",
+    "a client of role …",
+    "a client of type …",
+    "const g… = m[…];",
+    "must be at least 1 characters",
+    "must have at most",
+    "must not be $1",
+    "no data… from …",
+    'text collate "C"',
+    'text[] collate "C"',
+    "…: ((v = …) == null…) ? … : …",
+  ];
+
+  test("lists every message that the code can answer", () => {
+    const missing = texts.filter(({ text }) => !listed.has(text) && !otherwise.includes(text));
+    expect(missing.map(({ place, text }) => `${place}: ${text}`)).toEqual([]);
+  });
+
+  test("lists none that the code does not have", () => {
+    const known = new Set(texts.map(({ text }) => text));
+    const tables = page.slice(page.indexOf("## Messages"));
+    const shown = [...tables.matchAll(/^\| `([^`\n]+)` \|/gm)].map(([, text]) => text ?? "");
+    expect(shown.length).toBeGreaterThan(100);
+    const reasons = reasonsOf(tree.get("src/notifications/retry.ts"));
+    const composed = [...reasons, "sent", "has … more mistakes"];
+    expect(shown.filter((text) => !known.has(text) && !composed.includes(text))).toEqual([]);
+  });
+
+  test("lists every reason of a delivery", () => {
+    const reasons = reasonsOf(tree.get("src/notifications/retry.ts"));
+    expect(reasons.length).toBeGreaterThan(10);
+    expect(reasons.filter((reason) => !page.includes(`\n| \`${reason}\` |`))).toEqual([]);
+  });
+
+  test("lists every message of a rule in the proto files", () => {
+    const rules = [...tree].filter(([path]) => path.endsWith(".proto"));
+    const said = rules.flatMap(([, text]) =>
+      [...text.matchAll(/\bmessage:\s*((?:"[^"]+"\s*)+)/g)].map(([, words = ""]) =>
+        words.trim().replaceAll(/"\s*"/g, "").slice(1, -1),
+      ),
+    );
+    expect(said.length).toBeGreaterThan(10);
+    expect(said.filter((words) => !listed.has(words))).toEqual([]);
+  });
+
+  // A variable hides its text from the tests above: another one here means to look where its texts are made.
+  test("messages that are no literals come from known places", () => {
+    expect(carried.sort()).toMatchInlineSnapshot(`
+      [
+        "src/clause/check.ts: rule",
+        "src/clause/trigger.ts: rule",
+        "src/dictionary/entries.ts: kind.title",
+        "src/errors.ts: message",
+        "src/errors.ts: reason",
+        "src/errors.ts: what",
+        "src/http/answer.ts: message",
+        "src/http/client-error.ts: message",
+        "src/http/port.ts: error.message",
+        "src/maintenance/windows.ts: kind",
+        "src/notifications/kinds/email.ts: said",
+        "src/notifications/kinds/event.ts: said",
+        "src/notifications/kinds/incident-paging.ts: told(answer)",
+        "src/notifications/kinds/itsm.ts: error.message",
+        "src/notifications/kinds/itsm.ts: told(answer)",
+        "src/notifications/kinds/office-chat.ts: told(answer)",
+        "src/notifications/kinds/team-chat.ts: told(answer)",
+        "src/notifications/outcome.ts: error.message",
+        "src/notifications/outcome.ts: told(answer)",
+        "src/notifications/rules.ts: broken",
+        "src/notifications/stored-credential.ts: rule",
+        "src/properties/updaters.ts: kind",
+        "src/rpc/errors.ts: error.rawMessage",
+        "src/rpc/errors.ts: error.rawMessage.toWellFormed()",
+        "src/rpc/errors.ts: reason",
+        "src/transcoding/body.ts: message",
+        "src/transcoding/error-text.ts: error.rawMessage",
+        "src/transcoding/json/count.ts: error.message",
+        "src/transcoding/json/parse.ts: error.message",
+        "src/transcoding/json/read-known.ts: paths",
+        "src/transcoding/json/read-known.ts: value",
+        "src/transcoding/json/read-scalar.ts: unknownValue(desc, name)",
+        "src/transcoding/json/read-scalar.ts: value",
+        "src/transcoding/request.ts: error.message",
+        "src/transcoding/url/query.ts: error.message",
+        "src/transcoding/url/url-value.ts: paths",
+        "src/transcoding/url/url-value.ts: unknownValue(desc, text)",
+        "src/transcoding/url/url-value.ts: value",
+        "src/wire/status.ts: message",
+      ]
+    `);
+  });
+
+  test("a message that is not listed is found, wherever it is made", () => {
+    const code = `
+      throw invalidField(path, \`must be new, not \${old}\`);
+      const check = (text: string) => (text === "" ? "the text says nothing" : undefined);
+      broken.push({ path, rule: "has no name" });
+      number(path, "must be even");`;
+    expect(errorTexts(new Map([["src/events/get.ts", code]])).texts.map(({ text }) => text)).toEqual([
+      "must be new, not …",
+      "the text says nothing",
+      "has no name",
+      "must be even",
+    ]);
+  });
+});
+
+/** The members of the type `Reason`. */
+function reasonsOf(code = ""): string[] {
+  const union = /^export type Reason =\n(.*?);/ms.exec(code)?.[1] ?? "";
+  return [...union.matchAll(/"(\w+)"/g)].map(([, reason]) => reason ?? "");
+}
