@@ -9,6 +9,8 @@ import { nameConstraints, nameConstraintsId, permitsName } from "./name-constrai
 /** Certificate chain and private key of the port, PEM; `caFile` is the local CA's certificate for clients, when there is one. */
 export interface Certificate {
   cert: string;
+  /** The same without addresses, for clients that ask for a name; absent when the certificate was configured. */
+  certByName?: string | undefined;
   key: string;
   caFile: string | undefined;
 }
@@ -33,22 +35,27 @@ export async function certificate(
     ca: join(config.dataDir, "ca.pem"),
     caKey: join(config.dataDir, "ca-key.pem"),
     cert: join(config.dataDir, "server.pem"),
+    certByName: join(config.dataDir, "server-by-name.pem"),
     key: join(config.dataDir, "server-key.pem"),
   };
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
-  const [ca, caKey, cert, key] = await Promise.all([
+  const [ca, caKey, cert, certByName, key] = await Promise.all([
     readable(files.ca),
     readable(files.caKey),
     readable(files.cert),
+    readable(files.certByName),
     readable(files.key),
   ]);
   const signs = ca !== undefined && lasts(ca) && permits(ca, names);
-  if (signs && cert && key && holds(cert, ca, names)) return { cert, key, caFile: files.ca };
+  // Without the key of the CA a certificate by name that is missing cannot be made, and is done without.
+  const byName = certByName === undefined ? caKey === undefined : ca && holds(certByName, ca, domains(names));
+  if (signs && cert && key && byName && holds(cert, ca, names)) return { cert, certByName, key, caFile: files.ca };
   const authority = signs && caKey ? { ca, caKey } : await makeAuthority(names);
   const leaf = await makeLeaf(authority, names);
   await write(files.caKey, authority.caKey, 0o600);
   await write(files.ca, authority.ca, 0o644);
   await write(files.key, leaf.key, 0o600);
+  await write(files.certByName, leaf.certByName, 0o644);
   await write(files.cert, leaf.cert, 0o644);
   return { ...leaf, caFile: files.ca };
 }
@@ -66,6 +73,8 @@ function localNames(host: string): string[] {
   }
   return [...names];
 }
+
+const domains = (names: readonly string[]) => names.filter((name) => isIP(name) === 0);
 
 function lasts(pem: string) {
   const { validToDate } = new X509Certificate(pem);
@@ -111,6 +120,10 @@ async function makeAuthority(names: string[]) {
   return { ca: `${ca.toString("pem")}\n`, caKey: await privatePem(keys.privateKey) };
 }
 
+/**
+ * The server's certificates, for all names and for those that are no addresses: BoringSSL, which most gRPC libraries bring along,
+ * refuses a certificate with addresses of a CA that may sign for some alone ("unsupported name constraint type").
+ */
 async function makeLeaf({ ca, caKey }: { ca: string; caKey: string }, names: string[]) {
   const x509 = await library();
   const issuer = new x509.X509Certificate(ca);
@@ -118,27 +131,31 @@ async function makeLeaf({ ca, caKey }: { ca: string; caKey: string }, names: str
     "sign",
   ]);
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-  const cert = await x509.X509CertificateGenerator.create({
-    serialNumber: serial(),
-    subject: "CN=localhost",
-    issuer: issuer.subject,
-    notBefore: new Date(Date.now() - dayMs),
-    notAfter: new Date(Date.now() + leafDays * dayMs),
-    signingAlgorithm: algorithm,
-    signingKey,
-    publicKey: keys.publicKey,
-    extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-      new x509.SubjectAlternativeNameExtension(
-        names.map((name) => ({ type: isIP(name) ? ("ip" as const) : ("dns" as const), value: name })),
-      ),
-      await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
-  });
-  return { cert: `${cert.toString("pem")}\n`, key: await privatePem(keys.privateKey) };
+  const sign = async (named: string[]) => {
+    const cert = await x509.X509CertificateGenerator.create({
+      serialNumber: serial(),
+      subject: "CN=localhost",
+      issuer: issuer.subject,
+      notBefore: new Date(Date.now() - dayMs),
+      notAfter: new Date(Date.now() + leafDays * dayMs),
+      signingAlgorithm: algorithm,
+      signingKey,
+      publicKey: keys.publicKey,
+      extensions: [
+        new x509.BasicConstraintsExtension(false, undefined, true),
+        new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+        new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+        new x509.SubjectAlternativeNameExtension(
+          named.map((name) => ({ type: isIP(name) ? ("ip" as const) : ("dns" as const), value: name })),
+        ),
+        await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
+        await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+      ],
+    });
+    return `${cert.toString("pem")}\n`;
+  };
+  const [cert, certByName] = await Promise.all([sign(names), sign(domains(names))]);
+  return { cert, certByName, key: await privatePem(keys.privateKey) };
 }
 
 /** 16 random bytes, positive and without a leading zero. */

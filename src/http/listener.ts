@@ -12,7 +12,7 @@ import type { Request } from "../wire/pieces.ts";
 import type { Response } from "./answer.ts";
 import { answerBrokenRequest } from "./client-error.ts";
 import { turns } from "./stream-turns.ts";
-import { tlsServer } from "./tls-server.ts";
+import { type Identity, tlsServer } from "./tls-server.ts";
 import { CountedHttp2Response, CountedResponse } from "./untaken.ts";
 
 /** Takes every request of both HTTP versions. `sendContinue` sends 100 Continue to a client that waits for it. */
@@ -31,7 +31,7 @@ interface Options {
   host: string;
   port: number;
   /** Without it the port speaks plain text. */
-  tls: { cert: string; key: string } | undefined;
+  tls: Identity | undefined;
   onRequest: RequestHandler;
   /** How long a connection over HTTP/1.1 may take nothing of what was written, ms. */
   stallMs: number;

@@ -21,6 +21,7 @@ import { type Listener, listen, type RequestHandler } from "./listener.ts";
 import type { OwnReader } from "./message.ts";
 import { servePages } from "./pages/pages.ts";
 import { codeOfStatus } from "./status.ts";
+import type { Identity } from "./tls-server.ts";
 import { connectionOf, type Untaken } from "./untaken.ts";
 
 /** What a port needs. */
@@ -40,7 +41,7 @@ export interface PortOptions {
     | "connectionsMax"
   >;
   /** Certificate chain and key, PEM, and the local CA's file; left out in plain-text mode. */
-  tls: { cert: string; key: string; caFile?: string | undefined } | undefined;
+  tls: (Identity & { caFile?: string | undefined }) | undefined;
   /** Services with RPCs as `Pipeline.implement` wraps them. */
   services: readonly ServedService[];
   admit: Pipeline["admit"];

@@ -16,14 +16,26 @@ const ciphers = [
   "ECDHE-RSA-AES128-GCM-SHA256",
 ].join(":");
 
+type Done = (error: null, context: tls.SecureContext) => void;
+
+/** What a server says who it is: to clients that ask for a name by `certByName`, where there is one. */
+export interface Identity {
+  cert: string;
+  certByName?: string | undefined;
+  key: string;
+}
+
 /** Makes the server of TLS connections: each goes on to the server of the HTTP version that it agrees on. */
-export function tlsServer(identity: { cert: string; key: string }, h1: EventEmitter, h2: EventEmitter): tls.Server {
+export function tlsServer({ cert, certByName, key }: Identity, h1: EventEmitter, h2: EventEmitter): tls.Server {
+  const common = { key, minVersion: "TLSv1.2", ciphers } as const;
+  const byName = certByName === undefined ? undefined : tls.createSecureContext({ ...common, cert: certByName });
   const server = tls.createServer({
-    ...identity,
+    ...common,
+    cert,
     ALPNProtocols: ["h2", "http/1.1"],
-    minVersion: "TLSv1.2",
-    ciphers,
     handshakeTimeout: handshakeMs,
+    // Asked when the client names the server it wants; an address is not named.
+    ...(byName && { SNICallback: (_name: string, done: Done) => done(null, byName) }),
   });
   server.on("secureConnection", (socket) => {
     const inner = socket.alpnProtocol === "h2" ? h2 : h1;

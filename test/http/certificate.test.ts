@@ -1,4 +1,5 @@
 import { webcrypto, X509Certificate } from "node:crypto";
+import { EventEmitter, once } from "node:events";
 import { readFileSync } from "node:fs";
 import { type AddressInfo, isIP, type Socket } from "node:net";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 import { afterAll, describe, expect, test } from "vitest";
 import { certificate } from "../../src/http/certificate.ts";
+import { tlsServer } from "../../src/http/tls-server.ts";
 import { temporaryDir } from "../support/database.ts";
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
@@ -66,6 +68,25 @@ describe("the local CA", () => {
     ["ip", "2001:db8::1"],
   ] as const)("cannot vouch for others, although its key signs: %s %s", async (type, value) => {
     expect(await told(await stolen(type, value), value)).toContain("permitted subtree violation");
+  });
+
+  test("has a certificate without addresses for clients that ask for a name: some libraries refuse both together", async () => {
+    const named = new X509Certificate(made.certByName ?? "");
+    expect(named.subjectAltName).toBe("DNS:localhost");
+    expect(await told({ cert: made.certByName ?? "", key: made.key }, "localhost")).toBe("trusted");
+    const server = tlsServer(made, new EventEmitter(), new EventEmitter());
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const shown = async (options: object) => {
+      const socket = connect({ host: "127.0.0.1", port, ca, ...options });
+      await once(socket, "secureConnect");
+      const { subjectaltname } = socket.getPeerCertificate();
+      socket.destroy();
+      return subjectaltname;
+    };
+    expect(await shown({ servername: "localhost" })).toBe("DNS:localhost");
+    expect(await shown({ servername: "" })).toContain("IP Address:127.0.0.1");
   });
 
   test("stays the same for the same names, and is made anew for others", async () => {
