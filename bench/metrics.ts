@@ -5,6 +5,7 @@ import { startChild } from "./support/child.ts";
 import { startDatabase } from "./support/database.ts";
 import { startGenerator } from "./support/generator.ts";
 import { machineFacts } from "./support/machine.ts";
+import { manySeries } from "./support/many-series.ts";
 import { plainTable } from "./support/plain-points.ts";
 import { ingestTable, soakLines, type Target } from "./support/point-ingest.ts";
 import { queryLines, sizeLines } from "./support/point-queries.ts";
@@ -57,6 +58,10 @@ if (values.soak !== undefined) {
   const { sql, close } = connectOnce(database.env.DATABASE_URL ?? "", "bench");
   stack.defer(() => close());
   const asked = { sql, url: `http://127.0.0.1:${port}`, key: database.key, stored: Number(values.stored) };
+  if (parts.includes("many")) {
+    const { key } = database;
+    console.log(await manySeries(ours("grpc"), { ...measure, url: `http://127.0.0.1:${port}`, key }));
+  }
   if (parts.includes("queries")) for await (const line of queryLines(asked)) console.log(line);
   if (parts.includes("sizes")) for await (const line of sizeLines(sql)) console.log(line);
 }
