@@ -36,8 +36,13 @@ export function storedColumns(db: Db): Fragment {
 
 /** The columns of an OccurrenceRow, from o (occurrences), e (events) and n (entities). */
 export function occurrenceColumns(db: Db): Fragment {
-  return db`${storedColumns(db)}, e.name as event_name, e.entity_id, n.name as entity_name,
-    n.dimensions as entity_dimensions, n.metadata as entity_metadata`;
+  return db`${storedColumns(db)}, ${ofEvent(db)}`;
+}
+
+/** What the event and the entity of an OccurrenceRow say, from e (events) and n (entities). */
+export function ofEvent(db: Db): Fragment {
+  return db`e.name as event_name, e.entity_id, n.name as entity_name, n.dimensions as entity_dimensions,
+    n.metadata as entity_metadata`;
 }
 
 /** The event and the entity of occurrences o. Left joins: PostgreSQL drops those that nothing reads. */

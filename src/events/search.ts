@@ -14,7 +14,7 @@ import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
 import { eventField, eventSortKeys } from "./fields.ts";
 import { matchingOccurrences } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
-import { eventAndEntity, type OccurrenceRow, occurrenceColumns } from "./rows.ts";
+import { type OccurrenceRow, ofEvent, storedColumns } from "./rows.ts";
 
 function sortKeys(db: Db, tenantId: string, query: EventQuery): SortKey[] {
   const sorts = query.sortBy.flatMap(({ byField }) =>
@@ -48,7 +48,7 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   const after = page.after === undefined ? db`true` : beyond(db, byEvent, page.after, page.backward);
   const total = page.counted === undefined ? db`(select count(*) from first)` : db`${page.counted}::bigint`;
   const matching = matchingOccurrences(db, tenantId, query, "query");
-  // Each match is read once, and its event and entity only where a sort key asks for them. Of events whose occurrences no
+  // Each match is read once, and its event and entity only where a sort key asks for them; those of the page once an event. Of events whose occurrences no
   // longer fit into the page only the first is read, which says that there are more.
   const statement = db<(PageRow & { total: bigint })[]>`
     with matching as (
@@ -62,14 +62,17 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
     ), cut as (
       select * from first where ${after} order by ${orderBy(db, byEvent, page.backward)} limit ${page.limit + 1}
     ), page as (
-      select *, row_number() over (order by ${orderBy(db, byEvent)}) as event_place,
+      select cut.*, ${ofEvent(db)}, row_number() over (order by ${orderBy(db, byEvent)}) as event_place,
         row_number() over (order by ${orderBy(db, byEvent, page.backward)}) = 1
           or sum(least(matched, ${shownMax})) over (order by ${orderBy(db, byEvent, page.backward)}) <= ${pageOccurrencesMax}
           as fits,
         (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = cut.event_id) as count
       from cut
+        left join events e on e.tenant_id = ${tenantId} and e.id = cut.event_id
+        left join entities n on n.tenant_id = ${tenantId} and n.id = e.entity_id
     )
-    select ${occurrenceColumns(db)}, totals.total, page.count, page.matched, page.fits,
+    select ${storedColumns(db)}, page.event_name, page.entity_id, page.entity_name, page.entity_dimensions,
+      page.entity_metadata, totals.total, page.count, page.matched, page.fits,
       ${keyTexts(
         db,
         byEvent.map((key) => ({ ...key, expression: db`page.${key.expression}` })),
@@ -79,7 +82,6 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
       left join matching m on m.event_id = page.event_id
         and m.place <= case when page.fits then ${shownMax} else 1 end
       left join occurrences o on o.tenant_id = ${tenantId} and o.event_id = m.event_id and o.number = m.number
-      ${eventAndEntity(db)}
     order by page.event_place, m.place`;
   const rows = await cancelOn(statement, signal);
   return { total: rows[0]?.total ?? 0n, rows: rows.filter(({ event_id }) => event_id !== null) };
