@@ -24,9 +24,12 @@ if (!process.argv.includes("--clean")) {
     // What is stripped leaves blanks, so that lines and columns in a stack are those of the source.
     write(path.replace(/\.ts$/, ".js"), text.replaceAll(ownImport, '$1.js"'));
   }
-  for (const path of globSync(["{src,gen}/**/*.*", "migrations/**/*.{sql,json}", "docs/certificate.md"], {
-    cwd: root,
-  })) {
+  for (const path of globSync(
+    ["{src,gen}/**/*.*", "proto/**/*.proto", "migrations/**/*.{sql,json}", "docs/certificate.md"],
+    {
+      cwd: root,
+    },
+  )) {
     if (/\.ts$|README\.md$|_snapshot\.json$/.test(path)) continue; // the snapshots are for drizzle-kit
     cpSync(join(root, path), join(dist, path));
   }
