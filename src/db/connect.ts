@@ -38,6 +38,8 @@ export interface Pool {
   readonly sending: Sql;
   readonly counts: ConnectionCounts;
   readonly gate: Gate;
+  /** By kind of work: connections that there may be, are open and are in use, and what waits for one. */
+  stats(): [kind: string, stats: { max: number; open: number; busy: number; waiting: number }][];
   /** Waits up to 5 s for statements in work, then cuts them. */
   close(): Promise<void>;
 }
@@ -152,7 +154,7 @@ interface Watch {
 /** Up to `max` connections of one name, with what cuts them. */
 function open(url: string, max: number, options: object, watch: Watch) {
   const made = sockets();
-  const { sql, refuse, end } = connections({
+  const { sql, refuse, end, stats } = connections({
     ...watch,
     max,
     client(onclose) {
@@ -164,7 +166,7 @@ function open(url: string, max: number, options: object, watch: Watch) {
     refuse();
     made.cut();
   };
-  return { sql, drop, end };
+  return { sql, drop, end, stats };
 }
 
 /** Makes the pool; connects when the first statement comes. int8 is bigint, bytea Buffer, JSON as above. */
@@ -194,6 +196,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     sending: kind("sending", options.statementTimeoutMs, plannedOnce),
     questions: kind("questions"),
   };
+  const names = Object.keys(kinds) as (keyof ConnectionCounts)[];
   const probe = open(url, 1, { connection: { application_name: "belfry probe" } }, always(onclose));
   const all = [probe, ...Object.values(kinds)];
   const watch = gate({
@@ -211,6 +214,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     sending: kinds.sending.sql,
     counts,
     gate: watch,
+    stats: () => names.map((name) => [name, { max: counts[name], ...kinds[name].stats() }]),
     async close() {
       watch.stop();
       await Promise.all(all.map((each) => each.end(each === probe ? 0 : 5)));

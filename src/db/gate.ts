@@ -7,6 +7,8 @@ import { isLost } from "./driver/lost.ts";
 export interface Gate {
   /** False while the database is away. */
   readonly open: boolean;
+  /** How many calls are in work. */
+  readonly calls: number;
   /**
    * Runs a call that needs the database. Code 14 at once while the database is away, and as soon as it goes while the
    * call is in work (whose commit is then unknown). With a holder it counts among the calls in work and takes its
@@ -96,6 +98,9 @@ export function gate({ callsMax, probe, cut, probeIntervalMs = 1000, silenceMs =
   return {
     get open() {
       return open;
+    },
+    get calls() {
+      return calls.used;
     },
     check,
     probeNow() {

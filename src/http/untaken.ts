@@ -19,6 +19,8 @@ export interface Untaken {
   check(record: RequestRecord): void;
   /** Counts what is written of an answer from now on. */
   count(response: Response, record: RequestRecord): void;
+  /** How many bytes wait. */
+  readonly used: number;
   /** Ends the watch over them. */
   stop(): void;
 }
@@ -83,6 +85,9 @@ export function untakenAnswers({ bytesMax, stallMs }: UntakenLimits): Untaken {
         cutMs: undefined,
       };
       (response as Partial<Counted>)[takingKey] = taking;
+    },
+    get used() {
+      return answers.all.used;
     },
     stop: () => clearInterval(timer),
   };

@@ -1,11 +1,17 @@
 import type { Pool } from "../db/connect.ts";
 import type { Listener } from "../db/listen.ts";
 import { leadership } from "./leader.ts";
-import { backlogs } from "./queue.ts";
+import { type Backlog, backlogs } from "./queue.ts";
 import { type Worker, type WorkerOptions, worker } from "./worker.ts";
 
 const channel = "belfry_jobs";
 const reportMs = 60_000;
+
+/** This process's part of the background work. */
+export interface Jobs extends Worker {
+  /** What waits, by kind, as it was counted last; empty where another process leads. */
+  backlogs(): readonly Backlog[];
+}
 
 /**
  * Starts this process's part of the background work: a worker that other replicas can wake, and, where this process
@@ -15,7 +21,7 @@ export function startJobs(
   pool: Pick<Pool, "system" | "background" | "counts" | "gate">,
   replicas: Pick<Listener, "listen">,
   options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy" | "leaseMs">,
-): Worker {
+): Jobs {
   const { system } = pool;
   const { nowMs, log } = options;
   const callOthers = () => void system.unsafe(`notify ${channel}`).catch(() => undefined);
@@ -23,14 +29,19 @@ export function startJobs(
   replicas.listen(channel, () => work.wake());
   const reports = leadership(system, "jobs.report");
 
+  let last: readonly Backlog[] = [];
   async function report() {
+    last = [];
     if (!reports.held()) return;
-    for (const { kind, ...backlog } of await backlogs(pool.background, nowMs())) log.info({ kind, ...backlog }, "jobs");
+    last = await backlogs(pool.background, nowMs());
+    for (const { kind, ...backlog } of last) log.info({ kind, ...backlog }, "jobs");
   }
   const timer = setInterval(() => void report().catch(() => undefined), reportMs).unref();
 
   return {
     wake: work.wake,
+    stats: work.stats,
+    backlogs: () => last,
     async stop() {
       clearInterval(timer);
       await Promise.all([reports.stop(), work.stop()]);

@@ -4,6 +4,7 @@ import type { Db, Pool } from "../db/connect.ts";
 import { isLost } from "../db/driver/lost.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
+import { type Histogram, histogram } from "../histogram.ts";
 import type { Log } from "../log.ts";
 import {
   type Again,
@@ -56,10 +57,23 @@ export interface WorkerOptions {
   pollMs?: number;
 }
 
+/** What this process has done of one kind of jobs. */
+export interface JobStats {
+  /** Runs that have ended, and how long each took, s. */
+  readonly runSec: Histogram;
+  /** Jobs that were done. */
+  jobs: number;
+  /** Runs that have failed. */
+  failed: number;
+  running: number;
+}
+
 /** Does the jobs of all tenants, in turns. */
 export interface Worker {
   /** There is work, or will be at this time. A hint: what is due is found without it, too. */
   wake(dueMs?: number): void;
+  /** By kind: what was done since the start, and the runs of now. */
+  stats(): Map<string, JobStats>;
   /** Claims nothing more; resolves when the runs in work have ended, at the latest after 5 s. */
   stop(): Promise<void>;
 }
@@ -87,6 +101,7 @@ export function worker(
   } = options;
   const byName = new Map(kinds.map((kind) => [kind.name, kind]));
   const names = [...byName.keys()];
+  const stats = new Map(names.map((name): [string, JobStats] => [name, { runSec: histogram(), jobs: 0, failed: 0, running: 0 }]));
   const turn = turns();
   const runs = new Set<Promise<void>>();
   const timed = new Set(kinds.filter((kind) => kind.timed).map(({ name }) => name));
@@ -185,6 +200,9 @@ export function worker(
     const keep = setInterval(() => {
       renew(system, lane, jobs, { leaseMs, nowMs: nowMs() }).catch(() => undefined);
     }, leaseMs / 3).unref();
+    const counted = stats.get(kind.name) as JobStats;
+    const startMs = performance.now();
+    counted.running += 1;
     try {
       failpoint("jobs:claimed");
       await transaction(background, async (tx) => {
@@ -193,9 +211,11 @@ export function worker(
         await finish(tx, lane, jobs, next);
       });
       failpoint("jobs:finished");
+      counted.jobs += jobs.length;
     } catch (error) {
       // Without the database, or without the lease, nothing can be recorded; the jobs are claimed again when the lease ends.
       if (isLost(error) || error instanceof LeaseLost) return;
+      counted.failed += 1;
       const failures = Math.max(...jobs.map((job) => job.failures)) + 1;
       const { message, code } = error as Error & { code?: unknown };
       log.warn(
@@ -204,6 +224,8 @@ export function worker(
       );
       await giveBack(system, lane, jobs, nowMs() + retryDelayMs(failures), true);
     } finally {
+      counted.running -= 1;
+      counted.runSec.note((performance.now() - startMs) / 1000);
       clearInterval(keep);
     }
   }
@@ -211,6 +233,7 @@ export function worker(
   void look();
   return {
     wake: (dueMs) => (dueMs === undefined ? void look() : lookAt(dueMs)),
+    stats: () => stats,
     async stop() {
       stopped = true;
       clearTimeout(timer);

@@ -185,7 +185,13 @@ async function carryOut(tx: Db, tenantId: string, { to, bucket, ...rest }: Step)
  * Merges what is due of a tenant's head, in the caller's transaction: as much as one transaction should take on. Answers
  * when there is more to do, ms. With `all` everything is due.
  */
-export async function mergeHead(tx: Db, tenantId: string, nowMs: number, all = false): Promise<number> {
+export async function mergeHead(
+  tx: Db,
+  tenantId: string,
+  nowMs: number,
+  all = false,
+  onMoved: (points: number) => void = () => {},
+): Promise<number> {
   const levels = await readLevels(tx, tenantId);
   const buckets = Map.groupBy(levels, ({ bucket }) => bucket);
   const steps = [...buckets.values()].flatMap((own) => stepFor(own, nowMs, all) ?? []);
@@ -196,6 +202,7 @@ export async function mergeHead(tx: Db, tenantId: string, nowMs: number, all = f
     moved += await carryOut(tx, tenantId, step);
     done += 1;
   }
+  onMoved(moved);
   const more = done < steps.length || steps.some(({ to }) => to === READY || moved >= pointsMax);
   if (more) return nowMs;
   if (steps.length > 0) return nowMs + busyMs;
@@ -204,13 +211,18 @@ export async function mergeHead(tx: Db, tenantId: string, nowMs: number, all = f
 }
 
 /** The job that merges, for the worker. */
-export function mergingKind(): JobKind {
+export function mergingKind(): JobKind & { stats(): { points: number } } {
+  const stats = { points: 0 };
+  const moved = (points: number) => {
+    stats.points += points;
+  };
   return {
+    stats: () => stats,
     name: mergeKind,
     sizeMax: 1,
     share: 1,
     async run(tx, tenantId, jobs, nowMs) {
-      const dueMs = await mergeHead(tx, tenantId, nowMs);
+      const dueMs = await mergeHead(tx, tenantId, nowMs, false, moved);
       return jobs.map(({ id }) => ({ id, dueMs, payload: {} }));
     },
   };

@@ -14,6 +14,8 @@ export interface KnownSeries extends StoredSeries {
 export interface SeriesMemory {
   /** The series of this key, when it was confirmed not too long ago. */
   find(tenantId: string, key: string, nowMs: number): KnownSeries | undefined;
+  /** How many there are. */
+  size(): number;
   /** After the commit of what confirmed it. */
   remember(tenantId: string, key: string, series: KnownSeries): void;
 }
@@ -48,6 +50,7 @@ export function seriesMemory(seriesMax = 200_000): SeriesMemory {
       }
       return nowMs - known.confirmedMs < trustMs ? known : undefined;
     },
+    size: () => young.size + old.size,
     remember: (tenantId, key, series) => keep(tenantId + key, series),
   };
 }

@@ -24,6 +24,15 @@ export interface MetricOptions {
   hintMs?: number;
 }
 
+/** Metrics of this process. */
+export interface MetricPart {
+  readonly store: MetricStore;
+  readonly kinds: JobKind[];
+  /** Points that merging has moved since the start, and series that are known in memory. */
+  stats(): { mergedPoints: number; knownSeries: number };
+  stop(): Promise<void>;
+}
+
 /**
  * What stores points, and the background work that goes with it. Partitions for all points that may come are there when it
  * answers. `stop` comes after the last point was stored.
@@ -34,13 +43,15 @@ export async function startMetrics(
   nowMs: () => number,
   log: Log,
   { onPoints, known, livenessMs, hintMs }: MetricOptions = {},
-): Promise<{ store: MetricStore; kinds: JobKind[]; stop(): Promise<void> }> {
+): Promise<MetricPart> {
   const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);
   const living = liveness(sql, livenessMs, known);
   const hints = mergeHints(sql, nowMs, hintMs);
+  const memory = seriesMemory();
+  const merging = mergingKind();
   return {
     store: {
-      memory: seriesMemory(),
+      memory,
       known,
       forms: forms(),
       seriesMax: config.seriesMax,
@@ -48,7 +59,8 @@ export async function startMetrics(
       onData: living.note,
       onStored: hints.note,
     },
-    kinds: [mergingKind(), retentionKind(config.metricRetentionSec)],
+    kinds: [merging, retentionKind(config.metricRetentionSec)],
+    stats: () => ({ mergedPoints: merging.stats().points, knownSeries: memory.size() }),
     async stop() {
       await living.stop();
       await hints.stop();

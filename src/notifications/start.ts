@@ -24,7 +24,7 @@ interface Options {
 }
 
 /** Notifications of this process: what sends them, and the services that show and change what is sent. */
-export interface Notifications extends Pick<Dispatcher, "wake" | "stop"> {
+export interface Notifications extends Pick<Dispatcher, "wake" | "stats" | "stop"> {
   readonly services: readonly [DescService, Partial<ServiceImpl<DescService>>][];
 }
 
@@ -45,6 +45,7 @@ export async function startNotifications(
   return {
     services: notificationServices(pool.sql, { keyring, world, nowMs, wake: sending.wake }),
     wake: sending.wake,
+    stats: sending.stats,
     async stop() {
       await sending.stop();
       await world.outbound.close();

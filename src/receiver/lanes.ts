@@ -3,6 +3,7 @@ import type { Db, Sql } from "../db/connect.ts";
 import { exhausted, unavailable } from "../errors.ts";
 import { type Cost, cost } from "./cost.ts";
 import { givenUp, storeParts, type WaitingPart } from "./group.ts";
+import { type LaneStats, tallies } from "./tally.ts";
 
 /**
  * A kind of data that comes in. A new kind (metrics, say) is one value of this type, and its list and stream in
@@ -48,6 +49,8 @@ export interface Lanes {
   room(tenantId: string, kindName: string): Promise<void>;
   /** Whether data is being stored, or was a moment ago. */
   busy(): boolean;
+  /** By kind: what was stored, and what waits and runs now. */
+  stats(): Map<string, LaneStats>;
   /** Admits nothing more; resolves when what was accepted is stored, or has failed after 10 s. */
   stop(): Promise<void>;
 }
@@ -77,6 +80,7 @@ interface Waiting extends WaitingPart {
 
 interface Lane {
   tenantId: string;
+  kindName: string;
   kind: LaneKind<unknown> | undefined;
   queue: Waiting[];
   items: number;
@@ -103,6 +107,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
   const tenants = new Map<string, Tenant>();
   /** Tenants of which something waits, in the order of their turns. */
   const turns = new Set<Tenant>();
+  const counted = tallies();
   let waitingLanes = 0;
   let running = 0;
   let endedMs = -Infinity;
@@ -118,7 +123,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
     }
     let lane = tenant.lanes.get(kindName);
     if (lane === undefined) {
-      lane = { tenantId, kind: undefined, queue: [], items: 0, bytes: 0, running: [], cost: cost() };
+      lane = { tenantId, kindName, kind: undefined, queue: [], items: 0, bytes: 0, running: [], cost: cost() };
       tenant.lanes.set(kindName, lane);
     }
     return lane;
@@ -156,6 +161,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
     if (lane.queue.length === 0) return;
     const ms = waitMs(lane) + lane.cost.expect(0, withItems);
     if (ms <= waitMsMax) return;
+    counted.of(lane.kindName).refused += 1;
     const afterSec = (Math.max(waitMsMax, ms) / 1000) * (1 + Math.random() / 2);
     throw exhausted("more data comes in than can be stored; send the request again", afterSec);
   }
@@ -237,6 +243,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
     const repeats = await askingFor(noHolder(), () => storeParts(storing, batch));
     endedMs = performance.now();
     lane.cost.note(items, endedMs - sinceMs);
+    counted.of(lane.kindName).commitSec.note((endedMs - sinceMs) / 1000);
     lane.running.splice(lane.running.indexOf(mark), 1);
     tenant.running -= 1;
     running -= 1;
@@ -260,7 +267,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
       if (first || stopping) refuse(lane, sizeOf(part));
       return await new Promise((done, fail) => {
         lane.kind ??= kind as LaneKind<unknown>;
-        const waiting = { ...part, attempts: 0, done, fail };
+        const waiting = { ...part, attempts: 0, done: counted.counting(kind.name, sizeOf(part), done), fail };
         add(tenants.get(tenantId) as Tenant, lane, [waiting], "back");
         start();
       });
@@ -270,6 +277,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
       while (!stopping && waitMs(lane) > waitMsMax / 2) await new Promise((resolve) => setTimeout(resolve, 20));
     },
     busy: () => running > 0 || performance.now() - endedMs < busyMs,
+    stats: () => counted.stats([...tenants.values()].flatMap(({ lanes }) => [...lanes.values()])),
     async stop() {
       stopping = true;
       const late = Promise.withResolvers<void>();

@@ -11,6 +11,8 @@ export interface Bodies {
   reserve(record: RequestRecord, bytes: number): void;
   /** So much of it, or all, is taken no longer. */
   release(record: RequestRecord, bytes?: number): void;
+  /** What they take together, bytes. */
+  readonly used: number;
 }
 
 /** Bounds the memory of all requests together, with shares of tenants and keys beneath that. */
@@ -29,6 +31,9 @@ export function bodies(bytesMax: number): Bodies {
       else record.body.more(bytes);
     },
     release: (record, bytes) => record.body?.release(bytes),
+    get used() {
+      return all.used;
+    },
   };
   return held;
 }

@@ -21,6 +21,7 @@ export interface OpenStreams {
    * @throws code 8 when too many are open, code 14 for an answering one while the server stops
    */
   begin(method: DescMethod, key: string | null, who: Holder, signal: AbortSignal): OpenStream;
+  count(): number;
   /** Ends those that answer, with code 14, and lets no further ones begin. */
   endAnswering(): void;
 }
@@ -102,6 +103,7 @@ export function openStreams(verify: KeyVerifier["verify"], max: number): OpenStr
         },
       };
     },
+    count: () => open.size,
     endAnswering() {
       stopping = true;
       for (const { method, end } of open) if (method.methodKind === "server_streaming") end(stopped());

@@ -43,6 +43,8 @@ export interface Pipeline {
   implement<S extends DescService>(service: S, implementation: Partial<ServiceImpl<S>>): ServiceImpl<S>;
   /** A request is over. What was admitted and failed before its RPC was called (an unreadable body) gets its audit row here. */
   ended(record: RequestRecord): void;
+  /** How many streams are open. */
+  openStreams(): number;
   /** The server stops: streams that answer end with code 14, and none begin. */
   endStreams(): void;
 }
@@ -222,6 +224,7 @@ export function pipeline(options: Options): Pipeline {
   return {
     admit,
     endStreams: streams.endAnswering,
+    openStreams: streams.count,
     implement(service, implementation) {
       const handlers = implementation as Record<string, Handler | undefined>;
       const wrapped: Record<string, Handler> = {};

@@ -14,6 +14,8 @@ export interface AuditQueue {
   record: RecordAudit;
   /** Resolves when all that was recorded of a tenant is written, at the latest after half a second. */
   settled(tenantId: string): Promise<void>;
+  /** Rows that wait, and how many went to the log instead since the start. */
+  stats(): { waiting: number; lost: number };
   /** Writes what waits, for at most a second. */
   stop(): Promise<void>;
 }
@@ -56,8 +58,10 @@ export function auditQueue(
   const places = limiter({ max: rowsMax, what: "audit rows wait" });
   const writes = limiter({ max: writesMax, waitingMax: rowsMax, what: "audit rows are being written", shares: {} });
   let stopped = false;
+  let lost = 0;
 
   function lose(tenantId: string, rows: readonly TimedAuditRow[], cause?: unknown) {
+    lost += rows.length;
     const reason = cause instanceof Error && { cause: cause.message };
     for (const row of rows) log.error({ audit: { tenantId, ...row }, ...reason }, "an audit row was not written");
   }
@@ -123,6 +127,7 @@ export function auditQueue(
       const { writing } = laneOf(tenantId, { row, place });
       if (gate.open) await within(writing, answerWaitMs);
     },
+    stats: () => ({ waiting: places.used, lost }),
     settled: (tenantId) => within(lanes.get(tenantId)?.writing, settleWaitMs),
     async stop() {
       await retention.stop();

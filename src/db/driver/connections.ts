@@ -288,6 +288,7 @@ export function connections(options: ConnectionsOptions) {
 
   return {
     sql: Object.assign(tagged(maker, single), { begin }) as Connections,
+    stats: () => ({ open: slots.size, busy: places.used, waiting: waiting.size }),
     /** Fails everything that waits for a connection. */
     refuse: refuseAll,
     /** Fails what waits, gives what runs `timeoutSec`, and closes. */

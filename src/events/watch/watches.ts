@@ -53,6 +53,8 @@ export interface Watches {
   add(tenantId: string, digest: string, filter: Filter, watcher: Watcher): () => void;
   /** Makes sure that a tenant's feed is followed, until its last watcher is removed. */
   open(tenantId: string): Promise<void>;
+  /** Tenants whose feeds are followed, and watches of them. */
+  stats(): { tenants: number; watchers: number };
   stop(): void;
 }
 
@@ -154,6 +156,10 @@ export function watches(sql: Sql): Watches {
         if (tenant.groups.size === 0 && tenants.get(tenantId) === tenant) tenants.delete(tenantId);
       };
     },
+    stats: () => ({
+      tenants: tenants.size,
+      watchers: [...tenants.values()].reduce((sum, tenant) => sum + watchersOf(tenant).length, 0),
+    }),
     stop() {
       clearInterval(timer);
       tenants.clear();

@@ -13,6 +13,7 @@ import { recorder } from "./recorder.ts";
 import { backResult, endedResult, triedResults } from "./result.ts";
 import { type Round, type RoundOptions, takeRound } from "./round.ts";
 import { attempt, type SenderOptions } from "./sender.ts";
+import { type SendingStats, sendingStats } from "./stats.ts";
 
 /** Sends what is due, of all tenants. */
 export interface Dispatcher {
@@ -20,6 +21,8 @@ export interface Dispatcher {
   wake(tenantId: string, dueMs?: number): void;
   /** Some tenant may have deliveries that are due. */
   look(): void;
+  /** What was sent, and how many tries go on now. */
+  stats(): SendingStats & { running: number };
   /** Takes nothing more; resolves when the tries under way are recorded, at the latest after some seconds. */
   stop(): Promise<void>;
 }
@@ -48,6 +51,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   const { placesMax = 128, leaseMs = 10_000, pollMs = 1000 } = options;
   const db = pool.sending;
   const places = sendingPlaces(placesMax);
+  const counted = sendingStats();
   const round = { keyring: options.keyring, places, leaseMs, stillMatching };
   const sender: SenderOptions = { ...options, db };
   const held = leases(db, { leaseMs, nowMs });
@@ -71,6 +75,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
     log,
     onRecorded(tenantId, results) {
       held.end(results.map(({ row }) => row));
+      counted.recorded(results);
       void lookAt(tenantId);
     },
   });
@@ -129,6 +134,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
     }
     if (ended.length > 0) records.add(tenantId, ended.map(endedResult), suspects);
     for (const each of ready) {
+      counted.claimed(each.row.dueMs, nowMs());
       const lease = held.begin(tenantId, [each.row, ...each.others], startMs);
       const run = deliver(tenantId, each, lease, suspects);
       sending.add(run);
@@ -146,9 +152,11 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
     const rows = [ready.row, ...ready.others];
     under.set(tenantId, (under.get(tenantId) ?? 0) + 1);
     try {
+      const startMs = performance.now();
       const outcome = isHeld() ? await attempt(ready, sender, signal) : undefined;
       failpoint("deliveries:sent");
       const back = outcome === undefined || (stopped && signal.aborted);
+      if (!back) counted.tried(ready, outcome.result === "sent" ? "sent" : outcome.reason, performance.now() - startMs);
       const results = back ? rows.map(backResult) : triedResults(ready, outcome, nowMs(), Math.random());
       records.add(tenantId, results, suspects);
     } catch (error) {
@@ -203,6 +211,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
       outside(() => (dueMs > nowMs() ? lookLater(tenantId, dueMs) : void lookAt(tenantId)));
     },
     look: () => outside(() => void poll()),
+    stats: () => ({ ...counted.read(), running: places.used }),
     async stop() {
       stopped = true;
       clearInterval(timer);

@@ -1,0 +1,90 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Config } from "../config.ts";
+import { StartError } from "../db/start-error.ts";
+import type { Histogram } from "../histogram.ts";
+import { type Family, families, type Sources } from "./families.ts";
+import type { RequestCounts } from "./requests.ts";
+
+/** The port of Prometheus' metrics. */
+export interface MetricsPort {
+  /** For example `http://127.0.0.1:9464/metrics`. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Gauges of prom-client whose names end as those of counters do. */
+const misnamed = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
+
+/** Opens the port. @throws StartError when it cannot listen */
+export async function metricsPort(
+  { metricsHost: host, metricsPort: port }: { metricsHost: string; metricsPort: number },
+  sources: Sources,
+  requests: RequestCounts,
+): Promise<MetricsPort> {
+  // Loaded where there is such a port only.
+  const { collectDefaultMetrics, Registry } = await import("prom-client");
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of misnamed) registry.removeSingleMetric(name);
+  for (const family of families(sources, requests)) registry.registerMetric(metricOf(family) as never);
+
+  let reading: Promise<string> | undefined;
+  const server = createServer({ headersTimeout: 5000, requestTimeout: 5000 }, async (request, response) => {
+    if (request.url?.split("?", 1)[0] !== "/metrics" || !/^(GET|HEAD)$/.test(request.method ?? "")) {
+      return response.writeHead(404, { "content-type": "text/plain" }).end("metrics are at GET /metrics\n");
+    }
+    try {
+      reading ??= registry.metrics().finally(() => (reading = undefined));
+      response.writeHead(200, { "content-type": registry.contentType }).end(await reading);
+    } catch (error) {
+      response.writeHead(500, { "content-type": "text/plain" }).end(`${(error as Error).message}\n`);
+    }
+  });
+  server.maxConnections = 32;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => reject(notOpened(error, host, port)));
+    server.listen(port, host, resolve);
+  });
+  const { address, port: taken } = server.address() as AddressInfo;
+  return {
+    url: `http://${address.includes(":") ? `[${address}]` : address}:${taken}/metrics`,
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      registry.clear();
+    },
+  };
+}
+
+function notOpened(error: NodeJS.ErrnoException, host: string, port: number) {
+  return new StartError(
+    `port ${port} on ${host} cannot be opened (${error.code}); set BELFRY_METRICS_PORT and BELFRY_METRICS_HOST`,
+  );
+}
+
+interface Value {
+  metricName?: string;
+  labels: Readonly<Record<string, string | number>>;
+  value: number;
+}
+
+/** A metric as prom-client's registry reads it. */
+function metricOf({ name, type, help, read }: Family) {
+  const get = async () => ({ name, type, help, values: [...read()].flatMap(([labels, value]) => valuesOf(name, labels, value)) });
+  return { name, type, help, get };
+}
+
+function valuesOf(name: string, labels: Value["labels"], value: number | Histogram): Value[] {
+  if (typeof value === "number") return [{ labels, value }];
+  let count = 0;
+  const buckets = value.counts.map((inRange, i): Value => {
+    count += inRange;
+    return { metricName: `${name}_bucket`, labels: { ...labels, le: value.bounds[i] ?? "+Inf" }, value: count };
+  });
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: value.sum },
+    { metricName: `${name}_count`, labels, value: count },
+  ];
+}

@@ -1,0 +1,59 @@
+import { type Histogram, histogram } from "../histogram.ts";
+import type { RequestRecord } from "../rpc/context.ts";
+import { codeName } from "../rpc/log.ts";
+
+/** What came in, by the headers of its request. */
+export type Protocol = "grpc" | "grpc-web" | "connect" | "json";
+
+/** The protocol of a call of an RPC. */
+export function protocolOf(url: string | undefined, contentType: string | undefined): Protocol {
+  if (url?.startsWith("/v1/")) return "json";
+  if (contentType?.startsWith("application/grpc-web")) return "grpc-web";
+  return contentType?.startsWith("application/grpc") ? "grpc" : "connect";
+}
+
+/** Calls of one RPC over one protocol. */
+export interface Calls {
+  readonly rpc: string;
+  readonly protocol: Protocol;
+  /** By the number of their code. */
+  readonly codes: Map<number, number>;
+  /** How long they took, s. */
+  readonly tookSec: Histogram;
+}
+
+/** The requests that have ended since the start. */
+export interface RequestCounts {
+  note(record: RequestRecord, protocol: Protocol, status: number): void;
+  calls(): Iterable<Calls>;
+  /** Requests that called no RPC, by HTTP status; 0 is one whose client went before the answer. */
+  others(): Iterable<[status: number, count: number]>;
+}
+
+/** Counts requests. RPCs are known by then, so that there are no more names than there are RPCs. */
+export function requestCounts(): RequestCounts {
+  const byRpc = new Map<string, Map<Protocol, Calls>>();
+  const others = new Map<number, number>();
+
+  function callsOf(rpc: string, protocol: Protocol): Calls {
+    const byProtocol = byRpc.get(rpc) ?? new Map<Protocol, Calls>();
+    byRpc.set(rpc, byProtocol);
+    const known = byProtocol.get(protocol) ?? { rpc, protocol, codes: new Map(), tookSec: histogram() };
+    byProtocol.set(protocol, known);
+    return known;
+  }
+
+  return {
+    note({ rpc, code = 0, startMs }, protocol, status) {
+      if (rpc === undefined) return void others.set(status, (others.get(status) ?? 0) + 1);
+      const { codes, tookSec } = callsOf(rpc, protocol);
+      codes.set(code, (codes.get(code) ?? 0) + 1);
+      tookSec.note((performance.now() - startMs) / 1000);
+    },
+    calls: () => [...byRpc.values()].flatMap((byProtocol) => [...byProtocol.values()]),
+    others: () => others,
+  };
+}
+
+/** A code as a label, for example NOT_FOUND. */
+export const codeLabel = codeName;
