@@ -51,6 +51,24 @@ const settings = {
     read: flag,
     meaning: "1 serves HTTP/1.1 and HTTP/2 without TLS, for a server behind a TLS proxy",
   },
+  metricsHost: {
+    env: "BELFRY_METRICS_HOST",
+    fallback: "127.0.0.1",
+    read: text,
+    meaning: "address of the port of Prometheus' metrics, which asks for no key",
+  },
+  metricsPort: {
+    env: "BELFRY_METRICS_PORT",
+    fallback: "",
+    read: (value: string) => (value === "" ? undefined : integer(0, 65535)(value)),
+    meaning: "port of Prometheus' metrics, by custom 9464; empty: none",
+  },
+  tracesUrl: {
+    env: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    fallback: "",
+    read: baseUrl,
+    meaning: "OpenTelemetry collector that traces are sent to, OTLP over HTTP; empty: no traces",
+  },
   masterKeys: {
     env: "BELFRY_MASTER_KEYS",
     fallback: "",

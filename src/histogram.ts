@@ -9,7 +9,9 @@ export interface Histogram {
 }
 
 /** Upper ends for durations from a millisecond to half a minute, s. */
-export const secondsBounds: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+export const secondsBounds: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
 
 /** An empty histogram. */
 export function histogram(bounds: readonly number[] = secondsBounds): Histogram {

@@ -45,10 +45,8 @@ import { eventHousekeeping } from "./events/housekeeping.ts";
 import { eventManagementService, eventQueryService } from "./events/service.ts";
 import { feedCalls } from "./events/watch/calls.ts";
 import { watches } from "./events/watch/watches.ts";
-import { certificate } from "./http/certificate.ts";
-import { jsonApi } from "./http/json.ts";
-import { listenError } from "./http/listen-error.ts";
-import { openPort } from "./http/port.ts";
+import { openApi } from "./http/api.ts";
+import { liveCertificate } from "./http/live-certificate.ts";
 import { untakenAnswers } from "./http/untaken.ts";
 import { startJobs } from "./jobs/start.ts";
 import { windowKinds } from "./maintenance/jobs.ts";
@@ -68,6 +66,7 @@ import { bodies } from "./rpc/bodies.ts";
 import type { RequestRecord } from "./rpc/context.ts";
 import { discovery } from "./rpc/discovery.ts";
 import { pipeline } from "./rpc/pipeline.ts";
+import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import { type FirstKey, firstKey } from "./tenants/first-key.ts";
 import { apiClientService, auditLogService } from "./tenants/service.ts";
@@ -82,6 +81,8 @@ export interface Server {
   readonly url: string;
   /** Certificate of the local CA; undefined when the certificate was configured, and without TLS. */
   readonly caFile: string | undefined;
+  /** Where Prometheus' metrics are, for example `http://127.0.0.1:9464/metrics`; undefined when they are not served. */
+  readonly metricsUrl: string | undefined;
   /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
   readonly firstKey: FirstKey | undefined;
   /** Stops in order: the port drains, then the pool, then the embedded database. May be called twice. */
@@ -243,22 +244,29 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   // What is asked without a key.
   const streamsMax = Math.ceil(config.streamsMax / 20);
   const serving = () => pool.gate.open;
-  const found = discovery({ services: declared, admit: calls.admit, serving, streamsMax, log });
+  const found = discovery({ services: declared, serving, streamsMax, log });
 
-  // The port.
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const transcode = jsonApi({ config, routes, services, admit: calls.admit, bodies: held, log, signal });
-  const tls = config.plaintext ? undefined : await certificate(config);
-  const port = await openPort({
+  // The port, and what it tells of itself to those who operate it.
+  const tls = config.plaintext ? undefined : await liveCertificate(config, log);
+  starting.defer(() => tls?.stop());
+  let connections = () => 0;
+  const telemetry = await startTelemetry(
     config,
-    tls,
-    services: [...services, ...found.services],
-    admit: found.admit,
-    transcode,
-    ended: calls.ended,
-    bodies: held,
-    untaken,
+    {
+      ...{ pool, jobs, metrics, notifications, audit, untaken, lanes: ingest, watches: watching, bodies: held },
+      streams: calls.openStreams,
+      connections: () => connections(),
+      certificateEndsMs: () => tls?.endsMs(),
+    },
+    log,
+  );
+  starting.defer(() => telemetry.stop());
+  const port = await openApi({
+    ...{ config, tls, routes, services, discovery: found, admit: calls.admit, bodies: held, untaken, log },
+    ended(record, ...how) {
+      calls.ended(record);
+      telemetry.ended(record, ...how);
+    },
     readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.forms, clock.nowMs)]]),
     ready: () => pool.gate.open,
     log,
@@ -267,6 +275,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   }).catch((error) => {
     throw listenError(error, config);
   });
+  connections = port.connections;
   starting.defer(() => port.close({ drainMs: config.drainMs }));
   starting.defer(() => calls.endStreams());
   starting.defer(() => found.stop());
@@ -278,6 +287,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   return {
     url: port.address.url,
     caFile: tls?.caFile,
+    metricsUrl: telemetry.metricsUrl,
     firstKey: first,
     stop() {
       stopped ??= running.disposeAsync();

@@ -13,6 +13,8 @@ export interface Certificate {
   certByName?: string | undefined;
   key: string;
   caFile: string | undefined;
+  /** The files that they were read from. */
+  files: { cert: string; certByName?: string; key: string };
 }
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
@@ -28,7 +30,7 @@ export async function certificate(
 ): Promise<Certificate> {
   if (config.tlsCert !== undefined && config.tlsKey !== undefined) {
     const [cert, key] = await Promise.all([readFile(config.tlsCert, "utf8"), readFile(config.tlsKey, "utf8")]);
-    return { cert, key, caFile: undefined };
+    return { cert, key, caFile: undefined, files: { cert: config.tlsCert, key: config.tlsKey } };
   }
   const names = localNames(config.host);
   const files = {
@@ -49,7 +51,7 @@ export async function certificate(
   const signs = ca !== undefined && lasts(ca) && permits(ca, names);
   // Without the key of the CA a certificate by name that is missing cannot be made, and is done without.
   const byName = certByName === undefined ? caKey === undefined : ca && holds(certByName, ca, domains(names));
-  if (signs && cert && key && byName && holds(cert, ca, names)) return { cert, certByName, key, caFile: files.ca };
+  if (signs && cert && key && byName && holds(cert, ca, names)) return { cert, certByName, key, caFile: files.ca, files };
   const authority = signs && caKey ? { ca, caKey } : await makeAuthority(names);
   const leaf = await makeLeaf(authority, names);
   await write(files.caKey, authority.caKey, 0o600);
@@ -57,7 +59,7 @@ export async function certificate(
   await write(files.key, leaf.key, 0o600);
   await write(files.certByName, leaf.certByName, 0o644);
   await write(files.cert, leaf.cert, 0o644);
-  return { ...leaf, caFile: files.ca };
+  return { ...leaf, caFile: files.ca, files };
 }
 
 /** Every name under which this host is likely called. */

@@ -7,12 +7,11 @@ import http2, {
 } from "node:http2";
 import net, { type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import type tls from "node:tls";
 import type { Request } from "../wire/pieces.ts";
 import type { Response } from "./answer.ts";
 import { answerBrokenRequest } from "./client-error.ts";
 import { turns } from "./stream-turns.ts";
-import { type Identity, tlsServer } from "./tls-server.ts";
+import { type Identity, type TlsServer, tlsServer } from "./tls-server.ts";
 import { CountedHttp2Response, CountedResponse } from "./untaken.ts";
 
 /** Takes every request of both HTTP versions. `sendContinue` sends 100 Continue to a client that waits for it. */
@@ -21,6 +20,7 @@ export type RequestHandler = (request: Request, response: Response, sendContinue
 /** An open port. */
 export interface Listener {
   readonly address: { host: string; port: number };
+  connections(): number;
   /** No new connections; idle ones close, clients are told to go (GOAWAY). Resolves when all are gone, at the latest after `ms`. */
   drain(ms: number): Promise<void>;
   /** Cuts what is left. */
@@ -86,6 +86,7 @@ export async function listen(options: Options): Promise<Listener> {
 
   return {
     address: { host, port: (outer.address() as AddressInfo).port },
+    connections: () => sockets.size,
     async drain(ms) {
       outer.close();
       for (const session of sessions) session.close();
@@ -244,23 +245,25 @@ function plainTaker(h1: http.Server, h2: http2.Http2Server) {
   return (head: Buffer): Taker | undefined => {
     if (head.length < preface.length && preface.subarray(0, head.length).equals(head)) return undefined;
     // HTTP/1.1 clients may close their side and wait for the answer; an HTTP/2 client that does so has gone.
-    return head.subarray(0, preface.length).equals(preface) ? whole(h2) : (socket) => h1.emit("connection", socket);
+    return head.subarray(0, preface.length).equals(preface)
+      ? whole((socket) => h2.emit("connection", socket))
+      : (socket) => h1.emit("connection", socket);
   };
 }
 
-function tlsTaker(secure: tls.Server) {
+function tlsTaker(secure: TlsServer) {
   const refuse: Taker = (socket) =>
     answerBrokenRequest(
       socket.on("error", () => {}),
       "PLAIN",
     );
-  return (head: Buffer): Taker => (head[0] === tlsHandshake ? whole(secure) : refuse);
+  return (head: Buffer): Taker => (head[0] === tlsHandshake ? whole(secure.take) : refuse);
 }
 
-function whole(server: http2.Http2Server | tls.Server): Taker {
+function whole(take: Taker): Taker {
   return (socket) => {
     socket.allowHalfOpen = false;
-    server.emit("connection", socket);
+    take(socket);
   };
 }
 

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import { unavailable } from "../errors.ts";
 import type { Bodies } from "../rpc/bodies.ts";
-import { openRecord, recordOf } from "../rpc/context.ts";
+import { openRecord, type RequestRecord, recordOf } from "../rpc/context.ts";
 import { logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
@@ -47,8 +47,8 @@ export interface PortOptions {
   admit: Pipeline["admit"];
   /** Answers every path below /v1/, whole. */
   transcode?: (request: Request, response: Response) => Promise<void>;
-  /** A request is over, answered or not. */
-  ended?: Pipeline["ended"];
+  /** A request is over, answered with this HTTP status or not. */
+  ended?(record: RequestRecord, request: Request, status: number | undefined): void;
   /** Counts the memory of all bodies; absent: it is not counted. */
   bodies?: Bodies;
   /** Counts the bytes of answers that wait for their clients; absent: they are not counted. */
@@ -67,6 +67,8 @@ export interface PortOptions {
 /** A port that serves. */
 export interface Port {
   readonly address: { host: string; port: number; url: string };
+  /** How many connections there are. */
+  connections(): number;
   /** Stops in order: no new connections, running calls finish within `drainMs`, then they end with code 14. May be called twice. */
   close(options: { drainMs: number }): Promise<void>;
 }
@@ -137,11 +139,13 @@ export async function openPort(options: PortOptions): Promise<Port> {
     response.once("close", () => {
       // Without a head of an answer the client has gone before it was made.
       const status = response.headersSent ? response.statusCode : undefined;
-      if (record.rpc !== undefined) record.code ??= status === undefined ? Code.Canceled : codeOfStatus(status);
+      // One that is not over yet, such as a watch, was given up by its client.
+      const left = status === undefined || request.aborted;
+      if (record.rpc !== undefined) record.code ??= left ? Code.Canceled : codeOfStatus(status);
       const target = record.rpc === undefined ? `${request.method} ${pathOf(request)}` : undefined;
       logRequest(log, record, status, target);
       options.bodies?.release(record);
-      options.ended?.(record);
+      options.ended?.(record, request, status);
     });
     if (hasBody(request)) answerAfterBody(request, response, rest, () => sendContinue === undefined || continued);
     if (transcode !== undefined && !crossOrigin && request.url?.startsWith("/v1/"))
@@ -172,6 +176,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
 
   return {
     address: address(listener, options.tls !== undefined),
+    connections: listener.connections,
     close: ({ drainMs }) => {
       closing ??= close(drainMs);
       return closing;

@@ -101,7 +101,9 @@ export function worker(
   } = options;
   const byName = new Map(kinds.map((kind) => [kind.name, kind]));
   const names = [...byName.keys()];
-  const stats = new Map(names.map((name): [string, JobStats] => [name, { runSec: histogram(), jobs: 0, failed: 0, running: 0 }]));
+  const stats = new Map(
+    names.map((name): [string, JobStats] => [name, { runSec: histogram(), jobs: 0, failed: 0, running: 0 }]),
+  );
   const turn = turns();
   const runs = new Set<Promise<void>>();
   const timed = new Set(kinds.filter((kind) => kind.timed).map(({ name }) => name));

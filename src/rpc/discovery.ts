@@ -13,7 +13,8 @@ import { reflection } from "./reflection.ts";
 /** What tools and probes ask of a server before they have a key. */
 export interface Discovery {
   readonly services: { service: DescService; implementation: ServiceImpl<DescService> }[];
-  readonly admit: Pipeline["admit"];
+  /** Admits calls of those, whatever key they bring; leaves all others to `otherwise`. */
+  admit(otherwise: Pipeline["admit"]): Pipeline["admit"];
   /** Those that watch the health are told that nothing is served, and their streams end. */
   stop(): void;
 }
@@ -21,8 +22,6 @@ export interface Discovery {
 interface Options {
   /** The services of the API. */
   services: readonly DescService[];
-  /** Admits calls of those. */
-  admit: Pipeline["admit"];
   /** Whether they serve: not while the database is away. */
   serving(): boolean;
   streamsMax: number;
@@ -35,7 +34,7 @@ const hourMs = 3_600_000;
 
 /** gRPC's health and reflection over the services of the API, and over themselves. */
 export function discovery(options: Options): Discovery {
-  const { services, admit, serving, streamsMax, streamMsMax = hourMs, log } = options;
+  const { services, serving, streamsMax, streamMsMax = hourMs, log } = options;
   const calls = keyless({ log, streamsMax, streamMsMax });
   const own = [Health, ServerReflection, ServerReflectionAlpha];
   const health = healthOf(
@@ -55,7 +54,7 @@ export function discovery(options: Options): Discovery {
         implementation: calls.implement(ServerReflectionAlpha, { serverReflectionInfo: alpha }),
       },
     ],
-    admit: calls.admit(admit),
+    admit: calls.admit,
     stop: health.stop,
   };
 }

@@ -7,11 +7,11 @@ import type { Notifications } from "../notifications/start.ts";
 import type { Lanes } from "../receiver/lanes.ts";
 import { codeName } from "../rpc/log.ts";
 import type { AuditQueue } from "../tenants/audit-queue.ts";
+import { version } from "../version.ts";
 import type { RequestCounts } from "./requests.ts";
 
 /** Whatever counts something. Each answers what it has counted; nothing is asked of the database. */
 export interface Sources {
-  readonly version: string;
   readonly pool: Pick<Pool, "stats" | "gate">;
   readonly lanes: Pick<Lanes, "stats">;
   readonly jobs: Pick<Jobs, "stats" | "backlogs">;
@@ -55,7 +55,7 @@ const one = (value: number): Sample[] => [[{}, value]];
 /** Every metric of ours, by what it is about. No label holds what a tenant has named. */
 export function families(sources: Sources, requests: RequestCounts): Family[] {
   return [
-    gauge("belfry_build_info", "Always 1; the label is the version.", () => [[{ version: sources.version }, 1]]),
+    gauge("belfry_build_info", "Always 1; the label is the version.", () => [[{ version }, 1]]),
     ...requestFamilies(requests),
     ...portFamilies(sources),
     ...databaseFamilies(sources),
@@ -90,7 +90,9 @@ function portFamilies(sources: Sources): Family[] {
     gauge("belfry_untaken_answer_bytes", "Bytes of answers that wait for their clients.", () => one(untaken.used)),
     gauge("belfry_watches", "Watches of events.", () => one(watches.stats().watchers)),
     gauge("belfry_watched_tenants", "Tenants whose events are watched.", () => one(watches.stats().tenants)),
-    gauge("belfry_audit_waiting_rows", "Rows that wait to be written to the audit log.", () => one(audit.stats().waiting)),
+    gauge("belfry_audit_waiting_rows", "Rows that wait to be written to the audit log.", () =>
+      one(audit.stats().waiting),
+    ),
     counter("belfry_audit_lost_rows_total", "Rows of the audit log that were written to the log instead.", () =>
       one(audit.stats().lost),
     ),
@@ -115,15 +117,40 @@ function databaseFamilies({ pool }: Sources): Family[] {
 }
 
 function ingestFamilies({ lanes, metrics }: Sources): Family[] {
-  const ofKind = (read: (stats: ReturnType<Lanes["stats"]> extends Map<string, infer S> ? S : never) => Sample[1]) => () =>
-    by("kind", lanes.stats(), read);
+  const ofKind =
+    (read: (stats: ReturnType<Lanes["stats"]> extends Map<string, infer S> ? S : never) => Sample[1]) => () =>
+      by("kind", lanes.stats(), read);
   return [
-    counter("belfry_ingest_items_total", "Models, points and events that were stored.", ofKind(({ items }) => items)),
-    counter("belfry_ingest_parts_total", "Requests, and parts of them, that were stored.", ofKind(({ parts }) => parts)),
-    counter("belfry_ingest_refused_total", "Requests refused for want of time.", ofKind(({ refused }) => refused)),
-    ranges("belfry_ingest_commit_seconds", "How long group commits took.", ofKind(({ commitSec }) => commitSec)),
-    gauge("belfry_ingest_waiting_items", "Items that wait to be stored.", ofKind(({ waiting }) => waiting)),
-    gauge("belfry_ingest_running_commits", "Group commits under way.", ofKind(({ running }) => running)),
+    counter(
+      "belfry_ingest_items_total",
+      "Models, points and events that were stored.",
+      ofKind(({ items }) => items),
+    ),
+    counter(
+      "belfry_ingest_parts_total",
+      "Requests, and parts of them, that were stored.",
+      ofKind(({ parts }) => parts),
+    ),
+    counter(
+      "belfry_ingest_refused_total",
+      "Requests refused for want of time.",
+      ofKind(({ refused }) => refused),
+    ),
+    ranges(
+      "belfry_ingest_commit_seconds",
+      "How long group commits took.",
+      ofKind(({ commitSec }) => commitSec),
+    ),
+    gauge(
+      "belfry_ingest_waiting_items",
+      "Items that wait to be stored.",
+      ofKind(({ waiting }) => waiting),
+    ),
+    gauge(
+      "belfry_ingest_running_commits",
+      "Group commits under way.",
+      ofKind(({ running }) => running),
+    ),
     counter("belfry_merged_points_total", "Points that merging has moved.", () => one(metrics.stats().mergedPoints)),
     gauge("belfry_known_series", "Metric series that are known in memory.", () => one(metrics.stats().knownSeries)),
   ];
@@ -138,7 +165,9 @@ function jobFamilies({ jobs }: Sources): Family[] {
     ranges("belfry_job_run_seconds", "How long runs of background jobs took.", () =>
       by("kind", jobs.stats(), ({ runSec }) => runSec),
     ),
-    counter("belfry_jobs_done_total", "Background jobs that were done.", () => by("kind", jobs.stats(), (of) => of.jobs)),
+    counter("belfry_jobs_done_total", "Background jobs that were done.", () =>
+      by("kind", jobs.stats(), (of) => of.jobs),
+    ),
     counter("belfry_job_run_failures_total", "Runs of background jobs that failed, and are tried again.", () =>
       by("kind", jobs.stats(), ({ failed }) => failed),
     ),

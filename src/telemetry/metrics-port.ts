@@ -1,6 +1,5 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Config } from "../config.ts";
 import { StartError } from "../db/start-error.ts";
 import type { Histogram } from "../histogram.ts";
 import { type Family, families, type Sources } from "./families.ts";
@@ -71,7 +70,12 @@ interface Value {
 
 /** A metric as prom-client's registry reads it. */
 function metricOf({ name, type, help, read }: Family) {
-  const get = async () => ({ name, type, help, values: [...read()].flatMap(([labels, value]) => valuesOf(name, labels, value)) });
+  const get = async () => ({
+    name,
+    type,
+    help,
+    values: [...read()].flatMap(([labels, value]) => valuesOf(name, labels, value)),
+  });
   return { name, type, help, get };
 }
 

@@ -1,6 +1,5 @@
 import { type Histogram, histogram } from "../histogram.ts";
 import type { RequestRecord } from "../rpc/context.ts";
-import { codeName } from "../rpc/log.ts";
 
 /** What came in, by the headers of its request. */
 export type Protocol = "grpc" | "grpc-web" | "connect" | "json";
@@ -54,6 +53,3 @@ export function requestCounts(): RequestCounts {
     others: () => others,
   };
 }
-
-/** A code as a label, for example NOT_FOUND. */
-export const codeLabel = codeName;

@@ -186,12 +186,11 @@ export function connections(options: ConnectionsOptions) {
         slot.run(query);
       },
     };
-    const leave = async () => {
+    query.canceller = async () => {
       waiting.delete(waiter);
       waiter.leave?.();
       waiter.refuse(lost());
     };
-    query.canceller = leave;
     return () => acquire(waiter);
   }
 

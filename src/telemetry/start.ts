@@ -1,0 +1,41 @@
+import type { Config } from "../config.ts";
+import type { Log } from "../log.ts";
+import type { RequestRecord } from "../rpc/context.ts";
+import type { Sources } from "./families.ts";
+import { metricsPort } from "./metrics-port.ts";
+import { protocolOf, requestCounts } from "./requests.ts";
+import { openTraces, type TracedRequest } from "./traces.ts";
+
+/** What this server tells of itself to those who operate it. */
+export interface Telemetry {
+  /** Where the metrics are; undefined: there is no port of theirs. */
+  readonly metricsUrl: string | undefined;
+  /** A request is over. */
+  ended(record: RequestRecord, request: TracedRequest, status: number | undefined): void;
+  stop(): Promise<void>;
+}
+
+/** Opens the port of metrics and begins to send traces, where they are asked for; without both it costs nothing. */
+export async function startTelemetry(
+  { metricsHost, metricsPort: port, tracesUrl }: Pick<Config, "metricsHost" | "metricsPort" | "tracesUrl">,
+  sources: Sources,
+  log: Log,
+): Promise<Telemetry> {
+  const traces = tracesUrl === undefined ? undefined : await openTraces(tracesUrl);
+  const requests = port === undefined ? undefined : requestCounts();
+  const metrics = requests && (await metricsPort({ metricsHost, metricsPort: port as number }, sources, requests));
+  if (metrics !== undefined) log.info({ url: metrics.url }, "metrics are served");
+  return {
+    metricsUrl: metrics?.url,
+    ended(record, request, status) {
+      if (requests !== undefined) {
+        const type = request.headers["content-type"] as string | undefined;
+        requests.note(record, protocolOf(request.url, type), status ?? 0);
+      }
+      traces?.note(record, request);
+    },
+    async stop() {
+      await Promise.all([metrics?.close(), traces?.stop()]);
+    },
+  };
+}
