@@ -269,11 +269,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     },
     readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.forms, clock.nowMs)]]),
     ready: () => pool.gate.open,
-    log,
     aliases: { services: config.serviceAliases, keyHeaders: config.keyHeaderAliases },
-    stopping,
-  }).catch((error) => {
-    throw listenError(error, config);
   });
   connections = port.connections;
   starting.defer(() => port.close({ drainMs: config.drainMs }));
