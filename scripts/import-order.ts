@@ -16,6 +16,9 @@ export const domains: readonly string[] = [
   "receiver",
 ];
 
+/** Folders of `src/` that look at all mechanisms and domains, and are no domain themselves. */
+export const observers: readonly string[] = ["telemetry"];
+
 /**
  * Who may import whom: a file may import only from its own folder and from names to the left of it.
  * A name is a folder of `src/`, a file of `src/` without its ending, or `gen` at the root.
@@ -34,7 +37,7 @@ export const importOrder: readonly string[] = [
   ...mechanisms,
   ...domains,
   "transfer",
-  "telemetry",
+  ...observers,
   "server",
   "schema",
   "main",

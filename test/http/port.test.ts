@@ -324,7 +324,7 @@ describe("the local certificate authority", () => {
     const tlsCert = join(dataDir, "server.pem");
     const tlsKey = join(dataDir, "server-key.pem");
     const configured = await certificate({ dataDir: temporaryDir(), host: "localhost", tlsCert, tlsKey });
-    expect(configured).toEqual({
+    expect(configured).toMatchObject({
       cert: readFileSync(tlsCert, "utf8"),
       key: readFileSync(tlsKey, "utf8"),
       caFile: undefined,

@@ -1,4 +1,4 @@
-import { domains, importOrder, mechanisms } from "../../scripts/import-order.ts";
+import { domains, importOrder, mechanisms, observers } from "../../scripts/import-order.ts";
 import type { Tree } from "./tree.ts";
 
 /** A rule of the house: what it promises, a tree that breaks it, and the search for what does. */
@@ -105,7 +105,7 @@ export const houseRules: readonly Rule[] = [
       const packages = namesIn(tree, "proto/belfry");
       return [
         ...folders
-          .filter((name) => !mechanisms.includes(name) && !packages.includes(name))
+          .filter((name) => ![...mechanisms, ...observers, ...packages].includes(name))
           .map((name) => `src/${name}: no package proto/belfry/${name}`),
         ...packages
           .filter((name) => !mechanismPackages.includes(name) && !domains.includes(name))
@@ -180,7 +180,16 @@ export const houseRules: readonly Rule[] = [
         .filter((path) => /^test\/[^/]+\/.*\.test\.ts$/.test(path))
         .filter((path) => {
           const [, folder = ""] = path.split("/");
-          return ![...mechanisms, ...domains, "proto", "clients", "start", "faults", "regressions"].includes(folder);
+          return ![
+            ...mechanisms,
+            ...domains,
+            ...observers,
+            "proto",
+            "clients",
+            "start",
+            "faults",
+            "regressions",
+          ].includes(folder);
         })
         .map((path) => `${path}: no such folder in src`),
   },
