@@ -51,7 +51,8 @@ export async function certificate(
   const signs = ca !== undefined && lasts(ca) && permits(ca, names);
   // Without the key of the CA a certificate by name that is missing cannot be made, and is done without.
   const byName = certByName === undefined ? caKey === undefined : ca && holds(certByName, ca, domains(names));
-  if (signs && cert && key && byName && holds(cert, ca, names)) return { cert, certByName, key, caFile: files.ca, files };
+  if (signs && cert && key && byName && holds(cert, ca, names))
+    return { cert, certByName, key, caFile: files.ca, files };
   const authority = signs && caKey ? { ca, caKey } : await makeAuthority(names);
   const leaf = await makeLeaf(authority, names);
   await write(files.caKey, authority.caKey, 0o600);

@@ -35,6 +35,7 @@ export interface Identity extends Pair {
 
 /** A server of TLS connections. */
 export interface TlsServer {
+  readonly server: tls.Server;
   /** Takes a connection of which nothing is read, with the certificate of now. */
   take(socket: Socket): void;
 }
@@ -57,6 +58,7 @@ export function tlsServer({ renewed, ...first }: Identity, h1: EventEmitter, h2:
   });
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   return {
+    server,
     take(socket) {
       const pair = renewed?.();
       if (pair !== undefined) {

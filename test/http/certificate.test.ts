@@ -74,7 +74,7 @@ describe("the local CA", () => {
     const named = new X509Certificate(made.certByName ?? "");
     expect(named.subjectAltName).toBe("DNS:localhost");
     expect(await told({ cert: made.certByName ?? "", key: made.key }, "localhost")).toBe("trusted");
-    const server = tlsServer(made, new EventEmitter(), new EventEmitter());
+    const { server } = tlsServer(made, new EventEmitter(), new EventEmitter());
     servers.push(server);
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
