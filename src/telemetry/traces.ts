@@ -50,9 +50,7 @@ export async function openTraces(url: string): Promise<Traces> {
   const provider = new sdk.BasicTracerProvider({
     // What the environment says of the service goes before ours.
     resource: resources.defaultResource().merge(own).merge(resources.detectResources({ detectors })),
-    spanProcessors: [
-      new sdk.BatchSpanProcessor(new exporting.OTLPTraceExporter({ url: `${url}/v1/traces` })),
-    ],
+    spanProcessors: [new sdk.BatchSpanProcessor(new exporting.OTLPTraceExporter({ url: `${url}/v1/traces` }))],
   });
   const tracer = provider.getTracer("belfry", version);
 
