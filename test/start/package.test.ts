@@ -78,9 +78,9 @@ test("it serves from an empty folder, on the packages that it names and no other
     const address = /Belfry serves at (\S+)/.exec(said)?.[1] ?? expect.fail(said);
     expect(await (await fetch(`${address}/healthz`)).json()).toEqual({ status: "alive", version });
     expect((await fetch(`${address}/v1/api-clients`)).status).toBe(401);
-    expect(said).toContain(`"version":"${version}"`);
   } finally {
     child.kill("SIGTERM");
   }
   expect(await ended, said).toBe(0);
+  expect(said).toContain(`"version":"${version}"`);
 });
