@@ -42,7 +42,7 @@ export const entities = pgTable(
     index("entities_id").using("hash", table.id).where(sql`deleted_ms is null`),
     // The metadata stand in no index, so that models which change nothing else of their entity touch none. A term begins
     // with its tenant's; a column for it would be a list of all of its rows, to be met with each term's. No statistics are
-    // gathered on terms, texts and JSON (migrations/0013_name_terms.sql): no plan needs them.
+    // gathered on terms, texts and JSON (migrations/0001_first_release.sql): no plan needs them.
     index("entities_terms").using(
       "gin",
       sql`entity_terms(tenant_id, name, dimensions, core_properties, custom_properties)`,

@@ -22,7 +22,7 @@ export interface Terms {
   broad?: boolean;
 }
 
-// As the function in migrations/0014_plain_terms.sql cuts them.
+// As the function in migrations/0001_first_release.sql cuts them.
 const PAIR_CHARACTERS = 400;
 const KEY_CHARACTERS = 100;
 const VALUE_CHARACTERS = 64;
@@ -225,7 +225,7 @@ export function nameTerms(texts: readonly string[]): Term[] | undefined {
 
 /** What entities_terms is asked: a tsquery for entities of the tenant that have one of the terms, or all of them. */
 export function termsQuery(tenantId: string, need: "one" | "all", terms: readonly Term[]): string {
-  const owner = tenantId.slice(-8); // as in migrations/0014_plain_terms.sql
+  const owner = tenantId.slice(-8); // as in migrations/0001_first_release.sql
   return terms
     .map(({ text, prefix }) => `'${(owner + text).replace(/['\\]/g, "$&$&")}'${prefix ? ":*" : ""}`)
     .join(need === "one" ? " | " : " & ");

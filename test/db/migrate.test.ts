@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -7,6 +8,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { connectOnce } from "../../src/db/connect.ts";
 import { checkMigrated, migrate, migrationsDir, outsideMark, SchemaTooNew } from "../../src/db/migrate.ts";
 import { StartError } from "../../src/db/start-error.ts";
+import { version } from "../../src/version.ts";
 import { emptyDatabase, testDatabase } from "../support/database.ts";
 import { printSchema } from "../support/schema.ts";
 
@@ -40,6 +42,29 @@ test("the migrations' stamps strictly rise, their numbers have no gap, and every
   expect(tags.map((tag) => Number(tag.slice(0, 4)))).toEqual(tags.map((_, i) => i));
   const files = readdirSync(migrationsDir).filter((name) => name.endsWith(".sql"));
   expect(files.map((name) => name.replace(".sql", "")).sort()).toEqual(tags);
+});
+
+test("a file that is released never changes, and none comes before it", () => {
+  const released = readFileSync(join(migrationsDir, "meta/_released.sha256"), "utf8").trimEnd().split("\n");
+  const found = tags.map((tag) => {
+    const text = readFileSync(join(migrationsDir, `${tag}.sql`));
+    return `${createHash("sha256").update(text).digest("hex")}  ${tag}.sql`;
+  });
+  expect(found.slice(0, released.length)).toEqual(released);
+});
+
+test("every file names the oldest server that may start on it, which is none to come", () => {
+  for (const tag of tags) {
+    const [, oldest] =
+      /^-- oldest server: (\d+\.\d+\.\d+)$/m.exec(readFileSync(join(migrationsDir, `${tag}.sql`), "utf8")) ?? [];
+    expect(oldest, tag).toBeDefined();
+    const numbers = (text = "") =>
+      text
+        .split(".")
+        .map((part) => part.padStart(6, "0"))
+        .join(".");
+    expect(numbers(oldest) <= numbers(version), `${tag} names ${oldest}`).toBe(true);
+  }
 });
 
 test("every file is applied, in order; a second time applies nothing", async () => {
@@ -163,16 +188,14 @@ describe("on a database in use", () => {
 
   test("later files make an index on a table that exists only concurrently", () => {
     const texts = tags.map((tag) => ({ tag, text: readFileSync(join(migrationsDir, `${tag}.sql`), "utf8") }));
-    const faults = texts
-      .filter(({ tag }) => tag > "0016")
-      .flatMap(({ tag, text }) =>
-        [...text.matchAll(/create\s+(?:unique\s+)?index\s+(concurrently\s+)?"?\w+"?\s+on\s+"?(\w+)"?/gi)]
-          .filter(
-            ([, concurrently, table]) =>
-              !concurrently && !new RegExp(`create table (?:if not exists )?"?${table}"?[ (]`, "i").test(text),
-          )
-          .map(([found]) => `${tag}: ${found}`),
-      );
+    const faults = texts.flatMap(({ tag, text }) =>
+      [...text.matchAll(/create\s+(?:unique\s+)?index\s+(concurrently\s+)?"?\w+"?\s+on\s+"?(\w+)"?/gi)]
+        .filter(
+          ([, concurrently, table]) =>
+            !concurrently && !new RegExp(`create table (?:if not exists )?"?${table}"?[ (]`, "i").test(text),
+        )
+        .map(([found]) => `${tag}: ${found}`),
+    );
     expect(faults).toEqual([]);
   });
 });
@@ -189,37 +212,6 @@ test("commands that do not migrate say what the database lacks", async () => {
   await expect(checkMigrated(migrated, { dir })).rejects.toThrow(/lacks the migration 9999_later/);
   await migrate(migrated, { dir });
   await expect(checkMigrated(migrated)).rejects.toThrow(SchemaTooNew);
-});
-
-test("entities that were stored before their production state was a column get it from their metadata", async () => {
-  const { url, query } = await emptyDatabase();
-  const dir = copied();
-  writeJournal(
-    dir,
-    journal.entries.filter(({ tag }) => tag < "0017"),
-  );
-  await migrate(url, { dir });
-  await query(
-    "insert into tenants (id, name, created_ms) values (gen_random_uuid(), 'a', 0), (gen_random_uuid(), 'b', 0)",
-  );
-  await query(`insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
-    select t.id, convert_to(n::text, 'UTF8'), n, '{}', case n % 4
-      when 0 then jsonb_build_object('productionState', n, 'priority', 2)
-      when 1 then '{"productionState": "300", "priority": 1.5}'
-      when 2 then '{"productionState": 1e30, "priority": 5.0}'
-      else '{}' end, 0, 0, 0
-    from tenants t, generate_series(1, 1200) n`);
-  await migrate(url);
-  expect(
-    await query(`select convert_from(id, 'UTF8')::int % 4 as kind, count(*)::int4 as n,
-      count(*) filter (where model_production_state = convert_from(id, 'UTF8')::int)::int4 as states, array_to_json(array_agg(distinct priority)) as priorities
-      from entities group by 1 order by 1`),
-  ).toEqual([
-    { kind: 0, n: 600, states: 600, priorities: [2] },
-    { kind: 1, n: 600, states: 0, priorities: [null] },
-    { kind: 2, n: 600, states: 0, priorities: [5] },
-    { kind: 3, n: 600, states: 0, priorities: [null] },
-  ]);
 });
 
 test("a server goes on with a newer database whose migrations name it, or an older one, as the oldest that may", async () => {

@@ -293,17 +293,17 @@ create table entities (
   name text collate "C" not null,
   dimensions jsonb not null,
   metadata jsonb not null,
+  core_properties jsonb not null default '{}'::jsonb,
+  custom_properties jsonb not null default '{}'::jsonb,
+  model_production_state bigint,
+  window_production_state bigint,
+  priority bigint,
   model_ms bigint,
   created_ms bigint not null,
   updated_ms bigint not null,
   liveness_ms bigint not null,
-  deleted_ms bigint,
-  custom_properties jsonb not null default '{}'::jsonb,
-  core_properties jsonb not null default '{}'::jsonb,
-  model_production_state bigint,
-  window_production_state bigint,
-  priority bigint,
   content_hash bytea,
+  deleted_ms bigint,
   constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX entities_id ON public.entities USING hash (id) WHERE (deleted_ms IS NULL);
@@ -568,6 +568,7 @@ CREATE INDEX rule_triggers_trigger ON public.rule_triggers USING btree (tenant_i
 create table rules (
   tenant_id uuid not null,
   name text collate "C" not null,
+  id uuid not null default gen_random_uuid(),
   description text collate "C" not null,
   enabled boolean not null,
   message text collate "C" not null,
@@ -578,7 +579,6 @@ create table rules (
   mute_during_maintenance boolean not null,
   tags jsonb not null,
   created_ms bigint not null,
-  id uuid not null default gen_random_uuid(),
   constraint rules_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
 );
 

@@ -1,1 +1,0 @@
-ALTER TABLE "entities" ADD COLUMN "custom_properties" jsonb DEFAULT '{}'::jsonb NOT NULL;

@@ -1,1 +1,0 @@
-CREATE INDEX "events_name" ON "events" USING btree ("tenant_id","name","id");

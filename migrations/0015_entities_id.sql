@@ -1,1 +1,0 @@
-CREATE INDEX "entities_id" ON "entities" USING hash ("id") WHERE deleted_ms is null;

@@ -1,1 +1,0 @@
-ALTER TABLE "entities" ADD COLUMN "content_hash" "bytea";
