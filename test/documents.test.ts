@@ -28,6 +28,17 @@ describe("docs/operations.md", () => {
   });
 });
 
+describe("docs/concepts.md", () => {
+  test("explains every word that a newcomer meets", () => {
+    const words = [
+      ...["Entity", "Dimension", "Series", "Event", "Occurrence", "Instance", "Custom property", "Updater", "Window"],
+      ...["Trigger", "Destination", "Rule", "Delivery", "Credential", "Tenant", "API client", "Key"],
+    ];
+    const page = tree.get("docs/concepts.md") ?? "";
+    expect(words.filter((word) => !page.includes(`\n**${word}.** `))).toEqual([]);
+  });
+});
+
 describe("docs/errors.md", () => {
   const page = tree.get("docs/errors.md") ?? "";
   const listed = new Set([...page.matchAll(/`([^`\n]+)`/g)].map(([, text]) => text));

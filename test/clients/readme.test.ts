@@ -7,17 +7,11 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clear, place } from "../faults/place.ts";
 import { freePort } from "../faults/server-process.ts";
+import { answersOf, consoleSteps, script, shape } from "../support/console.ts";
 
 const root = join(import.meta.dirname, "../..");
 const tour = /^## A tour$(.*?)^## /ms.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? "";
-/** Each command of the tour with the lines that README shows as its answer. */
-const steps = [...tour.matchAll(/^```console\n(.*?)^```/gms)]
-  .flatMap(([, block = ""]) => block.split(/^\$ /m).slice(1))
-  .map((text) => {
-    const [command = "", ...answer] = text.trimEnd().split("\n");
-    return { command, answer: answer.join("\n") };
-  });
-const [start, ...calls] = steps;
+const [start, ...calls] = consoleSteps(tour);
 const helper = /^```sh\n(.*?)^```/ms.exec(tour)?.[1] ?? "";
 
 const dir = await place();
@@ -43,23 +37,6 @@ afterAll(async () => {
   await clear(dir);
 });
 
-/** What varies from run to run, as README shows it, and what may stand there instead. */
-const varying: [shown: RegExp, pattern: string][] = [
-  [/"[\w-]{27}=(?::\d+)?"/, '"[\\w-]{27}=(?::\\d+)?"'],
-  [/"1\d{12}"/, '"1\\d{12}"'],
-  [/…/, "[^]*?"],
-];
-
-/** An answer as README shows it: the same members in the same order with the same values, but for ids and times; … is anything. */
-function shape(shown: string): RegExp {
-  const any = new RegExp(`(${varying.map(([{ source }]) => source).join("|")})`);
-  const parts = shown.split(any).map((part, i) => {
-    if (i % 2 === 0) return part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-    return varying.find(([pattern]) => pattern.test(part))?.[1];
-  });
-  return new RegExp(`^${parts.join("")}$`);
-}
-
 test("`npm start` says what README shows", () => {
   expect(start?.command).toBe("BELFRY_OUTBOUND_ALLOW=127.0.0.0/8 npm start");
   const { port } = new URL(/https:\S+/.exec(said)?.[0] ?? "");
@@ -80,13 +57,8 @@ test("each command of README's tour answers what README shows", async () => {
       .replaceAll(".belfry/", `${dir}/`)
       .replaceAll("https://localhost:8443", address)
       .replaceAll("9944", String(port));
-  // With jobs, as where people type.
-  const script = [
-    "set -m",
-    here(helper),
-    ...calls.flatMap(({ command }, i) => [`printf "\\n=== ${i}\\n"`, here(command)]),
-  ];
-  const { stdout, stderr } = await promisify(execFile)("bash", ["-c", script.join("\n")], {
+  const commands = calls.map(({ command }) => here(command));
+  const { stdout, stderr } = await promisify(execFile)("bash", ["-c", script(here(helper), commands)], {
     cwd: root,
     timeout: 60_000,
     // What the agent finds by itself where the server has its usual place.
@@ -94,7 +66,7 @@ test("each command of README's tour answers what README shows", async () => {
   });
   // What bash says of a job that was ended.
   expect(stderr.replace(/^\[1\].*(?:Terminated|Done).*\n/gm, "")).toBe("");
-  const answers = stdout.split(/^=== \d+\n/m).slice(1);
+  const answers = answersOf(stdout);
   for (const [i, { command, answer }] of calls.entries()) {
     // An answer that ends in … is longer; one without a line is not shown.
     if (answer !== "") expect(answers[i]?.trim(), command).toMatch(shape(answer));
