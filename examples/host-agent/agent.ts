@@ -40,6 +40,8 @@ export function startAgent({ receiver, read, source, intervalMs, limits, log, ..
   const follow = thresholds(source, limits, join(options.bufferFolder, "open-events.json"));
   const stopping = new AbortController();
   let before: Reading | undefined;
+  /** Events that found no room on a full disk. */
+  let unsaved: ReturnType<typeof follow.eventsOf> = [];
   let described = { text: "", atMs: 0 };
 
   async function measure() {
@@ -51,11 +53,13 @@ export function startAgent({ receiver, read, source, intervalMs, limits, log, ..
       described = { text, atMs: reading.timeMs };
       sender.describe(models);
     }
-    const events = follow.eventsOf(reading);
-    if (events.length > 0) {
-      buffer.addEvents(events);
+    const seen = follow.eventsOf(reading);
+    for (const { name, summary } of seen) log(`${name}: ${summary}`);
+    unsaved.push(...seen);
+    if (unsaved.length > 0) {
+      buffer.addEvents(unsaved);
       follow.keep();
-      for (const { name, summary } of events) log(`${name}: ${summary}`);
+      unsaved = [];
     }
     buffer.addPoints(pointsOf(source, reading, before));
     before = reading;
@@ -64,7 +68,7 @@ export function startAgent({ receiver, read, source, intervalMs, limits, log, ..
 
   async function run() {
     while (!stopping.signal.aborted) {
-      await measure().catch((error) => log(`nothing could be read this time: ${error.message}`));
+      await measure().catch((error) => log(`this reading is lost: ${error.message}`));
       // On the beat of the clock, so that the points of several machines stand side by side.
       const waitMs = intervalMs - (Date.now() % intervalMs);
       await sleep(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);

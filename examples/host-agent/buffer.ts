@@ -9,14 +9,12 @@ import { type Batch, frameBytes, openQueue } from "./queue.ts";
 export interface Buffer {
   addEvents(events: MessageInitShape<typeof EventSchema>[]): void;
   addPoints(points: MessageInitShape<typeof MetricSchema>[]): void;
-  /** What to send next: events before points, each in their order. The bytes are a request of their own. */
-  next(): (Batch & { kind: "events" | "points" }) | undefined;
+  /** What to send next, of about so many bytes: events before points, each in their order. The bytes are a request of their own. */
+  next(bytesMax: number): (Batch & { kind: "events" | "points" }) | undefined;
   /** Bytes on disk, never more than `bytesMax`. */
   bytes(): number;
   close(): void;
 }
-
-const batchBytes = 512 * 1024;
 
 /**
  * Opens the buffer in a folder, which it makes. When it is full the oldest points go first, then those that come; events go
@@ -57,11 +55,11 @@ export function openBuffer(folder: string, bytesMax: number, lost: (items: numbe
       if (makeRoom(frameBytes(record))) points.append(record, added.length);
       else lost(added.length, "metric points");
     },
-    next() {
+    next(bytesMax) {
       // Encoded messages laid end to end are one message that has the items of all: so records need not be taken apart.
-      const waiting = events.oldest(batchBytes);
+      const waiting = events.oldest(bytesMax);
       if (waiting !== undefined) return { ...waiting, kind: "events" };
-      const rest = points.oldest(batchBytes);
+      const rest = points.oldest(bytesMax);
       return rest && { ...rest, kind: "points" };
     },
     close: () => rmSync(lock, { force: true }),

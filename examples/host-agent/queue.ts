@@ -1,4 +1,14 @@
-import { closeSync, fdatasyncSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fdatasyncSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 
@@ -6,7 +16,10 @@ import { crc32 } from "node:zlib";
 export interface Queue {
   /** Bytes of its files. */
   bytes(): number;
-  /** Adds a record of so many items. `durable`: it is on the disk, not only with the operating system, when this returns. */
+  /**
+   * Adds a record of so many items. `durable`: it is on the disk, not only with the operating system, when this returns.
+   * @throws Error when the disk is full; nothing is added then
+   */
   append(record: Uint8Array, items: number, durable?: boolean): void;
   /** The oldest records, of about so many bytes, end to end; undefined when there is none. */
   oldest(bytesMax: number): Batch | undefined;
@@ -15,7 +28,9 @@ export interface Queue {
 }
 
 export interface Batch {
-  records: Uint8Array;
+  /** The bytes of the records, and how many these are. */
+  bytes: Uint8Array;
+  records: number;
   items: number;
   /** They need not be kept any longer. */
   done(): void;
@@ -82,7 +97,15 @@ export function openQueue(folder: string, name: string, segmentBytes: number): Q
       frame.writeUInt32BE(items, 8);
       frame.set(record, headBytes);
       const { segment, fd } = tailFor(frame.length);
-      segment.bytes += writeSync(fd, frame);
+      let written = 0;
+      try {
+        written = writeSync(fd, frame);
+      } finally {
+        // On a full disk: half a record would hide those that come after it.
+        if (written < frame.length) ftruncateSync(fd, segment.bytes);
+      }
+      if (written < frame.length) throw new Error("the disk of the buffer is full");
+      segment.bytes += written;
       if (durable) fdatasyncSync(fd);
     },
     oldest(bytesMax) {
@@ -95,7 +118,7 @@ export function openQueue(folder: string, name: string, segmentBytes: number): Q
             sentBytes = endBytes;
             if (sentBytes >= first.bytes) removeFirst();
           };
-          return { records: Buffer.concat(records), items, done };
+          return { bytes: Buffer.concat(records), records: records.length, items, done };
         }
         removeFirst();
       }

@@ -31,12 +31,20 @@ interface Options {
 /** Codes of a request that will never be taken, however often it is sent. */
 const hopeless = new Set([Code.InvalidArgument, Code.OutOfRange, Code.Unimplemented, Code.FailedPrecondition]);
 
+const batchBytes = 512 * 1024;
+
+const retryInfo = (error: ConnectError) => error.findDetails(RetryInfoSchema)[0];
+
+/** Whether a request is larger than the server takes. A server that has too much to do says when to try again. */
+const isTooLarge = (error: ConnectError) => error.code === Code.ResourceExhausted && retryInfo(error) === undefined;
+
 export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sender {
   const end = new AbortController();
   let stopping = false;
   let models: MessageInitShape<typeof ModelSchema>[] | undefined;
   let news = Promise.withResolvers<void>();
   let failures = 0;
+  let bytesMax = batchBytes;
 
   /** Sends one request. Answers false when there was nothing to send. */
   async function sendNext(): Promise<boolean> {
@@ -47,25 +55,31 @@ export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sen
       if (models === sent) models = undefined;
       return true;
     }
-    const batch = buffer.next();
+    const batch = buffer.next(bytesMax);
     if (batch === undefined) return false;
     try {
       await put(batch);
-    } catch (error) {
+      bytesMax = Math.min(batchBytes, Math.ceil(bytesMax * 1.1));
+    } catch (thrown) {
+      const error = ConnectError.from(thrown);
+      if (isTooLarge(error) && batch.records > 1) {
+        bytesMax = Math.ceil(batch.bytes.length / 4);
+        return true;
+      }
       // To try for ever would keep everything that comes after it.
-      if (!hopeless.has(ConnectError.from(error).code)) throw error;
-      log(`${batch.items} ${batch.kind} are given up, the server refuses them: ${ConnectError.from(error).message}`);
+      if (!isTooLarge(error) && !hopeless.has(error.code)) throw error;
+      log(`${batch.items} ${batch.kind} are given up, the server refuses them: ${error.message}`);
     }
     batch.done();
     return true;
   }
 
-  async function put({ kind, records }: NonNullable<ReturnType<Buffer["next"]>>) {
+  async function put({ kind, bytes }: NonNullable<ReturnType<Buffer["next"]>>) {
     if (kind === "events") {
-      const request = { ...fromBinary(PutEventsRequestSchema, records), detailedResponse: true };
+      const request = { ...fromBinary(PutEventsRequestSchema, bytes), detailedResponse: true };
       report((await receiver.putEvents(request, { signal: end.signal })).failedEvents, kind);
     } else {
-      const request = { ...fromBinary(PutMetricsRequestSchema, records), detailedResponse: true };
+      const request = { ...fromBinary(PutMetricsRequestSchema, bytes), detailedResponse: true };
       report((await receiver.putMetrics(request, { signal: end.signal })).failedMetrics, kind);
     }
   }
@@ -96,7 +110,7 @@ export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sen
 
   /** How long to wait: longer and longer, not at the same moment as others, and at least as long as the server asks for. */
   function pauseMs(error: ConnectError, tries: number): number {
-    const asked = error.findDetails(RetryInfoSchema)[0]?.retryDelay;
+    const asked = retryInfo(error)?.retryDelay;
     const askedMs = asked === undefined ? 0 : Number(asked.seconds) * 1000 + asked.nanos / 1e6;
     const grownMs = Math.min(pauseMsMax, 250 * 2 ** Math.min(tries, 20));
     return Math.max(askedMs, grownMs * (0.5 + Math.random() / 2));
@@ -115,7 +129,7 @@ export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sen
       const timer = setTimeout(() => end.abort(), flushMs);
       await running;
       clearTimeout(timer);
-      return buffer.next() === undefined;
+      return buffer.next(1) === undefined;
     },
   };
 }
