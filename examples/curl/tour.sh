@@ -14,7 +14,7 @@ call() {
   what=$1 path=$2
   shift 2
   echo "# $what"
-  curl --silent --show-error --max-time 10 --cacert "$ca" --write-out '\nHTTP %{http_code}\n\n' \
+  curl --silent --show-error --max-time 10 --cacert "$ca" --write-out 'HTTP %{http_code}\n\n' \
     --header "service-api-key: $key" --header 'content-type: application/json' "$@" "$url$path"
 }
 
