@@ -9,15 +9,25 @@ type Headers = Record<string, string>;
 
 /** A client's way to the server over one of the protocols. */
 function transportOf(url: string, headers: Headers, protocol: "connect" | "grpc-web", useBinaryFormat: boolean) {
-  const withHeaders: Interceptor = (next) => (request) => {
+  const make = protocol === "connect" ? createConnectTransport : createGrpcWebTransport;
+  return make({ baseUrl: url, useBinaryFormat, interceptors: [withHeaders(headers)] });
+}
+
+function withHeaders(headers: Headers): Interceptor {
+  return (next) => (request) => {
     for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
     return next(request);
   };
-  const make = protocol === "connect" ? createConnectTransport : createGrpcWebTransport;
-  return make({ baseUrl: url, useBinaryFormat, interceptors: [withHeaders] });
 }
 
-/** Sends an event, finds it, and makes a mistake. What is refused is answered as code and message. */
+/** What a call failed with: its code, its message, and the fields that its details name. */
+function failureOf(error: unknown) {
+  const failure = ConnectError.from(error);
+  const violations = failure.findDetails(BadRequestSchema)[0]?.fieldViolations ?? [];
+  return { code: Code[failure.code], message: failure.rawMessage, fields: violations.map(({ field }) => field) };
+}
+
+/** Sends an event, finds it, and makes mistakes, in a call and in a stream. What is refused is answered as it failed. */
 async function tour(url: string, headers: Headers, protocol: "connect" | "grpc-web", useBinaryFormat: boolean) {
   const transport = transportOf(url, headers, protocol, useBinaryFormat);
   const events = createClient(EventQueryService, transport);
@@ -25,13 +35,39 @@ async function tour(url: string, headers: Headers, protocol: "connect" | "grpc-w
     const event = { name: `seen over ${protocol}`, timestamp: BigInt(Date.now()), dimensions: { source: "page" } };
     const { succeeded } = await createClient(DataReceiverService, transport).putEvents({ events: [event] });
     const { results } = await events.searchEvents({ query: {} });
-    const wrong = await events.searchEvents({}).catch(ConnectError.from);
-    const broken = wrong instanceof ConnectError ? wrong.findDetails(BadRequestSchema)[0]?.fieldViolations : undefined;
-    return { succeeded, names: results.map(({ name }) => name), broken: broken?.map(({ field }) => field) };
+    const broken = await events.searchEvents({}).catch(failureOf);
+    const brokenStream = await next(events.watchEvents({ query: {}, cursor: "x" })).catch(failureOf);
+    return { succeeded, names: results.map(({ name }) => name), broken, brokenStream };
   } catch (error) {
-    const { code, rawMessage } = ConnectError.from(error);
-    return { code: Code[code], message: rawMessage };
+    return { ...failureOf(error), stream: await next(events.watchEvents({ query: {} })).catch(failureOf) };
   }
+}
+
+/** The first message of a stream. */
+async function next<T>(messages: AsyncIterable<T>): Promise<T | undefined> {
+  for await (const message of messages) return message;
+  return undefined;
+}
+
+/** Reads by GET, which Connect does where an RPC has no side effects; answers the methods that were sent. */
+async function reads(url: string, headers: Headers, useBinaryFormat: boolean) {
+  const methods: string[] = [];
+  const send: typeof fetch = (input, init) => {
+    methods.push(init?.method ?? "GET");
+    return fetch(input, init);
+  };
+  const interceptors = [withHeaders(headers)];
+  const transport = createConnectTransport({
+    baseUrl: url,
+    useBinaryFormat,
+    useHttpGet: true,
+    fetch: send,
+    interceptors,
+  });
+  const { results } = await createClient(EventQueryService, transport).searchEvents({ query: {} });
+  const broken = await createClient(EventQueryService, transport).searchEvents({}).catch(failureOf);
+  const put = await createClient(DataReceiverService, transport).putEvents({ events: [] }).catch(failureOf);
+  return { methods, results: results.length, broken, put };
 }
 
 /** Watches until an event of this name is told; answers the names on the way. Resumes in the middle, with the cursor. */
@@ -80,7 +116,7 @@ async function json(url: string, headers: Headers, method: string, path: string,
   }
 }
 
-const program = { tour, json, watch, serverSent };
+const program = { tour, reads, json, watch, serverSent };
 /** What a test calls on the page. */
 export type Program = typeof program;
 Object.assign(globalThis, { program });

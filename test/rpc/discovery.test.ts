@@ -2,8 +2,13 @@ import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import {
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+  MethodOptions_IdempotencyLevel,
+} from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, createClient, createHandlerContext } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import {
@@ -13,12 +18,14 @@ import {
 } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection, type ServerReflectionRequestSchema } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { routes } from "#gen/routes.ts";
 import { healthOf } from "../../src/rpc/health.ts";
 import { keyless } from "../../src/rpc/keyless.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { protocols, rawHttp1, transport } from "../support/clients.ts";
 import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
 // Of five streams without a key one address has four.
@@ -235,6 +242,49 @@ describe("without a key nothing can be used up", () => {
     const init = { service: Health, method, protocolName: "grpc", requestMethod: "POST", url: "", contextValues };
     const statuses = watch(create(HealthCheckRequestSchema), createHandlerContext(init));
     expect(await thrown(Array.fromAsync(statuses))).toMatchObject({ code: Code.Unavailable });
+  });
+});
+
+describe("reads by Connect's GET", () => {
+  const search = "/belfry.events.v1.EventQueryService/SearchEvents";
+  const get = (path: string, query: Record<string, string>, headers: Record<string, string>) =>
+    rawHttp1(server.target, {
+      method: "GET",
+      path: `${path}?${new URLSearchParams({ connect: "v1", ...query })}`,
+      headers,
+    });
+
+  test("are those of RPCs without side effects, and no others", async () => {
+    const all = [...new Set(routes.map(({ method }) => method.parent))].flatMap(({ methods }) => methods);
+    const reading = all.filter(({ idempotency }) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS);
+    const verbs = /^(Get|BatchGet|List|Search|Count|Watch|Preview)[A-Z]/;
+    expect(reading.map(({ name }) => name)).toEqual(all.map(({ name }) => name).filter((name) => verbs.test(name)));
+    const { headers } = await testTenant(server.database.sql);
+    const write = "/belfry.tenants.v1.ApiClientService/CreateApiClient";
+    const message = '{"name":"by GET","type":"DATA_INGEST"}';
+    const refused = await get(write, { encoding: "json", message }, headers);
+    expect([refused.status, refused.headers.allow]).toEqual([501, "POST, OPTIONS"]);
+  });
+
+  test("pass what all calls pass: key, rules, bounds of a message, also when it is compressed", async () => {
+    const { headers } = await testTenant(server.database.sql);
+    const ask = async (query: Record<string, string>, key: Record<string, string> = headers) => {
+      const { status, body } = await get(search, query, key);
+      return { status, ...JSON.parse(String(body)) };
+    };
+    const json = { encoding: "json", message: '{"query":{}}' };
+    expect(await ask(json)).toMatchObject({ status: 200, pageInfo: expect.any(Object) });
+    expect(await ask(json, {})).toMatchObject({ status: 401, code: "unauthenticated" });
+    expect(await ask({ ...json, message: "{}" })).toMatchObject({ status: 400, message: "query: is required" });
+    const packed = (bytes: Buffer) => ({
+      ...{ encoding: "json", compression: "gzip", base64: "1" },
+      message: gzipSync(bytes).toString("base64url"),
+    });
+    expect(await ask(packed(Buffer.from('{"query":{}}')))).toMatchObject({ status: 200 });
+    const bomb = packed(Buffer.alloc(5 * 1024 * 1024, 32));
+    expect(await ask(bomb)).toMatchObject({ status: 429, code: "resource_exhausted" });
+    const long = await get(search, { ...json, message: `{"query":{}${" ".repeat(20_000)}}` }, headers);
+    expect(long.status).toBe(431);
   });
 });
 
