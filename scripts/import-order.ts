@@ -38,6 +38,7 @@ export const importOrder: readonly string[] = [
   ...domains,
   "transfer",
   ...observers,
+  "command-line",
   "server",
   "schema",
   "main",

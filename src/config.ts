@@ -315,11 +315,14 @@ const settings = {
 /** The settings of one server, read once at start and handed down. */
 export type Config = { readonly [K in keyof typeof settings]: ReturnType<(typeof settings)[K]["read"]> };
 
+/** `; did you mean "…"?` with the name nearest to a wrong one; "" when none is near. */
+type Hint = (name: string, known: readonly string[]) => string;
+
 /**
  * Reads every setting from the environment.
  * @throws SettingError that names each wrong setting and its rule; also for an unknown name that starts with BELFRY_.
  */
-export function readConfig(env: Record<string, string | undefined>): Config {
+export function readConfig(env: Record<string, string | undefined>, hint: Hint = () => ""): Config {
   const wrong: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, setting] of Object.entries(settings)) {
@@ -331,9 +334,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       wrong.push(`${setting.env} ${error.message}`);
     }
   }
-  const known = new Set(Object.values(settings).map((setting) => setting.env));
+  const known = Object.values(settings).map((setting) => setting.env);
   for (const name of Object.keys(env)) {
-    if (name.startsWith("BELFRY_") && !known.has(name)) wrong.push(`${name} is no setting of this version`);
+    if (!name.startsWith("BELFRY_") || known.includes(name)) continue;
+    // One setting has the name that all programs give it, without the prefix.
+    const bare = known.find((setting) => name === `BELFRY_${setting}`);
+    wrong.push(`${name} is no setting of this version${hint(bare ?? name, known)}`);
   }
   if ((values.tlsCert === undefined) !== (values.tlsKey === undefined)) {
     wrong.push("BELFRY_TLS_CERT and BELFRY_TLS_KEY must be set together");

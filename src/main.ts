@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { ConnectError } from "@connectrpc/connect";
+import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./command-line.ts";
 import { type Config, readConfig, settingsHelp } from "./config.ts";
 import { credentialCommand, credentialUsage } from "./credentials/commands.ts";
 import { connect, type Sql } from "./db/connect.ts";
@@ -8,23 +9,29 @@ import { useEmbedded } from "./db/embedded/use-embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { openLog } from "./rpc/log.ts";
-import { schemaCommand } from "./schema.ts";
+import { schemaCommand, schemaUsage } from "./schema.ts";
 import { type Server, startServer } from "./server.ts";
 import { SettingError } from "./setting.ts";
 import { tenantCommand, tenantUsage } from "./tenants/commands.ts";
+import { nearest } from "./transcoding/nearest.ts";
 import { transferCommand, transferUsage } from "./transfer.ts";
+import { version } from "./version.ts";
 
-function usageLine(command: string, does: string): string {
-  return `  ${command.padEnd(66)}${does}`;
-}
+const usage: Usage = [
+  ["serve", "the same as npm start"],
+  ["migrate", "bring the database's schema up to date, and do nothing else"],
+  ...tenantUsage,
+  ...credentialUsage,
+  ...transferUsage,
+  ...schemaUsage,
+];
 
-const usage = `Belfry, the management API of an observability platform
+const help = `Belfry, the management API of an observability platform
 
 ${usageLine("npm start", "serve")}
-${usageLine("npm run belfry -- migrate", "bring the database's schema up to date, and do nothing else")}
-${[...tenantUsage, ...credentialUsage, ...transferUsage].map(([command, does]) => usageLine(command === "" ? "" : `npm run belfry -- ${command}`, does)).join("\n")}
-${usageLine("npm run belfry -- schema export <folder>", "write the proto files with all that they import, for any generator")}
-${usageLine("npm start -- --help", "print this")}
+${allCommands(usage)}
+${usageLine("npm run belfry -- --version", "print the version")}
+${usageLine("npm run belfry -- [<command>] --help", "print this, or how a command is called")}
 
 Settings (environment variables):
   ${"NAME".padEnd(30)}${"DEFAULT".padEnd(12)} MEANING
@@ -107,15 +114,24 @@ async function onPool<T>(config: Config, url: string, work: (sql: Sql) => Promis
 /** Runs one command line; answers the exit code. */
 async function main(args: readonly string[]): Promise<number> {
   const [command, ...rest] = args;
-  if (args.some((arg) => ["--help", "-h", "help"].includes(arg))) {
-    process.stdout.write(usage);
+  const asksHelp = command === "help" || args.some((arg) => arg === "--help" || arg === "-h");
+  if (asksHelp) {
+    const words = (command === "help" ? rest : args).filter((arg) => arg !== "--help" && arg !== "-h");
+    const about = words.length === 0 || words[0] === "serve" ? help : helpOf(usage, words);
+    if (about === undefined) return misread(words);
+    process.stdout.write(`${about.trimEnd()}\n`);
     return 0;
   }
-  if (command === "schema") {
-    process.stdout.write(schemaCommand(rest));
+  if (command === "--version") {
+    process.stdout.write(`belfry ${version}\n`);
     return 0;
   }
-  const config = readConfig(process.env);
+  const exported = schemaCommand(args);
+  if (exported !== undefined) {
+    process.stdout.write(exported);
+    return 0;
+  }
+  const config = readConfig(process.env, nearest);
   const work = tenantCommand(args) ?? credentialCommand(args, config);
   const transfer = transferCommand(args, config);
   if (command === "serve" && rest.length === 0) {
@@ -129,10 +145,14 @@ async function main(args: readonly string[]): Promise<number> {
   } else if (work !== undefined) {
     process.stdout.write(await onDatabase(config, (url) => onPool(config, url, work)));
   } else {
-    process.stderr.write(usage);
-    return 2;
+    return misread(args);
   }
   return 0;
+}
+
+function misread(args: readonly string[]): number {
+  process.stderr.write(`belfry: ${troubleWith(usage, args)}\n`);
+  return 2;
 }
 
 try {

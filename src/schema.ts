@@ -8,15 +8,24 @@ const root = resolve(import.meta.dirname, "..");
 const further = ["google/rpc/error_details.proto", "google/rpc/status.proto"];
 
 const goPackagePrefixDefault = "belfry.example/gen";
-const usage = "schema export <folder> [--go-package-prefix <import path>]";
+
+/** How the command of this file is called. */
+export const schemaUsage = [
+  [
+    "schema export <folder> [--go-package-prefix <import path>]",
+    "write the proto files with all that they import, for any generator",
+  ],
+] as const;
 
 /**
  * Writes the whole schema with all that it imports into a folder that is new or empty; what `google/protobuf` holds comes with
- * every generator. Answers what to print.
- * @throws SettingError that says what is wrong with the command
+ * every generator. Answers what to print; undefined when the command line is not about the schema.
+ * @throws SettingError when the folder is not empty
  */
-export function schemaCommand(args: readonly string[]): string {
-  const { folder, prefix } = read(args);
+export function schemaCommand(args: readonly string[]): string | undefined {
+  const asked = read(args);
+  if (asked === undefined) return undefined;
+  const { folder, prefix } = asked;
   const schema = exportedSchema(prefix);
   mkdirSync(folder, { recursive: true });
   if (readdirSync(folder).length > 0) throw new SettingError(`schema export: ${folder} is not empty`);
@@ -27,21 +36,22 @@ export function schemaCommand(args: readonly string[]): string {
   return `${schema.size} files in ${folder}\n`;
 }
 
-function read(args: readonly string[]): { folder: string; prefix: string } {
+function read(args: readonly string[]): { folder: string; prefix: string } | undefined {
   try {
     const { positionals, values } = parseArgs({
       args: [...args],
       allowPositionals: true,
       options: { "go-package-prefix": { type: "string", default: goPackagePrefixDefault } },
     });
-    const [verb, folder, ...rest] = positionals;
+    const [group, verb, folder, ...rest] = positionals;
     const prefix = values["go-package-prefix"].replace(/\/+$/, "");
-    const wellFormed = verb === "export" && folder && rest.length === 0 && /^[\w./~-]+$/.test(prefix);
+    const wellFormed =
+      group === "schema" && verb === "export" && folder && rest.length === 0 && /^[\w./~-]+$/.test(prefix);
     if (wellFormed) return { folder, prefix };
+    return undefined;
   } catch {
-    // Options that it does not have.
+    return undefined; // an option that it does not have
   }
-  throw new SettingError(`the command is: ${usage}`);
 }
 
 /** The files of the schema by the path that they are imported by. */

@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { readConfig, settingsHelp } from "../src/config.ts";
 import { SettingError } from "../src/setting.ts";
+import { nearest } from "../src/transcoding/nearest.ts";
 
 const names = settingsHelp()
   .split("\n")
@@ -40,6 +42,17 @@ test("everything that is wrong is named at once, without its value", () => {
   expect(message).not.toContain("canary");
 });
 
+test("a name that is no setting is answered with the nearest one", () => {
+  for (const [name, meant] of [
+    ["BELFRY_PROT", "BELFRY_PORT"],
+    ["BELFRY_LOGLEVEL", "BELFRY_LOG_LEVEL"],
+    ["BELFRY_DATABASE_URL", "DATABASE_URL"],
+  ] as const) {
+    const rule = `${name} is no setting of this version; did you mean "${meant}"?`;
+    expect(() => readConfig({ [name]: "1" }, nearest)).toThrow(new SettingError(rule));
+  }
+});
+
 test.each(["alerts@example.com", "Belfry <alerts@example.com>", "Warnung Süd <a@b>"])("%s is a sender", (sender) => {
   const { smtpSender } = readConfig({ BELFRY_SMTP_URL: "smtps://u:p@relay.example.com", BELFRY_SMTP_SENDER: sender });
   expect(smtpSender).toBe(sender);
@@ -58,6 +71,10 @@ test("--help prints every setting, and a wrong one ends the start with one line"
     });
   const { stdout } = await run(["--help"]);
   for (const name of names) expect(stdout).toContain(`  ${name} `);
+  const { version } = JSON.parse(readFileSync("package.json", "utf8"));
+  expect(await run(["--version"])).toMatchObject({ stdout: `belfry ${version}\n`, stderr: "" });
+  const one = await run(["keys", "create", "--help"]);
+  expect(one.stdout).toMatch(/^ {2}npm run belfry -- keys create <tenant> <client id> .*\n +make a key, shown once\n$/);
   const failed = await run(["serve"], { BELFRY_PORT: "x" }).catch((error) => error);
   expect(failed).toMatchObject({ code: 1, stderr: "belfry: BELFRY_PORT must be a whole number from 0 to 65535\n" });
 });

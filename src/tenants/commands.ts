@@ -20,7 +20,7 @@ export const tenantUsage = [
   ["", "with the role read_only_user, user or manager"],
   ["clients list <tenant>", "print its API clients"],
   ["clients delete <tenant> <client id>", "delete one and revoke its keys"],
-  ["keys create <tenant> <client id>", "make a key, shown once; --description <text>, --expires <ISO time>"],
+  ["keys create <tenant> <client id> [--description <text>] [--expires <ISO time>]", "make a key, shown once"],
   ["keys list <tenant> <client id>", "print the keys of a client, without their secrets"],
   ["keys revoke <tenant> <client id> <key id>", "revoke a key, everywhere within a second"],
 ] as const;

@@ -127,6 +127,10 @@ describe("on the database of a server that runs", () => {
     const mistyped = await belfry(["keys", "create", "a"]);
     expect(mistyped).toMatchObject({ code: 2, out: "" });
     expect(mistyped.err).toContain("npm run belfry -- keys create <tenant> <client id>");
+    expect(await belfry(["tenats", "list"])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^belfry: there is no command "tenats"; did you mean "tenants"\?\n.*--help\n$/),
+    });
     for (const args of [["clients"], ["keys", "list", "a", "b", "c"], ["tenants", "list", "--all"], ["tenants"]]) {
       expect(tenantCommand(args)).toBeUndefined();
     }
