@@ -41,6 +41,7 @@ export const importOrder: readonly string[] = [
   "command-line",
   "server",
   "schema",
+  "welcome",
   "main",
 ];
 

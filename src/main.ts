@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { relative } from "node:path";
 import { ConnectError } from "@connectrpc/connect";
 import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./command-line.ts";
 import { type Config, readConfig, settingsHelp } from "./config.ts";
@@ -10,12 +8,13 @@ import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { openLog } from "./rpc/log.ts";
 import { schemaCommand, schemaUsage } from "./schema.ts";
-import { type Server, startServer } from "./server.ts";
+import { startServer } from "./server.ts";
 import { SettingError } from "./setting.ts";
 import { tenantCommand, tenantUsage } from "./tenants/commands.ts";
 import { nearest } from "./transcoding/nearest.ts";
 import { transferCommand, transferUsage } from "./transfer.ts";
 import { version } from "./version.ts";
+import { quoted, welcome } from "./welcome.ts";
 
 const usage: Usage = [
   ["serve", "the same as npm start"],
@@ -38,39 +37,6 @@ Settings (environment variables):
 ${settingsHelp()}
 `;
 
-function quoted(path: string): string {
-  const near = relative(process.cwd(), path);
-  const shown = near.startsWith("..") ? path : near;
-  return /^[\w./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
-}
-
-/** What a newcomer pastes next: one call in, one out, one refusal that helps. */
-function welcome({ url, caFile, firstKey }: Server): string {
-  const lines = [`Belfry serves at ${url}`];
-  if (firstKey === undefined) return `${lines.join("\n")}\n`;
-  const keyFile = quoted(firstKey.file);
-  lines.push(
-    // A terminal is read once; what goes elsewhere is kept.
-    firstKey.made && process.stdout.isTTY
-      ? `The first manager key, kept in ${keyFile}: ${readFileSync(firstKey.file, "utf8").trim()}`
-      : `The first manager key is in ${keyFile}`,
-  );
-  const curl = `curl ${caFile === undefined ? "" : `--cacert ${quoted(caFile)} `}-H "service-api-key: $(cat ${keyFile})" -H 'content-type: application/json'`;
-  const event = (severity: string) =>
-    `{"events":[{"name":"disk full","timestamp":"${Date.now()}","dimensions":{"source":"web-1"},"severity":"${severity}","status":"STATUS_OPEN","summary":"97 % of /var is used"}]}`;
-  return `${lines.join("\n")}
-
-Send an event, find it, and see what a mistake is answered with:
-
-${curl} ${url}/v1/data-receiver/events -d '${event("SEVERITY_ERROR")}'
-
-${curl} ${url}/v1/events:search -d '{"query":{"severities":["SEVERITY_ERROR"]}}'
-
-${curl} ${url}/v1/data-receiver/events -d '${event("SEVERITY_BAD")}'
-
-`;
-}
-
 async function serve(config: Config): Promise<void> {
   const log = openLog(config.logLevel);
   let signals = 0;
@@ -90,7 +56,7 @@ async function serve(config: Config): Promise<void> {
   }
   const server = await startServer(config, log);
   process.send?.("serving"); // from now on its launcher starts it again when it dies
-  if (signals === 0) process.stdout.write(welcome(server));
+  if (signals === 0) process.stdout.write(welcome(server, config.host, process.stdout.isTTY));
   await stopAsked.promise;
   await server.stop();
   log.flush();

@@ -46,6 +46,7 @@ import { eventManagementService, eventQueryService } from "./events/service.ts";
 import { feedCalls } from "./events/watch/calls.ts";
 import { watches } from "./events/watch/watches.ts";
 import { openApi } from "./http/api.ts";
+import { certifiedNames } from "./http/certificate.ts";
 import { liveCertificate } from "./http/live-certificate.ts";
 import { untakenAnswers } from "./http/untaken.ts";
 import { startJobs } from "./jobs/start.ts";
@@ -83,6 +84,8 @@ export interface Server {
   readonly caFile: string | undefined;
   /** Where Prometheus' metrics are, for example `http://127.0.0.1:9464/metrics`; undefined when they are not served. */
   readonly metricsUrl: string | undefined;
+  /** Names and addresses that the certificate is valid for; none without TLS. */
+  readonly names: readonly string[];
   /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
   readonly firstKey: FirstKey | undefined;
   /** Stops in order: the port drains, then the pool, then the embedded database. May be called twice. */
@@ -284,6 +287,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     url: port.address.url,
     caFile: tls?.caFile,
     metricsUrl: telemetry.metricsUrl,
+    names: tls === undefined ? [] : certifiedNames(tls.cert),
     firstKey: first,
     stop() {
       stopped ??= running.disposeAsync();

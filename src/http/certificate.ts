@@ -1,9 +1,10 @@
-import { randomBytes, webcrypto, X509Certificate } from "node:crypto";
+import { createPrivateKey, randomBytes, webcrypto, X509Certificate } from "node:crypto";
 import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../config.ts";
+import { StartError } from "../db/start-error.ts";
 import { nameConstraints, nameConstraintsId, permitsName } from "./name-constraints.ts";
 
 /** Certificate chain and private key of the port, PEM; `caFile` is the local CA's certificate for clients, when there is one. */
@@ -29,8 +30,8 @@ export async function certificate(
   config: Pick<Config, "tlsCert" | "tlsKey" | "dataDir" | "host">,
 ): Promise<Certificate> {
   if (config.tlsCert !== undefined && config.tlsKey !== undefined) {
-    const [cert, key] = await Promise.all([readFile(config.tlsCert, "utf8"), readFile(config.tlsKey, "utf8")]);
-    return { cert, key, caFile: undefined, files: { cert: config.tlsCert, key: config.tlsKey } };
+    const pair = await configured(config.tlsCert, config.tlsKey);
+    return { ...pair, caFile: undefined, files: { cert: config.tlsCert, key: config.tlsKey } };
   }
   const names = localNames(config.host);
   const files = {
@@ -61,6 +62,53 @@ export async function certificate(
   await write(files.certByName, leaf.certByName, 0o644);
   await write(files.cert, leaf.cert, 0o644);
   return { ...leaf, caFile: files.ca, files };
+}
+
+/** The files that the settings name. @throws StartError that names the setting of the one that cannot be used */
+async function configured(certFile: string, keyFile: string): Promise<{ cert: string; key: string }> {
+  const [cert, key] = await Promise.all([
+    settingFile("BELFRY_TLS_CERT", certFile),
+    settingFile("BELFRY_TLS_KEY", keyFile),
+  ]);
+  const leaf = parsed("BELFRY_TLS_CERT", certFile, "certificate", () => new X509Certificate(cert));
+  const own = parsed("BELFRY_TLS_KEY", keyFile, "private key without a passphrase", () => createPrivateKey(key));
+  if (!leaf.checkPrivateKey(own)) {
+    throw new StartError(`BELFRY_TLS_KEY: ${keyFile} is not the key of the first certificate in ${certFile}`);
+  }
+  return { cert, key };
+}
+
+async function settingFile(setting: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new StartError(`${setting}: ${file} ${readTroubles[code ?? ""] ?? `cannot be read (${code ?? message})`}`);
+  }
+}
+
+const readTroubles: Record<string, string> = {
+  ENOENT: "does not exist",
+  EACCES: "may not be read by this account",
+  EISDIR: "is a directory",
+};
+
+function parsed<T>(setting: string, file: string, what: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch {
+    throw new StartError(`${setting}: ${file} holds no ${what} in PEM form`);
+  }
+}
+
+/** The names and addresses that a certificate is valid for. */
+export function certifiedNames(cert: string): string[] {
+  const names = new X509Certificate(cert).subjectAltName?.split(", ") ?? [];
+  return names.flatMap((name) => {
+    const [, kind, value = ""] = /^(DNS|IP Address):(.*)$/.exec(name) ?? [];
+    if (kind === undefined) return [];
+    return [value.includes(":") ? new URL(`http://[${value}]`).hostname.slice(1, -1) : value];
+  });
 }
 
 /** Every name under which this host is likely called. */

@@ -185,7 +185,9 @@ export async function openPort(options: PortOptions): Promise<Port> {
 }
 
 function address({ address: { host, port } }: Listener, secure: boolean) {
-  const name = host.includes(":") ? `[${host}]` : host;
+  // Nothing can be called at the address that means all of them.
+  const called = host === "0.0.0.0" || host === "::" ? "localhost" : host;
+  const name = called.includes(":") ? `[${called}]` : called;
   return { host, port, url: `${secure ? "https" : "http"}://${name}:${port}` };
 }
 

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { StartError } from "../../src/db/start-error.ts";
 import { certificate } from "../../src/http/certificate.ts";
 import { version } from "../../src/version.ts";
 import { codeOf, httpVersions, openHttp2, protocols, raw, rawHttp1, transport } from "../support/clients.ts";
@@ -316,6 +317,24 @@ describe("the local certificate authority", () => {
     expect(new X509Certificate(second.cert).checkHost("belfry.internal")).toBeDefined();
     expect(readFileSync(second.caFile ?? "", "utf8")).not.toBe(ca);
     expect(dirname(second.caFile ?? "")).toBe(dataDir);
+  });
+
+  test("files that cannot be used are named with their setting", async () => {
+    const dataDir = temporaryDir();
+    await certificate(settings(dataDir));
+    await certificate(settings(join(dataDir, "other")));
+    const [cert, key, otherKey] = ["server.pem", "server-key.pem", "other/server-key.pem"].map((name) =>
+      join(dataDir, name),
+    );
+    for (const [tlsCert, tlsKey, said] of [
+      [`${cert}x`, key, `BELFRY_TLS_CERT: ${cert}x does not exist`],
+      [cert, dataDir, `BELFRY_TLS_KEY: ${dataDir} is a directory`],
+      [key, key, `BELFRY_TLS_CERT: ${key} holds no certificate in PEM form`],
+      [cert, cert, `BELFRY_TLS_KEY: ${cert} holds no private key without a passphrase in PEM form`],
+      [cert, otherKey, `BELFRY_TLS_KEY: ${otherKey} is not the key of the first certificate in ${cert}`],
+    ] as const) {
+      await expect(certificate({ dataDir, host: "localhost", tlsCert, tlsKey })).rejects.toThrow(new StartError(said));
+    }
   });
 
   test("stands back for a configured certificate", async () => {

@@ -110,7 +110,7 @@ test("buf and protoc-gen-es make TypeScript of it, as docs/sdks.md says, that No
   expect(run(process.execPath, ["try.ts"], dir)).toBe("2 google.rpc.BadRequest\n");
 }, 60_000);
 
-test("a folder that holds something is left alone, and a wrong command says how it is called", () => {
+test("a folder that holds something is left alone, and a wrong command is none", () => {
   expect(() => schemaCommand(["schema", "export", schema])).toThrow("is not empty");
   for (const args of [
     [],
