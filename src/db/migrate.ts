@@ -106,9 +106,8 @@ async function pending(db: Db, migrations: Migration[], version: string): Promis
     const before = applied.get(name);
     if (before === undefined || before === digest) return before === undefined;
     throw new StartError(
-      `the migration ${name} is not the one that the database has applied. Released ones never change; on main, one may until ` +
-        "its release (docs/operations.md, Upgrades): start the version that made this database, or begin with a new " +
-        "database or data directory (BELFRY_DATA_DIR)",
+      `the migration ${name} is not the one that the database has applied: until its release it could still change. ` +
+        "Start the version that made the database, or this one on an empty one (another BELFRY_DATA_DIR or DATABASE_URL)",
     );
   });
 }

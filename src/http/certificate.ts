@@ -83,7 +83,9 @@ async function settingFile(setting: string, file: string): Promise<string> {
     return await readFile(file, "utf8");
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new StartError(`${setting}: ${file} ${readTroubles[code ?? ""] ?? `cannot be read (${code ?? message})`}`);
+    const known = readTroubles[code ?? ""];
+    if (known !== undefined) throw new StartError(`${setting}: ${file} ${known}`);
+    throw new StartError(`${setting}: ${file} cannot be read (${code ?? message})`);
   }
 }
 
