@@ -25,7 +25,7 @@ const shared = {
   testTimeout: 20_000,
   hookTimeout: 60_000,
   allowOnly: false,
-  setupFiles: ["test/support/collect-statements.ts"],
+  setupFiles: ["test/support/collect-statements.ts", "test/support/check-answers.ts"],
 };
 
 /** Reads the statements that the others have sent. */

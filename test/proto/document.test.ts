@@ -1,18 +1,27 @@
-import { readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, test } from "vitest";
 import { routes } from "#gen/routes.ts";
 import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import type { Example } from "../../src/transcoding/plugin/examples.ts";
+import { checkAnswer } from "../support/documented.ts";
 import { exampleSteps, translation } from "../support/examples.ts";
 import { httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { v1 } from "../support/v1.ts";
+import { tenCalls } from "./ten-calls.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests walk the document
 type Json = any;
+
+const root = new URL("../..", import.meta.url).pathname;
+const execute = promisify(execFile);
 
 /** EXAMPLES=record keeps the answers of the server in the files of the examples. */
 const recording = process.env.EXAMPLES === "record";
@@ -42,16 +51,31 @@ describe("the OpenAPI document passes", () => {
   });
 });
 
+test("answers of /v1 are held to the document, wherever tests see them", async () => {
+  const path = "/v1/notification/triggers/Disk%20in%20danger";
+  const good =
+    document.paths["/v1/notification/triggers/{name}"].get.responses[200].content["application/json"].example;
+  const answers =
+    (body: object, status = 200) =>
+    () =>
+      checkAnswer("GET", path, status, JSON.stringify(body));
+  expect(answers(good)).not.toThrow();
+  const { trigger } = good;
+  expect(answers({ trigger: { ...trigger, recentNotificationCount: 1 } })).toThrow(
+    "recentNotificationCount must be string",
+  );
+  expect(answers({ trigger: { ...trigger, secret: "1" } })).toThrow("must NOT have additional properties");
+  expect(answers({ trigger: { ...trigger, tags: undefined } })).toThrow("must have required property 'tags'");
+  expect(answers({ code: 5 }, 404)).toThrow("must have required property 'message'");
+  // Also of fetch.
+  await using other = await httpReceiver();
+  other.answer((_request, response) => response.setHeader("content-type", "application/json").end("{}"));
+  await expect(fetch(other.url + path)).rejects.toThrow("does not say");
+});
+
 describe("against a running server", async () => {
   const server = await testServer({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
-  const { id: tenantId } = await createTenant(server.database.sql, "Example");
-  const client = await createClient(server.database.sql, tenantId, {
-    name: "Operations",
-    type: "USER",
-    role: "manager",
-  });
-  const key = await createKey(server.database.sql, tenantId, client.id, { description: "example", expiresMs: null });
-  const headers = { "service-api-key": key.text };
+  const headers = { "service-api-key": await managerKey("Example") };
   const call = v1(server.url, headers);
   let receiver: Awaited<ReturnType<typeof httpReceiver>>;
   let translate: ReturnType<typeof translation>;
@@ -65,6 +89,13 @@ describe("against a running server", async () => {
     translate = translation(Date.now(), { "https://hooks.example.com": receiver.url });
     return () => receiver[Symbol.asyncDispose]();
   });
+
+  async function managerKey(tenant: string): Promise<string> {
+    const { sql } = server.database;
+    const { id } = await createTenant(sql, tenant);
+    const client = await createClient(sql, id, { name: "Operations", type: "USER", role: "manager" });
+    return (await createKey(sql, id, client.id, { description: "example", expiresMs: null })).text;
+  }
 
   async function send({ rpc, path = {}, query = {}, body }: Example) {
     const found = operations.find(({ operation }) => operation.operationId === rpc.replace("/", "_"));
@@ -106,6 +137,29 @@ describe("against a running server", async () => {
       const other = ["PATCH", "DELETE", "GET"].find((verb) => !verbs.includes(verb)) ?? "REPORT";
       const answer = await call(other, path.replace(/\{[^}]*\}/g, "any"));
       expect(answer, path).toMatchObject({ status: 501, body: { code: 12 } });
+    }
+  });
+
+  test("a client that is made of the document compiles and makes ten calls", { timeout: 120_000 }, async () => {
+    const folder = mkdtempSync(join(tmpdir(), "openapi-client-"));
+    try {
+      const run = async (program: string, ...args: string[]) => (await execute(program, args, { cwd: folder })).stdout;
+      const bin = (name: string) => join(root, "node_modules/.bin", name);
+      symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+      writeFileSync(join(folder, "client.ts"), tenCalls);
+      writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
+      await run(bin("openapi-typescript"), join(root, "gen/openapi.json"), "--output", "openapi.d.ts");
+      const rules =
+        "--noEmit --strict --noUncheckedIndexedAccess --module nodenext --allowImportingTsExtensions --types node";
+      const checker = join(root, "node_modules/typescript-7/bin/tsc");
+      const checked = run(process.execPath, checker, ...rules.split(" "), "client.ts");
+      await checked.catch(({ stdout }) => expect.fail(stdout));
+      expect(JSON.parse(await run(process.execPath, "client.ts", server.url, await managerKey("Another")))).toEqual({
+        ...{ stored: 1, points: 1, events: 1, name: "client-1", lastSeen: true },
+        ...{ created: "Client", description: "Of a client", total: "1", gone: [404, 5] },
+      });
+    } finally {
+      rmSync(folder, { recursive: true });
     }
   });
 

@@ -6,6 +6,7 @@ import type { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import { checkAnswer } from "./documented.ts";
 
 /** Where a client connects: the address, and the file of the CA's certificate over TLS. */
 export interface Target {
@@ -80,6 +81,24 @@ async function upload(stream: Writable, body: RawRequest["body"], stop: () => bo
   if (!stop() && !stream.destroyed) stream.end();
 }
 
+/** Resolves with an answer; one of /v1 is held to the OpenAPI document. */
+function settle(
+  resolve: (answer: RawAnswer) => void,
+  reject: (error: unknown) => void,
+  method: string,
+  path: string,
+  answer: RawAnswer,
+) {
+  const { status, headers, body } = answer;
+  const json = headers["content-type"]?.startsWith("application/json") && headers["content-encoding"] === undefined;
+  try {
+    if (path.startsWith("/v1/") && json && body.byteLength > 0) checkAnswer(method, path, status, body.toString());
+    resolve(answer);
+  } catch (error) {
+    reject(error);
+  }
+}
+
 /** One request over HTTP/1.1. Resolves as soon as the answer has ended, however much of the body is still to be sent. */
 export function rawHttp1(
   target: Target,
@@ -104,13 +123,8 @@ export function rawHttp1(
       response.on("end", () => {
         answered = true;
         const { statusCode = 0, headers, trailers } = response;
-        resolve({
-          status: statusCode,
-          headers,
-          trailers,
-          body: Buffer.concat(pieces),
-          ms: performance.now() - startMs,
-        });
+        const answer = { status: statusCode, headers, trailers, body: Buffer.concat(pieces), ms: 0 };
+        settle(resolve, reject, method, path, { ...answer, ms: performance.now() - startMs });
         if (body !== undefined) call.destroy();
       });
     });
@@ -149,13 +163,8 @@ export function openHttp2({ url, ca }: Target) {
       stream.on("error", (error) => answered || reject(error));
       stream.on("end", () => {
         answered = true;
-        resolve({
-          status: head[":status"] ?? 0,
-          headers: head,
-          trailers,
-          body: Buffer.concat(pieces),
-          ms: performance.now() - startMs,
-        });
+        const answer = { status: head[":status"] ?? 0, headers: head, trailers, body: Buffer.concat(pieces), ms: 0 };
+        settle(resolve, reject, method, path, { ...answer, ms: performance.now() - startMs });
         if (body !== undefined) stream.close(http2.constants.NGHTTP2_CANCEL);
       });
       stream.on("close", () => answered || reject(new Error(`stream closed with code ${stream.rstCode}`)));

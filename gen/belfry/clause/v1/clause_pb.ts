@@ -20,8 +20,9 @@ export const file_belfry_clause_v1_clause: GenFile = /*@__PURE__*/
   fileDesc("Ch1iZWxmcnkvY2xhdXNlL3YxL2NsYXVzZS5wcm90bxIQYmVsZnJ5LmNsYXVzZS52MSKLAwoGQ2xhdXNlEiwKBmFsbF9vZhgBIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuQWxsT2ZSA2FuZBIrCgZhbnlfb2YYAiABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLkFueU9mUgJvchIuCgdub25lX29mGAMgASgLMhguYmVsZnJ5LmNsYXVzZS52MS5Ob25lT2ZSA25vdBIoCgZmaWx0ZXIYBCABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkZpbHRlchIrCgZvbmVfb2YYBSABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLk9uZU9mUgJpbhImCgVyYW5nZRgGIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuUmFuZ2USKwoId2l0aF9pZHMYByABKAsyGS5iZWxmcnkuY2xhdXNlLnYxLldpdGhJZHM6SrpIPiI8CgZhbGxfb2YKBmFueV9vZgoHbm9uZV9vZgoGZmlsdGVyCgZvbmVfb2YKBXJhbmdlCgh3aXRoX2lkcxABqrUYBQjoBxAgIjcKBUFsbE9mEi4KB2NsYXVzZXMYASADKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZUID4EECIjcKBUFueU9mEi4KB2NsYXVzZXMYASADKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZUID4EECIjcKBk5vbmVPZhItCgZjbGF1c2UYASABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZUID4EECIpMBCgZGaWx0ZXISHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBABI7CglvcGVyYXRpb24YAiABKA4yGy5iZWxmcnkuY2xhdXNlLnYxLk9wZXJhdGlvbkIL4EECukgFggECEAESLAoFdmFsdWUYAyABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVCBbi1GJFOIl4KBU9uZU9mEh4KBWZpZWxkGAEgASgJQg/gQQK6SAlyBxiACLoBAQASNQoGdmFsdWVzGAIgAygLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQg26SAaSAQMQkE64tRhkItABCgVSYW5nZRIdCgRwYXRoGAEgASgJQg/gQQK6SAlyBxiACLoBAQASKQoDZ3RlGAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQgS4tRhkEigKAmd0GAMgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQgS4tRhkEikKA2x0ZRgEIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUIEuLUYZBIoCgJsdBgFIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUIEuLUYZCItCgdXaXRoSWRzEiIKA2lkcxgBIAMoCUIVukgSkgEPEKCNBiIJcgcY/wG6AQEAIjYKBVF1ZXJ5Ei0KBmNsYXVzZRgBIAEoCzIYLmJlbGZyeS5jbGF1c2UudjEuQ2xhdXNlQgPgQQIivgEKCVRpbWVSYW5nZRISCgVzdGFydBgBIAEoA0gAiAEBEhAKA2VuZBgCIAEoA0gBiAEBOnm6SHYadAobdGltZV9yYW5nZS5zdGFydF9iZWZvcmVfZW5kEhhzdGFydCBtdXN0IGJlIGJlZm9yZSBlbmQaOyFoYXModGhpcy5zdGFydCkgfHwgIWhhcyh0aGlzLmVuZCkgfHwgdGhpcy5zdGFydCA8IHRoaXMuZW5kQggKBl9zdGFydEIGCgRfZW5kKp4CCglPcGVyYXRpb24SEgoOT1BfVU5TUEVDSUZJRUQQABINCglPUF9FUVVBTFMQARIRCg1PUF9OT1RfRVFVQUxTEAISDwoLT1BfQ09OVEFJTlMQAxITCg9PUF9OT1RfQ09OVEFJTlMQBBISCg5PUF9TVEFSVFNfV0lUSBAFEg8KC09QX0VORF9XSVRIEAYSDgoKT1BfR1JFQVRFUhAHEhQKEE9QX0dSRUFURVJfT1JfRVEQCBILCgdPUF9MRVNTEAkSEQoNT1BfTEVTU19PUl9FURAKEg0KCU9QX0VYSVNUUxALEgwKCE9QX1JFR0VYEAwSCwoHT1BfVEVYVBANEg0KBU9QX0lOEA4aAggBEhEKCU9QX05PVF9JThAPGgIIAWIGcHJvdG8z", [file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
- * A condition. Exactly one member is set. Clauses nest up to 32 deep and hold at most 1000 clauses in all.
- * No `oneof`: of two members on the wire its readers keep the last in silence, and a search would answer another question.
+ * A condition over fields. Exactly one member is set. Clauses nest up to 32 deep and hold at most 1000 clauses in all.
+ *
+ * Not a oneof: of two members on the wire its readers keep the last in silence, and a search would answer another question.
  *
  * @generated from message belfry.clause.v1.Clause
  */
@@ -41,7 +42,7 @@ export type Clause = Message<"belfry.clause.v1.Clause"> & {
   anyOf?: AnyOf | undefined;
 
   /**
-   * The clause does not match.
+   * The clause in it does not match.
    *
    * @generated from field: belfry.clause.v1.NoneOf none_of = 3 [json_name = "not"];
    */
@@ -69,7 +70,7 @@ export type Clause = Message<"belfry.clause.v1.Clause"> & {
   range?: Range | undefined;
 
   /**
-   * The identifier is one of those listed.
+   * The identifier of the entity, event or window is one of those listed.
    *
    * @generated from field: belfry.clause.v1.WithIds with_ids = 7;
    */
@@ -153,7 +154,8 @@ export const NoneOfSchema: GenMessage<NoneOf> = /*@__PURE__*/
  */
 export type Filter = Message<"belfry.clause.v1.Filter"> & {
   /**
-   * The key of the field, for example `name`, `dimensions.source` or `coreProperties.device`.
+   * The key of the field. Properties stand bare, as in `name`; others have a prefix: `dimensions.`, `coreProperties.`,
+   * `customProperties.`, `metadataFields.`, as in `dimensions.source`. A field that does not exist is missing, not an error.
    *
    * @generated from field: string field = 1;
    */
@@ -188,7 +190,7 @@ export const FilterSchema: GenMessage<Filter> = /*@__PURE__*/
  */
 export type OneOf = Message<"belfry.clause.v1.OneOf"> & {
   /**
-   * The key of the field.
+   * The key of the field, as in a filter.
    *
    * @generated from field: string field = 1;
    */
@@ -216,7 +218,7 @@ export const OneOfSchema: GenMessage<OneOf> = /*@__PURE__*/
  */
 export type Range = Message<"belfry.clause.v1.Range"> & {
   /**
-   * The key of the field.
+   * The key of the field, as in a filter.
    *
    * @generated from field: string path = 1;
    */
@@ -286,7 +288,7 @@ export const WithIdsSchema: GenMessage<WithIds> = /*@__PURE__*/
  */
 export type Query = Message<"belfry.clause.v1.Query"> & {
   /**
-   * What must hold.
+   * The condition that must hold.
    *
    * @generated from field: belfry.clause.v1.Clause clause = 1;
    */
@@ -307,14 +309,15 @@ export const QuerySchema: GenMessage<Query> = /*@__PURE__*/
  */
 export type TimeRange = Message<"belfry.clause.v1.TimeRange"> & {
   /**
-   * The first moment, ms since the epoch.
+   * The first moment, in ms since the epoch. Left out: open.
    *
    * @generated from field: optional int64 start = 1;
    */
   start?: bigint | undefined;
 
   /**
-   * The first moment that is outside, ms since the epoch.
+   * The first moment after it, in ms since the epoch. Left out: open. In an event query one before 1973 is refused, since it was
+   * meant in seconds.
    *
    * @generated from field: optional int64 end = 2;
    */
@@ -329,8 +332,9 @@ export const TimeRangeSchema: GenMessage<TimeRange> = /*@__PURE__*/
   messageDesc(file_belfry_clause_v1_clause, 9);
 
 /**
- * How a filter compares a field with its value. A field that holds a list matches when any of its elements does. The
- * NOT operations are the exact opposite of their counterparts, so a missing field satisfies them.
+ * How a filter compares a field with its value. A field that holds a list matches when any of its elements does. Texts compare
+ * with regard to case. The NOT operations are the exact opposite of their counterparts, so a missing field satisfies them. The
+ * number may stand for the name, from 1 in this order.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  *
  * @generated from enum belfry.clause.v1.Operation
@@ -453,8 +457,9 @@ export const Operation = {
 } as const;
 
 /**
- * How a filter compares a field with its value. A field that holds a list matches when any of its elements does. The
- * NOT operations are the exact opposite of their counterparts, so a missing field satisfies them.
+ * How a filter compares a field with its value. A field that holds a list matches when any of its elements does. Texts compare
+ * with regard to case. The NOT operations are the exact opposite of their counterparts, so a missing field satisfies them. The
+ * number may stand for the name, from 1 in this order.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  *
  * @generated from enum belfry.clause.v1.Operation

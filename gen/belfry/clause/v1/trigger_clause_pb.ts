@@ -16,8 +16,9 @@ export const file_belfry_clause_v1_trigger_clause: GenFile = /*@__PURE__*/
   fileDesc("CiViZWxmcnkvY2xhdXNlL3YxL3RyaWdnZXJfY2xhdXNlLnByb3RvEhBiZWxmcnkuY2xhdXNlLnYxItwECg1UcmlnZ2VyQ2xhdXNlEjUKBmFsbF9vZhgBIAEoCzIeLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlckFsbE9mSABSA2FuZBI0CgZhbnlfb2YYAiABKAsyHi5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJBbnlPZkgAUgJvchI3Cgdub25lX29mGAMgASgLMh8uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyTm9uZU9mSABSA25vdBI1CgZlcXVhbHMYBCABKAsyIy5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJDb21wYXJpc29uSAASQQoSZ3JlYXRlcl9hbmRfZXF1YWxzGAUgASgLMiMuYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyQ29tcGFyaXNvbkgAEj4KD2xlc3NfYW5kX2VxdWFscxgGIAEoCzIjLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlckNvbXBhcmlzb25IABI0CgZvbmVfb2YYByABKAsyHi5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJPbmVPZkgAUgJpbhIxCghjb250YWlucxgIIAEoCzIdLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlclRleHRIABI0CgtzdGFydHNfd2l0aBgJIAEoCzIdLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlclRleHRIABIyCgllbmRzX3dpdGgYCiABKAsyHS5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJUZXh0SAA6Caq1GAUI6AcQIEINCgRraW5kEgW6SAIIASJFCgxUcmlnZ2VyQWxsT2YSNQoHY2xhdXNlcxgBIAMoCzIfLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlckNsYXVzZUID4EECIkUKDFRyaWdnZXJBbnlPZhI1CgdjbGF1c2VzGAEgAygLMh8uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyQ2xhdXNlQgPgQQIiRQoNVHJpZ2dlck5vbmVPZhI0CgZjbGF1c2UYASABKAsyHy5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJDbGF1c2VCA+BBAiJnChFUcmlnZ2VyQ29tcGFyaXNvbhIeCgVmaWVsZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAEjIKBXZhbHVlGAIgASgLMh4uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyVmFsdWVCA+BBAiJpCgxUcmlnZ2VyT25lT2YSHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBABI5CgZ2YWx1ZXMYAiADKAsyHi5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJWYWx1ZUIJukgGkgEDEJBOIk0KC1RyaWdnZXJUZXh0Eh4KBWZpZWxkGAEgASgJQg/gQQK6SAlyBxiACLoBAQASHgoFdmFsdWUYAiABKAlCD+BBArpICXIHGIAgugEBACJ0CgxUcmlnZ2VyVmFsdWUSIgoKc3RyaW5nX3ZhbBgBIAEoCUIMukgJcgcYgCC6AQEASAASHQoKbnVtYmVyX3ZhbBgCIAEoAUIHukgEEgJAAUgAEhIKCGJvb2xfdmFsGAMgASgISABCDQoEa2luZBIFukgCCAFiBnByb3RvMw", [file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
- * A condition of a trigger. Exactly one member is set. Text compares without regard to case. At least one comparison is
- * needed; clauses nest up to 32 deep and hold at most 1000 clauses in all.
+ * A condition of a trigger. Exactly one member is set. Texts compare without regard to case. At least one comparison is needed;
+ * clauses nest up to 32 deep and hold at most 1000 clauses in all. A closed occurrence matches only a condition that names
+ * `status`.
  *
  * @generated from message belfry.clause.v1.TriggerClause
  */
@@ -45,7 +46,7 @@ export type TriggerClause = Message<"belfry.clause.v1.TriggerClause"> & {
     case: "anyOf";
   } | {
     /**
-     * The clause does not match.
+     * The clause in it does not match.
      *
      * @generated from field: belfry.clause.v1.TriggerNoneOf none_of = 3 [json_name = "not"];
      */
@@ -187,14 +188,15 @@ export const TriggerNoneOfSchema: GenMessage<TriggerNoneOf> = /*@__PURE__*/
  */
 export type TriggerComparison = Message<"belfry.clause.v1.TriggerComparison"> & {
   /**
-   * The field's name: one of an event's fields, or `entity.` and one of its entity's fields.
+   * The name of the field: one of an event, such as `name`, `severity` or `metadataFields.mount`, or `entity.` and one of its
+   * entity, such as `entity.name`.
    *
    * @generated from field: string field = 1;
    */
   field: string;
 
   /**
-   * The value.
+   * The value, with its kind.
    *
    * @generated from field: belfry.clause.v1.TriggerValue value = 2;
    */
@@ -215,7 +217,8 @@ export const TriggerComparisonSchema: GenMessage<TriggerComparison> = /*@__PURE_
  */
 export type TriggerOneOf = Message<"belfry.clause.v1.TriggerOneOf"> & {
   /**
-   * The field's name: one of an event's fields, or `entity.` and one of its entity's fields.
+   * The name of the field: one of an event, such as `name`, `severity` or `metadataFields.mount`, or `entity.` and one of its
+   * entity, such as `entity.name`.
    *
    * @generated from field: string field = 1;
    */
@@ -243,7 +246,8 @@ export const TriggerOneOfSchema: GenMessage<TriggerOneOf> = /*@__PURE__*/
  */
 export type TriggerText = Message<"belfry.clause.v1.TriggerText"> & {
   /**
-   * The field's name: one of an event's fields, or `entity.` and one of its entity's fields.
+   * The name of the field: one of an event, such as `name`, `severity` or `metadataFields.mount`, or `entity.` and one of its
+   * entity, such as `entity.name`.
    *
    * @generated from field: string field = 1;
    */

@@ -14,16 +14,16 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/credentials/v1/credential.proto.
  */
 export const file_belfry_credentials_v1_credential: GenFile = /*@__PURE__*/
-  fileDesc("CiZiZWxmcnkvY3JlZGVudGlhbHMvdjEvY3JlZGVudGlhbC5wcm90bxIVYmVsZnJ5LmNyZWRlbnRpYWxzLnYxIikKDkNyZWRlbnRpYWxVc2VzEhcKA2lkcxgBIAMoCUIKukgHkgEEEKCNBiKKAQoPQ3JlZGVudGlhbFVzZXJzEjoKC2NvbGxlY3Rpb25zGAEgASgLMiUuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWRlbnRpYWxVc2VzEjsKDGRlc3RpbmF0aW9ucxgCIAEoCzIlLmJlbGZyeS5jcmVkZW50aWFscy52MS5DcmVkZW50aWFsVXNlcyLsAgoOQ3JlZGVudGlhbEluZm8SJAoEbmFtZRgBIAEoCUIW4EECukgQcg4Y/wEyCV5cUHtDY30qJBJrCgR0eXBlGAIgASgJQl3gQQK6SFfYAQFyUlIQdXNlcm5hbWVQYXNzd29yZFILb2ZmaWNlU3VpdGVSDmluY2lkZW50UGFnaW5nUgh0ZWFtQ2hhdFIJaXRzbU9BdXRoUgx2aWRlb01lZXRpbmcSIQoLZGVzY3JpcHRpb24YAyABKAlCDLpICXIHKIAgugEBABIqCgR0YWdzGAQgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjwKB3VzZWRfYnkYBSABKAsyJi5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbFVzZXJzQgPgQQMSOgoTYWxsb3dlZF9hcGlfY2xpZW50cxgGIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQiUgoKQ3JlZGVudGlhbBIPCgJpZBgBIAEoCUID4EEDEjMKBGluZm8YAiABKAsyJS5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbEluZm9iBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CiZiZWxmcnkvY3JlZGVudGlhbHMvdjEvY3JlZGVudGlhbC5wcm90bxIVYmVsZnJ5LmNyZWRlbnRpYWxzLnYxIikKDkNyZWRlbnRpYWxVc2VzEhcKA2lkcxgBIAMoCUIKukgHkgEEEKCNBiKKAQoPQ3JlZGVudGlhbFVzZXJzEjoKC2NvbGxlY3Rpb25zGAEgASgLMiUuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWRlbnRpYWxVc2VzEjsKDGRlc3RpbmF0aW9ucxgCIAEoCzIlLmJlbGZyeS5jcmVkZW50aWFscy52MS5DcmVkZW50aWFsVXNlcyLsAgoOQ3JlZGVudGlhbEluZm8SJAoEbmFtZRgBIAEoCUIW4EECukgQcg4Y/wEyCV5cUHtDY30qJBJrCgR0eXBlGAIgASgJQl3gQQK6SFfYAQFyUlIQdXNlcm5hbWVQYXNzd29yZFILb2ZmaWNlU3VpdGVSDmluY2lkZW50UGFnaW5nUgh0ZWFtQ2hhdFIJaXRzbU9BdXRoUgx2aWRlb01lZXRpbmcSIQoLZGVzY3JpcHRpb24YAyABKAlCDLpICXIHKIAgugEBABIqCgR0YWdzGAQgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjwKB3VzZWRfYnkYBSABKAsyJi5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbFVzZXJzQgPgQQMSOgoTYWxsb3dlZF9hcGlfY2xpZW50cxgGIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQiVwoKQ3JlZGVudGlhbBIPCgJpZBgBIAEoCUID4EEDEjgKBGluZm8YAiABKAsyJS5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbEluZm9CA+BBAmIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
- * Things that use a credential.
+ * Things of one kind that use a credential.
  *
  * @generated from message belfry.credentials.v1.CredentialUses
  */
 export type CredentialUses = Message<"belfry.credentials.v1.CredentialUses"> & {
   /**
-   * Their identifiers or names.
+   * Their identifiers or names, in order; empty when none uses it.
    *
    * @generated from field: repeated string ids = 1;
    */
@@ -66,49 +66,49 @@ export const CredentialUsersSchema: GenMessage<CredentialUsers> = /*@__PURE__*/
   messageDesc(file_belfry_credentials_v1_credential, 1);
 
 /**
- * What is known of a credential beside its secrets.
+ * What is known of a credential, apart from its secrets.
  *
  * @generated from message belfry.credentials.v1.CredentialInfo
  */
 export type CredentialInfo = Message<"belfry.credentials.v1.CredentialInfo"> & {
   /**
-   * The name. Several credentials may have the same.
+   * The name, for people. Several credentials may have the same.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * The type, which decides about the keys of the secrets: usernamePassword, officeSuite, incidentPaging, teamChat,
-   * itsmOAuth or videoMeeting.
+   * The type, which decides about the keys of the secrets: `usernamePassword`, `officeSuite`, `incidentPaging`, `teamChat`,
+   * `itsmOAuth` or `videoMeeting`.
    *
    * @generated from field: string type = 2;
    */
   type: string;
 
   /**
-   * What it is for.
+   * What the credential is for.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * Words to find it by.
+   * Any words of yours.
    *
    * @generated from field: repeated string tags = 4;
    */
   tags: string[];
 
   /**
-   * What uses it. A credential in use cannot be deleted.
+   * What uses the credential. One in use cannot be deleted.
    *
    * @generated from field: belfry.credentials.v1.CredentialUsers used_by = 5;
    */
   usedBy?: CredentialUsers | undefined;
 
   /**
-   * Reserved for future use.
+   * Reserved for future use; stored and answered as sent.
    *
    * @generated from field: repeated string allowed_api_clients = 6;
    */
@@ -123,20 +123,20 @@ export const CredentialInfoSchema: GenMessage<CredentialInfo> = /*@__PURE__*/
   messageDesc(file_belfry_credentials_v1_credential, 2);
 
 /**
- * A credential without its secrets.
+ * A credential as it is shown: without its secrets.
  *
  * @generated from message belfry.credentials.v1.Credential
  */
 export type Credential = Message<"belfry.credentials.v1.Credential"> & {
   /**
-   * The identifier.
+   * The identifier, which the service gives out.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What is known of it.
+   * What is known of the credential.
    *
    * @generated from field: belfry.credentials.v1.CredentialInfo info = 2;
    */

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/credentials/v1/credential_service.proto.
  */
 export const file_belfry_credentials_v1_credential_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvY3JlZGVudGlhbHMvdjEvY3JlZGVudGlhbF9zZXJ2aWNlLnByb3RvEhViZWxmcnkuY3JlZGVudGlhbHMudjEiggIKF0NyZWF0ZUNyZWRlbnRpYWxSZXF1ZXN0EjgKBGluZm8YASABKAsyJS5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbEluZm9CA+BBAhJ9CgdzZWNyZXRzGAIgAygLMjsuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWF0ZUNyZWRlbnRpYWxSZXF1ZXN0LlNlY3JldHNFbnRyeUIvgAEB4EEEukgmmgEjEBAiEnIQEAEY/wEyCV5cUHtDY30qJCoLcgkQARiAQLoBAQAaLgoMU2VjcmV0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSwoYQ3JlYXRlQ3JlZGVudGlhbFJlc3BvbnNlEi8KBGluZm8YASABKAsyIS5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbCJSChZMaXN0Q3JlZGVudGlhbHNSZXF1ZXN0EhoKCXBhZ2Vfc2l6ZRgBIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiAICJ/ChdMaXN0Q3JlZGVudGlhbHNSZXNwb25zZRI2CgtjcmVkZW50aWFscxgBIAMoCzIhLmJlbGZyeS5jcmVkZW50aWFscy52MS5DcmVkZW50aWFsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyKeAgoYUmVwbGFjZUNyZWRlbnRpYWxSZXF1ZXN0EhgKAmlkGAEgASgJQgzgQQK6SAZyBLoBAQASOAoEaW5mbxgCIAEoCzIlLmJlbGZyeS5jcmVkZW50aWFscy52MS5DcmVkZW50aWFsSW5mb0ID4EECEn4KB3NlY3JldHMYAyADKAsyPC5iZWxmcnkuY3JlZGVudGlhbHMudjEuUmVwbGFjZUNyZWRlbnRpYWxSZXF1ZXN0LlNlY3JldHNFbnRyeUIvgAEB4EEEukgmmgEjEBAiEnIQEAEY/wEyCV5cUHtDY30qJCoLcgkQARiAQLoBAQAaLgoMU2VjcmV0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiTAoZUmVwbGFjZUNyZWRlbnRpYWxSZXNwb25zZRIvCgRpbmZvGAEgASgLMiEuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWRlbnRpYWwiMwoXRGVsZXRlQ3JlZGVudGlhbFJlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBACImChhEZWxldGVDcmVkZW50aWFsUmVzcG9uc2USCgoCaWQYASABKAkyugUKEUNyZWRlbnRpYWxTZXJ2aWNlEqUBChBDcmVhdGVDcmVkZW50aWFsEi4uYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWF0ZUNyZWRlbnRpYWxSZXF1ZXN0Gi8uYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWF0ZUNyZWRlbnRpYWxSZXNwb25zZSIwiLUYBpK1GAUIAxD0A5K1GAUIEBD0A4LT5JMCFDoBKiIPL3YxL2NyZWRlbnRpYWxzEqIBCg9MaXN0Q3JlZGVudGlhbHMSLS5iZWxmcnkuY3JlZGVudGlhbHMudjEuTGlzdENyZWRlbnRpYWxzUmVxdWVzdBouLmJlbGZyeS5jcmVkZW50aWFscy52MS5MaXN0Q3JlZGVudGlhbHNSZXNwb25zZSIwkAIBiLUYBpK1GAUIAxD0A5K1GAUIEBD0A4LT5JMCERIPL3YxL2NyZWRlbnRpYWxzEq0BChFSZXBsYWNlQ3JlZGVudGlhbBIvLmJlbGZyeS5jcmVkZW50aWFscy52MS5SZXBsYWNlQ3JlZGVudGlhbFJlcXVlc3QaMC5iZWxmcnkuY3JlZGVudGlhbHMudjEuUmVwbGFjZUNyZWRlbnRpYWxSZXNwb25zZSI1iLUYBpK1GAUIAxD0A5K1GAUIEBD0A4LT5JMCGToBKhoUL3YxL2NyZWRlbnRpYWxzL3tpZH0SpwEKEERlbGV0ZUNyZWRlbnRpYWwSLi5iZWxmcnkuY3JlZGVudGlhbHMudjEuRGVsZXRlQ3JlZGVudGlhbFJlcXVlc3QaLy5iZWxmcnkuY3JlZGVudGlhbHMudjEuRGVsZXRlQ3JlZGVudGlhbFJlc3BvbnNlIjKItRgGkrUYBQgDEPQDkrUYBQgQEPQDgtPkkwIWKhQvdjEvY3JlZGVudGlhbHMve2lkfWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_credentials_v1_credential, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
+  fileDesc("Ci5iZWxmcnkvY3JlZGVudGlhbHMvdjEvY3JlZGVudGlhbF9zZXJ2aWNlLnByb3RvEhViZWxmcnkuY3JlZGVudGlhbHMudjEiggIKF0NyZWF0ZUNyZWRlbnRpYWxSZXF1ZXN0EjgKBGluZm8YASABKAsyJS5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbEluZm9CA+BBAhJ9CgdzZWNyZXRzGAIgAygLMjsuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWF0ZUNyZWRlbnRpYWxSZXF1ZXN0LlNlY3JldHNFbnRyeUIvgAEB4EEEukgmmgEjEBAiEnIQEAEY/wEyCV5cUHtDY30qJCoLcgkQARiAQLoBAQAaLgoMU2VjcmV0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiUAoYQ3JlYXRlQ3JlZGVudGlhbFJlc3BvbnNlEjQKBGluZm8YASABKAsyIS5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbEID4EECIlIKFkxpc3RDcmVkZW50aWFsc1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAgIn8KF0xpc3RDcmVkZW50aWFsc1Jlc3BvbnNlEjYKC2NyZWRlbnRpYWxzGAEgAygLMiEuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWRlbnRpYWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhMKC3RvdGFsX2NvdW50GAMgASgDIp4CChhSZXBsYWNlQ3JlZGVudGlhbFJlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBABI4CgRpbmZvGAIgASgLMiUuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWRlbnRpYWxJbmZvQgPgQQISfgoHc2VjcmV0cxgDIAMoCzI8LmJlbGZyeS5jcmVkZW50aWFscy52MS5SZXBsYWNlQ3JlZGVudGlhbFJlcXVlc3QuU2VjcmV0c0VudHJ5Qi+AAQHgQQS6SCaaASMQECISchAQARj/ATIJXlxQe0NjfSokKgtyCRABGIBAugEBABouCgxTZWNyZXRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJRChlSZXBsYWNlQ3JlZGVudGlhbFJlc3BvbnNlEjQKBGluZm8YASABKAsyIS5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbEID4EECIjMKF0RlbGV0ZUNyZWRlbnRpYWxSZXF1ZXN0EhgKAmlkGAEgASgJQgzgQQK6SAZyBLoBAQAiJgoYRGVsZXRlQ3JlZGVudGlhbFJlc3BvbnNlEgoKAmlkGAEgASgJMroFChFDcmVkZW50aWFsU2VydmljZRKlAQoQQ3JlYXRlQ3JlZGVudGlhbBIuLmJlbGZyeS5jcmVkZW50aWFscy52MS5DcmVhdGVDcmVkZW50aWFsUmVxdWVzdBovLmJlbGZyeS5jcmVkZW50aWFscy52MS5DcmVhdGVDcmVkZW50aWFsUmVzcG9uc2UiMIi1GAaStRgFCAMQ9AOStRgFCBAQ9AOC0+STAhQ6ASoiDy92MS9jcmVkZW50aWFscxKiAQoPTGlzdENyZWRlbnRpYWxzEi0uYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkxpc3RDcmVkZW50aWFsc1JlcXVlc3QaLi5iZWxmcnkuY3JlZGVudGlhbHMudjEuTGlzdENyZWRlbnRpYWxzUmVzcG9uc2UiMJACAYi1GAaStRgFCAMQ9AOStRgFCBAQ9AOC0+STAhESDy92MS9jcmVkZW50aWFscxKtAQoRUmVwbGFjZUNyZWRlbnRpYWwSLy5iZWxmcnkuY3JlZGVudGlhbHMudjEuUmVwbGFjZUNyZWRlbnRpYWxSZXF1ZXN0GjAuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLlJlcGxhY2VDcmVkZW50aWFsUmVzcG9uc2UiNYi1GAaStRgFCAMQ9AOStRgFCBAQ9AOC0+STAhk6ASoaFC92MS9jcmVkZW50aWFscy97aWR9EqcBChBEZWxldGVDcmVkZW50aWFsEi4uYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkRlbGV0ZUNyZWRlbnRpYWxSZXF1ZXN0Gi8uYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkRlbGV0ZUNyZWRlbnRpYWxSZXNwb25zZSIyiLUYBpK1GAUIAxD0A5K1GAUIEBD0A4LT5JMCFioUL3YxL2NyZWRlbnRpYWxzL3tpZH1iBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_credentials_v1_credential, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
 
 /**
  * A credential to store.
@@ -26,23 +26,23 @@ export const file_belfry_credentials_v1_credential_service: GenFile = /*@__PURE_
  */
 export type CreateCredentialRequest = Message<"belfry.credentials.v1.CreateCredentialRequest"> & {
   /**
-   * What is known of it.
+   * What is known of the credential.
    *
    * @generated from field: belfry.credentials.v1.CredentialInfo info = 1;
    */
   info?: CredentialInfo | undefined;
 
   /**
-   * The secrets by their keys, which the type decides about; all keys of the type are required, others are refused.
+   * The secrets by their keys. The type decides which keys there are: all of them are required, others are refused.
    *
-   * - usernamePassword: username, password
-   * - officeSuite: clientId, clientSecret
-   * - incidentPaging: routingKey
-   * - teamChat: token
-   * - itsmOAuth: clientId, clientSecret
-   * - videoMeeting: accountId, clientId, clientSecret; or else apiKey, apiSecret
+   * - `usernamePassword`: `username`, `password`
+   * - `officeSuite`: `clientId`, `clientSecret`
+   * - `incidentPaging`: `routingKey`
+   * - `teamChat`: `token`
+   * - `itsmOAuth`: `clientId`, `clientSecret`
+   * - `videoMeeting`: `accountId`, `clientId`, `clientSecret`; or else `apiKey`, `apiSecret`
    *
-   * clientID is read as clientId. Secrets are kept encrypted and never shown. Without any, the credential has none.
+   * `clientID` is read as `clientId`. Secrets are kept encrypted and never shown. Without any, the credential has none.
    *
    * @generated from field: map<string, string> secrets = 2;
    */
@@ -84,14 +84,14 @@ export const CreateCredentialResponseSchema: GenMessage<CreateCredentialResponse
  */
 export type ListCredentialsRequest = Message<"belfry.credentials.v1.ListCredentialsRequest"> & {
   /**
-   * The number of credentials on the page. 0 or absent: 100. Above 1000: 1000.
+   * How many credentials the page holds at most. 0 or left out: 100; above 1000: 1000.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -112,21 +112,21 @@ export const ListCredentialsRequestSchema: GenMessage<ListCredentialsRequest> = 
  */
 export type ListCredentialsResponse = Message<"belfry.credentials.v1.ListCredentialsResponse"> & {
   /**
-   * The credentials.
+   * The credentials of this page.
    *
    * @generated from field: repeated belfry.credentials.v1.Credential credentials = 1;
    */
   credentials: Credential[];
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * The number of credentials on all pages.
+   * The number of credentials on all pages together.
    *
    * @generated from field: int64 total_count = 3;
    */
@@ -147,21 +147,21 @@ export const ListCredentialsResponseSchema: GenMessage<ListCredentialsResponse> 
  */
 export type ReplaceCredentialRequest = Message<"belfry.credentials.v1.ReplaceCredentialRequest"> & {
   /**
-   * The credential's identifier.
+   * The identifier of the credential.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What is known of it.
+   * What is known of the credential.
    *
    * @generated from field: belfry.credentials.v1.CredentialInfo info = 2;
    */
   info?: CredentialInfo | undefined;
 
   /**
-   * The secrets by their keys, as in CreateCredential. Without any, the stored ones stay, unless the type becomes one
+   * The secrets by their keys, as on creation. Without any, the stored ones stay, unless the type becomes one
    * that takes other keys, which is refused.
    *
    * @generated from field: map<string, string> secrets = 3;
@@ -204,7 +204,7 @@ export const ReplaceCredentialResponseSchema: GenMessage<ReplaceCredentialRespon
  */
 export type DeleteCredentialRequest = Message<"belfry.credentials.v1.DeleteCredentialRequest"> & {
   /**
-   * The credential's identifier.
+   * The identifier of the credential.
    *
    * @generated from field: string id = 1;
    */
@@ -225,7 +225,7 @@ export const DeleteCredentialRequestSchema: GenMessage<DeleteCredentialRequest> 
  */
 export type DeleteCredentialResponse = Message<"belfry.credentials.v1.DeleteCredentialResponse"> & {
   /**
-   * Its identifier.
+   * The identifier of the deleted credential.
    *
    * @generated from field: string id = 1;
    */
@@ -240,14 +240,15 @@ export const DeleteCredentialResponseSchema: GenMessage<DeleteCredentialResponse
   messageDesc(file_belfry_credentials_v1_credential_service, 7);
 
 /**
- * Manages credentials. Over JSON, malformed requests and missing keys answer 500 here, with the code that they have
- * elsewhere (3, 16) in the body.
+ * Credentials: secrets for other systems, such as a paging service. Secrets are kept encrypted, and no answer shows them.
+ * A destination names a credential by its identifier. Over HTTP, wrong requests and missing keys answer 500 here; the code
+ * in the body (3, 16) stays what it is elsewhere.
  *
  * @generated from service belfry.credentials.v1.CredentialService
  */
 export const CredentialService: GenService<{
   /**
-   * Stores a credential.
+   * Stores a credential with its secrets.
    *
    * @generated from rpc belfry.credentials.v1.CredentialService.CreateCredential
    */
@@ -257,7 +258,7 @@ export const CredentialService: GenService<{
     output: typeof CreateCredentialResponseSchema;
   },
   /**
-   * Lists the credentials by name, without their secrets.
+   * Lists the credentials in the order of their names, without their secrets.
    *
    * @generated from rpc belfry.credentials.v1.CredentialService.ListCredentials
    */
@@ -267,7 +268,7 @@ export const CredentialService: GenService<{
     output: typeof ListCredentialsResponseSchema;
   },
   /**
-   * Replaces a credential as a whole. Without secrets, the stored ones stay; they must fit the type then.
+   * Replaces a credential as a whole. Without `secrets` in the request the stored ones stay; they must fit the type then.
    *
    * @generated from rpc belfry.credentials.v1.CredentialService.ReplaceCredential
    */
@@ -277,7 +278,7 @@ export const CredentialService: GenService<{
     output: typeof ReplaceCredentialResponseSchema;
   },
   /**
-   * Deletes a credential that nothing uses.
+   * Deletes a credential that nothing uses, and its secrets with it. One in use: code 9.
    *
    * @generated from rpc belfry.credentials.v1.CredentialService.DeleteCredential
    */

@@ -16,27 +16,27 @@ export const file_belfry_db_v1_paging: GenFile = /*@__PURE__*/
   fileDesc("ChliZWxmcnkvZGIvdjEvcGFnaW5nLnByb3RvEgxiZWxmcnkuZGIudjEidAoJUGFnZUlucHV0EhYKBWxpbWl0GAEgASgFQge6SAQaAigAEhkKBmN1cnNvchgCIAEoCUIJukgGcgQYgIAEEjQKCWRpcmVjdGlvbhgDIAEoDjIXLmJlbGZyeS5kYi52MS5EaXJlY3Rpb25CCLpIBYIBAhABIqQBCghQYWdlSW5mbxIUCgxzdGFydF9jdXJzb3IYASABKAkSEgoKZW5kX2N1cnNvchgCIAEoCRINCgVjb3VudBgDIAEoAxITCgt0b3RhbF9jb3VudBgEIAEoAxIQCghoYXNfbmV4dBgFIAEoCBIQCghoYXNfcHJldhgGIAEoCBImCgdwZW5kaW5nGAcgASgOMhUuYmVsZnJ5LmRiLnYxLlBlbmRpbmcqVQoJRGlyZWN0aW9uEhkKFURJUkVDVElPTl9VTlNQRUNJRklFRBAAEhUKEURJUkVDVElPTl9GT1JXQVJEEAESFgoSRElSRUNUSU9OX0JBQ0tXQVJEEAIqHAoHUGVuZGluZxIRCg1QRU5ESU5HX0ZBTFNFEABiBnByb3RvMw", [file_buf_validate_validate]);
 
 /**
- * Which page of a list to answer.
+ * Which page of a list to answer. Left out: the first one.
  *
  * @generated from message belfry.db.v1.PageInput
  */
 export type PageInput = Message<"belfry.db.v1.PageInput"> & {
   /**
-   * The number of items on the page. 0 or absent: 100 where nothing else is said. Above 1000: 1000.
+   * How many items the page holds at most. 0 or left out: 100, of updaters 50; above 1000: 1000.
    *
    * @generated from field: int32 limit = 1;
    */
   limit: number;
 
   /**
-   * A cursor of an earlier answer to the same query. Absent: the first page.
+   * A cursor of an earlier answer to the same query. Left out: the first page.
    *
    * @generated from field: string cursor = 2;
    */
   cursor: string;
 
   /**
-   * Which way the page lies from the cursor.
+   * On which side of the cursor the page lies. Left out: after it.
    *
    * @generated from field: belfry.db.v1.Direction direction = 3;
    */
@@ -57,14 +57,14 @@ export const PageInputSchema: GenMessage<PageInput> = /*@__PURE__*/
  */
 export type PageInfo = Message<"belfry.db.v1.PageInfo"> & {
   /**
-   * The cursor of the first item of the page; empty when the page is empty.
+   * The cursor of the first item of the page, with which to go back; empty when the page is empty.
    *
    * @generated from field: string start_cursor = 1;
    */
   startCursor: string;
 
   /**
-   * The cursor of the last item of the page; empty when the page is empty.
+   * The cursor of the last item of the page, with which to go on; empty when the page is empty.
    *
    * @generated from field: string end_cursor = 2;
    */
@@ -115,7 +115,7 @@ export const PageInfoSchema: GenMessage<PageInfo> = /*@__PURE__*/
   messageDesc(file_belfry_db_v1_paging, 1);
 
 /**
- * Which way a page lies from its cursor.
+ * On which side of its cursor a page lies.
  *
  * @generated from enum belfry.db.v1.Direction
  */
@@ -128,14 +128,14 @@ export const Direction = {
   UNSPECIFIED: 0,
 
   /**
-   * The page after the cursor; the cursor is the endCursor of an earlier page.
+   * After it; the cursor is the `endCursor` of an earlier page.
    *
    * @generated from enum value: DIRECTION_FORWARD = 1;
    */
   FORWARD: 1,
 
   /**
-   * The page before the cursor; the cursor is the startCursor of an earlier page.
+   * Before it; the cursor is the `startCursor` of an earlier page.
    *
    * @generated from enum value: DIRECTION_BACKWARD = 2;
    */
@@ -143,7 +143,7 @@ export const Direction = {
 } as const;
 
 /**
- * Which way a page lies from its cursor.
+ * On which side of its cursor a page lies.
  *
  * @generated from enum belfry.db.v1.Direction
  */

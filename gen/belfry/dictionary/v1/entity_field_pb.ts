@@ -18,48 +18,48 @@ export const file_belfry_dictionary_v1_entity_field: GenFile = /*@__PURE__*/
   fileDesc("CidiZWxmcnkvZGljdGlvbmFyeS92MS9lbnRpdHlfZmllbGQucHJvdG8SFGJlbGZyeS5kaWN0aW9uYXJ5LnYxIoUCCgtFbnRpdHlGaWVsZBInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiIKBWxhYmVsGAIgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAMgASgJQgy6SAlyByiAILoBAQASKgoEdGFncxgEIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBISCgVsYXllchgFIAEoCUID4EEDEkYKDWRlZmF1bHRfZW50cnkYBiABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5FbnRpdHlGaWVsZEID4EEDUgdkZWZhdWx0YgZwcm90bzM", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
- * What a field of entities means.
+ * What a field of entities means: an entry of the dictionary.
  *
  * @generated from message belfry.dictionary.v1.EntityField
  */
 export type EntityField = Message<"belfry.dictionary.v1.EntityField"> & {
   /**
-   * The field's name.
+   * The name of the field, as in clauses. It never changes.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * A short name for people.
+   * A short name, for people.
    *
    * @generated from field: string label = 2;
    */
   label: string;
 
   /**
-   * What it means.
+   * What it means, in a longer text.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * Words to find it by; by custom, where the entry comes from.
+   * Any words; by custom, where the entry comes from. The tags of all kinds of entries are one set.
    *
    * @generated from field: repeated string tags = 4;
    */
   tags: string[];
 
   /**
-   * DEFAULT for an entry that ships with the service, TENANT for one of the tenant's own.
+   * `DEFAULT` for an entry that ships with the service, `TENANT` for one of the tenant's own.
    *
    * @generated from field: string layer = 5;
    */
   layer: string;
 
   /**
-   * The default entry that this one overrides, or null.
+   * The default entry that this one overrides. Null: there is none, or this is it.
    *
    * @generated from field: belfry.dictionary.v1.EntityField default_entry = 6 [json_name = "default"];
    */

@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/dictionary/v1/entity_field_service.proto.
  */
 export const file_belfry_dictionary_v1_entity_field_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci9iZWxmcnkvZGljdGlvbmFyeS92MS9lbnRpdHlfZmllbGRfc2VydmljZS5wcm90bxIUYmVsZnJ5LmRpY3Rpb25hcnkudjEiWAoYQ3JlYXRlRW50aXR5RmllbGRSZXF1ZXN0EjwKDGVudGl0eV9maWVsZBgBIAEoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkVudGl0eUZpZWxkQgPgQQIiVAoZQ3JlYXRlRW50aXR5RmllbGRSZXNwb25zZRI3CgxlbnRpdHlfZmllbGQYASABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5FbnRpdHlGaWVsZCIzChVHZXRFbnRpdHlGaWVsZFJlcXVlc3QSGgoEbmFtZRgBIAEoCUIM4EECukgGcgS6AQEAIlEKFkdldEVudGl0eUZpZWxkUmVzcG9uc2USNwoMZW50aXR5X2ZpZWxkGAEgASgLMiEuYmVsZnJ5LmRpY3Rpb25hcnkudjEuRW50aXR5RmllbGQiUwoXTGlzdEVudGl0eUZpZWxkc1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAgIoIBChhMaXN0RW50aXR5RmllbGRzUmVzcG9uc2USOAoNZW50aXR5X2ZpZWxkcxgBIAMoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkVudGl0eUZpZWxkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyKPAQoYVXBkYXRlRW50aXR5RmllbGRSZXF1ZXN0EjwKDGVudGl0eV9maWVsZBgBIAEoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkVudGl0eUZpZWxkQgPgQQISNQoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgS4tRhkIlQKGVVwZGF0ZUVudGl0eUZpZWxkUmVzcG9uc2USNwoMZW50aXR5X2ZpZWxkGAEgASgLMiEuYmVsZnJ5LmRpY3Rpb25hcnkudjEuRW50aXR5RmllbGQiNgoYRGVsZXRlRW50aXR5RmllbGRSZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBACIbChlEZWxldGVFbnRpdHlGaWVsZFJlc3BvbnNlMr0HChxFbnRpdHlGaWVsZERpY3Rpb25hcnlTZXJ2aWNlEroBChFDcmVhdGVFbnRpdHlGaWVsZBIuLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkNyZWF0ZUVudGl0eUZpZWxkUmVxdWVzdBovLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkNyZWF0ZUVudGl0eUZpZWxkUmVzcG9uc2UiRIi1GAWC0+STAjo6DGVudGl0eV9maWVsZGIMZW50aXR5X2ZpZWxkIhwvdjEvZGljdGlvbmFyeS9lbnRpdHlfZmllbGRzEq0BCg5HZXRFbnRpdHlGaWVsZBIrLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkdldEVudGl0eUZpZWxkUmVxdWVzdBosLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkdldEVudGl0eUZpZWxkUmVzcG9uc2UiQJACAYi1GAOC0+STAjNiDGVudGl0eV9maWVsZBIjL3YxL2RpY3Rpb25hcnkvZW50aXR5X2ZpZWxkcy97bmFtZX0SngEKEExpc3RFbnRpdHlGaWVsZHMSLS5iZWxmcnkuZGljdGlvbmFyeS52MS5MaXN0RW50aXR5RmllbGRzUmVxdWVzdBouLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkxpc3RFbnRpdHlGaWVsZHNSZXNwb25zZSIrkAIBiLUYA4LT5JMCHhIcL3YxL2RpY3Rpb25hcnkvZW50aXR5X2ZpZWxkcxLdAQoRVXBkYXRlRW50aXR5RmllbGQSLi5iZWxmcnkuZGljdGlvbmFyeS52MS5VcGRhdGVFbnRpdHlGaWVsZFJlcXVlc3QaLy5iZWxmcnkuZGljdGlvbmFyeS52MS5VcGRhdGVFbnRpdHlGaWVsZFJlc3BvbnNlImeItRgForUYC3VwZGF0ZV9tYXNrgtPkkwJOOgxlbnRpdHlfZmllbGRiDGVudGl0eV9maWVsZDIwL3YxL2RpY3Rpb25hcnkvZW50aXR5X2ZpZWxkcy97ZW50aXR5X2ZpZWxkLm5hbWV9Eq4BChFEZWxldGVFbnRpdHlGaWVsZBIuLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkRlbGV0ZUVudGl0eUZpZWxkUmVxdWVzdBovLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkRlbGV0ZUVudGl0eUZpZWxkUmVzcG9uc2UiOIi1GAWStRgFCAUQkAOC0+STAiUqIy92MS9kaWN0aW9uYXJ5L2VudGl0eV9maWVsZHMve25hbWV9YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_dictionary_v1_entity_field, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
+  fileDesc("Ci9iZWxmcnkvZGljdGlvbmFyeS92MS9lbnRpdHlfZmllbGRfc2VydmljZS5wcm90bxIUYmVsZnJ5LmRpY3Rpb25hcnkudjEiWAoYQ3JlYXRlRW50aXR5RmllbGRSZXF1ZXN0EjwKDGVudGl0eV9maWVsZBgBIAEoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkVudGl0eUZpZWxkQgPgQQIiWQoZQ3JlYXRlRW50aXR5RmllbGRSZXNwb25zZRI8CgxlbnRpdHlfZmllbGQYASABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5FbnRpdHlGaWVsZEID4EECIjMKFUdldEVudGl0eUZpZWxkUmVxdWVzdBIaCgRuYW1lGAEgASgJQgzgQQK6SAZyBLoBAQAiVgoWR2V0RW50aXR5RmllbGRSZXNwb25zZRI8CgxlbnRpdHlfZmllbGQYASABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5FbnRpdHlGaWVsZEID4EECIlMKF0xpc3RFbnRpdHlGaWVsZHNSZXF1ZXN0EhoKCXBhZ2Vfc2l6ZRgBIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiAICKCAQoYTGlzdEVudGl0eUZpZWxkc1Jlc3BvbnNlEjgKDWVudGl0eV9maWVsZHMYASADKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5FbnRpdHlGaWVsZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMijwEKGFVwZGF0ZUVudGl0eUZpZWxkUmVxdWVzdBI8CgxlbnRpdHlfZmllbGQYASABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5FbnRpdHlGaWVsZEID4EECEjUKC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0IEuLUYZCJZChlVcGRhdGVFbnRpdHlGaWVsZFJlc3BvbnNlEjwKDGVudGl0eV9maWVsZBgBIAEoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkVudGl0eUZpZWxkQgPgQQIiNgoYRGVsZXRlRW50aXR5RmllbGRSZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBACIbChlEZWxldGVFbnRpdHlGaWVsZFJlc3BvbnNlMr0HChxFbnRpdHlGaWVsZERpY3Rpb25hcnlTZXJ2aWNlEroBChFDcmVhdGVFbnRpdHlGaWVsZBIuLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkNyZWF0ZUVudGl0eUZpZWxkUmVxdWVzdBovLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkNyZWF0ZUVudGl0eUZpZWxkUmVzcG9uc2UiRIi1GAWC0+STAjo6DGVudGl0eV9maWVsZGIMZW50aXR5X2ZpZWxkIhwvdjEvZGljdGlvbmFyeS9lbnRpdHlfZmllbGRzEq0BCg5HZXRFbnRpdHlGaWVsZBIrLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkdldEVudGl0eUZpZWxkUmVxdWVzdBosLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkdldEVudGl0eUZpZWxkUmVzcG9uc2UiQJACAYi1GAOC0+STAjNiDGVudGl0eV9maWVsZBIjL3YxL2RpY3Rpb25hcnkvZW50aXR5X2ZpZWxkcy97bmFtZX0SngEKEExpc3RFbnRpdHlGaWVsZHMSLS5iZWxmcnkuZGljdGlvbmFyeS52MS5MaXN0RW50aXR5RmllbGRzUmVxdWVzdBouLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkxpc3RFbnRpdHlGaWVsZHNSZXNwb25zZSIrkAIBiLUYA4LT5JMCHhIcL3YxL2RpY3Rpb25hcnkvZW50aXR5X2ZpZWxkcxLdAQoRVXBkYXRlRW50aXR5RmllbGQSLi5iZWxmcnkuZGljdGlvbmFyeS52MS5VcGRhdGVFbnRpdHlGaWVsZFJlcXVlc3QaLy5iZWxmcnkuZGljdGlvbmFyeS52MS5VcGRhdGVFbnRpdHlGaWVsZFJlc3BvbnNlImeItRgForUYC3VwZGF0ZV9tYXNrgtPkkwJOOgxlbnRpdHlfZmllbGRiDGVudGl0eV9maWVsZDIwL3YxL2RpY3Rpb25hcnkvZW50aXR5X2ZpZWxkcy97ZW50aXR5X2ZpZWxkLm5hbWV9Eq4BChFEZWxldGVFbnRpdHlGaWVsZBIuLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkRlbGV0ZUVudGl0eUZpZWxkUmVxdWVzdBovLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkRlbGV0ZUVudGl0eUZpZWxkUmVzcG9uc2UiOIi1GAWStRgFCAUQkAOC0+STAiUqIy92MS9kaWN0aW9uYXJ5L2VudGl0eV9maWVsZHMve25hbWV9YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_dictionary_v1_entity_field, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
 
 /**
  * An entry to create.
@@ -71,7 +71,7 @@ export const CreateEntityFieldResponseSchema: GenMessage<CreateEntityFieldRespon
  */
 export type GetEntityFieldRequest = Message<"belfry.dictionary.v1.GetEntityFieldRequest"> & {
   /**
-   * The name.
+   * The name that the entry is for.
    *
    * @generated from field: string name = 1;
    */
@@ -113,14 +113,14 @@ export const GetEntityFieldResponseSchema: GenMessage<GetEntityFieldResponse> = 
  */
 export type ListEntityFieldsRequest = Message<"belfry.dictionary.v1.ListEntityFieldsRequest"> & {
   /**
-   * The number of entries on the page. 0 or absent: all of them, or 100 with a page_token. Above 1000: 1000.
+   * How many entries the page holds at most; above 1000: 1000. 0 or left out: all of them, or 100 with a `pageToken`.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -141,21 +141,21 @@ export const ListEntityFieldsRequestSchema: GenMessage<ListEntityFieldsRequest> 
  */
 export type ListEntityFieldsResponse = Message<"belfry.dictionary.v1.ListEntityFieldsResponse"> & {
   /**
-   * The entries.
+   * The entries of this page.
    *
    * @generated from field: repeated belfry.dictionary.v1.EntityField entity_fields = 1;
    */
   entityFields: EntityField[];
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * The number of entries on all pages.
+   * The number of entries on all pages together.
    *
    * @generated from field: int64 total_count = 3;
    */
@@ -183,7 +183,7 @@ export type UpdateEntityFieldRequest = Message<"belfry.dictionary.v1.UpdateEntit
   entityField?: EntityField | undefined;
 
   /**
-   * Which fields to change. Empty: those that are set.
+   * Which fields to change, by their names, separated by commas. Left out: those that the request holds.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -225,7 +225,7 @@ export const UpdateEntityFieldResponseSchema: GenMessage<UpdateEntityFieldRespon
  */
 export type DeleteEntityFieldRequest = Message<"belfry.dictionary.v1.DeleteEntityFieldRequest"> & {
   /**
-   * The name.
+   * The name that the entry is for.
    *
    * @generated from field: string name = 1;
    */
@@ -255,13 +255,14 @@ export const DeleteEntityFieldResponseSchema: GenMessage<DeleteEntityFieldRespon
   messageDesc(file_belfry_dictionary_v1_entity_field_service, 9);
 
 /**
- * Tells what the fields of entities mean.
+ * The dictionary of entity fields says what the fields of entities mean, for people and user interfaces. A default layer ships
+ * with the service; an entry of the tenant's own overrides the default entry of the same name, until it is deleted.
  *
  * @generated from service belfry.dictionary.v1.EntityFieldDictionaryService
  */
 export const EntityFieldDictionaryService: GenService<{
   /**
-   * Creates an entry of the tenant's own. It overrides a default entry of that name.
+   * Creates an entry of the tenant's own. It overrides a default entry of that name; a second one of that name is code 6.
    *
    * @generated from rpc belfry.dictionary.v1.EntityFieldDictionaryService.CreateEntityField
    */
@@ -271,7 +272,7 @@ export const EntityFieldDictionaryService: GenService<{
     output: typeof CreateEntityFieldResponseSchema;
   },
   /**
-   * Gets the entry that is in effect for a name.
+   * Gets the entry that is in effect for a name: the tenant's own, else the default one.
    *
    * @generated from rpc belfry.dictionary.v1.EntityFieldDictionaryService.GetEntityField
    */
@@ -281,7 +282,7 @@ export const EntityFieldDictionaryService: GenService<{
     output: typeof GetEntityFieldResponseSchema;
   },
   /**
-   * Lists the entries that are in effect, one a name, by name.
+   * Lists the entries that are in effect, one for each name and in the order of names; an overridden default stands in `default`.
    *
    * @generated from rpc belfry.dictionary.v1.EntityFieldDictionaryService.ListEntityFields
    */
@@ -291,7 +292,8 @@ export const EntityFieldDictionaryService: GenService<{
     output: typeof ListEntityFieldsResponseSchema;
   },
   /**
-   * Changes those fields of an entry of the tenant's own that are sent.
+   * Changes those fields of an entry of the tenant's own that are sent, and leaves the others. The name cannot change. A default
+   * entry cannot be changed: create one of that name.
    *
    * @generated from rpc belfry.dictionary.v1.EntityFieldDictionaryService.UpdateEntityField
    */
@@ -301,7 +303,7 @@ export const EntityFieldDictionaryService: GenService<{
     output: typeof UpdateEntityFieldResponseSchema;
   },
   /**
-   * Deletes an entry of the tenant's own. A default entry of that name is in effect again.
+   * Deletes an entry of the tenant's own. A default entry of that name is in effect again. Default entries cannot be deleted.
    *
    * @generated from rpc belfry.dictionary.v1.EntityFieldDictionaryService.DeleteEntityField
    */

@@ -15,48 +15,48 @@ export const file_belfry_dictionary_v1_event_field: GenFile = /*@__PURE__*/
   fileDesc("CiZiZWxmcnkvZGljdGlvbmFyeS92MS9ldmVudF9maWVsZC5wcm90bxIUYmVsZnJ5LmRpY3Rpb25hcnkudjEigwIKCkV2ZW50RmllbGQSJwoEbmFtZRgBIAEoCUIZ4EEC4EEFukgQcg4Y/wEyCV5cUHtDY30qJBIiCgVsYWJlbBgCIAEoCUITukgQcg4Y/wEyCV5cUHtDY30qJBIhCgtkZXNjcmlwdGlvbhgDIAEoCUIMukgJcgcogCC6AQEAEioKBHRhZ3MYBCADKAlCHLpIGZIBFhBkIhJyEBABGP8BMgleXFB7Q2N9KiQSEgoFbGF5ZXIYBSABKAlCA+BBAxJFCg1kZWZhdWx0X2VudHJ5GAYgASgLMiAuYmVsZnJ5LmRpY3Rpb25hcnkudjEuRXZlbnRGaWVsZEID4EEDUgdkZWZhdWx0YgZwcm90bzM", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
- * What a field of events means.
+ * What a field of events means: an entry of the dictionary.
  *
  * @generated from message belfry.dictionary.v1.EventField
  */
 export type EventField = Message<"belfry.dictionary.v1.EventField"> & {
   /**
-   * The field's name.
+   * The name of the field, as in clauses. It never changes.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * A short name for people.
+   * A short name, for people.
    *
    * @generated from field: string label = 2;
    */
   label: string;
 
   /**
-   * What it means.
+   * What it means, in a longer text.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * Words to find it by; by custom, where the entry comes from.
+   * Any words; by custom, where the entry comes from. The tags of all kinds of entries are one set.
    *
    * @generated from field: repeated string tags = 4;
    */
   tags: string[];
 
   /**
-   * DEFAULT for an entry that ships with the service, TENANT for one of the tenant's own.
+   * `DEFAULT` for an entry that ships with the service, `TENANT` for one of the tenant's own.
    *
    * @generated from field: string layer = 5;
    */
   layer: string;
 
   /**
-   * The default entry that this one overrides, or null.
+   * The default entry that this one overrides. Null: there is none, or this is it.
    *
    * @generated from field: belfry.dictionary.v1.EventField default_entry = 6 [json_name = "default"];
    */

@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/dictionary/v1/event_field_service.proto.
  */
 export const file_belfry_dictionary_v1_event_field_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvZGljdGlvbmFyeS92MS9ldmVudF9maWVsZF9zZXJ2aWNlLnByb3RvEhRiZWxmcnkuZGljdGlvbmFyeS52MSJVChdDcmVhdGVFdmVudEZpZWxkUmVxdWVzdBI6CgtldmVudF9maWVsZBgBIAEoCzIgLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkV2ZW50RmllbGRCA+BBAiJRChhDcmVhdGVFdmVudEZpZWxkUmVzcG9uc2USNQoLZXZlbnRfZmllbGQYASABKAsyIC5iZWxmcnkuZGljdGlvbmFyeS52MS5FdmVudEZpZWxkIjIKFEdldEV2ZW50RmllbGRSZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBACJOChVHZXRFdmVudEZpZWxkUmVzcG9uc2USNQoLZXZlbnRfZmllbGQYASABKAsyIC5iZWxmcnkuZGljdGlvbmFyeS52MS5FdmVudEZpZWxkIlIKFkxpc3RFdmVudEZpZWxkc1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAgIn8KF0xpc3RFdmVudEZpZWxkc1Jlc3BvbnNlEjYKDGV2ZW50X2ZpZWxkcxgBIAMoCzIgLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkV2ZW50RmllbGQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhMKC3RvdGFsX2NvdW50GAMgASgDIowBChdVcGRhdGVFdmVudEZpZWxkUmVxdWVzdBI6CgtldmVudF9maWVsZBgBIAEoCzIgLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkV2ZW50RmllbGRCA+BBAhI1Cgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCBLi1GGQiUQoYVXBkYXRlRXZlbnRGaWVsZFJlc3BvbnNlEjUKC2V2ZW50X2ZpZWxkGAEgASgLMiAuYmVsZnJ5LmRpY3Rpb25hcnkudjEuRXZlbnRGaWVsZCI1ChdEZWxldGVFdmVudEZpZWxkUmVxdWVzdBIaCgRuYW1lGAEgASgJQgzgQQK6SAZyBLoBAQAiGgoYRGVsZXRlRXZlbnRGaWVsZFJlc3BvbnNlMpkHChtFdmVudEZpZWxkRGljdGlvbmFyeVNlcnZpY2UStAEKEENyZWF0ZUV2ZW50RmllbGQSLS5iZWxmcnkuZGljdGlvbmFyeS52MS5DcmVhdGVFdmVudEZpZWxkUmVxdWVzdBouLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkNyZWF0ZUV2ZW50RmllbGRSZXNwb25zZSJBiLUYBYLT5JMCNzoLZXZlbnRfZmllbGRiC2V2ZW50X2ZpZWxkIhsvdjEvZGljdGlvbmFyeS9ldmVudF9maWVsZHMSqAEKDUdldEV2ZW50RmllbGQSKi5iZWxmcnkuZGljdGlvbmFyeS52MS5HZXRFdmVudEZpZWxkUmVxdWVzdBorLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkdldEV2ZW50RmllbGRSZXNwb25zZSI+kAIBiLUYA4LT5JMCMWILZXZlbnRfZmllbGQSIi92MS9kaWN0aW9uYXJ5L2V2ZW50X2ZpZWxkcy97bmFtZX0SmgEKD0xpc3RFdmVudEZpZWxkcxIsLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkxpc3RFdmVudEZpZWxkc1JlcXVlc3QaLS5iZWxmcnkuZGljdGlvbmFyeS52MS5MaXN0RXZlbnRGaWVsZHNSZXNwb25zZSIqkAIBiLUYA4LT5JMCHRIbL3YxL2RpY3Rpb25hcnkvZXZlbnRfZmllbGRzEtYBChBVcGRhdGVFdmVudEZpZWxkEi0uYmVsZnJ5LmRpY3Rpb25hcnkudjEuVXBkYXRlRXZlbnRGaWVsZFJlcXVlc3QaLi5iZWxmcnkuZGljdGlvbmFyeS52MS5VcGRhdGVFdmVudEZpZWxkUmVzcG9uc2UiY4i1GAWitRgLdXBkYXRlX21hc2uC0+STAko6C2V2ZW50X2ZpZWxkYgtldmVudF9maWVsZDIuL3YxL2RpY3Rpb25hcnkvZXZlbnRfZmllbGRzL3tldmVudF9maWVsZC5uYW1lfRKhAQoQRGVsZXRlRXZlbnRGaWVsZBItLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkRlbGV0ZUV2ZW50RmllbGRSZXF1ZXN0Gi4uYmVsZnJ5LmRpY3Rpb25hcnkudjEuRGVsZXRlRXZlbnRGaWVsZFJlc3BvbnNlIi6ItRgFgtPkkwIkKiIvdjEvZGljdGlvbmFyeS9ldmVudF9maWVsZHMve25hbWV9YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_dictionary_v1_event_field, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
+  fileDesc("Ci5iZWxmcnkvZGljdGlvbmFyeS92MS9ldmVudF9maWVsZF9zZXJ2aWNlLnByb3RvEhRiZWxmcnkuZGljdGlvbmFyeS52MSJVChdDcmVhdGVFdmVudEZpZWxkUmVxdWVzdBI6CgtldmVudF9maWVsZBgBIAEoCzIgLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkV2ZW50RmllbGRCA+BBAiJWChhDcmVhdGVFdmVudEZpZWxkUmVzcG9uc2USOgoLZXZlbnRfZmllbGQYASABKAsyIC5iZWxmcnkuZGljdGlvbmFyeS52MS5FdmVudEZpZWxkQgPgQQIiMgoUR2V0RXZlbnRGaWVsZFJlcXVlc3QSGgoEbmFtZRgBIAEoCUIM4EECukgGcgS6AQEAIlMKFUdldEV2ZW50RmllbGRSZXNwb25zZRI6CgtldmVudF9maWVsZBgBIAEoCzIgLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkV2ZW50RmllbGRCA+BBAiJSChZMaXN0RXZlbnRGaWVsZHNSZXF1ZXN0EhoKCXBhZ2Vfc2l6ZRgBIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiAICJ/ChdMaXN0RXZlbnRGaWVsZHNSZXNwb25zZRI2CgxldmVudF9maWVsZHMYASADKAsyIC5iZWxmcnkuZGljdGlvbmFyeS52MS5FdmVudEZpZWxkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyKMAQoXVXBkYXRlRXZlbnRGaWVsZFJlcXVlc3QSOgoLZXZlbnRfZmllbGQYASABKAsyIC5iZWxmcnkuZGljdGlvbmFyeS52MS5FdmVudEZpZWxkQgPgQQISNQoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgS4tRhkIlYKGFVwZGF0ZUV2ZW50RmllbGRSZXNwb25zZRI6CgtldmVudF9maWVsZBgBIAEoCzIgLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkV2ZW50RmllbGRCA+BBAiI1ChdEZWxldGVFdmVudEZpZWxkUmVxdWVzdBIaCgRuYW1lGAEgASgJQgzgQQK6SAZyBLoBAQAiGgoYRGVsZXRlRXZlbnRGaWVsZFJlc3BvbnNlMpkHChtFdmVudEZpZWxkRGljdGlvbmFyeVNlcnZpY2UStAEKEENyZWF0ZUV2ZW50RmllbGQSLS5iZWxmcnkuZGljdGlvbmFyeS52MS5DcmVhdGVFdmVudEZpZWxkUmVxdWVzdBouLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkNyZWF0ZUV2ZW50RmllbGRSZXNwb25zZSJBiLUYBYLT5JMCNzoLZXZlbnRfZmllbGRiC2V2ZW50X2ZpZWxkIhsvdjEvZGljdGlvbmFyeS9ldmVudF9maWVsZHMSqAEKDUdldEV2ZW50RmllbGQSKi5iZWxmcnkuZGljdGlvbmFyeS52MS5HZXRFdmVudEZpZWxkUmVxdWVzdBorLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkdldEV2ZW50RmllbGRSZXNwb25zZSI+kAIBiLUYA4LT5JMCMWILZXZlbnRfZmllbGQSIi92MS9kaWN0aW9uYXJ5L2V2ZW50X2ZpZWxkcy97bmFtZX0SmgEKD0xpc3RFdmVudEZpZWxkcxIsLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkxpc3RFdmVudEZpZWxkc1JlcXVlc3QaLS5iZWxmcnkuZGljdGlvbmFyeS52MS5MaXN0RXZlbnRGaWVsZHNSZXNwb25zZSIqkAIBiLUYA4LT5JMCHRIbL3YxL2RpY3Rpb25hcnkvZXZlbnRfZmllbGRzEtYBChBVcGRhdGVFdmVudEZpZWxkEi0uYmVsZnJ5LmRpY3Rpb25hcnkudjEuVXBkYXRlRXZlbnRGaWVsZFJlcXVlc3QaLi5iZWxmcnkuZGljdGlvbmFyeS52MS5VcGRhdGVFdmVudEZpZWxkUmVzcG9uc2UiY4i1GAWitRgLdXBkYXRlX21hc2uC0+STAko6C2V2ZW50X2ZpZWxkYgtldmVudF9maWVsZDIuL3YxL2RpY3Rpb25hcnkvZXZlbnRfZmllbGRzL3tldmVudF9maWVsZC5uYW1lfRKhAQoQRGVsZXRlRXZlbnRGaWVsZBItLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkRlbGV0ZUV2ZW50RmllbGRSZXF1ZXN0Gi4uYmVsZnJ5LmRpY3Rpb25hcnkudjEuRGVsZXRlRXZlbnRGaWVsZFJlc3BvbnNlIi6ItRgFgtPkkwIkKiIvdjEvZGljdGlvbmFyeS9ldmVudF9maWVsZHMve25hbWV9YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_dictionary_v1_event_field, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
 
 /**
  * An entry to create.
@@ -71,7 +71,7 @@ export const CreateEventFieldResponseSchema: GenMessage<CreateEventFieldResponse
  */
 export type GetEventFieldRequest = Message<"belfry.dictionary.v1.GetEventFieldRequest"> & {
   /**
-   * The name.
+   * The name that the entry is for.
    *
    * @generated from field: string name = 1;
    */
@@ -113,14 +113,14 @@ export const GetEventFieldResponseSchema: GenMessage<GetEventFieldResponse> = /*
  */
 export type ListEventFieldsRequest = Message<"belfry.dictionary.v1.ListEventFieldsRequest"> & {
   /**
-   * The number of entries on the page. 0 or absent: all of them, or 100 with a page_token. Above 1000: 1000.
+   * How many entries the page holds at most; above 1000: 1000. 0 or left out: all of them, or 100 with a `pageToken`.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -141,21 +141,21 @@ export const ListEventFieldsRequestSchema: GenMessage<ListEventFieldsRequest> = 
  */
 export type ListEventFieldsResponse = Message<"belfry.dictionary.v1.ListEventFieldsResponse"> & {
   /**
-   * The entries.
+   * The entries of this page.
    *
    * @generated from field: repeated belfry.dictionary.v1.EventField event_fields = 1;
    */
   eventFields: EventField[];
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * The number of entries on all pages.
+   * The number of entries on all pages together.
    *
    * @generated from field: int64 total_count = 3;
    */
@@ -183,7 +183,7 @@ export type UpdateEventFieldRequest = Message<"belfry.dictionary.v1.UpdateEventF
   eventField?: EventField | undefined;
 
   /**
-   * Which fields to change. Empty: those that are set.
+   * Which fields to change, by their names, separated by commas. Left out: those that the request holds.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -225,7 +225,7 @@ export const UpdateEventFieldResponseSchema: GenMessage<UpdateEventFieldResponse
  */
 export type DeleteEventFieldRequest = Message<"belfry.dictionary.v1.DeleteEventFieldRequest"> & {
   /**
-   * The name.
+   * The name that the entry is for.
    *
    * @generated from field: string name = 1;
    */
@@ -255,13 +255,14 @@ export const DeleteEventFieldResponseSchema: GenMessage<DeleteEventFieldResponse
   messageDesc(file_belfry_dictionary_v1_event_field_service, 9);
 
 /**
- * Tells what the fields of events mean.
+ * The dictionary of event fields says what the fields of events mean, for people and user interfaces. A default layer ships
+ * with the service; an entry of the tenant's own overrides the default entry of the same name, until it is deleted.
  *
  * @generated from service belfry.dictionary.v1.EventFieldDictionaryService
  */
 export const EventFieldDictionaryService: GenService<{
   /**
-   * Creates an entry of the tenant's own. It overrides a default entry of that name.
+   * Creates an entry of the tenant's own. It overrides a default entry of that name; a second one of that name is code 6.
    *
    * @generated from rpc belfry.dictionary.v1.EventFieldDictionaryService.CreateEventField
    */
@@ -271,7 +272,7 @@ export const EventFieldDictionaryService: GenService<{
     output: typeof CreateEventFieldResponseSchema;
   },
   /**
-   * Gets the entry that is in effect for a name.
+   * Gets the entry that is in effect for a name: the tenant's own, else the default one.
    *
    * @generated from rpc belfry.dictionary.v1.EventFieldDictionaryService.GetEventField
    */
@@ -281,7 +282,7 @@ export const EventFieldDictionaryService: GenService<{
     output: typeof GetEventFieldResponseSchema;
   },
   /**
-   * Lists the entries that are in effect, one a name, by name.
+   * Lists the entries that are in effect, one for each name and in the order of names; an overridden default stands in `default`.
    *
    * @generated from rpc belfry.dictionary.v1.EventFieldDictionaryService.ListEventFields
    */
@@ -291,7 +292,8 @@ export const EventFieldDictionaryService: GenService<{
     output: typeof ListEventFieldsResponseSchema;
   },
   /**
-   * Changes those fields of an entry of the tenant's own that are sent.
+   * Changes those fields of an entry of the tenant's own that are sent, and leaves the others. The name cannot change. A default
+   * entry cannot be changed: create one of that name.
    *
    * @generated from rpc belfry.dictionary.v1.EventFieldDictionaryService.UpdateEventField
    */
@@ -301,7 +303,7 @@ export const EventFieldDictionaryService: GenService<{
     output: typeof UpdateEventFieldResponseSchema;
   },
   /**
-   * Deletes an entry of the tenant's own. A default entry of that name is in effect again.
+   * Deletes an entry of the tenant's own. A default entry of that name is in effect again. Default entries cannot be deleted.
    *
    * @generated from rpc belfry.dictionary.v1.EventFieldDictionaryService.DeleteEventField
    */

@@ -15,90 +15,91 @@ export const file_belfry_dictionary_v1_metric_entry: GenFile = /*@__PURE__*/
   fileDesc("CidiZWxmcnkvZGljdGlvbmFyeS92MS9tZXRyaWNfZW50cnkucHJvdG8SFGJlbGZyeS5kaWN0aW9uYXJ5LnYxIrMJCgtNZXRyaWNFbnRyeRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEhIKBWxheWVyGAIgASgJQgPgQQMSIgoFbGFiZWwYAyABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSIQoLZGVzY3JpcHRpb24YBCABKAlCDLpICXIHKIAgugEBABIqCgR0YWdzGAUgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEiIKBXVuaXRzGAYgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEtYBCgdtaW5pbXVtGAcgASgJQsQBukjAAboBrAEKE21ldHJpY19lbnRyeS5udW1iZXISKW11c3QgYmUgYSBudW1iZXIsIHN1Y2ggYXMgNSwgLTAuNSBvciAxZS02Gmp0aGlzID09ICcnIHx8ICh0aGlzLm1hdGNoZXMoJ14tPygwfFsxLTldWzAtOV0qKShbLl1bMC05XSspPyhbZUVdWy0rXT9bMC05XSspPyQnKSAmJiAhZG91YmxlKHRoaXMpLmlzSW5mKCkpcg4Y/wEyCV5cUHtDY30qJBLWAQoHbWF4aW11bRgIIAEoCULEAbpIwAG6AawBChNtZXRyaWNfZW50cnkubnVtYmVyEiltdXN0IGJlIGEgbnVtYmVyLCBzdWNoIGFzIDUsIC0wLjUgb3IgMWUtNhpqdGhpcyA9PSAnJyB8fCAodGhpcy5tYXRjaGVzKCdeLT8oMHxbMS05XVswLTldKikoWy5dWzAtOV0rKT8oW2VFXVstK10/WzAtOV0rKT8kJykgJiYgIWRvdWJsZSh0aGlzKS5pc0luZigpKXIOGP8BMgleXFB7Q2N9KiQS2wEKDHNjYWxlX2ZhY3RvchgJIAEoCULEAbpIwAG6AawBChNtZXRyaWNfZW50cnkubnVtYmVyEiltdXN0IGJlIGEgbnVtYmVyLCBzdWNoIGFzIDUsIC0wLjUgb3IgMWUtNhpqdGhpcyA9PSAnJyB8fCAodGhpcy5tYXRjaGVzKCdeLT8oMHxbMS05XVswLTldKikoWy5dWzAtOV0rKT8oW2VFXVstK10/WzAtOV0rKT8kJykgJiYgIWRvdWJsZSh0aGlzKS5pc0luZigpKXIOGP8BMgleXFB7Q2N9KiQS5gEKEnNjYWxlX2ZhY3Rvcl91bml0cxgKIAEoCULJAbpIxQG6AbEBCh9tZXRyaWNfZW50cnkuc2NhbGVfZmFjdG9yX3VuaXRzEkBtdXN0IGJlIHRoZSB1bml0IHJlY2VpdmVkIGFuZCB0aGUgdW5pdCBjb252ZXJ0ZWQgdG8sIGFzIGluIEItPk1CGkx0aGlzID09ICcnIHx8IHRoaXMubWF0Y2hlcygnXiAqW14gPl0rKCArW14gPl0rKSogKi0+ICpbXiA+XSsoICtbXiA+XSspKiAqJCcpcg4Y/wEyCV5cUHtDY30qJBIPCgdpc19yYXRlGAsgASgIEkYKDWRlZmF1bHRfZW50cnkYDCABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5NZXRyaWNFbnRyeUID4EEDUgdkZWZhdWx0YgZwcm90bzM", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
- * What a metric means.
+ * What a metric means and how it is shown: an entry of the dictionary.
  *
  * @generated from message belfry.dictionary.v1.MetricEntry
  */
 export type MetricEntry = Message<"belfry.dictionary.v1.MetricEntry"> & {
   /**
-   * The metric's name.
+   * The name of the metric, as points have it. It never changes.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * DEFAULT for an entry that ships with the service, the tenant's name for one of its own.
+   * `DEFAULT` for an entry that ships with the service, the name of the tenant for one of its own.
    *
    * @generated from field: string layer = 2;
    */
   layer: string;
 
   /**
-   * A short name for people.
+   * A short name, for people.
    *
    * @generated from field: string label = 3;
    */
   label: string;
 
   /**
-   * What it means.
+   * What it means, in a longer text.
    *
    * @generated from field: string description = 4;
    */
   description: string;
 
   /**
-   * Words to find it by; by custom, where the entry comes from.
+   * Any words; by custom, where the entry comes from. The tags of all kinds of entries are one set.
    *
    * @generated from field: repeated string tags = 5;
    */
   tags: string[];
 
   /**
-   * The unit of its values, as graphs show it.
+   * The unit of its values, as graphs show it beside the axis. Empty: none.
    *
    * @generated from field: string units = 6;
    */
   units: string;
 
   /**
-   * The lowest value that graphs should show: a number as JSON writes it, kept as it is sent. Empty: none.
+   * The lowest value that graphs should show: a number as JSON writes it, in a string, kept as it is sent. Empty: none.
    *
    * @generated from field: string minimum = 7;
    */
   minimum: string;
 
   /**
-   * The highest value that graphs should show, a number. Empty: none.
+   * The highest value that graphs should show, a number in a string. Empty: none.
    *
    * @generated from field: string maximum = 8;
    */
   maximum: string;
 
   /**
-   * What values are multiplied by to be shown, a number. Empty: nothing.
+   * What values are multiplied by to be shown, a number in a string. Empty: they are shown as they are.
    *
    * @generated from field: string scale_factor = 9;
    */
   scaleFactor: string;
 
   /**
-   * The unit received and the unit that is shown, with an arrow between them, as in `B->MB`. Empty: none.
+   * The unit that is received and the unit that is shown, with an arrow between them, as in `B->MB`. Empty: none.
    *
    * @generated from field: string scale_factor_units = 10;
    */
   scaleFactorUnits: string;
 
   /**
-   * Whether it is shown as its change over time.
+   * Whether it is shown as its change over time. DELTA and RATE then take a decrease for a counter that began anew. Left out:
+   * false.
    *
    * @generated from field: bool is_rate = 11;
    */
   isRate: boolean;
 
   /**
-   * The default entry that this one overrides, or null.
+   * The default entry that this one overrides. Null: there is none, or this is it.
    *
    * @generated from field: belfry.dictionary.v1.MetricEntry default_entry = 12 [json_name = "default"];
    */

@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/dictionary/v1/metric_entry_service.proto.
  */
 export const file_belfry_dictionary_v1_metric_entry_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci9iZWxmcnkvZGljdGlvbmFyeS92MS9tZXRyaWNfZW50cnlfc2VydmljZS5wcm90bxIUYmVsZnJ5LmRpY3Rpb25hcnkudjEiUgoYQ3JlYXRlTWV0cmljRW50cnlSZXF1ZXN0EjYKBm1ldHJpYxgBIAEoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLk1ldHJpY0VudHJ5QgPgQQIiTgoZQ3JlYXRlTWV0cmljRW50cnlSZXNwb25zZRIxCgZtZXRyaWMYASABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5NZXRyaWNFbnRyeSIzChVHZXRNZXRyaWNFbnRyeVJlcXVlc3QSGgoEbmFtZRgBIAEoCUIM4EECukgGcgS6AQEAIksKFkdldE1ldHJpY0VudHJ5UmVzcG9uc2USMQoGbWV0cmljGAEgASgLMiEuYmVsZnJ5LmRpY3Rpb25hcnkudjEuTWV0cmljRW50cnkiVQocQmF0Y2hHZXRNZXRyaWNFbnRyaWVzUmVxdWVzdBI1CgVuYW1lcxgBIAMoCUIg4EECukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiRSBG5hbWUiUwodQmF0Y2hHZXRNZXRyaWNFbnRyaWVzUmVzcG9uc2USMgoHbWV0cmljcxgBIAMoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLk1ldHJpY0VudHJ5IlQKGExpc3RNZXRyaWNFbnRyaWVzUmVxdWVzdBIaCglwYWdlX3NpemUYASABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgCAifQoZTGlzdE1ldHJpY0VudHJpZXNSZXNwb25zZRIyCgdtZXRyaWNzGAEgAygLMiEuYmVsZnJ5LmRpY3Rpb25hcnkudjEuTWV0cmljRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhMKC3RvdGFsX2NvdW50GAMgASgDIokBChhVcGRhdGVNZXRyaWNFbnRyeVJlcXVlc3QSNgoGbWV0cmljGAEgASgLMiEuYmVsZnJ5LmRpY3Rpb25hcnkudjEuTWV0cmljRW50cnlCA+BBAhI1Cgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCBLi1GGQiTgoZVXBkYXRlTWV0cmljRW50cnlSZXNwb25zZRIxCgZtZXRyaWMYASABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5NZXRyaWNFbnRyeSI2ChhEZWxldGVNZXRyaWNFbnRyeVJlcXVlc3QSGgoEbmFtZRgBIAEoCUIM4EECukgGcgS6AQEAIhsKGURlbGV0ZU1ldHJpY0VudHJ5UmVzcG9uc2UyrwgKF01ldHJpY0RpY3Rpb25hcnlTZXJ2aWNlEqgBChFDcmVhdGVNZXRyaWNFbnRyeRIuLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkNyZWF0ZU1ldHJpY0VudHJ5UmVxdWVzdBovLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkNyZWF0ZU1ldHJpY0VudHJ5UmVzcG9uc2UiMoi1GAWC0+STAig6Bm1ldHJpY2IGbWV0cmljIhYvdjEvZGljdGlvbmFyeS9tZXRyaWNzEqoBCg5HZXRNZXRyaWNFbnRyeRIrLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkdldE1ldHJpY0VudHJ5UmVxdWVzdBosLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkdldE1ldHJpY0VudHJ5UmVzcG9uc2UiPZACAYi1GAOStRgFCAUQkAOC0+STAidiBm1ldHJpYxIdL3YxL2RpY3Rpb25hcnkvbWV0cmljcy97bmFtZX0SswEKFUJhdGNoR2V0TWV0cmljRW50cmllcxIyLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkJhdGNoR2V0TWV0cmljRW50cmllc1JlcXVlc3QaMy5iZWxmcnkuZGljdGlvbmFyeS52MS5CYXRjaEdldE1ldHJpY0VudHJpZXNSZXNwb25zZSIxkAIBiLUYA4LT5JMCJDoBKiIfL3YxL2RpY3Rpb25hcnkvbWV0cmljczpiYXRjaEdldBKbAQoRTGlzdE1ldHJpY0VudHJpZXMSLi5iZWxmcnkuZGljdGlvbmFyeS52MS5MaXN0TWV0cmljRW50cmllc1JlcXVlc3QaLy5iZWxmcnkuZGljdGlvbmFyeS52MS5MaXN0TWV0cmljRW50cmllc1Jlc3BvbnNlIiWQAgGItRgDgtPkkwIYEhYvdjEvZGljdGlvbmFyeS9tZXRyaWNzEsUBChFVcGRhdGVNZXRyaWNFbnRyeRIuLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLlVwZGF0ZU1ldHJpY0VudHJ5UmVxdWVzdBovLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLlVwZGF0ZU1ldHJpY0VudHJ5UmVzcG9uc2UiT4i1GAWitRgLdXBkYXRlX21hc2uC0+STAjY6Bm1ldHJpY2IGbWV0cmljMiQvdjEvZGljdGlvbmFyeS9tZXRyaWNzL3ttZXRyaWMubmFtZX0SnwEKEURlbGV0ZU1ldHJpY0VudHJ5Ei4uYmVsZnJ5LmRpY3Rpb25hcnkudjEuRGVsZXRlTWV0cmljRW50cnlSZXF1ZXN0Gi8uYmVsZnJ5LmRpY3Rpb25hcnkudjEuRGVsZXRlTWV0cmljRW50cnlSZXNwb25zZSIpiLUYBYLT5JMCHyodL3YxL2RpY3Rpb25hcnkvbWV0cmljcy97bmFtZX1iBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_dictionary_v1_metric_entry, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
+  fileDesc("Ci9iZWxmcnkvZGljdGlvbmFyeS92MS9tZXRyaWNfZW50cnlfc2VydmljZS5wcm90bxIUYmVsZnJ5LmRpY3Rpb25hcnkudjEiUgoYQ3JlYXRlTWV0cmljRW50cnlSZXF1ZXN0EjYKBm1ldHJpYxgBIAEoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLk1ldHJpY0VudHJ5QgPgQQIiUwoZQ3JlYXRlTWV0cmljRW50cnlSZXNwb25zZRI2CgZtZXRyaWMYASABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5NZXRyaWNFbnRyeUID4EECIjMKFUdldE1ldHJpY0VudHJ5UmVxdWVzdBIaCgRuYW1lGAEgASgJQgzgQQK6SAZyBLoBAQAiUAoWR2V0TWV0cmljRW50cnlSZXNwb25zZRI2CgZtZXRyaWMYASABKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5NZXRyaWNFbnRyeUID4EECIlUKHEJhdGNoR2V0TWV0cmljRW50cmllc1JlcXVlc3QSNQoFbmFtZXMYASADKAlCIOBBArpIGpIBFxDoByISchAQARj/ATIJXlxQe0NjfSokUgRuYW1lIlMKHUJhdGNoR2V0TWV0cmljRW50cmllc1Jlc3BvbnNlEjIKB21ldHJpY3MYASADKAsyIS5iZWxmcnkuZGljdGlvbmFyeS52MS5NZXRyaWNFbnRyeSJUChhMaXN0TWV0cmljRW50cmllc1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAgIn0KGUxpc3RNZXRyaWNFbnRyaWVzUmVzcG9uc2USMgoHbWV0cmljcxgBIAMoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLk1ldHJpY0VudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyKJAQoYVXBkYXRlTWV0cmljRW50cnlSZXF1ZXN0EjYKBm1ldHJpYxgBIAEoCzIhLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLk1ldHJpY0VudHJ5QgPgQQISNQoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgS4tRhkIlMKGVVwZGF0ZU1ldHJpY0VudHJ5UmVzcG9uc2USNgoGbWV0cmljGAEgASgLMiEuYmVsZnJ5LmRpY3Rpb25hcnkudjEuTWV0cmljRW50cnlCA+BBAiI2ChhEZWxldGVNZXRyaWNFbnRyeVJlcXVlc3QSGgoEbmFtZRgBIAEoCUIM4EECukgGcgS6AQEAIhsKGURlbGV0ZU1ldHJpY0VudHJ5UmVzcG9uc2UyrwgKF01ldHJpY0RpY3Rpb25hcnlTZXJ2aWNlEqgBChFDcmVhdGVNZXRyaWNFbnRyeRIuLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkNyZWF0ZU1ldHJpY0VudHJ5UmVxdWVzdBovLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkNyZWF0ZU1ldHJpY0VudHJ5UmVzcG9uc2UiMoi1GAWC0+STAig6Bm1ldHJpY2IGbWV0cmljIhYvdjEvZGljdGlvbmFyeS9tZXRyaWNzEqoBCg5HZXRNZXRyaWNFbnRyeRIrLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkdldE1ldHJpY0VudHJ5UmVxdWVzdBosLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkdldE1ldHJpY0VudHJ5UmVzcG9uc2UiPZACAYi1GAOStRgFCAUQkAOC0+STAidiBm1ldHJpYxIdL3YxL2RpY3Rpb25hcnkvbWV0cmljcy97bmFtZX0SswEKFUJhdGNoR2V0TWV0cmljRW50cmllcxIyLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLkJhdGNoR2V0TWV0cmljRW50cmllc1JlcXVlc3QaMy5iZWxmcnkuZGljdGlvbmFyeS52MS5CYXRjaEdldE1ldHJpY0VudHJpZXNSZXNwb25zZSIxkAIBiLUYA4LT5JMCJDoBKiIfL3YxL2RpY3Rpb25hcnkvbWV0cmljczpiYXRjaEdldBKbAQoRTGlzdE1ldHJpY0VudHJpZXMSLi5iZWxmcnkuZGljdGlvbmFyeS52MS5MaXN0TWV0cmljRW50cmllc1JlcXVlc3QaLy5iZWxmcnkuZGljdGlvbmFyeS52MS5MaXN0TWV0cmljRW50cmllc1Jlc3BvbnNlIiWQAgGItRgDgtPkkwIYEhYvdjEvZGljdGlvbmFyeS9tZXRyaWNzEsUBChFVcGRhdGVNZXRyaWNFbnRyeRIuLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLlVwZGF0ZU1ldHJpY0VudHJ5UmVxdWVzdBovLmJlbGZyeS5kaWN0aW9uYXJ5LnYxLlVwZGF0ZU1ldHJpY0VudHJ5UmVzcG9uc2UiT4i1GAWitRgLdXBkYXRlX21hc2uC0+STAjY6Bm1ldHJpY2IGbWV0cmljMiQvdjEvZGljdGlvbmFyeS9tZXRyaWNzL3ttZXRyaWMubmFtZX0SnwEKEURlbGV0ZU1ldHJpY0VudHJ5Ei4uYmVsZnJ5LmRpY3Rpb25hcnkudjEuRGVsZXRlTWV0cmljRW50cnlSZXF1ZXN0Gi8uYmVsZnJ5LmRpY3Rpb25hcnkudjEuRGVsZXRlTWV0cmljRW50cnlSZXNwb25zZSIpiLUYBYLT5JMCHyodL3YxL2RpY3Rpb25hcnkvbWV0cmljcy97bmFtZX1iBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_dictionary_v1_metric_entry, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
 
 /**
  * An entry to create.
@@ -71,7 +71,7 @@ export const CreateMetricEntryResponseSchema: GenMessage<CreateMetricEntryRespon
  */
 export type GetMetricEntryRequest = Message<"belfry.dictionary.v1.GetMetricEntryRequest"> & {
   /**
-   * The name.
+   * The name that the entry is for.
    *
    * @generated from field: string name = 1;
    */
@@ -155,14 +155,14 @@ export const BatchGetMetricEntriesResponseSchema: GenMessage<BatchGetMetricEntri
  */
 export type ListMetricEntriesRequest = Message<"belfry.dictionary.v1.ListMetricEntriesRequest"> & {
   /**
-   * The number of entries on the page. 0 or absent: all of them, or 100 with a page_token. Above 1000: 1000.
+   * How many entries the page holds at most; above 1000: 1000. 0 or left out: all of them, or 100 with a `pageToken`.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -183,21 +183,21 @@ export const ListMetricEntriesRequestSchema: GenMessage<ListMetricEntriesRequest
  */
 export type ListMetricEntriesResponse = Message<"belfry.dictionary.v1.ListMetricEntriesResponse"> & {
   /**
-   * The entries.
+   * The entries of this page.
    *
    * @generated from field: repeated belfry.dictionary.v1.MetricEntry metrics = 1;
    */
   metrics: MetricEntry[];
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * The number of entries on all pages.
+   * The number of entries on all pages together.
    *
    * @generated from field: int64 total_count = 3;
    */
@@ -225,7 +225,7 @@ export type UpdateMetricEntryRequest = Message<"belfry.dictionary.v1.UpdateMetri
   metric?: MetricEntry | undefined;
 
   /**
-   * Which fields to change. Empty: those that are set.
+   * Which fields to change, by their names, separated by commas. Left out: those that the request holds.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -267,7 +267,7 @@ export const UpdateMetricEntryResponseSchema: GenMessage<UpdateMetricEntryRespon
  */
 export type DeleteMetricEntryRequest = Message<"belfry.dictionary.v1.DeleteMetricEntryRequest"> & {
   /**
-   * The name.
+   * The name that the entry is for.
    *
    * @generated from field: string name = 1;
    */
@@ -297,13 +297,14 @@ export const DeleteMetricEntryResponseSchema: GenMessage<DeleteMetricEntryRespon
   messageDesc(file_belfry_dictionary_v1_metric_entry_service, 11);
 
 /**
- * Tells what metrics mean.
+ * The dictionary of metrics says what metrics mean and how they are shown. A default layer ships with the service; an entry of
+ * the tenant's own overrides the default entry of the same name, until it is deleted.
  *
  * @generated from service belfry.dictionary.v1.MetricDictionaryService
  */
 export const MetricDictionaryService: GenService<{
   /**
-   * Creates an entry of the tenant's own. It overrides a default entry of that name.
+   * Creates an entry of the tenant's own. It overrides a default entry of that name; a second one of that name is code 6.
    *
    * @generated from rpc belfry.dictionary.v1.MetricDictionaryService.CreateMetricEntry
    */
@@ -313,7 +314,7 @@ export const MetricDictionaryService: GenService<{
     output: typeof CreateMetricEntryResponseSchema;
   },
   /**
-   * Gets the entry that is in effect for a name.
+   * Gets the entry that is in effect for a name: the tenant's own, else the default one.
    *
    * @generated from rpc belfry.dictionary.v1.MetricDictionaryService.GetMetricEntry
    */
@@ -323,7 +324,7 @@ export const MetricDictionaryService: GenService<{
     output: typeof GetMetricEntryResponseSchema;
   },
   /**
-   * Gets the entries that are in effect for several names. Unknown names are left out.
+   * Gets the entries that are in effect for several names at once. Unknown names are left out.
    *
    * @generated from rpc belfry.dictionary.v1.MetricDictionaryService.BatchGetMetricEntries
    */
@@ -333,7 +334,7 @@ export const MetricDictionaryService: GenService<{
     output: typeof BatchGetMetricEntriesResponseSchema;
   },
   /**
-   * Lists the entries that are in effect, one a name, by name.
+   * Lists the entries that are in effect, one for each name and in the order of names; an overridden default stands in `default`.
    *
    * @generated from rpc belfry.dictionary.v1.MetricDictionaryService.ListMetricEntries
    */
@@ -343,7 +344,8 @@ export const MetricDictionaryService: GenService<{
     output: typeof ListMetricEntriesResponseSchema;
   },
   /**
-   * Changes those fields of an entry of the tenant's own that are sent.
+   * Changes those fields of an entry of the tenant's own that are sent, and leaves the others. The name cannot change. A default
+   * entry cannot be changed: create one of that name.
    *
    * @generated from rpc belfry.dictionary.v1.MetricDictionaryService.UpdateMetricEntry
    */
@@ -353,7 +355,7 @@ export const MetricDictionaryService: GenService<{
     output: typeof UpdateMetricEntryResponseSchema;
   },
   /**
-   * Deletes an entry of the tenant's own. A default entry of that name is in effect again.
+   * Deletes an entry of the tenant's own. A default entry of that name is in effect again. Default entries cannot be deleted.
    *
    * @generated from rpc belfry.dictionary.v1.MetricDictionaryService.DeleteMetricEntry
    */

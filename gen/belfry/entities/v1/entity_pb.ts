@@ -15,16 +15,16 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file belfry/entities/v1/entity.proto.
  */
 export const file_belfry_entities_v1_entity: GenFile = /*@__PURE__*/
-  fileDesc("Ch9iZWxmcnkvZW50aXRpZXMvdjEvZW50aXR5LnByb3RvEhJiZWxmcnkuZW50aXRpZXMudjEi2gMKBkVudGl0eRIKCgJpZBgBIAEoCRIQCghmYWN0X2lkcxgCIAMoCRISCgpzY2hlbWFfaWRzGAMgAygJEgwKBG5hbWUYBCABKAkSEQoJdGltZXN0YW1wGAUgASgDEg4KBnRlbmFudBgGIAEoCRInCgZmaWVsZHMYByABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ej4KCmRpbWVuc2lvbnMYCCADKAsyKi5iZWxmcnkuZW50aXRpZXMudjEuRW50aXR5LkRpbWVuc2lvbnNFbnRyeRIwCg9jb3JlX3Byb3BlcnRpZXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhMKC2NyZWF0ZV90aW1lGAogASgDEhMKC3VwZGF0ZV90aW1lGAsgASgDEhgKEHByb2R1Y3Rpb25fc3RhdGUYDCABKAMSEAoIcHJpb3JpdHkYDSABKAMSFQoNbGl2ZW5lc3NfdGltZRgOIAEoAxIyChFjdXN0b21fcHJvcGVydGllcxgPIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaMQoPRGltZW5zaW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMgoJRW50aXR5SWRzEiUKA2lkcxgBIAMoCUIY4EECukgSkgEPEKCNBiIJcgcY/wG6AQEAYgZwcm90bzM", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("Ch9iZWxmcnkvZW50aXRpZXMvdjEvZW50aXR5LnByb3RvEhJiZWxmcnkuZW50aXRpZXMudjEi3wMKBkVudGl0eRIKCgJpZBgBIAEoCRIQCghmYWN0X2lkcxgCIAMoCRISCgpzY2hlbWFfaWRzGAMgAygJEgwKBG5hbWUYBCABKAkSEQoJdGltZXN0YW1wGAUgASgDEg4KBnRlbmFudBgGIAEoCRInCgZmaWVsZHMYByABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ej4KCmRpbWVuc2lvbnMYCCADKAsyKi5iZWxmcnkuZW50aXRpZXMudjEuRW50aXR5LkRpbWVuc2lvbnNFbnRyeRI1Cg9jb3JlX3Byb3BlcnRpZXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgPgQQISEwoLY3JlYXRlX3RpbWUYCiABKAMSEwoLdXBkYXRlX3RpbWUYCyABKAMSGAoQcHJvZHVjdGlvbl9zdGF0ZRgMIAEoAxIQCghwcmlvcml0eRgNIAEoAxIVCg1saXZlbmVzc190aW1lGA4gASgDEjIKEWN1c3RvbV9wcm9wZXJ0aWVzGA8gASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIyCglFbnRpdHlJZHMSJQoDaWRzGAEgAygJQhjgQQK6SBKSAQ8QoI0GIglyBxj/AboBAQBiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
- * A device or another thing that is watched.
+ * A device or another thing that is watched. It appears when the first data come for its dimensions.
  *
  * @generated from message belfry.entities.v1.Entity
  */
 export type Entity = Message<"belfry.entities.v1.Entity"> & {
   /**
-   * The identifier, made from the dimensions.
+   * The identifier: always the same for the same dimensions.
    *
    * @generated from field: string id = 1;
    */
@@ -52,7 +52,7 @@ export type Entity = Message<"belfry.entities.v1.Entity"> & {
   name: string;
 
   /**
-   * The time of the model that describes it, ms since the epoch.
+   * The time of the model that describes it, in ms since the epoch; 0 until a model does.
    *
    * @generated from field: int64 timestamp = 5;
    */
@@ -66,7 +66,7 @@ export type Entity = Message<"belfry.entities.v1.Entity"> & {
   tenant: string;
 
   /**
-   * The values of the fields that the search asked for, by their keys; null when it asked for none.
+   * The values of the fields that the search asked for, by the keys that it gave; null when it asked for none.
    *
    * @generated from field: google.protobuf.Struct fields = 7;
    */
@@ -80,49 +80,51 @@ export type Entity = Message<"belfry.entities.v1.Entity"> & {
   dimensions: { [key: string]: string };
 
   /**
-   * What the service knows of every entity; each value is a list of strings.
+   * What the service keeps of every entity, by key, such as its dimensions, `name`, `parent` and the keys that begin with
+   * `_svc_`. Each value is a list of strings.
    *
    * @generated from field: google.protobuf.Struct core_properties = 9;
    */
   coreProperties?: JsonObject | undefined;
 
   /**
-   * When it first appeared, ms since the epoch.
+   * When it first appeared, in ms since the epoch.
    *
    * @generated from field: int64 create_time = 10;
    */
   createTime: bigint;
 
   /**
-   * When it was last changed, ms since the epoch.
+   * When it was last changed, in ms since the epoch.
    *
    * @generated from field: int64 update_time = 11;
    */
   updateTime: bigint;
 
   /**
-   * 1000 production, 500 pre-production, 400 test, 300 maintenance, -1 decommissioned; others are possible.
+   * How it is used: 1000 production (the default), 500 pre-production, 400 test, 300 maintenance, -1 decommissioned; other
+   * numbers are possible. Maintenance windows change it for a time.
    *
    * @generated from field: int64 production_state = 12;
    */
   productionState: bigint;
 
   /**
-   * The importance, 5 to 0; 3 unless told otherwise.
+   * How important it is, from 5, the most, to 0; 3 unless a model says otherwise.
    *
    * @generated from field: int64 priority = 13;
    */
   priority: bigint;
 
   /**
-   * When data of any kind last came for it, ms since the epoch, kept to the minute.
+   * When data of any kind last came for it, in ms since the epoch, to the minute.
    *
    * @generated from field: int64 liveness_time = 14;
    */
   livenessTime: bigint;
 
   /**
-   * The custom properties: strings, numbers, booleans and lists of them; null when there are none.
+   * The custom properties by name: strings, numbers, booleans and lists of them; null when there are none.
    *
    * @generated from field: google.protobuf.Struct custom_properties = 15;
    */

@@ -22,7 +22,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/entities/v1/entity_service.proto.
  */
 export const file_belfry_entities_v1_entity_service: GenFile = /*@__PURE__*/
-  fileDesc("CidiZWxmcnkvZW50aXRpZXMvdjEvZW50aXR5X3NlcnZpY2UucHJvdG8SEmJlbGZyeS5lbnRpdGllcy52MSKpAQoKRW50aXR5U29ydBJHCgpmaWVsZF9raW5kGAEgASgOMh0uYmVsZnJ5LmVudGl0aWVzLnYxLkZpZWxkS2luZEIIukgFggECEAFSCmZpZWxkX2tpbmQSHgoFZmllbGQYAiABKAlCD+BBArpICXIHGIAIugEBABIyCgVvcmRlchgDIAEoDjIZLmJlbGZyeS5lbnRpdGllcy52MS5PcmRlckIIukgFggECEAEiMAoORW50aXR5R3JvdXBpbmcSHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBACL4AQoMRW50aXR5U2VhcmNoEisKBXF1ZXJ5GAEgASgLMhcuYmVsZnJ5LmNsYXVzZS52MS5RdWVyeUID4EECEjgKBnNvcnRieRgCIAMoCzIeLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlTb3J0Qgi6SAWSAQIQEBI3CgpwYWdlX2lucHV0GAMgASgLMhcuYmVsZnJ5LmRiLnYxLlBhZ2VJbnB1dFIKcGFnZV9pbnB1dBJICghncm91cF9ieRgEIAMoCzIiLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlHcm91cGluZ0IIukgFkgECEBBSCGdyb3VwX2J5IooBChVTZWFyY2hFbnRpdGllc1JlcXVlc3QSSQoMc2VhcmNoX2lucHV0GAEgASgLMiAuYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eVNlYXJjaEID4EECUgxzZWFyY2hfaW5wdXQSJgoGZmllbGRzGAIgAygJQha6SBOSARAQ6AciC3IJEAEYgAi6AQEAIkQKC0VudGl0eUdyb3VwEiYKBnZhbHVlcxgBIAMoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRINCgVjb3VudBgCIAEoAyJrCgpFbnRpdHlQYWdlEiwKCGVudGl0aWVzGAEgAygLMhouYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eRIvCgZncm91cHMYAiADKAsyHy5iZWxmcnkuZW50aXRpZXMudjEuRW50aXR5R3JvdXAidQoWU2VhcmNoRW50aXRpZXNSZXNwb25zZRIwCghlbnRpdGllcxgBIAEoCzIeLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlQYWdlEikKCXBhZ2VfaW5mbxgCIAEoCzIWLmJlbGZyeS5kYi52MS5QYWdlSW5mbyKCAQoYTGlzdERlZmF1bHRGaWVsZHNSZXF1ZXN0EjwKBm9wdGlvbhgBIAEoDjIiLmJlbGZyeS5lbnRpdGllcy52MS5GaWVsZFNlbGVjdGlvbkIIukgFggECEAESKAoPc2VhcmNoYWJsZV9vbmx5GAIgASgIUg9zZWFyY2hhYmxlX29ubHkiuAEKGUxpc3REZWZhdWx0RmllbGRzUmVzcG9uc2USDgoGZmllbGRzGAEgAygJElYKDWZpZWxkX3NvdXJjZXMYAiADKAsyPy5iZWxmcnkuZW50aXRpZXMudjEuTGlzdERlZmF1bHRGaWVsZHNSZXNwb25zZS5GaWVsZFNvdXJjZXNFbnRyeRozChFGaWVsZFNvdXJjZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBKpsBCglGaWVsZEtpbmQSFwoTRklFTERfS0lORF9QUk9QRVJUWRAAEhwKGEZJRUxEX0tJTkRfQ09SRV9QUk9QRVJUWRABEhgKFEZJRUxEX0tJTkRfRElNRU5TSU9OEAISHgoaRklFTERfS0lORF9DVVNUT01fUFJPUEVSVFkQAxIdChlGSUVMRF9LSU5EX01FVEFEQVRBX0ZJRUxEEAQqMgoFT3JkZXISEwoPT1JERVJfQVNDRU5ESU5HEAASFAoQT1JERVJfREVTQ0VORElORxABKkMKDkZpZWxkU2VsZWN0aW9uEhgKFEZJRUxEX1NFTEVDVElPTl9DT1JFEAASFwoTRklFTERfU0VMRUNUSU9OX0FMTBABMtcCCg1FbnRpdHlTZXJ2aWNlEpsBCg5TZWFyY2hFbnRpdGllcxIpLmJlbGZyeS5lbnRpdGllcy52MS5TZWFyY2hFbnRpdGllc1JlcXVlc3QaKi5iZWxmcnkuZW50aXRpZXMudjEuU2VhcmNoRW50aXRpZXNSZXNwb25zZSIykAIBiLUYA4LT5JMCJToBKiIgL3YxL21vZGVsY29udGV4dC9lbnRpdGllczpzZWFyY2gSpwEKEUxpc3REZWZhdWx0RmllbGRzEiwuYmVsZnJ5LmVudGl0aWVzLnYxLkxpc3REZWZhdWx0RmllbGRzUmVxdWVzdBotLmJlbGZyeS5lbnRpdGllcy52MS5MaXN0RGVmYXVsdEZpZWxkc1Jlc3BvbnNlIjWQAgGItRgDgtPkkwIoOgEqIiMvdjEvbW9kZWxjb250ZXh0L2ZpZWxkczpsaXN0RGVmYXVsdGIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_db_v1_paging, file_belfry_entities_v1_entity, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("CidiZWxmcnkvZW50aXRpZXMvdjEvZW50aXR5X3NlcnZpY2UucHJvdG8SEmJlbGZyeS5lbnRpdGllcy52MSKpAQoKRW50aXR5U29ydBJHCgpmaWVsZF9raW5kGAEgASgOMh0uYmVsZnJ5LmVudGl0aWVzLnYxLkZpZWxkS2luZEIIukgFggECEAFSCmZpZWxkX2tpbmQSHgoFZmllbGQYAiABKAlCD+BBArpICXIHGIAIugEBABIyCgVvcmRlchgDIAEoDjIZLmJlbGZyeS5lbnRpdGllcy52MS5PcmRlckIIukgFggECEAEiMAoORW50aXR5R3JvdXBpbmcSHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBACL4AQoMRW50aXR5U2VhcmNoEisKBXF1ZXJ5GAEgASgLMhcuYmVsZnJ5LmNsYXVzZS52MS5RdWVyeUID4EECEjgKBnNvcnRieRgCIAMoCzIeLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlTb3J0Qgi6SAWSAQIQEBI3CgpwYWdlX2lucHV0GAMgASgLMhcuYmVsZnJ5LmRiLnYxLlBhZ2VJbnB1dFIKcGFnZV9pbnB1dBJICghncm91cF9ieRgEIAMoCzIiLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlHcm91cGluZ0IIukgFkgECEBBSCGdyb3VwX2J5IooBChVTZWFyY2hFbnRpdGllc1JlcXVlc3QSSQoMc2VhcmNoX2lucHV0GAEgASgLMiAuYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eVNlYXJjaEID4EECUgxzZWFyY2hfaW5wdXQSJgoGZmllbGRzGAIgAygJQha6SBOSARAQ6AciC3IJEAEYgAi6AQEAIkQKC0VudGl0eUdyb3VwEiYKBnZhbHVlcxgBIAMoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRINCgVjb3VudBgCIAEoAyJrCgpFbnRpdHlQYWdlEiwKCGVudGl0aWVzGAEgAygLMhouYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eRIvCgZncm91cHMYAiADKAsyHy5iZWxmcnkuZW50aXRpZXMudjEuRW50aXR5R3JvdXAifwoWU2VhcmNoRW50aXRpZXNSZXNwb25zZRI1CghlbnRpdGllcxgBIAEoCzIeLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlQYWdlQgPgQQISLgoJcGFnZV9pbmZvGAIgASgLMhYuYmVsZnJ5LmRiLnYxLlBhZ2VJbmZvQgPgQQIiggEKGExpc3REZWZhdWx0RmllbGRzUmVxdWVzdBI8CgZvcHRpb24YASABKA4yIi5iZWxmcnkuZW50aXRpZXMudjEuRmllbGRTZWxlY3Rpb25CCLpIBYIBAhABEigKD3NlYXJjaGFibGVfb25seRgCIAEoCFIPc2VhcmNoYWJsZV9vbmx5IrgBChlMaXN0RGVmYXVsdEZpZWxkc1Jlc3BvbnNlEg4KBmZpZWxkcxgBIAMoCRJWCg1maWVsZF9zb3VyY2VzGAIgAygLMj8uYmVsZnJ5LmVudGl0aWVzLnYxLkxpc3REZWZhdWx0RmllbGRzUmVzcG9uc2UuRmllbGRTb3VyY2VzRW50cnkaMwoRRmllbGRTb3VyY2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASqbAQoJRmllbGRLaW5kEhcKE0ZJRUxEX0tJTkRfUFJPUEVSVFkQABIcChhGSUVMRF9LSU5EX0NPUkVfUFJPUEVSVFkQARIYChRGSUVMRF9LSU5EX0RJTUVOU0lPThACEh4KGkZJRUxEX0tJTkRfQ1VTVE9NX1BST1BFUlRZEAMSHQoZRklFTERfS0lORF9NRVRBREFUQV9GSUVMRBAEKjIKBU9yZGVyEhMKD09SREVSX0FTQ0VORElORxAAEhQKEE9SREVSX0RFU0NFTkRJTkcQASpDCg5GaWVsZFNlbGVjdGlvbhIYChRGSUVMRF9TRUxFQ1RJT05fQ09SRRAAEhcKE0ZJRUxEX1NFTEVDVElPTl9BTEwQATLXAgoNRW50aXR5U2VydmljZRKbAQoOU2VhcmNoRW50aXRpZXMSKS5iZWxmcnkuZW50aXRpZXMudjEuU2VhcmNoRW50aXRpZXNSZXF1ZXN0GiouYmVsZnJ5LmVudGl0aWVzLnYxLlNlYXJjaEVudGl0aWVzUmVzcG9uc2UiMpACAYi1GAOC0+STAiU6ASoiIC92MS9tb2RlbGNvbnRleHQvZW50aXRpZXM6c2VhcmNoEqcBChFMaXN0RGVmYXVsdEZpZWxkcxIsLmJlbGZyeS5lbnRpdGllcy52MS5MaXN0RGVmYXVsdEZpZWxkc1JlcXVlc3QaLS5iZWxmcnkuZW50aXRpZXMudjEuTGlzdERlZmF1bHRGaWVsZHNSZXNwb25zZSI1kAIBiLUYA4LT5JMCKDoBKiIjL3YxL21vZGVsY29udGV4dC9maWVsZHM6bGlzdERlZmF1bHRiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_db_v1_paging, file_belfry_entities_v1_entity, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * A field to sort by.
@@ -31,21 +31,21 @@ export const file_belfry_entities_v1_entity_service: GenFile = /*@__PURE__*/
  */
 export type EntitySort = Message<"belfry.entities.v1.EntitySort"> & {
   /**
-   * What kind of field it is.
+   * What kind of field it is. Left out: a property.
    *
    * @generated from field: belfry.entities.v1.FieldKind field_kind = 1 [json_name = "field_kind"];
    */
   fieldKind: FieldKind;
 
   /**
-   * The bare key of the field.
+   * The key of the field, without the prefix that tells its kind.
    *
    * @generated from field: string field = 2;
    */
   field: string;
 
   /**
-   * Which way.
+   * Which way. Left out: smallest first.
    *
    * @generated from field: belfry.entities.v1.Order order = 3;
    */
@@ -87,28 +87,28 @@ export const EntityGroupingSchema: GenMessage<EntityGrouping> = /*@__PURE__*/
  */
 export type EntitySearch = Message<"belfry.entities.v1.EntitySearch"> & {
   /**
-   * What they must satisfy.
+   * The clause that the entities must meet.
    *
    * @generated from field: belfry.clause.v1.Query query = 1;
    */
   query?: Query | undefined;
 
   /**
-   * What to sort by, the most important first; then by name and id.
+   * What to sort by, the most important first; then by name and id. Numbers come before texts, and these before booleans.
    *
    * @generated from field: repeated belfry.entities.v1.EntitySort sortby = 2;
    */
   sortby: EntitySort[];
 
   /**
-   * Which page to answer.
+   * Which page to answer. Left out: the first 100.
    *
    * @generated from field: belfry.db.v1.PageInput page_input = 3 [json_name = "page_input"];
    */
   pageInput?: PageInput | undefined;
 
   /**
-   * What to count the matches by.
+   * Fields by whose values the matches are counted. Left out: they are not.
    *
    * @generated from field: repeated belfry.entities.v1.EntityGrouping group_by = 4 [json_name = "group_by"];
    */
@@ -136,7 +136,8 @@ export type SearchEntitiesRequest = Message<"belfry.entities.v1.SearchEntitiesRe
   searchInput?: EntitySearch | undefined;
 
   /**
-   * Keys of fields, as in clauses, whose values fill the `fields` of each entity. Absent: that is null.
+   * Keys of fields, as in clauses, whose values fill the `fields` of each entity. Left out: `fields` is null. The other members
+   * always stand.
    *
    * @generated from field: repeated string fields = 2;
    */
@@ -157,14 +158,14 @@ export const SearchEntitiesRequestSchema: GenMessage<SearchEntitiesRequest> = /*
  */
 export type EntityGroup = Message<"belfry.entities.v1.EntityGroup"> & {
   /**
-   * The values, in the order of group_by.
+   * The values, in the order of `group_by`.
    *
    * @generated from field: repeated google.protobuf.Value values = 1;
    */
   values: Value[];
 
   /**
-   * The number of entities.
+   * The number of entities that have them. An entity with a list counts in the group of each element.
    *
    * @generated from field: int64 count = 2;
    */
@@ -185,14 +186,14 @@ export const EntityGroupSchema: GenMessage<EntityGroup> = /*@__PURE__*/
  */
 export type EntityPage = Message<"belfry.entities.v1.EntityPage"> & {
   /**
-   * The entities.
+   * The entities of this page.
    *
    * @generated from field: repeated belfry.entities.v1.Entity entities = 1;
    */
   entities: Entity[];
 
   /**
-   * The groups of all matches, the largest first, when group_by asked for them.
+   * The groups of all matches, the largest first, when `group_by` asked for them.
    *
    * @generated from field: repeated belfry.entities.v1.EntityGroup groups = 2;
    */
@@ -213,14 +214,14 @@ export const EntityPageSchema: GenMessage<EntityPage> = /*@__PURE__*/
  */
 export type SearchEntitiesResponse = Message<"belfry.entities.v1.SearchEntitiesResponse"> & {
   /**
-   * The entities, and the groups of all matches.
+   * The entities of this page, and the groups of all matches.
    *
    * @generated from field: belfry.entities.v1.EntityPage entities = 1;
    */
   entities?: EntityPage | undefined;
 
   /**
-   * Where the page lies.
+   * Where this page lies among all matches.
    *
    * @generated from field: belfry.db.v1.PageInfo page_info = 2;
    */
@@ -241,14 +242,14 @@ export const SearchEntitiesResponseSchema: GenMessage<SearchEntitiesResponse> = 
  */
 export type ListDefaultFieldsRequest = Message<"belfry.entities.v1.ListDefaultFieldsRequest"> & {
   /**
-   * Core fields alone, or all.
+   * Core fields alone, or all. Left out: core fields.
    *
    * @generated from field: belfry.entities.v1.FieldSelection option = 1;
    */
   option: FieldSelection;
 
   /**
-   * Whether to leave out the fields that a search cannot use.
+   * Whether to leave out the fields that a search cannot use. Left out: false.
    *
    * @generated from field: bool searchable_only = 2 [json_name = "searchable_only"];
    */
@@ -269,14 +270,14 @@ export const ListDefaultFieldsRequestSchema: GenMessage<ListDefaultFieldsRequest
  */
 export type ListDefaultFieldsResponse = Message<"belfry.entities.v1.ListDefaultFieldsResponse"> & {
   /**
-   * The keys.
+   * The keys, in order.
    *
    * @generated from field: repeated string fields = 1;
    */
   fields: string[];
 
   /**
-   * What each key is: property, coreProperty, dimension, metadata or customProperty.
+   * What each key is: `property`, `coreProperty`, `dimension`, `metadata` or `customProperty`.
    *
    * @generated from field: map<string, string> field_sources = 2;
    */
@@ -291,7 +292,7 @@ export const ListDefaultFieldsResponseSchema: GenMessage<ListDefaultFieldsRespon
   messageDesc(file_belfry_entities_v1_entity_service, 8);
 
 /**
- * What kind of field a key names.
+ * What kind of field a key names. The number may stand for the name.
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
  * @generated from enum belfry.entities.v1.FieldKind
@@ -334,7 +335,7 @@ export const FieldKind = {
 } as const;
 
 /**
- * What kind of field a key names.
+ * What kind of field a key names. The number may stand for the name.
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
  * @generated from enum belfry.entities.v1.FieldKind
@@ -348,7 +349,7 @@ export const FieldKindSchema: GenEnum<FieldKind> = /*@__PURE__*/
   enumDesc(file_belfry_entities_v1_entity_service, 0);
 
 /**
- * Which way a search sorts. Entities without the field come last either way.
+ * Which way a search sorts. Entities without the field come last either way. The number may stand for the name.
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
  * @generated from enum belfry.entities.v1.Order
@@ -370,7 +371,7 @@ export const Order = {
 } as const;
 
 /**
- * Which way a search sorts. Entities without the field come last either way.
+ * Which way a search sorts. Entities without the field come last either way. The number may stand for the name.
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
  * @generated from enum belfry.entities.v1.Order
@@ -420,13 +421,14 @@ export const FieldSelectionSchema: GenEnum<FieldSelection> = /*@__PURE__*/
   enumDesc(file_belfry_entities_v1_entity_service, 2);
 
 /**
- * Finds entities and tells their fields.
+ * Entities: devices and other things that are watched. They are created by the data receiver; here they are found, and the
+ * keys of their fields are listed.
  *
  * @generated from service belfry.entities.v1.EntityService
  */
 export const EntityService: GenService<{
   /**
-   * Finds entities by a clause, page by page.
+   * Finds the entities that meet a clause, page by page, sorted and grouped as asked.
    *
    * @generated from rpc belfry.entities.v1.EntityService.SearchEntities
    */
@@ -436,7 +438,8 @@ export const EntityService: GenService<{
     output: typeof SearchEntitiesResponseSchema;
   },
   /**
-   * Lists the fields that entities have, spelled as in clauses.
+   * Lists the keys of the fields that entities have, spelled as in clauses: those of the dictionary, and those that data of the
+   * tenant have brought.
    *
    * @generated from rpc belfry.entities.v1.EntityService.ListDefaultFields
    */

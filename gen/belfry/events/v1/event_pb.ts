@@ -16,13 +16,13 @@ export const file_belfry_events_v1_event: GenFile = /*@__PURE__*/
   fileDesc("ChxiZWxmcnkvZXZlbnRzL3YxL2V2ZW50LnByb3RvEhBiZWxmcnkuZXZlbnRzLnYxImoKCkFubm90YXRpb24SCgoCaWQYASABKAkSEgoKYW5ub3RhdGlvbhgCIAEoCRISCgpjcmVhdGVkX2J5GAMgASgJEhMKC2NyZWF0ZV90aW1lGAQgASgDEhMKC3VwZGF0ZV90aW1lGAUgASgDItgFCgpPY2N1cnJlbmNlEgoKAmlkGAEgASgJEhAKCGV2ZW50X2lkGAIgASgJEjEKCHNldmVyaXR5GAMgASgOMhouYmVsZnJ5LmV2ZW50cy52MS5TZXZlcml0eUgAiAEBEi0KBnN0YXR1cxgEIAEoDjIYLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzSAGIAQESFAoHc3VtbWFyeRgFIAEoCUgCiAEBEhcKCnN0YXJ0X3RpbWUYBiABKANIA4gBARIWCglsYXN0X3NlZW4YByABKANIBIgBARIVCghlbmRfdGltZRgIIAEoA0gFiAEBEhsKDmluc3RhbmNlX2NvdW50GAkgASgDSAaIAQESEQoEdHlwZRgKIAEoCUgHiAEBEhEKBGJvZHkYCyABKAlICIgBARIZCgxhY2tub3dsZWRnZWQYDCABKAhICYgBARJACgpkaW1lbnNpb25zGA0gAygLMiwuYmVsZnJ5LmV2ZW50cy52MS5PY2N1cnJlbmNlLkRpbWVuc2lvbnNFbnRyeRIwCg9tZXRhZGF0YV9maWVsZHMYDiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjAKD2NvcmVfcHJvcGVydGllcxgPIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMQoLYW5ub3RhdGlvbnMYECADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkFubm90YXRpb24aMQoPRGltZW5zaW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCwoJX3NldmVyaXR5QgkKB19zdGF0dXNCCgoIX3N1bW1hcnlCDQoLX3N0YXJ0X3RpbWVCDAoKX2xhc3Rfc2VlbkILCglfZW5kX3RpbWVCEQoPX2luc3RhbmNlX2NvdW50QgcKBV90eXBlQgcKBV9ib2R5Qg8KDV9hY2tub3dsZWRnZWQi+AEKBUV2ZW50EgoKAmlkGAEgASgJEhMKBmVudGl0eRgCIAEoCUgAiAEBEhgKC2VudGl0eV9uYW1lGAMgASgJSAGIAQESEQoEbmFtZRgEIAEoCUgCiAEBEhIKBWNvdW50GAUgASgDSAOIAQESMQoLb2NjdXJyZW5jZXMYBiADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLk9jY3VycmVuY2USGgoNbWF0Y2hlZF9jb3VudBgHIAEoA0gEiAEBQgkKB19lbnRpdHlCDgoMX2VudGl0eV9uYW1lQgcKBV9uYW1lQggKBl9jb3VudEIQCg5fbWF0Y2hlZF9jb3VudCqIAQoIU2V2ZXJpdHkSFAoQU0VWRVJJVFlfREVGQVVMVBAAEhIKDlNFVkVSSVRZX0RFQlVHEAESEQoNU0VWRVJJVFlfSU5GTxACEhQKEFNFVkVSSVRZX1dBUk5JTkcQAxISCg5TRVZFUklUWV9FUlJPUhAEEhUKEVNFVkVSSVRZX0NSSVRJQ0FMEAUqVwoGU3RhdHVzEhIKDlNUQVRVU19ERUZBVUxUEAASDwoLU1RBVFVTX09QRU4QARIVChFTVEFUVVNfU1VQUFJFU1NFRBACEhEKDVNUQVRVU19DTE9TRUQQA2IGcHJvdG8z", [file_google_protobuf_struct]);
 
 /**
- * A note on an occurrence.
+ * A note on an occurrence, written by management.
  *
  * @generated from message belfry.events.v1.Annotation
  */
 export type Annotation = Message<"belfry.events.v1.Annotation"> & {
   /**
-   * The identifier.
+   * The identifier, which the service gives out.
    *
    * @generated from field: string id = 1;
    */
@@ -43,14 +43,14 @@ export type Annotation = Message<"belfry.events.v1.Annotation"> & {
   createdBy: string;
 
   /**
-   * When it was written, ms since the epoch.
+   * When it was written, in ms since the epoch.
    *
    * @generated from field: int64 create_time = 4;
    */
   createTime: bigint;
 
   /**
-   * When it was last changed, ms since the epoch.
+   * When it was last changed, in ms since the epoch.
    *
    * @generated from field: int64 update_time = 5;
    */
@@ -65,7 +65,8 @@ export const AnnotationSchema: GenMessage<Annotation> = /*@__PURE__*/
   messageDesc(file_belfry_events_v1_event, 0);
 
 /**
- * One run of an event, from first sight to closing. Members that a query did not select are left out.
+ * One run of an event, from first sight to closing; an event that comes again after that has another occurrence. Members that a
+ * query did not select are left out, maps are empty then.
  *
  * @generated from message belfry.events.v1.Occurrence
  */
@@ -99,35 +100,35 @@ export type Occurrence = Message<"belfry.events.v1.Occurrence"> & {
   status?: Status | undefined;
 
   /**
-   * A brief description.
+   * A brief description, at most 128 characters.
    *
    * @generated from field: optional string summary = 5;
    */
   summary?: string | undefined;
 
   /**
-   * When its first instance happened, ms since the epoch.
+   * When its first instance happened, in ms since the epoch.
    *
    * @generated from field: optional int64 start_time = 6;
    */
   startTime?: bigint | undefined;
 
   /**
-   * When its last instance happened, ms since the epoch.
+   * When its last instance happened, in ms since the epoch.
    *
    * @generated from field: optional int64 last_seen = 7;
    */
   lastSeen?: bigint | undefined;
 
   /**
-   * When it was closed, ms since the epoch. Left out while it is not.
+   * When it was closed, in ms since the epoch. Left out while it is not.
    *
    * @generated from field: optional int64 end_time = 8;
    */
   endTime?: bigint | undefined;
 
   /**
-   * The number of its instances.
+   * The number of its instances: how many times it was sent, without repetitions of the same.
    *
    * @generated from field: optional int64 instance_count = 9;
    */
@@ -148,7 +149,7 @@ export type Occurrence = Message<"belfry.events.v1.Occurrence"> & {
   body?: string | undefined;
 
   /**
-   * Whether somebody has taken note.
+   * Whether it is acknowledged.
    *
    * @generated from field: optional bool acknowledged = 12;
    */
@@ -162,7 +163,7 @@ export type Occurrence = Message<"belfry.events.v1.Occurrence"> & {
   dimensions: { [key: string]: string };
 
   /**
-   * What else is known of it.
+   * What else is known of it, as its last instance said.
    *
    * @generated from field: google.protobuf.Struct metadata_fields = 14;
    */
@@ -191,13 +192,13 @@ export const OccurrenceSchema: GenMessage<Occurrence> = /*@__PURE__*/
   messageDesc(file_belfry_events_v1_event, 1);
 
 /**
- * Something that happens to an entity, once or again and again: a name and dimensions.
+ * Something that happens to an entity, once or again and again. Its name and its dimensions identify it.
  *
  * @generated from message belfry.events.v1.Event
  */
 export type Event = Message<"belfry.events.v1.Event"> & {
   /**
-   * The identifier, made from the name and the dimensions.
+   * The identifier: always the same for the same name and dimensions.
    *
    * @generated from field: string id = 1;
    */
@@ -254,7 +255,7 @@ export const EventSchema: GenMessage<Event> = /*@__PURE__*/
   messageDesc(file_belfry_events_v1_event, 2);
 
 /**
- * How bad an event is.
+ * How bad an event is. Counts answer the number.
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
  * @generated from enum belfry.events.v1.Severity
@@ -268,7 +269,7 @@ export const Severity = {
   DEFAULT: 0,
 
   /**
-   * Of interest when looking for a fault.
+   * Hidden by default in an events console; of interest when looking for a fault.
    *
    * @generated from enum value: SEVERITY_DEBUG = 1;
    */
@@ -304,7 +305,7 @@ export const Severity = {
 } as const;
 
 /**
- * How bad an event is.
+ * How bad an event is. Counts answer the number.
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
  * @generated from enum belfry.events.v1.Severity
@@ -318,7 +319,7 @@ export const SeveritySchema: GenEnum<Severity> = /*@__PURE__*/
   enumDesc(file_belfry_events_v1_event, 0);
 
 /**
- * How an event stands.
+ * How an event stands. Counts answer the number.
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
  * @generated from enum belfry.events.v1.Status
@@ -354,7 +355,7 @@ export const Status = {
 } as const;
 
 /**
- * How an event stands.
+ * How an event stands. Counts answer the number.
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
  * @generated from enum belfry.events.v1.Status

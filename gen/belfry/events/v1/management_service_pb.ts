@@ -18,34 +18,34 @@ export const file_belfry_events_v1_management_service: GenFile = /*@__PURE__*/
   fileDesc("CiliZWxmcnkvZXZlbnRzL3YxL21hbmFnZW1lbnRfc2VydmljZS5wcm90bxIQYmVsZnJ5LmV2ZW50cy52MSJzCg5Bbm5vdGF0aW9uSXRlbRIQCghldmVudF9pZBgBIAEoCRIVCg1vY2N1cnJlbmNlX2lkGAIgASgJEhUKDWFubm90YXRpb25faWQYAyABKAkSIQoKYW5ub3RhdGlvbhgEIAEoCUINukgKcggogIAEugEBACJZChVBbm5vdGF0ZUV2ZW50c1JlcXVlc3QSQAoLYW5ub3RhdGlvbnMYASADKAsyIC5iZWxmcnkuZXZlbnRzLnYxLkFubm90YXRpb25JdGVtQgm6SAaSAQMQ6AciiQEKEEFubm90YXRpb25SZXN1bHQSEAoIZXZlbnRfaWQYASABKAkSFQoNb2NjdXJyZW5jZV9pZBgCIAEoCRIaCg1hbm5vdGF0aW9uX2lkGAMgASgJSACIAQESDwoHc3VjY2VzcxgEIAEoCBINCgVlcnJvchgFIAEoCUIQCg5fYW5ub3RhdGlvbl9pZCJaChZBbm5vdGF0ZUV2ZW50c1Jlc3BvbnNlEkAKFGFubm90YXRpb25fcmVzcG9uc2VzGAEgAygLMiIuYmVsZnJ5LmV2ZW50cy52MS5Bbm5vdGF0aW9uUmVzdWx0IkMKDVN0YXR1c1dyYXBwZXISMgoGc3RhdHVzGAEgASgOMhguYmVsZnJ5LmV2ZW50cy52MS5TdGF0dXNCCLpIBYIBAhABIpoBCgpTdGF0dXNJdGVtEhAKCGV2ZW50X2lkGAEgASgJEhUKDW9jY3VycmVuY2VfaWQYAiABKAkSGQoMYWNrbm93bGVkZ2VkGAMgASgISACIAQESNwoOc3RhdHVzX3dyYXBwZXIYBCABKAsyHy5iZWxmcnkuZXZlbnRzLnYxLlN0YXR1c1dyYXBwZXJCDwoNX2Fja25vd2xlZGdlZCJSChVTZXRFdmVudFN0YXR1c1JlcXVlc3QSOQoIc3RhdHVzZXMYASADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLlN0YXR1c0l0ZW1CCbpIBpIBAxDoByJXCgxTdGF0dXNSZXN1bHQSEAoIZXZlbnRfaWQYASABKAkSFQoNb2NjdXJyZW5jZV9pZBgCIAEoCRIPCgdzdWNjZXNzGAMgASgIEg0KBWVycm9yGAQgASgJIlIKFlNldEV2ZW50U3RhdHVzUmVzcG9uc2USOAoQc3RhdHVzX3Jlc3BvbnNlcxgBIAMoCzIeLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzUmVzdWx0Mr4CChZFdmVudE1hbmFnZW1lbnRTZXJ2aWNlEpEBCg5Bbm5vdGF0ZUV2ZW50cxInLmJlbGZyeS5ldmVudHMudjEuQW5ub3RhdGVFdmVudHNSZXF1ZXN0GiguYmVsZnJ5LmV2ZW50cy52MS5Bbm5vdGF0ZUV2ZW50c1Jlc3BvbnNlIiyItRgEgtPkkwIiOgEqIh0vdjEvZXZlbnQtbWFuYWdlbWVudC9hbm5vdGF0ZRKPAQoOU2V0RXZlbnRTdGF0dXMSJy5iZWxmcnkuZXZlbnRzLnYxLlNldEV2ZW50U3RhdHVzUmVxdWVzdBooLmJlbGZyeS5ldmVudHMudjEuU2V0RXZlbnRTdGF0dXNSZXNwb25zZSIqiLUYBILT5JMCIDoBKiIbL3YxL2V2ZW50LW1hbmFnZW1lbnQvc3RhdHVzYgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_events_v1_event, file_buf_validate_validate, file_google_api_annotations]);
 
 /**
- * A note to write or to change. An item that names nothing known fails by itself.
+ * A note to write or to change. An item that names no known event, occurrence or note fails by itself.
  *
  * @generated from message belfry.events.v1.AnnotationItem
  */
 export type AnnotationItem = Message<"belfry.events.v1.AnnotationItem"> & {
   /**
-   * The event's identifier; needed.
+   * The identifier of the event. Needed.
    *
    * @generated from field: string event_id = 1;
    */
   eventId: string;
 
   /**
-   * The occurrence's identifier; needed.
+   * The identifier of the occurrence. Needed.
    *
    * @generated from field: string occurrence_id = 2;
    */
   occurrenceId: string;
 
   /**
-   * The note to change. Absent: a new one is written.
+   * The identifier of the note to change. Left out: a new note is written.
    *
    * @generated from field: string annotation_id = 3;
    */
   annotationId: string;
 
   /**
-   * The text; it replaces that of the note to change. At most 64 KiB.
+   * The text of the note; it replaces that of a note to change.
    *
    * @generated from field: string annotation = 4;
    */
@@ -87,21 +87,21 @@ export const AnnotateEventsRequestSchema: GenMessage<AnnotateEventsRequest> = /*
  */
 export type AnnotationResult = Message<"belfry.events.v1.AnnotationResult"> & {
   /**
-   * The event's identifier, as it was sent.
+   * The identifier of the event, as it was sent.
    *
    * @generated from field: string event_id = 1;
    */
   eventId: string;
 
   /**
-   * The occurrence's identifier, as it was sent.
+   * The identifier of the occurrence, as it was sent.
    *
    * @generated from field: string occurrence_id = 2;
    */
   occurrenceId: string;
 
   /**
-   * The note's identifier. Left out when none was written.
+   * The identifier of the note. Left out when none was written.
    *
    * @generated from field: optional string annotation_id = 3;
    */
@@ -172,34 +172,35 @@ export const StatusWrapperSchema: GenMessage<StatusWrapper> = /*@__PURE__*/
   messageDesc(file_belfry_events_v1_management_service, 4);
 
 /**
- * How an occurrence shall stand. An item that names nothing known, or nothing to set, fails by itself.
+ * How an occurrence shall stand: at least one of `acknowledged` and `statusWrapper`. An item that names no known event or
+ * occurrence, or nothing to set, fails by itself.
  *
  * @generated from message belfry.events.v1.StatusItem
  */
 export type StatusItem = Message<"belfry.events.v1.StatusItem"> & {
   /**
-   * The event's identifier; needed.
+   * The identifier of the event. Needed.
    *
    * @generated from field: string event_id = 1;
    */
   eventId: string;
 
   /**
-   * The occurrence's identifier; needed.
+   * The identifier of the occurrence. Needed.
    *
    * @generated from field: string occurrence_id = 2;
    */
   occurrenceId: string;
 
   /**
-   * Whether somebody has taken note. Absent: unchanged.
+   * Whether it is acknowledged. Left out: unchanged.
    *
    * @generated from field: optional bool acknowledged = 3;
    */
   acknowledged?: boolean | undefined;
 
   /**
-   * The status. Absent: unchanged.
+   * The status. Left out: unchanged.
    *
    * @generated from field: belfry.events.v1.StatusWrapper status_wrapper = 4;
    */
@@ -241,14 +242,14 @@ export const SetEventStatusRequestSchema: GenMessage<SetEventStatusRequest> = /*
  */
 export type StatusResult = Message<"belfry.events.v1.StatusResult"> & {
   /**
-   * The event's identifier, as it was sent.
+   * The identifier of the event, as it was sent.
    *
    * @generated from field: string event_id = 1;
    */
   eventId: string;
 
   /**
-   * The occurrence's identifier, as it was sent.
+   * The identifier of the occurrence, as it was sent.
    *
    * @generated from field: string occurrence_id = 2;
    */
@@ -298,13 +299,14 @@ export const SetEventStatusResponseSchema: GenMessage<SetEventStatusResponse> = 
   messageDesc(file_belfry_events_v1_management_service, 8);
 
 /**
- * Changes how events stand, and annotates them.
+ * Event management: sets the status and the acknowledgement of occurrences, and writes notes on them. Results are per item:
+ * look at `success` of each.
  *
  * @generated from service belfry.events.v1.EventManagementService
  */
 export const EventManagementService: GenService<{
   /**
-   * Writes notes on occurrences, or changes notes. Results are per item.
+   * Writes notes on occurrences, or changes notes that are there.
    *
    * @generated from rpc belfry.events.v1.EventManagementService.AnnotateEvents
    */
@@ -314,7 +316,7 @@ export const EventManagementService: GenService<{
     output: typeof AnnotateEventsResponseSchema;
   },
   /**
-   * Sets the status and the acknowledgement of occurrences. Results are per item.
+   * Sets the status and the acknowledgement of occurrences. Any status may follow any other.
    *
    * @generated from rpc belfry.events.v1.EventManagementService.SetEventStatus
    */

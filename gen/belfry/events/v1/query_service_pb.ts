@@ -22,7 +22,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/events/v1/query_service.proto.
  */
 export const file_belfry_events_v1_query_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRiZWxmcnkvZXZlbnRzL3YxL3F1ZXJ5X3NlcnZpY2UucHJvdG8SEGJlbGZyeS5ldmVudHMudjEidgoPR2V0RXZlbnRSZXF1ZXN0EhgKAmlkGAEgASgJQgzgQQK6SAZyBLoBAQASIQoOb2NjdXJyZW5jZV9pZHMYAiADKAlCCbpIBpIBAxDoBxImCgZmaWVsZHMYAyADKAlCFrpIE5IBEBDoByILcgkQARiACLoBAQAiOwoQR2V0RXZlbnRSZXNwb25zZRInCgZyZXN1bHQYASABKAsyFy5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50IiwKCkV2ZW50RmllbGQSHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBACJnCg9FdmVudEZpZWxkT3JkZXISHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBABI0CgVvcmRlchgCIAEoDjIbLmJlbGZyeS5ldmVudHMudjEuU29ydE9yZGVyQgi6SAWCAQIQASJFCglFdmVudFNvcnQSOAoIYnlfZmllbGQYASABKAsyIS5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50RmllbGRPcmRlckID4EECIsgDCgpFdmVudFF1ZXJ5Ei8KCnRpbWVfcmFuZ2UYASABKAsyGy5iZWxmcnkuY2xhdXNlLnYxLlRpbWVSYW5nZRIoCgZjbGF1c2UYAiABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZRI/CgpzZXZlcml0aWVzGAMgAygOMhouYmVsZnJ5LmV2ZW50cy52MS5TZXZlcml0eUIPukgMkgEJEGQiBYIBAhABEjsKCHN0YXR1c2VzGAQgAygOMhguYmVsZnJ5LmV2ZW50cy52MS5TdGF0dXNCD7pIDJIBCRBkIgWCAQIQARI2Cgdzb3J0X2J5GAUgAygLMhsuYmVsZnJ5LmV2ZW50cy52MS5FdmVudFNvcnRCCLpIBZIBAhAQEisKCnBhZ2VfaW5wdXQYBiABKAsyFy5iZWxmcnkuZGIudjEuUGFnZUlucHV0EkMKD2FjdGl2ZV9jcml0ZXJpYRgHIAEoDjIgLmJlbGZyeS5ldmVudHMudjEuQWN0aXZlQ3JpdGVyaWFCCLpIBYIBAhABEjcKBmZpZWxkcxgIIAMoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRGaWVsZEIJukgGkgEDEOgHIkcKE1NlYXJjaEV2ZW50c1JlcXVlc3QSMAoFcXVlcnkYASABKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50UXVlcnlCA+BBAiJrChRTZWFyY2hFdmVudHNSZXNwb25zZRIoCgdyZXN1bHRzGAEgAygLMhcuYmVsZnJ5LmV2ZW50cy52MS5FdmVudBIpCglwYWdlX2luZm8YAiABKAsyFi5iZWxmcnkuZGIudjEuUGFnZUluZm8ikgEKEkNvdW50RXZlbnRzUmVxdWVzdBIrCgVxdWVyeRgBIAEoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRRdWVyeRI2CgZmaWVsZHMYAiADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50RmllbGRCCLpIBZIBAhAQEhcKD2NvdW50X2luc3RhbmNlcxgDIAEoCCJCCgpWYWx1ZUNvdW50EiUKBXZhbHVlGAEgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEg0KBWNvdW50GAIgASgDIjsKC0ZpZWxkQ291bnRzEiwKBnZhbHVlcxgBIAMoCzIcLmJlbGZyeS5ldmVudHMudjEuVmFsdWVDb3VudCKpAQoTQ291bnRFdmVudHNSZXNwb25zZRJDCgdyZXN1bHRzGAEgAygLMjIuYmVsZnJ5LmV2ZW50cy52MS5Db3VudEV2ZW50c1Jlc3BvbnNlLlJlc3VsdHNFbnRyeRpNCgxSZXN1bHRzRW50cnkSCwoDa2V5GAEgASgJEiwKBXZhbHVlGAIgASgLMh0uYmVsZnJ5LmV2ZW50cy52MS5GaWVsZENvdW50czoCOAEi9gEKGkNvdW50RXZlbnRGcmVxdWVuY3lSZXF1ZXN0EjAKBXF1ZXJ5GAEgASgLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudFF1ZXJ5QgPgQQISNgoGZmllbGRzGAIgAygLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudEZpZWxkQgi6SAWSAQIQEBI4Cghncm91cF9ieRgDIAMoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRGaWVsZEIIukgFkgECEBASGwoKZG93bnNhbXBsZRgEIAEoA0IHukgEIgIoABIXCg9jb3VudF9pbnN0YW5jZXMYBSABKAgiRwoOVmFsdWVGcmVxdWVuY3kSJQoFdmFsdWUYASABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSDgoGY291bnRzGAIgAygDIkIKDkZpZWxkRnJlcXVlbmN5EjAKBnZhbHVlcxgBIAMoCzIgLmJlbGZyeS5ldmVudHMudjEuVmFsdWVGcmVxdWVuY3ki0AEKG0NvdW50RXZlbnRGcmVxdWVuY3lSZXNwb25zZRISCgp0aW1lc3RhbXBzGAEgAygDEksKB3Jlc3VsdHMYAiADKAsyOi5iZWxmcnkuZXZlbnRzLnYxLkNvdW50RXZlbnRGcmVxdWVuY3lSZXNwb25zZS5SZXN1bHRzRW50cnkaUAoMUmVzdWx0c0VudHJ5EgsKA2tleRgBIAEoCRIvCgV2YWx1ZRgCIAEoCzIgLmJlbGZyeS5ldmVudHMudjEuRmllbGRGcmVxdWVuY3k6AjgBImEKEldhdGNoRXZlbnRzUmVxdWVzdBIwCgVxdWVyeRgBIAEoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRRdWVyeUID4EECEhkKBmN1cnNvchgCIAEoCUIJukgGcgQYgIAEIncKE1dhdGNoRXZlbnRzUmVzcG9uc2USKAoGY2hhbmdlGAEgASgOMhguYmVsZnJ5LmV2ZW50cy52MS5DaGFuZ2USJgoFZXZlbnQYAiABKAsyFy5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50Eg4KBmN1cnNvchgDIAEoCSpTCg5BY3RpdmVDcml0ZXJpYRIfChtBQ1RJVkVfQ1JJVEVSSUFfVU5TUEVDSUZJRUQQABIQCgxCWV9USU1FUkFOR0UQARIOCgpCWV9PVkVSTEFQEAIqUAoJU29ydE9yZGVyEhoKFlNPUlRfT1JERVJfVU5TUEVDSUZJRUQQABISCg5TT1JUX09SREVSX0FTQxABEhMKD1NPUlRfT1JERVJfREVTQxACKkYKBkNoYW5nZRIWChJDSEFOR0VfVU5TUEVDSUZJRUQQABILCgdDUkVBVEVEEAESCwoHVVBEQVRFRBACEgoKBkNMT1NFRBADMqsFChFFdmVudFF1ZXJ5U2VydmljZRJxCghHZXRFdmVudBIhLmJlbGZyeS5ldmVudHMudjEuR2V0RXZlbnRSZXF1ZXN0GiIuYmVsZnJ5LmV2ZW50cy52MS5HZXRFdmVudFJlc3BvbnNlIh6QAgGItRgDgtPkkwIREg8vdjEvZXZlbnRzL3tpZH0SggEKDFNlYXJjaEV2ZW50cxIlLmJlbGZyeS5ldmVudHMudjEuU2VhcmNoRXZlbnRzUmVxdWVzdBomLmJlbGZyeS5ldmVudHMudjEuU2VhcmNoRXZlbnRzUmVzcG9uc2UiI5ACAYi1GAOC0+STAhY6ASoiES92MS9ldmVudHM6c2VhcmNoEn4KC0NvdW50RXZlbnRzEiQuYmVsZnJ5LmV2ZW50cy52MS5Db3VudEV2ZW50c1JlcXVlc3QaJS5iZWxmcnkuZXZlbnRzLnYxLkNvdW50RXZlbnRzUmVzcG9uc2UiIpACAYi1GAOC0+STAhU6ASoiEC92MS9ldmVudHM6Y291bnQSmgEKE0NvdW50RXZlbnRGcmVxdWVuY3kSLC5iZWxmcnkuZXZlbnRzLnYxLkNvdW50RXZlbnRGcmVxdWVuY3lSZXF1ZXN0Gi0uYmVsZnJ5LmV2ZW50cy52MS5Db3VudEV2ZW50RnJlcXVlbmN5UmVzcG9uc2UiJpACAYi1GAOC0+STAhk6ASoiFC92MS9ldmVudHM6ZnJlcXVlbmN5EoABCgtXYXRjaEV2ZW50cxIkLmJlbGZyeS5ldmVudHMudjEuV2F0Y2hFdmVudHNSZXF1ZXN0GiUuYmVsZnJ5LmV2ZW50cy52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlIiKQAgGItRgDgtPkkwIVOgEqIhAvdjEvZXZlbnRzOndhdGNoMAFiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_db_v1_paging, file_belfry_events_v1_event, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("CiRiZWxmcnkvZXZlbnRzL3YxL3F1ZXJ5X3NlcnZpY2UucHJvdG8SEGJlbGZyeS5ldmVudHMudjEidgoPR2V0RXZlbnRSZXF1ZXN0EhgKAmlkGAEgASgJQgzgQQK6SAZyBLoBAQASIQoOb2NjdXJyZW5jZV9pZHMYAiADKAlCCbpIBpIBAxDoBxImCgZmaWVsZHMYAyADKAlCFrpIE5IBEBDoByILcgkQARiACLoBAQAiQAoQR2V0RXZlbnRSZXNwb25zZRIsCgZyZXN1bHQYASABKAsyFy5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50QgPgQQIiLAoKRXZlbnRGaWVsZBIeCgVmaWVsZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAImcKD0V2ZW50RmllbGRPcmRlchIeCgVmaWVsZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAEjQKBW9yZGVyGAIgASgOMhsuYmVsZnJ5LmV2ZW50cy52MS5Tb3J0T3JkZXJCCLpIBYIBAhABIkUKCUV2ZW50U29ydBI4CghieV9maWVsZBgBIAEoCzIhLmJlbGZyeS5ldmVudHMudjEuRXZlbnRGaWVsZE9yZGVyQgPgQQIiyAMKCkV2ZW50UXVlcnkSLwoKdGltZV9yYW5nZRgBIAEoCzIbLmJlbGZyeS5jbGF1c2UudjEuVGltZVJhbmdlEigKBmNsYXVzZRgCIAEoCzIYLmJlbGZyeS5jbGF1c2UudjEuQ2xhdXNlEj8KCnNldmVyaXRpZXMYAyADKA4yGi5iZWxmcnkuZXZlbnRzLnYxLlNldmVyaXR5Qg+6SAySAQkQZCIFggECEAESOwoIc3RhdHVzZXMYBCADKA4yGC5iZWxmcnkuZXZlbnRzLnYxLlN0YXR1c0IPukgMkgEJEGQiBYIBAhABEjYKB3NvcnRfYnkYBSADKAsyGy5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50U29ydEIIukgFkgECEBASKwoKcGFnZV9pbnB1dBgGIAEoCzIXLmJlbGZyeS5kYi52MS5QYWdlSW5wdXQSQwoPYWN0aXZlX2NyaXRlcmlhGAcgASgOMiAuYmVsZnJ5LmV2ZW50cy52MS5BY3RpdmVDcml0ZXJpYUIIukgFggECEAESNwoGZmllbGRzGAggAygLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudEZpZWxkQgm6SAaSAQMQ6AciRwoTU2VhcmNoRXZlbnRzUmVxdWVzdBIwCgVxdWVyeRgBIAEoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRRdWVyeUID4EECInAKFFNlYXJjaEV2ZW50c1Jlc3BvbnNlEigKB3Jlc3VsdHMYASADKAsyFy5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50Ei4KCXBhZ2VfaW5mbxgCIAEoCzIWLmJlbGZyeS5kYi52MS5QYWdlSW5mb0ID4EECIpIBChJDb3VudEV2ZW50c1JlcXVlc3QSKwoFcXVlcnkYASABKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50UXVlcnkSNgoGZmllbGRzGAIgAygLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudEZpZWxkQgi6SAWSAQIQEBIXCg9jb3VudF9pbnN0YW5jZXMYAyABKAgiQgoKVmFsdWVDb3VudBIlCgV2YWx1ZRgBIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRINCgVjb3VudBgCIAEoAyI7CgtGaWVsZENvdW50cxIsCgZ2YWx1ZXMYASADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLlZhbHVlQ291bnQiqQEKE0NvdW50RXZlbnRzUmVzcG9uc2USQwoHcmVzdWx0cxgBIAMoCzIyLmJlbGZyeS5ldmVudHMudjEuQ291bnRFdmVudHNSZXNwb25zZS5SZXN1bHRzRW50cnkaTQoMUmVzdWx0c0VudHJ5EgsKA2tleRgBIAEoCRIsCgV2YWx1ZRgCIAEoCzIdLmJlbGZyeS5ldmVudHMudjEuRmllbGRDb3VudHM6AjgBIvYBChpDb3VudEV2ZW50RnJlcXVlbmN5UmVxdWVzdBIwCgVxdWVyeRgBIAEoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRRdWVyeUID4EECEjYKBmZpZWxkcxgCIAMoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRGaWVsZEIIukgFkgECEBASOAoIZ3JvdXBfYnkYAyADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50RmllbGRCCLpIBZIBAhAQEhsKCmRvd25zYW1wbGUYBCABKANCB7pIBCICKAASFwoPY291bnRfaW5zdGFuY2VzGAUgASgIIkcKDlZhbHVlRnJlcXVlbmN5EiUKBXZhbHVlGAEgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEg4KBmNvdW50cxgCIAMoAyJCCg5GaWVsZEZyZXF1ZW5jeRIwCgZ2YWx1ZXMYASADKAsyIC5iZWxmcnkuZXZlbnRzLnYxLlZhbHVlRnJlcXVlbmN5ItABChtDb3VudEV2ZW50RnJlcXVlbmN5UmVzcG9uc2USEgoKdGltZXN0YW1wcxgBIAMoAxJLCgdyZXN1bHRzGAIgAygLMjouYmVsZnJ5LmV2ZW50cy52MS5Db3VudEV2ZW50RnJlcXVlbmN5UmVzcG9uc2UuUmVzdWx0c0VudHJ5GlAKDFJlc3VsdHNFbnRyeRILCgNrZXkYASABKAkSLwoFdmFsdWUYAiABKAsyIC5iZWxmcnkuZXZlbnRzLnYxLkZpZWxkRnJlcXVlbmN5OgI4ASJhChJXYXRjaEV2ZW50c1JlcXVlc3QSMAoFcXVlcnkYASABKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50UXVlcnlCA+BBAhIZCgZjdXJzb3IYAiABKAlCCbpIBnIEGICABCJ3ChNXYXRjaEV2ZW50c1Jlc3BvbnNlEigKBmNoYW5nZRgBIAEoDjIYLmJlbGZyeS5ldmVudHMudjEuQ2hhbmdlEiYKBWV2ZW50GAIgASgLMhcuYmVsZnJ5LmV2ZW50cy52MS5FdmVudBIOCgZjdXJzb3IYAyABKAkqUwoOQWN0aXZlQ3JpdGVyaWESHwobQUNUSVZFX0NSSVRFUklBX1VOU1BFQ0lGSUVEEAASEAoMQllfVElNRVJBTkdFEAESDgoKQllfT1ZFUkxBUBACKlAKCVNvcnRPcmRlchIaChZTT1JUX09SREVSX1VOU1BFQ0lGSUVEEAASEgoOU09SVF9PUkRFUl9BU0MQARITCg9TT1JUX09SREVSX0RFU0MQAipGCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASCwoHQ1JFQVRFRBABEgsKB1VQREFURUQQAhIKCgZDTE9TRUQQAzKrBQoRRXZlbnRRdWVyeVNlcnZpY2UScQoIR2V0RXZlbnQSIS5iZWxmcnkuZXZlbnRzLnYxLkdldEV2ZW50UmVxdWVzdBoiLmJlbGZyeS5ldmVudHMudjEuR2V0RXZlbnRSZXNwb25zZSIekAIBiLUYA4LT5JMCERIPL3YxL2V2ZW50cy97aWR9EoIBCgxTZWFyY2hFdmVudHMSJS5iZWxmcnkuZXZlbnRzLnYxLlNlYXJjaEV2ZW50c1JlcXVlc3QaJi5iZWxmcnkuZXZlbnRzLnYxLlNlYXJjaEV2ZW50c1Jlc3BvbnNlIiOQAgGItRgDgtPkkwIWOgEqIhEvdjEvZXZlbnRzOnNlYXJjaBJ+CgtDb3VudEV2ZW50cxIkLmJlbGZyeS5ldmVudHMudjEuQ291bnRFdmVudHNSZXF1ZXN0GiUuYmVsZnJ5LmV2ZW50cy52MS5Db3VudEV2ZW50c1Jlc3BvbnNlIiKQAgGItRgDgtPkkwIVOgEqIhAvdjEvZXZlbnRzOmNvdW50EpoBChNDb3VudEV2ZW50RnJlcXVlbmN5EiwuYmVsZnJ5LmV2ZW50cy52MS5Db3VudEV2ZW50RnJlcXVlbmN5UmVxdWVzdBotLmJlbGZyeS5ldmVudHMudjEuQ291bnRFdmVudEZyZXF1ZW5jeVJlc3BvbnNlIiaQAgGItRgDgtPkkwIZOgEqIhQvdjEvZXZlbnRzOmZyZXF1ZW5jeRKAAQoLV2F0Y2hFdmVudHMSJC5iZWxmcnkuZXZlbnRzLnYxLldhdGNoRXZlbnRzUmVxdWVzdBolLmJlbGZyeS5ldmVudHMudjEuV2F0Y2hFdmVudHNSZXNwb25zZSIikAIBiLUYA4LT5JMCFToBKiIQL3YxL2V2ZW50czp3YXRjaDABYgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_db_v1_paging, file_belfry_events_v1_event, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * Which event to get.
@@ -31,21 +31,21 @@ export const file_belfry_events_v1_query_service: GenFile = /*@__PURE__*/
  */
 export type GetEventRequest = Message<"belfry.events.v1.GetEventRequest"> & {
   /**
-   * The event's identifier.
+   * The identifier of the event.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Identifiers of the occurrences to answer; unknown ones are left out. Absent: the latest occurrence.
+   * The identifiers of the occurrences to answer; unknown ones are left out. Absent: the latest occurrence.
    *
    * @generated from field: repeated string occurrence_ids = 2;
    */
   occurrenceIds: string[];
 
   /**
-   * Names of the fields to answer. Absent: all.
+   * The names of the fields to answer; identifiers always stand. Absent: all.
    *
    * @generated from field: repeated string fields = 3;
    */
@@ -81,14 +81,15 @@ export const GetEventResponseSchema: GenMessage<GetEventResponse> = /*@__PURE__*
   messageDesc(file_belfry_events_v1_query_service, 1);
 
 /**
- * A field of events by its name: id, name, type, summary, body, severity, status, acknowledged, entity, entityName,
- * startTime, lastSeen, endTime, instanceCount, count, or a key below `dimensions.`, `metadataFields.` or `coreProperties.`.
+ * A field of events by its name: `id`, `name`, `type`, `summary`, `body`, `severity`, `status`, `acknowledged`, `entity`,
+ * `entityName`, `startTime`, `lastSeen`, `endTime`, `instanceCount`, `count`, or a key below `dimensions.`, `metadataFields.` or
+ * `coreProperties.`, as in `dimensions.host`.
  *
  * @generated from message belfry.events.v1.EventField
  */
 export type EventField = Message<"belfry.events.v1.EventField"> & {
   /**
-   * The name.
+   * The name of the field.
    *
    * @generated from field: string field = 1;
    */
@@ -109,14 +110,14 @@ export const EventFieldSchema: GenMessage<EventField> = /*@__PURE__*/
  */
 export type EventFieldOrder = Message<"belfry.events.v1.EventFieldOrder"> & {
   /**
-   * The field's name.
+   * The name of the field, as in `fields`.
    *
    * @generated from field: string field = 1;
    */
   field: string;
 
   /**
-   * Which way.
+   * Which way. Left out: smallest first.
    *
    * @generated from field: belfry.events.v1.SortOrder order = 2;
    */
@@ -152,62 +153,62 @@ export const EventSortSchema: GenMessage<EventSort> = /*@__PURE__*/
   messageDesc(file_belfry_events_v1_query_service, 4);
 
 /**
- * Which occurrences to find. All members that are given must hold.
+ * Which occurrences to find: those for which all members hold that are given. Without any: all.
  *
  * @generated from message belfry.events.v1.EventQuery
  */
 export type EventQuery = Message<"belfry.events.v1.EventQuery"> & {
   /**
-   * The time in which they were active.
+   * The time in which they were active, in ms since the epoch. Left out: any time.
    *
    * @generated from field: belfry.clause.v1.TimeRange time_range = 1;
    */
   timeRange?: TimeRange | undefined;
 
   /**
-   * What they must satisfy.
+   * The clause that they must meet, over the fields of an event, its occurrence and its entity.
    *
    * @generated from field: belfry.clause.v1.Clause clause = 2;
    */
   clause?: Clause | undefined;
 
   /**
-   * Their severity is one of these.
+   * Their severity is one of these. Empty: any.
    *
    * @generated from field: repeated belfry.events.v1.Severity severities = 3;
    */
   severities: Severity[];
 
   /**
-   * Their status is one of these.
+   * Their status is one of these. Empty: any.
    *
    * @generated from field: repeated belfry.events.v1.Status statuses = 4;
    */
   statuses: Status[];
 
   /**
-   * What to sort by, the most important first. Absent: lastSeen, the latest first.
+   * What to sort by, the most important first. Left out: by `lastSeen`, the latest first.
    *
    * @generated from field: repeated belfry.events.v1.EventSort sort_by = 5;
    */
   sortBy: EventSort[];
 
   /**
-   * Which page to answer. Pages are of events.
+   * Which page to answer; limits and counts are of events. Left out: the first 100. Searches alone have pages.
    *
    * @generated from field: belfry.db.v1.PageInput page_input = 6;
    */
   pageInput?: PageInput | undefined;
 
   /**
-   * Which occurrences count as active within the time range.
+   * Which occurrences count as active within the time range. Left out: `BY_TIMERANGE`.
    *
    * @generated from field: belfry.events.v1.ActiveCriteria active_criteria = 7;
    */
   activeCriteria: ActiveCriteria;
 
   /**
-   * The fields to answer. Absent: all.
+   * The fields to answer; identifiers always stand. Left out: all.
    *
    * @generated from field: repeated belfry.events.v1.EventField fields = 8;
    */
@@ -249,14 +250,14 @@ export const SearchEventsRequestSchema: GenMessage<SearchEventsRequest> = /*@__P
  */
 export type SearchEventsResponse = Message<"belfry.events.v1.SearchEventsResponse"> & {
   /**
-   * The events, ordered by the first matching occurrence of each.
+   * The events of this page, each where its first matching occurrence stands in the order.
    *
    * @generated from field: repeated belfry.events.v1.Event results = 1;
    */
   results: Event[];
 
   /**
-   * Where the page lies.
+   * Where this page lies among all matching events.
    *
    * @generated from field: belfry.db.v1.PageInfo page_info = 2;
    */
@@ -277,21 +278,22 @@ export const SearchEventsResponseSchema: GenMessage<SearchEventsResponse> = /*@_
  */
 export type CountEventsRequest = Message<"belfry.events.v1.CountEventsRequest"> & {
   /**
-   * The occurrences to count. Absent: all.
+   * The occurrences to count. Left out: all.
    *
    * @generated from field: belfry.events.v1.EventQuery query = 1;
    */
   query?: EventQuery | undefined;
 
   /**
-   * The fields to count by. Absent: one total, under the key `total`.
+   * The fields to count by. Left out: one total, under the key `total`.
    *
    * @generated from field: repeated belfry.events.v1.EventField fields = 2;
    */
   fields: EventField[];
 
   /**
-   * Whether to count the instances within the time range instead of the occurrences.
+   * Whether to count the instances that lie within the time range, each with its own severity and status, instead of the
+   * occurrences. Left out: false.
    *
    * @generated from field: bool count_instances = 3;
    */
@@ -312,7 +314,7 @@ export const CountEventsRequestSchema: GenMessage<CountEventsRequest> = /*@__PUR
  */
 export type ValueCount = Message<"belfry.events.v1.ValueCount"> & {
   /**
-   * The value; of severity and status the number.
+   * The value: of `severity` and `status` the number, of others a string or a number.
    *
    * @generated from field: google.protobuf.Value value = 1;
    */
@@ -361,7 +363,7 @@ export const FieldCountsSchema: GenMessage<FieldCounts> = /*@__PURE__*/
  */
 export type CountEventsResponse = Message<"belfry.events.v1.CountEventsResponse"> & {
   /**
-   * The counts by field.
+   * The counts, by the name of the field.
    *
    * @generated from field: map<string, belfry.events.v1.FieldCounts> results = 1;
    */
@@ -403,14 +405,15 @@ export type CountEventFrequencyRequest = Message<"belfry.events.v1.CountEventFre
   groupBy: EventField[];
 
   /**
-   * The length of a bucket, ms. 0 or absent: a hundredth of the time range, at least a second. At most 10,000 buckets.
+   * The length of a bucket, in ms. 0 or left out: a hundredth of the time range, at least a second. At most 10,000 buckets.
    *
    * @generated from field: int64 downsample = 4;
    */
   downsample: bigint;
 
   /**
-   * Whether to count the instances within the time range instead of the occurrences.
+   * Whether to count the instances that lie within the time range, each with its own severity and status, instead of the
+   * occurrences. Left out: false.
    *
    * @generated from field: bool count_instances = 5;
    */
@@ -431,14 +434,14 @@ export const CountEventFrequencyRequestSchema: GenMessage<CountEventFrequencyReq
  */
 export type ValueFrequency = Message<"belfry.events.v1.ValueFrequency"> & {
   /**
-   * The value; of severity and status the number.
+   * The value: of `severity` and `status` the number, of others a string or a number.
    *
    * @generated from field: google.protobuf.Value value = 1;
    */
   value?: Value | undefined;
 
   /**
-   * How many have it, one count for each bucket.
+   * How many have it: one count for each bucket, in the order of `timestamps`.
    *
    * @generated from field: repeated int64 counts = 2;
    */
@@ -480,14 +483,14 @@ export const FieldFrequencySchema: GenMessage<FieldFrequency> = /*@__PURE__*/
  */
 export type CountEventFrequencyResponse = Message<"belfry.events.v1.CountEventFrequencyResponse"> & {
   /**
-   * The start of each bucket, ms since the epoch.
+   * The start of each bucket, in ms since the epoch.
    *
    * @generated from field: repeated int64 timestamps = 1;
    */
   timestamps: bigint[];
 
   /**
-   * The counts by field.
+   * The counts, by the name of the field.
    *
    * @generated from field: map<string, belfry.events.v1.FieldFrequency> results = 2;
    */
@@ -515,7 +518,7 @@ export type WatchEventsRequest = Message<"belfry.events.v1.WatchEventsRequest"> 
   query?: EventQuery | undefined;
 
   /**
-   * The cursor of a change; the watch goes on after it. Absent: from now on.
+   * The cursor of an earlier message; the watch goes on after it. Left out: from now on.
    *
    * @generated from field: string cursor = 2;
    */
@@ -530,7 +533,7 @@ export const WatchEventsRequestSchema: GenMessage<WatchEventsRequest> = /*@__PUR
   messageDesc(file_belfry_events_v1_query_service, 16);
 
 /**
- * A change of an occurrence.
+ * A change of an occurrence, or only a cursor.
  *
  * @generated from message belfry.events.v1.WatchEventsResponse
  */
@@ -543,14 +546,14 @@ export type WatchEventsResponse = Message<"belfry.events.v1.WatchEventsResponse"
   change: Change;
 
   /**
-   * The event, with the one occurrence that changed.
+   * The event, with the one occurrence that changed. Null when nothing did.
    *
    * @generated from field: belfry.events.v1.Event event = 2;
    */
   event?: Event | undefined;
 
   /**
-   * Where a later watch can go on.
+   * Where a later watch can go on; good for an hour.
    *
    * @generated from field: string cursor = 3;
    */
@@ -565,7 +568,7 @@ export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__P
   messageDesc(file_belfry_events_v1_query_service, 17);
 
 /**
- * Which occurrences count as active within a time range.
+ * Which occurrences count as active within a time range. The number may stand for the name.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  *
  * @generated from enum belfry.events.v1.ActiveCriteria
@@ -594,7 +597,7 @@ export const ActiveCriteria = {
 } as const;
 
 /**
- * Which occurrences count as active within a time range.
+ * Which occurrences count as active within a time range. The number may stand for the name.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  *
  * @generated from enum belfry.events.v1.ActiveCriteria
@@ -656,7 +659,7 @@ export const SortOrderSchema: GenEnum<SortOrder> = /*@__PURE__*/
  */
 export const Change = {
   /**
-   * Never sent.
+   * Nothing: the message holds only a cursor.
    *
    * @generated from enum value: CHANGE_UNSPECIFIED = 0;
    */
@@ -699,13 +702,13 @@ export const ChangeSchema: GenEnum<Change> = /*@__PURE__*/
   enumDesc(file_belfry_events_v1_query_service, 2);
 
 /**
- * Finds and counts events.
+ * Event query: finds, counts and watches events. They are created by the data receiver.
  *
  * @generated from service belfry.events.v1.EventQueryService
  */
 export const EventQueryService: GenService<{
   /**
-   * Gets one event with the occurrences that are asked for, or its latest.
+   * Gets one event with the occurrences that are asked for, or with its latest.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.GetEvent
    */
@@ -715,7 +718,7 @@ export const EventQueryService: GenService<{
     output: typeof GetEventResponseSchema;
   },
   /**
-   * Finds events with all their matching occurrences, page by page.
+   * Finds the events that have matching occurrences, with all of these, page by page and sorted as asked.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.SearchEvents
    */
@@ -725,7 +728,7 @@ export const EventQueryService: GenService<{
     output: typeof SearchEventsResponseSchema;
   },
   /**
-   * Counts occurrences, or their instances, by the values of fields.
+   * Counts occurrences, or their instances, for each value of the fields that are named.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.CountEvents
    */
@@ -735,7 +738,8 @@ export const EventQueryService: GenService<{
     output: typeof CountEventsResponseSchema;
   },
   /**
-   * Counts occurrences, or their instances, by the values of fields in buckets of time.
+   * Counts occurrences, or their instances, for each value of the fields that are named and each bucket of a time range. An
+   * occurrence counts in the bucket of its `lastSeen`, an instance in that of its own time.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.CountEventFrequency
    */
@@ -745,7 +749,9 @@ export const EventQueryService: GenService<{
     output: typeof CountEventFrequencyResponseSchema;
   },
   /**
-   * Sends the changes of matching occurrences as they happen, from now on or from a cursor.
+   * Sends the changes of matching occurrences as they happen, from now on or from a cursor of the last hour; also when one
+   * ceases to match. The first message comes at once and holds only a cursor, as one does every 15 seconds. The answer goes on
+   * until the client ends it: records are lines of NDJSON, or server-sent events for `Accept: text/event-stream`.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.WatchEvents
    */

@@ -24,63 +24,71 @@ export const file_belfry_maintenance_v1_maintenance_window: GenFile = /*@__PURE_
   fileDesc("Ci5iZWxmcnkvbWFpbnRlbmFuY2UvdjEvbWFpbnRlbmFuY2Vfd2luZG93LnByb3RvEhViZWxmcnkubWFpbnRlbmFuY2UudjEi3QIKClJlY3VycmVuY2USFwoEdHlwZRgBIAEoA0IJukgGIgQYBygAEhkKCGludGVydmFsGAIgASgDQge6SAQiAigAEigKC2RheV9vZl93ZWVrGAMgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEjIKDGRheV9vZl9tb250aBgEIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUIEuLUYZBIrCgVtb250aBgFIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUIEuLUYZBIqCgR5ZWFyGAYgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQgS4tRhkEjIKDGNyb25fbWludXRlcxgHIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUIEuLUYZBIwCgpjcm9uX2hvdXJzGAggASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQgS4tRhkIrcBCghTY2hlZHVsZRISCgVzdGFydBgBIAEoA0ID4EECEhwKCGR1cmF0aW9uGAIgASgDQgrgQQK6SAQiAigAEhoKCXNraXBfbmV4dBgDIAEoA0IHukgEIgIoABI1CgpyZWN1cnJlbmNlGAQgASgLMiEuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlJlY3VycmVuY2USJgoJdGltZV96b25lGAUgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokImEKEldpbmRvd05vdGlmaWNhdGlvbhIeCgdtZXNzYWdlGAEgASgJQg26SApyCCiAgAS6AQEAEisKBXJ1bGVzGAIgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokIoUBCgtXaW5kb3dRdWVyeRIRCgR0eXBlGAEgASgJQgPgQQMSNAoKdGltZV9yYW5nZRgCIAEoCzIbLmJlbGZyeS5jbGF1c2UudjEuVGltZVJhbmdlQgPgQQMSLQoGY2xhdXNlGAMgASgLMhguYmVsZnJ5LmNsYXVzZS52MS5DbGF1c2VCA+BBAiLKBwoRTWFpbnRlbmFuY2VXaW5kb3cSDwoCaWQYASABKAlCA+BBAxITCgZ0ZW5hbnQYAiABKAlCA+BBAxIzCgVxdWVyeRgDIAEoCzIiLmJlbGZyeS5tYWludGVuYW5jZS52MS5XaW5kb3dRdWVyeUgAEjYKCHdpdGhfaWRzGAQgASgLMh0uYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eUlkc0ID4EEESAASOgoIcnVuX21vZGUYBSABKA4yHi5iZWxmcnkubWFpbnRlbmFuY2UudjEuUnVuTW9kZUIIukgFggECEAESNgoIc2NoZWR1bGUYBiABKAsyHy5iZWxmcnkubWFpbnRlbmFuY2UudjEuU2NoZWR1bGVCA+BBAhIjChFtYWludGVuYW5jZV9zdGF0ZRgHIAEoBUID4EECSAGIAQESEgoKZXhpdF9zdGF0ZRgIIAEoBRI9CgZzdGF0dXMYCSABKA4yIy5iZWxmcnkubWFpbnRlbmFuY2UudjEuV2luZG93U3RhdHVzQgi6SAWCAQIQARIYCgtjcmVhdGVfdGltZRgKIAEoA0ID4EEDEhgKC3VwZGF0ZV90aW1lGAsgASgDQgPgQQMSFAoHZGVsZXRlZBgMIAEoCEID4EEDEhcKCmNyZWF0ZWRfYnkYDSABKAlCA+BBAxIXCgp1cGRhdGVkX2J5GA4gASgJQgPgQQMSJwoEbmFtZRgPIAEoCUIZ4EEC4EEFukgQcg4Y/wEyCV5cUHtDY30qJBIhCgtkZXNjcmlwdGlvbhgQIAEoCUIMukgJcgcogCC6AQEAEiIKBW93bmVyGBEgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEj8KDG5vdGlmaWNhdGlvbhgSIAEoCzIpLmJlbGZyeS5tYWludGVuYW5jZS52MS5XaW5kb3dOb3RpZmljYXRpb24SKgoEdGFncxgTIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIkChxkb19ub3RfcHJvcGFnYXRlX3RvX2NoaWxkcmVuGBQgASgIEhsKE292ZXJyaWRlX2V4aXRfc3RhdGUYFSABKAgSDQoFZm9yY2UYFiABKAgSNwoJcnVuX3N0YXRlGBcgASgOMh8uYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlJ1blN0YXRlQgPgQQMSHAoKbmV4dF9zdGFydBgYIAEoA0ID4EEDSAKIAQFCDwoGdGFyZ2V0EgW6SAIIAUIUChJfbWFpbnRlbmFuY2Vfc3RhdGVCDQoLX25leHRfc3RhcnQqHwoHUnVuTW9kZRIICgRBVVRPEAASCgoGTUFOVUFMEAEqKQoMV2luZG93U3RhdHVzEgsKB0VOQUJMRUQQABIMCghESVNBQkxFRBABKjkKCFJ1blN0YXRlEg0KCVNDSEVEVUxFRBAAEg8KC0lOX1BST0dSRVNTEAESDQoJQ09NUExFVEVEEAJiBnByb3RvMw", [file_belfry_clause_v1_clause, file_belfry_entities_v1_entity, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
- * How a window comes again.
+ * How a window comes again after its first run. Days, weeks, months and years are those of the schedule's time zone.
  *
  * @generated from message belfry.maintenance.v1.Recurrence
  */
 export type Recurrence = Message<"belfry.maintenance.v1.Recurrence"> & {
   /**
-   * 0 never, 1 minutes, 2 hours, 3 days, 4 weeks (on dayOfWeek), 5 months (on dayOfMonth), 6 years (in month, on
-   * dayOfMonth), 7 as the cron fields say (cronMinutes, cronHours, dayOfMonth, month, dayOfWeek, year).
+   * In what steps it comes again:
+   *
+   * - 0: not at all
+   * - 1: minutes
+   * - 2: hours
+   * - 3: days
+   * - 4: weeks, on the days of `dayOfWeek`
+   * - 5: months, on `dayOfMonth`
+   * - 6: years, in `month`, on `dayOfMonth`
+   * - 7: as in cron, by `cronMinutes`, `cronHours`, `dayOfMonth`, `month`, `dayOfWeek` and `year`
    *
    * @generated from field: int64 type = 1;
    */
   type: bigint;
 
   /**
-   * Every how many minutes, hours, days and so on. Needed for the types 1 to 6, at least 1.
+   * Every how many of these steps: 2 with type 4 is every other week. Needed for the types 1 to 6, at least 1.
    *
    * @generated from field: int64 interval = 2;
    */
   interval: bigint;
 
   /**
-   * Days of the week, as in `MON,WED`.
+   * Days of the week, as in `MON,WED`. Needed for type 4.
    *
    * @generated from field: string day_of_week = 3;
    */
   dayOfWeek: string;
 
   /**
-   * The day of the month, 1 to 31 or -1 for the last, a number or text; for cron text.
+   * The day of the month: 1 to 31, or -1 for the last, as number or text; for cron a text of its own form.
    *
    * @generated from field: google.protobuf.Value day_of_month = 4;
    */
   dayOfMonth?: Value | undefined;
 
   /**
-   * The month, 1 to 12, a number or text; for cron text.
+   * The month: 1 to 12, as number or text; for cron a text of its own form.
    *
    * @generated from field: google.protobuf.Value month = 5;
    */
   month?: Value | undefined;
 
   /**
-   * The year, for cron, a number or text.
+   * The year, for cron, as number or text.
    *
    * @generated from field: google.protobuf.Value year = 6;
    */
   year?: Value | undefined;
 
   /**
-   * The minutes, for cron, a number or text.
+   * The minutes, for cron, as number or text.
    *
    * @generated from field: google.protobuf.Value cron_minutes = 7;
    */
   cronMinutes?: Value | undefined;
 
   /**
-   * The hours, for cron, a number or text.
+   * The hours, for cron, as number or text.
    *
    * @generated from field: google.protobuf.Value cron_hours = 8;
    */
@@ -95,41 +103,42 @@ export const RecurrenceSchema: GenMessage<Recurrence> = /*@__PURE__*/
   messageDesc(file_belfry_maintenance_v1_maintenance_window, 0);
 
 /**
- * When a window runs.
+ * When a window runs, and how often.
  *
  * @generated from message belfry.maintenance.v1.Schedule
  */
 export type Schedule = Message<"belfry.maintenance.v1.Schedule"> & {
   /**
-   * The start of the first run, ms since the epoch.
+   * The start of the first run, in ms since the epoch. A single run that is wholly past is refused.
    *
    * @generated from field: int64 start = 1;
    */
   start: bigint;
 
   /**
-   * How long a run takes, ms.
+   * How long a run takes, in ms.
    *
    * @generated from field: int64 duration = 2;
    */
   duration: bigint;
 
   /**
-   * How many of the next runs are skipped.
+   * How many of the next runs are skipped. Left out: none.
    *
    * @generated from field: int64 skip_next = 3;
    */
   skipNext: bigint;
 
   /**
-   * How it comes again. Null: it does not.
+   * How it comes again. Null: it runs once.
    *
    * @generated from field: belfry.maintenance.v1.Recurrence recurrence = 4;
    */
   recurrence?: Recurrence | undefined;
 
   /**
-   * The IANA name of the time zone in which it comes again. Absent: UTC.
+   * The IANA name of the time zone in which it comes again, for example `Europe/Vienna`, daylight saving time included. Left out:
+   * UTC.
    *
    * @generated from field: string time_zone = 5;
    */
@@ -150,14 +159,14 @@ export const ScheduleSchema: GenMessage<Schedule> = /*@__PURE__*/
  */
 export type WindowNotification = Message<"belfry.maintenance.v1.WindowNotification"> & {
   /**
-   * The text.
+   * The text of the message.
    *
    * @generated from field: string message = 1;
    */
   message: string;
 
   /**
-   * The names of the rules through whose destinations it is sent.
+   * The names of the rules to whose destinations the message is sent.
    *
    * @generated from field: repeated string rules = 2;
    */
@@ -192,7 +201,7 @@ export type WindowQuery = Message<"belfry.maintenance.v1.WindowQuery"> & {
   timeRange?: TimeRange | undefined;
 
   /**
-   * What the entities must satisfy.
+   * The clause that the entities must meet.
    *
    * @generated from field: belfry.clause.v1.Clause clause = 3;
    */
@@ -207,13 +216,14 @@ export const WindowQuerySchema: GenMessage<WindowQuery> = /*@__PURE__*/
   messageDesc(file_belfry_maintenance_v1_maintenance_window, 3);
 
 /**
- * A span of time in which entities have another production state.
+ * A span of time, once or again and again, in which entities have another production state. It mutes no notification by itself:
+ * a rule with `muteDuringMaintenance` does, and a trigger may look at `entity.productionState`.
  *
  * @generated from message belfry.maintenance.v1.MaintenanceWindow
  */
 export type MaintenanceWindow = Message<"belfry.maintenance.v1.MaintenanceWindow"> & {
   /**
-   * The identifier.
+   * The identifier, which the service gives out.
    *
    * @generated from field: string id = 1;
    */
@@ -227,13 +237,13 @@ export type MaintenanceWindow = Message<"belfry.maintenance.v1.MaintenanceWindow
   tenant: string;
 
   /**
-   * Which entities it is for, one of the two. Answers always hold the query.
+   * Which entities it is for: one of the two.
    *
    * @generated from oneof belfry.maintenance.v1.MaintenanceWindow.target
    */
   target: {
     /**
-     * Those that match at the start of a run.
+     * The entities that meet the clause when a run starts. Answers always hold this form.
      *
      * @generated from field: belfry.maintenance.v1.WindowQuery query = 3;
      */
@@ -241,7 +251,7 @@ export type MaintenanceWindow = Message<"belfry.maintenance.v1.MaintenanceWindow
     case: "query";
   } | {
     /**
-     * Those with these identifiers.
+     * The entities with these identifiers. Answered as a query.
      *
      * @generated from field: belfry.entities.v1.EntityIds with_ids = 4;
      */
@@ -250,7 +260,7 @@ export type MaintenanceWindow = Message<"belfry.maintenance.v1.MaintenanceWindow
   } | { case: undefined; value?: undefined };
 
   /**
-   * How it starts.
+   * How it starts. Left out: `AUTO`.
    *
    * @generated from field: belfry.maintenance.v1.RunMode run_mode = 5;
    */
@@ -264,35 +274,35 @@ export type MaintenanceWindow = Message<"belfry.maintenance.v1.MaintenanceWindow
   schedule?: Schedule | undefined;
 
   /**
-   * The production state of the entities during a run.
+   * The production state that the entities have during a run, for example 300.
    *
    * @generated from field: optional int32 maintenance_state = 7;
    */
   maintenanceState?: number | undefined;
 
   /**
-   * The production state of the entities after a run, with overrideExitState.
+   * The production state that the entities get after a run, with `overrideExitState`.
    *
    * @generated from field: int32 exit_state = 8;
    */
   exitState: number;
 
   /**
-   * Whether it may run.
+   * Whether it may run. Left out: `ENABLED`. Disabling a window that is running ends it.
    *
    * @generated from field: belfry.maintenance.v1.WindowStatus status = 9;
    */
   status: WindowStatus;
 
   /**
-   * When it was created, ms since the epoch.
+   * When it was created, in ms since the epoch.
    *
    * @generated from field: int64 create_time = 10;
    */
   createTime: bigint;
 
   /**
-   * When it was last changed, ms since the epoch.
+   * When it was last changed, in ms since the epoch.
    *
    * @generated from field: int64 update_time = 11;
    */
@@ -320,70 +330,71 @@ export type MaintenanceWindow = Message<"belfry.maintenance.v1.MaintenanceWindow
   updatedBy: string;
 
   /**
-   * The name, unique within the tenant.
+   * The name, unique within the tenant. It never changes.
    *
    * @generated from field: string name = 15;
    */
   name: string;
 
   /**
-   * What it is for.
+   * What the window is for.
    *
    * @generated from field: string description = 16;
    */
   description: string;
 
   /**
-   * Who answers for it.
+   * Who is responsible for it, in any words.
    *
    * @generated from field: string owner = 17;
    */
   owner: string;
 
   /**
-   * The message at start and end, or null.
+   * The message that is sent at the start and the end of each run. Null: none.
    *
    * @generated from field: belfry.maintenance.v1.WindowNotification notification = 18;
    */
   notification?: WindowNotification | undefined;
 
   /**
-   * Words to find it by.
+   * Any words of yours.
    *
    * @generated from field: repeated string tags = 19;
    */
   tags: string[];
 
   /**
-   * Whether to leave the children of the entities alone.
+   * Whether the children of the entities stay as they are. Left out: false, they follow. A child is an entity whose parent it
+   * is.
    *
    * @generated from field: bool do_not_propagate_to_children = 20;
    */
   doNotPropagateToChildren: boolean;
 
   /**
-   * Whether entities go to exitState after a run instead of back to the state that they had.
+   * Whether entities get `exitState` after a run. Left out: false, they get back the state that they had.
    *
    * @generated from field: bool override_exit_state = 21;
    */
   overrideExitState: boolean;
 
   /**
-   * Whether entities that are decommissioned take part.
+   * Whether entities that are decommissioned take part. Left out: false.
    *
    * @generated from field: bool force = 22;
    */
   force: boolean;
 
   /**
-   * What it is doing.
+   * What the window is doing now.
    *
    * @generated from field: belfry.maintenance.v1.RunState run_state = 23;
    */
   runState: RunState;
 
   /**
-   * The start of the next run, ms since the epoch. Left out when there is none.
+   * The start of the next run that will happen, in ms since the epoch. Left out when there is none.
    *
    * @generated from field: optional int64 next_start = 24;
    */
@@ -398,7 +409,7 @@ export const MaintenanceWindowSchema: GenMessage<MaintenanceWindow> = /*@__PURE_
   messageDesc(file_belfry_maintenance_v1_maintenance_window, 4);
 
 /**
- * How a window starts.
+ * How a window starts. The number may stand for the name.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
@@ -406,14 +417,14 @@ export const MaintenanceWindowSchema: GenMessage<MaintenanceWindow> = /*@__PURE_
  */
 export const RunMode = {
   /**
-   * By its schedule.
+   * By its schedule, and by `maintwindows:start`.
    *
    * @generated from enum value: AUTO = 0;
    */
   AUTO: 0,
 
   /**
-   * By maintwindows:start alone.
+   * By `maintwindows:start` alone.
    *
    * @generated from enum value: MANUAL = 1;
    */
@@ -421,7 +432,7 @@ export const RunMode = {
 } as const;
 
 /**
- * How a window starts.
+ * How a window starts. The number may stand for the name.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
@@ -436,7 +447,7 @@ export const RunModeSchema: GenEnum<RunMode> = /*@__PURE__*/
   enumDesc(file_belfry_maintenance_v1_maintenance_window, 0);
 
 /**
- * Whether a window may run.
+ * Whether a window may run. The number may stand for the name.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
@@ -459,7 +470,7 @@ export const WindowStatus = {
 } as const;
 
 /**
- * Whether a window may run.
+ * Whether a window may run. The number may stand for the name.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *

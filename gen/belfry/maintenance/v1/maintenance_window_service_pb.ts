@@ -21,7 +21,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/maintenance/v1/maintenance_window_service.proto.
  */
 export const file_belfry_maintenance_v1_maintenance_window_service: GenFile = /*@__PURE__*/
-  fileDesc("CjZiZWxmcnkvbWFpbnRlbmFuY2UvdjEvbWFpbnRlbmFuY2Vfd2luZG93X3NlcnZpY2UucHJvdG8SFWJlbGZyeS5tYWludGVuYW5jZS52MSJmCh5DcmVhdGVNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSRAoNc3BlY2lmaWNhdGlvbhgBIAEoCzIoLmJlbGZyeS5tYWludGVuYW5jZS52MS5NYWludGVuYW5jZVdpbmRvd0ID4EECIi0KH0NyZWF0ZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2USCgoCaWQYASABKAkigQEKH1JlcGxhY2VNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBABJECg1zcGVjaWZpY2F0aW9uGAIgASgLMiguYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlV2luZG93QgPgQQIiIgogUmVwbGFjZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiWAodTGlzdE1haW50ZW5hbmNlV2luZG93c1JlcXVlc3QSNwoKcGFnZV9pbnB1dBgBIAEoCzIXLmJlbGZyeS5kYi52MS5QYWdlSW5wdXRSCnBhZ2VfaW5wdXQijAEKHkxpc3RNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZRI/Cg1tYWludF93aW5kb3dzGAEgAygLMiguYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlV2luZG93EikKCXBhZ2VfaW5mbxgCIAEoCzIWLmJlbGZyeS5kYi52MS5QYWdlSW5mbyJ0CgxXaW5kb3dTZWFyY2gSKwoFcXVlcnkYASABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLlF1ZXJ5QgPgQQISNwoKcGFnZV9pbnB1dBgCIAEoCzIXLmJlbGZyeS5kYi52MS5QYWdlSW5wdXRSCnBhZ2VfaW5wdXQibwofU2VhcmNoTWFpbnRlbmFuY2VXaW5kb3dzUmVxdWVzdBJMCgxzZWFyY2hfaW5wdXQYASABKAsyIy5iZWxmcnkubWFpbnRlbmFuY2UudjEuV2luZG93U2VhcmNoQgPgQQJSDHNlYXJjaF9pbnB1dCKOAQogU2VhcmNoTWFpbnRlbmFuY2VXaW5kb3dzUmVzcG9uc2USPwoNbWFpbnRfd2luZG93cxgBIAMoCzIoLmJlbGZyeS5tYWludGVuYW5jZS52MS5NYWludGVuYW5jZVdpbmRvdxIpCglwYWdlX2luZm8YAiABKAsyFi5iZWxmcnkuZGIudjEuUGFnZUluZm8iRAofRGVsZXRlTWFpbnRlbmFuY2VXaW5kb3dzUmVxdWVzdBIhCgNpZHMYASADKAlCFOBBArpIDpIBCxDoByIGcgS6AQEAIiIKIERlbGV0ZU1haW50ZW5hbmNlV2luZG93c1Jlc3BvbnNlIjkKHVN0YXJ0TWFpbnRlbmFuY2VXaW5kb3dSZXF1ZXN0EhgKAmlkGAEgASgJQgzgQQK6SAZyBLoBAQAiIAoeU3RhcnRNYWludGVuYW5jZVdpbmRvd1Jlc3BvbnNlIjgKHFN0b3BNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBACIfCh1TdG9wTWFpbnRlbmFuY2VXaW5kb3dSZXNwb25zZTLXCgoYTWFpbnRlbmFuY2VXaW5kb3dTZXJ2aWNlEr8BChdDcmVhdGVNYWludGVuYW5jZVdpbmRvdxI1LmJlbGZyeS5tYWludGVuYW5jZS52MS5DcmVhdGVNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QaNi5iZWxmcnkubWFpbnRlbmFuY2UudjEuQ3JlYXRlTWFpbnRlbmFuY2VXaW5kb3dSZXNwb25zZSI1iLUYBZK1GAUIBhCQA4LT5JMCIjoBKiIdL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3MSuQEKGFJlcGxhY2VNYWludGVuYW5jZVdpbmRvdxI2LmJlbGZyeS5tYWludGVuYW5jZS52MS5SZXBsYWNlTWFpbnRlbmFuY2VXaW5kb3dSZXF1ZXN0GjcuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlJlcGxhY2VNYWludGVuYW5jZVdpbmRvd1Jlc3BvbnNlIiyItRgFgtPkkwIiOgEqGh0vdjEvbW9kZWxjb250ZXh0L21haW50d2luZG93cxK7AQoWTGlzdE1haW50ZW5hbmNlV2luZG93cxI0LmJlbGZyeS5tYWludGVuYW5jZS52MS5MaXN0TWFpbnRlbmFuY2VXaW5kb3dzUmVxdWVzdBo1LmJlbGZyeS5tYWludGVuYW5jZS52MS5MaXN0TWFpbnRlbmFuY2VXaW5kb3dzUmVzcG9uc2UiNJACAYi1GAOC0+STAic6ASoiIi92MS9tb2RlbGNvbnRleHQvbWFpbnR3aW5kb3dzOmxpc3QSwwEKGFNlYXJjaE1haW50ZW5hbmNlV2luZG93cxI2LmJlbGZyeS5tYWludGVuYW5jZS52MS5TZWFyY2hNYWludGVuYW5jZVdpbmRvd3NSZXF1ZXN0GjcuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlNlYXJjaE1haW50ZW5hbmNlV2luZG93c1Jlc3BvbnNlIjaQAgGItRgDgtPkkwIpOgEqIiQvdjEvbW9kZWxjb250ZXh0L21haW50d2luZG93czpzZWFyY2gSxAEKGERlbGV0ZU1haW50ZW5hbmNlV2luZG93cxI2LmJlbGZyeS5tYWludGVuYW5jZS52MS5EZWxldGVNYWludGVuYW5jZVdpbmRvd3NSZXF1ZXN0GjcuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLkRlbGV0ZU1haW50ZW5hbmNlV2luZG93c1Jlc3BvbnNlIjeItRgFgtPkkwItOgEqIigvdjEvbW9kZWxjb250ZXh0L21haW50d2luZG93czpkZWxldGVCdWxrErkBChZTdGFydE1haW50ZW5hbmNlV2luZG93EjQuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlN0YXJ0TWFpbnRlbmFuY2VXaW5kb3dSZXF1ZXN0GjUuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlN0YXJ0TWFpbnRlbmFuY2VXaW5kb3dSZXNwb25zZSIyiLUYBYLT5JMCKDoBKiIjL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3M6c3RhcnQStQEKFVN0b3BNYWludGVuYW5jZVdpbmRvdxIzLmJlbGZyeS5tYWludGVuYW5jZS52MS5TdG9wTWFpbnRlbmFuY2VXaW5kb3dSZXF1ZXN0GjQuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlN0b3BNYWludGVuYW5jZVdpbmRvd1Jlc3BvbnNlIjGItRgFgtPkkwInOgEqIiIvdjEvbW9kZWxjb250ZXh0L21haW50d2luZG93czpzdG9wYgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_db_v1_paging, file_belfry_maintenance_v1_maintenance_window, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
+  fileDesc("CjZiZWxmcnkvbWFpbnRlbmFuY2UvdjEvbWFpbnRlbmFuY2Vfd2luZG93X3NlcnZpY2UucHJvdG8SFWJlbGZyeS5tYWludGVuYW5jZS52MSJmCh5DcmVhdGVNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSRAoNc3BlY2lmaWNhdGlvbhgBIAEoCzIoLmJlbGZyeS5tYWludGVuYW5jZS52MS5NYWludGVuYW5jZVdpbmRvd0ID4EECIi0KH0NyZWF0ZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2USCgoCaWQYASABKAkigQEKH1JlcGxhY2VNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBABJECg1zcGVjaWZpY2F0aW9uGAIgASgLMiguYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlV2luZG93QgPgQQIiIgogUmVwbGFjZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiWAodTGlzdE1haW50ZW5hbmNlV2luZG93c1JlcXVlc3QSNwoKcGFnZV9pbnB1dBgBIAEoCzIXLmJlbGZyeS5kYi52MS5QYWdlSW5wdXRSCnBhZ2VfaW5wdXQikQEKHkxpc3RNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZRI/Cg1tYWludF93aW5kb3dzGAEgAygLMiguYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlV2luZG93Ei4KCXBhZ2VfaW5mbxgCIAEoCzIWLmJlbGZyeS5kYi52MS5QYWdlSW5mb0ID4EECInQKDFdpbmRvd1NlYXJjaBIrCgVxdWVyeRgBIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuUXVlcnlCA+BBAhI3CgpwYWdlX2lucHV0GAIgASgLMhcuYmVsZnJ5LmRiLnYxLlBhZ2VJbnB1dFIKcGFnZV9pbnB1dCJvCh9TZWFyY2hNYWludGVuYW5jZVdpbmRvd3NSZXF1ZXN0EkwKDHNlYXJjaF9pbnB1dBgBIAEoCzIjLmJlbGZyeS5tYWludGVuYW5jZS52MS5XaW5kb3dTZWFyY2hCA+BBAlIMc2VhcmNoX2lucHV0IpMBCiBTZWFyY2hNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZRI/Cg1tYWludF93aW5kb3dzGAEgAygLMiguYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlV2luZG93Ei4KCXBhZ2VfaW5mbxgCIAEoCzIWLmJlbGZyeS5kYi52MS5QYWdlSW5mb0ID4EECIkQKH0RlbGV0ZU1haW50ZW5hbmNlV2luZG93c1JlcXVlc3QSIQoDaWRzGAEgAygJQhTgQQK6SA6SAQsQ6AciBnIEugEBACIiCiBEZWxldGVNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZSI5Ch1TdGFydE1haW50ZW5hbmNlV2luZG93UmVxdWVzdBIYCgJpZBgBIAEoCUIM4EECukgGcgS6AQEAIiAKHlN0YXJ0TWFpbnRlbmFuY2VXaW5kb3dSZXNwb25zZSI4ChxTdG9wTWFpbnRlbmFuY2VXaW5kb3dSZXF1ZXN0EhgKAmlkGAEgASgJQgzgQQK6SAZyBLoBAQAiHwodU3RvcE1haW50ZW5hbmNlV2luZG93UmVzcG9uc2Uy1woKGE1haW50ZW5hbmNlV2luZG93U2VydmljZRK/AQoXQ3JlYXRlTWFpbnRlbmFuY2VXaW5kb3cSNS5iZWxmcnkubWFpbnRlbmFuY2UudjEuQ3JlYXRlTWFpbnRlbmFuY2VXaW5kb3dSZXF1ZXN0GjYuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLkNyZWF0ZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiNYi1GAWStRgFCAYQkAOC0+STAiI6ASoiHS92MS9tb2RlbGNvbnRleHQvbWFpbnR3aW5kb3dzErkBChhSZXBsYWNlTWFpbnRlbmFuY2VXaW5kb3cSNi5iZWxmcnkubWFpbnRlbmFuY2UudjEuUmVwbGFjZU1haW50ZW5hbmNlV2luZG93UmVxdWVzdBo3LmJlbGZyeS5tYWludGVuYW5jZS52MS5SZXBsYWNlTWFpbnRlbmFuY2VXaW5kb3dSZXNwb25zZSIsiLUYBYLT5JMCIjoBKhodL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3MSuwEKFkxpc3RNYWludGVuYW5jZVdpbmRvd3MSNC5iZWxmcnkubWFpbnRlbmFuY2UudjEuTGlzdE1haW50ZW5hbmNlV2luZG93c1JlcXVlc3QaNS5iZWxmcnkubWFpbnRlbmFuY2UudjEuTGlzdE1haW50ZW5hbmNlV2luZG93c1Jlc3BvbnNlIjSQAgGItRgDgtPkkwInOgEqIiIvdjEvbW9kZWxjb250ZXh0L21haW50d2luZG93czpsaXN0EsMBChhTZWFyY2hNYWludGVuYW5jZVdpbmRvd3MSNi5iZWxmcnkubWFpbnRlbmFuY2UudjEuU2VhcmNoTWFpbnRlbmFuY2VXaW5kb3dzUmVxdWVzdBo3LmJlbGZyeS5tYWludGVuYW5jZS52MS5TZWFyY2hNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZSI2kAIBiLUYA4LT5JMCKToBKiIkL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3M6c2VhcmNoEsQBChhEZWxldGVNYWludGVuYW5jZVdpbmRvd3MSNi5iZWxmcnkubWFpbnRlbmFuY2UudjEuRGVsZXRlTWFpbnRlbmFuY2VXaW5kb3dzUmVxdWVzdBo3LmJlbGZyeS5tYWludGVuYW5jZS52MS5EZWxldGVNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZSI3iLUYBYLT5JMCLToBKiIoL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3M6ZGVsZXRlQnVsaxK5AQoWU3RhcnRNYWludGVuYW5jZVdpbmRvdxI0LmJlbGZyeS5tYWludGVuYW5jZS52MS5TdGFydE1haW50ZW5hbmNlV2luZG93UmVxdWVzdBo1LmJlbGZyeS5tYWludGVuYW5jZS52MS5TdGFydE1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiMoi1GAWC0+STAig6ASoiIy92MS9tb2RlbGNvbnRleHQvbWFpbnR3aW5kb3dzOnN0YXJ0ErUBChVTdG9wTWFpbnRlbmFuY2VXaW5kb3cSMy5iZWxmcnkubWFpbnRlbmFuY2UudjEuU3RvcE1haW50ZW5hbmNlV2luZG93UmVxdWVzdBo0LmJlbGZyeS5tYWludGVuYW5jZS52MS5TdG9wTWFpbnRlbmFuY2VXaW5kb3dSZXNwb25zZSIxiLUYBYLT5JMCJzoBKiIiL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3M6c3RvcGIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_db_v1_paging, file_belfry_maintenance_v1_maintenance_window, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
 
 /**
  * A window to create.
@@ -51,7 +51,7 @@ export const CreateMaintenanceWindowRequestSchema: GenMessage<CreateMaintenanceW
  */
 export type CreateMaintenanceWindowResponse = Message<"belfry.maintenance.v1.CreateMaintenanceWindowResponse"> & {
   /**
-   * Its identifier.
+   * The identifier of the window.
    *
    * @generated from field: string id = 1;
    */
@@ -72,7 +72,7 @@ export const CreateMaintenanceWindowResponseSchema: GenMessage<CreateMaintenance
  */
 export type ReplaceMaintenanceWindowRequest = Message<"belfry.maintenance.v1.ReplaceMaintenanceWindowRequest"> & {
   /**
-   * The window's identifier.
+   * The identifier of the window.
    *
    * @generated from field: string id = 1;
    */
@@ -115,7 +115,7 @@ export const ReplaceMaintenanceWindowResponseSchema: GenMessage<ReplaceMaintenan
  */
 export type ListMaintenanceWindowsRequest = Message<"belfry.maintenance.v1.ListMaintenanceWindowsRequest"> & {
   /**
-   * Which page.
+   * Which page to answer. Left out: the first 100.
    *
    * @generated from field: belfry.db.v1.PageInput page_input = 1 [json_name = "page_input"];
    */
@@ -136,14 +136,14 @@ export const ListMaintenanceWindowsRequestSchema: GenMessage<ListMaintenanceWind
  */
 export type ListMaintenanceWindowsResponse = Message<"belfry.maintenance.v1.ListMaintenanceWindowsResponse"> & {
   /**
-   * The windows.
+   * The windows of this page.
    *
    * @generated from field: repeated belfry.maintenance.v1.MaintenanceWindow maint_windows = 1;
    */
   maintWindows: MaintenanceWindow[];
 
   /**
-   * Where the page lies.
+   * Where this page lies among all.
    *
    * @generated from field: belfry.db.v1.PageInfo page_info = 2;
    */
@@ -164,14 +164,14 @@ export const ListMaintenanceWindowsResponseSchema: GenMessage<ListMaintenanceWin
  */
 export type WindowSearch = Message<"belfry.maintenance.v1.WindowSearch"> & {
   /**
-   * What they must satisfy; fields are the members' names.
+   * The clause that the windows must meet.
    *
    * @generated from field: belfry.clause.v1.Query query = 1;
    */
   query?: Query | undefined;
 
   /**
-   * Which page.
+   * Which page to answer. Left out: the first 100.
    *
    * @generated from field: belfry.db.v1.PageInput page_input = 2 [json_name = "page_input"];
    */
@@ -213,14 +213,14 @@ export const SearchMaintenanceWindowsRequestSchema: GenMessage<SearchMaintenance
  */
 export type SearchMaintenanceWindowsResponse = Message<"belfry.maintenance.v1.SearchMaintenanceWindowsResponse"> & {
   /**
-   * The windows.
+   * The windows of this page.
    *
    * @generated from field: repeated belfry.maintenance.v1.MaintenanceWindow maint_windows = 1;
    */
   maintWindows: MaintenanceWindow[];
 
   /**
-   * Where the page lies.
+   * Where this page lies among all.
    *
    * @generated from field: belfry.db.v1.PageInfo page_info = 2;
    */
@@ -241,7 +241,7 @@ export const SearchMaintenanceWindowsResponseSchema: GenMessage<SearchMaintenanc
  */
 export type DeleteMaintenanceWindowsRequest = Message<"belfry.maintenance.v1.DeleteMaintenanceWindowsRequest"> & {
   /**
-   * Their identifiers, at least one. With an unknown one nothing is deleted.
+   * The identifiers of the windows, at least one.
    *
    * @generated from field: repeated string ids = 1;
    */
@@ -277,7 +277,7 @@ export const DeleteMaintenanceWindowsResponseSchema: GenMessage<DeleteMaintenanc
  */
 export type StartMaintenanceWindowRequest = Message<"belfry.maintenance.v1.StartMaintenanceWindowRequest"> & {
   /**
-   * The window's identifier.
+   * The identifier of the window.
    *
    * @generated from field: string id = 1;
    */
@@ -313,7 +313,7 @@ export const StartMaintenanceWindowResponseSchema: GenMessage<StartMaintenanceWi
  */
 export type StopMaintenanceWindowRequest = Message<"belfry.maintenance.v1.StopMaintenanceWindowRequest"> & {
   /**
-   * The window's identifier.
+   * The identifier of the window.
    *
    * @generated from field: string id = 1;
    */
@@ -343,13 +343,14 @@ export const StopMaintenanceWindowResponseSchema: GenMessage<StopMaintenanceWind
   messageDesc(file_belfry_maintenance_v1_maintenance_window_service, 14);
 
 /**
- * Manages maintenance windows.
+ * Maintenance windows: spans of time in which entities have another production state. They start and end within a second of
+ * their time. Windows may overlap: the one that started last rules until it ends.
  *
  * @generated from service belfry.maintenance.v1.MaintenanceWindowService
  */
 export const MaintenanceWindowService: GenService<{
   /**
-   * Creates a window.
+   * Creates a window. Its name must be new in the tenant.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.CreateMaintenanceWindow
    */
@@ -359,7 +360,8 @@ export const MaintenanceWindowService: GenService<{
     output: typeof CreateMaintenanceWindowResponseSchema;
   },
   /**
-   * Replaces a window as a whole; its name stays. A run that is going on goes on with the new targets and state.
+   * Replaces a window as a whole: send the full specification. The name cannot change. A run that is going on goes on, with
+   * the new targets and state.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.ReplaceMaintenanceWindow
    */
@@ -369,7 +371,7 @@ export const MaintenanceWindowService: GenService<{
     output: typeof ReplaceMaintenanceWindowResponseSchema;
   },
   /**
-   * Lists windows by name, page by page.
+   * Lists the windows in the order of their names, page by page.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.ListMaintenanceWindows
    */
@@ -379,7 +381,8 @@ export const MaintenanceWindowService: GenService<{
     output: typeof ListMaintenanceWindowsResponseSchema;
   },
   /**
-   * Finds windows by a clause over their members.
+   * Finds the windows that meet a clause, page by page. Fields of the clause are the names of a window's members, such as
+   * `runMode` or `owner`.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.SearchMaintenanceWindows
    */
@@ -389,7 +392,7 @@ export const MaintenanceWindowService: GenService<{
     output: typeof SearchMaintenanceWindowsResponseSchema;
   },
   /**
-   * Deletes windows, all or none. Runs that are going on end.
+   * Deletes windows: all of them, or none when one is unknown. Runs that are going on end first.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.DeleteMaintenanceWindows
    */
@@ -399,7 +402,7 @@ export const MaintenanceWindowService: GenService<{
     output: typeof DeleteMaintenanceWindowsResponseSchema;
   },
   /**
-   * Starts a run now. Already running or disabled: code 9.
+   * Starts a run of a window now. One that is running already, or disabled: code 9.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.StartMaintenanceWindow
    */
@@ -409,7 +412,7 @@ export const MaintenanceWindowService: GenService<{
     output: typeof StartMaintenanceWindowResponseSchema;
   },
   /**
-   * Ends the run that is going on. Not running: code 9.
+   * Ends the run of a window that is going on. One that is not running: code 9.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.StopMaintenanceWindow
    */

@@ -29,14 +29,14 @@ export const file_belfry_metrics_v1_metric_query_service: GenFile = /*@__PURE__*
  */
 export type MetricTimeRange = Message<"belfry.metrics.v1.MetricTimeRange"> & {
   /**
-   * The first moment.
+   * The first moment within it.
    *
    * @generated from field: google.protobuf.Timestamp start = 1;
    */
   start?: Timestamp | undefined;
 
   /**
-   * The first moment that is outside.
+   * The first moment after it.
    *
    * @generated from field: google.protobuf.Timestamp end = 2;
    */
@@ -51,20 +51,22 @@ export const MetricTimeRangeSchema: GenMessage<MetricTimeRange> = /*@__PURE__*/
   messageDesc(file_belfry_metrics_v1_metric_query_service, 0);
 
 /**
- * How to make few values of many points.
+ * How to make few values of many points. Buckets begin at multiples of the period from the epoch; at most 100,000 of them.
  *
  * @generated from message belfry.metrics.v1.Downsample
  */
 export type Downsample = Message<"belfry.metrics.v1.Downsample"> & {
   /**
-   * How the points of a bucket become one value.
+   * How the points of a bucket become one value. The number may stand for the name, from 1 in this order. Buckets without points
+   * have no value, but with INTERPOLATE and NEXT_OLDER.
    *
    * @generated from field: belfry.metrics.v1.Aggregator aggregator = 1;
    */
   aggregator: Aggregator;
 
   /**
-   * The length of a bucket: a number and ms, s, m, h or d, as in 500ms, 3600s, 1.5h. At least 1 ms.
+   * The length of a bucket: a number and one of the units ms, s, m, h and d, as in `500ms`, `3600s` or `1.5h`. At least 1 ms.
+   * Needed with NONE, too.
    *
    * @generated from field: string period = 2;
    */
@@ -85,42 +87,43 @@ export const DownsampleSchema: GenMessage<Downsample> = /*@__PURE__*/
  */
 export type SearchMetricsRequest = Message<"belfry.metrics.v1.SearchMetricsRequest"> & {
   /**
-   * Which entity. When several match, the first is taken.
+   * The clause that identifies the entity, for example by its id or a dimension. When several match, the first is taken.
    *
    * @generated from field: belfry.clause.v1.Clause entity_clause = 1;
    */
   entityClause?: Clause | undefined;
 
   /**
-   * Which metrics, by the fields name, label, units and tags. Absent: all of the entity.
+   * Which metrics, by the fields `name`, `label`, `units` and `tags`. Left out: all of the entity. Its filters know OP_EQUALS,
+   * OP_NOT_EQUALS, OP_EXISTS, OP_GREATER, OP_GREATER_OR_EQ, OP_LESS and OP_LESS_OR_EQ; others are code 12.
    *
    * @generated from field: belfry.clause.v1.Clause metric_clause = 2;
    */
   metricClause?: Clause | undefined;
 
   /**
-   * Which time.
+   * The time to read.
    *
    * @generated from field: belfry.metrics.v1.MetricTimeRange time_range = 3;
    */
   timeRange?: MetricTimeRange | undefined;
 
   /**
-   * How to make few values of many points.
+   * How to make few values of many points. Buckets begin at multiples of the period from the epoch; at most 100,000 of them.
    *
    * @generated from field: belfry.metrics.v1.Downsample downsample = 4;
    */
   downsample?: Downsample | undefined;
 
   /**
-   * The number of metrics on the page. 0 or absent: 100. Above 1000: 1000.
+   * How many metrics the page holds at most. 0 or left out: 100; above 1000: 1000.
    *
    * @generated from field: int32 page_size = 5;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 6;
    */
@@ -141,14 +144,14 @@ export const SearchMetricsRequestSchema: GenMessage<SearchMetricsRequest> = /*@_
  */
 export type SearchMetricsResponse = Message<"belfry.metrics.v1.SearchMetricsResponse"> & {
   /**
-   * The series.
+   * The series of this page.
    *
    * @generated from field: repeated belfry.metrics.v1.MetricSeries metrics = 1;
    */
   metrics: MetricSeries[];
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -163,7 +166,8 @@ export const SearchMetricsResponseSchema: GenMessage<SearchMetricsResponse> = /*
   messageDesc(file_belfry_metrics_v1_metric_query_service, 3);
 
 /**
- * How the points of a bucket become one value.
+ * How the points of a bucket become one value. The number may stand for the name, from 1 in this order. Buckets without points
+ * have no value, but with INTERPOLATE and NEXT_OLDER.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  *
  * @generated from enum belfry.metrics.v1.Aggregator
@@ -184,14 +188,14 @@ export const Aggregator = {
   COUNT: 1,
 
   /**
-   * The change since the last point before the bucket.
+   * The change: the last value of the bucket minus the last value before it.
    *
    * @generated from enum value: DELTA = 2;
    */
   DELTA: 2,
 
   /**
-   * The value at the bucket's start, on the line between its neighbours.
+   * The value at the start of the bucket, on the straight line between the points before and after it.
    *
    * @generated from enum value: INTERPOLATE = 3;
    */
@@ -233,7 +237,7 @@ export const Aggregator = {
   NEXT_OLDER: 8,
 
   /**
-   * The points themselves.
+   * The points themselves, at most 100,000 of a series.
    *
    * @generated from enum value: NONE = 9;
    */
@@ -268,7 +272,7 @@ export const Aggregator = {
   P99: 13,
 
   /**
-   * The change by the second.
+   * The change by the second, between the two points that DELTA compares.
    *
    * @generated from enum value: RATE = 14;
    */
@@ -290,7 +294,8 @@ export const Aggregator = {
 } as const;
 
 /**
- * How the points of a bucket become one value.
+ * How the points of a bucket become one value. The number may stand for the name, from 1 in this order. Buckets without points
+ * have no value, but with INTERPOLATE and NEXT_OLDER.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  *
  * @generated from enum belfry.metrics.v1.Aggregator
@@ -304,13 +309,14 @@ export const AggregatorSchema: GenEnum<Aggregator> = /*@__PURE__*/
   enumDesc(file_belfry_metrics_v1_metric_query_service, 0);
 
 /**
- * Reads time series.
+ * Metric search: reads the time series of one entity, downsampled.
  *
  * @generated from service belfry.metrics.v1.MetricQueryService
  */
 export const MetricQueryService: GenService<{
   /**
-   * Reads the series of one entity, downsampled, page by page and by the metric's name.
+   * Reads the series of one entity in a time range, with one value for each bucket of time, in the order of the metrics' names
+   * and page by page. No entity matches: an empty list. Of several that match the first is taken, and nothing says so.
    *
    * @generated from rpc belfry.metrics.v1.MetricQueryService.SearchMetrics
    */

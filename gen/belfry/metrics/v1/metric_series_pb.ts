@@ -6,6 +6,7 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -13,10 +14,10 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/metrics/v1/metric_series.proto.
  */
 export const file_belfry_metrics_v1_metric_series: GenFile = /*@__PURE__*/
-  fileDesc("CiViZWxmcnkvbWV0cmljcy92MS9tZXRyaWNfc2VyaWVzLnByb3RvEhFiZWxmcnkubWV0cmljcy52MSLuAwoQU2VyaWVzRGljdGlvbmFyeRIMCgRuYW1lGAEgASgJEg0KBWxheWVyGAIgASgJEg0KBWxhYmVsGAMgASgJEhMKC2Rlc2NyaXB0aW9uGAQgASgJEg0KBXVuaXRzGAUgASgJEi0KB21pbmltdW0YBiABKAsyHC5nb29nbGUucHJvdG9idWYuRG91YmxlVmFsdWUSLQoHbWF4aW11bRgHIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRIMCgR0YWdzGAggAygJEjIKDHNjYWxlX2ZhY3RvchgJIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRI4ChJzY2FsZV9mYWN0b3JfdW5pdHMYCiABKAsyHC5nb29nbGUucHJvdG9idWYuU3RyaW5nVmFsdWUSOQoTc2NhbGVfZmFjdG9yX3N0cmluZxgLIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5TdHJpbmdWYWx1ZRJDCg1kZWZhdWx0X2VudHJ5GAwgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeVIHZGVmYXVsdBIPCgdpc19yYXRlGA0gASgIEh8KF2RlZmF1bHRfZ3JvdXBpbmdfZmllbGRzGA4gAygJIoUBCgxNZXRyaWNTZXJpZXMSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRI3CgpkaWN0aW9uYXJ5GAMgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeRISCgp0aW1lc3RhbXBzGAQgAygDEg4KBnZhbHVlcxgFIAMoAWIGcHJvdG8z", [file_google_protobuf_wrappers]);
+  fileDesc("CiViZWxmcnkvbWV0cmljcy92MS9tZXRyaWNfc2VyaWVzLnByb3RvEhFiZWxmcnkubWV0cmljcy52MSLuAwoQU2VyaWVzRGljdGlvbmFyeRIMCgRuYW1lGAEgASgJEg0KBWxheWVyGAIgASgJEg0KBWxhYmVsGAMgASgJEhMKC2Rlc2NyaXB0aW9uGAQgASgJEg0KBXVuaXRzGAUgASgJEi0KB21pbmltdW0YBiABKAsyHC5nb29nbGUucHJvdG9idWYuRG91YmxlVmFsdWUSLQoHbWF4aW11bRgHIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRIMCgR0YWdzGAggAygJEjIKDHNjYWxlX2ZhY3RvchgJIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRI4ChJzY2FsZV9mYWN0b3JfdW5pdHMYCiABKAsyHC5nb29nbGUucHJvdG9idWYuU3RyaW5nVmFsdWUSOQoTc2NhbGVfZmFjdG9yX3N0cmluZxgLIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5TdHJpbmdWYWx1ZRJDCg1kZWZhdWx0X2VudHJ5GAwgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeVIHZGVmYXVsdBIPCgdpc19yYXRlGA0gASgIEh8KF2RlZmF1bHRfZ3JvdXBpbmdfZmllbGRzGA4gAygJIooBCgxNZXRyaWNTZXJpZXMSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRI8CgpkaWN0aW9uYXJ5GAMgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeUID4EECEhIKCnRpbWVzdGFtcHMYBCADKAMSDgoGdmFsdWVzGAUgAygBYgZwcm90bzM", [file_google_api_field_behavior, file_google_protobuf_wrappers]);
 
 /**
- * What a metric means.
+ * What a metric means, by the dictionary.
  *
  * @generated from message belfry.metrics.v1.SeriesDictionary
  */
@@ -29,14 +30,14 @@ export type SeriesDictionary = Message<"belfry.metrics.v1.SeriesDictionary"> & {
   name: string;
 
   /**
-   * DEFAULT for an entry that ships with the service, TENANT for one of the tenant's own.
+   * `DEFAULT` for an entry that ships with the service, `TENANT` for one of the tenant's own.
    *
    * @generated from field: string layer = 2;
    */
   layer: string;
 
   /**
-   * A short name for people.
+   * A short name, for people.
    *
    * @generated from field: string label = 3;
    */
@@ -50,7 +51,7 @@ export type SeriesDictionary = Message<"belfry.metrics.v1.SeriesDictionary"> & {
   description: string;
 
   /**
-   * The unit of its values.
+   * The unit of its values, as graphs show it.
    *
    * @generated from field: string units = 5;
    */
@@ -71,7 +72,7 @@ export type SeriesDictionary = Message<"belfry.metrics.v1.SeriesDictionary"> & {
   maximum?: number | undefined;
 
   /**
-   * Words to find it by.
+   * The tags of the entry.
    *
    * @generated from field: repeated string tags = 8;
    */
@@ -106,7 +107,7 @@ export type SeriesDictionary = Message<"belfry.metrics.v1.SeriesDictionary"> & {
   defaultEntry?: SeriesDictionary | undefined;
 
   /**
-   * Whether it is shown as its change over time.
+   * Whether it is shown as its change over time. DELTA and RATE then take a decrease for a counter that began anew.
    *
    * @generated from field: bool is_rate = 13;
    */
@@ -155,14 +156,14 @@ export type MetricSeries = Message<"belfry.metrics.v1.MetricSeries"> & {
   dictionary?: SeriesDictionary | undefined;
 
   /**
-   * The start of each bucket that has a value, or with NONE the time of each point, ms since the epoch.
+   * The start of each bucket that has a value, or with NONE the time of each point, in ms since the epoch.
    *
    * @generated from field: repeated int64 timestamps = 4;
    */
   timestamps: bigint[];
 
   /**
-   * The values, one for each timestamp.
+   * The values, one for each timestamp, in the same order.
    *
    * @generated from field: repeated double values = 5;
    */

@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/delivery_service.proto.
  */
 export const file_belfry_notifications_v1_delivery_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKkAwoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWVudGl0eV9pZBgMIAEoCRITCgttZXRyaWNfbmFtZRgNIAEoCRIQCghvY2Nhc2lvbhgOIAEoCRI3CgV0cmllcxgPIAMoCzIoLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QXR0ZW1wdCJbCg9EZWxpdmVyeUF0dGVtcHQSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAIgASgJEg4KBmFuc3dlchgDIAEoCSLWAgoVTGlzdERlbGl2ZXJpZXNSZXF1ZXN0EhoKBHJ1bGUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXN0aW5hdGlvbhgCIAEoCUIMukgJcgcY/wG6AQEAEkEKBnN0YXR1cxgDIAEoDjInLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5U3RhdHVzQgi6SAWCAQIQARIaCglwYWdlX3NpemUYBCABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgFIAEoCUIIukgFcgMYgCASHQoHdHJpZ2dlchgGIAEoCUIMukgJcgcY/wG6AQEAEh4KCGV2ZW50X2lkGAcgASgJQgy6SAlyBxj/AboBAQASHwoJZW50aXR5X2lkGAggASgJQgy6SAlyBxj/AboBAQASIQoLbWV0cmljX25hbWUYCSABKAlCDLpICXIHGP8BugEBACJ9ChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEjUKCmRlbGl2ZXJpZXMYASADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiMAoUUmV0cnlEZWxpdmVyeVJlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBACJMChVSZXRyeURlbGl2ZXJ5UmVzcG9uc2USMwoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSpzCg5EZWxpdmVyeVN0YXR1cxIfChtERUxJVkVSWV9TVEFUVVNfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCAoEU0VOVBACEgoKBkZBSUxFRBADEg0KCUNBTkNFTExFRBAEEg4KClNVTU1BUklTRUQQBTLZAgoPRGVsaXZlcnlTZXJ2aWNlEp0BCg5MaXN0RGVsaXZlcmllcxIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiKpACAYi1GAOC0+STAh0SGy92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcxKlAQoNUmV0cnlEZWxpdmVyeRItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlIjWItRgFgtPkkwIrOgEqIiYvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfTpyZXRyeWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKpAwoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0ImAKD0RlbGl2ZXJ5QXR0ZW1wdBItCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EECEg4KBnJlYXNvbhgCIAEoCRIOCgZhbnN3ZXIYAyABKAki1gIKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBIaCgRydWxlGAEgASgJQgy6SAlyBxj/AboBAQASIQoLZGVzdGluYXRpb24YAiABKAlCDLpICXIHGP8BugEBABJBCgZzdGF0dXMYAyABKA4yJy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeVN0YXR1c0IIukgFggECEAESGgoJcGFnZV9zaXplGAQgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBSABKAlCCLpIBXIDGIAgEh0KB3RyaWdnZXIYBiABKAlCDLpICXIHGP8BugEBABIeCghldmVudF9pZBgHIAEoCUIMukgJcgcY/wG6AQEAEh8KCWVudGl0eV9pZBgIIAEoCUIMukgJcgcY/wG6AQEAEiEKC21ldHJpY19uYW1lGAkgASgJQgy6SAlyBxj/AboBAQAifQoWTGlzdERlbGl2ZXJpZXNSZXNwb25zZRI1CgpkZWxpdmVyaWVzGAEgAygLMiEuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhMKC3RvdGFsX2NvdW50GAMgASgDIjAKFFJldHJ5RGVsaXZlcnlSZXF1ZXN0EhgKAmlkGAEgASgJQgzgQQK6SAZyBLoBAQAiUQoVUmV0cnlEZWxpdmVyeVJlc3BvbnNlEjgKCGRlbGl2ZXJ5GAEgASgLMiEuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlCA+BBAipzCg5EZWxpdmVyeVN0YXR1cxIfChtERUxJVkVSWV9TVEFUVVNfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCAoEU0VOVBACEgoKBkZBSUxFRBADEg0KCUNBTkNFTExFRBAEEg4KClNVTU1BUklTRUQQBTLZAgoPRGVsaXZlcnlTZXJ2aWNlEp0BCg5MaXN0RGVsaXZlcmllcxIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiKpACAYi1GAOC0+STAh0SGy92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcxKlAQoNUmV0cnlEZWxpdmVyeRItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlIjWItRgFgtPkkwIrOgEqIiYvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfTpyZXRyeWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * A notification on its way to one destination.
@@ -32,70 +32,70 @@ export type Delivery = Message<"belfry.notifications.v1.Delivery"> & {
   id: string;
 
   /**
-   * The rule's name.
+   * The name of the rule that decided it.
    *
    * @generated from field: string rule = 2;
    */
   rule: string;
 
   /**
-   * The trigger's name.
+   * The name of the trigger that matched.
    *
    * @generated from field: string trigger = 3;
    */
   trigger: string;
 
   /**
-   * The destination's name.
+   * The name of the destination it goes to.
    *
    * @generated from field: string destination = 4;
    */
   destination: string;
 
   /**
-   * The event's identifier.
+   * The identifier of the event that it is about; empty when it is about no event.
    *
    * @generated from field: string event_id = 5;
    */
   eventId: string;
 
   /**
-   * The occurrence's identifier.
+   * The identifier of the occurrence that it is about; empty when it is about no event.
    *
    * @generated from field: string occurrence_id = 6;
    */
   occurrenceId: string;
 
   /**
-   * How it stands.
+   * How the delivery stands.
    *
    * @generated from field: belfry.notifications.v1.DeliveryStatus status = 7;
    */
   status: DeliveryStatus;
 
   /**
-   * The number of attempts.
+   * The number of attempts so far.
    *
    * @generated from field: int32 attempts = 8;
    */
   attempts: number;
 
   /**
-   * What failed last; empty when nothing did.
+   * Why the last attempt failed; empty when none did.
    *
    * @generated from field: string error = 9;
    */
   error: string;
 
   /**
-   * When it is tried next. Null when it is not.
+   * When the next attempt is due. Null when there is none.
    *
    * @generated from field: google.protobuf.Timestamp next_try_time = 10;
    */
   nextTryTime?: Timestamp | undefined;
 
   /**
-   * When it was decided.
+   * When the rule decided to send it.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 11;
    */
@@ -116,7 +116,7 @@ export type Delivery = Message<"belfry.notifications.v1.Delivery"> & {
   metricName: string;
 
   /**
-   * Why it is sent: first, repeat, acknowledged, unacknowledged, severity or clear.
+   * Why it is sent: `first`, `repeat`, `acknowledged`, `unacknowledged`, `severity` or `clear`.
    *
    * @generated from field: string occasion = 14;
    */
@@ -144,14 +144,14 @@ export const DeliverySchema: GenMessage<Delivery> = /*@__PURE__*/
  */
 export type DeliveryAttempt = Message<"belfry.notifications.v1.DeliveryAttempt"> & {
   /**
-   * When it ended.
+   * When the attempt ended.
    *
    * @generated from field: google.protobuf.Timestamp time = 1;
    */
   time?: Timestamp | undefined;
 
   /**
-   * What came of it: sent, or why it was not, as docs/notifications.md lists it.
+   * What came of it: `sent`, or why it was not, for example `network`, `timeout` or `rejected`.
    *
    * @generated from field: string reason = 2;
    */
@@ -179,63 +179,63 @@ export const DeliveryAttemptSchema: GenMessage<DeliveryAttempt> = /*@__PURE__*/
  */
 export type ListDeliveriesRequest = Message<"belfry.notifications.v1.ListDeliveriesRequest"> & {
   /**
-   * The rule's name.
+   * The name of a rule, whole.
    *
    * @generated from field: string rule = 1;
    */
   rule: string;
 
   /**
-   * The destination's name.
+   * The name of a destination, whole.
    *
    * @generated from field: string destination = 2;
    */
   destination: string;
 
   /**
-   * How they stand.
+   * How they stand. Left out: in any way.
    *
    * @generated from field: belfry.notifications.v1.DeliveryStatus status = 3;
    */
   status: DeliveryStatus;
 
   /**
-   * The number of deliveries on the page. 0 or absent: 100. Above 1000: 1000.
+   * How many deliveries the page holds at most. 0 or left out: 100; above 1000: 1000.
    *
    * @generated from field: int32 page_size = 4;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 5;
    */
   pageToken: string;
 
   /**
-   * The name of one of its triggers.
+   * The name of a trigger, whole.
    *
    * @generated from field: string trigger = 6;
    */
   trigger: string;
 
   /**
-   * The identifier of its event, or of its occurrence.
+   * The identifier of an event, or of an occurrence.
    *
    * @generated from field: string event_id = 7;
    */
   eventId: string;
 
   /**
-   * The identifier of the entity that it is about.
+   * The identifier of an entity.
    *
    * @generated from field: string entity_id = 8;
    */
   entityId: string;
 
   /**
-   * The name of the metric that it is about, where its source is no event.
+   * The name of a metric, for deliveries that are about no event.
    *
    * @generated from field: string metric_name = 9;
    */
@@ -263,14 +263,14 @@ export type ListDeliveriesResponse = Message<"belfry.notifications.v1.ListDelive
   deliveries: Delivery[];
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * The number of deliveries on all pages.
+   * The number of deliveries on all pages together.
    *
    * @generated from field: int64 total_count = 3;
    */
@@ -291,7 +291,7 @@ export const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse> = 
  */
 export type RetryDeliveryRequest = Message<"belfry.notifications.v1.RetryDeliveryRequest"> & {
   /**
-   * The delivery's identifier.
+   * The identifier of the delivery.
    *
    * @generated from field: string id = 1;
    */
@@ -362,14 +362,14 @@ export const DeliveryStatus = {
   FAILED: 3,
 
   /**
-   * Nobody needed it any more.
+   * Nobody needed it any more: it was over before it went out, or its rule is gone.
    *
    * @generated from enum value: CANCELLED = 4;
    */
   CANCELLED: 4,
 
   /**
-   * It was summed up with others.
+   * It was part of a summary, since its destination takes no more a minute.
    *
    * @generated from enum value: SUMMARISED = 5;
    */
@@ -391,13 +391,14 @@ export const DeliveryStatusSchema: GenEnum<DeliveryStatus> = /*@__PURE__*/
   enumDesc(file_belfry_notifications_v1_delivery_service, 0);
 
 /**
- * Shows what was sent, and what was not.
+ * Deliveries: what rules have decided to send, each to one destination, and what became of it. A delivery that fails is tried
+ * again for hours; every attempt is listed.
  *
  * @generated from service belfry.notifications.v1.DeliveryService
  */
 export const DeliveryService: GenService<{
   /**
-   * Lists deliveries, the newest first.
+   * Lists the deliveries that pass all filters, the newest first.
    *
    * @generated from rpc belfry.notifications.v1.DeliveryService.ListDeliveries
    */
@@ -407,7 +408,7 @@ export const DeliveryService: GenService<{
     output: typeof ListDeliveriesResponseSchema;
   },
   /**
-   * Tries a failed delivery again, at once. One that has not failed: code 9.
+   * Tries a delivery that has failed again, at once. One that has not failed: code 9.
    *
    * @generated from rpc belfry.notifications.v1.DeliveryService.RetryDelivery
    */

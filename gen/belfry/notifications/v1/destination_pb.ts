@@ -17,27 +17,27 @@ export const file_belfry_notifications_v1_destination: GenFile = /*@__PURE__*/
   fileDesc("CiliZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZXN0aW5hdGlvbi5wcm90bxIXYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEicwoQRW1haWxEZXN0aW5hdGlvbhIiCgJ0bxgBIAEoCUIW4EECukgQcg4Y/wEyCV5cUHtDY30qJBIeCgdzdWJqZWN0GAIgASgJQg26SApyCCiAgAS6AQEAEhsKBGJvZHkYAyABKAlCDbpICnIIKICABLoBAQAi8QEKEEV2ZW50RGVzdGluYXRpb24SJwoNbmFtZV90ZW1wbGF0ZRgBIAEoCUIQ4EECukgKcggogIAEugEBABInCg10eXBlX3RlbXBsYXRlGAIgASgJQhDgQQK6SApyCCiAgAS6AQEAEioKEHN1bW1hcnlfdGVtcGxhdGUYAyABKAlCEOBBArpICnIIKICABLoBAQASOQoIc2V2ZXJpdHkYBCABKA4yGi5iZWxmcnkuZXZlbnRzLnYxLlNldmVyaXR5QgvgQQK6SAWCAQIQARIkCg1ib2R5X3RlbXBsYXRlGAUgASgJQg26SApyCCiAgAS6AQEAIkAKBEZhY3QSGgoEbmFtZRgBIAEoCUIMukgJcgcY/wG6AQEAEhwKBXZhbHVlGAIgASgJQg26SApyCCiAgAS6AQEAIpgBChVPZmZpY2VDaGF0RGVzdGluYXRpb24SJwoLd2ViaG9va191cmwYASABKAlCEoABAeBBArpICXIHGIBAugEBABIeCgR0ZXh0GAIgASgJQhDgQQK6SApyCCiAgAS6AQEAEjYKBWZhY3RzGAMgAygLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRmFjdEIIukgFkgECEBQiagoZSW5jaWRlbnRQYWdpbmdEZXN0aW5hdGlvbhIoCg9pbnRlZ3JhdGlvbl9rZXkYASABKAlCD4ABAbpICXIHGIBAugEBABIjCg1jcmVkZW50aWFsX2lkGAIgASgJQgy6SAlyBxj/AboBAQAiXQoSQmFzaWNBdXRob3JpemF0aW9uEiEKCHVzZXJuYW1lGAEgASgJQg/gQQK6SAlyBxiAQLoBAQASJAoIcGFzc3dvcmQYAiABKAlCEoABAeBBArpICXIHGIBAugEBACKSAgoST0F1dGhBdXRob3JpemF0aW9uEh4KCHVzZXJuYW1lGAEgASgJQgy6SAlyBxiAQLoBAQASIQoIcGFzc3dvcmQYAiABKAlCD4ABAbpICXIHGIBAugEBABIfCgljbGllbnRfaWQYAyABKAlCDLpICXIHGIBAugEBABImCg1jbGllbnRfc2VjcmV0GAQgASgJQg+AAQG6SAlyBxiAQLoBAQASIgoJdG9rZW5fdXJsGAUgASgJQg/gQQK6SAlyBxiAQLoBAQASIQoIYXV0aF91cmwYBiABKAlCD+BBArpICXIHGIBAugEBABIpCg1yZWZyZXNoX3Rva2VuGAcgASgJQhKAAQHgQQK6SAlyBxiAQLoBAQAi6wIKD0l0c21EZXN0aW5hdGlvbhIhCghiYXNlX3VybBgBIAEoCUIP4EECukgJcgcYgEC6AQEAEigKEXNob3J0X2Rlc2NyaXB0aW9uGAIgASgJQg26SApyCCiAgAS6AQEAEjwKBWJhc2ljGAMgASgLMisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQmFzaWNBdXRob3JpemF0aW9uSAASPAoFb2F1dGgYBCABKAsyKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5PQXV0aEF1dGhvcml6YXRpb25IABIjCg1jcmVkZW50aWFsX2lkGAUgASgJQgy6SAlyBxj/AboBAQASEwoLY2xvc2Vfc3RhdGUYBiABKAUSIAoKY2xvc2VfY29kZRgHIAEoCUIMukgJcgcY/wG6AQEAEiIKC2Nsb3NlX25vdGVzGAggASgJQg26SApyCCiAgAS6AQEAQg8KDWF1dGhvcml6YXRpb24ioAEKE1RlYW1DaGF0RGVzdGluYXRpb24SJwoHY2hhbm5lbBgBIAEoCUIW4EECukgQcg4Y/wEyCV5cUHtDY30qJBIeCgV0b2tlbhgCIAEoCUIPgAEBukgJcgcYgEC6AQEAEhsKBWNvbG9yGAMgASgJQgy6SAlyBxj/AboBAQASIwoNY3JlZGVudGlhbF9pZBgEIAEoCUIMukgJcgcY/wG6AQEAIv4BChJXZWJob29rRGVzdGluYXRpb24SHAoDdXJsGAEgASgJQg/gQQK6SAlyBxiAQLoBAQASJwoOc2lnbmluZ19zZWNyZXQYAiABKAlCD4ABAbpICXIHGIBAugEBABJxCgdoZWFkZXJzGAMgAygLMjguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuV2ViaG9va0Rlc3RpbmF0aW9uLkhlYWRlcnNFbnRyeUImgAEBukggmgEdEGQiB3IFEAEY/wEqEHIOGIBAMgleXFB7Q2N9KiQaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi6wMKD0Rlc3RpbmF0aW9uVHlwZRI6CgVlbWFpbBgBIAEoCzIpLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkVtYWlsRGVzdGluYXRpb25IABI6CgVldmVudBgCIAEoCzIpLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV2ZW50RGVzdGluYXRpb25IABJFCgtvZmZpY2VfY2hhdBgDIAEoCzIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLk9mZmljZUNoYXREZXN0aW5hdGlvbkgAEk0KD2luY2lkZW50X3BhZ2luZxgEIAEoCzIyLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkluY2lkZW50UGFnaW5nRGVzdGluYXRpb25IABI4CgRpdHNtGAUgASgLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuSXRzbURlc3RpbmF0aW9uSAASQQoJdGVhbV9jaGF0GAYgASgLMiwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVGVhbUNoYXREZXN0aW5hdGlvbkgAEj4KB3dlYmhvb2sYByABKAsyKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5XZWJob29rRGVzdGluYXRpb25IAEINCgR0eXBlEgW6SAIIASKPAwoLRGVzdGluYXRpb24SJwoEbmFtZRgBIAEoCUIZ4EEC4EEFukgQcg4Y/wEyCV5cUHtDY30qJBIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEioKBHRhZ3MYAyADKAlCHLpIGZIBFhBkIhJyEBABGP8BMgleXFB7Q2N9KiQSOwoEdHlwZRgEIAEoCzIoLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlc3RpbmF0aW9uVHlwZUID4EECEiEKCnJ1bGVfbmFtZXMYBSADKAlCDeBBA7pIB5IBBBCgjQYSJgoZcmVjZW50X25vdGlmaWNhdGlvbl9jb3VudBgGIAEoA0ID4EEDEh8KDm1heF9wZXJfbWludXRlGAcgASgFQge6SAQaAigAEhwKD2Rpc2FibGVkX3JlYXNvbhgIIAEoCUID4EEDEkEKDWJyZWFrZXJfc3RhdGUYCSABKA4yJS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5CcmVha2VyU3RhdGVCA+BBAypdCgxCcmVha2VyU3RhdGUSGAoUQlJFQUtFUl9TVEFURV9DTE9TRUQQABIWChJCUkVBS0VSX1NUQVRFX09QRU4QARIbChdCUkVBS0VSX1NUQVRFX0hBTEZfT1BFThACYgZwcm90bzM", [file_belfry_events_v1_event, file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
- * An e-mail to one address.
+ * An e-mail to one address, over the mail relay that the operator has set.
  *
  * @generated from message belfry.notifications.v1.EmailDestination
  */
 export type EmailDestination = Message<"belfry.notifications.v1.EmailDestination"> & {
   /**
-   * The address.
+   * The address that the e-mail goes to.
    *
    * @generated from field: string to = 1;
    */
   to: string;
 
   /**
-   * The subject, a template.
+   * The subject, a template. Empty: one that names the event and the entity.
    *
    * @generated from field: string subject = 2;
    */
   subject: string;
 
   /**
-   * The text, a template.
+   * The text, a template; HTML when it begins with a tag. Empty: a mail with the message of the rule and a table of facts.
    *
    * @generated from field: string body = 3;
    */
@@ -52,41 +52,42 @@ export const EmailDestinationSchema: GenMessage<EmailDestination> = /*@__PURE__*
   messageDesc(file_belfry_notifications_v1_destination, 0);
 
 /**
- * An event in this service, on the entity of the event that caused it.
+ * An open event in this service, on the entity of the event that caused it; it is closed when that is over. Rules cause each
+ * other at most five times.
  *
  * @generated from message belfry.notifications.v1.EventDestination
  */
 export type EventDestination = Message<"belfry.notifications.v1.EventDestination"> & {
   /**
-   * The event's name, a template.
+   * The name of the new event, a template.
    *
    * @generated from field: string name_template = 1;
    */
   nameTemplate: string;
 
   /**
-   * The label of its kind, a template.
+   * The type of the new event, a label free of context; a template.
    *
    * @generated from field: string type_template = 2;
    */
   typeTemplate: string;
 
   /**
-   * Its summary, a template.
+   * The summary of the new event, a template; at most 128 characters of what it makes are kept.
    *
    * @generated from field: string summary_template = 3;
    */
   summaryTemplate: string;
 
   /**
-   * How bad it is; any but SEVERITY_DEFAULT.
+   * How bad the new event is; any but `SEVERITY_DEFAULT`.
    *
    * @generated from field: belfry.events.v1.Severity severity = 4;
    */
   severity: Severity;
 
   /**
-   * Its longer description, a template.
+   * The body of the new event, a longer description; a template.
    *
    * @generated from field: string body_template = 5;
    */
@@ -101,7 +102,7 @@ export const EventDestinationSchema: GenMessage<EventDestination> = /*@__PURE__*
   messageDesc(file_belfry_notifications_v1_destination, 1);
 
 /**
- * A line of a card.
+ * A line of a card: a key and a value.
  *
  * @generated from message belfry.notifications.v1.Fact
  */
@@ -129,7 +130,7 @@ export const FactSchema: GenMessage<Fact> = /*@__PURE__*/
   messageDesc(file_belfry_notifications_v1_destination, 2);
 
 /**
- * A card in a channel of an office suite's chat.
+ * A card in a channel of an office suite's chat, over an incoming webhook of the channel.
  *
  * @generated from message belfry.notifications.v1.OfficeChatDestination
  */
@@ -142,14 +143,14 @@ export type OfficeChatDestination = Message<"belfry.notifications.v1.OfficeChatD
   webhookUrl: string;
 
   /**
-   * The text, a template.
+   * The text of the card, a template.
    *
    * @generated from field: string text = 2;
    */
   text: string;
 
   /**
-   * Lines that replace those of the default card, up to 20.
+   * Lines that replace those of the default card. Empty: those of the default card.
    *
    * @generated from field: repeated belfry.notifications.v1.Fact facts = 3;
    */
@@ -164,7 +165,7 @@ export const OfficeChatDestinationSchema: GenMessage<OfficeChatDestination> = /*
   messageDesc(file_belfry_notifications_v1_destination, 3);
 
 /**
- * An incident of a paging service.
+ * An incident of a paging service: triggered, acknowledged and resolved as the occurrence is.
  *
  * @generated from message belfry.notifications.v1.IncidentPagingDestination
  */
@@ -283,7 +284,8 @@ export const OAuthAuthorizationSchema: GenMessage<OAuthAuthorization> = /*@__PUR
   messageDesc(file_belfry_notifications_v1_destination, 6);
 
 /**
- * An incident of an IT service management system: created, updated and closed as one record.
+ * An incident of an IT service management system: created, updated and closed as one record for each occurrence. One of
+ * `basic` and `oauth` is given, unless `credentialId` names a user name and password.
  *
  * @generated from message belfry.notifications.v1.ItsmDestination
  */
@@ -296,7 +298,8 @@ export type ItsmDestination = Message<"belfry.notifications.v1.ItsmDestination">
   baseUrl: string;
 
   /**
-   * The short description, a template; it is part of all notifications.
+   * The short description of the incident, a template. Empty: the message of the rule. At most 160 characters of what it makes
+   * are kept.
    *
    * @generated from field: string short_description = 2;
    */
@@ -334,21 +337,21 @@ export type ItsmDestination = Message<"belfry.notifications.v1.ItsmDestination">
   credentialId: string;
 
   /**
-   * The state that a closed incident gets. 0: the system's usual one.
+   * The number of the state that a closed incident gets. 0: 6, resolved.
    *
    * @generated from field: int32 close_state = 6;
    */
   closeState: number;
 
   /**
-   * The close code that a closed incident gets.
+   * The close code that a closed incident gets. Empty: none.
    *
    * @generated from field: string close_code = 7;
    */
   closeCode: string;
 
   /**
-   * The close notes that a closed incident gets, a template.
+   * The close notes that a closed incident gets, a template. Empty: the message of the rule.
    *
    * @generated from field: string close_notes = 8;
    */
@@ -363,13 +366,13 @@ export const ItsmDestinationSchema: GenMessage<ItsmDestination> = /*@__PURE__*/
   messageDesc(file_belfry_notifications_v1_destination, 7);
 
 /**
- * A message in a channel of a team's chat.
+ * A message in a channel of a team's chat: the message of the rule. Updates of an occurrence go to its thread.
  *
  * @generated from message belfry.notifications.v1.TeamChatDestination
  */
 export type TeamChatDestination = Message<"belfry.notifications.v1.TeamChatDestination"> & {
   /**
-   * The name of a public channel, without the number sign.
+   * The name of a public channel, without the number sign before it.
    *
    * @generated from field: string channel = 1;
    */
@@ -383,7 +386,7 @@ export type TeamChatDestination = Message<"belfry.notifications.v1.TeamChatDesti
   token: string;
 
   /**
-   * The HTML colour code of the bar beside the message.
+   * The HTML colour code of the bar beside the message, for example `#d7263d`. Empty: by severity.
    *
    * @generated from field: string color = 3;
    */
@@ -405,13 +408,14 @@ export const TeamChatDestinationSchema: GenMessage<TeamChatDestination> = /*@__P
   messageDesc(file_belfry_notifications_v1_destination, 8);
 
 /**
- * An HTTP POST with a JSON body.
+ * An HTTP POST with the message of the rule and what it is about as JSON. Headers are those of Standard Webhooks:
+ * `webhook-id`, `webhook-timestamp` and, with a `signingSecret`, `webhook-signature`.
  *
  * @generated from message belfry.notifications.v1.WebhookDestination
  */
 export type WebhookDestination = Message<"belfry.notifications.v1.WebhookDestination"> & {
   /**
-   * The address, a template.
+   * The address, a template: http or https, and public unless the operator allows others.
    *
    * @generated from field: string url = 1;
    */
@@ -427,7 +431,7 @@ export type WebhookDestination = Message<"belfry.notifications.v1.WebhookDestina
   signingSecret: string;
 
   /**
-   * More headers. Their values are secrets and shown as `********`.
+   * More headers of the request. Their values are secrets and shown as `********`.
    *
    * @generated from field: map<string, string> headers = 3;
    */
@@ -478,7 +482,7 @@ export type DestinationType = Message<"belfry.notifications.v1.DestinationType">
     case: "officeChat";
   } | {
     /**
-     * An incident of a paging service.
+     * An incident of a paging service: triggered, acknowledged and resolved as the occurrence is.
      *
      * @generated from field: belfry.notifications.v1.IncidentPagingDestination incident_paging = 4;
      */
@@ -519,69 +523,70 @@ export const DestinationTypeSchema: GenMessage<DestinationType> = /*@__PURE__*/
   messageDesc(file_belfry_notifications_v1_destination, 10);
 
 /**
- * A target of notifications.
+ * A target of notifications. A destination alone gets nothing: a rule names it.
  *
  * @generated from message belfry.notifications.v1.Destination
  */
 export type Destination = Message<"belfry.notifications.v1.Destination"> & {
   /**
-   * The name, unique within the tenant.
+   * The name, which identifies the destination within the tenant. It never changes.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * What it is for.
+   * What the destination is for.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * Words to find it by.
+   * Words to find the destination by.
    *
    * @generated from field: repeated string tags = 3;
    */
   tags: string[];
 
   /**
-   * Where notifications go.
+   * Of what kind the destination is, and where notifications go.
    *
    * @generated from field: belfry.notifications.v1.DestinationType type = 4;
    */
   type?: DestinationType | undefined;
 
   /**
-   * The names of the rules that use it.
+   * The names of the rules that use the destination.
    *
    * @generated from field: repeated string rule_names = 5;
    */
   ruleNames: string[];
 
   /**
-   * The number of notifications sent to it in the last 24 hours.
+   * The number of notifications that were sent to it in the last 24 hours.
    *
    * @generated from field: int64 recent_notification_count = 6;
    */
   recentNotificationCount: bigint;
 
   /**
-   * The number of notifications a minute above which they are summed up. 0: none.
+   * How many notifications a minute it gets at most; above that one summary a minute takes the place of the others. 0: no
+   * bound.
    *
    * @generated from field: int32 max_per_minute = 7;
    */
   maxPerMinute: number;
 
   /**
-   * Why the service disabled it; empty when it did not. Replacing the destination clears it.
+   * Why the service disabled it; empty when it did not. A disabled destination gets nothing; replacing it clears this.
    *
    * @generated from field: string disabled_reason = 8;
    */
   disabledReason: string;
 
   /**
-   * Whether it is being tried.
+   * Whether notifications are sent to it, or held back because it fails.
    *
    * @generated from field: belfry.notifications.v1.BreakerState breaker_state = 9;
    */
@@ -596,21 +601,21 @@ export const DestinationSchema: GenMessage<Destination> = /*@__PURE__*/
   messageDesc(file_belfry_notifications_v1_destination, 11);
 
 /**
- * Whether a destination is being tried.
+ * Whether notifications are sent to a destination, or held back because it fails.
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
  * @generated from enum belfry.notifications.v1.BreakerState
  */
 export const BreakerState = {
   /**
-   * It is.
+   * They are sent.
    *
    * @generated from enum value: BREAKER_STATE_CLOSED = 0;
    */
   CLOSED: 0,
 
   /**
-   * It failed again and again, and is left alone for a while.
+   * It failed again and again, and is left alone for a while: 30 seconds, and up to 10 minutes when it goes on failing.
    *
    * @generated from enum value: BREAKER_STATE_OPEN = 1;
    */
@@ -625,7 +630,7 @@ export const BreakerState = {
 } as const;
 
 /**
- * Whether a destination is being tried.
+ * Whether notifications are sent to a destination, or held back because it fails.
  * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
  *
  * @generated from enum belfry.notifications.v1.BreakerState

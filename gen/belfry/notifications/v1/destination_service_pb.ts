@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/destination_service.proto.
  */
 export const file_belfry_notifications_v1_destination_service: GenFile = /*@__PURE__*/
-  fileDesc("CjFiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZXN0aW5hdGlvbl9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLsAQoXTGlzdERlc3RpbmF0aW9uc1JlcXVlc3QSGgoEbmFtZRgBIAEoCUIMukgJcgcY/wG6AQEAEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASGgoEdHlwZRgDIAEoCUIMukgJcgcY/wG6AQEAEiAKCnJ1bGVfbmFtZXMYBCABKAlCDLpICXIHGP8BugEBABIaCgR0YWdzGAUgASgJQgy6SAlyBxj/AboBAQASGgoJcGFnZV9zaXplGAYgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAgIoQBChhMaXN0RGVzdGluYXRpb25zUmVzcG9uc2USOgoMZGVzdGluYXRpb25zGAEgAygLMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVzdGluYXRpb24SEwoLdG90YWxfY291bnQYAiABKAMSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIloKGENyZWF0ZURlc3RpbmF0aW9uUmVxdWVzdBI+CgtkZXN0aW5hdGlvbhgBIAEoCzIkLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlc3RpbmF0aW9uQgPgQQIiVgoZQ3JlYXRlRGVzdGluYXRpb25SZXNwb25zZRI5CgtkZXN0aW5hdGlvbhgBIAEoCzIkLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlc3RpbmF0aW9uIjMKFUdldERlc3RpbmF0aW9uUmVxdWVzdBIaCgRuYW1lGAEgASgJQgzgQQK6SAZyBLoBAQAiUwoWR2V0RGVzdGluYXRpb25SZXNwb25zZRI5CgtkZXN0aW5hdGlvbhgBIAEoCzIkLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlc3RpbmF0aW9uIlsKGVJlcGxhY2VEZXN0aW5hdGlvblJlcXVlc3QSPgoLZGVzdGluYXRpb24YASABKAsyJC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZXN0aW5hdGlvbkID4EECIlcKGlJlcGxhY2VEZXN0aW5hdGlvblJlc3BvbnNlEjkKC2Rlc3RpbmF0aW9uGAEgASgLMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVzdGluYXRpb24iNgoYRGVsZXRlRGVzdGluYXRpb25SZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBACIbChlEZWxldGVEZXN0aW5hdGlvblJlc3BvbnNlIlgKFlRlc3REZXN0aW5hdGlvblJlcXVlc3QSPgoLZGVzdGluYXRpb24YASABKAsyJC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZXN0aW5hdGlvbkID4EECIlQKF1Rlc3REZXN0aW5hdGlvblJlc3BvbnNlEjkKC2Rlc3RpbmF0aW9uGAEgASgLMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVzdGluYXRpb24y0QgKEkRlc3RpbmF0aW9uU2VydmljZRKyAQoRQ3JlYXRlRGVzdGluYXRpb24SMS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5DcmVhdGVEZXN0aW5hdGlvblJlcXVlc3QaMi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5DcmVhdGVEZXN0aW5hdGlvblJlc3BvbnNlIjaItRgFgtPkkwIsOgtkZXN0aW5hdGlvbiIdL3YxL25vdGlmaWNhdGlvbi9kZXN0aW5hdGlvbnMSpgEKDkdldERlc3RpbmF0aW9uEi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVzdGluYXRpb25SZXF1ZXN0Gi8uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVzdGluYXRpb25SZXNwb25zZSIzkAIBiLUYA4LT5JMCJhIkL3YxL25vdGlmaWNhdGlvbi9kZXN0aW5hdGlvbnMve25hbWV9EqUBChBMaXN0RGVzdGluYXRpb25zEjAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdERlc3RpbmF0aW9uc1JlcXVlc3QaMS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVzdGluYXRpb25zUmVzcG9uc2UiLJACAYi1GAOC0+STAh8SHS92MS9ub3RpZmljYXRpb24vZGVzdGluYXRpb25zEsgBChJSZXBsYWNlRGVzdGluYXRpb24SMi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXBsYWNlRGVzdGluYXRpb25SZXF1ZXN0GjMuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmVwbGFjZURlc3RpbmF0aW9uUmVzcG9uc2UiSYi1GAWC0+STAj86C2Rlc3RpbmF0aW9uGjAvdjEvbm90aWZpY2F0aW9uL2Rlc3RpbmF0aW9ucy97ZGVzdGluYXRpb24ubmFtZX0StQEKEURlbGV0ZURlc3RpbmF0aW9uEjEuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlRGVzdGluYXRpb25SZXF1ZXN0GjIuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlRGVzdGluYXRpb25SZXNwb25zZSI5iLUYBZK1GAUICRCcA4LT5JMCJiokL3YxL25vdGlmaWNhdGlvbi9kZXN0aW5hdGlvbnMve25hbWV9ErEBCg9UZXN0RGVzdGluYXRpb24SLy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UZXN0RGVzdGluYXRpb25SZXF1ZXN0GjAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVGVzdERlc3RpbmF0aW9uUmVzcG9uc2UiO4i1GAWC0+STAjE6C2Rlc3RpbmF0aW9uIiIvdjEvbm90aWZpY2F0aW9uL2Rlc3RpbmF0aW9uczp0ZXN0YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_destination, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
+  fileDesc("CjFiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZXN0aW5hdGlvbl9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLsAQoXTGlzdERlc3RpbmF0aW9uc1JlcXVlc3QSGgoEbmFtZRgBIAEoCUIMukgJcgcY/wG6AQEAEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASGgoEdHlwZRgDIAEoCUIMukgJcgcY/wG6AQEAEiAKCnJ1bGVfbmFtZXMYBCABKAlCDLpICXIHGP8BugEBABIaCgR0YWdzGAUgASgJQgy6SAlyBxj/AboBAQASGgoJcGFnZV9zaXplGAYgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAgIoQBChhMaXN0RGVzdGluYXRpb25zUmVzcG9uc2USOgoMZGVzdGluYXRpb25zGAEgAygLMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVzdGluYXRpb24SEwoLdG90YWxfY291bnQYAiABKAMSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIloKGENyZWF0ZURlc3RpbmF0aW9uUmVxdWVzdBI+CgtkZXN0aW5hdGlvbhgBIAEoCzIkLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlc3RpbmF0aW9uQgPgQQIiWwoZQ3JlYXRlRGVzdGluYXRpb25SZXNwb25zZRI+CgtkZXN0aW5hdGlvbhgBIAEoCzIkLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlc3RpbmF0aW9uQgPgQQIiMwoVR2V0RGVzdGluYXRpb25SZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBACJYChZHZXREZXN0aW5hdGlvblJlc3BvbnNlEj4KC2Rlc3RpbmF0aW9uGAEgASgLMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVzdGluYXRpb25CA+BBAiJbChlSZXBsYWNlRGVzdGluYXRpb25SZXF1ZXN0Ej4KC2Rlc3RpbmF0aW9uGAEgASgLMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVzdGluYXRpb25CA+BBAiJcChpSZXBsYWNlRGVzdGluYXRpb25SZXNwb25zZRI+CgtkZXN0aW5hdGlvbhgBIAEoCzIkLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlc3RpbmF0aW9uQgPgQQIiNgoYRGVsZXRlRGVzdGluYXRpb25SZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBACIbChlEZWxldGVEZXN0aW5hdGlvblJlc3BvbnNlIlgKFlRlc3REZXN0aW5hdGlvblJlcXVlc3QSPgoLZGVzdGluYXRpb24YASABKAsyJC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZXN0aW5hdGlvbkID4EECIlkKF1Rlc3REZXN0aW5hdGlvblJlc3BvbnNlEj4KC2Rlc3RpbmF0aW9uGAEgASgLMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVzdGluYXRpb25CA+BBAjLRCAoSRGVzdGluYXRpb25TZXJ2aWNlErIBChFDcmVhdGVEZXN0aW5hdGlvbhIxLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkNyZWF0ZURlc3RpbmF0aW9uUmVxdWVzdBoyLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkNyZWF0ZURlc3RpbmF0aW9uUmVzcG9uc2UiNoi1GAWC0+STAiw6C2Rlc3RpbmF0aW9uIh0vdjEvbm90aWZpY2F0aW9uL2Rlc3RpbmF0aW9ucxKmAQoOR2V0RGVzdGluYXRpb24SLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZXN0aW5hdGlvblJlcXVlc3QaLy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZXN0aW5hdGlvblJlc3BvbnNlIjOQAgGItRgDgtPkkwImEiQvdjEvbm90aWZpY2F0aW9uL2Rlc3RpbmF0aW9ucy97bmFtZX0SpQEKEExpc3REZXN0aW5hdGlvbnMSMC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVzdGluYXRpb25zUmVxdWVzdBoxLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZXN0aW5hdGlvbnNSZXNwb25zZSIskAIBiLUYA4LT5JMCHxIdL3YxL25vdGlmaWNhdGlvbi9kZXN0aW5hdGlvbnMSyAEKElJlcGxhY2VEZXN0aW5hdGlvbhIyLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJlcGxhY2VEZXN0aW5hdGlvblJlcXVlc3QaMy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXBsYWNlRGVzdGluYXRpb25SZXNwb25zZSJJiLUYBYLT5JMCPzoLZGVzdGluYXRpb24aMC92MS9ub3RpZmljYXRpb24vZGVzdGluYXRpb25zL3tkZXN0aW5hdGlvbi5uYW1lfRK1AQoRRGVsZXRlRGVzdGluYXRpb24SMS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxldGVEZXN0aW5hdGlvblJlcXVlc3QaMi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxldGVEZXN0aW5hdGlvblJlc3BvbnNlIjmItRgFkrUYBQgJEJwDgtPkkwImKiQvdjEvbm90aWZpY2F0aW9uL2Rlc3RpbmF0aW9ucy97bmFtZX0SsQEKD1Rlc3REZXN0aW5hdGlvbhIvLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlRlc3REZXN0aW5hdGlvblJlcXVlc3QaMC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UZXN0RGVzdGluYXRpb25SZXNwb25zZSI7iLUYBYLT5JMCMToLZGVzdGluYXRpb24iIi92MS9ub3RpZmljYXRpb24vZGVzdGluYXRpb25zOnRlc3RiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_destination, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
 
 /**
  * Which destinations to list. All filters that are given must match; a text matches what contains it, in any case.
@@ -26,49 +26,49 @@ export const file_belfry_notifications_v1_destination_service: GenFile = /*@__PU
  */
 export type ListDestinationsRequest = Message<"belfry.notifications.v1.ListDestinationsRequest"> & {
   /**
-   * In the name.
+   * A text in the name.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * In the description.
+   * A text in the description.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * In the name of the type, for example teamChat.
+   * A text in the name of the type, for example `teamChat`.
    *
    * @generated from field: string type = 3;
    */
   type: string;
 
   /**
-   * In the name of a rule that uses it.
+   * A text in the name of a rule that uses it.
    *
    * @generated from field: string rule_names = 4;
    */
   ruleNames: string;
 
   /**
-   * In a tag.
+   * A text in one of the tags.
    *
    * @generated from field: string tags = 5;
    */
   tags: string;
 
   /**
-   * The number of destinations on the page. 0 or absent: all of them, or 100 with a pageToken. Above 1000: 1000.
+   * How many destinations the page holds at most; above 1000: 1000. 0 or left out: all of them, or 100 with a `pageToken`.
    *
    * @generated from field: int32 page_size = 6;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 7;
    */
@@ -96,14 +96,14 @@ export type ListDestinationsResponse = Message<"belfry.notifications.v1.ListDest
   destinations: Destination[];
 
   /**
-   * The number of destinations on all pages.
+   * The number of destinations on all pages together.
    *
    * @generated from field: int64 total_count = 2;
    */
   totalCount: bigint;
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -166,7 +166,7 @@ export const CreateDestinationResponseSchema: GenMessage<CreateDestinationRespon
  */
 export type GetDestinationRequest = Message<"belfry.notifications.v1.GetDestinationRequest"> & {
   /**
-   * The destination's name.
+   * The name of the destination.
    *
    * @generated from field: string name = 1;
    */
@@ -250,7 +250,7 @@ export const ReplaceDestinationResponseSchema: GenMessage<ReplaceDestinationResp
  */
 export type DeleteDestinationRequest = Message<"belfry.notifications.v1.DeleteDestinationRequest"> & {
   /**
-   * The destination's name.
+   * The name of the destination.
    *
    * @generated from field: string name = 1;
    */
@@ -322,13 +322,15 @@ export const TestDestinationResponseSchema: GenMessage<TestDestinationResponse> 
   messageDesc(file_belfry_notifications_v1_destination_service, 11);
 
 /**
- * Manages destinations.
+ * Destinations: where notifications go. The kinds are e-mail, an event in this service, a card in an office suite's chat, an
+ * incident of a paging service, an incident of an IT service management system, a message in a team's chat, and a webhook.
+ * Secrets of destinations are kept encrypted and shown as `********`.
  *
  * @generated from service belfry.notifications.v1.DestinationService
  */
 export const DestinationService: GenService<{
   /**
-   * Creates a destination.
+   * Creates a destination. Its name must be new in the tenant; nothing is sent to it yet.
    *
    * @generated from rpc belfry.notifications.v1.DestinationService.CreateDestination
    */
@@ -338,7 +340,7 @@ export const DestinationService: GenService<{
     output: typeof CreateDestinationResponseSchema;
   },
   /**
-   * Gets a destination.
+   * Gets a destination by its name.
    *
    * @generated from rpc belfry.notifications.v1.DestinationService.GetDestination
    */
@@ -348,7 +350,7 @@ export const DestinationService: GenService<{
     output: typeof GetDestinationResponseSchema;
   },
   /**
-   * Lists destinations by name.
+   * Lists the destinations that pass all filters, in the order of their names. Without filters: all.
    *
    * @generated from rpc belfry.notifications.v1.DestinationService.ListDestinations
    */
@@ -358,7 +360,8 @@ export const DestinationService: GenService<{
     output: typeof ListDestinationsResponseSchema;
   },
   /**
-   * Replaces a destination as a whole. A secret sent back as `********` stays.
+   * Replaces a destination as a whole: fields that are not sent become empty. A secret that is sent as `********` stays what
+   * it is. It also ends a disablement.
    *
    * @generated from rpc belfry.notifications.v1.DestinationService.ReplaceDestination
    */
@@ -368,7 +371,7 @@ export const DestinationService: GenService<{
     output: typeof ReplaceDestinationResponseSchema;
   },
   /**
-   * Deletes a destination that no rule uses.
+   * Deletes a destination that no rule uses. One that a rule uses: code 9, naming the rules.
    *
    * @generated from rpc belfry.notifications.v1.DestinationService.DeleteDestination
    */
@@ -378,7 +381,8 @@ export const DestinationService: GenService<{
     output: typeof DeleteDestinationResponseSchema;
   },
   /**
-   * Sends a test notification to a destination that need not be stored. What it answers when that fails: code 9.
+   * Sends a test notification for real, to a destination that need not exist and is not stored. When it fails: code 9, with
+   * what the receiver answered.
    *
    * @generated from rpc belfry.notifications.v1.DestinationService.TestDestination
    */

@@ -15,97 +15,100 @@ export const file_belfry_notifications_v1_rule: GenFile = /*@__PURE__*/
   fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLpAwoEUnVsZRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASDwoHZW5hYmxlZBgDIAEoCBI0Cg10cmlnZ2VyX25hbWVzGAQgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBI4ChFkZXN0aW5hdGlvbl9uYW1lcxgFIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSHgoHbWVzc2FnZRgGIAEoCUINukgKcggogIAEugEBABIOCgZyZXBlYXQYByABKAgSJQoPcmVwZWF0X2ludGVydmFsGAggASgDQge6SAQiAigASACIAQESHgoJZGVsYXlfc2VjGAkgASgDQgu6SAgiBhiAowUoABIUCgxzZW5kX3VwZGF0ZXMYCiABKAgSKgoEdGFncxgLIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIfChdtdXRlX2R1cmluZ19tYWludGVuYW5jZRgMIAEoCBImChlyZWNlbnRfbm90aWZpY2F0aW9uX2NvdW50GA0gASgDQgPgQQNCEgoQX3JlcGVhdF9pbnRlcnZhbGIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
- * Sends a message to its destinations when any of its triggers matches.
+ * Sends a message to all of its destinations when any of its triggers matches: one notification to each, however many of its
+ * triggers match.
  *
  * @generated from message belfry.notifications.v1.Rule
  */
 export type Rule = Message<"belfry.notifications.v1.Rule"> & {
   /**
-   * The name, unique within the tenant.
+   * The name, which identifies the rule within the tenant. It never changes.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * What it is for.
+   * What the rule is for.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * Whether it sends anything.
+   * Whether the rule sends anything. Left out on creation: false.
    *
    * @generated from field: bool enabled = 3;
    */
   enabled: boolean;
 
   /**
-   * The names of its triggers.
+   * The names of its triggers, which must exist. Of several that match, the first in this order is named.
    *
    * @generated from field: repeated string trigger_names = 4;
    */
   triggerNames: string[];
 
   /**
-   * The names of its destinations.
+   * The names of its destinations, which must exist.
    *
    * @generated from field: repeated string destination_names = 5;
    */
   destinationNames: string[];
 
   /**
-   * The message, a template.
+   * The message, a template in Mustache, for example `{{event.name}} on {{entity.name}}`; unknown variables are empty.
    *
    * @generated from field: string message = 6;
    */
   message: string;
 
   /**
-   * Whether to notify again each time a trigger matches.
+   * Whether to notify again each time a trigger matches. Left out on creation: false.
    *
    * @generated from field: bool repeat = 7;
    */
   repeat: boolean;
 
   /**
-   * The least time between such repetitions, seconds. 0: every match notifies. Absent: 3600.
+   * With `repeat`: for how many seconds after a notification further matches are silent. 0: every match notifies. Left out on
+   * creation: 3600.
    *
    * @generated from field: optional int64 repeat_interval = 8;
    */
   repeatInterval?: bigint | undefined;
 
   /**
-   * How long to wait before the first notification, seconds; it is sent if the trigger still matches then. 0 to 86400.
+   * How many seconds the first notification waits; it is sent if the trigger still matches then. Repetitions and updates do
+   * not wait. 0: at once.
    *
    * @generated from field: int64 delay_sec = 9;
    */
   delaySec: bigint;
 
   /**
-   * Whether to notify again when what matched is closed or acknowledged or changes in severity.
+   * Whether to notify again when what matched is closed or acknowledged, or changes in severity. Left out on creation: false.
    *
    * @generated from field: bool send_updates = 10;
    */
   sendUpdates: boolean;
 
   /**
-   * Words to find it by.
+   * Words to find the rule by.
    *
    * @generated from field: repeated string tags = 11;
    */
   tags: string[];
 
   /**
-   * Whether to keep silent about entities that are in maintenance.
+   * Whether to keep silent about entities that are in maintenance. What still stands when the window ends notifies then.
    *
    * @generated from field: bool mute_during_maintenance = 12;
    */
   muteDuringMaintenance: boolean;
 
   /**
-   * The number of notifications that it sent in the last 24 hours.
+   * The number of notifications that the rule sent in the last 24 hours.
    *
    * @generated from field: int64 recent_notification_count = 13;
    */

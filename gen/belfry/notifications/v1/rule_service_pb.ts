@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/rule_service.proto.
  */
 export const file_belfry_notifications_v1_rule_service: GenFile = /*@__PURE__*/
-  fileDesc("CipiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlX3NlcnZpY2UucHJvdG8SF2JlbGZyeS5ub3RpZmljYXRpb25zLnYxIooEChBMaXN0UnVsZXNSZXF1ZXN0EhoKBG5hbWUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEhQKB2VuYWJsZWQYAyABKAhIAIgBARIzCg10cmlnZ2VyX25hbWVzGAQgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjcKEWRlc3RpbmF0aW9uX25hbWVzGAUgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEh0KB21lc3NhZ2UYBiABKAlCDLpICXIHKIAgugEBABITCgZyZXBlYXQYByABKAhIAYgBARIcCg9yZXBlYXRfaW50ZXJ2YWwYCCABKANIAogBARIWCglkZWxheV9zZWMYCSABKANIA4gBARIZCgxzZW5kX3VwZGF0ZXMYCiABKAhIBIgBARIqCgR0YWdzGAsgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEhoKCXBhZ2Vfc2l6ZRgMIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGA0gASgJQgi6SAVyAxiAIEIKCghfZW5hYmxlZEIJCgdfcmVwZWF0QhIKEF9yZXBlYXRfaW50ZXJ2YWxCDAoKX2RlbGF5X3NlY0IPCg1fc2VuZF91cGRhdGVzIm8KEUxpc3RSdWxlc1Jlc3BvbnNlEiwKBXJ1bGVzGAEgAygLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZRITCgt0b3RhbF9jb3VudBgCIAEoAxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiRQoRQ3JlYXRlUnVsZVJlcXVlc3QSMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiJBChJDcmVhdGVSdWxlUmVzcG9uc2USKwoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGUiLAoOR2V0UnVsZVJlcXVlc3QSGgoEbmFtZRgBIAEoCUIM4EECukgGcgS6AQEAIj4KD0dldFJ1bGVSZXNwb25zZRIrCgRydWxlGAEgASgLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZSJ8ChFVcGRhdGVSdWxlUmVxdWVzdBIwCgRydWxlGAEgASgLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZUID4EECEjUKC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0IEuLUYZCJBChJVcGRhdGVSdWxlUmVzcG9uc2USKwoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGUiLwoRRGVsZXRlUnVsZVJlcXVlc3QSGgoEbmFtZRgBIAEoCUIM4EECukgGcgS6AQEAIkEKEkRlbGV0ZVJ1bGVSZXNwb25zZRIrCgRydWxlGAEgASgLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZSKQAQoSUHJldmlld1J1bGVSZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBABIgCghldmVudF9pZBgCIAEoCUIMukgJcgcY/wG6AQEASAASKgoFZXZlbnQYAyABKAsyGS5iZWxmcnkucmVjZWl2ZXIudjEuRXZlbnRIAEIQCgdzdWJqZWN0EgW6SAIIASI9CgdQcmV2aWV3EhMKC2Rlc3RpbmF0aW9uGAEgASgJEg8KB3N1YmplY3QYAiABKAkSDAoEYm9keRgDIAEoCSJJChNQcmV2aWV3UnVsZVJlc3BvbnNlEjIKCHByZXZpZXdzGAEgAygLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUHJldmlldzKcBwoLUnVsZVNlcnZpY2USjwEKCkNyZWF0ZVJ1bGUSKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5DcmVhdGVSdWxlUmVxdWVzdBorLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkNyZWF0ZVJ1bGVSZXNwb25zZSIoiLUYBYLT5JMCHjoEcnVsZSIWL3YxL25vdGlmaWNhdGlvbi9ydWxlcxKKAQoHR2V0UnVsZRInLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdldFJ1bGVSZXF1ZXN0GiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0UnVsZVJlc3BvbnNlIiyQAgGItRgDgtPkkwIfEh0vdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfRKJAQoJTGlzdFJ1bGVzEikuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdFJ1bGVzUmVxdWVzdBoqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3RSdWxlc1Jlc3BvbnNlIiWQAgGItRgDgtPkkwIYEhYvdjEvbm90aWZpY2F0aW9uL3J1bGVzEqoBCgpVcGRhdGVSdWxlEiouYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVXBkYXRlUnVsZVJlcXVlc3QaKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5VcGRhdGVSdWxlUmVzcG9uc2UiQ4i1GAWitRgLdXBkYXRlX21hc2uC0+STAio6BHJ1bGUaIi92MS9ub3RpZmljYXRpb24vcnVsZXMve3J1bGUubmFtZX0SkAEKCkRlbGV0ZVJ1bGUSKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxldGVSdWxlUmVxdWVzdBorLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGV0ZVJ1bGVSZXNwb25zZSIpiLUYBYLT5JMCHyodL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97bmFtZX0SoQEKC1ByZXZpZXdSdWxlEisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUHJldmlld1J1bGVSZXF1ZXN0GiwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUHJldmlld1J1bGVSZXNwb25zZSI3kAIBiLUYA4LT5JMCKjoBKiIlL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97bmFtZX06cHJldmlld2IGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_rule, file_belfry_receiver_v1_receiver, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
+  fileDesc("CipiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlX3NlcnZpY2UucHJvdG8SF2JlbGZyeS5ub3RpZmljYXRpb25zLnYxIooEChBMaXN0UnVsZXNSZXF1ZXN0EhoKBG5hbWUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEhQKB2VuYWJsZWQYAyABKAhIAIgBARIzCg10cmlnZ2VyX25hbWVzGAQgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjcKEWRlc3RpbmF0aW9uX25hbWVzGAUgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEh0KB21lc3NhZ2UYBiABKAlCDLpICXIHKIAgugEBABITCgZyZXBlYXQYByABKAhIAYgBARIcCg9yZXBlYXRfaW50ZXJ2YWwYCCABKANIAogBARIWCglkZWxheV9zZWMYCSABKANIA4gBARIZCgxzZW5kX3VwZGF0ZXMYCiABKAhIBIgBARIqCgR0YWdzGAsgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEhoKCXBhZ2Vfc2l6ZRgMIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGA0gASgJQgi6SAVyAxiAIEIKCghfZW5hYmxlZEIJCgdfcmVwZWF0QhIKEF9yZXBlYXRfaW50ZXJ2YWxCDAoKX2RlbGF5X3NlY0IPCg1fc2VuZF91cGRhdGVzIm8KEUxpc3RSdWxlc1Jlc3BvbnNlEiwKBXJ1bGVzGAEgAygLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZRITCgt0b3RhbF9jb3VudBgCIAEoAxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiRQoRQ3JlYXRlUnVsZVJlcXVlc3QSMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiJGChJDcmVhdGVSdWxlUmVzcG9uc2USMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiIsCg5HZXRSdWxlUmVxdWVzdBIaCgRuYW1lGAEgASgJQgzgQQK6SAZyBLoBAQAiQwoPR2V0UnVsZVJlc3BvbnNlEjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQIifAoRVXBkYXRlUnVsZVJlcXVlc3QSMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAhI1Cgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCBLi1GGQiRgoSVXBkYXRlUnVsZVJlc3BvbnNlEjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQIiLwoRRGVsZXRlUnVsZVJlcXVlc3QSGgoEbmFtZRgBIAEoCUIM4EECukgGcgS6AQEAIkYKEkRlbGV0ZVJ1bGVSZXNwb25zZRIwCgRydWxlGAEgASgLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZUID4EECIpABChJQcmV2aWV3UnVsZVJlcXVlc3QSGgoEbmFtZRgBIAEoCUIM4EECukgGcgS6AQEAEiAKCGV2ZW50X2lkGAIgASgJQgy6SAlyBxj/AboBAQBIABIqCgVldmVudBgDIAEoCzIZLmJlbGZyeS5yZWNlaXZlci52MS5FdmVudEgAQhAKB3N1YmplY3QSBbpIAggBIj0KB1ByZXZpZXcSEwoLZGVzdGluYXRpb24YASABKAkSDwoHc3ViamVjdBgCIAEoCRIMCgRib2R5GAMgASgJIkkKE1ByZXZpZXdSdWxlUmVzcG9uc2USMgoIcHJldmlld3MYASADKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3MpwHCgtSdWxlU2VydmljZRKPAQoKQ3JlYXRlUnVsZRIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkNyZWF0ZVJ1bGVSZXF1ZXN0GisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQ3JlYXRlUnVsZVJlc3BvbnNlIiiItRgFgtPkkwIeOgRydWxlIhYvdjEvbm90aWZpY2F0aW9uL3J1bGVzEooBCgdHZXRSdWxlEicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0UnVsZVJlcXVlc3QaKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXRSdWxlUmVzcG9uc2UiLJACAYi1GAOC0+STAh8SHS92MS9ub3RpZmljYXRpb24vcnVsZXMve25hbWV9EokBCglMaXN0UnVsZXMSKS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0UnVsZXNSZXF1ZXN0GiouYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdFJ1bGVzUmVzcG9uc2UiJZACAYi1GAOC0+STAhgSFi92MS9ub3RpZmljYXRpb24vcnVsZXMSqgEKClVwZGF0ZVJ1bGUSKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5VcGRhdGVSdWxlUmVxdWVzdBorLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlVwZGF0ZVJ1bGVSZXNwb25zZSJDiLUYBaK1GAt1cGRhdGVfbWFza4LT5JMCKjoEcnVsZRoiL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97cnVsZS5uYW1lfRKQAQoKRGVsZXRlUnVsZRIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGV0ZVJ1bGVSZXF1ZXN0GisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlUnVsZVJlc3BvbnNlIimItRgFgtPkkwIfKh0vdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfRKhAQoLUHJldmlld1J1bGUSKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3UnVsZVJlcXVlc3QaLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3UnVsZVJlc3BvbnNlIjeQAgGItRgDgtPkkwIqOgEqIiUvdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfTpwcmV2aWV3YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_rule, file_belfry_receiver_v1_receiver, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
 
 /**
  * Which rules to list. All filters that are given must match; a text matches what contains it, in any case.
@@ -31,91 +31,91 @@ export const file_belfry_notifications_v1_rule_service: GenFile = /*@__PURE__*/
  */
 export type ListRulesRequest = Message<"belfry.notifications.v1.ListRulesRequest"> & {
   /**
-   * In the name.
+   * A text in the name.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * In the description.
+   * A text in the description.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * Equal.
+   * Whether the rule is enabled.
    *
    * @generated from field: optional bool enabled = 3;
    */
   enabled?: boolean | undefined;
 
   /**
-   * Each in the name of a trigger.
+   * Texts, each in the name of one of its triggers.
    *
    * @generated from field: repeated string trigger_names = 4;
    */
   triggerNames: string[];
 
   /**
-   * Each in the name of a destination.
+   * Texts, each in the name of one of its destinations.
    *
    * @generated from field: repeated string destination_names = 5;
    */
   destinationNames: string[];
 
   /**
-   * In the message.
+   * A text in the message.
    *
    * @generated from field: string message = 6;
    */
   message: string;
 
   /**
-   * Equal.
+   * Whether the rule repeats.
    *
    * @generated from field: optional bool repeat = 7;
    */
   repeat?: boolean | undefined;
 
   /**
-   * Equal, seconds.
+   * The repeat interval, seconds, exactly.
    *
    * @generated from field: optional int64 repeat_interval = 8;
    */
   repeatInterval?: bigint | undefined;
 
   /**
-   * Equal, seconds.
+   * The delay, seconds, exactly.
    *
    * @generated from field: optional int64 delay_sec = 9;
    */
   delaySec?: bigint | undefined;
 
   /**
-   * Equal.
+   * Whether the rule sends updates.
    *
    * @generated from field: optional bool send_updates = 10;
    */
   sendUpdates?: boolean | undefined;
 
   /**
-   * Each in a tag.
+   * Texts, each in one of its tags.
    *
    * @generated from field: repeated string tags = 11;
    */
   tags: string[];
 
   /**
-   * The number of rules on the page. 0 or absent: all of them, or 100 with a pageToken. Above 1000: 1000.
+   * How many rules the page holds at most; above 1000: 1000. 0 or left out: all of them, or 100 with a `pageToken`.
    *
    * @generated from field: int32 page_size = 12;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 13;
    */
@@ -143,14 +143,14 @@ export type ListRulesResponse = Message<"belfry.notifications.v1.ListRulesRespon
   rules: Rule[];
 
   /**
-   * The number of rules on all pages.
+   * The number of rules on all pages together.
    *
    * @generated from field: int64 total_count = 2;
    */
   totalCount: bigint;
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -213,7 +213,7 @@ export const CreateRuleResponseSchema: GenMessage<CreateRuleResponse> = /*@__PUR
  */
 export type GetRuleRequest = Message<"belfry.notifications.v1.GetRuleRequest"> & {
   /**
-   * The rule's name.
+   * The name of the rule.
    *
    * @generated from field: string name = 1;
    */
@@ -262,7 +262,7 @@ export type UpdateRuleRequest = Message<"belfry.notifications.v1.UpdateRuleReque
   rule?: Rule | undefined;
 
   /**
-   * Which fields to change. Empty: those that are set.
+   * Which fields to change, by their names, separated by commas. Left out: those that the request holds.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -304,7 +304,7 @@ export const UpdateRuleResponseSchema: GenMessage<UpdateRuleResponse> = /*@__PUR
  */
 export type DeleteRuleRequest = Message<"belfry.notifications.v1.DeleteRuleRequest"> & {
   /**
-   * The rule's name.
+   * The name of the rule.
    *
    * @generated from field: string name = 1;
    */
@@ -346,7 +346,7 @@ export const DeleteRuleResponseSchema: GenMessage<DeleteRuleResponse> = /*@__PUR
  */
 export type PreviewRuleRequest = Message<"belfry.notifications.v1.PreviewRuleRequest"> & {
   /**
-   * The rule's name.
+   * The name of the rule.
    *
    * @generated from field: string name = 1;
    */
@@ -359,7 +359,7 @@ export type PreviewRuleRequest = Message<"belfry.notifications.v1.PreviewRuleReq
    */
   subject: {
     /**
-     * The identifier of an event.
+     * The identifier of a stored event; its latest occurrence counts.
      *
      * @generated from field: string event_id = 2;
      */
@@ -367,7 +367,7 @@ export type PreviewRuleRequest = Message<"belfry.notifications.v1.PreviewRuleReq
     case: "eventId";
   } | {
     /**
-     * An event as agents send it.
+     * An event as agents send it. It is not stored.
      *
      * @generated from field: belfry.receiver.v1.Event event = 3;
      */
@@ -390,7 +390,7 @@ export const PreviewRuleRequestSchema: GenMessage<PreviewRuleRequest> = /*@__PUR
  */
 export type Preview = Message<"belfry.notifications.v1.Preview"> & {
   /**
-   * The destination's name.
+   * The name of the destination.
    *
    * @generated from field: string destination = 1;
    */
@@ -404,7 +404,7 @@ export type Preview = Message<"belfry.notifications.v1.Preview"> & {
   subject: string;
 
   /**
-   * The text or body.
+   * The text, or the body of the request.
    *
    * @generated from field: string body = 3;
    */
@@ -440,13 +440,13 @@ export const PreviewRuleResponseSchema: GenMessage<PreviewRuleResponse> = /*@__P
   messageDesc(file_belfry_notifications_v1_rule_service, 12);
 
 /**
- * Manages rules.
+ * Rules tie triggers to destinations: when a trigger matches, the message goes to each destination. Only rules send anything.
  *
  * @generated from service belfry.notifications.v1.RuleService
  */
 export const RuleService: GenService<{
   /**
-   * Creates a rule.
+   * Creates a rule. Its name must be new in the tenant, and its triggers and destinations must exist.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.CreateRule
    */
@@ -456,7 +456,7 @@ export const RuleService: GenService<{
     output: typeof CreateRuleResponseSchema;
   },
   /**
-   * Gets a rule.
+   * Gets a rule by its name.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.GetRule
    */
@@ -466,7 +466,7 @@ export const RuleService: GenService<{
     output: typeof GetRuleResponseSchema;
   },
   /**
-   * Lists rules by name.
+   * Lists the rules that pass all filters, in the order of their names. Without filters: all.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.ListRules
    */
@@ -476,7 +476,8 @@ export const RuleService: GenService<{
     output: typeof ListRulesResponseSchema;
   },
   /**
-   * Changes those fields of a rule that are sent.
+   * Changes those fields of a rule that are sent, and leaves the others. The name cannot change. Every server follows within a
+   * second, for events that come after the answer.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.UpdateRule
    */
@@ -486,7 +487,7 @@ export const RuleService: GenService<{
     output: typeof UpdateRuleResponseSchema;
   },
   /**
-   * Deletes a rule.
+   * Deletes a rule and answers it. Its deliveries stay listed; those that wait are cancelled.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.DeleteRule
    */
@@ -496,7 +497,8 @@ export const RuleService: GenService<{
     output: typeof DeleteRuleResponseSchema;
   },
   /**
-   * Renders what a rule would send for an event, and sends nothing.
+   * Shows what a rule would send for an event, and sends nothing. The event is one that is stored, or one made up for the
+   * purpose.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.PreviewRule
    */

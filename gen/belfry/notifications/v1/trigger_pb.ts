@@ -21,13 +21,13 @@ export const file_belfry_notifications_v1_trigger: GenFile = /*@__PURE__*/
   fileDesc("CiViZWxmcnkvbm90aWZpY2F0aW9ucy92MS90cmlnZ2VyLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSJECgxUcmlnZ2VyUXVlcnkSNAoGY2xhdXNlGAEgASgLMh8uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyQ2xhdXNlQgPgQQIiSAoLRXZlbnRTb3VyY2USOQoFcXVlcnkYASABKAsyJS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyUXVlcnlCA+BBAiLnAgoVTWV0cmljVGhyZXNob2xkU291cmNlEisKC21ldHJpY19uYW1lGAEgASgJQhbgQQK6SBByDhj/ATIJXlxQe0NjfSokEi0KDGVudGl0eV9xdWVyeRgCIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuUXVlcnkSGQoDbWluGAMgASgBQge6SAQSAkABSACIAQESGQoDbWF4GAQgASgBQge6SAQSAkABSAGIAQE6qwG6SKcBGqQBChdtZXRyaWNfdGhyZXNob2xkLmJvdW5kcxIxbXVzdCBoYXZlIG1pbiwgbWF4IG9yIGJvdGgsIGFuZCBtaW4gbm90IGFib3ZlIG1heBpWaGFzKHRoaXMubWluKSAmJiBoYXModGhpcy5tYXgpID8gdGhpcy5taW4gPD0gdGhpcy5tYXggOiBoYXModGhpcy5taW4pIHx8IGhhcyh0aGlzLm1heClCBgoEX21pbkIGCgRfbWF4IqoCCg9TdGFsZURhdGFTb3VyY2USKAoLbWV0cmljX25hbWUYASABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSJwoKZXZlbnRfbmFtZRgCIAEoCUITukgQcg4Y/wEyCV5cUHtDY30qJBItCgxlbnRpdHlfcXVlcnkYAyABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLlF1ZXJ5EiAKDGR1cmF0aW9uX3NlYxgEIAEoA0IK4EECukgEIgIoADpzukhwGm4KEnN0YWxlX2RhdGEud2F0Y2hlZBInbXVzdCBoYXZlIG1ldHJpY05hbWUsIGV2ZW50TmFtZSBvciBib3RoGi90aGlzLm1ldHJpY19uYW1lICE9ICcnIHx8IHRoaXMuZXZlbnRfbmFtZSAhPSAnJyLhAQoLVHJpZ2dlclR5cGUSNQoFZXZlbnQYASABKAsyJC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FdmVudFNvdXJjZUgAEkoKEG1ldHJpY190aHJlc2hvbGQYAiABKAsyLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5NZXRyaWNUaHJlc2hvbGRTb3VyY2VIABI+CgpzdGFsZV9kYXRhGAMgASgLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuU3RhbGVEYXRhU291cmNlSABCDwoGc291cmNlEgW6SAIIASKFAgoHVHJpZ2dlchInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASKgoEdGFncxgDIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBI3CgR0eXBlGAQgASgLMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlclR5cGVCA+BBAhIhCgpydWxlX25hbWVzGAUgAygJQg3gQQO6SAeSAQQQoI0GEiYKGXJlY2VudF9ub3RpZmljYXRpb25fY291bnQYBiABKANCA+BBA2IGcHJvdG8z", [file_belfry_clause_v1_clause, file_belfry_clause_v1_trigger_clause, file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
- * What events must satisfy.
+ * A query for events.
  *
  * @generated from message belfry.notifications.v1.TriggerQuery
  */
 export type TriggerQuery = Message<"belfry.notifications.v1.TriggerQuery"> & {
   /**
-   * The clause.
+   * The condition that an event must meet, with its occurrence and its entity.
    *
    * @generated from field: belfry.clause.v1.TriggerClause clause = 1;
    */
@@ -42,13 +42,13 @@ export const TriggerQuerySchema: GenMessage<TriggerQuery> = /*@__PURE__*/
   messageDesc(file_belfry_notifications_v1_trigger, 0);
 
 /**
- * Matches events.
+ * Matches events: a trigger of this source matches an occurrence as soon as its clause does.
  *
  * @generated from message belfry.notifications.v1.EventSource
  */
 export type EventSource = Message<"belfry.notifications.v1.EventSource"> & {
   /**
-   * What they must satisfy.
+   * The events that match.
    *
    * @generated from field: belfry.notifications.v1.TriggerQuery query = 1;
    */
@@ -63,34 +63,35 @@ export const EventSourceSchema: GenMessage<EventSource> = /*@__PURE__*/
   messageDesc(file_belfry_notifications_v1_trigger, 1);
 
 /**
- * Matches series whose last value lies below min or above max; cleared when it is back. At least one of the two is given.
+ * Matches the series of a metric whose last value lies below `min` or above `max`, and is over when a value lies within them
+ * again. At least one of the two is given. Points that come late, after newer ones, neither match nor clear.
  *
  * @generated from message belfry.notifications.v1.MetricThresholdSource
  */
 export type MetricThresholdSource = Message<"belfry.notifications.v1.MetricThresholdSource"> & {
   /**
-   * The metric's name.
+   * The name of the metric, whole.
    *
    * @generated from field: string metric_name = 1;
    */
   metricName: string;
 
   /**
-   * Which entities. Absent: all.
+   * The entities whose data count. Left out: all.
    *
    * @generated from field: belfry.clause.v1.Query entity_query = 2;
    */
   entityQuery?: Query | undefined;
 
   /**
-   * The lowest value that is good.
+   * The lowest value that is good. Left out: none is too low.
    *
    * @generated from field: optional double min = 3;
    */
   min?: number | undefined;
 
   /**
-   * The highest value that is good.
+   * The highest value that is good. Left out: none is too high.
    *
    * @generated from field: optional double max = 4;
    */
@@ -105,35 +106,36 @@ export const MetricThresholdSourceSchema: GenMessage<MetricThresholdSource> = /*
   messageDesc(file_belfry_notifications_v1_trigger, 2);
 
 /**
- * Matches entities from which no data came for a time; cleared when data return. At least one of metricName and eventName is
- * given.
+ * Matches entities from which no data have come for a time, and is over when data return. At least one of `metricName` and
+ * `eventName` is given. For data that never came, the time counts from the creation of the trigger; time in which no server
+ * runs does not count.
  *
  * @generated from message belfry.notifications.v1.StaleDataSource
  */
 export type StaleDataSource = Message<"belfry.notifications.v1.StaleDataSource"> & {
   /**
-   * The name of the metric that is missed.
+   * The name of the metric that is missed. Empty: metrics are not watched.
    *
    * @generated from field: string metric_name = 1;
    */
   metricName: string;
 
   /**
-   * The name of the event that is missed.
+   * The name of the event that is missed. Empty: events are not watched.
    *
    * @generated from field: string event_name = 2;
    */
   eventName: string;
 
   /**
-   * Which entities. Absent: all.
+   * The entities whose data count. Left out: all.
    *
    * @generated from field: belfry.clause.v1.Query entity_query = 3;
    */
   entityQuery?: Query | undefined;
 
   /**
-   * For how long, seconds.
+   * After how many seconds without data it matches; within 5 seconds more.
    *
    * @generated from field: int64 duration_sec = 4;
    */
@@ -160,7 +162,7 @@ export type TriggerType = Message<"belfry.notifications.v1.TriggerType"> & {
    */
   source: {
     /**
-     * Events.
+     * Events that meet a condition.
      *
      * @generated from field: belfry.notifications.v1.EventSource event = 1;
      */
@@ -168,7 +170,7 @@ export type TriggerType = Message<"belfry.notifications.v1.TriggerType"> & {
     case: "event";
   } | {
     /**
-     * Values of a metric.
+     * Values of a metric that leave their bounds.
      *
      * @generated from field: belfry.notifications.v1.MetricThresholdSource metric_threshold = 2;
      */
@@ -193,48 +195,48 @@ export const TriggerTypeSchema: GenMessage<TriggerType> = /*@__PURE__*/
   messageDesc(file_belfry_notifications_v1_trigger, 4);
 
 /**
- * A condition that rules wait for.
+ * A condition that rules wait for. A trigger alone starts nothing: a rule names it.
  *
  * @generated from message belfry.notifications.v1.Trigger
  */
 export type Trigger = Message<"belfry.notifications.v1.Trigger"> & {
   /**
-   * The name, unique within the tenant.
+   * The name, which identifies the trigger within the tenant. It never changes.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * What it is for.
+   * What the trigger is for.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * Words to find it by.
+   * Words to find the trigger by.
    *
    * @generated from field: repeated string tags = 3;
    */
   tags: string[];
 
   /**
-   * What it looks at.
+   * What the trigger looks at, and when it matches.
    *
    * @generated from field: belfry.notifications.v1.TriggerType type = 4;
    */
   type?: TriggerType | undefined;
 
   /**
-   * The names of the rules that use it.
+   * The names of the rules that use the trigger.
    *
    * @generated from field: repeated string rule_names = 5;
    */
   ruleNames: string[];
 
   /**
-   * The number of notifications of the last 24 hours that it led to.
+   * The number of notifications that were sent in the last 24 hours because of the trigger.
    *
    * @generated from field: int64 recent_notification_count = 6;
    */

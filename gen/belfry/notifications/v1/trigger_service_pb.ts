@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/trigger_service.proto.
  */
 export const file_belfry_notifications_v1_trigger_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci1iZWxmcnkvbm90aWZpY2F0aW9ucy92MS90cmlnZ2VyX3NlcnZpY2UucHJvdG8SF2JlbGZyeS5ub3RpZmljYXRpb25zLnYxIugBChNMaXN0VHJpZ2dlcnNSZXF1ZXN0EhoKBG5hbWUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEhoKBHR5cGUYAyABKAlCDLpICXIHGP8BugEBABIgCgpydWxlX25hbWVzGAQgASgJQgy6SAlyBxj/AboBAQASGgoEdGFncxgFIAEoCUIMukgJcgcY/wG6AQEAEhoKCXBhZ2Vfc2l6ZRgGIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiAICJ4ChRMaXN0VHJpZ2dlcnNSZXNwb25zZRIyCgh0cmlnZ2VycxgBIAMoCzIgLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlRyaWdnZXISEwoLdG90YWxfY291bnQYAiABKAMSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIk4KFENyZWF0ZVRyaWdnZXJSZXF1ZXN0EjYKB3RyaWdnZXIYASABKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyQgPgQQIiSgoVQ3JlYXRlVHJpZ2dlclJlc3BvbnNlEjEKB3RyaWdnZXIYASABKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyIi8KEUdldFRyaWdnZXJSZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBACJHChJHZXRUcmlnZ2VyUmVzcG9uc2USMQoHdHJpZ2dlchgBIAEoCzIgLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlRyaWdnZXIihQEKFFVwZGF0ZVRyaWdnZXJSZXF1ZXN0EjYKB3RyaWdnZXIYASABKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyQgPgQQISNQoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgS4tRhkIkoKFVVwZGF0ZVRyaWdnZXJSZXNwb25zZRIxCgd0cmlnZ2VyGAEgASgLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlciIyChREZWxldGVUcmlnZ2VyUmVxdWVzdBIaCgRuYW1lGAEgASgJQgzgQQK6SAZyBLoBAQAiFwoVRGVsZXRlVHJpZ2dlclJlc3BvbnNlMskGCg5UcmlnZ2VyU2VydmljZRKeAQoNQ3JlYXRlVHJpZ2dlchItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkNyZWF0ZVRyaWdnZXJSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQ3JlYXRlVHJpZ2dlclJlc3BvbnNlIi6ItRgFgtPkkwIkOgd0cmlnZ2VyIhkvdjEvbm90aWZpY2F0aW9uL3RyaWdnZXJzEpYBCgpHZXRUcmlnZ2VyEiouYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0VHJpZ2dlclJlcXVlc3QaKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXRUcmlnZ2VyUmVzcG9uc2UiL5ACAYi1GAOC0+STAiISIC92MS9ub3RpZmljYXRpb24vdHJpZ2dlcnMve25hbWV9EpUBCgxMaXN0VHJpZ2dlcnMSLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0VHJpZ2dlcnNSZXF1ZXN0Gi0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdFRyaWdnZXJzUmVzcG9uc2UiKJACAYi1GAOC0+STAhsSGS92MS9ub3RpZmljYXRpb24vdHJpZ2dlcnMSvAEKDVVwZGF0ZVRyaWdnZXISLS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5VcGRhdGVUcmlnZ2VyUmVxdWVzdBouLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlVwZGF0ZVRyaWdnZXJSZXNwb25zZSJMiLUYBaK1GAt1cGRhdGVfbWFza4LT5JMCMzoHdHJpZ2dlchooL3YxL25vdGlmaWNhdGlvbi90cmlnZ2Vycy97dHJpZ2dlci5uYW1lfRKlAQoNRGVsZXRlVHJpZ2dlchItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGV0ZVRyaWdnZXJSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlVHJpZ2dlclJlc3BvbnNlIjWItRgFkrUYBQgJEJwDgtPkkwIiKiAvdjEvbm90aWZpY2F0aW9uL3RyaWdnZXJzL3tuYW1lfWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_trigger, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
+  fileDesc("Ci1iZWxmcnkvbm90aWZpY2F0aW9ucy92MS90cmlnZ2VyX3NlcnZpY2UucHJvdG8SF2JlbGZyeS5ub3RpZmljYXRpb25zLnYxIugBChNMaXN0VHJpZ2dlcnNSZXF1ZXN0EhoKBG5hbWUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEhoKBHR5cGUYAyABKAlCDLpICXIHGP8BugEBABIgCgpydWxlX25hbWVzGAQgASgJQgy6SAlyBxj/AboBAQASGgoEdGFncxgFIAEoCUIMukgJcgcY/wG6AQEAEhoKCXBhZ2Vfc2l6ZRgGIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiAICJ4ChRMaXN0VHJpZ2dlcnNSZXNwb25zZRIyCgh0cmlnZ2VycxgBIAMoCzIgLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlRyaWdnZXISEwoLdG90YWxfY291bnQYAiABKAMSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIk4KFENyZWF0ZVRyaWdnZXJSZXF1ZXN0EjYKB3RyaWdnZXIYASABKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyQgPgQQIiTwoVQ3JlYXRlVHJpZ2dlclJlc3BvbnNlEjYKB3RyaWdnZXIYASABKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyQgPgQQIiLwoRR2V0VHJpZ2dlclJlcXVlc3QSGgoEbmFtZRgBIAEoCUIM4EECukgGcgS6AQEAIkwKEkdldFRyaWdnZXJSZXNwb25zZRI2Cgd0cmlnZ2VyGAEgASgLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlckID4EECIoUBChRVcGRhdGVUcmlnZ2VyUmVxdWVzdBI2Cgd0cmlnZ2VyGAEgASgLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlckID4EECEjUKC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0IEuLUYZCJPChVVcGRhdGVUcmlnZ2VyUmVzcG9uc2USNgoHdHJpZ2dlchgBIAEoCzIgLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlRyaWdnZXJCA+BBAiIyChREZWxldGVUcmlnZ2VyUmVxdWVzdBIaCgRuYW1lGAEgASgJQgzgQQK6SAZyBLoBAQAiFwoVRGVsZXRlVHJpZ2dlclJlc3BvbnNlMskGCg5UcmlnZ2VyU2VydmljZRKeAQoNQ3JlYXRlVHJpZ2dlchItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkNyZWF0ZVRyaWdnZXJSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQ3JlYXRlVHJpZ2dlclJlc3BvbnNlIi6ItRgFgtPkkwIkOgd0cmlnZ2VyIhkvdjEvbm90aWZpY2F0aW9uL3RyaWdnZXJzEpYBCgpHZXRUcmlnZ2VyEiouYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0VHJpZ2dlclJlcXVlc3QaKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXRUcmlnZ2VyUmVzcG9uc2UiL5ACAYi1GAOC0+STAiISIC92MS9ub3RpZmljYXRpb24vdHJpZ2dlcnMve25hbWV9EpUBCgxMaXN0VHJpZ2dlcnMSLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0VHJpZ2dlcnNSZXF1ZXN0Gi0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdFRyaWdnZXJzUmVzcG9uc2UiKJACAYi1GAOC0+STAhsSGS92MS9ub3RpZmljYXRpb24vdHJpZ2dlcnMSvAEKDVVwZGF0ZVRyaWdnZXISLS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5VcGRhdGVUcmlnZ2VyUmVxdWVzdBouLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlVwZGF0ZVRyaWdnZXJSZXNwb25zZSJMiLUYBaK1GAt1cGRhdGVfbWFza4LT5JMCMzoHdHJpZ2dlchooL3YxL25vdGlmaWNhdGlvbi90cmlnZ2Vycy97dHJpZ2dlci5uYW1lfRKlAQoNRGVsZXRlVHJpZ2dlchItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGV0ZVRyaWdnZXJSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlVHJpZ2dlclJlc3BvbnNlIjWItRgFkrUYBQgJEJwDgtPkkwIiKiAvdjEvbm90aWZpY2F0aW9uL3RyaWdnZXJzL3tuYW1lfWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_trigger, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
 
 /**
  * Which triggers to list. All filters that are given must match; a text matches what contains it, in any case.
@@ -29,49 +29,49 @@ export const file_belfry_notifications_v1_trigger_service: GenFile = /*@__PURE__
  */
 export type ListTriggersRequest = Message<"belfry.notifications.v1.ListTriggersRequest"> & {
   /**
-   * In the name.
+   * A text in the name.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * In the description.
+   * A text in the description.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * In the name of the source: event, metricThreshold or staleData.
+   * A text in the name of the source: `event`, `metricThreshold` or `staleData`.
    *
    * @generated from field: string type = 3;
    */
   type: string;
 
   /**
-   * In the name of a rule that uses it.
+   * A text in the name of a rule that uses it.
    *
    * @generated from field: string rule_names = 4;
    */
   ruleNames: string;
 
   /**
-   * In a tag.
+   * A text in one of the tags.
    *
    * @generated from field: string tags = 5;
    */
   tags: string;
 
   /**
-   * The number of triggers on the page. 0 or absent: all of them, or 100 with a pageToken. Above 1000: 1000.
+   * How many triggers the page holds at most; above 1000: 1000. 0 or left out: all of them, or 100 with a `pageToken`.
    *
    * @generated from field: int32 page_size = 6;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 7;
    */
@@ -99,14 +99,14 @@ export type ListTriggersResponse = Message<"belfry.notifications.v1.ListTriggers
   triggers: Trigger[];
 
   /**
-   * The number of triggers on all pages.
+   * The number of triggers on all pages together.
    *
    * @generated from field: int64 total_count = 2;
    */
   totalCount: bigint;
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -169,7 +169,7 @@ export const CreateTriggerResponseSchema: GenMessage<CreateTriggerResponse> = /*
  */
 export type GetTriggerRequest = Message<"belfry.notifications.v1.GetTriggerRequest"> & {
   /**
-   * The trigger's name.
+   * The name of the trigger.
    *
    * @generated from field: string name = 1;
    */
@@ -218,7 +218,7 @@ export type UpdateTriggerRequest = Message<"belfry.notifications.v1.UpdateTrigge
   trigger?: Trigger | undefined;
 
   /**
-   * Which fields to change. Empty: those that are set.
+   * Which fields to change, by their names, separated by commas. Left out: those that the request holds.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -260,7 +260,7 @@ export const UpdateTriggerResponseSchema: GenMessage<UpdateTriggerResponse> = /*
  */
 export type DeleteTriggerRequest = Message<"belfry.notifications.v1.DeleteTriggerRequest"> & {
   /**
-   * The trigger's name.
+   * The name of the trigger.
    *
    * @generated from field: string name = 1;
    */
@@ -290,13 +290,14 @@ export const DeleteTriggerResponseSchema: GenMessage<DeleteTriggerResponse> = /*
   messageDesc(file_belfry_notifications_v1_trigger_service, 9);
 
 /**
- * Manages triggers.
+ * Triggers: conditions that rules wait for, such as an event of some severity, a value out of its bounds, or data that stay
+ * away.
  *
  * @generated from service belfry.notifications.v1.TriggerService
  */
 export const TriggerService: GenService<{
   /**
-   * Creates a trigger.
+   * Creates a trigger. Its name must be new in the tenant.
    *
    * @generated from rpc belfry.notifications.v1.TriggerService.CreateTrigger
    */
@@ -306,7 +307,7 @@ export const TriggerService: GenService<{
     output: typeof CreateTriggerResponseSchema;
   },
   /**
-   * Gets a trigger.
+   * Gets a trigger by its name.
    *
    * @generated from rpc belfry.notifications.v1.TriggerService.GetTrigger
    */
@@ -316,7 +317,7 @@ export const TriggerService: GenService<{
     output: typeof GetTriggerResponseSchema;
   },
   /**
-   * Lists triggers by name.
+   * Lists the triggers that pass all filters, in the order of their names. Without filters: all.
    *
    * @generated from rpc belfry.notifications.v1.TriggerService.ListTriggers
    */
@@ -326,7 +327,8 @@ export const TriggerService: GenService<{
     output: typeof ListTriggersResponseSchema;
   },
   /**
-   * Changes those fields of a trigger that are sent.
+   * Changes those fields of a trigger that are sent, and leaves the others. The name cannot change. Rules that use it follow
+   * within a second.
    *
    * @generated from rpc belfry.notifications.v1.TriggerService.UpdateTrigger
    */
@@ -336,7 +338,7 @@ export const TriggerService: GenService<{
     output: typeof UpdateTriggerResponseSchema;
   },
   /**
-   * Deletes a trigger that no rule uses.
+   * Deletes a trigger that no rule uses. One that a rule uses: code 9, naming the rules.
    *
    * @generated from rpc belfry.notifications.v1.TriggerService.DeleteTrigger
    */

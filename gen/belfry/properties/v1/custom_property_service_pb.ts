@@ -26,7 +26,7 @@ export const file_belfry_properties_v1_custom_property_service: GenFile = /*@__P
   fileDesc("CjJiZWxmcnkvcHJvcGVydGllcy92MS9jdXN0b21fcHJvcGVydHlfc2VydmljZS5wcm90bxIUYmVsZnJ5LnByb3BlcnRpZXMudjEijAEKD0VudGl0eVNlbGVjdGlvbhI7Cgh3aXRoX2lkcxgBIAEoCzIdLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlJZHNIAFIId2l0aF9pZHMSKAoFcXVlcnkYAiABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLlF1ZXJ5SABCEgoJc2VsZWN0aW9uEgW6SAIIASKPAQoaU2V0Q3VzdG9tUHJvcGVydGllc1JlcXVlc3QSOQoFaW5wdXQYASABKAsyJS5iZWxmcnkucHJvcGVydGllcy52MS5FbnRpdHlTZWxlY3Rpb25CA+BBAhI2Cgpwcm9wZXJ0aWVzGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIJ4EECuLUYgIACIj0KG1NldEN1c3RvbVByb3BlcnRpZXNSZXNwb25zZRIeCgplbnRpdHlfaWRzGAEgAygJUgplbnRpdHlfaWRzIqMBCh1EZWxldGVDdXN0b21Qcm9wZXJ0aWVzUmVxdWVzdBI5CgVpbnB1dBgBIAEoCzIlLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLkVudGl0eVNlbGVjdGlvbkID4EECEkcKDXByb3BlcnR5X2tleXMYAiADKAlCIbpIGpIBFxDoByISchAQARj/ATIJXlxQe0NjfSokmLUYAVINcHJvcGVydHlfa2V5cyIgCh5EZWxldGVDdXN0b21Qcm9wZXJ0aWVzUmVzcG9uc2UyiQMKFUN1c3RvbVByb3BlcnR5U2VydmljZRKwAQoTU2V0Q3VzdG9tUHJvcGVydGllcxIwLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLlNldEN1c3RvbVByb3BlcnRpZXNSZXF1ZXN0GjEuYmVsZnJ5LnByb3BlcnRpZXMudjEuU2V0Q3VzdG9tUHJvcGVydGllc1Jlc3BvbnNlIjSItRgEgtPkkwIqOgEqIiUvdjEvbW9kZWxjb250ZXh0L2N1c3RvbXByb3BlcnRpZXM6c2V0ErwBChZEZWxldGVDdXN0b21Qcm9wZXJ0aWVzEjMuYmVsZnJ5LnByb3BlcnRpZXMudjEuRGVsZXRlQ3VzdG9tUHJvcGVydGllc1JlcXVlc3QaNC5iZWxmcnkucHJvcGVydGllcy52MS5EZWxldGVDdXN0b21Qcm9wZXJ0aWVzUmVzcG9uc2UiN4i1GASC0+STAi06ASoiKC92MS9tb2RlbGNvbnRleHQvY3VzdG9tcHJvcGVydGllczpkZWxldGViBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_entities_v1_entity, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
- * Which entities to change.
+ * Which entities to change: by their identifiers, or by a clause.
  *
  * @generated from message belfry.properties.v1.EntitySelection
  */
@@ -46,7 +46,7 @@ export type EntitySelection = Message<"belfry.properties.v1.EntitySelection"> & 
     case: "withIds";
   } | {
     /**
-     * Those that match.
+     * Those that meet a clause.
      *
      * @generated from field: belfry.clause.v1.Query query = 2;
      */
@@ -69,15 +69,15 @@ export const EntitySelectionSchema: GenMessage<EntitySelection> = /*@__PURE__*/
  */
 export type SetCustomPropertiesRequest = Message<"belfry.properties.v1.SetCustomPropertiesRequest"> & {
   /**
-   * The entities.
+   * Which entities.
    *
    * @generated from field: belfry.properties.v1.EntitySelection input = 1;
    */
   input?: EntitySelection | undefined;
 
   /**
-   * The values by the names of the properties, at least one: strings, numbers, booleans or lists of them; names of 1 to 255
-   * characters. An entity has at most 200.
+   * The values by the names of the properties, at least one. Values are strings, numbers, booleans or lists of them; names have
+   * 1 to 255 characters. An entity has at most 200 properties.
    *
    * @generated from field: google.protobuf.Struct properties = 2;
    */
@@ -98,7 +98,7 @@ export const SetCustomPropertiesRequestSchema: GenMessage<SetCustomPropertiesReq
  */
 export type SetCustomPropertiesResponse = Message<"belfry.properties.v1.SetCustomPropertiesResponse"> & {
   /**
-   * Their identifiers.
+   * The identifiers of the entities that were changed; empty when none was selected.
    *
    * @generated from field: repeated string entity_ids = 1 [json_name = "entity_ids"];
    */
@@ -119,14 +119,14 @@ export const SetCustomPropertiesResponseSchema: GenMessage<SetCustomPropertiesRe
  */
 export type DeleteCustomPropertiesRequest = Message<"belfry.properties.v1.DeleteCustomPropertiesRequest"> & {
   /**
-   * The entities.
+   * Which entities.
    *
    * @generated from field: belfry.properties.v1.EntitySelection input = 1;
    */
   input?: EntitySelection | undefined;
 
   /**
-   * The names of the properties. Left out: all of them.
+   * The names of the properties. Left out: all custom properties. An empty list is refused.
    *
    * @generated from field: repeated string property_keys = 2 [json_name = "property_keys"];
    */
@@ -156,13 +156,15 @@ export const DeleteCustomPropertiesResponseSchema: GenMessage<DeleteCustomProper
   messageDesc(file_belfry_properties_v1_custom_property_service, 4);
 
 /**
- * Sets and deletes custom properties of entities.
+ * Custom properties: values that users add to entities, in addition to what sources say of them. They are set here by hand, or
+ * by updaters.
  *
  * @generated from service belfry.properties.v1.CustomPropertyService
  */
 export const CustomPropertyService: GenService<{
   /**
-   * Adds properties to entities; those that are there get the new values.
+   * Sets properties of all selected entities: absent ones are added, existing ones get the new values, others stay. Nothing is
+   * written when an entity would have more than 200.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyService.SetCustomProperties
    */
@@ -172,7 +174,7 @@ export const CustomPropertyService: GenService<{
     output: typeof SetCustomPropertiesResponseSchema;
   },
   /**
-   * Deletes properties of entities.
+   * Deletes properties of all selected entities: those that are named, or all.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyService.DeleteCustomProperties
    */

@@ -19,62 +19,64 @@ export const file_belfry_properties_v1_custom_property_updater: GenFile = /*@__P
   fileDesc("CjJiZWxmcnkvcHJvcGVydGllcy92MS9jdXN0b21fcHJvcGVydHlfdXBkYXRlci5wcm90bxIUYmVsZnJ5LnByb3BlcnRpZXMudjEiwwIKFUN1c3RvbVByb3BlcnR5VXBkYXRlchIYCgJpZBgBIAEoCUIMukgJcgcY/wG6AQEAEiQKBG5hbWUYAiABKAlCFuBBArpIEHIOGP8BMgleXFB7Q2N9KiQSIQoLZGVzY3JpcHRpb24YAyABKAlCDLpICXIHKIAgugEBABJACgxlbnRpdHlfaW5wdXQYBCABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLlF1ZXJ5QgPgQQJSDGVudGl0eV9pbnB1dBI2Cgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIJ4EECuLUYgIACEg8KB2VuYWJsZWQYBiABKAgSEAoIc2VxdWVuY2UYByABKAUSKgoEdGFncxgIIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJGIGcHJvdG8z", [file_belfry_clause_v1_clause, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
- * Sets custom properties of all entities that match, now and whenever they change.
+ * Sets custom properties of all entities that meet a clause: of all of them when it is created enabled, changed or enabled, and
+ * of each entity that a model creates or changes, within 5 seconds.
  *
  * @generated from message belfry.properties.v1.CustomPropertyUpdater
  */
 export type CustomPropertyUpdater = Message<"belfry.properties.v1.CustomPropertyUpdater"> & {
   /**
-   * The identifier. Needed to change an updater.
+   * The identifier, which the service gives out. Needed to change an updater; ignored on creation.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The name, unique within the tenant.
+   * The name, unique among the updaters of the tenant.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * What it is for.
+   * What the updater is for.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * Which entities. The keys of fields begin with `entity.`.
+   * Which entities. The keys of fields begin with `entity.`, as in `entity.name`.
    *
    * @generated from field: belfry.clause.v1.Query entity_input = 4 [json_name = "entity_input"];
    */
   entityInput?: Query | undefined;
 
   /**
-   * The values by the names of the properties, as in customproperties:set.
+   * The values by the names of the properties, at least one: strings, numbers, booleans or lists of them.
    *
    * @generated from field: google.protobuf.Struct properties = 5;
    */
   properties?: JsonObject | undefined;
 
   /**
-   * Whether it runs.
+   * Whether the updater runs. Left out: false.
    *
    * @generated from field: bool enabled = 6;
    */
   enabled: boolean;
 
   /**
-   * When it runs among those that match an entity: the smallest first, then by name. A later one wins.
+   * The place among the updaters of one entity: they run from the smallest number to the largest, then by name, and a later
+   * one wins. Left out: 0.
    *
    * @generated from field: int32 sequence = 7;
    */
   sequence: number;
 
   /**
-   * Words to find it by.
+   * Any words of yours.
    *
    * @generated from field: repeated string tags = 8;
    */

@@ -19,7 +19,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/properties/v1/custom_property_updater_service.proto.
  */
 export const file_belfry_properties_v1_custom_property_updater_service: GenFile = /*@__PURE__*/
-  fileDesc("CjpiZWxmcnkvcHJvcGVydGllcy92MS9jdXN0b21fcHJvcGVydHlfdXBkYXRlcl9zZXJ2aWNlLnByb3RvEhRiZWxmcnkucHJvcGVydGllcy52MSIqCg1VcGRhdGVyUmVzdWx0EgoKAmlkGAEgASgJEg0KBWVycm9yGAIgASgJInQKI0NyZWF0ZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXF1ZXN0Ek0KCHVwZGF0ZXJzGAEgAygLMisuYmVsZnJ5LnByb3BlcnRpZXMudjEuQ3VzdG9tUHJvcGVydHlVcGRhdGVyQg7gQQK6SAPYAQPAtRjoByJcCiRDcmVhdGVDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVzcG9uc2USNAoHcmVzdWx0cxgBIAMoCzIjLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLlVwZGF0ZXJSZXN1bHQidQokUmVwbGFjZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXF1ZXN0Ek0KCHVwZGF0ZXJzGAEgAygLMisuYmVsZnJ5LnByb3BlcnRpZXMudjEuQ3VzdG9tUHJvcGVydHlVcGRhdGVyQg7gQQK6SAPYAQPAtRjoByJdCiVSZXBsYWNlQ3VzdG9tUHJvcGVydHlVcGRhdGVyc1Jlc3BvbnNlEjQKB3Jlc3VsdHMYASADKAsyIy5iZWxmcnkucHJvcGVydGllcy52MS5VcGRhdGVyUmVzdWx0IkgKI0RlbGV0ZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXF1ZXN0EiEKA2lkcxgBIAMoCUIU4EECukgOkgELEOgHIgZyBLoBAQAiXAokRGVsZXRlQ3VzdG9tUHJvcGVydHlVcGRhdGVyc1Jlc3BvbnNlEjQKB3Jlc3VsdHMYASADKAsyIy5iZWxmcnkucHJvcGVydGllcy52MS5VcGRhdGVyUmVzdWx0IlwKIUxpc3RDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVxdWVzdBI3CgpwYWdlX2lucHV0GAEgASgLMhcuYmVsZnJ5LmRiLnYxLlBhZ2VJbnB1dFIKcGFnZV9pbnB1dCI9Cg9VcGRhdGVyUGFnZUluZm8SGgoIaGFzX25leHQYASABKAhSCGhhc19uZXh0Eg4KBmN1cnNvchgCIAEoCSKoAQoiTGlzdEN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXNwb25zZRI9Cgh1cGRhdGVycxgBIAMoCzIrLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLkN1c3RvbVByb3BlcnR5VXBkYXRlchJDCglwYWdlX2luZm8YAiABKAsyJS5iZWxmcnkucHJvcGVydGllcy52MS5VcGRhdGVyUGFnZUluZm9SCXBhZ2VfaW5mbyKKAQojU3dpdGNoQ3VzdG9tUHJvcGVydHlVcGRhdGVyc1JlcXVlc3QSIQoDaWRzGAEgAygJQhTgQQK6SA6SAQsQ6AciBnIEugEBABJACgZhY3Rpb24YAiABKA4yIy5iZWxmcnkucHJvcGVydGllcy52MS5VcGRhdGVyQWN0aW9uQgvgQQK6SAWCAQIQASJcCiRTd2l0Y2hDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVzcG9uc2USNAoHcmVzdWx0cxgBIAMoCzIjLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLlVwZGF0ZXJSZXN1bHQqSAoNVXBkYXRlckFjdGlvbhIeChpVUERBVEVSX0FDVElPTl9VTlNQRUNJRklFRBAAEgoKBkVOQUJMRRABEgsKB0RJU0FCTEUQAjLPCAocQ3VzdG9tUHJvcGVydHlVcGRhdGVyU2VydmljZRLUAQocQ3JlYXRlQ3VzdG9tUHJvcGVydHlVcGRhdGVycxI5LmJlbGZyeS5wcm9wZXJ0aWVzLnYxLkNyZWF0ZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXF1ZXN0GjouYmVsZnJ5LnByb3BlcnRpZXMudjEuQ3JlYXRlQ3VzdG9tUHJvcGVydHlVcGRhdGVyc1Jlc3BvbnNlIj2ItRgFgtPkkwIzOgEqIi4vdjEvbW9kZWxjb250ZXh0L2N1c3RvbXByb3BlcnR5dXBkYXRlcnM6Y3JlYXRlEtcBCh1SZXBsYWNlQ3VzdG9tUHJvcGVydHlVcGRhdGVycxI6LmJlbGZyeS5wcm9wZXJ0aWVzLnYxLlJlcGxhY2VDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVxdWVzdBo7LmJlbGZyeS5wcm9wZXJ0aWVzLnYxLlJlcGxhY2VDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVzcG9uc2UiPYi1GAWC0+STAjM6ASoiLi92MS9tb2RlbGNvbnRleHQvY3VzdG9tcHJvcGVydHl1cGRhdGVyczpjaGFuZ2US1AEKHERlbGV0ZUN1c3RvbVByb3BlcnR5VXBkYXRlcnMSOS5iZWxmcnkucHJvcGVydGllcy52MS5EZWxldGVDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVxdWVzdBo6LmJlbGZyeS5wcm9wZXJ0aWVzLnYxLkRlbGV0ZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXNwb25zZSI9iLUYBYLT5JMCMzoBKiIuL3YxL21vZGVsY29udGV4dC9jdXN0b21wcm9wZXJ0eXVwZGF0ZXJzOmRlbGV0ZRLPAQoaTGlzdEN1c3RvbVByb3BlcnR5VXBkYXRlcnMSNy5iZWxmcnkucHJvcGVydGllcy52MS5MaXN0Q3VzdG9tUHJvcGVydHlVcGRhdGVyc1JlcXVlc3QaOC5iZWxmcnkucHJvcGVydGllcy52MS5MaXN0Q3VzdG9tUHJvcGVydHlVcGRhdGVyc1Jlc3BvbnNlIj6QAgGItRgDgtPkkwIxOgEqIiwvdjEvbW9kZWxjb250ZXh0L2N1c3RvbXByb3BlcnR5dXBkYXRlcnM6bGlzdBLUAQocU3dpdGNoQ3VzdG9tUHJvcGVydHlVcGRhdGVycxI5LmJlbGZyeS5wcm9wZXJ0aWVzLnYxLlN3aXRjaEN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXF1ZXN0GjouYmVsZnJ5LnByb3BlcnRpZXMudjEuU3dpdGNoQ3VzdG9tUHJvcGVydHlVcGRhdGVyc1Jlc3BvbnNlIj2ItRgFgtPkkwIzOgEqIi4vdjEvbW9kZWxjb250ZXh0L2N1c3RvbXByb3BlcnR5dXBkYXRlcnM6bWFuYWdlYgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_db_v1_paging, file_belfry_properties_v1_custom_property_updater, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
+  fileDesc("CjpiZWxmcnkvcHJvcGVydGllcy92MS9jdXN0b21fcHJvcGVydHlfdXBkYXRlcl9zZXJ2aWNlLnByb3RvEhRiZWxmcnkucHJvcGVydGllcy52MSIqCg1VcGRhdGVyUmVzdWx0EgoKAmlkGAEgASgJEg0KBWVycm9yGAIgASgJInQKI0NyZWF0ZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXF1ZXN0Ek0KCHVwZGF0ZXJzGAEgAygLMisuYmVsZnJ5LnByb3BlcnRpZXMudjEuQ3VzdG9tUHJvcGVydHlVcGRhdGVyQg7gQQK6SAPYAQPAtRjoByJcCiRDcmVhdGVDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVzcG9uc2USNAoHcmVzdWx0cxgBIAMoCzIjLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLlVwZGF0ZXJSZXN1bHQidQokUmVwbGFjZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXF1ZXN0Ek0KCHVwZGF0ZXJzGAEgAygLMisuYmVsZnJ5LnByb3BlcnRpZXMudjEuQ3VzdG9tUHJvcGVydHlVcGRhdGVyQg7gQQK6SAPYAQPAtRjoByJdCiVSZXBsYWNlQ3VzdG9tUHJvcGVydHlVcGRhdGVyc1Jlc3BvbnNlEjQKB3Jlc3VsdHMYASADKAsyIy5iZWxmcnkucHJvcGVydGllcy52MS5VcGRhdGVyUmVzdWx0IkgKI0RlbGV0ZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXF1ZXN0EiEKA2lkcxgBIAMoCUIU4EECukgOkgELEOgHIgZyBLoBAQAiXAokRGVsZXRlQ3VzdG9tUHJvcGVydHlVcGRhdGVyc1Jlc3BvbnNlEjQKB3Jlc3VsdHMYASADKAsyIy5iZWxmcnkucHJvcGVydGllcy52MS5VcGRhdGVyUmVzdWx0IlwKIUxpc3RDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVxdWVzdBI3CgpwYWdlX2lucHV0GAEgASgLMhcuYmVsZnJ5LmRiLnYxLlBhZ2VJbnB1dFIKcGFnZV9pbnB1dCI9Cg9VcGRhdGVyUGFnZUluZm8SGgoIaGFzX25leHQYASABKAhSCGhhc19uZXh0Eg4KBmN1cnNvchgCIAEoCSKtAQoiTGlzdEN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXNwb25zZRI9Cgh1cGRhdGVycxgBIAMoCzIrLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLkN1c3RvbVByb3BlcnR5VXBkYXRlchJICglwYWdlX2luZm8YAiABKAsyJS5iZWxmcnkucHJvcGVydGllcy52MS5VcGRhdGVyUGFnZUluZm9CA+BBAlIJcGFnZV9pbmZvIooBCiNTd2l0Y2hDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVxdWVzdBIhCgNpZHMYASADKAlCFOBBArpIDpIBCxDoByIGcgS6AQEAEkAKBmFjdGlvbhgCIAEoDjIjLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLlVwZGF0ZXJBY3Rpb25CC+BBArpIBYIBAhABIlwKJFN3aXRjaEN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXNwb25zZRI0CgdyZXN1bHRzGAEgAygLMiMuYmVsZnJ5LnByb3BlcnRpZXMudjEuVXBkYXRlclJlc3VsdCpICg1VcGRhdGVyQWN0aW9uEh4KGlVQREFURVJfQUNUSU9OX1VOU1BFQ0lGSUVEEAASCgoGRU5BQkxFEAESCwoHRElTQUJMRRACMs8IChxDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJTZXJ2aWNlEtQBChxDcmVhdGVDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzEjkuYmVsZnJ5LnByb3BlcnRpZXMudjEuQ3JlYXRlQ3VzdG9tUHJvcGVydHlVcGRhdGVyc1JlcXVlc3QaOi5iZWxmcnkucHJvcGVydGllcy52MS5DcmVhdGVDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVzcG9uc2UiPYi1GAWC0+STAjM6ASoiLi92MS9tb2RlbGNvbnRleHQvY3VzdG9tcHJvcGVydHl1cGRhdGVyczpjcmVhdGUS1wEKHVJlcGxhY2VDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzEjouYmVsZnJ5LnByb3BlcnRpZXMudjEuUmVwbGFjZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXF1ZXN0GjsuYmVsZnJ5LnByb3BlcnRpZXMudjEuUmVwbGFjZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXNwb25zZSI9iLUYBYLT5JMCMzoBKiIuL3YxL21vZGVsY29udGV4dC9jdXN0b21wcm9wZXJ0eXVwZGF0ZXJzOmNoYW5nZRLUAQocRGVsZXRlQ3VzdG9tUHJvcGVydHlVcGRhdGVycxI5LmJlbGZyeS5wcm9wZXJ0aWVzLnYxLkRlbGV0ZUN1c3RvbVByb3BlcnR5VXBkYXRlcnNSZXF1ZXN0GjouYmVsZnJ5LnByb3BlcnRpZXMudjEuRGVsZXRlQ3VzdG9tUHJvcGVydHlVcGRhdGVyc1Jlc3BvbnNlIj2ItRgFgtPkkwIzOgEqIi4vdjEvbW9kZWxjb250ZXh0L2N1c3RvbXByb3BlcnR5dXBkYXRlcnM6ZGVsZXRlEs8BChpMaXN0Q3VzdG9tUHJvcGVydHlVcGRhdGVycxI3LmJlbGZyeS5wcm9wZXJ0aWVzLnYxLkxpc3RDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVxdWVzdBo4LmJlbGZyeS5wcm9wZXJ0aWVzLnYxLkxpc3RDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVzcG9uc2UiPpACAYi1GAOC0+STAjE6ASoiLC92MS9tb2RlbGNvbnRleHQvY3VzdG9tcHJvcGVydHl1cGRhdGVyczpsaXN0EtQBChxTd2l0Y2hDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzEjkuYmVsZnJ5LnByb3BlcnRpZXMudjEuU3dpdGNoQ3VzdG9tUHJvcGVydHlVcGRhdGVyc1JlcXVlc3QaOi5iZWxmcnkucHJvcGVydGllcy52MS5Td2l0Y2hDdXN0b21Qcm9wZXJ0eVVwZGF0ZXJzUmVzcG9uc2UiPYi1GAWC0+STAjM6ASoiLi92MS9tb2RlbGNvbnRleHQvY3VzdG9tcHJvcGVydHl1cGRhdGVyczptYW5hZ2ViBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_db_v1_paging, file_belfry_properties_v1_custom_property_updater, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
 
 /**
  * What became of one updater.
@@ -28,14 +28,14 @@ export const file_belfry_properties_v1_custom_property_updater_service: GenFile 
  */
 export type UpdaterResult = Message<"belfry.properties.v1.UpdaterResult"> & {
   /**
-   * Its identifier; empty when none was created.
+   * The identifier of the updater; empty when none was created.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What failed; empty when nothing did.
+   * Why it failed; empty when it did not.
    *
    * @generated from field: string error = 2;
    */
@@ -56,7 +56,7 @@ export const UpdaterResultSchema: GenMessage<UpdaterResult> = /*@__PURE__*/
  */
 export type CreateCustomPropertyUpdatersRequest = Message<"belfry.properties.v1.CreateCustomPropertyUpdatersRequest"> & {
   /**
-   * The updaters, at least one. Each is checked by itself.
+   * The updaters, 1 to 1000. Each is checked by itself.
    *
    * @generated from field: repeated belfry.properties.v1.CustomPropertyUpdater updaters = 1;
    */
@@ -98,7 +98,7 @@ export const CreateCustomPropertyUpdatersResponseSchema: GenMessage<CreateCustom
  */
 export type ReplaceCustomPropertyUpdatersRequest = Message<"belfry.properties.v1.ReplaceCustomPropertyUpdatersRequest"> & {
   /**
-   * The updaters with their identifiers, at least one. Each is checked by itself.
+   * The updaters with their identifiers, 1 to 1000. Each is checked by itself.
    *
    * @generated from field: repeated belfry.properties.v1.CustomPropertyUpdater updaters = 1;
    */
@@ -140,7 +140,7 @@ export const ReplaceCustomPropertyUpdatersResponseSchema: GenMessage<ReplaceCust
  */
 export type DeleteCustomPropertyUpdatersRequest = Message<"belfry.properties.v1.DeleteCustomPropertyUpdatersRequest"> & {
   /**
-   * Their identifiers, at least one.
+   * The identifiers of the updaters, at least one.
    *
    * @generated from field: repeated string ids = 1;
    */
@@ -182,7 +182,7 @@ export const DeleteCustomPropertyUpdatersResponseSchema: GenMessage<DeleteCustom
  */
 export type ListCustomPropertyUpdatersRequest = Message<"belfry.properties.v1.ListCustomPropertyUpdatersRequest"> & {
   /**
-   * Which page; 50 updaters on it unless a limit is given.
+   * Which page to answer. Left out: the first 50.
    *
    * @generated from field: belfry.db.v1.PageInput page_input = 1 [json_name = "page_input"];
    */
@@ -203,14 +203,14 @@ export const ListCustomPropertyUpdatersRequestSchema: GenMessage<ListCustomPrope
  */
 export type UpdaterPageInfo = Message<"belfry.properties.v1.UpdaterPageInfo"> & {
   /**
-   * Whether there is another page.
+   * Whether there is a page after this one.
    *
    * @generated from field: bool has_next = 1 [json_name = "has_next"];
    */
   hasNext: boolean;
 
   /**
-   * The cursor for the next page.
+   * The cursor for the next page; send it as `page_input.cursor`.
    *
    * @generated from field: string cursor = 2;
    */
@@ -238,7 +238,7 @@ export type ListCustomPropertyUpdatersResponse = Message<"belfry.properties.v1.L
   updaters: CustomPropertyUpdater[];
 
   /**
-   * Where the page lies.
+   * Where this page lies in the list.
    *
    * @generated from field: belfry.properties.v1.UpdaterPageInfo page_info = 2 [json_name = "page_info"];
    */
@@ -259,7 +259,7 @@ export const ListCustomPropertyUpdatersResponseSchema: GenMessage<ListCustomProp
  */
 export type SwitchCustomPropertyUpdatersRequest = Message<"belfry.properties.v1.SwitchCustomPropertyUpdatersRequest"> & {
   /**
-   * Their identifiers, at least one.
+   * The identifiers of the updaters, at least one.
    *
    * @generated from field: repeated string ids = 1;
    */
@@ -345,13 +345,14 @@ export const UpdaterActionSchema: GenEnum<UpdaterAction> = /*@__PURE__*/
   enumDesc(file_belfry_properties_v1_custom_property_updater_service, 0);
 
 /**
- * Manages updaters of custom properties. Results are per item: one that fails leaves the others alone.
+ * Updaters set custom properties of all entities that meet a clause, now and later. Requests hold lists, and results are per
+ * item, in the order sent: one that fails leaves the others alone, so look at `error` of each.
  *
  * @generated from service belfry.properties.v1.CustomPropertyUpdaterService
  */
 export const CustomPropertyUpdaterService: GenService<{
   /**
-   * Creates updaters.
+   * Creates updaters. Those that are enabled start to run at once.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyUpdaterService.CreateCustomPropertyUpdaters
    */
@@ -361,7 +362,8 @@ export const CustomPropertyUpdaterService: GenService<{
     output: typeof CreateCustomPropertyUpdatersResponseSchema;
   },
   /**
-   * Replaces updaters as a whole.
+   * Replaces updaters as a whole, each by its identifier. `description`, `tags` and `sequence` that are left out become empty,
+   * `enabled` false.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyUpdaterService.ReplaceCustomPropertyUpdaters
    */
@@ -371,7 +373,7 @@ export const CustomPropertyUpdaterService: GenService<{
     output: typeof ReplaceCustomPropertyUpdatersResponseSchema;
   },
   /**
-   * Deletes updaters. What they have set stays.
+   * Deletes updaters. The values that they have set stay.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyUpdaterService.DeleteCustomPropertyUpdaters
    */
@@ -381,7 +383,7 @@ export const CustomPropertyUpdaterService: GenService<{
     output: typeof DeleteCustomPropertyUpdatersResponseSchema;
   },
   /**
-   * Lists updaters by name.
+   * Lists the updaters in the order of their names, page by page.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyUpdaterService.ListCustomPropertyUpdaters
    */
@@ -391,7 +393,7 @@ export const CustomPropertyUpdaterService: GenService<{
     output: typeof ListCustomPropertyUpdatersResponseSchema;
   },
   /**
-   * Enables or disables updaters.
+   * Enables or disables updaters. Those that are enabled run at once.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyUpdaterService.SwitchCustomPropertyUpdaters
    */

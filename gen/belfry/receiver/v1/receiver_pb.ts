@@ -10,6 +10,7 @@ import type { Severity, Status } from "../../events/v1/event_pb.ts";
 import { file_belfry_events_v1_event } from "../../events/v1/event_pb.ts";
 import { file_belfry_wire_v1_bounds } from "../../wire/v1/bounds_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
+import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import { file_google_protobuf_struct, file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 
@@ -17,34 +18,41 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file belfry/receiver/v1/receiver.proto.
  */
 export const file_belfry_receiver_v1_receiver: GenFile = /*@__PURE__*/
-  fileDesc("CiFiZWxmcnkvcmVjZWl2ZXIvdjEvcmVjZWl2ZXIucHJvdG8SEmJlbGZyeS5yZWNlaXZlci52MSKNAgoFTW9kZWwSHgoJdGltZXN0YW1wGAEgASgDQga6SAPIAQFIAIgBARJpCgpkaW1lbnNpb25zGAIgAygLMikuYmVsZnJ5LnJlY2VpdmVyLnYxLk1vZGVsLkRpbWVuc2lvbnNFbnRyeUIqukgnmgEkCAEQQCIRcg8QARj/AVoEbmFtZboBAQAqC3IJEAEYgAi6AQEAEjgKD21ldGFkYXRhX2ZpZWxkcxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBri1GICAAhoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wIuACCgZNZXRyaWMSJQoGbWV0cmljGAEgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiQSHgoJdGltZXN0YW1wGAIgASgDQga6SAPIAQFIAIgBARIeCgV2YWx1ZRgDIAEoAUIKukgHyAEBEgJAAUgBiAEBEmoKCmRpbWVuc2lvbnMYBCADKAsyKi5iZWxmcnkucmVjZWl2ZXIudjEuTWV0cmljLkRpbWVuc2lvbnNFbnRyeUIqukgnmgEkCAEQQCIRcg8QARj/AVoEbmFtZboBAQAqC3IJEAEYgAi6AQEAEjgKD21ldGFkYXRhX2ZpZWxkcxgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBri1GICAAhoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wQggKBl92YWx1ZSKgAgoMVGFnZ2VkTWV0cmljEiUKBm1ldHJpYxgBIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokEh4KCXRpbWVzdGFtcBgCIAEoA0IGukgDyAEBSACIAQESHgoFdmFsdWUYAyABKAFCCrpIB8gBARICQAFIAYgBARJkCgR0YWdzGAQgAygLMiouYmVsZnJ5LnJlY2VpdmVyLnYxLlRhZ2dlZE1ldHJpYy5UYWdzRW50cnlCKrpIJ5oBJAgBEEAiEXIPEAEY/wFaBG5hbWW6AQEAKgtyCRABGIAIugEBABorCglUYWdzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wQggKBl92YWx1ZSJfCg1Db21wYWN0TWV0cmljEgoKAmlkGAEgASgJEhYKCXRpbWVzdGFtcBgCIAEoA0gAiAEBEhIKBXZhbHVlGAMgASgBSAGIAQFCDAoKX3RpbWVzdGFtcEIICgZfdmFsdWUirwQKBUV2ZW50Eh4KCXRpbWVzdGFtcBgBIAEoA0IGukgDyAEBSACIAQESIwoEbmFtZRgCIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokEmkKCmRpbWVuc2lvbnMYAyADKAsyKS5iZWxmcnkucmVjZWl2ZXIudjEuRXZlbnQuRGltZW5zaW9uc0VudHJ5Qiq6SCeaASQIARBAIhFyDxABGP8BWgRuYW1lugEBACoLcgkQARiACLoBAQASOAoPbWV0YWRhdGFfZmllbGRzGAQgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIGuLUYgIACEiEKBHR5cGUYBSABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSHQoHc3VtbWFyeRgGIAEoCUIMukgJcgcYgAG6AQEAEhsKBGJvZHkYByABKAlCDbpICnIIKICABLoBAQASNgoIc2V2ZXJpdHkYCCABKA4yGi5iZWxmcnkuZXZlbnRzLnYxLlNldmVyaXR5Qgi6SAWCAQIQARIyCgZzdGF0dXMYCSABKA4yGC5iZWxmcnkuZXZlbnRzLnYxLlN0YXR1c0IIukgFggECEAESMAoMYWNrbm93bGVkZ2VkGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wIkYKC0ZhaWxlZE1vZGVsEg0KBWVycm9yGAEgASgJEigKBW1vZGVsGAIgASgLMhkuYmVsZnJ5LnJlY2VpdmVyLnYxLk1vZGVsIkYKC0ZhaWxlZEV2ZW50Eg0KBWVycm9yGAEgASgJEigKBWV2ZW50GAIgASgLMhkuYmVsZnJ5LnJlY2VpdmVyLnYxLkV2ZW50IkkKDEZhaWxlZE1ldHJpYxINCgVlcnJvchgBIAEoCRIqCgZtZXRyaWMYAiABKAsyGi5iZWxmcnkucmVjZWl2ZXIudjEuTWV0cmljIlUKEkZhaWxlZFRhZ2dlZE1ldHJpYxINCgVlcnJvchgBIAEoCRIwCgZtZXRyaWMYAiABKAsyIC5iZWxmcnkucmVjZWl2ZXIudjEuVGFnZ2VkTWV0cmljIlcKE0ZhaWxlZENvbXBhY3RNZXRyaWMSDQoFZXJyb3IYASABKAkSMQoGbWV0cmljGAIgASgLMiEuYmVsZnJ5LnJlY2VpdmVyLnYxLkNvbXBhY3RNZXRyaWNiBnByb3RvMw", [file_belfry_events_v1_event, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_protobuf_struct, file_google_protobuf_wrappers]);
+  fileDesc("CiFiZWxmcnkvcmVjZWl2ZXIvdjEvcmVjZWl2ZXIucHJvdG8SEmJlbGZyeS5yZWNlaXZlci52MSKNAgoFTW9kZWwSHgoJdGltZXN0YW1wGAEgASgDQga6SAPIAQFIAIgBARJpCgpkaW1lbnNpb25zGAIgAygLMikuYmVsZnJ5LnJlY2VpdmVyLnYxLk1vZGVsLkRpbWVuc2lvbnNFbnRyeUIqukgnmgEkCAEQQCIRcg8QARj/AVoEbmFtZboBAQAqC3IJEAEYgAi6AQEAEjgKD21ldGFkYXRhX2ZpZWxkcxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBri1GICAAhoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wIuACCgZNZXRyaWMSJQoGbWV0cmljGAEgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiQSHgoJdGltZXN0YW1wGAIgASgDQga6SAPIAQFIAIgBARIeCgV2YWx1ZRgDIAEoAUIKukgHyAEBEgJAAUgBiAEBEmoKCmRpbWVuc2lvbnMYBCADKAsyKi5iZWxmcnkucmVjZWl2ZXIudjEuTWV0cmljLkRpbWVuc2lvbnNFbnRyeUIqukgnmgEkCAEQQCIRcg8QARj/AVoEbmFtZboBAQAqC3IJEAEYgAi6AQEAEjgKD21ldGFkYXRhX2ZpZWxkcxgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBri1GICAAhoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wQggKBl92YWx1ZSKgAgoMVGFnZ2VkTWV0cmljEiUKBm1ldHJpYxgBIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokEh4KCXRpbWVzdGFtcBgCIAEoA0IGukgDyAEBSACIAQESHgoFdmFsdWUYAyABKAFCCrpIB8gBARICQAFIAYgBARJkCgR0YWdzGAQgAygLMiouYmVsZnJ5LnJlY2VpdmVyLnYxLlRhZ2dlZE1ldHJpYy5UYWdzRW50cnlCKrpIJ5oBJAgBEEAiEXIPEAEY/wFaBG5hbWW6AQEAKgtyCRABGIAIugEBABorCglUYWdzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wQggKBl92YWx1ZSJfCg1Db21wYWN0TWV0cmljEgoKAmlkGAEgASgJEhYKCXRpbWVzdGFtcBgCIAEoA0gAiAEBEhIKBXZhbHVlGAMgASgBSAGIAQFCDAoKX3RpbWVzdGFtcEIICgZfdmFsdWUirwQKBUV2ZW50Eh4KCXRpbWVzdGFtcBgBIAEoA0IGukgDyAEBSACIAQESIwoEbmFtZRgCIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokEmkKCmRpbWVuc2lvbnMYAyADKAsyKS5iZWxmcnkucmVjZWl2ZXIudjEuRXZlbnQuRGltZW5zaW9uc0VudHJ5Qiq6SCeaASQIARBAIhFyDxABGP8BWgRuYW1lugEBACoLcgkQARiACLoBAQASOAoPbWV0YWRhdGFfZmllbGRzGAQgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIGuLUYgIACEiEKBHR5cGUYBSABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSHQoHc3VtbWFyeRgGIAEoCUIMukgJcgcYgAG6AQEAEhsKBGJvZHkYByABKAlCDbpICnIIKICABLoBAQASNgoIc2V2ZXJpdHkYCCABKA4yGi5iZWxmcnkuZXZlbnRzLnYxLlNldmVyaXR5Qgi6SAWCAQIQARIyCgZzdGF0dXMYCSABKA4yGC5iZWxmcnkuZXZlbnRzLnYxLlN0YXR1c0IIukgFggECEAESMAoMYWNrbm93bGVkZ2VkGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wIksKC0ZhaWxlZE1vZGVsEg0KBWVycm9yGAEgASgJEi0KBW1vZGVsGAIgASgLMhkuYmVsZnJ5LnJlY2VpdmVyLnYxLk1vZGVsQgPgQQIiSwoLRmFpbGVkRXZlbnQSDQoFZXJyb3IYASABKAkSLQoFZXZlbnQYAiABKAsyGS5iZWxmcnkucmVjZWl2ZXIudjEuRXZlbnRCA+BBAiJOCgxGYWlsZWRNZXRyaWMSDQoFZXJyb3IYASABKAkSLwoGbWV0cmljGAIgASgLMhouYmVsZnJ5LnJlY2VpdmVyLnYxLk1ldHJpY0ID4EECIloKEkZhaWxlZFRhZ2dlZE1ldHJpYxINCgVlcnJvchgBIAEoCRI1CgZtZXRyaWMYAiABKAsyIC5iZWxmcnkucmVjZWl2ZXIudjEuVGFnZ2VkTWV0cmljQgPgQQIiXAoTRmFpbGVkQ29tcGFjdE1ldHJpYxINCgVlcnJvchgBIAEoCRI2CgZtZXRyaWMYAiABKAsyIS5iZWxmcnkucmVjZWl2ZXIudjEuQ29tcGFjdE1ldHJpY0ID4EECYgZwcm90bzM", [file_belfry_events_v1_event, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct, file_google_protobuf_wrappers]);
 
 /**
- * An entity as its source describes it. A model creates the entity or, unless an older one, replaces its name and metadata.
+ * An entity as its source describes it. A model creates the entity, or replaces its name and metadata unless a newer model
+ * already has.
  *
  * @generated from message belfry.receiver.v1.Model
  */
 export type Model = Message<"belfry.receiver.v1.Model"> & {
   /**
-   * When the description held, ms since the epoch. At most 24 hours old and at most 10 minutes ahead, unless configured
-   * otherwise.
+   * When the description held, in ms since the epoch. At most 24 hours old and at most 10 minutes ahead, unless the operator
+   * has set other bounds.
    *
    * @generated from field: optional int64 timestamp = 1;
    */
   timestamp?: bigint | undefined;
 
   /**
-   * The key-value pairs that identify the entity: 1 to 64 of them, keys of 1 to 255 characters other than `name`, values of
-   * 1 to 1024 characters.
+   * The key-value pairs that together identify the entity, for example `host` or `source`: 1 to 64 of them, keys of 1 to 255
+   * characters other than `name`, values of 1 to 1024 characters.
    *
    * @generated from field: map<string, string> dimensions = 2;
    */
   dimensions: { [key: string]: string };
 
   /**
-   * What else is known of the entity, up to 64 KiB and 30 levels as JSON. Reserved keys: name, type, description, parent,
-   * impactFromDimensions, impactToDimensions, productionState, priority; `_svc_deleted_entity` with the value true deletes
-   * the entity.
+   * What else is known of the entity, up to 64 KiB and 30 levels as JSON; left out: nothing. These keys have a meaning:
+   *
+   * - `name`: the name, for people
+   * - `type`: the type, which becomes part of `schemaIds`
+   * - `description`: a longer text
+   * - `parent`: the identifier of the parent entity, or its dimensions as `key=value,key=value`
+   * - `impactFromDimensions`, `impactToDimensions`: lists of dimensions of other entities, each as `key=value,key=value`
+   * - `productionState`, `priority`: numbers, as in an entity
+   * - `_svc_deleted_entity`: true deletes the entity
    *
    * @generated from field: google.protobuf.Struct metadata_fields = 3;
    */
@@ -59,20 +67,21 @@ export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
   messageDesc(file_belfry_receiver_v1_receiver, 0);
 
 /**
- * A point of a metric.
+ * A point of a metric: one value at one time. Of two points of one series and time the last one sent stays.
  *
  * @generated from message belfry.receiver.v1.Metric
  */
 export type Metric = Message<"belfry.receiver.v1.Metric"> & {
   /**
-   * The name of the metric.
+   * The name of the metric, for example `system.cpu.utilization`.
    *
    * @generated from field: string metric = 1;
    */
   metric: string;
 
   /**
-   * When the value held, ms since the epoch. At most 24 hours old and at most 10 minutes ahead, unless configured otherwise.
+   * When the value held, in ms since the epoch. At most 24 hours old and at most 10 minutes ahead, unless the operator has set
+   * other bounds.
    *
    * @generated from field: optional int64 timestamp = 2;
    */
@@ -86,14 +95,16 @@ export type Metric = Message<"belfry.receiver.v1.Metric"> & {
   value?: number | undefined;
 
   /**
-   * The dimensions of the entity that the point belongs to; limits as in a model.
+   * The dimensions of the entity that the point belongs to, the same as in its model. An entity that is not known yet appears,
+   * named after its dimensions, until a model describes it.
    *
    * @generated from field: map<string, string> dimensions = 4;
    */
   dimensions: { [key: string]: string };
 
   /**
-   * What else is known of the series, up to 64 KiB and 30 levels as JSON. Reserved keys: units, description.
+   * What else is known of the series, up to 64 KiB and 30 levels as JSON; left out: nothing. The keys `units` and `description`
+   * have a meaning.
    *
    * @generated from field: google.protobuf.Struct metadata_fields = 6;
    */
@@ -114,14 +125,15 @@ export const MetricSchema: GenMessage<Metric> = /*@__PURE__*/
  */
 export type TaggedMetric = Message<"belfry.receiver.v1.TaggedMetric"> & {
   /**
-   * The name of the metric.
+   * The name of the metric, for example `system.cpu.utilization`.
    *
    * @generated from field: string metric = 1;
    */
   metric: string;
 
   /**
-   * When the value held, ms since the epoch. At most 24 hours old and at most 10 minutes ahead, unless configured otherwise.
+   * When the value held, in ms since the epoch. At most 24 hours old and at most 10 minutes ahead, unless the operator has set
+   * other bounds.
    *
    * @generated from field: optional int64 timestamp = 2;
    */
@@ -135,7 +147,8 @@ export type TaggedMetric = Message<"belfry.receiver.v1.TaggedMetric"> & {
   value?: number | undefined;
 
   /**
-   * The dimensions of the entity that the point belongs to; limits as in a model.
+   * The dimensions of the entity that the point belongs to, the same as in its model. An entity that is not known yet appears,
+   * named after its dimensions, until a model describes it.
    *
    * @generated from field: map<string, string> tags = 4;
    */
@@ -185,13 +198,14 @@ export const CompactMetricSchema: GenMessage<CompactMetric> = /*@__PURE__*/
   messageDesc(file_belfry_receiver_v1_receiver, 3);
 
 /**
- * Something that happened to an entity.
+ * Something that happened to an entity, once: an instance of an event. Name and dimensions tell which event it belongs to.
  *
  * @generated from message belfry.receiver.v1.Event
  */
 export type Event = Message<"belfry.receiver.v1.Event"> & {
   /**
-   * When it happened, ms since the epoch. Not older than events are kept, and at most 10 minutes ahead.
+   * When it happened, in ms since the epoch. Not older than events are kept (90 days, unless the operator has set another
+   * time), and at most 10 minutes ahead.
    *
    * @generated from field: optional int64 timestamp = 1;
    */
@@ -205,21 +219,21 @@ export type Event = Message<"belfry.receiver.v1.Event"> & {
   name: string;
 
   /**
-   * The dimensions of the entity that it happened to; limits as in a model.
+   * The dimensions of the entity that it happened to, the same as in its model. An entity that is not known yet appears.
    *
    * @generated from field: map<string, string> dimensions = 3;
    */
   dimensions: { [key: string]: string };
 
   /**
-   * What else is known of it, up to 64 KiB and 30 levels as JSON.
+   * What else is known of it, up to 64 KiB and 30 levels as JSON; left out: nothing. By custom `eventClass` is among it.
    *
    * @generated from field: google.protobuf.Struct metadata_fields = 4;
    */
   metadataFields?: JsonObject | undefined;
 
   /**
-   * A label of its kind, free of context.
+   * A label of its kind, free of context, for example `storage`.
    *
    * @generated from field: string type = 5;
    */
@@ -240,21 +254,22 @@ export type Event = Message<"belfry.receiver.v1.Event"> & {
   body: string;
 
   /**
-   * How bad it is. SEVERITY_DEFAULT on a repeated event leaves what is stored.
+   * How bad it is. Left out: `SEVERITY_DEFAULT`, which on a repeated event leaves what is stored.
    *
    * @generated from field: belfry.events.v1.Severity severity = 8;
    */
   severity: Severity;
 
   /**
-   * How it stands. STATUS_DEFAULT on a repeated event leaves what is stored.
+   * How it stands. Left out: `STATUS_DEFAULT`, which on a repeated event leaves what is stored. `STATUS_CLOSED` ends the
+   * occurrence.
    *
    * @generated from field: belfry.events.v1.Status status = 9;
    */
   status: Status;
 
   /**
-   * Whether somebody has taken note. Absent: unchanged.
+   * Whether it is acknowledged. Left out: as before; a new occurrence is not.
    *
    * @generated from field: google.protobuf.BoolValue acknowledged = 10;
    */
@@ -275,7 +290,7 @@ export const EventSchema: GenMessage<Event> = /*@__PURE__*/
  */
 export type FailedModel = Message<"belfry.receiver.v1.FailedModel"> & {
   /**
-   * Why.
+   * Why it was not stored: the field and the rule that it breaks.
    *
    * @generated from field: string error = 1;
    */
@@ -303,7 +318,7 @@ export const FailedModelSchema: GenMessage<FailedModel> = /*@__PURE__*/
  */
 export type FailedEvent = Message<"belfry.receiver.v1.FailedEvent"> & {
   /**
-   * Why.
+   * Why it was not stored: the field and the rule that it breaks.
    *
    * @generated from field: string error = 1;
    */
@@ -331,7 +346,7 @@ export const FailedEventSchema: GenMessage<FailedEvent> = /*@__PURE__*/
  */
 export type FailedMetric = Message<"belfry.receiver.v1.FailedMetric"> & {
   /**
-   * Why.
+   * Why it was not stored: the field and the rule that it breaks.
    *
    * @generated from field: string error = 1;
    */
@@ -359,7 +374,7 @@ export const FailedMetricSchema: GenMessage<FailedMetric> = /*@__PURE__*/
  */
 export type FailedTaggedMetric = Message<"belfry.receiver.v1.FailedTaggedMetric"> & {
   /**
-   * Why.
+   * Why it was not stored: the field and the rule that it breaks.
    *
    * @generated from field: string error = 1;
    */
@@ -387,7 +402,7 @@ export const FailedTaggedMetricSchema: GenMessage<FailedTaggedMetric> = /*@__PUR
  */
 export type FailedCompactMetric = Message<"belfry.receiver.v1.FailedCompactMetric"> & {
   /**
-   * Why.
+   * Why it was not stored: the field and the rule that it breaks.
    *
    * @generated from field: string error = 1;
    */

@@ -25,14 +25,14 @@ export const file_belfry_receiver_v1_receiver_service: GenFile = /*@__PURE__*/
  */
 export type PutModelsRequest = Message<"belfry.receiver.v1.PutModelsRequest"> & {
   /**
-   * Whether the answer lists the items that failed.
+   * Whether the answer lists the items that failed, with the reason of each. Left out: false, it counts them.
    *
    * @generated from field: bool detailed_response = 1;
    */
   detailedResponse: boolean;
 
   /**
-   * The models. Each is checked by itself.
+   * The models, in the order in which they apply. Each is checked by itself.
    *
    * @generated from field: repeated belfry.receiver.v1.Model models = 2;
    */
@@ -67,14 +67,14 @@ export type PutModelsResponse = Message<"belfry.receiver.v1.PutModelsResponse"> 
   succeeded: number;
 
   /**
-   * How many of how many were processed.
+   * How many of how many were processed, and when some failed the first reason, for people.
    *
    * @generated from field: string message = 3;
    */
   message: string;
 
   /**
-   * The models that failed, in the order sent, when detailed_response asked for them.
+   * The models that failed, in the order sent, when `detailedResponse` asked for them.
    *
    * @generated from field: repeated belfry.receiver.v1.FailedModel failed_models = 4;
    */
@@ -95,7 +95,7 @@ export const PutModelsResponseSchema: GenMessage<PutModelsResponse> = /*@__PURE_
  */
 export type PutMetricsRequest = Message<"belfry.receiver.v1.PutMetricsRequest"> & {
   /**
-   * Whether the answer lists the items that failed.
+   * Whether the answer lists the items that failed, with the reason of each. Left out: false, it counts them.
    *
    * @generated from field: bool detailed_response = 1;
    */
@@ -151,28 +151,28 @@ export type PutMetricsResponse = Message<"belfry.receiver.v1.PutMetricsResponse"
   succeeded: number;
 
   /**
-   * How many of how many were processed.
+   * How many of how many were processed, and when some failed the first reason, for people.
    *
    * @generated from field: string message = 3;
    */
   message: string;
 
   /**
-   * The compact points that failed, in the order sent, when detailed_response asked for them.
+   * The compact points that failed, in the order sent, when `detailedResponse` asked for them.
    *
    * @generated from field: repeated belfry.receiver.v1.FailedCompactMetric failed_compact_metrics = 4;
    */
   failedCompactMetrics: FailedCompactMetric[];
 
   /**
-   * The tagged points that failed, in the order sent, when detailed_response asked for them.
+   * The tagged points that failed, in the order sent, when `detailedResponse` asked for them.
    *
    * @generated from field: repeated belfry.receiver.v1.FailedTaggedMetric failed_tagged_metrics = 5;
    */
   failedTaggedMetrics: FailedTaggedMetric[];
 
   /**
-   * The points that failed, in the order sent, when detailed_response asked for them.
+   * The points that failed, in the order sent, when `detailedResponse` asked for them.
    *
    * @generated from field: repeated belfry.receiver.v1.FailedMetric failed_metrics = 6;
    */
@@ -193,14 +193,14 @@ export const PutMetricsResponseSchema: GenMessage<PutMetricsResponse> = /*@__PUR
  */
 export type PutEventsRequest = Message<"belfry.receiver.v1.PutEventsRequest"> & {
   /**
-   * Whether the answer lists the items that failed.
+   * Whether the answer lists the items that failed, with the reason of each. Left out: false, it counts them.
    *
    * @generated from field: bool detailed_response = 1;
    */
   detailedResponse: boolean;
 
   /**
-   * The events. Each is checked by itself.
+   * The events, in the order in which they apply. Each is checked by itself.
    *
    * @generated from field: repeated belfry.receiver.v1.Event events = 2;
    */
@@ -235,14 +235,14 @@ export type PutEventsResponse = Message<"belfry.receiver.v1.PutEventsResponse"> 
   succeeded: number;
 
   /**
-   * How many of how many were processed.
+   * How many of how many were processed, and when some failed the first reason, for people.
    *
    * @generated from field: string message = 3;
    */
   message: string;
 
   /**
-   * The events that failed, in the order sent, when detailed_response asked for them.
+   * The events that failed, in the order sent, when `detailedResponse` asked for them.
    *
    * @generated from field: repeated belfry.receiver.v1.FailedEvent failed_events = 4;
    */
@@ -306,7 +306,7 @@ export type PutModelResponse = Message<"belfry.receiver.v1.PutModelResponse"> & 
   succeeded: number;
 
   /**
-   * How many of how many were processed.
+   * How many of how many were processed, and when some failed the first reason, for people.
    *
    * @generated from field: string message = 3;
    */
@@ -393,7 +393,7 @@ export type PutMetricResponse = Message<"belfry.receiver.v1.PutMetricResponse"> 
   succeeded: number;
 
   /**
-   * How many of how many were processed.
+   * How many of how many were processed, and when some failed the first reason, for people.
    *
    * @generated from field: string message = 3;
    */
@@ -478,7 +478,7 @@ export type PutEventResponse = Message<"belfry.receiver.v1.PutEventResponse"> & 
   succeeded: number;
 
   /**
-   * How many of how many were processed.
+   * How many of how many were processed, and when some failed the first reason, for people.
    *
    * @generated from field: string message = 3;
    */
@@ -500,14 +500,15 @@ export const PutEventResponseSchema: GenMessage<PutEventResponse> = /*@__PURE__*
   messageDesc(file_belfry_receiver_v1_receiver_service, 11);
 
 /**
- * Takes entities, metric points and events. One bad item never sinks its batch: it is counted as failed and the others are
- * stored. What an answer counts as succeeded is stored for good; sending the same items again is harmless.
+ * The data receiver: agents send entities, metric points and events in batches of up to 50,000 items and 16 MiB. One bad item
+ * never sinks its batch: it is counted as failed, and the others are stored. What an answer counts as succeeded is stored for
+ * good; sending the same items again is harmless. When more comes than can be stored, code 8 says when to send again.
  *
  * @generated from service belfry.receiver.v1.DataReceiverService
  */
 export const DataReceiverService: GenService<{
   /**
-   * Creates, updates or deletes entities.
+   * Creates and updates entities, and deletes those whose metadata have `_svc_deleted_entity`.
    *
    * @generated from rpc belfry.receiver.v1.DataReceiverService.PutModels
    */
@@ -517,7 +518,7 @@ export const DataReceiverService: GenService<{
     output: typeof PutModelsResponseSchema;
   },
   /**
-   * Stores metric points. The last write of a series and time wins.
+   * Stores metric points. They are found by a search as soon as they are answered.
    *
    * @generated from rpc belfry.receiver.v1.DataReceiverService.PutMetrics
    */
@@ -527,7 +528,8 @@ export const DataReceiverService: GenService<{
     output: typeof PutMetricsResponseSchema;
   },
   /**
-   * Stores events, in their order.
+   * Stores events in the order in which they stand. Exactly the same event again, with time, severity and status, changes
+   * nothing.
    *
    * @generated from rpc belfry.receiver.v1.DataReceiverService.PutEvents
    */

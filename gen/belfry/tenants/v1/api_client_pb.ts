@@ -19,34 +19,38 @@ export const file_belfry_tenants_v1_api_client: GenFile = /*@__PURE__*/
   fileDesc("CiJiZWxmcnkvdGVuYW50cy92MS9hcGlfY2xpZW50LnByb3RvEhFiZWxmcnkudGVuYW50cy52MSL1AQoJQXBpQ2xpZW50Eg8KAmlkGAEgASgJQgPgQQMSJwoEbmFtZRgCIAEoCUIZ4EEC4EEFukgQcg4Y/wEyCV5cUHtDY30qJBI+CgR0eXBlGAMgASgOMiAuYmVsZnJ5LnRlbmFudHMudjEuQXBpQ2xpZW50VHlwZUIO4EEC4EEFukgFggECEAESOAoEcm9sZRgEIAEoCUIq4EEFukgk2AEBch9SDnJlYWRfb25seV91c2VyUgR1c2VyUgdtYW5hZ2VyEjQKC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDIvEBCgZBcGlLZXkSDwoCaWQYASABKAlCA+BBAxITCgZwcmVmaXgYAiABKAlCA+BBAxIhCgtkZXNjcmlwdGlvbhgDIAEoCUIMukgJcgcogCC6AQEAEjQKC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEi8KC2V4cGlyZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3Cg5sYXN0X3VzZWRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAypgCg1BcGlDbGllbnRUeXBlEh8KG0FQSV9DTElFTlRfVFlQRV9VTlNQRUNJRklFRBAAEg8KC0RBVEFfSU5HRVNUEAESEwoPVVNFUl9NQU5BR0VNRU5UEAISCAoEVVNFUhADYgZwcm90bzM", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
- * A program that uses the API for a tenant.
+ * A program that uses the API for a tenant. Its type and role say what its keys may do; neither they nor the name change.
  *
  * @generated from message belfry.tenants.v1.ApiClient
  */
 export type ApiClient = Message<"belfry.tenants.v1.ApiClient"> & {
   /**
-   * The identifier.
+   * The identifier, which the service gives out.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The name.
+   * The name, for people and for the audit log.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * What it is for.
+   * What the client is for.
    *
    * @generated from field: belfry.tenants.v1.ApiClientType type = 3;
    */
   type: ApiClientType;
 
   /**
-   * What a client of the type USER may do: read_only_user, user or manager. Empty for the other types.
+   * What a client of the type USER may do, needed for that type and empty for the others:
+   *
+   * - `read_only_user`: read and search
+   * - `user`: also send data, annotate events, set their status, set and delete custom properties
+   * - `manager`: everything
    *
    * @generated from field: string role = 4;
    */
@@ -68,27 +72,28 @@ export const ApiClientSchema: GenMessage<ApiClient> = /*@__PURE__*/
   messageDesc(file_belfry_tenants_v1_api_client, 0);
 
 /**
- * A key of an API client. The key itself is shown once, when it is created.
+ * A key of an API client, as it is shown. The key itself is shown once, when it is created; the service keeps no more than a
+ * digest of it.
  *
  * @generated from message belfry.tenants.v1.ApiKey
  */
 export type ApiKey = Message<"belfry.tenants.v1.ApiKey"> & {
   /**
-   * The identifier.
+   * The identifier, which the service gives out.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The part of the key that is not secret and names it.
+   * The part of the key that is not secret, by which it is recognised: what stands between the first two underscores.
    *
    * @generated from field: string prefix = 2;
    */
   prefix: string;
 
   /**
-   * What it is for.
+   * What the key is for.
    *
    * @generated from field: string description = 3;
    */
@@ -102,14 +107,14 @@ export type ApiKey = Message<"belfry.tenants.v1.ApiKey"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When it stops working. Null: never.
+   * When it stops to work. Null: never.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 5;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * When it was last used, roughly. Null: never.
+   * When it was last used, to the minute. Null: never.
    *
    * @generated from field: google.protobuf.Timestamp last_used_time = 6;
    */
@@ -124,7 +129,7 @@ export const ApiKeySchema: GenMessage<ApiKey> = /*@__PURE__*/
   messageDesc(file_belfry_tenants_v1_api_client, 1);
 
 /**
- * What an API client is for.
+ * What an API client is for. The number may stand for the name.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  *
  * @generated from enum belfry.tenants.v1.ApiClientType
@@ -138,21 +143,21 @@ export const ApiClientType = {
   API_CLIENT_TYPE_UNSPECIFIED: 0,
 
   /**
-   * Sends models, metrics and events.
+   * It sends models, metrics and events.
    *
    * @generated from enum value: DATA_INGEST = 1;
    */
   DATA_INGEST: 1,
 
   /**
-   * Reads and changes accounts and groups.
+   * It reads and changes user accounts and groups.
    *
    * @generated from enum value: USER_MANAGEMENT = 2;
    */
   USER_MANAGEMENT: 2,
 
   /**
-   * Uses the rest of the API, as far as its role allows.
+   * It uses the API as far as its role allows.
    *
    * @generated from enum value: USER = 3;
    */
@@ -160,7 +165,7 @@ export const ApiClientType = {
 } as const;
 
 /**
- * What an API client is for.
+ * What an API client is for. The number may stand for the name.
  * buf:lint:ignore ENUM_VALUE_PREFIX
  *
  * @generated from enum belfry.tenants.v1.ApiClientType

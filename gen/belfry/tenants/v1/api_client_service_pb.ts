@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/tenants/v1/api_client_service.proto.
  */
 export const file_belfry_tenants_v1_api_client_service: GenFile = /*@__PURE__*/
-  fileDesc("CipiZWxmcnkvdGVuYW50cy92MS9hcGlfY2xpZW50X3NlcnZpY2UucHJvdG8SEWJlbGZyeS50ZW5hbnRzLnYxIk8KFkNyZWF0ZUFwaUNsaWVudFJlcXVlc3QSNQoKYXBpX2NsaWVudBgBIAEoCzIcLmJlbGZyeS50ZW5hbnRzLnYxLkFwaUNsaWVudEID4EECIksKF0NyZWF0ZUFwaUNsaWVudFJlc3BvbnNlEjAKCmFwaV9jbGllbnQYASABKAsyHC5iZWxmcnkudGVuYW50cy52MS5BcGlDbGllbnQiUQoVTGlzdEFwaUNsaWVudHNSZXF1ZXN0EhoKCXBhZ2Vfc2l6ZRgBIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiAICJ5ChZMaXN0QXBpQ2xpZW50c1Jlc3BvbnNlEjEKC2FwaV9jbGllbnRzGAEgAygLMhwuYmVsZnJ5LnRlbmFudHMudjEuQXBpQ2xpZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyIvChNHZXRBcGlDbGllbnRSZXF1ZXN0EhgKAmlkGAEgASgJQgzgQQK6SAZyBLoBAQAiSAoUR2V0QXBpQ2xpZW50UmVzcG9uc2USMAoKYXBpX2NsaWVudBgBIAEoCzIcLmJlbGZyeS50ZW5hbnRzLnYxLkFwaUNsaWVudCIyChZEZWxldGVBcGlDbGllbnRSZXF1ZXN0EhgKAmlkGAEgASgJQgzgQQK6SAZyBLoBAQAiGQoXRGVsZXRlQXBpQ2xpZW50UmVzcG9uc2UiXgoTQ3JlYXRlQXBpS2V5UmVxdWVzdBIfCgljbGllbnRfaWQYASABKAlCDOBBArpIBnIEugEBABImCgNrZXkYAiABKAsyGS5iZWxmcnkudGVuYW50cy52MS5BcGlLZXkiTgoUQ3JlYXRlQXBpS2V5UmVzcG9uc2USJgoDa2V5GAEgASgLMhkuYmVsZnJ5LnRlbmFudHMudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSJvChJMaXN0QXBpS2V5c1JlcXVlc3QSHwoJY2xpZW50X2lkGAEgASgJQgzgQQK6SAZyBLoBAQASGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAgImwKE0xpc3RBcGlLZXlzUmVzcG9uc2USJwoEa2V5cxgBIAMoCzIZLmJlbGZyeS50ZW5hbnRzLnYxLkFwaUtleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiVAoTRGVsZXRlQXBpS2V5UmVxdWVzdBIfCgljbGllbnRfaWQYASABKAlCDOBBArpIBnIEugEBABIcCgZrZXlfaWQYAiABKAlCDOBBArpIBnIEugEBACIWChREZWxldGVBcGlLZXlSZXNwb25zZTKACAoQQXBpQ2xpZW50U2VydmljZRKRAQoPQ3JlYXRlQXBpQ2xpZW50EikuYmVsZnJ5LnRlbmFudHMudjEuQ3JlYXRlQXBpQ2xpZW50UmVxdWVzdBoqLmJlbGZyeS50ZW5hbnRzLnYxLkNyZWF0ZUFwaUNsaWVudFJlc3BvbnNlIieItRgGgtPkkwIdOgphcGlfY2xpZW50Ig8vdjEvYXBpLWNsaWVudHMShQEKDkxpc3RBcGlDbGllbnRzEiguYmVsZnJ5LnRlbmFudHMudjEuTGlzdEFwaUNsaWVudHNSZXF1ZXN0GikuYmVsZnJ5LnRlbmFudHMudjEuTGlzdEFwaUNsaWVudHNSZXNwb25zZSIekAIBiLUYBoLT5JMCERIPL3YxL2FwaS1jbGllbnRzEoQBCgxHZXRBcGlDbGllbnQSJi5iZWxmcnkudGVuYW50cy52MS5HZXRBcGlDbGllbnRSZXF1ZXN0GicuYmVsZnJ5LnRlbmFudHMudjEuR2V0QXBpQ2xpZW50UmVzcG9uc2UiI5ACAYi1GAaC0+STAhYSFC92MS9hcGktY2xpZW50cy97aWR9EooBCg9EZWxldGVBcGlDbGllbnQSKS5iZWxmcnkudGVuYW50cy52MS5EZWxldGVBcGlDbGllbnRSZXF1ZXN0GiouYmVsZnJ5LnRlbmFudHMudjEuRGVsZXRlQXBpQ2xpZW50UmVzcG9uc2UiIIi1GAaC0+STAhYqFC92MS9hcGktY2xpZW50cy97aWR9EpIBCgxDcmVhdGVBcGlLZXkSJi5iZWxmcnkudGVuYW50cy52MS5DcmVhdGVBcGlLZXlSZXF1ZXN0GicuYmVsZnJ5LnRlbmFudHMudjEuQ3JlYXRlQXBpS2V5UmVzcG9uc2UiMYi1GAaC0+STAic6A2tleSIgL3YxL2FwaS1jbGllbnRzL3tjbGllbnRfaWR9L2tleXMSjQEKC0xpc3RBcGlLZXlzEiUuYmVsZnJ5LnRlbmFudHMudjEuTGlzdEFwaUtleXNSZXF1ZXN0GiYuYmVsZnJ5LnRlbmFudHMudjEuTGlzdEFwaUtleXNSZXNwb25zZSIvkAIBiLUYBoLT5JMCIhIgL3YxL2FwaS1jbGllbnRzL3tjbGllbnRfaWR9L2tleXMSlgEKDERlbGV0ZUFwaUtleRImLmJlbGZyeS50ZW5hbnRzLnYxLkRlbGV0ZUFwaUtleVJlcXVlc3QaJy5iZWxmcnkudGVuYW50cy52MS5EZWxldGVBcGlLZXlSZXNwb25zZSI1iLUYBoLT5JMCKyopL3YxL2FwaS1jbGllbnRzL3tjbGllbnRfaWR9L2tleXMve2tleV9pZH1iBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_tenants_v1_api_client, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
+  fileDesc("CipiZWxmcnkvdGVuYW50cy92MS9hcGlfY2xpZW50X3NlcnZpY2UucHJvdG8SEWJlbGZyeS50ZW5hbnRzLnYxIk8KFkNyZWF0ZUFwaUNsaWVudFJlcXVlc3QSNQoKYXBpX2NsaWVudBgBIAEoCzIcLmJlbGZyeS50ZW5hbnRzLnYxLkFwaUNsaWVudEID4EECIlAKF0NyZWF0ZUFwaUNsaWVudFJlc3BvbnNlEjUKCmFwaV9jbGllbnQYASABKAsyHC5iZWxmcnkudGVuYW50cy52MS5BcGlDbGllbnRCA+BBAiJRChVMaXN0QXBpQ2xpZW50c1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAgInkKFkxpc3RBcGlDbGllbnRzUmVzcG9uc2USMQoLYXBpX2NsaWVudHMYASADKAsyHC5iZWxmcnkudGVuYW50cy52MS5BcGlDbGllbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhMKC3RvdGFsX2NvdW50GAMgASgDIi8KE0dldEFwaUNsaWVudFJlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBACJNChRHZXRBcGlDbGllbnRSZXNwb25zZRI1CgphcGlfY2xpZW50GAEgASgLMhwuYmVsZnJ5LnRlbmFudHMudjEuQXBpQ2xpZW50QgPgQQIiMgoWRGVsZXRlQXBpQ2xpZW50UmVxdWVzdBIYCgJpZBgBIAEoCUIM4EECukgGcgS6AQEAIhkKF0RlbGV0ZUFwaUNsaWVudFJlc3BvbnNlIl4KE0NyZWF0ZUFwaUtleVJlcXVlc3QSHwoJY2xpZW50X2lkGAEgASgJQgzgQQK6SAZyBLoBAQASJgoDa2V5GAIgASgLMhkuYmVsZnJ5LnRlbmFudHMudjEuQXBpS2V5IlMKFENyZWF0ZUFwaUtleVJlc3BvbnNlEisKA2tleRgBIAEoCzIZLmJlbGZyeS50ZW5hbnRzLnYxLkFwaUtleUID4EECEg4KBnNlY3JldBgCIAEoCSJvChJMaXN0QXBpS2V5c1JlcXVlc3QSHwoJY2xpZW50X2lkGAEgASgJQgzgQQK6SAZyBLoBAQASGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAgImwKE0xpc3RBcGlLZXlzUmVzcG9uc2USJwoEa2V5cxgBIAMoCzIZLmJlbGZyeS50ZW5hbnRzLnYxLkFwaUtleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiVAoTRGVsZXRlQXBpS2V5UmVxdWVzdBIfCgljbGllbnRfaWQYASABKAlCDOBBArpIBnIEugEBABIcCgZrZXlfaWQYAiABKAlCDOBBArpIBnIEugEBACIWChREZWxldGVBcGlLZXlSZXNwb25zZTKACAoQQXBpQ2xpZW50U2VydmljZRKRAQoPQ3JlYXRlQXBpQ2xpZW50EikuYmVsZnJ5LnRlbmFudHMudjEuQ3JlYXRlQXBpQ2xpZW50UmVxdWVzdBoqLmJlbGZyeS50ZW5hbnRzLnYxLkNyZWF0ZUFwaUNsaWVudFJlc3BvbnNlIieItRgGgtPkkwIdOgphcGlfY2xpZW50Ig8vdjEvYXBpLWNsaWVudHMShQEKDkxpc3RBcGlDbGllbnRzEiguYmVsZnJ5LnRlbmFudHMudjEuTGlzdEFwaUNsaWVudHNSZXF1ZXN0GikuYmVsZnJ5LnRlbmFudHMudjEuTGlzdEFwaUNsaWVudHNSZXNwb25zZSIekAIBiLUYBoLT5JMCERIPL3YxL2FwaS1jbGllbnRzEoQBCgxHZXRBcGlDbGllbnQSJi5iZWxmcnkudGVuYW50cy52MS5HZXRBcGlDbGllbnRSZXF1ZXN0GicuYmVsZnJ5LnRlbmFudHMudjEuR2V0QXBpQ2xpZW50UmVzcG9uc2UiI5ACAYi1GAaC0+STAhYSFC92MS9hcGktY2xpZW50cy97aWR9EooBCg9EZWxldGVBcGlDbGllbnQSKS5iZWxmcnkudGVuYW50cy52MS5EZWxldGVBcGlDbGllbnRSZXF1ZXN0GiouYmVsZnJ5LnRlbmFudHMudjEuRGVsZXRlQXBpQ2xpZW50UmVzcG9uc2UiIIi1GAaC0+STAhYqFC92MS9hcGktY2xpZW50cy97aWR9EpIBCgxDcmVhdGVBcGlLZXkSJi5iZWxmcnkudGVuYW50cy52MS5DcmVhdGVBcGlLZXlSZXF1ZXN0GicuYmVsZnJ5LnRlbmFudHMudjEuQ3JlYXRlQXBpS2V5UmVzcG9uc2UiMYi1GAaC0+STAic6A2tleSIgL3YxL2FwaS1jbGllbnRzL3tjbGllbnRfaWR9L2tleXMSjQEKC0xpc3RBcGlLZXlzEiUuYmVsZnJ5LnRlbmFudHMudjEuTGlzdEFwaUtleXNSZXF1ZXN0GiYuYmVsZnJ5LnRlbmFudHMudjEuTGlzdEFwaUtleXNSZXNwb25zZSIvkAIBiLUYBoLT5JMCIhIgL3YxL2FwaS1jbGllbnRzL3tjbGllbnRfaWR9L2tleXMSlgEKDERlbGV0ZUFwaUtleRImLmJlbGZyeS50ZW5hbnRzLnYxLkRlbGV0ZUFwaUtleVJlcXVlc3QaJy5iZWxmcnkudGVuYW50cy52MS5EZWxldGVBcGlLZXlSZXNwb25zZSI1iLUYBoLT5JMCKyopL3YxL2FwaS1jbGllbnRzL3tjbGllbnRfaWR9L2tleXMve2tleV9pZH1iBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_tenants_v1_api_client, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
 
 /**
  * An API client to create.
@@ -67,14 +67,14 @@ export const CreateApiClientResponseSchema: GenMessage<CreateApiClientResponse> 
  */
 export type ListApiClientsRequest = Message<"belfry.tenants.v1.ListApiClientsRequest"> & {
   /**
-   * The number of clients on the page. 0 or absent: 100. Above 1000: 1000.
+   * How many clients the page holds at most. 0 or left out: 100; above 1000: 1000.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -95,21 +95,21 @@ export const ListApiClientsRequestSchema: GenMessage<ListApiClientsRequest> = /*
  */
 export type ListApiClientsResponse = Message<"belfry.tenants.v1.ListApiClientsResponse"> & {
   /**
-   * The clients.
+   * The clients of this page.
    *
    * @generated from field: repeated belfry.tenants.v1.ApiClient api_clients = 1;
    */
   apiClients: ApiClient[];
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * The number of clients on all pages.
+   * The number of clients on all pages together.
    *
    * @generated from field: int64 total_count = 3;
    */
@@ -130,7 +130,7 @@ export const ListApiClientsResponseSchema: GenMessage<ListApiClientsResponse> = 
  */
 export type GetApiClientRequest = Message<"belfry.tenants.v1.GetApiClientRequest"> & {
   /**
-   * The client's identifier.
+   * The identifier of the client.
    *
    * @generated from field: string id = 1;
    */
@@ -172,7 +172,7 @@ export const GetApiClientResponseSchema: GenMessage<GetApiClientResponse> = /*@_
  */
 export type DeleteApiClientRequest = Message<"belfry.tenants.v1.DeleteApiClientRequest"> & {
   /**
-   * The client's identifier.
+   * The identifier of the client.
    *
    * @generated from field: string id = 1;
    */
@@ -215,7 +215,7 @@ export type CreateApiKeyRequest = Message<"belfry.tenants.v1.CreateApiKeyRequest
   clientId: string;
 
   /**
-   * The key's description and the time when it expires.
+   * The description of the key and the time when it expires. Left out: an empty one, and never.
    *
    * @generated from field: belfry.tenants.v1.ApiKey key = 2;
    */
@@ -264,21 +264,21 @@ export const CreateApiKeyResponseSchema: GenMessage<CreateApiKeyResponse> = /*@_
  */
 export type ListApiKeysRequest = Message<"belfry.tenants.v1.ListApiKeysRequest"> & {
   /**
-   * The client's identifier.
+   * The identifier of the client.
    *
    * @generated from field: string client_id = 1;
    */
   clientId: string;
 
   /**
-   * The number of keys on the page. 0 or absent: all.
+   * How many keys the page holds at most. 0 or left out: all.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -299,21 +299,21 @@ export const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest> = /*@__PUR
  */
 export type ListApiKeysResponse = Message<"belfry.tenants.v1.ListApiKeysResponse"> & {
   /**
-   * The keys.
+   * The keys of this page.
    *
    * @generated from field: repeated belfry.tenants.v1.ApiKey keys = 1;
    */
   keys: ApiKey[];
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * The number of keys on all pages.
+   * The number of keys on all pages together.
    *
    * @generated from field: int64 total_count = 3;
    */
@@ -341,7 +341,7 @@ export type DeleteApiKeyRequest = Message<"belfry.tenants.v1.DeleteApiKeyRequest
   clientId: string;
 
   /**
-   * The key's identifier.
+   * The identifier of the key.
    *
    * @generated from field: string key_id = 2;
    */
@@ -371,13 +371,14 @@ export const DeleteApiKeyResponseSchema: GenMessage<DeleteApiKeyResponse> = /*@_
   messageDesc(file_belfry_tenants_v1_api_client_service, 13);
 
 /**
- * Manages the API clients of a tenant and their keys.
+ * API clients are the programs that act for a tenant. Each has keys, which it sends in the header `service-api-key`. The key
+ * decides the tenant, and the type and role of its client what it may do.
  *
  * @generated from service belfry.tenants.v1.ApiClientService
  */
 export const ApiClientService: GenService<{
   /**
-   * Creates an API client.
+   * Creates an API client. It has no key yet.
    *
    * @generated from rpc belfry.tenants.v1.ApiClientService.CreateApiClient
    */
@@ -387,7 +388,7 @@ export const ApiClientService: GenService<{
     output: typeof CreateApiClientResponseSchema;
   },
   /**
-   * Lists the API clients by name.
+   * Lists the API clients in the order of their names.
    *
    * @generated from rpc belfry.tenants.v1.ApiClientService.ListApiClients
    */
@@ -397,7 +398,7 @@ export const ApiClientService: GenService<{
     output: typeof ListApiClientsResponseSchema;
   },
   /**
-   * Gets an API client.
+   * Gets an API client by its identifier.
    *
    * @generated from rpc belfry.tenants.v1.ApiClientService.GetApiClient
    */
@@ -407,7 +408,7 @@ export const ApiClientService: GenService<{
     output: typeof GetApiClientResponseSchema;
   },
   /**
-   * Deletes an API client and revokes its keys. The last manager key of a tenant stays: code 9.
+   * Deletes an API client and revokes its keys, everywhere within a second. The last manager key of a tenant stays: code 9.
    *
    * @generated from rpc belfry.tenants.v1.ApiClientService.DeleteApiClient
    */
@@ -417,7 +418,8 @@ export const ApiClientService: GenService<{
     output: typeof DeleteApiClientResponseSchema;
   },
   /**
-   * Creates a key of an API client, up to 200 of each: code 9. The answer is the only one that shows the key.
+   * Creates a key of an API client. The answer is the only one that shows the key. A client has at most 200 keys; one more is
+   * code 9.
    *
    * @generated from rpc belfry.tenants.v1.ApiClientService.CreateApiKey
    */

@@ -7,6 +7,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
 import { file_belfry_auth_v1_permission } from "../../auth/v1/permission_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.ts";
+import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/tenants/v1/audit_log_service.proto.
  */
 export const file_belfry_tenants_v1_audit_log_service: GenFile = /*@__PURE__*/
-  fileDesc("CiliZWxmcnkvdGVuYW50cy92MS9hdWRpdF9sb2dfc2VydmljZS5wcm90bxIRYmVsZnJ5LnRlbmFudHMudjEigwMKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EhwKBmNsaWVudBgBIAEoCUIMukgJcgcY/wG6AQEAEhkKA3JwYxgCIAEoCUIMukgJcgcY/wG6AQEAEi4KCnN0YXJ0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIaCglwYWdlX3NpemUYBSABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgGIAEoCUIIukgFcgMYgCA6lgG6SJIBGo8BChphdWRpdF9sb2cuc3RhcnRfYmVmb3JlX2VuZBIgc3RhcnRUaW1lIG11c3QgYmUgYmVmb3JlIGVuZFRpbWUaTyFoYXModGhpcy5zdGFydF90aW1lKSB8fCAhaGFzKHRoaXMuZW5kX3RpbWUpIHx8IHRoaXMuc3RhcnRfdGltZSA8IHRoaXMuZW5kX3RpbWUiJwoLQXVkaXRDbGllbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCSK2AQoKQXVkaXRFbnRyeRIKCgJpZBgBIAEoCRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgZjbGllbnQYAyABKAsyHi5iZWxmcnkudGVuYW50cy52MS5BdWRpdENsaWVudBILCgNycGMYBCABKAkSEAoIcmVzb3VyY2UYBSABKAkSDwoHb3V0Y29tZRgGIAEoCRISCgpyZXF1ZXN0X2lkGAcgASgJIngKGExpc3RBdWRpdEVudHJpZXNSZXNwb25zZRIuCgdlbnRyaWVzGAEgAygLMh0uYmVsZnJ5LnRlbmFudHMudjEuQXVkaXRFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMynQEKD0F1ZGl0TG9nU2VydmljZRKJAQoQTGlzdEF1ZGl0RW50cmllcxIqLmJlbGZyeS50ZW5hbnRzLnYxLkxpc3RBdWRpdEVudHJpZXNSZXF1ZXN0GisuYmVsZnJ5LnRlbmFudHMudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIhyQAgGItRgGgtPkkwIPEg0vdjEvYXVkaXQtbG9nYgZwcm90bzM", [file_belfry_auth_v1_permission, file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("CiliZWxmcnkvdGVuYW50cy92MS9hdWRpdF9sb2dfc2VydmljZS5wcm90bxIRYmVsZnJ5LnRlbmFudHMudjEigwMKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EhwKBmNsaWVudBgBIAEoCUIMukgJcgcY/wG6AQEAEhkKA3JwYxgCIAEoCUIMukgJcgcY/wG6AQEAEi4KCnN0YXJ0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIaCglwYWdlX3NpemUYBSABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgGIAEoCUIIukgFcgMYgCA6lgG6SJIBGo8BChphdWRpdF9sb2cuc3RhcnRfYmVmb3JlX2VuZBIgc3RhcnRUaW1lIG11c3QgYmUgYmVmb3JlIGVuZFRpbWUaTyFoYXModGhpcy5zdGFydF90aW1lKSB8fCAhaGFzKHRoaXMuZW5kX3RpbWUpIHx8IHRoaXMuc3RhcnRfdGltZSA8IHRoaXMuZW5kX3RpbWUiJwoLQXVkaXRDbGllbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCSLAAQoKQXVkaXRFbnRyeRIKCgJpZBgBIAEoCRItCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EECEjMKBmNsaWVudBgDIAEoCzIeLmJlbGZyeS50ZW5hbnRzLnYxLkF1ZGl0Q2xpZW50QgPgQQISCwoDcnBjGAQgASgJEhAKCHJlc291cmNlGAUgASgJEg8KB291dGNvbWUYBiABKAkSEgoKcmVxdWVzdF9pZBgHIAEoCSJ4ChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USLgoHZW50cmllcxgBIAMoCzIdLmJlbGZyeS50ZW5hbnRzLnYxLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhMKC3RvdGFsX2NvdW50GAMgASgDMp0BCg9BdWRpdExvZ1NlcnZpY2USiQEKEExpc3RBdWRpdEVudHJpZXMSKi5iZWxmcnkudGVuYW50cy52MS5MaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBorLmJlbGZyeS50ZW5hbnRzLnYxLkxpc3RBdWRpdEVudHJpZXNSZXNwb25zZSIckAIBiLUYBoLT5JMCDxINL3YxL2F1ZGl0LWxvZ2IGcHJvdG8z", [file_belfry_auth_v1_permission, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * Which entries to list. All filters that are given must match.
@@ -24,42 +25,42 @@ export const file_belfry_tenants_v1_audit_log_service: GenFile = /*@__PURE__*/
  */
 export type ListAuditEntriesRequest = Message<"belfry.tenants.v1.ListAuditEntriesRequest"> & {
   /**
-   * The identifier of the API client.
+   * The identifier of an API client.
    *
    * @generated from field: string client = 1;
    */
   client: string;
 
   /**
-   * The full name of the RPC, for example belfry.users.v1.UserGroupService/CreateUserGroup, or its last part.
+   * The name of an operation, for example `CreateUserGroup`, or in full `belfry.users.v1.UserGroupService/CreateUserGroup`.
    *
    * @generated from field: string rpc = 2;
    */
   rpc: string;
 
   /**
-   * The first moment. Null: open.
+   * The first moment. Left out: the oldest entry.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 3;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * The first moment that is outside. Null: open.
+   * The first moment after the last. Left out: the newest entry.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 4;
    */
   endTime?: Timestamp | undefined;
 
   /**
-   * The number of entries on the page. 0 or absent: 100. Above 1000: 1000.
+   * How many entries the page holds at most. 0 or left out: 100; above 1000: 1000.
    *
    * @generated from field: int32 page_size = 5;
    */
   pageSize: number;
 
   /**
-   * The nextPageToken of the page before.
+   * The `nextPageToken` of the page before. Left out: the first page.
    *
    * @generated from field: string page_token = 6;
    */
@@ -80,14 +81,14 @@ export const ListAuditEntriesRequestSchema: GenMessage<ListAuditEntriesRequest> 
  */
 export type AuditClient = Message<"belfry.tenants.v1.AuditClient"> & {
   /**
-   * Its identifier.
+   * The identifier of the client.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Its name at that time.
+   * The name of the client at that time.
    *
    * @generated from field: string name = 2;
    */
@@ -115,21 +116,21 @@ export type AuditEntry = Message<"belfry.tenants.v1.AuditEntry"> & {
   id: string;
 
   /**
-   * When.
+   * When it was done.
    *
    * @generated from field: google.protobuf.Timestamp time = 2;
    */
   time?: Timestamp | undefined;
 
   /**
-   * Who.
+   * The API client that did it.
    *
    * @generated from field: belfry.tenants.v1.AuditClient client = 3;
    */
   client?: AuditClient | undefined;
 
   /**
-   * The full name of the RPC.
+   * The full name of the operation, as in `belfry.users.v1.UserGroupService/CreateUserGroup`.
    *
    * @generated from field: string rpc = 4;
    */
@@ -143,14 +144,14 @@ export type AuditEntry = Message<"belfry.tenants.v1.AuditEntry"> & {
   resource: string;
 
   /**
-   * How it went: the name of the gRPC code.
+   * How it went: the name of the gRPC code, `OK` for what was done.
    *
    * @generated from field: string outcome = 6;
    */
   outcome: string;
 
   /**
-   * The identifier of the request, as in the server's log.
+   * The identifier of the request, as in its answer's `x-request-id` and in the server's log.
    *
    * @generated from field: string request_id = 7;
    */
@@ -171,21 +172,21 @@ export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
  */
 export type ListAuditEntriesResponse = Message<"belfry.tenants.v1.ListAuditEntriesResponse"> & {
   /**
-   * The entries.
+   * The entries of this page.
    *
    * @generated from field: repeated belfry.tenants.v1.AuditEntry entries = 1;
    */
   entries: AuditEntry[];
 
   /**
-   * The pageToken of the next page; empty on the last one.
+   * The `pageToken` for the next page; empty on the last one.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * The number of entries on all pages.
+   * The number of entries on all pages together.
    *
    * @generated from field: int64 total_count = 3;
    */
@@ -200,13 +201,13 @@ export const ListAuditEntriesResponseSchema: GenMessage<ListAuditEntriesResponse
   messageDesc(file_belfry_tenants_v1_audit_log_service, 3);
 
 /**
- * Shows who changed what.
+ * The audit log shows which API client changed or tried to change what, and when.
  *
  * @generated from service belfry.tenants.v1.AuditLogService
  */
 export const AuditLogService: GenService<{
   /**
-   * Lists what API clients did or tried to do, the newest first.
+   * Lists what API clients did or tried to do in the tenant, the newest first.
    *
    * @generated from rpc belfry.tenants.v1.AuditLogService.ListAuditEntries
    */

@@ -19,34 +19,34 @@ export const file_belfry_users_v1_user_account: GenFile = /*@__PURE__*/
   fileDesc("CiJiZWxmcnkvdXNlcnMvdjEvdXNlcl9hY2NvdW50LnByb3RvEg9iZWxmcnkudXNlcnMudjEilAYKC1VzZXJBY2NvdW50EjMKCmNyZWF0ZWRfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSFwoKY3JlYXRlZF9ieRgCIAEoCUID4EEDEqUBCgVlbWFpbBgDIAEoCUKVAeBBArpIjgG6AXsKEnVzZXJfYWNjb3VudC5lbWFpbBIybXVzdCBiZSBhbiBlLW1haWwgYWRkcmVzcywgc3VjaCBhcyBhZGFAZXhhbXBsZS5jb20aMXRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdeW15cXHNAXStAW15cXHNAXSskJylyDhj/ATIJXlxQe0NjfSokEicKCmZpcnN0X25hbWUYBCABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSLQoGZ3JvdXBzGAUgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBIPCgJpZBgGIAEoCUID4EEDEiYKCWxhc3RfbmFtZRgHIAEoCUITukgQcg4Y/wEyCV5cUHtDY30qJBIzCgp1cGRhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDErsCCghwYXNzd29yZBgJIAEoCUKjAoABAeBBAuBBBLpIlgK6AYsCCh11c2VyX2FjY291bnQucGFzc3dvcmRfY2xhc3NlcxKNAW11c3QgaGF2ZSBjaGFyYWN0ZXJzIG9mIGF0IGxlYXN0IHRocmVlIG9mIHRoZSBjbGFzc2VzIGxvd2VyLWNhc2UgbGV0dGVycywgdXBwZXItY2FzZSBsZXR0ZXJzLCBkaWdpdHMgYW5kIHNwZWNpYWwgY2hhcmFjdGVycyAoISBAICMgJCAlIF4gJiAqKRpaWydcXHB7TGx9JywgJ1xccHtMdX0nLCAnWzAtOV0nLCAnWyFAIyQlXiYqXSddLmZpbHRlcihlYWNoLCB0aGlzLm1hdGNoZXMoZWFjaCkpLnNpemUoKSA+PSAzcgUQCBiACEgAiAEBQgsKCV9wYXNzd29yZGIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
- * The account of a person.
+ * The account of a person who may log in: who it is, and the groups that give it roles. An account without groups cannot log in.
  *
  * @generated from message belfry.users.v1.UserAccount
  */
 export type UserAccount = Message<"belfry.users.v1.UserAccount"> & {
   /**
-   * When it was created.
+   * When the account was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 1;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Who created it: `unknown` for requests of the API.
+   * By whom the account was created: always `unknown` for accounts that this API has created.
    *
    * @generated from field: string created_by = 2;
    */
   createdBy: string;
 
   /**
-   * The e-mail address, unique within the tenant whatever its case.
+   * The e-mail address. Unique within the tenant, whatever its case.
    *
    * @generated from field: string email = 3;
    */
   email: string;
 
   /**
-   * The first name. It may be set while it is empty; after that it cannot be changed.
+   * The first name. Empty when it is not known; it may be set while it is empty, and cannot be changed after that.
    *
    * @generated from field: string first_name = 4;
    */
@@ -61,29 +61,29 @@ export type UserAccount = Message<"belfry.users.v1.UserAccount"> & {
   groups: string[];
 
   /**
-   * The identifier.
+   * The identifier, which the service gives out.
    *
    * @generated from field: string id = 6;
    */
   id: string;
 
   /**
-   * The last name. It may be set while it is empty; after that it cannot be changed.
+   * The last name. Empty when it is not known; it may be set while it is empty, and cannot be changed after that.
    *
    * @generated from field: string last_name = 7;
    */
   lastName: string;
 
   /**
-   * When it was last changed by a request for this account.
+   * When the account was last changed by a request for it; the deletion of a group does not count.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 8;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
-   * The password: 8 to 1024 characters, no character more than twice in a row, and characters of at least three of the
-   * classes lower-case letters, upper-case letters, digits and special characters (! @ # $ % ^ & *). It is never shown.
+   * The password: 8 to 1024 characters, and no character more than twice in a row. It is stored as a hash, and no answer
+   * shows it.
    *
    * @generated from field: optional string password = 9;
    */

@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/users/v1/user_account_service.proto.
  */
 export const file_belfry_users_v1_user_account_service: GenFile = /*@__PURE__*/
-  fileDesc("CipiZWxmcnkvdXNlcnMvdjEvdXNlcl9hY2NvdW50X3NlcnZpY2UucHJvdG8SD2JlbGZyeS51c2Vycy52MSJLChhDcmVhdGVVc2VyQWNjb3VudFJlcXVlc3QSLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECIkcKGUNyZWF0ZVVzZXJBY2NvdW50UmVzcG9uc2USKgoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudCIxChVHZXRVc2VyQWNjb3VudFJlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBACJEChZHZXRVc2VyQWNjb3VudFJlc3BvbnNlEioKBHVzZXIYASABKAsyHC5iZWxmcnkudXNlcnMudjEuVXNlckFjY291bnQihwcKGFVwZGF0ZVVzZXJBY2NvdW50UmVxdWVzdBIYCgJpZBgBIAEoCUIM4EECukgGcgS6AQEAEioKBHVzZXIYAiABKAsyHC5iZWxmcnkudXNlcnMudjEuVXNlckFjY291bnQSNQoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgS4tRhkEqIBCgVlbWFpbBgEIAEoCUKSAbpIjgG6AXsKEnVzZXJfYWNjb3VudC5lbWFpbBIybXVzdCBiZSBhbiBlLW1haWwgYWRkcmVzcywgc3VjaCBhcyBhZGFAZXhhbXBsZS5jb20aMXRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdeW15cXHNAXStAW15cXHNAXSskJylyDhj/ATIJXlxQe0NjfSokErgCCghwYXNzd29yZBgFIAEoCUKgAoABAeBBBLpIlgK6AYsCCh11c2VyX2FjY291bnQucGFzc3dvcmRfY2xhc3NlcxKNAW11c3QgaGF2ZSBjaGFyYWN0ZXJzIG9mIGF0IGxlYXN0IHRocmVlIG9mIHRoZSBjbGFzc2VzIGxvd2VyLWNhc2UgbGV0dGVycywgdXBwZXItY2FzZSBsZXR0ZXJzLCBkaWdpdHMgYW5kIHNwZWNpYWwgY2hhcmFjdGVycyAoISBAICMgJCAlIF4gJiAqKRpaWydcXHB7TGx9JywgJ1xccHtMdX0nLCAnWzAtOV0nLCAnWyFAIyQlXiYqXSddLmZpbHRlcihlYWNoLCB0aGlzLm1hdGNoZXMoZWFjaCkpLnNpemUoKSA+PSAzcgUQCBiACEgAiAEBEicKCmZpcnN0X25hbWUYBiABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSJgoJbGFzdF9uYW1lGAcgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEi0KBmdyb3VwcxgIIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSMwoKY3JlYXRlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAxIXCgpjcmVhdGVkX2J5GAogASgJQgPgQQMSMwoKdXBkYXRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBA0ILCglfcGFzc3dvcmQiRwoZVXBkYXRlVXNlckFjY291bnRSZXNwb25zZRIqCgR1c2VyGAEgASgLMhwuYmVsZnJ5LnVzZXJzLnYxLlVzZXJBY2NvdW50IjQKGERlbGV0ZVVzZXJBY2NvdW50UmVxdWVzdBIYCgJpZBgBIAEoCUIM4EECukgGcgS6AQEAIhsKGURlbGV0ZVVzZXJBY2NvdW50UmVzcG9uc2UixAEKEVVzZXJBY2NvdW50RmlsdGVyEikKBWVtYWlsGAEgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiRIAIgBARIuCgpmaXJzdF9uYW1lGAIgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiRIAYgBARItCglsYXN0X25hbWUYAyABKAlCFbpIEnIQEAEY/wEyCV5cUHtDY30qJEgCiAEBQggKBl9lbWFpbEINCgtfZmlyc3RfbmFtZUIMCgpfbGFzdF9uYW1lItIFChtTZWFyY2hVc2VyQWNjb3VudElkc1JlcXVlc3QSMAoEdXNlchgBIAEoCzIiLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEZpbHRlchIpCgVlbWFpbBgCIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokSACIAQESLgoKZmlyc3RfbmFtZRgDIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokSAGIAQESLQoJbGFzdF9uYW1lGAQgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiRIAogBATrPA7pIywMaywEKGXVzZXJfYWNjb3VudF9pZHMub25lX2Zvcm0SWGVtYWlsLCBmaXJzdE5hbWUgYW5kIGxhc3ROYW1lIG11c3Qgc3RhbmQgZWl0aGVyIGluIHVzZXIgb3IgYmVzaWRlIGl0LCBub3QgaW4gYm90aCBwbGFjZXMaVCFoYXModGhpcy51c2VyKSB8fCAhKGhhcyh0aGlzLmVtYWlsKSB8fCBoYXModGhpcy5maXJzdF9uYW1lKSB8fCBoYXModGhpcy5sYXN0X25hbWUpKRr6AQoVdXNlcl9hY2NvdW50X2lkcy5zb21lEjthdCBsZWFzdCBvbmUgb2YgZW1haWwsIGZpcnN0TmFtZSBhbmQgbGFzdE5hbWUgbXVzdCBiZSBnaXZlbhqjAWhhcyh0aGlzLmVtYWlsKSB8fCBoYXModGhpcy5maXJzdF9uYW1lKSB8fCBoYXModGhpcy5sYXN0X25hbWUpIHx8IGhhcyh0aGlzLnVzZXIpICYmIChoYXModGhpcy51c2VyLmVtYWlsKSB8fCBoYXModGhpcy51c2VyLmZpcnN0X25hbWUpIHx8IGhhcyh0aGlzLnVzZXIubGFzdF9uYW1lKSlCCAoGX2VtYWlsQg0KC19maXJzdF9uYW1lQgwKCl9sYXN0X25hbWUiKwocU2VhcmNoVXNlckFjY291bnRJZHNSZXNwb25zZRILCgNpZHMYASADKAkyxgYKElVzZXJBY2NvdW50U2VydmljZRKaAQoRQ3JlYXRlVXNlckFjY291bnQSKS5iZWxmcnkudXNlcnMudjEuQ3JlYXRlVXNlckFjY291bnRSZXF1ZXN0GiouYmVsZnJ5LnVzZXJzLnYxLkNyZWF0ZVVzZXJBY2NvdW50UmVzcG9uc2UiLoi1GAKC0+STAiQ6ASoiHy92MS91c2VyLW1nbXQvZW5kLXVzZXItYWNjb3VudHMSlgEKDkdldFVzZXJBY2NvdW50EiYuYmVsZnJ5LnVzZXJzLnYxLkdldFVzZXJBY2NvdW50UmVxdWVzdBonLmJlbGZyeS51c2Vycy52MS5HZXRVc2VyQWNjb3VudFJlc3BvbnNlIjOQAgGItRgCgtPkkwImEiQvdjEvdXNlci1tZ210L2VuZC11c2VyLWFjY291bnRzL3tpZH0SrgEKEVVwZGF0ZVVzZXJBY2NvdW50EikuYmVsZnJ5LnVzZXJzLnYxLlVwZGF0ZVVzZXJBY2NvdW50UmVxdWVzdBoqLmJlbGZyeS51c2Vycy52MS5VcGRhdGVVc2VyQWNjb3VudFJlc3BvbnNlIkKItRgCorUYC3VwZGF0ZV9tYXNrgtPkkwIpOgEqGiQvdjEvdXNlci1tZ210L2VuZC11c2VyLWFjY291bnRzL3tpZH0SnAEKEURlbGV0ZVVzZXJBY2NvdW50EikuYmVsZnJ5LnVzZXJzLnYxLkRlbGV0ZVVzZXJBY2NvdW50UmVxdWVzdBoqLmJlbGZyeS51c2Vycy52MS5EZWxldGVVc2VyQWNjb3VudFJlc3BvbnNlIjCItRgCgtPkkwImKiQvdjEvdXNlci1tZ210L2VuZC11c2VyLWFjY291bnRzL3tpZH0SqQEKFFNlYXJjaFVzZXJBY2NvdW50SWRzEiwuYmVsZnJ5LnVzZXJzLnYxLlNlYXJjaFVzZXJBY2NvdW50SWRzUmVxdWVzdBotLmJlbGZyeS51c2Vycy52MS5TZWFyY2hVc2VyQWNjb3VudElkc1Jlc3BvbnNlIjSQAgGItRgCgtPkkwInOgEqIiIvdjEvdXNlci1tZ210L2VuZC11c2VyLWFjY291bnQtaWRzYgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_transcoding_v1_options, file_belfry_users_v1_user_account, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
+  fileDesc("CipiZWxmcnkvdXNlcnMvdjEvdXNlcl9hY2NvdW50X3NlcnZpY2UucHJvdG8SD2JlbGZyeS51c2Vycy52MSJLChhDcmVhdGVVc2VyQWNjb3VudFJlcXVlc3QSLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECIkwKGUNyZWF0ZVVzZXJBY2NvdW50UmVzcG9uc2USLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECIjEKFUdldFVzZXJBY2NvdW50UmVxdWVzdBIYCgJpZBgBIAEoCUIM4EECukgGcgS6AQEAIkkKFkdldFVzZXJBY2NvdW50UmVzcG9uc2USLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECIocHChhVcGRhdGVVc2VyQWNjb3VudFJlcXVlc3QSGAoCaWQYASABKAlCDOBBArpIBnIEugEBABIqCgR1c2VyGAIgASgLMhwuYmVsZnJ5LnVzZXJzLnYxLlVzZXJBY2NvdW50EjUKC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0IEuLUYZBKiAQoFZW1haWwYBCABKAlCkgG6SI4BugF7ChJ1c2VyX2FjY291bnQuZW1haWwSMm11c3QgYmUgYW4gZS1tYWlsIGFkZHJlc3MsIHN1Y2ggYXMgYWRhQGV4YW1wbGUuY29tGjF0aGlzID09ICcnIHx8IHRoaXMubWF0Y2hlcygnXlteXFxzQF0rQFteXFxzQF0rJCcpcg4Y/wEyCV5cUHtDY30qJBK4AgoIcGFzc3dvcmQYBSABKAlCoAKAAQHgQQS6SJYCugGLAgoddXNlcl9hY2NvdW50LnBhc3N3b3JkX2NsYXNzZXMSjQFtdXN0IGhhdmUgY2hhcmFjdGVycyBvZiBhdCBsZWFzdCB0aHJlZSBvZiB0aGUgY2xhc3NlcyBsb3dlci1jYXNlIGxldHRlcnMsIHVwcGVyLWNhc2UgbGV0dGVycywgZGlnaXRzIGFuZCBzcGVjaWFsIGNoYXJhY3RlcnMgKCEgQCAjICQgJSBeICYgKikaWlsnXFxwe0xsfScsICdcXHB7THV9JywgJ1swLTldJywgJ1shQCMkJV4mKl0nXS5maWx0ZXIoZWFjaCwgdGhpcy5tYXRjaGVzKGVhY2gpKS5zaXplKCkgPj0gM3IFEAgYgAhIAIgBARInCgpmaXJzdF9uYW1lGAYgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEiYKCWxhc3RfbmFtZRgHIAEoCUITukgQcg4Y/wEyCV5cUHtDY30qJBItCgZncm91cHMYCCADKAlCHbpIGpIBFxDoByISchAQARj/ATIJXlxQe0NjfSokEjMKCmNyZWF0ZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSFwoKY3JlYXRlZF9ieRgKIAEoCUID4EEDEjMKCnVwZGF0ZWRfYXQYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQNCCwoJX3Bhc3N3b3JkIkwKGVVwZGF0ZVVzZXJBY2NvdW50UmVzcG9uc2USLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECIjQKGERlbGV0ZVVzZXJBY2NvdW50UmVxdWVzdBIYCgJpZBgBIAEoCUIM4EECukgGcgS6AQEAIhsKGURlbGV0ZVVzZXJBY2NvdW50UmVzcG9uc2UixAEKEVVzZXJBY2NvdW50RmlsdGVyEikKBWVtYWlsGAEgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiRIAIgBARIuCgpmaXJzdF9uYW1lGAIgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiRIAYgBARItCglsYXN0X25hbWUYAyABKAlCFbpIEnIQEAEY/wEyCV5cUHtDY30qJEgCiAEBQggKBl9lbWFpbEINCgtfZmlyc3RfbmFtZUIMCgpfbGFzdF9uYW1lItIFChtTZWFyY2hVc2VyQWNjb3VudElkc1JlcXVlc3QSMAoEdXNlchgBIAEoCzIiLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEZpbHRlchIpCgVlbWFpbBgCIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokSACIAQESLgoKZmlyc3RfbmFtZRgDIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokSAGIAQESLQoJbGFzdF9uYW1lGAQgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiRIAogBATrPA7pIywMaywEKGXVzZXJfYWNjb3VudF9pZHMub25lX2Zvcm0SWGVtYWlsLCBmaXJzdE5hbWUgYW5kIGxhc3ROYW1lIG11c3Qgc3RhbmQgZWl0aGVyIGluIHVzZXIgb3IgYmVzaWRlIGl0LCBub3QgaW4gYm90aCBwbGFjZXMaVCFoYXModGhpcy51c2VyKSB8fCAhKGhhcyh0aGlzLmVtYWlsKSB8fCBoYXModGhpcy5maXJzdF9uYW1lKSB8fCBoYXModGhpcy5sYXN0X25hbWUpKRr6AQoVdXNlcl9hY2NvdW50X2lkcy5zb21lEjthdCBsZWFzdCBvbmUgb2YgZW1haWwsIGZpcnN0TmFtZSBhbmQgbGFzdE5hbWUgbXVzdCBiZSBnaXZlbhqjAWhhcyh0aGlzLmVtYWlsKSB8fCBoYXModGhpcy5maXJzdF9uYW1lKSB8fCBoYXModGhpcy5sYXN0X25hbWUpIHx8IGhhcyh0aGlzLnVzZXIpICYmIChoYXModGhpcy51c2VyLmVtYWlsKSB8fCBoYXModGhpcy51c2VyLmZpcnN0X25hbWUpIHx8IGhhcyh0aGlzLnVzZXIubGFzdF9uYW1lKSlCCAoGX2VtYWlsQg0KC19maXJzdF9uYW1lQgwKCl9sYXN0X25hbWUiKwocU2VhcmNoVXNlckFjY291bnRJZHNSZXNwb25zZRILCgNpZHMYASADKAkyxgYKElVzZXJBY2NvdW50U2VydmljZRKaAQoRQ3JlYXRlVXNlckFjY291bnQSKS5iZWxmcnkudXNlcnMudjEuQ3JlYXRlVXNlckFjY291bnRSZXF1ZXN0GiouYmVsZnJ5LnVzZXJzLnYxLkNyZWF0ZVVzZXJBY2NvdW50UmVzcG9uc2UiLoi1GAKC0+STAiQ6ASoiHy92MS91c2VyLW1nbXQvZW5kLXVzZXItYWNjb3VudHMSlgEKDkdldFVzZXJBY2NvdW50EiYuYmVsZnJ5LnVzZXJzLnYxLkdldFVzZXJBY2NvdW50UmVxdWVzdBonLmJlbGZyeS51c2Vycy52MS5HZXRVc2VyQWNjb3VudFJlc3BvbnNlIjOQAgGItRgCgtPkkwImEiQvdjEvdXNlci1tZ210L2VuZC11c2VyLWFjY291bnRzL3tpZH0SrgEKEVVwZGF0ZVVzZXJBY2NvdW50EikuYmVsZnJ5LnVzZXJzLnYxLlVwZGF0ZVVzZXJBY2NvdW50UmVxdWVzdBoqLmJlbGZyeS51c2Vycy52MS5VcGRhdGVVc2VyQWNjb3VudFJlc3BvbnNlIkKItRgCorUYC3VwZGF0ZV9tYXNrgtPkkwIpOgEqGiQvdjEvdXNlci1tZ210L2VuZC11c2VyLWFjY291bnRzL3tpZH0SnAEKEURlbGV0ZVVzZXJBY2NvdW50EikuYmVsZnJ5LnVzZXJzLnYxLkRlbGV0ZVVzZXJBY2NvdW50UmVxdWVzdBoqLmJlbGZyeS51c2Vycy52MS5EZWxldGVVc2VyQWNjb3VudFJlc3BvbnNlIjCItRgCgtPkkwImKiQvdjEvdXNlci1tZ210L2VuZC11c2VyLWFjY291bnRzL3tpZH0SqQEKFFNlYXJjaFVzZXJBY2NvdW50SWRzEiwuYmVsZnJ5LnVzZXJzLnYxLlNlYXJjaFVzZXJBY2NvdW50SWRzUmVxdWVzdBotLmJlbGZyeS51c2Vycy52MS5TZWFyY2hVc2VyQWNjb3VudElkc1Jlc3BvbnNlIjSQAgGItRgCgtPkkwInOgEqIiIvdjEvdXNlci1tZ210L2VuZC11c2VyLWFjY291bnQtaWRzYgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_transcoding_v1_options, file_belfry_users_v1_user_account, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
  * An account to create.
@@ -71,7 +71,7 @@ export const CreateUserAccountResponseSchema: GenMessage<CreateUserAccountRespon
  */
 export type GetUserAccountRequest = Message<"belfry.users.v1.GetUserAccountRequest"> & {
   /**
-   * The account's identifier.
+   * The identifier of the account.
    *
    * @generated from field: string id = 1;
    */
@@ -113,7 +113,7 @@ export const GetUserAccountResponseSchema: GenMessage<GetUserAccountResponse> = 
  */
 export type UpdateUserAccountRequest = Message<"belfry.users.v1.UpdateUserAccountRequest"> & {
   /**
-   * The account's identifier.
+   * The identifier of the account.
    *
    * @generated from field: string id = 1;
    */
@@ -170,21 +170,21 @@ export type UpdateUserAccountRequest = Message<"belfry.users.v1.UpdateUserAccoun
   groups: string[];
 
   /**
-   * As in `user`. Ignored.
+   * As in `user`.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 9;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * As in `user`. Ignored.
+   * As in `user`.
    *
    * @generated from field: string created_by = 10;
    */
   createdBy: string;
 
   /**
-   * As in `user`. Ignored.
+   * As in `user`.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 11;
    */
@@ -226,7 +226,7 @@ export const UpdateUserAccountResponseSchema: GenMessage<UpdateUserAccountRespon
  */
 export type DeleteUserAccountRequest = Message<"belfry.users.v1.DeleteUserAccountRequest"> & {
   /**
-   * The account's identifier.
+   * The identifier of the account.
    *
    * @generated from field: string id = 1;
    */
@@ -256,27 +256,27 @@ export const DeleteUserAccountResponseSchema: GenMessage<DeleteUserAccountRespon
   messageDesc(file_belfry_users_v1_user_account_service, 7);
 
 /**
- * The values that an account must have. Those that are given all count.
+ * The values that an account must have: all that are given.
  *
  * @generated from message belfry.users.v1.UserAccountFilter
  */
 export type UserAccountFilter = Message<"belfry.users.v1.UserAccountFilter"> & {
   /**
-   * The e-mail address, in any case.
+   * The whole e-mail address, in any case of its letters.
    *
    * @generated from field: optional string email = 1;
    */
   email?: string | undefined;
 
   /**
-   * The first name.
+   * The whole first name.
    *
    * @generated from field: optional string first_name = 2;
    */
   firstName?: string | undefined;
 
   /**
-   * The last name.
+   * The whole last name.
    *
    * @generated from field: optional string last_name = 3;
    */
@@ -339,7 +339,7 @@ export const SearchUserAccountIdsRequestSchema: GenMessage<SearchUserAccountIdsR
  */
 export type SearchUserAccountIdsResponse = Message<"belfry.users.v1.SearchUserAccountIdsResponse"> & {
   /**
-   * Their identifiers, in order.
+   * The identifiers of the accounts, in order; empty when none was found.
    *
    * @generated from field: repeated string ids = 1;
    */
@@ -354,13 +354,14 @@ export const SearchUserAccountIdsResponseSchema: GenMessage<SearchUserAccountIds
   messageDesc(file_belfry_users_v1_user_account_service, 10);
 
 /**
- * Manages the accounts of people.
+ * Accounts of the people who use the platform. An account is placed in groups, which give it roles; without a group its
+ * owner cannot log in.
  *
  * @generated from service belfry.users.v1.UserAccountService
  */
 export const UserAccountService: GenService<{
   /**
-   * Creates an account.
+   * Creates an account. The e-mail address must be new in the tenant, and the groups must exist.
    *
    * @generated from rpc belfry.users.v1.UserAccountService.CreateUserAccount
    */
@@ -370,7 +371,7 @@ export const UserAccountService: GenService<{
     output: typeof CreateUserAccountResponseSchema;
   },
   /**
-   * Gets an account.
+   * Gets an account by its identifier. The password is not part of it.
    *
    * @generated from rpc belfry.users.v1.UserAccountService.GetUserAccount
    */
@@ -380,8 +381,8 @@ export const UserAccountService: GenService<{
     output: typeof GetUserAccountResponseSchema;
   },
   /**
-   * Changes those fields of an account that are sent. An empty list of groups takes it out of all of them; a list that
-   * is not sent leaves them. A first or last name that is set cannot be changed.
+   * Changes those fields of an account that are sent, and leaves the others. An empty list of groups takes it out of all of
+   * them; a list that is not sent leaves them. A first or last name that is set cannot be changed.
    *
    * @generated from rpc belfry.users.v1.UserAccountService.UpdateUserAccount
    */
@@ -391,7 +392,7 @@ export const UserAccountService: GenService<{
     output: typeof UpdateUserAccountResponseSchema;
   },
   /**
-   * Deletes an account.
+   * Deletes an account for good.
    *
    * @generated from rpc belfry.users.v1.UserAccountService.DeleteUserAccount
    */
@@ -401,7 +402,7 @@ export const UserAccountService: GenService<{
     output: typeof DeleteUserAccountResponseSchema;
   },
   /**
-   * Finds the accounts that have exactly the given values.
+   * Finds the accounts that have exactly the given values, and answers their identifiers. Parts of a value find nothing.
    *
    * @generated from rpc belfry.users.v1.UserAccountService.SearchUserAccountIds
    */

@@ -15,30 +15,38 @@ export const file_belfry_users_v1_user_group: GenFile = /*@__PURE__*/
   fileDesc("CiBiZWxmcnkvdXNlcnMvdjEvdXNlcl9ncm91cC5wcm90bxIPYmVsZnJ5LnVzZXJzLnYxIqcECglVc2VyR3JvdXASJwoEbmFtZRgBIAEoCUIZ4EEC4EEFukgQcg4Y/wEyCV5cUHtDY30qJBKAAQoLY2xvdWRfcm9sZXMYAiADKAlCa+BBArpIZZIBYhBkIl5yXFIOcmVhZF9vbmx5X3VzZXJSBHVzZXJSC2tleV9jcmVhdG9yUhFrZXlfYWRtaW5pc3RyYXRvclIHbWFuYWdlclIbZGVsZWdhdGVfdG9fY29sbGVjdGlvbl96b25lEu0CChNyZXN0cmljdGlvbl9maWx0ZXJzGAMgAygJQs8CukjLApIBxwIQ6AciwQK6AbABCh11c2VyX2dyb3VwLnJlc3RyaWN0aW9uX2ZpbHRlchJWbXVzdCBoYXZlIHRoZSBmb3JtIGN6PGRpZ2l0cz46PE9yZ2FuaXplcj4vPHNlZ21lbnQ+Ly4uLiwgZm9yIGV4YW1wbGUgY3owOkdyb3Vwcy9FdXJvcGUaN3RoaXMubWF0Y2hlcygnXmN6WzAtOV0rOlteL1xccHtDY31dKygvW14vXFxwe0NjfV0rKSokJym6AYQBCiZ1c2VyX2dyb3VwLnJlc3RyaWN0aW9uX2ZpbHRlcl9sb2NhdGlvbhIvbXVzdCBjYWxsIHRoZSBvcmdhbml6ZXIgTG9jYXRpb24sIG5vdCBMb2NhdGlvbnMaKSF0aGlzLm1hdGNoZXMoJ15jelswLTldKzpMb2NhdGlvbnMoL3wkKScpcgMYgAhiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
- * A group of accounts, which gives them roles.
+ * A group of accounts: it gives them roles, and narrows what they see.
  *
  * @generated from message belfry.users.v1.UserGroup
  */
 export type UserGroup = Message<"belfry.users.v1.UserGroup"> & {
   /**
-   * The name, unique within the tenant. It never changes.
+   * The name, which identifies the group within the tenant. It never changes.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * The roles, one at least: read_only_user, user, key_creator, key_administrator, manager. The service adds
-   * delegate_to_collection_zone to every new group; an update's roles become exactly those sent.
+   * The roles of the members, at least one, by their internal names:
+   *
+   * - `read_only_user`: Read Only User
+   * - `user`: User
+   * - `key_creator`: Key Creator
+   * - `key_administrator`: Key Administrator
+   * - `manager`: Manager
+   * - `delegate_to_collection_zone`: Delegate to Collection Zone, which the service adds to every new group
+   *
+   * An update's roles become exactly those that are sent.
    *
    * @generated from field: repeated string cloud_roles = 2;
    */
   cloudRoles: string[];
 
   /**
-   * What the members may see: `<collection zone number>:<organizer path>`, for example cz0:Groups/Europe. The number is
-   * the one in the address of the organizer's home page, cz0 where there is one zone. The organizer Locations is called
-   * Location here.
+   * What the members may see, as `<collection zone number>:<organizer path>`, for example `cz0:Groups/Europe`. The number
+   * is the one in the address of the organizer's home page, `cz0` where there is one zone. The organizer Locations is called
+   * `Location` here. Empty: no restriction.
    *
    * @generated from field: repeated string restriction_filters = 3;
    */

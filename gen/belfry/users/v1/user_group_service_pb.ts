@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/users/v1/user_group_service.proto.
  */
 export const file_belfry_users_v1_user_group_service: GenFile = /*@__PURE__*/
-  fileDesc("CihiZWxmcnkvdXNlcnMvdjEvdXNlcl9ncm91cF9zZXJ2aWNlLnByb3RvEg9iZWxmcnkudXNlcnMudjEiSAoWQ3JlYXRlVXNlckdyb3VwUmVxdWVzdBIuCgVncm91cBgBIAEoCzIaLmJlbGZyeS51c2Vycy52MS5Vc2VyR3JvdXBCA+BBAiIZChdDcmVhdGVVc2VyR3JvdXBSZXNwb25zZSIxChNHZXRVc2VyR3JvdXBSZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBACJBChRHZXRVc2VyR3JvdXBSZXNwb25zZRIpCgVncm91cBgBIAEoCzIaLmJlbGZyeS51c2Vycy52MS5Vc2VyR3JvdXAifwoWVXBkYXRlVXNlckdyb3VwUmVxdWVzdBIuCgVncm91cBgBIAEoCzIaLmJlbGZyeS51c2Vycy52MS5Vc2VyR3JvdXBCA+BBAhI1Cgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCBLi1GGQiGQoXVXBkYXRlVXNlckdyb3VwUmVzcG9uc2UiNAoWRGVsZXRlVXNlckdyb3VwUmVxdWVzdBIaCgRuYW1lGAEgASgJQgzgQQK6SAZyBLoBAQAiGQoXRGVsZXRlVXNlckdyb3VwUmVzcG9uc2UykwUKEFVzZXJHcm91cFNlcnZpY2USlgEKD0NyZWF0ZVVzZXJHcm91cBInLmJlbGZyeS51c2Vycy52MS5DcmVhdGVVc2VyR3JvdXBSZXF1ZXN0GiguYmVsZnJ5LnVzZXJzLnYxLkNyZWF0ZVVzZXJHcm91cFJlc3BvbnNlIjCItRgCgtPkkwImOgVncm91cCIdL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMSlwEKDEdldFVzZXJHcm91cBIkLmJlbGZyeS51c2Vycy52MS5HZXRVc2VyR3JvdXBSZXF1ZXN0GiUuYmVsZnJ5LnVzZXJzLnYxLkdldFVzZXJHcm91cFJlc3BvbnNlIjqQAgGItRgCgtPkkwItYgVncm91cBIkL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMve25hbWV9ErIBCg9VcGRhdGVVc2VyR3JvdXASJy5iZWxmcnkudXNlcnMudjEuVXBkYXRlVXNlckdyb3VwUmVxdWVzdBooLmJlbGZyeS51c2Vycy52MS5VcGRhdGVVc2VyR3JvdXBSZXNwb25zZSJMiLUYAqK1GAt1cGRhdGVfbWFza4LT5JMCMzoFZ3JvdXAaKi92MS91c2VyLW1nbXQvZW5kLXVzZXItZ3JvdXBzL3tncm91cC5uYW1lfRKWAQoPRGVsZXRlVXNlckdyb3VwEicuYmVsZnJ5LnVzZXJzLnYxLkRlbGV0ZVVzZXJHcm91cFJlcXVlc3QaKC5iZWxmcnkudXNlcnMudjEuRGVsZXRlVXNlckdyb3VwUmVzcG9uc2UiMIi1GAKC0+STAiYqJC92MS91c2VyLW1nbXQvZW5kLXVzZXItZ3JvdXBzL3tuYW1lfWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_transcoding_v1_options, file_belfry_users_v1_user_group, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
+  fileDesc("CihiZWxmcnkvdXNlcnMvdjEvdXNlcl9ncm91cF9zZXJ2aWNlLnByb3RvEg9iZWxmcnkudXNlcnMudjEiSAoWQ3JlYXRlVXNlckdyb3VwUmVxdWVzdBIuCgVncm91cBgBIAEoCzIaLmJlbGZyeS51c2Vycy52MS5Vc2VyR3JvdXBCA+BBAiIZChdDcmVhdGVVc2VyR3JvdXBSZXNwb25zZSIxChNHZXRVc2VyR3JvdXBSZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBACJGChRHZXRVc2VyR3JvdXBSZXNwb25zZRIuCgVncm91cBgBIAEoCzIaLmJlbGZyeS51c2Vycy52MS5Vc2VyR3JvdXBCA+BBAiJ/ChZVcGRhdGVVc2VyR3JvdXBSZXF1ZXN0Ei4KBWdyb3VwGAEgASgLMhouYmVsZnJ5LnVzZXJzLnYxLlVzZXJHcm91cEID4EECEjUKC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0IEuLUYZCIZChdVcGRhdGVVc2VyR3JvdXBSZXNwb25zZSI0ChZEZWxldGVVc2VyR3JvdXBSZXF1ZXN0EhoKBG5hbWUYASABKAlCDOBBArpIBnIEugEBACIZChdEZWxldGVVc2VyR3JvdXBSZXNwb25zZTKTBQoQVXNlckdyb3VwU2VydmljZRKWAQoPQ3JlYXRlVXNlckdyb3VwEicuYmVsZnJ5LnVzZXJzLnYxLkNyZWF0ZVVzZXJHcm91cFJlcXVlc3QaKC5iZWxmcnkudXNlcnMudjEuQ3JlYXRlVXNlckdyb3VwUmVzcG9uc2UiMIi1GAKC0+STAiY6BWdyb3VwIh0vdjEvdXNlci1tZ210L2VuZC11c2VyLWdyb3VwcxKXAQoMR2V0VXNlckdyb3VwEiQuYmVsZnJ5LnVzZXJzLnYxLkdldFVzZXJHcm91cFJlcXVlc3QaJS5iZWxmcnkudXNlcnMudjEuR2V0VXNlckdyb3VwUmVzcG9uc2UiOpACAYi1GAKC0+STAi1iBWdyb3VwEiQvdjEvdXNlci1tZ210L2VuZC11c2VyLWdyb3Vwcy97bmFtZX0SsgEKD1VwZGF0ZVVzZXJHcm91cBInLmJlbGZyeS51c2Vycy52MS5VcGRhdGVVc2VyR3JvdXBSZXF1ZXN0GiguYmVsZnJ5LnVzZXJzLnYxLlVwZGF0ZVVzZXJHcm91cFJlc3BvbnNlIkyItRgCorUYC3VwZGF0ZV9tYXNrgtPkkwIzOgVncm91cBoqL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMve2dyb3VwLm5hbWV9EpYBCg9EZWxldGVVc2VyR3JvdXASJy5iZWxmcnkudXNlcnMudjEuRGVsZXRlVXNlckdyb3VwUmVxdWVzdBooLmJlbGZyeS51c2Vycy52MS5EZWxldGVVc2VyR3JvdXBSZXNwb25zZSIwiLUYAoLT5JMCJiokL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMve25hbWV9YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_transcoding_v1_options, file_belfry_users_v1_user_group, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
 
 /**
  * A group to create.
@@ -65,7 +65,7 @@ export const CreateUserGroupResponseSchema: GenMessage<CreateUserGroupResponse> 
  */
 export type GetUserGroupRequest = Message<"belfry.users.v1.GetUserGroupRequest"> & {
   /**
-   * The group's name.
+   * The name of the group.
    *
    * @generated from field: string name = 1;
    */
@@ -114,7 +114,7 @@ export type UpdateUserGroupRequest = Message<"belfry.users.v1.UpdateUserGroupReq
   group?: UserGroup | undefined;
 
   /**
-   * Which fields to change. Empty: those that are set.
+   * Which fields to change, by their names, as in `cloudRoles,restrictionFilters`. Left out: those that the request holds.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -150,7 +150,7 @@ export const UpdateUserGroupResponseSchema: GenMessage<UpdateUserGroupResponse> 
  */
 export type DeleteUserGroupRequest = Message<"belfry.users.v1.DeleteUserGroupRequest"> & {
   /**
-   * The group's name.
+   * The name of the group.
    *
    * @generated from field: string name = 1;
    */
@@ -180,13 +180,13 @@ export const DeleteUserGroupResponseSchema: GenMessage<DeleteUserGroupResponse> 
   messageDesc(file_belfry_users_v1_user_group_service, 7);
 
 /**
- * Manages groups of accounts.
+ * Groups of accounts. A group carries roles and restriction filters for its members.
  *
  * @generated from service belfry.users.v1.UserGroupService
  */
 export const UserGroupService: GenService<{
   /**
-   * Creates a group.
+   * Creates a group. The service adds the role `delegate_to_collection_zone` to those that are sent.
    *
    * @generated from rpc belfry.users.v1.UserGroupService.CreateUserGroup
    */
@@ -196,7 +196,7 @@ export const UserGroupService: GenService<{
     output: typeof CreateUserGroupResponseSchema;
   },
   /**
-   * Gets a group.
+   * Gets a group by its name.
    *
    * @generated from rpc belfry.users.v1.UserGroupService.GetUserGroup
    */
@@ -206,7 +206,8 @@ export const UserGroupService: GenService<{
     output: typeof GetUserGroupResponseSchema;
   },
   /**
-   * Changes those fields of a group that are sent. Roles become exactly those sent.
+   * Changes those fields of a group that are sent, and leaves the others. Lists become exactly those sent. The name cannot
+   * change.
    *
    * @generated from rpc belfry.users.v1.UserGroupService.UpdateUserGroup
    */

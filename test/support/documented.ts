@@ -1,0 +1,53 @@
+import { readFileSync } from "node:fs";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { routes } from "#gen/routes.ts";
+import { matcher } from "../../src/transcoding/routes/match.ts";
+
+const file = new URL("../../gen/openapi.json", import.meta.url);
+// What an answer holds beyond its schema is a fault here; clients may meet newer servers, and are told nothing of it.
+const closed = (_key: string, value: { properties?: object; additionalProperties?: unknown } | null) =>
+  value?.properties !== undefined && value.additionalProperties === undefined
+    ? { ...value, additionalProperties: false }
+    : value;
+
+let found: ReturnType<typeof open> | undefined;
+
+function open() {
+  const document = JSON.parse(readFileSync(file, "utf8"), closed);
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema(document, "document");
+  const places = new Map<string, string>();
+  for (const [path, verbs] of Object.entries<Record<string, { operationId: string }>>(document.paths)) {
+    for (const [verb, { operationId }] of Object.entries(verbs)) {
+      places.set(operationId, ["", "paths", path.replaceAll("/", "~1"), verb].join("/"));
+    }
+  }
+  return { ajv, places, match: matcher(routes), compiled: new Map<string, ValidateFunction>() };
+}
+
+/**
+ * Holds an answer of /v1 to the OpenAPI document: a success to the schema of its operation, an error to that of errors.
+ * Paths that the document does not have are those of other servers. @throws Error that says where it differs.
+ */
+export function checkAnswer(method: string, url: string, status: number, text: string): void {
+  found ??= open();
+  const { ajv, places, match, compiled } = found;
+  const route = match.find(method, url);
+  if (route === undefined || method === "HEAD") return;
+  const place = places.get(`${route.method.parent.name}_${route.method.name}`);
+  if (place === undefined) throw new Error(`${method} ${url} answers, and the OpenAPI document does not have it`);
+  const schema =
+    status === 200 ? `${place}/responses/200/content/application~1json/schema` : "/components/schemas/Error";
+  let valid = compiled.get(schema);
+  if (valid === undefined) {
+    valid = ajv.compile({ $ref: `document#${encodeURI(schema)}` });
+    compiled.set(schema, valid);
+  }
+  if (valid(JSON.parse(text))) return;
+  const wrong = valid.errors?.map(
+    ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,
+  );
+  throw new Error(
+    `${method} ${url} answered ${status} with what the OpenAPI document does not say: ${wrong?.join("; ")}`,
+  );
+}
