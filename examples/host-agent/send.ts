@@ -28,8 +28,8 @@ interface Options {
   log(line: string): void;
 }
 
-/** Codes of a request that will never be taken, however often it is sent. */
-const hopeless = new Set([Code.InvalidArgument, Code.OutOfRange, Code.Unimplemented, Code.FailedPrecondition]);
+/** Whether a request will never be taken, however often it is sent. Other codes may come from a proxy on the way, too. */
+const isHopeless = (error: ConnectError) => error.code === Code.InvalidArgument;
 
 const batchBytes = 512 * 1024;
 
@@ -67,7 +67,7 @@ export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sen
         return true;
       }
       // To try for ever would keep everything that comes after it.
-      if (!isTooLarge(error) && !hopeless.has(error.code)) throw error;
+      if (!isTooLarge(error) && !isHopeless(error)) throw error;
       log(`${batch.items} ${batch.kind} are given up, the server refuses them: ${error.message}`);
     }
     batch.done();
