@@ -19,6 +19,7 @@ const benches = [
   "properties",
   "windows",
   "transcoding",
+  "telemetry",
   "events",
   "rules",
   "overload",

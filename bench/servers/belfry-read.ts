@@ -9,6 +9,8 @@ import { connect } from "../../src/db/connect.ts";
 import { answerHeaders, messageBytesMax, openPort } from "../../src/http/port.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
+import type { Sources } from "../../src/telemetry/families.ts";
+import { startTelemetry } from "../../src/telemetry/start.ts";
 import { transcoder } from "../../src/transcoding/handler.ts";
 import { given, serving } from "./child.ts";
 import { event } from "./event.ts";
@@ -22,6 +24,8 @@ const service: DescService = EventQueryService;
 const reads: Partial<ServiceImpl<typeof EventQueryService>> = { getEvent: async () => event };
 const services = [{ service, implementation: implement(service, reads as Partial<ServiceImpl<DescService>>) }];
 const stopping = new AbortController();
+// Nothing reads the metrics here, so they have no sources.
+const telemetry = await startTelemetry(config, {} as Sources, log);
 const port = await openPort({
   config,
   tls: undefined,
@@ -36,6 +40,7 @@ const port = await openPort({
     headersOf: answerHeaders,
     signal: stopping.signal,
   }),
+  ended: telemetry.ended,
   ready: () => pool.gate.open,
   log,
   stopping,

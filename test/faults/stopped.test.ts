@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, describe, expect, test } from "vitest";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.ts";
 import { connect } from "../../src/db/connect.ts";
 import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { protocols, transport } from "../support/clients.ts";
@@ -90,6 +91,15 @@ const wrong = ways({ "service-api-key": "wrong" });
 
 const atOnce = <T>(call: () => Promise<T>) => Promise.all(Array.from({ length: 50 }, call));
 
+const health = createClient(Health, transport({ url: server.url }, "grpc", {}));
+/** What a watch of the health is told, without a key. */
+const told: Status[] = [];
+const ending = new AbortController();
+async function watchHealth() {
+  for await (const { status } of health.watch({}, ending)) told.push(status);
+}
+afterAll(() => ending.abort());
+
 const slowestMs = (answers: readonly { tookMs: number }[]) => Math.max(...answers.map(({ tookMs }) => tookMs));
 
 /**
@@ -106,6 +116,8 @@ async function running() {
 }
 
 test("while PostgreSQL runs every way serves", async () => {
+  watchHealth().catch(() => undefined);
+  await expect.poll(() => told).toEqual([Status.SERVING]);
   for (const { name, write } of known) expect(await write(`from ${name}`)).toBe(0);
 });
 
@@ -129,6 +141,13 @@ describe("PostgreSQL stopped", () => {
       expect(await wrong[i]?.read(), name).toBe(Code.Unauthenticated);
     }
   });
+
+  test("gRPC's health says so, asked and to those who watch", async () => {
+    expect(await health.check({ service: MetricDictionaryService.typeName })).toMatchObject({
+      status: Status.NOT_SERVING,
+    });
+    await expect.poll(() => told.at(-1)).toBe(Status.NOT_SERVING);
+  });
 });
 
 test("PostgreSQL started again: every way serves within 2 s by itself, and what was refused was not done", async () => {
@@ -139,6 +158,7 @@ test("PostgreSQL started again: every way serves within 2 s by itself, and what 
     expect(performance.now() - began, name).toBeLessThan(2000);
     expect(await write(`after, from ${name}`)).toBe(0);
   }
+  await expect.poll(() => told.at(-1)).toBe(Status.SERVING);
   const { body } = await v1(server.url, tenant.headers)("GET", "/v1/dictionary/metrics");
   const own = body.metrics.filter(({ layer }: { layer: string }) => layer === tenant.name);
   expect(own.map(({ name }: { name: string }) => name)).toEqual(

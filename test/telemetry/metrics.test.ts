@@ -6,8 +6,10 @@ import { describe, expect, test } from "vitest";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { rawHttp1, transport } from "../support/clients.ts";
+import { answering, httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
+import { v1 } from "../support/v1.ts";
 
 /** A metric as prom2json writes it: all numbers are texts. */
 interface Parsed {
@@ -19,7 +21,7 @@ interface Parsed {
 
 const parse: (text: string) => Parsed[] = createRequire(import.meta.url)("parse-prometheus-text-format");
 
-const server = await testServer({ BELFRY_METRICS_PORT: "0" });
+const server = await testServer({ BELFRY_METRICS_PORT: "0", BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
 const { headers, id } = await testTenant(server.database.sql);
 const key = headers["service-api-key"] ?? "";
 
@@ -45,6 +47,9 @@ const event = (i: number) => ({
   dimensions: { source: "secret-host" },
   timestamp: BigInt(Date.now()),
 });
+
+const disks = { contains: { field: "name", value: "disk" } };
+const open = { dimensions: { source: "secret-host" }, severity: "SEVERITY_ERROR", status: "STATUS_OPEN" };
 
 describe("the metrics of a scripted run", () => {
   test("equal what was sent: calls by RPC, protocol and code, items, transactions", async () => {
@@ -110,6 +115,43 @@ describe("the metrics of a scripted run", () => {
     expect(watched).toMatchObject({ "belfry.events.v1.EventQueryService/WatchEvents CANCELLED": 2 });
   });
 
+  test("equal what was stored of points and sent of notifications, by outcome", async () => {
+    await using receiver = await httpReceiver();
+    const json = v1(server.url, headers);
+    const made = [
+      await json("POST", "/v1/notification/triggers", { name: "disks", type: { event: { query: { clause: disks } } } }),
+      await json("POST", "/v1/notification/destinations", { name: "ops", type: { webhook: { url: receiver.url } } }),
+      await json("POST", "/v1/notification/rules", {
+        ...{ name: "page", enabled: true, message: "x", triggerNames: ["disks"], destinationNames: ["ops"] },
+      }),
+    ];
+    expect(made.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const report = (name: string) => ({ ...open, name, timestamp: String(Date.now()) });
+    await json("POST", "/v1/data-receiver/events", { events: ["disk 1", "disk 2", "disk 3"].map(report) });
+    const tries = () => samples("belfry_delivery_tries_total", "kind", "outcome");
+    await expect.poll(tries, { timeout: 10_000 }).toEqual({ "webhook sent": 3 });
+    receiver.answer(answering(503));
+    await json("POST", "/v1/data-receiver/events", { events: [report("disk 4")] });
+    await expect.poll(tries, { timeout: 10_000 }).toEqual({ "webhook sent": 3, "webhook busy": 1 });
+    await expect.poll(() => samples("belfry_deliveries_total", "status")).toEqual({ sent: 3, pending: 1 });
+    expect(await samples("belfry_delivery_try_seconds", "kind")).toEqual({ webhook: 4 });
+    expect(await samples("belfry_delivery_late_seconds")).toEqual({ "": 4 });
+    expect(await samples("belfry_running_delivery_tries")).toEqual({ "": 0 });
+
+    const before = await samples("belfry_ingest_items_total", "kind");
+    const point = (value: number) => ({
+      metric: "m",
+      dimensions: { source: "a" },
+      timestamp: String(Date.now() - value),
+      value,
+    });
+    await json("POST", "/v1/data-receiver/metrics", { metrics: [1, 2, 3, 4, 5].map(point) });
+    expect(await samples("belfry_ingest_items_total", "kind")).toEqual({ ...before, metrics: 5 });
+    expect(await samples("belfry_known_series")).toEqual({ "": 1 });
+    const done = async () => (await samples("belfry_jobs_done_total", "kind"))["metrics.merge"];
+    await expect.poll(done, { timeout: 10_000 }).toBeGreaterThan(0);
+  });
+
   test("name neither tenants nor what they sent, nor keys", async () => {
     const { text } = await scraped();
     for (const secret of [id, key, "scripted", "secret-host"]) expect(text).not.toContain(secret);
@@ -124,7 +166,7 @@ describe("what Prometheus reads", () => {
     const [ranges] = all.filter(({ name }) => name === "belfry_delivery_late_seconds");
     expect(ranges).toMatchObject({
       type: "HISTOGRAM",
-      metrics: [{ count: "0", buckets: { "0.001": "0", "+Inf": "0" } }],
+      metrics: [{ count: "4", buckets: { "+Inf": "4" } }],
     });
     let before = 0;
     for (const [, end, value] of text.matchAll(/^belfry_\w+_bucket{.*le="(.*?)".*} (\d+)$/gm)) {
