@@ -15,7 +15,7 @@ const committed = join(root, "gen");
 const check = process.argv.includes("--check");
 const scratch = mkdtempSync(join(tmpdir(), "belfry-generate-"));
 const made = join(scratch, "gen");
-// What the last release promised, written by `buf build proto -o proto/released.binpb` when it is made. None before the first.
+// What the last release promised, written when it is made (CONTRIBUTING.md).
 const released = "proto/released.binpb";
 
 try {

@@ -3,7 +3,7 @@ import type { Rule } from "./house-rules.ts";
 import type { Tree } from "./tree.ts";
 
 /** Kinds of entries of the change log, most weighty first. */
-const changes = "CHANGE|FEATURE|ENHANCEMENT|BUGFIX|SECURITY";
+const changes = "Added|Changed|Deprecated|Removed|Fixed|Security";
 
 const citable = "ts|js|md|proto|sql|json|jsonc|yaml|yml|sh|py";
 const citedPath = new RegExp(`(?<![\\w:/.@#<>*…-])((?:[\\w.-]+/)*[\\w-][\\w.-]*\\.(?:${citable}))(?![\\w/*-])`, "g");
@@ -102,23 +102,25 @@ export const documentRules: readonly Rule[] = [
     },
   },
   {
-    guarantee: "the change log starts with Unreleased, and each entry names its kind and area",
-    broken: { "CHANGELOG.md": "# Changelog\n\n## Unreleased\n\n- search is faster\n" },
+    guarantee:
+      "the change log keeps the form of Keep a Changelog, and its newest release is the version of the package",
+    broken: { "CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n### New\n\n- Search is faster\n" },
     violations: (tree) => {
       const text = tree.get("CHANGELOG.md");
       if (text === undefined) return [];
-      const [first, ...releases] = [...text.matchAll(/^## (.+)$/gm)].map((match) => match[1] ?? "");
-      const entry = new RegExp(`^- \\[(?:${changes})\\] [a-z-]+: .*[^.]$`);
-      return [
-        ...(first === "Unreleased" ? [] : ["CHANGELOG.md: Unreleased does not come first"]),
-        ...releases
-          .filter((name) => !/^\d+\.\d+\.\d+ \(\d{4}-\d{2}-\d{2}\)$/.test(name))
-          .map((name) => `CHANGELOG.md: ${name}`),
-        ...text
-          .split("\n")
-          .filter((line) => line.startsWith("-") && !entry.test(line))
-          .map((line) => `CHANGELOG.md: not "- [KIND] area: what": ${line}`),
+      const lines = text.split("\n");
+      const [first, ...releases] = lines.filter((line) => line.startsWith("## "));
+      const { version } = JSON.parse(tree.get("package.json") ?? "{}") as { version?: string };
+      const wrong = [
+        ...(first === "## [Unreleased]" ? [] : ["[Unreleased] does not come first"]),
+        ...(version === undefined || releases[0]?.startsWith(`## [${version}] `) ? [] : [`no release ${version}`]),
+        ...releases.filter((line) => !/^## \[\d+\.\d+\.\d+\] - \d{4}-\d{2}-\d{2}$/.test(line)),
+        ...lines.filter((line) => line.startsWith("### ") && !new RegExp(`^### (?:${changes})$`).test(line)),
+        ...lines
+          .filter((line) => line.startsWith("-") && !/^- [a-z-]+: .*[^.]$/.test(line))
+          .map((line) => `not "- area: what": ${line}`),
       ];
+      return wrong.map((what) => `CHANGELOG.md: ${what}`);
     },
   },
   {
