@@ -16,9 +16,19 @@ function opsFilter(taggedOperations, phrase) {
     .filter((tag) => tag.get("operations").size > 0);
 }
 
-function search({ React }) {
+function reference({ React }) {
   return {
     fn: { opsFilter },
+    // What holds for all calls stands behind one line, so that the calls are seen at once.
+    wrapComponents: {
+      InfoContainer: (Original) => (props) =>
+        React.createElement(
+          "details",
+          { className: "wrapper about" },
+          React.createElement("summary", null, "What holds for all calls: keys, values, pages, errors"),
+          React.createElement(Original, props),
+        ),
+    },
     components: {
       FilterContainer: ({ layoutActions, layoutSelectors }) =>
         React.createElement(
@@ -62,7 +72,7 @@ document.addEventListener("click", (event) => {
 SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#reference",
-  plugins: [search],
+  plugins: [reference],
   filter: true,
   deepLinking: true,
   tryItOutEnabled: true,
