@@ -102,6 +102,33 @@ const lists: Readonly<Record<string, Fill>> = {
   },
 };
 
+/** Adds one more item to a list that tells how many it has. */
+const more: Readonly<Record<string, (world: World, request: object) => Promise<unknown>>> = {
+  "EntityFieldDictionaryService/ListEntityFields": ({ client }) =>
+    client(EntityFieldDictionaryService).createEntityField({ entityField: { name: "zz" } }),
+  "MetricDictionaryService/ListMetricEntries": ({ client }) =>
+    client(MetricDictionaryService).createMetricEntry({ metric: { name: "zz" } }),
+  "EventFieldDictionaryService/ListEventFields": ({ client }) =>
+    client(EventFieldDictionaryService).createEventField({ eventField: { name: "zz" } }),
+  "CredentialService/ListCredentials": ({ client }) =>
+    client(CredentialService).createCredential({ info: { name: "zz", type: "teamChat" } }),
+  "ApiClientService/ListApiClients": ({ client }) =>
+    client(ApiClientService).createApiClient({ apiClient: { name: "zz", type: 3, role: "user" } }),
+  "ApiClientService/ListApiKeys": ({ client }, request) =>
+    client(ApiClientService).createApiKey({ ...request, key: {} }),
+  "TriggerService/ListTriggers": ({ client }) =>
+    client(TriggerService).createTrigger({ trigger: { name: "zz", type: eventTrigger("x") } }),
+  "DestinationService/ListDestinations": ({ client }) =>
+    client(DestinationService).createDestination({ destination: { name: "zz", type: webhook("x") } }),
+  "RuleService/ListRules": ({ client }) => client(RuleService).createRule({ rule: { name: "zz" } }),
+  "DeliveryService/ListDeliveries": ({ client }) =>
+    client(DataReceiverService).putEvents({
+      events: [{ timestamp: BigInt(Date.now()), dimensions: { source: "web-1" }, name: "x zz" }],
+    }),
+  "AuditLogService/ListAuditEntries": ({ client }) =>
+    client(ApiClientService).createApiClient({ apiClient: { name: "zz", type: 3, role: "user" } }),
+};
+
 const tokenLists = allMethods.filter(({ input }) => input.fields.some(({ name }) => name === "page_token"));
 const { tenant } = await newWorld(server);
 const built = await Promise.all(tokenLists.map((method) => isBuilt(server, tenant.headers, method)));
@@ -152,5 +179,13 @@ test.each(tokenLists.filter((_method, i) => built[i]).map((method) => ({ name: c
       } while (pageToken !== "");
       expect(found).toEqual(whole.items);
     }
+    if (!counts) return;
+    // Counted for the first page alone.
+    expect(more).toHaveProperty([name]);
+    const first = await page(world, method, { ...request, pageSize: 2 });
+    await more[name]?.(world, request);
+    const second = await page(world, method, { ...request, pageSize: 2, pageToken: first.next });
+    expect(second.total).toBe(first.total);
+    expect((await page(world, method, { ...request, pageSize: 2 })).total).toBe((first.total ?? 0n) + 1n);
   },
 );

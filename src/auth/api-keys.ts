@@ -3,7 +3,7 @@ import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { textsOf } from "../db/paging/keyset.ts";
-import { tokenPage } from "../db/paging/token-page.ts";
+import { countedPage } from "../db/paging/token-page.ts";
 import { failedPrecondition, invalidField, notFound } from "../errors.ts";
 import { createKey } from "./issue.ts";
 import { keepManagerKey } from "./manager-keys.ts";
@@ -66,7 +66,7 @@ export async function listKeys(
   request: { clientId: string; pageSize: number; pageToken: string },
 ): Promise<{ keys: KeyRow[]; nextPageToken: string; totalCount: bigint }> {
   const { clientId } = request;
-  const page = tokenPage("API keys", tenantId, request, clientId, null);
+  const page = countedPage("API keys", tenantId, request, clientId, null);
   const place = page.after && textsOf(page.after, ["bigint", "text"]);
   const own = ofClient(tenantId, clientId);
   // By api_keys_client: there are few.
@@ -77,15 +77,15 @@ export async function listKeys(
       .where(and(own, place && sql`(${apiKeys.createdMs}, ${apiKeys.id}) > (${place[0]}::text::bigint, ${place[1]})`))
       .orderBy(apiKeys.createdMs, apiKeys.id)
       .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
-    orm(db).$count(apiKeys, own),
+    page.total(() => orm(db).$count(apiKeys, own)),
     orm(db)
       .select({ id: apiClients.id })
       .from(apiClients)
       .where(and(eq(apiClients.tenantId, tenantId), eq(apiClients.id, clientId))),
   ]);
   if (client === undefined) throw notFound("API client", clientId);
-  const { items, nextPageToken } = page.cut(rows, ({ createdMs, id }) => [String(createdMs), id]);
-  return { keys: items, nextPageToken, totalCount: BigInt(total) };
+  const { items, nextPageToken } = page.cut(rows, ({ createdMs, id }) => [String(createdMs), id], total);
+  return { keys: items, nextPageToken, totalCount: total };
 }
 
 /** Revokes a key, in the caller's transaction: refused everywhere within a second of the commit. @throws code 5; code 9 for the last manager key. */

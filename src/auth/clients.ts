@@ -3,7 +3,7 @@ import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { textsOf } from "../db/paging/keyset.ts";
-import { tokenPage } from "../db/paging/token-page.ts";
+import { countedPage } from "../db/paging/token-page.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { keepManagerKey } from "./manager-keys.ts";
 import type { ClientType, Role } from "./principal.ts";
@@ -42,7 +42,7 @@ export async function listClients(
   tenantId: string,
   request: { pageSize: number; pageToken: string },
 ): Promise<{ clients: ClientRow[]; nextPageToken: string; totalCount: bigint }> {
-  const page = tokenPage("API clients", tenantId, request, "");
+  const page = countedPage("API clients", tenantId, request, "");
   const place = page.after && textsOf(page.after, ["text", "text"]);
   const all = eq(apiClients.tenantId, tenantId);
   // By api_clients_name.
@@ -53,10 +53,10 @@ export async function listClients(
       .where(and(all, place && sql`(${apiClients.name}, ${apiClients.id}) > (${place[0]}, ${place[1]})`))
       .orderBy(apiClients.name, apiClients.id)
       .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
-    orm(db).$count(apiClients, all),
+    page.total(() => orm(db).$count(apiClients, all)),
   ]);
-  const { items, nextPageToken } = page.cut(rows, ({ name, id }) => [name, id]);
-  return { clients: items, nextPageToken, totalCount: BigInt(total) };
+  const { items, nextPageToken } = page.cut(rows, ({ name, id }) => [name, id], total);
+  return { clients: items, nextPageToken, totalCount: total };
 }
 
 /**

@@ -2,7 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { textsOf } from "../db/paging/keyset.ts";
-import { tokenPage } from "../db/paging/token-page.ts";
+import { countedPage } from "../db/paging/token-page.ts";
 import { inUse, notFound } from "../errors.ts";
 import { credentials, credentialUses } from "./tables.ts";
 import { usersOf } from "./used-by.ts";
@@ -55,7 +55,7 @@ export async function listCredentials(
   tenantId: string,
   request: { pageSize: number; pageToken: string },
 ): Promise<{ credentials: CredentialRow[]; nextPageToken: string; totalCount: bigint }> {
-  const page = tokenPage("credentials", tenantId, request, "");
+  const page = countedPage("credentials", tenantId, request, "");
   const place = page.after && textsOf(page.after, ["text", "text"]);
   const all = eq(credentials.tenantId, tenantId);
   // By credentials_name.
@@ -66,10 +66,10 @@ export async function listCredentials(
       .where(and(all, place && sql`(${credentials.name}, ${credentials.id}) > (${place[0]}, ${place[1]})`))
       .orderBy(credentials.name, credentials.id)
       .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
-    orm(db).$count(credentials, all),
+    page.total(() => orm(db).$count(credentials, all)),
   ]);
-  const { items, nextPageToken } = page.cut(rows, ({ name, id }) => [name, id]);
-  return { credentials: items, nextPageToken, totalCount: BigInt(total) };
+  const { items, nextPageToken } = page.cut(rows, ({ name, id }) => [name, id], total);
+  return { credentials: items, nextPageToken, totalCount: total };
 }
 
 /** The type of a credential and the keys of its secrets, locked until the caller's transaction ends. @throws code 5 */

@@ -5,7 +5,7 @@ import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { textsOf } from "../db/paging/keyset.ts";
-import { tokenPage } from "../db/paging/token-page.ts";
+import { countedPage } from "../db/paging/token-page.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { changedFields } from "../rpc/update-mask.ts";
 import type { Kind } from "./kinds.ts";
@@ -77,22 +77,25 @@ export async function listEntries<E extends Entry>(
     const entries = await allEntries(db, tenantId, kind, layer);
     return { entries, nextPageToken: "", totalCount: BigInt(entries.length) };
   }
-  const page = tokenPage(kind.title, tenantId, request, "");
+  const page = countedPage(kind.title, tenantId, request, "");
   const after = (page.after && textsOf(page.after, ["text"])[0]) ?? "";
   const { shipped } = kind;
   const isAdded = sql`${dictionaryEntries.name} <> all(${textArray(shipped.names)}::text[])`;
-  const [rows, added] = await Promise.all([
+  async function count() {
+    return shipped.names.length + (await orm(db).$count(dictionaryEntries, and(ofKind(tenantId, kind), isAdded)));
+  }
+  const [rows, total] = await Promise.all([
     orm(db)
       .select(columns)
       .from(dictionaryEntries)
       .where(and(ofKind(tenantId, kind), gt(dictionaryEntries.name, after)))
       .orderBy(dictionaryEntries.name)
       .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
-    orm(db).$count(dictionaryEntries, and(ofKind(tenantId, kind), isAdded)),
+    page.total(count),
   ]);
   const merged = mergeLayers(layering(kind, layer), rows, after, page.rowsMax ?? undefined);
-  const { items, nextPageToken } = page.cut(merged, ({ name }) => [name]);
-  return { entries: items, nextPageToken, totalCount: BigInt(shipped.names.length + added) };
+  const { items, nextPageToken } = page.cut(merged, ({ name }) => [name], total);
+  return { entries: items, nextPageToken, totalCount: total };
 }
 
 /** Creates an entry of the tenant's own, over a default one or not. @throws code 6 */

@@ -68,15 +68,19 @@ async function readPage(db: Db, tenant: Tenant, page: PageRequest, matching: Fra
   );
   const place = page.after === undefined ? db`true` : beyond(db, keys, page.after, page.backward);
   // By maintenance_windows_name; a tenant has hundreds of windows, so that a clause is asked of each.
-  const [rows, [counted]] = await Promise.all([
+  async function count(): Promise<bigint> {
+    const [row] = await db<{ total: bigint }[]>`
+      select count(*) as total from maintenance_windows where tenant_id = ${tenant.id} and ${matching}`;
+    return row?.total ?? 0n;
+  }
+  const [rows, total] = await Promise.all([
     db<(WindowRow & { key_texts: (string | null)[] })[]>`
       select ${columns} ${keyTexts(db, keys)} as key_texts from maintenance_windows
       where tenant_id = ${tenant.id} and ${matching} and ${place}
       order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`,
-    db<{ total: bigint }[]>`
-      select count(*) as total from maintenance_windows where tenant_id = ${tenant.id} and ${matching}`,
+    page.counted ?? count(),
   ]);
   const ordered = page.backward ? rows.toReversed() : rows;
-  const { items, info } = await page.cut(ordered, (row) => row.key_texts, counted?.total ?? 0n);
+  const { items, info } = await page.cut(ordered, (row) => row.key_texts, total);
   return { maintWindows: items.map((row) => toWindow(row, tenant.name)), pageInfo: info };
 }

@@ -18,7 +18,7 @@ import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { joined } from "../db/joined.ts";
 import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
-import { tokenPage } from "../db/paging/token-page.ts";
+import { countedPage } from "../db/paging/token-page.ts";
 import { afterCommit, transaction } from "../db/transaction.ts";
 import { idText, parseId } from "../entities/identity.ts";
 import { failedPrecondition, notFound } from "../errors.ts";
@@ -111,11 +111,7 @@ async function listDeliveries(
     request.metricName,
     status,
   ]);
-  const page = tokenPage(ListDeliveriesRequestSchema.typeName, tenantId, request, query);
-  // Behind the keys: how many there were on the first page.
-  const counted = page.after?.texts.at(-1);
-  if (page.after !== undefined && !/^\d{1,15}$/.test(counted ?? "")) throw page.after.wrong();
-  const after = page.after && { ...page.after, texts: page.after.texts.slice(0, -1) };
+  const page = countedPage(ListDeliveriesRequestSchema.typeName, tenantId, request, query);
   const matching = filtersOf(db, tenantId, request);
   if (matching === undefined) return create(ListDeliveriesResponseSchema);
   const keys: SortKey[] = [
@@ -125,7 +121,7 @@ async function listDeliveries(
   const any = status === DeliveryStatus.DELIVERY_STATUS_UNSPECIFIED;
   const waiting = db`${matching} and ${any || status === DeliveryStatus.PENDING}`;
   const done = db`${matching} and (${any} or status = ${DeliveryStatusSchema.value[status]?.name ?? ""})`;
-  const place = after === undefined ? db`true` : beyond(db, keys, after);
+  const place = page.after === undefined ? db`true` : beyond(db, keys, page.after);
   const newest = db`order by created_ms desc, id::text desc limit ${page.rowsMax}`;
   // By delivery_history's primary key, partition by partition; what waits is little.
   const rowsRead = db<DeliveryRow[]>`
@@ -137,14 +133,15 @@ async function listDeliveries(
       (select ${shared(db)}, status, null, ${keyTexts(db, keys)}, created_ms, id::text
         from delivery_history where ${done} and ${place} ${newest})
     ) as both_kinds order by created_ms desc, id_text desc limit ${page.rowsMax}`;
-  const totalRead = db<{ total: bigint }[]>`
-    select (select count(*) from due_deliveries where ${waiting}) + (select count(*) from delivery_history where ${done})
-      as total`;
-  const [rows, total] = await Promise.all([
-    cancelOn(rowsRead, signal),
-    counted == null ? cancelOn(totalRead, signal).then(([row]) => row?.total ?? 0n) : BigInt(counted),
-  ]);
-  const { items, nextPageToken } = page.cut(rows, (row) => [...row.keyTexts, String(total)]);
+  async function count() {
+    const totalRead = db<{ total: bigint }[]>`
+      select (select count(*) from due_deliveries where ${waiting})
+        + (select count(*) from delivery_history where ${done}) as total`;
+    const [row] = await cancelOn(totalRead, signal);
+    return row?.total ?? 0n;
+  }
+  const [rows, total] = await Promise.all([cancelOn(rowsRead, signal), page.total(count)]);
+  const { items, nextPageToken } = page.cut(rows, (row) => row.keyTexts, total);
   return create(ListDeliveriesResponseSchema, { deliveries: items.map(toDelivery), nextPageToken, totalCount: total });
 }
 

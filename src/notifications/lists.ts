@@ -1,7 +1,7 @@
 import { type DescMessage, type MessageShape, toJsonString } from "@bufbuild/protobuf";
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { textsOf } from "../db/paging/keyset.ts";
-import { tokenPage } from "../db/paging/token-page.ts";
+import { countedPage } from "../db/paging/token-page.ts";
 
 /** True for rows whose text contains `text`, in any case; undefined, which filters nothing, when it is empty. */
 export function contains(column: SQLWrapper, text: string): SQL | undefined {
@@ -40,12 +40,12 @@ export async function listByName<S extends DescMessage, T extends { name: string
   count: () => Promise<number>,
 ): Promise<ListedByName<T>> {
   const query = toJsonString(schema, { ...request, pageSize: 0, pageToken: "" });
-  const page = tokenPage(schema.typeName, tenantId, request, query, request.pageToken === "" ? null : 100);
+  const page = countedPage(schema.typeName, tenantId, request, query, request.pageToken === "" ? null : 100);
   if (page.rowsMax === null) {
     const items = await read({ after: "", limit: Number.MAX_SAFE_INTEGER });
     return { items, totalCount: BigInt(items.length), nextPageToken: "" };
   }
   const after = (page.after && textsOf(page.after, ["text"])[0]) ?? "";
-  const [rows, total] = await Promise.all([read({ after, limit: page.rowsMax }), count()]);
-  return { ...page.cut(rows, ({ name }) => [name]), totalCount: BigInt(total) };
+  const [rows, total] = await Promise.all([read({ after, limit: page.rowsMax }), page.total(count)]);
+  return { ...page.cut(rows, ({ name }) => [name], total), totalCount: total };
 }

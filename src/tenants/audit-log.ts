@@ -10,7 +10,7 @@ import {
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
-import { tokenPage } from "../db/paging/token-page.ts";
+import { countedPage } from "../db/paging/token-page.ts";
 import { checkEnd } from "../rpc/time-range.ts";
 import { timestampMs } from "./timestamp.ts";
 
@@ -37,7 +37,7 @@ export async function listAuditEntries(
   const startMs = request.startTime && timestampMs(request.startTime, "startTime");
   const endMs = request.endTime && timestampMs(request.endTime, "endTime");
   if (endMs !== undefined) checkEnd(endMs, "endTime");
-  const page = tokenPage("audit log", tenantId, request, JSON.stringify([client, rpc, `${startMs}`, `${endMs}`]));
+  const page = countedPage("audit log", tenantId, request, JSON.stringify([client, rpc, `${startMs}`, `${endMs}`]));
   const conditions = [db`tenant_id = ${tenantId}`];
   if (client !== "") conditions.push(db`client_id = ${client}`);
   if (rpc !== "") conditions.push(db`method = ${rpc.slice(rpc.lastIndexOf("/") + 1)}`);
@@ -56,13 +56,17 @@ export async function listAuditEntries(
     from audit_entries
     where ${matching} and ${page.after === undefined ? db`true` : beyond(db, keys, page.after)}
     order by time_ms desc, id desc limit ${page.rowsMax}`;
-  const totalRead = db<{ total: bigint }[]>`select count(*) as total from audit_entries where ${matching}`;
-  const [rows, [counted]] = await Promise.all([cancelOn(rowsRead, signal), cancelOn(totalRead, signal)]);
-  const { items, nextPageToken } = page.cut(rows, (row) => row.keyTexts);
+  async function count() {
+    const totalRead = db<{ total: bigint }[]>`select count(*) as total from audit_entries where ${matching}`;
+    const [row] = await cancelOn(totalRead, signal);
+    return row?.total ?? 0n;
+  }
+  const [rows, total] = await Promise.all([cancelOn(rowsRead, signal), page.total(count)]);
+  const { items, nextPageToken } = page.cut(rows, (row) => row.keyTexts, total);
   return create(ListAuditEntriesResponseSchema, {
     entries: items.map(toAuditEntry),
     nextPageToken,
-    totalCount: counted?.total ?? 0n,
+    totalCount: total,
   });
 }
 

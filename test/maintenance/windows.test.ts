@@ -377,6 +377,12 @@ describe("searching", async () => {
     const { body: first } = await page("");
     expect(first.maintWindows.map(({ name }: { name: string }) => name)).toEqual(["alpha", "beta"]);
     expect(first.pageInfo).toMatchObject({ count: "2", totalCount: "3", hasNext: true, hasPrev: false });
+    // Counted for the first page alone.
+    const more = await one.post("", { specification: specification({ name: "delta" }) });
+    expect(more.status).toBe(200);
+    const { body: grown } = await page(first.pageInfo.endCursor);
+    expect(grown.pageInfo.totalCount).toBe("3");
+    await one.post(":deleteBulk", { ids: [more.body.id] });
     const { body: second } = await page(first.pageInfo.endCursor);
     expect(second.maintWindows.map(({ name }: { name: string }) => name)).toEqual(["gamma"]);
     expect(second.pageInfo).toMatchObject({ hasNext: false, hasPrev: true });

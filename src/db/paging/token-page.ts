@@ -41,3 +41,29 @@ export function tokenPage(
     tokenOf,
   };
 }
+
+/** A page of a list that tells how many rows it has: they are counted for the first page, and its token carries the number. */
+export interface CountedPage extends Pick<TokenPage, "rowsMax" | "after"> {
+  /** Rows of the whole list: as the first page has counted them, else what `count` answers. */
+  total(count: () => PromiseLike<number | bigint>): Promise<bigint>;
+  /** As of a TokenPage. */
+  cut<T>(
+    rows: readonly T[],
+    keysOf: (row: T) => (string | null)[],
+    total: bigint,
+  ): { items: T[]; nextPageToken: string };
+}
+
+/** The same as `tokenPage`, for a list that tells how many rows it has. @throws code 3 at pageToken. */
+export function countedPage(...list: Parameters<typeof tokenPage>): CountedPage {
+  const { rowsMax, after, cut } = tokenPage(...list);
+  // Behind the keys: how many there were.
+  const counted = after?.texts.at(-1);
+  if (after !== undefined && !/^\d{1,15}$/.test(counted ?? "")) throw after.wrong();
+  return {
+    rowsMax,
+    after: after && { ...after, texts: after.texts.slice(0, -1) },
+    total: async (count) => BigInt(counted ?? (await count())),
+    cut: (rows, keysOf, total) => cut(rows, (row) => [...keysOf(row), String(total)]),
+  };
+}
