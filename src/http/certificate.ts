@@ -52,7 +52,7 @@ export async function certificate(
   const signs = ca !== undefined && lasts(ca) && permits(ca, names);
   // Without the key of the CA a certificate by name that is missing cannot be made, and is done without.
   const byName = certByName === undefined ? caKey === undefined : ca && holds(certByName, ca, domains(names));
-  if (signs && cert && key && byName && holds(cert, ca, names))
+  if (signs && cert && key && byName && holds(cert, ca, names) && belongs(key, [cert, certByName ?? cert]))
     return { cert, certByName, key, caFile: files.ca, files };
   const authority = signs && caKey ? { ca, caKey } : await makeAuthority(names);
   const leaf = await makeLeaf(authority, names);
@@ -132,6 +132,12 @@ const domains = (names: readonly string[]) => names.filter((name) => isIP(name) 
 function lasts(pem: string) {
   const { validToDate } = new X509Certificate(pem);
   return validToDate.getTime() - Date.now() > renewDays * dayMs;
+}
+
+/** Whether this is the key of these certificates; it is not where two servers made them at once. */
+function belongs(key: string, certs: readonly string[]) {
+  const own = createPrivateKey(key);
+  return certs.every((cert) => new X509Certificate(cert).checkPrivateKey(own));
 }
 
 /** Whether a CA may sign for these names, and is one that may sign for its own names alone. */

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
@@ -60,8 +60,11 @@ export async function liveCertificate(
     else if (endsMs - Date.now() < warnMs)
       log.warn({ certificate: files.cert, ends: new Date(endsMs).toISOString() }, "the certificate ends soon");
   }
+  let looking: Promise<void> | undefined;
   const timer = setInterval(() => {
-    look().catch((error) => log.error({ cause: (error as Error).message }, "the certificate was not made anew"));
+    looking ??= look()
+      .catch((error) => log.error({ cause: (error as Error).message }, "the certificate was not made anew"))
+      .finally(() => (looking = undefined));
   }, everyMs).unref();
 
   return { ...first, caFile, renewed, endsMs: () => endsMs, stop: () => clearInterval(timer) };
@@ -76,7 +79,8 @@ function readPair(files: Files): Pair {
   const key = readFileSync(files.key, "utf8");
   const cert = readFileSync(files.cert, "utf8");
   createSecureContext({ cert, key });
-  if (files.certByName === undefined) return { cert, key };
+  // Where the local CA has no key it may be missing.
+  if (files.certByName === undefined || !existsSync(files.certByName)) return { cert, key };
   const certByName = readFileSync(files.certByName, "utf8");
   createSecureContext({ cert: certByName, key });
   return { cert, certByName, key };

@@ -1,6 +1,6 @@
-import { webcrypto, X509Certificate } from "node:crypto";
+import { createPrivateKey, webcrypto, X509Certificate } from "node:crypto";
 import { EventEmitter, once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, isIP, type Socket } from "node:net";
 import { join } from "node:path";
 import { connect, createServer } from "node:tls";
@@ -87,6 +87,15 @@ describe("the local CA", () => {
     };
     expect(await shown({ servername: "localhost" })).toBe("DNS:localhost");
     expect(await shown({ servername: "" })).toContain("IP Address:127.0.0.1");
+  });
+
+  test("is made anew where the files of two servers were mixed up", async () => {
+    const own = { ...config, dataDir: temporaryDir() };
+    const [first, other] = [await certificate(own), await certificate({ ...config, dataDir: temporaryDir() })];
+    writeFileSync(first.files.key, other.key);
+    const { cert, key } = await certificate(own);
+    expect(new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))).toBe(true);
+    expect(key).not.toBe(other.key);
   });
 
   test("stays the same for the same names, and is made anew for others", async () => {
