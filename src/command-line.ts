@@ -1,4 +1,5 @@
 import { nearest } from "./transcoding/nearest.ts";
+import { program } from "./version.ts";
 
 /** How commands are called, and what each does; a row without a call goes on with the row before it. */
 export type Usage = readonly (readonly [call: string, does: string])[];
@@ -43,7 +44,7 @@ export function usageLine(call: string, does: string): string {
 
 function linesOf(commands: readonly Command[]): string {
   const rows = commands.flatMap(({ rows }) => rows);
-  return rows.map(([call, does]) => usageLine(call === "" ? "" : `npm run belfry -- ${call}`, does)).join("\n");
+  return rows.map(([call, does]) => usageLine(call === "" ? "" : `${program} ${call}`, does)).join("\n");
 }
 
 /** The help of all commands. */
@@ -66,7 +67,7 @@ export function troubleWith(usage: Usage, args: readonly string[]): string {
   if (meant !== undefined) return `${wrongParameters(meant, args.slice(meant.words.length))}\n${linesOf([meant])}`;
   const [first = "", second] = args;
   const group = commands.filter(({ words }) => words[0] === first);
-  const all = "all commands and settings: npm run belfry -- --help";
+  const all = `all commands and settings: ${program} --help`;
   if (group.length > 0) {
     const next = group.map(({ words }) => words[1] as string);
     const what = second === undefined ? `needs one of ${next.join(", ")}` : `has no ${JSON.stringify(second)}`;

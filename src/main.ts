@@ -13,11 +13,11 @@ import { SettingError } from "./setting.ts";
 import { tenantCommand, tenantUsage } from "./tenants/commands.ts";
 import { nearest } from "./transcoding/nearest.ts";
 import { transferCommand, transferUsage } from "./transfer.ts";
-import { version } from "./version.ts";
+import { program, version } from "./version.ts";
 import { quoted, welcome } from "./welcome.ts";
 
 const usage: Usage = [
-  ["serve", "the same as npm start"],
+  ["serve", "serve; from a checkout, npm start is the same"],
   ["migrate", "bring the database's schema up to date, and do nothing else"],
   ...tenantUsage,
   ...credentialUsage,
@@ -27,10 +27,9 @@ const usage: Usage = [
 
 const help = `Belfry, the management API of an observability platform
 
-${usageLine("npm start", "serve")}
 ${allCommands(usage)}
-${usageLine("npm run belfry -- --version", "print the version")}
-${usageLine("npm run belfry -- [<command>] --help", "print this, or how a command is called")}
+${usageLine(`${program} --version`, "print the version")}
+${usageLine(`${program} [<command>] --help`, "print this, or how a command is called")}
 
 Settings (environment variables):
   ${"NAME".padEnd(30)}${"DEFAULT".padEnd(12)} MEANING

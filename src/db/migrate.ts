@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { version as ownVersion } from "../version.ts";
+import { version as ownVersion, program } from "../version.ts";
 import { checkServer, connectOnce, type Db, type Sql } from "./connect.ts";
 import { StartError } from "./start-error.ts";
 import { transaction } from "./transaction.ts";
@@ -224,7 +224,7 @@ export async function checkMigrated(url: string, { dir = migrationsDir, version 
     const [next] = found?.begun ? await pending(sql, migrations, version) : migrations;
     if (next === undefined) return;
     throw new StartError(
-      `the database lacks the migration ${next.name}; start the server, or run npm run belfry -- migrate, and then this again`,
+      `the database lacks the migration ${next.name}; start the server, or run ${program} migrate, and then this again`,
     );
   } finally {
     await close();

@@ -52,6 +52,9 @@ test("it serves from an empty folder, on the packages that it names and no other
   }
   const bin = join(installed, JSON.parse(readFileSync(join(installed, "package.json"), "utf8")).bin[name]);
   expect(await run(bin, ["--help"], dir)).toMatchObject({ code: 0, said: expect.stringContaining("BELFRY_PORT") });
+  expect(await run(bin, ["export"], dir)).toMatchObject({
+    said: expect.stringContaining("  npx belfry export <file>"),
+  });
   expect(await run(bin, ["schema", "export", "schema"], dir)).toMatchObject({ code: 0 });
   expect(existsSync(join(dir, "schema/google/rpc/error_details.proto"))).toBe(true);
 
