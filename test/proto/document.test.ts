@@ -71,6 +71,12 @@ test("answers of /v1 are held to the document, wherever tests see them", async (
   await using other = await httpReceiver();
   other.answer((_request, response) => response.setHeader("content-type", "application/json").end("{}"));
   await expect(fetch(other.url + path)).rejects.toThrow("does not say");
+  // Also of each record of a stream.
+  other.answer((_request, response) =>
+    response.setHeader("content-type", "application/x-ndjson").end('{"result":{}}\n'),
+  );
+  const stream = await fetch(`${other.url}/v1/events:watch`, { method: "POST" });
+  await expect(stream.text()).rejects.toThrow("must have required property 'change'");
 });
 
 describe("against a running server", async () => {

@@ -25,19 +25,43 @@ function open() {
   return { ajv, places, match: matcher(routes), compiled: new Map<string, ValidateFunction>() };
 }
 
+/** The same for a stream of records, each as it passes by. */
+export function checkRecords(method: string, url: string, type: string): TransformStream<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  return new TransformStream({
+    transform(chunk, controller) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        // Of server-sent events only those with data of their own are records.
+        const record = type === "text/event-stream" ? /^data: (\{.+\})$/.exec(line)?.[1] : line;
+        if (record) checkAnswer(method, url, 200, record, type);
+      }
+      controller.enqueue(chunk);
+    },
+  });
+}
+
 /**
  * Holds an answer of /v1 to the OpenAPI document: a success to the schema of its operation, an error to that of errors.
  * Paths that the document does not have are those of other servers. @throws Error that says where it differs.
  */
-export function checkAnswer(method: string, url: string, status: number, text: string): void {
+export function checkAnswer(
+  method: string,
+  url: string,
+  status: number,
+  text: string,
+  type = "application/json",
+): void {
   found ??= open();
   const { ajv, places, match, compiled } = found;
   const route = match.find(method, url);
   if (route === undefined || method === "HEAD") return;
   const place = places.get(`${route.method.parent.name}_${route.method.name}`);
   if (place === undefined) throw new Error(`${method} ${url} answers, and the OpenAPI document does not have it`);
-  const schema =
-    status === 200 ? `${place}/responses/200/content/application~1json/schema` : "/components/schemas/Error";
+  const success = `${place}/responses/200/content/${type.replaceAll("/", "~1")}/schema`;
+  const schema = status === 200 ? success : "/components/schemas/Error";
   let valid = compiled.get(schema);
   if (valid === undefined) {
     valid = ajv.compile({ $ref: `document#${encodeURI(schema)}` });
