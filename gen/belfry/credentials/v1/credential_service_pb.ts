@@ -240,7 +240,7 @@ export const DeleteCredentialResponseSchema: GenMessage<DeleteCredentialResponse
   messageDesc(file_belfry_credentials_v1_credential_service, 7);
 
 /**
- * Credentials: secrets for other systems, such as a paging service. Secrets are kept encrypted, and no answer shows them.
+ * Secrets for other systems, such as a paging service. Secrets are kept encrypted, and no answer shows them.
  * A destination names a credential by its identifier. Over HTTP, wrong requests and missing keys answer 500 here; the code
  * in the body (3, 16) stays what it is elsewhere.
  *
@@ -258,7 +258,7 @@ export const CredentialService: GenService<{
     output: typeof CreateCredentialResponseSchema;
   },
   /**
-   * Lists the credentials in the order of their names, without their secrets.
+   * Lists the credentials by name. Their secrets are not shown.
    *
    * @generated from rpc belfry.credentials.v1.CredentialService.ListCredentials
    */
@@ -278,7 +278,7 @@ export const CredentialService: GenService<{
     output: typeof ReplaceCredentialResponseSchema;
   },
   /**
-   * Deletes a credential that nothing uses, and its secrets with it. One in use: code 9.
+   * Deletes a credential that nothing uses. Its secrets go with it; one in use: code 9.
    *
    * @generated from rpc belfry.credentials.v1.CredentialService.DeleteCredential
    */

@@ -272,7 +272,7 @@ export const EntityFieldDictionaryService: GenService<{
     output: typeof CreateEntityFieldResponseSchema;
   },
   /**
-   * Gets the entry that is in effect for a name: the tenant's own, else the default one.
+   * Gets the entry in effect for a name. It is the tenant's own, else the default one.
    *
    * @generated from rpc belfry.dictionary.v1.EntityFieldDictionaryService.GetEntityField
    */
@@ -282,7 +282,7 @@ export const EntityFieldDictionaryService: GenService<{
     output: typeof GetEntityFieldResponseSchema;
   },
   /**
-   * Lists the entries that are in effect, one for each name and in the order of names; an overridden default stands in `default`.
+   * Lists the entries in effect by name. There is one for each name; an overridden default stands in `default`.
    *
    * @generated from rpc belfry.dictionary.v1.EntityFieldDictionaryService.ListEntityFields
    */
@@ -292,7 +292,7 @@ export const EntityFieldDictionaryService: GenService<{
     output: typeof ListEntityFieldsResponseSchema;
   },
   /**
-   * Changes those fields of an entry of the tenant's own that are sent, and leaves the others. The name cannot change. A default
+   * Changes an entry of the tenant's own: those fields that are sent, and leaves the others. The name cannot change. A default
    * entry cannot be changed: create one of that name.
    *
    * @generated from rpc belfry.dictionary.v1.EntityFieldDictionaryService.UpdateEntityField

@@ -314,7 +314,7 @@ export const MetricDictionaryService: GenService<{
     output: typeof CreateMetricEntryResponseSchema;
   },
   /**
-   * Gets the entry that is in effect for a name: the tenant's own, else the default one.
+   * Gets the entry in effect for a name. It is the tenant's own, else the default one.
    *
    * @generated from rpc belfry.dictionary.v1.MetricDictionaryService.GetMetricEntry
    */
@@ -324,7 +324,7 @@ export const MetricDictionaryService: GenService<{
     output: typeof GetMetricEntryResponseSchema;
   },
   /**
-   * Gets the entries that are in effect for several names at once. Unknown names are left out.
+   * Gets the entries in effect for several names. Unknown names are left out.
    *
    * @generated from rpc belfry.dictionary.v1.MetricDictionaryService.BatchGetMetricEntries
    */
@@ -334,7 +334,7 @@ export const MetricDictionaryService: GenService<{
     output: typeof BatchGetMetricEntriesResponseSchema;
   },
   /**
-   * Lists the entries that are in effect, one for each name and in the order of names; an overridden default stands in `default`.
+   * Lists the entries in effect by name. There is one for each name; an overridden default stands in `default`.
    *
    * @generated from rpc belfry.dictionary.v1.MetricDictionaryService.ListMetricEntries
    */
@@ -344,7 +344,7 @@ export const MetricDictionaryService: GenService<{
     output: typeof ListMetricEntriesResponseSchema;
   },
   /**
-   * Changes those fields of an entry of the tenant's own that are sent, and leaves the others. The name cannot change. A default
+   * Changes an entry of the tenant's own: those fields that are sent, and leaves the others. The name cannot change. A default
    * entry cannot be changed: create one of that name.
    *
    * @generated from rpc belfry.dictionary.v1.MetricDictionaryService.UpdateMetricEntry

@@ -421,14 +421,14 @@ export const FieldSelectionSchema: GenEnum<FieldSelection> = /*@__PURE__*/
   enumDesc(file_belfry_entities_v1_entity_service, 2);
 
 /**
- * Entities: devices and other things that are watched. They are created by the data receiver; here they are found, and the
+ * Devices and other things that are watched. They are created by the data receiver; here they are found, and the
  * keys of their fields are listed.
  *
  * @generated from service belfry.entities.v1.EntityService
  */
 export const EntityService: GenService<{
   /**
-   * Finds the entities that meet a clause, page by page, sorted and grouped as asked.
+   * Finds the entities that meet a clause. They come page by page, sorted and grouped as asked.
    *
    * @generated from rpc belfry.entities.v1.EntityService.SearchEntities
    */
@@ -438,8 +438,8 @@ export const EntityService: GenService<{
     output: typeof SearchEntitiesResponseSchema;
   },
   /**
-   * Lists the keys of the fields that entities have, spelled as in clauses: those of the dictionary, and those that data of the
-   * tenant have brought.
+   * Lists the fields of entities. Keys are spelled as in clauses: those of the dictionary, and those that data of the tenant have
+   * brought.
    *
    * @generated from rpc belfry.entities.v1.EntityService.ListDefaultFields
    */

@@ -299,14 +299,14 @@ export const SetEventStatusResponseSchema: GenMessage<SetEventStatusResponse> = 
   messageDesc(file_belfry_events_v1_management_service, 8);
 
 /**
- * Event management: sets the status and the acknowledgement of occurrences, and writes notes on them. Results are per item:
+ * Sets the status and the acknowledgement of occurrences, and writes notes on them. Results are per item:
  * look at `success` of each.
  *
  * @generated from service belfry.events.v1.EventManagementService
  */
 export const EventManagementService: GenService<{
   /**
-   * Writes notes on occurrences, or changes notes that are there.
+   * Writes or changes notes on occurrences.
    *
    * @generated from rpc belfry.events.v1.EventManagementService.AnnotateEvents
    */

@@ -702,13 +702,13 @@ export const ChangeSchema: GenEnum<Change> = /*@__PURE__*/
   enumDesc(file_belfry_events_v1_query_service, 2);
 
 /**
- * Event query: finds, counts and watches events. They are created by the data receiver.
+ * Finds, counts and watches events. They are created by the data receiver.
  *
  * @generated from service belfry.events.v1.EventQueryService
  */
 export const EventQueryService: GenService<{
   /**
-   * Gets one event with the occurrences that are asked for, or with its latest.
+   * Gets one event. Its occurrences are those that are asked for, else the latest.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.GetEvent
    */
@@ -718,7 +718,7 @@ export const EventQueryService: GenService<{
     output: typeof GetEventResponseSchema;
   },
   /**
-   * Finds the events that have matching occurrences, with all of these, page by page and sorted as asked.
+   * Finds events by their occurrences. Each comes with all of its occurrences that match, page by page and sorted as asked.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.SearchEvents
    */
@@ -728,7 +728,7 @@ export const EventQueryService: GenService<{
     output: typeof SearchEventsResponseSchema;
   },
   /**
-   * Counts occurrences, or their instances, for each value of the fields that are named.
+   * Counts occurrences by the values of fields. It may count their instances instead.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.CountEvents
    */
@@ -738,7 +738,7 @@ export const EventQueryService: GenService<{
     output: typeof CountEventsResponseSchema;
   },
   /**
-   * Counts occurrences, or their instances, for each value of the fields that are named and each bucket of a time range. An
+   * Counts occurrences by the values of fields over time. There is a count for each value and each bucket of a time range. An
    * occurrence counts in the bucket of its `lastSeen`, an instance in that of its own time.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.CountEventFrequency
@@ -749,8 +749,8 @@ export const EventQueryService: GenService<{
     output: typeof CountEventFrequencyResponseSchema;
   },
   /**
-   * Sends the changes of matching occurrences as they happen, from now on or from a cursor of the last hour; also when one
-   * ceases to match. The first message comes at once and holds only a cursor, as one does every 15 seconds. The answer goes on
+   * Sends the changes of occurrences as they happen. It begins now, or at a cursor of the last hour, and sends those that match or
+   * cease to match. The first message comes at once and holds only a cursor, as one does every 15 seconds. The answer goes on
    * until the client ends it: records are lines of NDJSON, or server-sent events for `Accept: text/event-stream`.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.WatchEvents

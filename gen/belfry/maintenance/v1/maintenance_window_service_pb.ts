@@ -343,7 +343,7 @@ export const StopMaintenanceWindowResponseSchema: GenMessage<StopMaintenanceWind
   messageDesc(file_belfry_maintenance_v1_maintenance_window_service, 14);
 
 /**
- * Maintenance windows: spans of time in which entities have another production state. They start and end within a second of
+ * Spans of time in which entities have another production state. They start and end within a second of
  * their time. Windows may overlap: the one that started last rules until it ends.
  *
  * @generated from service belfry.maintenance.v1.MaintenanceWindowService
@@ -360,7 +360,7 @@ export const MaintenanceWindowService: GenService<{
     output: typeof CreateMaintenanceWindowResponseSchema;
   },
   /**
-   * Replaces a window as a whole: send the full specification. The name cannot change. A run that is going on goes on, with
+   * Replaces a window as a whole. Send the full specification; the name cannot change. A run that is going on goes on, with
    * the new targets and state.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.ReplaceMaintenanceWindow
@@ -371,7 +371,7 @@ export const MaintenanceWindowService: GenService<{
     output: typeof ReplaceMaintenanceWindowResponseSchema;
   },
   /**
-   * Lists the windows in the order of their names, page by page.
+   * Lists windows by name, page by page.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.ListMaintenanceWindows
    */
@@ -381,7 +381,7 @@ export const MaintenanceWindowService: GenService<{
     output: typeof ListMaintenanceWindowsResponseSchema;
   },
   /**
-   * Finds the windows that meet a clause, page by page. Fields of the clause are the names of a window's members, such as
+   * Finds the windows that meet a clause. Fields of the clause are the names of a window's members, such as
    * `runMode` or `owner`.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.SearchMaintenanceWindows
@@ -392,7 +392,7 @@ export const MaintenanceWindowService: GenService<{
     output: typeof SearchMaintenanceWindowsResponseSchema;
   },
   /**
-   * Deletes windows: all of them, or none when one is unknown. Runs that are going on end first.
+   * Deletes windows. With an unknown one none is deleted. Runs that are going on end first.
    *
    * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.DeleteMaintenanceWindows
    */

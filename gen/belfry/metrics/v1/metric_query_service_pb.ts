@@ -309,14 +309,14 @@ export const AggregatorSchema: GenEnum<Aggregator> = /*@__PURE__*/
   enumDesc(file_belfry_metrics_v1_metric_query_service, 0);
 
 /**
- * Metric search: reads the time series of one entity, downsampled.
+ * Reads the time series of one entity, downsampled.
  *
  * @generated from service belfry.metrics.v1.MetricQueryService
  */
 export const MetricQueryService: GenService<{
   /**
-   * Reads the series of one entity in a time range, with one value for each bucket of time, in the order of the metrics' names
-   * and page by page. No entity matches: an empty list. Of several that match the first is taken, and nothing says so.
+   * Reads the series of one entity. Each has one value for each bucket of a time range; they come in the order of the metrics'
+   * names and page by page. No entity matches: an empty list. Of several that match the first is taken, and nothing says so.
    *
    * @generated from rpc belfry.metrics.v1.MetricQueryService.SearchMetrics
    */

@@ -391,14 +391,14 @@ export const DeliveryStatusSchema: GenEnum<DeliveryStatus> = /*@__PURE__*/
   enumDesc(file_belfry_notifications_v1_delivery_service, 0);
 
 /**
- * Deliveries: what rules have decided to send, each to one destination, and what became of it. A delivery that fails is tried
+ * What rules have decided to send, each to one destination, and what became of it. A delivery that fails is tried
  * again for hours; every attempt is listed.
  *
  * @generated from service belfry.notifications.v1.DeliveryService
  */
 export const DeliveryService: GenService<{
   /**
-   * Lists the deliveries that pass all filters, the newest first.
+   * Lists deliveries, the newest first. Those are answered that pass all filters; without filters all.
    *
    * @generated from rpc belfry.notifications.v1.DeliveryService.ListDeliveries
    */

@@ -322,7 +322,7 @@ export const TestDestinationResponseSchema: GenMessage<TestDestinationResponse> 
   messageDesc(file_belfry_notifications_v1_destination_service, 11);
 
 /**
- * Destinations: where notifications go. The kinds are e-mail, an event in this service, a card in an office suite's chat, an
+ * Where notifications go. The kinds are e-mail, an event in this service, a card in an office suite's chat, an
  * incident of a paging service, an incident of an IT service management system, a message in a team's chat, and a webhook.
  * Secrets of destinations are kept encrypted and shown as `********`.
  *
@@ -350,7 +350,7 @@ export const DestinationService: GenService<{
     output: typeof GetDestinationResponseSchema;
   },
   /**
-   * Lists the destinations that pass all filters, in the order of their names. Without filters: all.
+   * Lists destinations by name. Those are answered that pass all filters; without filters all.
    *
    * @generated from rpc belfry.notifications.v1.DestinationService.ListDestinations
    */
@@ -360,7 +360,7 @@ export const DestinationService: GenService<{
     output: typeof ListDestinationsResponseSchema;
   },
   /**
-   * Replaces a destination as a whole: fields that are not sent become empty. A secret that is sent as `********` stays what
+   * Replaces a destination as a whole. Fields that are not sent become empty. A secret that is sent as `********` stays what
    * it is. It also ends a disablement.
    *
    * @generated from rpc belfry.notifications.v1.DestinationService.ReplaceDestination
@@ -381,8 +381,8 @@ export const DestinationService: GenService<{
     output: typeof DeleteDestinationResponseSchema;
   },
   /**
-   * Sends a test notification for real, to a destination that need not exist and is not stored. When it fails: code 9, with
-   * what the receiver answered.
+   * Sends a test notification for real. The destination need not exist and is not stored. When sending fails: code 9, with what
+   * the receiver answered.
    *
    * @generated from rpc belfry.notifications.v1.DestinationService.TestDestination
    */

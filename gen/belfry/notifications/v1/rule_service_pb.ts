@@ -466,7 +466,7 @@ export const RuleService: GenService<{
     output: typeof GetRuleResponseSchema;
   },
   /**
-   * Lists the rules that pass all filters, in the order of their names. Without filters: all.
+   * Lists rules by name. Those are answered that pass all filters; without filters all.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.ListRules
    */
@@ -476,7 +476,7 @@ export const RuleService: GenService<{
     output: typeof ListRulesResponseSchema;
   },
   /**
-   * Changes those fields of a rule that are sent, and leaves the others. The name cannot change. Every server follows within a
+   * Changes a rule: those fields that are sent, and leaves the others. The name cannot change. Every server follows within a
    * second, for events that come after the answer.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.UpdateRule
@@ -497,7 +497,7 @@ export const RuleService: GenService<{
     output: typeof DeleteRuleResponseSchema;
   },
   /**
-   * Shows what a rule would send for an event, and sends nothing. The event is one that is stored, or one made up for the
+   * Shows what a rule would send, and sends nothing. The event is one that is stored, or one made up for the
    * purpose.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.PreviewRule

@@ -290,7 +290,7 @@ export const DeleteTriggerResponseSchema: GenMessage<DeleteTriggerResponse> = /*
   messageDesc(file_belfry_notifications_v1_trigger_service, 9);
 
 /**
- * Triggers: conditions that rules wait for, such as an event of some severity, a value out of its bounds, or data that stay
+ * Conditions that rules wait for, such as an event of some severity, a value out of its bounds, or data that stay
  * away.
  *
  * @generated from service belfry.notifications.v1.TriggerService
@@ -317,7 +317,7 @@ export const TriggerService: GenService<{
     output: typeof GetTriggerResponseSchema;
   },
   /**
-   * Lists the triggers that pass all filters, in the order of their names. Without filters: all.
+   * Lists triggers by name. Those are answered that pass all filters; without filters all.
    *
    * @generated from rpc belfry.notifications.v1.TriggerService.ListTriggers
    */
@@ -327,7 +327,7 @@ export const TriggerService: GenService<{
     output: typeof ListTriggersResponseSchema;
   },
   /**
-   * Changes those fields of a trigger that are sent, and leaves the others. The name cannot change. Rules that use it follow
+   * Changes a trigger: those fields that are sent, and leaves the others. The name cannot change. Rules that use it follow
    * within a second.
    *
    * @generated from rpc belfry.notifications.v1.TriggerService.UpdateTrigger

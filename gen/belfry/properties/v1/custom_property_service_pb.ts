@@ -2,7 +2,7 @@
 // @generated from file belfry/properties/v1/custom_property_service.proto (package belfry.properties.v1, syntax proto3)
 /* eslint-disable */
 
-// Custom properties: values that users add to entities, by hand or by updaters.
+// Values that users add to entities, by hand or by updaters.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -156,14 +156,14 @@ export const DeleteCustomPropertiesResponseSchema: GenMessage<DeleteCustomProper
   messageDesc(file_belfry_properties_v1_custom_property_service, 4);
 
 /**
- * Custom properties: values that users add to entities, in addition to what sources say of them. They are set here by hand, or
+ * Values that users add to entities, in addition to what sources say of them. They are set here by hand, or
  * by updaters.
  *
  * @generated from service belfry.properties.v1.CustomPropertyService
  */
 export const CustomPropertyService: GenService<{
   /**
-   * Sets properties of all selected entities: absent ones are added, existing ones get the new values, others stay. Nothing is
+   * Sets properties of the selected entities. Absent ones are added, existing ones get the new values, others stay. Nothing is
    * written when an entity would have more than 200.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyService.SetCustomProperties
@@ -174,7 +174,7 @@ export const CustomPropertyService: GenService<{
     output: typeof SetCustomPropertiesResponseSchema;
   },
   /**
-   * Deletes properties of all selected entities: those that are named, or all.
+   * Deletes properties of the selected entities. Those are deleted that are named, else all.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyService.DeleteCustomProperties
    */

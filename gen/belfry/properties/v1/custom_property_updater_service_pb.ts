@@ -362,7 +362,7 @@ export const CustomPropertyUpdaterService: GenService<{
     output: typeof CreateCustomPropertyUpdatersResponseSchema;
   },
   /**
-   * Replaces updaters as a whole, each by its identifier. `description`, `tags` and `sequence` that are left out become empty,
+   * Replaces updaters as a whole. Each is named by its identifier. `description`, `tags` and `sequence` that are left out become empty,
    * `enabled` false.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyUpdaterService.ReplaceCustomPropertyUpdaters
@@ -383,7 +383,7 @@ export const CustomPropertyUpdaterService: GenService<{
     output: typeof DeleteCustomPropertyUpdatersResponseSchema;
   },
   /**
-   * Lists the updaters in the order of their names, page by page.
+   * Lists updaters by name, page by page.
    *
    * @generated from rpc belfry.properties.v1.CustomPropertyUpdaterService.ListCustomPropertyUpdaters
    */

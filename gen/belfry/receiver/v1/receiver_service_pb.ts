@@ -500,7 +500,7 @@ export const PutEventResponseSchema: GenMessage<PutEventResponse> = /*@__PURE__*
   messageDesc(file_belfry_receiver_v1_receiver_service, 11);
 
 /**
- * The data receiver: agents send entities, metric points and events in batches of up to 50,000 items and 16 MiB. One bad item
+ * Agents send entities, metric points and events in batches of up to 50,000 items and 16 MiB. One bad item
  * never sinks its batch: it is counted as failed, and the others are stored. What an answer counts as succeeded is stored for
  * good; sending the same items again is harmless. When more comes than can be stored, code 8 says when to send again.
  *
@@ -508,7 +508,7 @@ export const PutEventResponseSchema: GenMessage<PutEventResponse> = /*@__PURE__*
  */
 export const DataReceiverService: GenService<{
   /**
-   * Creates and updates entities, and deletes those whose metadata have `_svc_deleted_entity`.
+   * Creates, updates and deletes entities. Those are deleted whose metadata have `_svc_deleted_entity`.
    *
    * @generated from rpc belfry.receiver.v1.DataReceiverService.PutModels
    */
@@ -528,7 +528,7 @@ export const DataReceiverService: GenService<{
     output: typeof PutMetricsResponseSchema;
   },
   /**
-   * Stores events in the order in which they stand. Exactly the same event again, with time, severity and status, changes
+   * Stores events, in the order in which they stand. Exactly the same event again, with time, severity and status, changes
    * nothing.
    *
    * @generated from rpc belfry.receiver.v1.DataReceiverService.PutEvents

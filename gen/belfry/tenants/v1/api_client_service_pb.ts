@@ -388,7 +388,7 @@ export const ApiClientService: GenService<{
     output: typeof CreateApiClientResponseSchema;
   },
   /**
-   * Lists the API clients in the order of their names.
+   * Lists the API clients by name.
    *
    * @generated from rpc belfry.tenants.v1.ApiClientService.ListApiClients
    */
@@ -408,7 +408,7 @@ export const ApiClientService: GenService<{
     output: typeof GetApiClientResponseSchema;
   },
   /**
-   * Deletes an API client and revokes its keys, everywhere within a second. The last manager key of a tenant stays: code 9.
+   * Deletes an API client and revokes its keys. No server takes them a second later. The last manager key of a tenant stays: code 9.
    *
    * @generated from rpc belfry.tenants.v1.ApiClientService.DeleteApiClient
    */
@@ -429,7 +429,7 @@ export const ApiClientService: GenService<{
     output: typeof CreateApiKeyResponseSchema;
   },
   /**
-   * Lists the keys of an API client, the oldest first, without their secrets.
+   * Lists the keys of an API client. The oldest comes first; the keys themselves are not shown.
    *
    * @generated from rpc belfry.tenants.v1.ApiClientService.ListApiKeys
    */
@@ -439,7 +439,7 @@ export const ApiClientService: GenService<{
     output: typeof ListApiKeysResponseSchema;
   },
   /**
-   * Revokes a key, everywhere within a second. The last manager key of a tenant stays: code 9.
+   * Revokes a key. No server takes it a second later. The last manager key of a tenant stays: code 9.
    *
    * @generated from rpc belfry.tenants.v1.ApiClientService.DeleteApiKey
    */

@@ -207,7 +207,7 @@ export const ListAuditEntriesResponseSchema: GenMessage<ListAuditEntriesResponse
  */
 export const AuditLogService: GenService<{
   /**
-   * Lists what API clients did or tried to do in the tenant, the newest first.
+   * Lists what API clients did or tried to do. The newest comes first.
    *
    * @generated from rpc belfry.tenants.v1.AuditLogService.ListAuditEntries
    */

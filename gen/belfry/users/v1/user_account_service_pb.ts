@@ -354,7 +354,7 @@ export const SearchUserAccountIdsResponseSchema: GenMessage<SearchUserAccountIds
   messageDesc(file_belfry_users_v1_user_account_service, 10);
 
 /**
- * Accounts of the people who use the platform. An account is placed in groups, which give it roles; without a group its
+ * The accounts of the people who use the platform. An account is placed in groups, which give it roles; without a group its
  * owner cannot log in.
  *
  * @generated from service belfry.users.v1.UserAccountService
@@ -381,7 +381,7 @@ export const UserAccountService: GenService<{
     output: typeof GetUserAccountResponseSchema;
   },
   /**
-   * Changes those fields of an account that are sent, and leaves the others. An empty list of groups takes it out of all of
+   * Changes an account: those fields that are sent, and leaves the others. An empty list of groups takes it out of all of
    * them; a list that is not sent leaves them. A first or last name that is set cannot be changed.
    *
    * @generated from rpc belfry.users.v1.UserAccountService.UpdateUserAccount
@@ -402,7 +402,7 @@ export const UserAccountService: GenService<{
     output: typeof DeleteUserAccountResponseSchema;
   },
   /**
-   * Finds the accounts that have exactly the given values, and answers their identifiers. Parts of a value find nothing.
+   * Finds accounts by exact values. Answers their identifiers; parts of a value find nothing.
    *
    * @generated from rpc belfry.users.v1.UserAccountService.SearchUserAccountIds
    */

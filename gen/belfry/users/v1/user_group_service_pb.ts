@@ -206,7 +206,7 @@ export const UserGroupService: GenService<{
     output: typeof GetUserGroupResponseSchema;
   },
   /**
-   * Changes those fields of a group that are sent, and leaves the others. Lists become exactly those sent. The name cannot
+   * Changes a group: those fields that are sent, and leaves the others. Lists become exactly those sent. The name cannot
    * change.
    *
    * @generated from rpc belfry.users.v1.UserGroupService.UpdateUserGroup
