@@ -61,7 +61,7 @@ const settings = {
     env: "BELFRY_METRICS_PORT",
     fallback: "",
     read: (value: string) => (value === "" ? undefined : integer(0, 65535)(value)),
-    meaning: "port of Prometheus' metrics, by custom 9464; empty: none",
+    meaning: "port of Prometheus' metrics, usually 9464; empty: none",
   },
   tracesUrl: {
     env: "OTEL_EXPORTER_OTLP_ENDPOINT",
