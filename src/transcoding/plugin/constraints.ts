@@ -1,4 +1,4 @@
-import { type DescField, type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
 import {
   type FieldRules,
   field as fieldRules,
@@ -70,14 +70,7 @@ function bytes({ type }: FieldRules): string[] {
 function notEmpty(field: DescField): Record<string, unknown> {
   if (field.fieldKind === "list") return { minItems: 1 };
   if (field.fieldKind === "map") return { minProperties: 1 };
-  return field.fieldKind === "scalar" && field.presence === implicit && field.getDefaultValue() === undefined
-    ? emptyText(field)
-    : {};
-}
-
-function emptyText({ scalar }: DescField): Record<string, unknown> {
-  const string = 9;
-  return scalar === string ? { minLength: 1 } : {};
+  return field.scalar === ScalarType.STRING && field.presence === implicit ? { minLength: 1 } : {};
 }
 
 function words({ type }: FieldRules): Record<string, unknown> {
