@@ -117,7 +117,7 @@ async function running() {
 
 test("while PostgreSQL runs every way serves", async () => {
   watchHealth().catch(() => undefined);
-  await expect.poll(() => told).toEqual([Status.SERVING]);
+  await expect.poll(() => told, { timeout: 5000 }).toEqual([Status.SERVING]);
   for (const { name, write } of known) expect(await write(`from ${name}`)).toBe(0);
 });
 
@@ -146,7 +146,7 @@ describe("PostgreSQL stopped", () => {
     expect(await health.check({ service: MetricDictionaryService.typeName })).toMatchObject({
       status: Status.NOT_SERVING,
     });
-    await expect.poll(() => told.at(-1)).toBe(Status.NOT_SERVING);
+    await expect.poll(() => told.at(-1), { timeout: 5000 }).toBe(Status.NOT_SERVING);
   });
 });
 
@@ -158,7 +158,7 @@ test("PostgreSQL started again: every way serves within 2 s by itself, and what 
     expect(performance.now() - began, name).toBeLessThan(2000);
     expect(await write(`after, from ${name}`)).toBe(0);
   }
-  await expect.poll(() => told.at(-1)).toBe(Status.SERVING);
+  await expect.poll(() => told.at(-1), { timeout: 5000 }).toBe(Status.SERVING);
   const { body } = await v1(server.url, tenant.headers)("GET", "/v1/dictionary/metrics");
   const own = body.metrics.filter(({ layer }: { layer: string }) => layer === tenant.name);
   expect(own.map(({ name }: { name: string }) => name)).toEqual(

@@ -296,7 +296,7 @@ test("a server that stops tells it to those who watch", async () => {
       for await (const { status } of createClient(Health, grpc).watch({})) told.push(status);
     })(),
   );
-  await expect.poll(() => told).toEqual([Status.SERVING]);
+  await expect.poll(() => told, { timeout: 5000 }).toEqual([Status.SERVING]);
   await server.stop();
   expect(await watch).toMatchObject({ code: Code.Unavailable });
   expect(told).toEqual([Status.SERVING, Status.NOT_SERVING]);

@@ -72,7 +72,7 @@ describe("the metrics of a scripted run", () => {
       "belfry.events.v1.EventQueryService/SearchEvents",
     ];
     await expect
-      .poll(() => samples("belfry_rpc_requests_total", "rpc", "protocol", "code"))
+      .poll(() => samples("belfry_rpc_requests_total", "rpc", "protocol", "code"), { timeout: 5000 })
       .toEqual({
         ...Object.fromEntries(
           Object.entries({ grpc: 1, "grpc-web": 1, connect: 2 }).flatMap(([protocol, times]) => [
@@ -110,7 +110,7 @@ describe("the metrics of a scripted run", () => {
     expect(await samples("belfry_watches")).toEqual({ "": 2 });
     expect(await samples("belfry_watched_tenants")).toEqual({ "": 1 });
     ending.abort();
-    await expect.poll(() => samples("belfry_streams")).toEqual({ "": 0 });
+    await expect.poll(() => samples("belfry_streams"), { timeout: 5000 }).toEqual({ "": 0 });
     const watched = await samples("belfry_rpc_requests_total", "rpc", "code");
     expect(watched).toMatchObject({ "belfry.events.v1.EventQueryService/WatchEvents CANCELLED": 2 });
   });
@@ -133,7 +133,9 @@ describe("the metrics of a scripted run", () => {
     receiver.answer(answering(503));
     await json("POST", "/v1/data-receiver/events", { events: [report("disk 4")] });
     await expect.poll(tries, { timeout: 10_000 }).toEqual({ "webhook sent": 3, "webhook busy": 1 });
-    await expect.poll(() => samples("belfry_deliveries_total", "status")).toEqual({ sent: 3, pending: 1 });
+    await expect
+      .poll(() => samples("belfry_deliveries_total", "status"), { timeout: 4000 })
+      .toEqual({ sent: 3, pending: 1 });
     expect(await samples("belfry_delivery_try_seconds", "kind")).toEqual({ webhook: 4 });
     expect(await samples("belfry_delivery_late_seconds")).toEqual({ "": 4 });
     expect(await samples("belfry_running_delivery_tries")).toEqual({ "": 0 });
