@@ -46,6 +46,7 @@ async function* exported(tx: Db, version: string, copied: Copied): AsyncGenerato
     // Of partitions, too: COPY of a table as such leaves them out.
     const query = tx.unsafe(`copy (select ${columns} from ${quoted(table.table)}) to stdout`);
     const rows = (await query.readable()) as Readable;
+    rows.on("error", () => undefined); // of a connection that is closed when nobody reads on
     let count = 0;
     for await (const piece of rows.iterator({ destroyOnReturn: false })) {
       count += countLines(piece);
@@ -135,8 +136,8 @@ export async function exportTo(url: string, path: string, version: string): Prom
     await Promise.race([done, failed.promise]);
   } catch (error) {
     await rm(`${path}.part`, { force: true });
-    const { code, syscall } = error as NodeJS.ErrnoException;
-    throw syscall === undefined ? error : new StartError(`cannot write ${path}: ${reason(error)} (${code})`);
+    const { syscall } = error as NodeJS.ErrnoException;
+    throw syscall === undefined ? error : new StartError(`cannot write ${path}: ${reason(error)}`);
   } finally {
     await close();
   }

@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -328,6 +329,27 @@ describe("an export is refused, and leaves no file, when", () => {
     writeFileSync(`${path}.part`, "");
     await expect(exportTo(server.database.url, path, version)).rejects.toThrow(/another export writes it/);
     rmSync(`${path}.part`);
+  });
+
+  test("no more can be written, while rows are still on the way", { timeout: 60_000 }, async () => {
+    const { url, query } = await emptyDatabase({ migrated: true });
+    await query(`insert into feed select gen_random_uuid(), n, 0, decode(string_agg(md5(n::text || i), ''), 'hex')
+      from generate_series(1, 300) n, generate_series(1, 1000) i group by n`);
+    const path = join(dir, "too-large");
+    const main = join(import.meta.dirname, "../../../src/main.ts");
+    const { PATH = "" } = process.env;
+    const limited = `trap "" XFSZ; ulimit -f 64; exec "${process.execPath}" "${main}" export "${path}"`;
+    const child = spawn("sh", ["-c", limited], { env: { PATH, DATABASE_URL: url } });
+    let said = "";
+    child.stderr.on("data", (text) => {
+      said += text;
+    });
+    const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
+    expect({ code, said }).toEqual({
+      code: 1,
+      said: expect.stringMatching(/^belfry: cannot write [^\n]*EFBIG[^\n]*\n$/),
+    });
+    expect(existsSync(path) || existsSync(`${path}.part`)).toBe(false);
   });
 
   test("the database lacks a migration", async () => {
