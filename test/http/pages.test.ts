@@ -1,10 +1,13 @@
 import { X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
+import { certificate } from "../../src/http/certificate.ts";
 import { testBrowser } from "../support/browser.ts";
 import { httpVersions, raw } from "../support/clients.ts";
+import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
@@ -78,12 +81,26 @@ describe.each(httpVersions)("over HTTP/%s", (http) => {
 
 test("the certificate of the local authority is offered with its fingerprint, and only where there is one", async () => {
   const { ca = "" } = server.target;
+  const target = { url: server.url, ca: join(temporaryDir(), "ca.pem") };
+  copyFileSync(ca, target.ca);
   const file = await raw(server.target, "2", { method: "GET", path: "/ca.crt" });
   expect(file).toMatchObject({ status: 200, headers: { "content-type": "application/x-x509-ca-cert" } });
   expect(file.body.equals(readFileSync(ca))).toBe(true);
   const page = await raw(server.target, "2", { method: "GET", path: "/", headers: html });
   expect(page.body.toString()).toContain(new X509Certificate(readFileSync(ca)).fingerprint256);
   for (const name of ["Linux", "macOS", "Windows", "Firefox"]) expect(page.body.toString()).toMatch(`>${name}</h2>`);
+  // Another authority is offered without a new start.
+  const { caFile = "" } = await certificate({
+    tlsCert: undefined,
+    tlsKey: undefined,
+    dataDir: temporaryDir(),
+    host: "localhost",
+  });
+  const other = readFileSync(caFile);
+  writeFileSync(ca, other);
+  const again = await raw(target, "2", { method: "GET", path: "/ca.crt" });
+  expect(again.body.equals(other)).toBe(true);
+  writeFileSync(ca, file.body);
   expect(await raw(plain.target, "1.1", { method: "GET", path: "/ca.crt" })).toMatchObject({ status: 404 });
   const { body } = await raw(plain.target, "1.1", { method: "GET", path: "/", headers: html });
   expect(body.toString()).not.toContain("Trust the certificate");
@@ -120,7 +137,8 @@ describe("in Chromium", () => {
 
     await tabTo(page, ".btn.authorize");
     await page.keyboard.press("Enter");
-    await page.waitForFunction("document.activeElement.matches('.dialog-ux input')");
+    const drawn = { timeout: 20_000 };
+    await expect.poll(() => page.evaluate("document.activeElement.matches('.dialog-ux input')"), drawn).toBe(true);
     await page.keyboard.type(key["service-api-key"] ?? "");
     await page.keyboard.press("Enter");
     await page.waitForSelector(".dialog-ux .btn-done");
@@ -128,8 +146,8 @@ describe("in Chromium", () => {
     await page.waitForSelector(".dialog-ux", { state: "detached" });
 
     await page.keyboard.press("/");
-    await page.keyboard.type("LISTS api-clients by name");
-    await page.waitForFunction("document.querySelectorAll('.opblock').length === 1");
+    await page.keyboard.type("api-clients LISTapiclients");
+    await expect.poll(() => page.locator(".opblock").count(), drawn).toBe(1);
     await tabTo(page, ".opblock-summary-control");
     await page.keyboard.press("Enter");
     await page.getByPlaceholder("pageSize").waitFor();

@@ -30,8 +30,14 @@ function reference({ React }) {
         ),
     },
     components: {
-      FilterContainer: ({ layoutActions, layoutSelectors }) =>
-        React.createElement(
+      FilterContainer: ({ layoutActions }) => {
+        // The list is drawn when typing pauses; the field keeps its own text meanwhile.
+        let pause;
+        const onChange = ({ target }) => {
+          clearTimeout(pause);
+          pause = setTimeout(() => layoutActions.updateFilter(target.value), 150);
+        };
+        return React.createElement(
           "div",
           { className: "search wrapper" },
           React.createElement("label", { htmlFor: "search" }, "Search"),
@@ -39,10 +45,10 @@ function reference({ React }) {
             id: "search",
             type: "search",
             placeholder: "events, delete, annotate …  ( / )",
-            value: layoutSelectors.currentFilter() === true ? "" : layoutSelectors.currentFilter(),
-            onChange: ({ target }) => layoutActions.updateFilter(target.value),
+            onChange,
           }),
-        ),
+        );
+      },
     },
   };
 }

@@ -30,53 +30,70 @@ const files: readonly [name: string, path: string | URL][] = [
   ["swagger-ui.js", swagger("swagger-ui-bundle.js")],
 ];
 
+/** Pages whose content stays, by path, and those that tell of the local CA, which may be made anew. */
 interface Pages {
-  /** By path. */
-  assets: Map<string, Asset>;
-  /** Answered at `/` where HTML is wanted. */
-  start: Asset;
+  lasting: Map<string, Asset>;
+  ofAuthority(): Promise<{ start: Asset; certificate: Asset | undefined }>;
 }
 
-/** The pages for people, read and rendered; `caFile` is the certificate of the local CA, which they offer. */
 async function readPages(caFile: string | undefined): Promise<Pages> {
-  const assets = new Map<string, Asset>();
+  const lasting = new Map<string, Asset>();
   const paths: Record<string, string> = {};
   await Promise.all(
     files.map(async ([name, path]) => {
       const file = asset(name, await readFile(path), kept);
       const dot = name.lastIndexOf(".");
-      paths[name.replaceAll(/[.-]/g, "_")] = `/docs/assets/${name.slice(0, dot)}.${file.hash}${name.slice(dot)}`;
-      assets.set(paths[name.replaceAll(/[.-]/g, "_")] as string, file);
+      const named = `/docs/assets/${name.slice(0, dot)}.${file.hash}${name.slice(dot)}`;
+      paths[name.replaceAll(/[.-]/g, "_")] = named;
+      lasting.set(named, file);
     }),
   );
-  const [start, docs, trust] = await Promise.all([
+  const [start, docs, trust, openapi] = await Promise.all([
     readFile(here("start.html"), "utf8"),
     readFile(here("docs.html"), "utf8"),
     readFile(root("docs/certificate.md"), "utf8"),
+    readFile(root("gen/openapi.json")),
   ]);
-  assets.set("/openapi.json", asset("openapi.json", await readFile(root("gen/openapi.json")), askedAgain));
-  let fingerprint: string | undefined;
-  if (caFile !== undefined) {
-    const pem = await readFile(caFile);
-    fingerprint = new X509Certificate(pem).fingerprint256;
-    const disposition = 'attachment; filename="belfry-ca.crt"';
-    assets.set("/ca.crt", asset("ca.crt", pem, { ...askedAgain, "content-disposition": disposition }));
-  }
   // The page has a heading of its own.
   const sections = trust.slice(trust.indexOf("\n## "));
-  const view = { ...paths, version, fingerprint, trust: await marked.parse(sections) };
-  assets.set("/docs", asset("docs.html", Mustache.render(docs, view), page));
-  return { assets, start: asset("start.html", Mustache.render(start, view), { ...page, vary: "accept" }) };
+  const view = { ...paths, version, trust: await marked.parse(sections) };
+  lasting.set("/docs", asset("docs.html", Mustache.render(docs, view), page));
+  lasting.set("/openapi.json", asset("openapi.json", openapi, askedAgain));
+
+  function made(pem: Buffer | undefined) {
+    const fingerprint = pem === undefined ? undefined : new X509Certificate(pem).fingerprint256;
+    const disposition = 'attachment; filename="belfry-ca.crt"';
+    return {
+      start: asset("start.html", Mustache.render(start, { ...view, fingerprint }), { ...page, vary: "accept" }),
+      certificate: pem && asset("ca.crt", pem, { ...askedAgain, "content-disposition": disposition }),
+    };
+  }
+  let last = made(caFile === undefined ? undefined : await readFile(caFile));
+  return {
+    lasting,
+    async ofAuthority() {
+      if (caFile === undefined) return last;
+      const pem = await readFile(caFile).catch(() => undefined);
+      if (pem !== undefined && last.certificate?.bytes.equals(pem) !== true) last = made(pem);
+      return last;
+    },
+  };
 }
 
 /** Serves the pages for people: `/` where HTML is wanted, the reference at `/docs`, and the local CA's certificate. */
 export async function servePages(app: FastifyInstance, caFile: string | undefined): Promise<void> {
-  const { assets, start } = await readPages(caFile);
-  for (const [path, file] of assets) app.get(path, (request, reply) => answerAsset(request, reply, file));
+  const { lasting, ofAuthority } = await readPages(caFile);
+  for (const [path, file] of lasting) app.get(path, (request, reply) => answerAsset(request, reply, file));
   app.get("/docs/", async (_request, reply) => reply.redirect("/docs", 308));
+  app.get("/ca.crt", async (request, reply) => {
+    const { certificate } = await ofAuthority();
+    return certificate === undefined ? reply.callNotFound() : answerAsset(request, reply, certificate);
+  });
   app.get("/", async (request, reply) => {
     // A browser names HTML; programs ask for anything, and get the error that every unknown path has.
-    if (/\btext\/html\b/i.test(request.headers.accept ?? "")) return answerAsset(request, reply, start);
+    if (/\btext\/html\b/i.test(request.headers.accept ?? "")) {
+      return answerAsset(request, reply, (await ofAuthority()).start);
+    }
     reply.header("vary", "accept");
     return reply.callNotFound();
   });
