@@ -16,14 +16,13 @@ import { metadataKeys } from "./field-keys.ts";
 import { entityResolver, fieldKey } from "./fields.ts";
 import { groupEntities } from "./group.ts";
 import { type Matching, matchingEntities } from "./matching.ts";
-import { type EntityRow, entityColumns, toEntity } from "./messages.ts";
+import { toEntity } from "./messages.ts";
+import { type PageEntityRow, pageColumns, withContents } from "./page.ts";
 import { sortKeys } from "./sort.ts";
 
 const path = "search_input";
 
-interface PageRow extends EntityRow {
-  key_texts: (string | null)[];
-}
+type PageRow = PageEntityRow & { key_texts: (string | null)[] };
 
 /** The keys without a prefix that metadata of the tenant have: the others are dimensions. */
 export function knownKeys(db: Db, tenantId: string, clause: Checked) {
@@ -60,7 +59,7 @@ async function readFew(
     db<(PageRow & { total: bigint })[]>`
       with matching as materialized (select entities.id as entity_id ${values} from ${from} where ${sql}),
       page as (select * from matching where ${place(db, found, page)} order by ${order} limit ${page.limit + 1})
-      select ${entityColumns(db)}, ${keyTexts(db, found)} as key_texts, total
+      select ${pageColumns(db)}, ${keyTexts(db, found)} as key_texts, total
       from (select count(*) as total from matching) as counted left join page on true
         left join entities on tenant_id = ${tenantId} and entities.id = page.entity_id
       order by ${order}`,
@@ -84,7 +83,7 @@ async function readMany(
   const read = () =>
     cancelOn(
       db<PageRow[]>`
-        select ${entityColumns(db)}, ${keyTexts(db, keys)} as key_texts from ${from}
+        select ${pageColumns(db)}, ${keyTexts(db, keys)} as key_texts from ${from}
         where ${sql} and ${place(db, keys, page)}
         order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`,
       signal,
@@ -106,11 +105,12 @@ async function readPageAndTotal(
   keys: readonly SortKey[],
   page: PageRequest,
   signal: AbortSignal,
-): Promise<PageAndTotal> {
+) {
   const { rows, total } = matching.few
     ? await readFew(db, tenantId, matching, keys, page, signal)
     : await readMany(db, matching, keys, page, signal);
-  return { rows: page.backward ? rows.toReversed() : rows, total };
+  const whole = await withContents(db, tenantId, rows, page.limit, signal);
+  return { rows: page.backward ? whole.rows.toReversed() : whole.rows, count: whole.count, total };
 }
 
 /** Living entities that a clause matches, page by page in the order that is asked for, else by name and id. */
@@ -137,11 +137,11 @@ export async function searchEntities(
   const resolver = entityResolver(tenant.id, { tenantName: tenant.name });
   const keys = sortKeys(db, search.sortby, resolver);
   const grouped = search.groupBy.map(({ field }) => field);
-  const [{ rows, total }, groups] = await Promise.all([
+  const [{ rows, count, total }, groups] = await Promise.all([
     readPageAndTotal(db, tenant.id, matching, keys, page, signal),
     grouped.length === 0 ? [] : groupEntities(db, matching, grouped, resolver, `${path}.group_by`, signal),
   ]);
-  const { items, info } = await page.cut(rows, ({ key_texts }) => key_texts, total);
+  const { items, info } = await page.cut(rows, ({ key_texts }) => key_texts, total, count);
   const chosen = request.fields.map((key) => [key, resolver.field(key)] as const);
   return create(SearchEntitiesResponseSchema, {
     entities: { entities: items.map((row) => toEntity(row, tenant, chosen)), groups },
