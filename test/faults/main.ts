@@ -1,12 +1,13 @@
 /**
  * `npm run faults -- --minutes N [--seed S] [--scene NAME]`: scene after scene, each with a new seed, until the time is
- * up or something is wrong. `--suite [FOLDER …]` runs all other tests, or those of folders, over a slow way to PostgreSQL
- * instead.
+ * up or something is wrong. `--all` plays everything at once for all of the time; FAULTS_DIR on a small disk lets it fill
+ * that. `--suite [FOLDER …]` runs all other tests, or those of folders, over a slow way to PostgreSQL instead.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { playEverything } from "./everything.ts";
 import { failpoints } from "./failpoints.ts";
 import { playNotifications } from "./notifications.ts";
 import { clear, place } from "./place.ts";
@@ -26,6 +27,7 @@ const scenes: Record<string, (play: Play) => Promise<number>> = {
   notifications: playNotifications,
   points: playPoints,
   "points-of-two": playPointsOfTwo,
+  everything: playEverything,
 };
 /** A scene ends, and the next begins with a new seed, after this many rounds. */
 const roundsOf: Record<string, number> = {
@@ -37,16 +39,17 @@ const roundsOf: Record<string, number> = {
   notifications: 1,
   points: 8,
   "points-of-two": 6,
+  everything: 20,
 };
 
-async function play(minutes: number, firstSeed: number, names: string[]): Promise<void> {
+async function play(minutes: number, firstSeed: number, names: string[], all: boolean): Promise<void> {
   const endMs = performance.now() + minutes * 60_000;
   const played: Record<string, number> = {};
   for (let seed = firstSeed; performance.now() < endMs; seed++) {
     const name = names[(seed - firstSeed) % names.length] as string;
     console.log(`${name}, seed ${seed}`);
     try {
-      const until = { rounds: roundsOf[name] ?? 1, endMs };
+      const until = { rounds: all ? Infinity : (roundsOf[name] ?? 1), endMs };
       played[name] = (played[name] ?? 0) + ((await scenes[name]?.({ seed, until, say: console.log })) ?? 0);
     } catch (error) {
       console.error(`${(error as Error).message}\n\nagain: npm run faults -- --seed ${seed} --scene ${name}`);
@@ -86,10 +89,12 @@ const { values, positionals } = parseArgs({
     seed: { type: "string", default: String(Math.floor(Math.random() * 1e9)) },
     scene: { type: "string" },
     suite: { type: "boolean", default: false },
+    all: { type: "boolean", default: false },
   },
 });
-const names = values.scene === undefined ? Object.keys(scenes) : [values.scene];
+const scene = values.all ? "everything" : values.scene;
+const names = scene === undefined ? Object.keys(scenes) : [scene];
 if (names.some((name) => !(name in scenes))) throw new Error(`scenes are ${Object.keys(scenes).join(", ")}`);
 await (values.suite
   ? playSuite(Number(values.seed), positionals)
-  : play(Number(values.minutes), Number(values.seed), names));
+  : play(Number(values.minutes), Number(values.seed), names, values.all));

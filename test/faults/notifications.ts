@@ -22,7 +22,7 @@ const drainMs = 90_000;
 const aroundMs = 5000;
 
 /** Calls /v1 of one of the servers until it answers 200: an event that is sent again counts once. */
-async function post(urls: readonly string[], headers: Record<string, string>, path: string, body: object) {
+export async function post(urls: readonly string[], headers: Record<string, string>, path: string, body: object) {
   for (let attempt = 0; attempt < 600; attempt++) {
     const url = urls[attempt % urls.length] as string;
     const answer = await fetch(`${url}/v1/${path}`, {
@@ -49,7 +49,7 @@ export async function startRule(urls: readonly string[], headers: Record<string,
   await post(urls, headers, "notification/rules", { name: "page", enabled: true, message: "x", ...names });
 }
 
-interface Arrived {
+export interface Arrived {
   id: string;
   event: string;
   atMs: number;
@@ -70,7 +70,7 @@ async function putEvents(urls: readonly string[], headers: Record<string, string
 }
 
 /** Waits until nothing is left to be sent. @throws when that takes too long */
-async function drained(db: Sql): Promise<void> {
+export async function drained(db: Sql): Promise<void> {
   const endMs = performance.now() + drainMs;
   for (;;) {
     const [row] = await db<{ left: number }[]>`
@@ -83,7 +83,7 @@ async function drained(db: Sql): Promise<void> {
   }
 }
 
-async function check(
+export async function checkArrivals(
   db: Sql,
   arrived: readonly Arrived[],
   events: number,
@@ -136,7 +136,7 @@ async function opened(stack: AsyncDisposableStack) {
   return { dataDir, db: looking(postgres.url), servers, headers: { "service-api-key": text } };
 }
 
-function noting(receiver: HttpReceiver): Arrived[] {
+export function noting(receiver: HttpReceiver): Arrived[] {
   const arrived: Arrived[] = [];
   receiver.answer((request, response, socket) => {
     const { event } = JSON.parse(request.body) as { event: { name: string } };
@@ -174,7 +174,7 @@ export async function playNotificationsOf({ seed, say }: Pick<Play, "seed" | "sa
   })();
   await Promise.all([putEvents(urls, headers, size.events), killing]);
   await drained(db);
-  const wrong = await check(db, arrived, size.events, killsMs);
+  const wrong = await checkArrivals(db, arrived, size.events, killsMs);
   wrong.push(...servers.flatMap(({ complaints }) => complaints));
   if (wrong.length > 0) throw new Error(`FAULTS_SEED=${seed}: ${wrong.slice(0, 20).join("\n")}`);
   say(`${size.events} events, ${killsMs.length / 2} kills, ${arrived.length} arrivals`);

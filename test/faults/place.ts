@@ -4,16 +4,18 @@ import { join } from "node:path";
 import { alive } from "../../src/db/embedded/postmaster.ts";
 import { killPostgres } from "./postgres-process.ts";
 
+// A disk of one's own, to be filled; else the usual place.
+const root = process.env.FAULTS_DIR ?? tmpdir();
 // Not the prefix of test databases: what looks abandoned there is removed by the next run, and here servers die on purpose.
 const prefix = "belfry-faults-";
 
 /** A new data directory, which a later run removes if this one is killed. The unprivileged account of PostgreSQL may enter it. */
 export async function place(): Promise<string> {
-  for (const name of readdirSync(tmpdir())) {
+  for (const name of readdirSync(root)) {
     const pid = Number(name.startsWith(prefix) ? name.slice(prefix.length).split("-", 1)[0] : 0);
-    if (pid > 0 && !alive(pid)) await clear(join(tmpdir(), name));
+    if (pid > 0 && !alive(pid)) await clear(join(root, name));
   }
-  const dir = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+  const dir = mkdtempSync(join(root, `${prefix}${process.pid}-`));
   chmodSync(dir, 0o711);
   return dir;
 }

@@ -23,10 +23,10 @@ const batchesAfter = 4;
 
 type Value = number;
 /** What must be there: by metric, the value of each time. */
-type Book = Map<string, Map<number, Value>>;
+export type Book = Map<string, Map<number, Value>>;
 
 /** Clients that send points, each of its own series, and again until they hear that all were taken. */
-function senders(seed: number, urls: readonly string[], headers: Record<string, string>, book: Book) {
+export function senders(seed: number, urls: readonly string[], headers: Record<string, string>, book: Book) {
   const answers = Array.from({ length: clients }, () => 0);
   let going = false;
   let heard = "";
@@ -77,6 +77,8 @@ function senders(seed: number, urls: readonly string[], headers: Record<string, 
     };
   });
   return {
+    /** Good answers to each client so far. */
+    answers,
     go() {
       going = true;
       running = Promise.all(loops.map((loop) => loop()));
@@ -100,8 +102,8 @@ function senders(seed: number, urls: readonly string[], headers: Record<string, 
   };
 }
 
-/** Reads all that is stored, head and chunks; answers what is not as it must be, a line each. */
-async function compare(db: Db, tenantId: string, book: Book): Promise<string[]> {
+/** Reads all points that are stored, head and chunks; answers what is not as it must be, a line each. */
+export async function comparePoints(db: Db, tenantId: string, book: Book): Promise<string[]> {
   const nowMs = Date.now();
   const found = await stored(db, tenantId, nowMs - 86_400_000, nowMs + 600_000);
   const wrong: string[] = [];
@@ -161,7 +163,7 @@ async function playRounds({ seed, until, say, servers, headers, tenantId, url, a
     if (round > until.rounds || performance.now() > (until.endMs ?? Infinity)) {
       await untilMerged(url, tenantId);
       const { sql, close } = connectOnce(url, "ledger");
-      const wrong = await compare(sql, tenantId, book);
+      const wrong = await comparePoints(sql, tenantId, book);
       await close();
       if (wrong.length > 0) throw new Error(`FAULTS_SEED=${seed}, after more merging:\n${wrong.join("\n")}`);
       return round - 1;
@@ -172,7 +174,7 @@ async function playRounds({ seed, until, say, servers, headers, tenantId, url, a
     await load.gotOn();
     await load.stop();
     const { sql, close } = connectOnce(url, "ledger");
-    const wrong = [...(await compare(sql, tenantId, book)), ...servers.flatMap(({ complaints }) => complaints)];
+    const wrong = [...(await comparePoints(sql, tenantId, book)), ...servers.flatMap(({ complaints }) => complaints)];
     const [state] = await sql<{ heads: number; chunks: number }[]>`
       select (select count(*)::float8 from metric_heads where tenant_id = ${tenantId}) as heads,
         (select count(*)::float8 from metric_chunks where tenant_id = ${tenantId}) as chunks`;

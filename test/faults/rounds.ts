@@ -27,13 +27,13 @@ interface Rounds {
 const recoveryMsMax = 60_000;
 
 /** Under the fault nothing is asked for but safety; after it, that every client gets on. */
-async function gotOn({ answers, refusals }: Load): Promise<void> {
-  const before = [...answers];
+async function gotOn(load: Load): Promise<void> {
+  const before = [...load.answers];
   const endMs = performance.now() + recoveryMsMax;
-  while (answers.some((count, client) => count < (before[client] ?? 0) + 2)) {
+  while (load.answers.some((count, client) => count < (before[client] ?? 0) + 2)) {
     if (performance.now() > endMs) {
-      const got = answers.map((count, client) => count - (before[client] ?? 0)).join(", ");
-      const heard = [...refusals].map(([what, count]) => `${count} × ${what}`).join("\n");
+      const got = load.answers.map((count, client) => count - (before[client] ?? 0)).join(", ");
+      const heard = [...load.refusals].map(([what, count]) => `${count} × ${what}`).join("\n");
       throw new Error(
         `no service ${recoveryMsMax} ms after the fault was mended; answers: ${got}; refusals:\n${heard}`,
       );

@@ -13,8 +13,8 @@ import { load } from "./load.ts";
 import { clear, place } from "./place.ts";
 import { killBackend, killPostgres, pausePostgres } from "./postgres-process.ts";
 import type { Faults } from "./preload.ts";
-import { fine, openProxy, type Weather } from "./proxy.ts";
-import { random } from "./random.ts";
+import { fine, openProxy, type Proxy, type Weather } from "./proxy.ts";
+import { type Random, random } from "./random.ts";
 import { type Act, runRounds } from "./rounds.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
 import { startUpdater } from "./updaters.ts";
@@ -182,35 +182,13 @@ const twoServersActs = 7;
 
 const bad: Weather = { delayMsMax: 3, cut: 0.01, cutAfter: 0.01, cutCommit: 0.05 };
 
-/** Two servers on one PostgreSQL, each over a way of its own that delays and cuts. */
-export async function playTwoServers({ seed, until, say }: Play): Promise<number> {
-  await using stack = new AsyncDisposableStack();
-  const dataDir = await place();
-  stack.defer(() => clear(dataDir));
-  const quiet = { info() {}, warn() {}, error: console.error };
-  const postgres = await startEmbedded({ dataDir, log: quiet });
-  stack.defer(() => postgres.stop("immediate"));
-  await migrate(postgres.url);
-  const db = looking(postgres.url);
-  const { sql, close } = connectOnce(postgres.url, "faults");
-  const tenant = await createTenant(sql, "faults");
-  const client = await createClient(sql, tenant.id, { name: "agents", type: "DATA_INGEST", role: null });
-  const { text } = await createKey(sql, tenant.id, client.id, { description: "", expiresMs: null });
-  await close();
-
-  const { pick, int, chance } = random(seed);
-  const ways = [await openProxy(postgres.url, random(seed, 51)), await openProxy(postgres.url, random(seed, 52))];
-  for (const way of ways) stack.defer(() => way.close());
-  const servers: ServerProcess[] = [];
-  for (const way of ways) {
-    const ownDir = await place();
-    stack.defer(() => clear(ownDir));
-    servers.push(await serverProcess({ BELFRY_DATA_DIR: ownDir, DATABASE_URL: way.url }));
-  }
-  for (const server of servers) {
-    stack.defer(() => server.stop());
-    await server.start();
-  }
+/** What goes wrong with two servers on one PostgreSQL, each over its way; and the faults with which one of them starts. */
+export function actsOfTwo(
+  servers: readonly ServerProcess[],
+  ways: readonly Proxy[],
+  dataDir: string,
+  { pick, int, chance }: Random,
+): { acts: Act[]; faults(): Faults } {
   const faults = (): Faults => ({ seed: int(1, 1e9), points: { "*": { act: "fail", probability: 0.03 } } });
   const [one, two] = servers as [ServerProcess, ServerProcess];
   const acts: Act[] = [
@@ -237,6 +215,40 @@ export async function playTwoServers({ seed, until, say }: Play): Promise<number
       },
     },
   ];
+  return { acts, faults };
+}
+
+/** Two servers on one PostgreSQL, each over a way of its own that delays and cuts. */
+export async function playTwoServers({ seed, until, say }: Play): Promise<number> {
+  await using stack = new AsyncDisposableStack();
+  const dataDir = await place();
+  stack.defer(() => clear(dataDir));
+  const quiet = { info() {}, warn() {}, error: console.error };
+  const postgres = await startEmbedded({ dataDir, log: quiet });
+  stack.defer(() => postgres.stop("immediate"));
+  await migrate(postgres.url);
+  const db = looking(postgres.url);
+  const { sql, close } = connectOnce(postgres.url, "faults");
+  const tenant = await createTenant(sql, "faults");
+  const client = await createClient(sql, tenant.id, { name: "agents", type: "DATA_INGEST", role: null });
+  const { text } = await createKey(sql, tenant.id, client.id, { description: "", expiresMs: null });
+  await close();
+
+  const choose = random(seed);
+  const { pick, int } = choose;
+  const ways = [await openProxy(postgres.url, random(seed, 51)), await openProxy(postgres.url, random(seed, 52))];
+  for (const way of ways) stack.defer(() => way.close());
+  const servers: ServerProcess[] = [];
+  for (const way of ways) {
+    const ownDir = await place();
+    stack.defer(() => clear(ownDir));
+    servers.push(await serverProcess({ BELFRY_DATA_DIR: ownDir, DATABASE_URL: way.url }));
+  }
+  for (const server of servers) {
+    stack.defer(() => server.stop());
+    await server.start();
+  }
+  const { acts, faults } = actsOfTwo(servers, ways, dataDir, choose);
   const book = ledger();
   const urls = servers.map(({ url }) => url);
   const headers = { "service-api-key": text };
