@@ -3,8 +3,8 @@ import { failpoint } from "../failpoint.ts";
 import type { Db, Sql } from "./connect.ts";
 
 const usualAttempts = 6;
-// Serialization failure, deadlock.
-const asked = new Set(["40001", "40P01"]);
+// Serialization failure, deadlock; and a statement behind one that has failed, whose own error came later.
+const asked = new Set(["40001", "40P01", "25P02"]);
 
 const canBegin = (db: Db): db is Sql => "begin" in db;
 
