@@ -48,7 +48,7 @@ export function membersJob(hooks: WindowHooks): JobKind {
     }
     return again;
   }
-  return { name: membersKind, sizeMax: 1, share: 1, busyShare: 0.5, patienceMs: 5000, run };
+  return { name: membersKind, sizeMax: 1, share: 1, busyShare: 0.8, patienceMs: 5000, run };
 }
 
 /** One portion of a window's work; answers how far it has come, undefined at its end. */
