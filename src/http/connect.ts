@@ -1,4 +1,4 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import {
   ConnectError,
   type ContextValues,
@@ -9,7 +9,7 @@ import {
   type MethodImpl,
   type ServiceImpl,
 } from "@connectrpc/connect";
-import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
+import type { Compression, UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { exhausted } from "../errors.ts";
 import type { Bodies } from "../rpc/bodies.ts";
@@ -22,6 +22,7 @@ import { brokenOff, clientLeft, pieces, type Request } from "../wire/pieces.ts";
 import { httpStatus } from "../wire/status.ts";
 import { connectErrorBody, errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";
 import { isGrpc, type UnaryRpc, unaryGrpc } from "./grpc.ts";
+import { standIn, withLargeAnswer } from "./large-answer.ts";
 import { messageReader, type OwnReader } from "./message.ts";
 import { formOf, isEncoding, messageInAddress, messages, oneMessage, type Reading, withoutBody } from "./requests.ts";
 import { writeAnswer } from "./write.ts";
@@ -63,6 +64,7 @@ const streamedCompressBytesMin = 64 * 1024;
 
 const denialKey = createContextKey<ConnectError | undefined>(undefined);
 const requestKey = createContextKey<unknown>(undefined);
+const deadlineKey = createContextKey<Deadline | undefined>(undefined);
 
 /**
  * The routes of all RPCs by path (`/belfry.events.v1.EventQueryService/GetEvent`). Each call is admitted by its headers,
@@ -80,7 +82,7 @@ export function rpcRoutes({ services, admit, limits, report, stopping }: Options
     },
   });
   for (const { service, implementation } of services) {
-    const functions = onReadRequests(implementation);
+    const functions = onReadRequests(service, implementation);
     for (const method of service.methods) {
       const streams = method.methodKind === "server_streaming";
       const options = streams ? { compressMinBytes: streamedCompressBytesMin } : {};
@@ -92,19 +94,27 @@ export function rpcRoutes({ services, admit, limits, report, stopping }: Options
     router.handlers.map((handler) => {
       const functions = implementations.get(handler.service) as Record<string, UnaryRpc["call"]>;
       const call = functions[handler.method.localName] as UnaryRpc["call"];
-      return [handler.requestPath, rpcRoute(handler, admit, limits, (rpc) => grpc({ call, ...rpc }))];
+      return [handler.requestPath, rpcRoute(handler, admit, limits, compressions, (rpc) => grpc({ call, ...rpc }))];
     }),
   );
 }
 
-/** Functions that are called with the request that was read, not with the empty one that Connect's handlers were given. */
-function onReadRequests(implementation: ServiceImpl<DescService>): Record<string, unknown> {
+/**
+ * Functions that are called with the request that was read, not with the empty one that Connect's handlers were given; of
+ * unary ones they are given an empty answer where it is large.
+ */
+function onReadRequests(service: DescService, implementation: ServiceImpl<DescService>): Record<string, unknown> {
   const functions = implementation as Record<string, (request: unknown, context: HandlerContext) => unknown>;
   return Object.fromEntries(
-    Object.entries(functions).map(([name, call]) => [
-      name,
-      (_: unknown, context: HandlerContext) => call(context.values.get(requestKey), context),
-    ]),
+    service.methods.map((method) => {
+      const call = functions[method.localName] as (request: unknown, context: HandlerContext) => unknown;
+      const onRead = (_: unknown, context: HandlerContext) => call(context.values.get(requestKey), context);
+      const { localName, methodKind } = method;
+      if (methodKind === "server_streaming" || methodKind === "bidi_streaming") return [localName, onRead];
+      const unary = async (none: unknown, context: HandlerContext) =>
+        standIn(method, (await onRead(none, context)) as Message, context.values);
+      return [localName, unary];
+    }),
   );
 }
 
@@ -112,6 +122,7 @@ function rpcRoute(
   handler: UniversalHandler,
   admit: Pipeline["admit"],
   limits: RpcLimits,
+  compressions: Compression[],
   serveGrpc: (rpc: Omit<UnaryRpc, "call">) => RpcRoute,
 ): RpcRoute {
   const { method, service } = handler;
@@ -154,6 +165,7 @@ function rpcRoute(
       const given = requestOf(request, timeout?.leftMs());
       if (inAddress !== undefined) given.body.whole = async () => inAddress.bytes;
       response.once("close", given.body.release);
+      values.set(deadlineKey, timeout);
       const reading = { ...given, form, encoding, pace: paced(() => checkCall(response, timeout)) };
       values.set(requestKey, streamed ? messages(reading) : await oneMessage(reading));
       timeout?.write(call.header);
@@ -195,7 +207,16 @@ function rpcRoute(
     const inAddress = call.method === "GET" ? messageInAddress(call.url) : undefined;
     const read = denial === undefined ? await withRequest(call, values, request, response, inAddress) : call;
     if (read === undefined) return;
-    const answer = await handler({ ...read, contextValues: values });
+    const asked = { ...read, contextValues: values };
+    const pace = paced(() => checkCall(response, values.get(deadlineKey)));
+    let answer = await handler(asked);
+    try {
+      answer = await withLargeAnswer(method, asked, answer, compressions, pace);
+    } catch (error) {
+      if (!(error instanceof ConnectError)) throw error;
+      values.set(denialKey, writable(error));
+      answer = await handler(asked);
+    }
     await writeAnswer(request, response, answer, call.signal);
   };
 }

@@ -1,13 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { create, type DescMethod, type Message } from "@bufbuild/protobuf";
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
-import {
-  type Compression,
-  compressionNegotiate,
-  createMethodSerializationLookup,
-  encodeEnvelope,
-  envelopeCompress,
-} from "@connectrpc/connect/protocol";
+import { type Compression, compressionNegotiate, encodeEnvelope, envelopeCompress } from "@connectrpc/connect/protocol";
 import {
   contentTypeJson,
   contentTypeProto,
@@ -26,6 +20,7 @@ import { copyHeaders, requestHeaders } from "../wire/headers.ts";
 import { paced } from "../wire/pace.ts";
 import { brokenOff, type Request } from "../wire/pieces.ts";
 import { binaryOf } from "../wire/write-binary.ts";
+import { jsonOf } from "../wire/write-json.ts";
 import type { Response, RpcRoute } from "./answer.ts";
 import { oneMessage, type Reading } from "./requests.ts";
 
@@ -64,8 +59,6 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
 
   return (rpc: UnaryRpc): RpcRoute => {
     const { method } = rpc;
-    const limits = { readMaxBytes: 0xffffffff, writeMaxBytes: 0xffffffff, compressMinBytes: compressBytesMin };
-    const forms = createMethodSerializationLookup(method, undefined, undefined, limits);
 
     return async (request, response) => {
       const { headers } = request;
@@ -74,7 +67,7 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
       const header = requestHeaders(headers);
       const given = rpc.requestOf(request);
       let call: Call | undefined;
-      let at: "head" | "message" | "call" | "answer" = "head";
+      let reads = false;
       const client = watchClient(response);
       try {
         const values = await admit(method, header, request);
@@ -85,27 +78,23 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
         const { method: httpMethod = "", url = "" } = request;
         call = startCall({ method, protocol: "grpc", httpMethod, url, header, values, timeoutMs, bounded: true });
         client.started(call);
-        at = "message";
+        reads = true;
         const encoding = packing.request === null ? null : packing.request.name;
         const reading = { ...given, form: { enveloped: true, binary }, encoding, pace: paced(() => call?.check()) };
-        const message = await untilAborted(oneMessage(reading), call);
-        at = "call";
-        const answer = create(method.output, (await untilAborted(rpc.call(message, call), call)) as Message);
-        at = "answer";
-        const inSlices = binary
-          ? await binaryOf(
-              method.output,
-              answer,
-              paced(() => call?.check()),
-            )
-          : undefined;
-        const plain = { flags: 0, data: inSlices ?? forms.getO(binary).serialize(answer) };
-        const { flags, data } = await envelopeCompress(plain, packing.response, compressBytesMin);
+        const sent = await untilAborted(oneMessage(reading), call);
+        reads = false;
+        const answer = create(method.output, (await untilAborted(rpc.call(sent, call), call)) as Message);
+        const pace = paced(() => call?.check());
+        const data = binary
+          ? await binaryOf(method.output, answer, pace)
+          : Buffer.from(await jsonOf(method.output, answer, pace));
         const packed = packing.response === null ? undefined : { [headerEncoding]: packing.response.name };
-        respond(response, form, packed, call, encodeEnvelope(flags, data), { [headerGrpcStatus]: grpcStatusOk });
+        const envelope = await envelopeCompress({ flags: 0, data }, packing.response, compressBytesMin);
+        const message = encodeEnvelope(envelope.flags, envelope.data);
+        respond(response, form, packed, call, message, { [headerGrpcStatus]: grpcStatusOk });
       } catch (thrown) {
-        if (at === "message" && (await brokenOff(request))) return;
-        const unforeseen = at === "answer" || !(thrown instanceof ConnectError);
+        if (reads && (await brokenOff(request))) return;
+        const unforeseen = !(thrown instanceof ConnectError);
         if (unforeseen) report(thrown, request);
         const error = unforeseen ? internalError() : thrown;
         const record = recordOf(request);

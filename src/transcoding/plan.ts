@@ -11,7 +11,7 @@ import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@conn
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import type { CountLimits } from "../wire/bounds.ts";
-import { longLists } from "../wire/large.ts";
+import { longFields } from "../wire/large.ts";
 import type { Pace } from "../wire/pace.ts";
 import { statusOverrides } from "./error-text.ts";
 import { holdsHttpBody, isHttpBody } from "./http-body.ts";
@@ -90,7 +90,7 @@ export function planner({
       rawAnswer,
       write: answerWriter(route, field),
       writeLarge(value, pace) {
-        if (field !== undefined || longLists(method.output, value as Values).length === 0) return undefined;
+        if (field !== undefined || longFields(method.output, value as Values).length === 0) return undefined;
         return textInPortions(writer, method.output, value as Values, pace);
       },
     };

@@ -1,19 +1,19 @@
 import { create, type DescMessage, type Message, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import { longLists, portionsOf, withoutLists } from "./large.ts";
+import { longFields, portionsOf, withoutFields } from "./large.ts";
 import type { Pace } from "./pace.ts";
 
 type Values = Record<string, unknown>;
 
 /**
  * The bytes of a message, those of a large one made in slices between which others are served: messages that hold a part
- * of its lists each, one behind the other, are the message (as parsers merge them).
+ * of its fields each, one behind the other, are the message (as parsers merge them).
  */
 export async function binaryOf(desc: DescMessage, message: Message, pace: Pace): Promise<Uint8Array> {
   const values = message as unknown as Values;
-  const long = longLists(desc, values);
+  const long = longFields(desc, values);
   if (long.length === 0) return toBinary(desc, message);
-  const parts = [toBinary(desc, create(desc, withoutLists(values, long) as never))];
+  const parts = [toBinary(desc, create(desc, withoutFields(values, long) as never))];
   for (const field of long) {
     for (const { items, large } of portionsOf(field, values)) {
       if (large && field.message !== undefined) {

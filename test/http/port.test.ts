@@ -3,18 +3,22 @@ import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { StartError } from "../../src/db/start-error.ts";
 import { certificate } from "../../src/http/certificate.ts";
 import { version } from "../../src/version.ts";
-import { codeOf, httpVersions, openHttp2, protocols, raw, rawHttp1, transport } from "../support/clients.ts";
+import { codeOf, envelope, httpVersions, openHttp2, protocols, raw, rawHttp1, transport } from "../support/clients.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
 import { served, testPort } from "../support/port.ts";
 
 const service = served(DataReceiverService, {
-  putEvents: ({ events }) => ({ succeeded: events.length }),
+  putEvents: ({ events }) => ({
+    succeeded: events.length,
+    failedEvents: events.length < 100 ? [] : events.map(({ name }) => ({ event: { name }, error: "ü" })),
+  }),
   async putEvent(requests) {
     let succeeded = 0;
     for await (const _ of requests) succeeded += 1;
@@ -39,6 +43,47 @@ describe.each(Object.entries({ plain, TLS: secure }))("%s", (_name, port) => {
       }
       expect(await client.putEvent(three())).toMatchObject({ succeeded: 3 });
     });
+  });
+
+  test("a large answer is the same over all protocols, compressed or not", async () => {
+    const headers = { "service-api-key": (await port.key()).text };
+    const events = Array.from({ length: 3000 }, (_, i) => ({ name: `event ${i}` }));
+    for (const protocol of protocols) {
+      const client = createClient(DataReceiverService, transport(port, protocol, headers));
+      const { succeeded, failedEvents } = await client.putEvents({ events });
+      expect(succeeded, protocol).toBe(3000);
+      expect(
+        failedEvents.map(({ event }) => event?.name),
+        protocol,
+      ).toEqual(events.map(({ name }) => name));
+    }
+    const json = Buffer.from(JSON.stringify({ events }));
+    const frame = envelope(json);
+    for (const [type, body] of Object.entries({
+      "application/json": json,
+      "application/grpc+json": frame,
+      "application/grpc-web+json": frame,
+    })) {
+      for (const packed of [
+        {} as Record<string, string>,
+        { "accept-encoding": "gzip", "grpc-accept-encoding": "gzip" },
+      ]) {
+        const request = {
+          path,
+          headers: { ...headers, "content-type": type, te: "trailers", ...packed },
+          body: [body],
+        };
+        const answer = await raw(port, "2", request);
+        expect(answer.status, type).toBe(200);
+        const framed = type !== "application/json";
+        const bytes = framed ? answer.body.subarray(5, 5 + answer.body.readUInt32BE(1)) : answer.body;
+        const isPacked = framed ? answer.body[0] === 1 : answer.headers["content-encoding"] === "gzip";
+        expect(isPacked, type).toBe("accept-encoding" in packed);
+        const { failedEvents } = JSON.parse((isPacked ? gunzipSync(bytes) : bytes).toString());
+        expect(failedEvents, type).toHaveLength(3000);
+        expect(failedEvents[2999], type).toEqual({ event: { name: "event 2999" }, error: "ü" });
+      }
+    }
   });
 
   describe.each(httpVersions)("HTTP/%s", (version) => {

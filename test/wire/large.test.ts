@@ -1,11 +1,13 @@
-import { create, createRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, createRegistry, fromBinary, toBinary, toJson } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
+import { SearchEntitiesResponseSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { SearchEventsResponseSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
 import { textInPortions } from "../../src/transcoding/json/write-portions.ts";
-import { longLists } from "../../src/wire/large.ts";
+import { longFields } from "../../src/wire/large.ts";
 import { paced } from "../../src/wire/pace.ts";
 import { binaryOf } from "../../src/wire/write-binary.ts";
+import { jsonOf } from "../../src/wire/write-json.ts";
 
 const occurrences = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ body: `b ${i} ü "`, lastSeen: BigInt(i) }));
@@ -30,11 +32,25 @@ test.each([
     fromBinary(schema, toBinary(schema, message)),
   );
   expect(await textInPortions(writer, schema, values, pace)).toBe(JSON.stringify(writer.message(schema)(values)));
+  expect(JSON.parse(await jsonOf(schema, message, pace))).toEqual(toJson(schema, message));
+});
+
+test.each([0, 3, 200])("so is one that holds its %i entities in a message of its own", async (count) => {
+  const desc = SearchEntitiesResponseSchema;
+  const entities = Array.from({ length: count }, (_, i) => ({ id: `n${i}`, name: "ü" }));
+  const message = create(desc, { entities: { entities }, pageInfo: { count: BigInt(count) } });
+  const pace = paced(() => {});
+  const values = message as unknown as Record<string, unknown>;
+  expect(longFields(desc, values)).toHaveLength(count > 16 ? 1 : 0);
+  expect(fromBinary(desc, await binaryOf(desc, message, pace))).toEqual(message);
+  expect(JSON.parse(await jsonOf(desc, message, pace))).toEqual(toJson(desc, message));
+  const own = jsonWriter(createRegistry(desc));
+  expect(await textInPortions(own, desc, values, pace)).toBe(JSON.stringify(own.message(desc)(values)));
 });
 
 test("what is written at once is bounded, and the work ends when the call does", async () => {
-  expect(longLists(schema, answer(1, 2) as never)).toEqual([]);
-  expect(longLists(schema, answer(1, 17) as never)).toHaveLength(1);
+  expect(longFields(schema, answer(1, 2) as never)).toEqual([]);
+  expect(longFields(schema, answer(1, 17) as never)).toHaveLength(1);
   const left = new Error("the client went away");
   const large = answer(...Array(5000).fill(10));
   const pace = paced(() => {

@@ -1,5 +1,5 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import { longLists, portionsOf, withoutLists } from "../../wire/large.ts";
+import { longFields, portionsOf, withoutFields } from "../../wire/large.ts";
 import type { Pace } from "../../wire/pace.ts";
 import type { Values } from "./values.ts";
 import type { JsonWriter } from "./write-json.ts";
@@ -11,8 +11,8 @@ export async function textInPortions(
   message: Values,
   pace: Pace,
 ): Promise<string> {
-  const long = longLists(desc, message);
-  const plain = writer.message(desc)(withoutLists(message, long)) as Record<string, unknown>;
+  const long = longFields(desc, message);
+  const plain = writer.message(desc)(withoutFields(message, long)) as Record<string, unknown>;
   const keys = new Map(long.map((field) => [field.jsonName, field]));
   const members: string[] = [];
   for (const key of Object.keys(plain)) {
@@ -31,7 +31,8 @@ export async function textInPortions(
       );
       await pace();
     }
-    members.push(`${JSON.stringify(key)}:[${parts.join()}]`);
+    const text = parts.join();
+    members.push(`${JSON.stringify(key)}:${field.fieldKind === "list" ? `[${text}]` : text}`);
   }
   return `{${members.join()}}`;
 }

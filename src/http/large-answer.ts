@@ -1,0 +1,68 @@
+import { create, type DescMethod, type Message } from "@bufbuild/protobuf";
+import { type ContextValues, createContextKey } from "@connectrpc/connect";
+import {
+  type Compression,
+  compressionNegotiate,
+  encodeEnvelope,
+  envelopeCompress,
+  type UniversalServerRequest,
+  type UniversalServerResponse,
+} from "@connectrpc/connect/protocol";
+import { longFields } from "../wire/large.ts";
+import type { Pace } from "../wire/pace.ts";
+import { binaryOf } from "../wire/write-binary.ts";
+import { jsonOf } from "../wire/write-json.ts";
+
+const compressBytesMin = 1024; // as Connect's handlers
+const largeKey = createContextKey<Message | undefined>(undefined);
+
+/**
+ * What Connect's handlers are given for an answer: the answer, or an empty one in place of a large one, which they would
+ * write at once. `withLargeAnswer` writes it.
+ */
+export function standIn({ output }: DescMethod, answer: Message, values: ContextValues): Message {
+  const whole = create(output, answer);
+  if (longFields(output, whole as unknown as Record<string, unknown>).length === 0) return whole;
+  values.set(largeKey, whole);
+  return create(output);
+}
+
+/** The response with the large answer, made in slices, in place of the empty one. @throws what `pace` throws */
+export async function withLargeAnswer(
+  { output }: DescMethod,
+  call: UniversalServerRequest,
+  response: UniversalServerResponse,
+  compressions: Compression[],
+  pace: Pace,
+): Promise<UniversalServerResponse> {
+  const message = call.contextValues?.get(largeKey);
+  if (message === undefined || response.status !== 200) return response;
+  const header = new Headers(response.header);
+  const type = header.get("content-type") ?? "";
+  const data = type.endsWith("json")
+    ? Buffer.from(await jsonOf(output, message, pace))
+    : await binaryOf(output, message, pace);
+  if (type.startsWith("application/grpc-web")) {
+    const chosen = compressions.find(({ name }) => name === header.get("grpc-encoding")) ?? null;
+    const { flags, data: packed } = await envelopeCompress({ flags: 0, data }, chosen, compressBytesMin);
+    return { ...response, body: behindFirst(encodeEnvelope(flags, packed), response.body) };
+  }
+  const accepted = call.header.get("accept-encoding");
+  const { response: chosen } = compressionNegotiate(compressions, null, accepted, "accept-encoding");
+  const packed = chosen === null || data.byteLength < compressBytesMin ? data : await chosen.compress(data);
+  if (packed !== data && chosen !== null) header.set("content-encoding", chosen.name);
+  header.set("content-length", String(packed.byteLength));
+  return { ...response, header, body: behindFirst(packed, response.body) };
+}
+
+/** A body whose first piece, the empty answer, is another one. */
+async function* behindFirst(
+  first: Uint8Array,
+  body: AsyncIterable<Uint8Array> | undefined,
+): AsyncGenerator<Uint8Array> {
+  let replaced = false;
+  for await (const piece of body ?? []) {
+    yield replaced ? piece : first;
+    replaced = true;
+  }
+}
