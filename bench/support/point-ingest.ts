@@ -134,7 +134,7 @@ export async function* soakLines(
     seen.push(state.rssMb);
     yield line(`half of it, ${i * 30} s`, stored / 30, state);
   }
-  const half = seen.slice(seen.length >> 1);
-  const slope = half.length < 2 ? 0 : ((half.at(-1) ?? 0) - (half[0] ?? 0)) / ((half.length - 1) / 2);
-  yield `memory over the second half: ${slope.toFixed(1)} MB a minute`;
+  const middle = seen.length >> 1;
+  const [before, after] = [median(seen.slice(0, middle)), median(seen.slice(middle))];
+  yield `memory: median ${whole(before)} MB in the first half, ${whole(after)} in the second`;
 }
