@@ -26,7 +26,14 @@ type Value = number;
 export type Book = Map<string, Map<number, Value>>;
 
 /** Clients that send points, each of its own series, and again until they hear that all were taken. */
-export function senders(seed: number, urls: readonly string[], headers: Record<string, string>, book: Book) {
+export function senders(
+  seed: number,
+  urls: readonly string[],
+  headers: Record<string, string>,
+  book: Book,
+  /** Whether a time comes twice. Of two values the last one counts, and a paused server stores late what was sent first. */
+  timesAgain = true,
+) {
   const answers = Array.from({ length: clients }, () => 0);
   let going = false;
   let heard = "";
@@ -48,7 +55,7 @@ export function senders(seed: number, urls: readonly string[], headers: Record<s
         n += 1;
         return {
           metric: `client ${client} metric ${single ? 0 : choose.int(0, seriesEach - 1)}`,
-          timestamp: BigInt(baseMs + 1000 * (choose.chance(0.1) ? choose.int(0, 7199) : n % 7200)),
+          timestamp: BigInt(baseMs + (timesAgain ? 1000 * (choose.chance(0.1) ? choose.int(0, 7199) : n % 7200) : n)),
           value: n,
           dimensions: { source: `host ${client}`, zone: "b" },
         };
