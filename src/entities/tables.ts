@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
-import { bigint, index, pgTable, primaryKey } from "drizzle-orm/pg-core";
+import { bigint, boolean, index, pgTable, primaryKey } from "drizzle-orm/pg-core";
 import { bigintMs, bytea, jsonb, tenantId, text } from "../db/columns.ts";
 
 /**
  * One row an entity, made by its first model, point or event. A deleted entity keeps its row, so that its series and
- * events stay readable and a late point does not bring it back.
+ * events stay readable and a late point does not bring it back; the row goes when it has none any more.
  */
 export const entities = pgTable(
   "entities",
@@ -32,8 +32,10 @@ export const entities = pgTable(
     livenessMs: bigintMs("liveness_ms").notNull(),
     /** What the last model says of it, as a digest (src/entities/content.ts); null: not known, so the next model is written. */
     contentHash: bytea("content_hash"),
-    /** Timestamp of the model that deleted it. */
+    /** Timestamp of the model that deleted it, or of the last data of one that has gone idle. */
     deletedMs: bigintMs("deleted_ms"),
+    /** True: it was deleted because no data came, so any data bring it back. */
+    idle: boolean("idle"),
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),

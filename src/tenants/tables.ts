@@ -54,3 +54,17 @@ export const ruleChanges = pgTable(
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.version] })],
 );
+
+/**
+ * One row a tenant and a kind of what data make: how many there are, written by the transactions that make and remove them
+ * (src/tenants/counts.ts).
+ */
+export const tenantCounts = pgTable(
+  "tenant_counts",
+  {
+    tenantId: tenantId(),
+    what: text("what").notNull().$type<"entities" | "events" | "fields" | "left out fields">(),
+    count: bigint("count", { mode: "bigint" }).notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.what] })],
+);

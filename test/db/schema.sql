@@ -304,6 +304,7 @@ create table entities (
   liveness_ms bigint not null,
   content_hash bytea,
   deleted_ms bigint,
+  idle boolean,
   constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX entities_id ON public.entities USING hash (id) WHERE (deleted_ms IS NULL);
@@ -612,6 +613,13 @@ create table stale_watches (
   constraint stale_watches_trigger_fk FOREIGN KEY (tenant_id, trigger_name) REFERENCES triggers(tenant_id, name) ON DELETE CASCADE
 );
 CREATE INDEX stale_watches_fired ON public.stale_watches USING btree (tenant_id, trigger_name, entity_id) WHERE fired;
+
+create table tenant_counts (
+  tenant_id uuid not null,
+  what text collate "C" not null,
+  count bigint not null,
+  constraint tenant_counts_tenant_id_what_pk PRIMARY KEY (tenant_id, what)
+);
 
 create table tenant_state (
   tenant_id uuid not null,
