@@ -304,6 +304,18 @@ const settings = {
     read: integer(1, 1_000_000_000),
     meaning: "metric series that a tenant may have; points of further ones fail",
   },
+  resourcesMax: {
+    env: "BELFRY_RESOURCES_MAX",
+    fallback: "20000",
+    read: integer(1, 10_000_000),
+    meaning: "triggers, destinations, rules, windows, updaters … of each kind that a tenant may have",
+  },
+  resourceBytesMax: {
+    env: "BELFRY_RESOURCE_BYTES_MAX",
+    fallback: String(16 * MiB),
+    read: integer(1024, 1024 * MiB),
+    meaning: "bytes that those of one kind may hold together",
+  },
   auditRetentionSec: {
     env: "BELFRY_AUDIT_RETENTION_SEC",
     fallback: "0",

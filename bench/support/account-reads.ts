@@ -1,5 +1,6 @@
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
+import { readConfig } from "../../src/config.ts";
 import { userAccountService } from "../../src/users/accounts.ts";
 import { userGroupService } from "../../src/users/groups.ts";
 import { passwordHasher } from "../../src/users/password.ts";
@@ -28,8 +29,8 @@ export const accountReads: Reads = async (sql, tenantId) => {
   const name = "group 42";
   return {
     services: [
-      { service: UserAccountService, implementation: userAccountService(sql, passwordHasher()) },
-      { service: UserGroupService, implementation: userGroupService(sql) },
+      { service: UserAccountService, implementation: userAccountService(sql, readConfig({}), passwordHasher()) },
+      { service: UserGroupService, implementation: userGroupService(sql, readConfig({})) },
     ],
     cases: [
       {

@@ -19,6 +19,7 @@ export const credentialReads: Reads = async (sql, tenantId) => {
     from generate_series(0, ${credentials - 1}::int) as c`;
   await sql`analyze credentials, credential_uses`;
 
+  const config = readConfig({ DATABASE_URL: "postgres://localhost" });
   const page = (size: number) => async () => {
     const [rows] = await Promise.all([
       sql`
@@ -41,7 +42,7 @@ export const credentialReads: Reads = async (sql, tenantId) => {
     services: [
       {
         service: CredentialService,
-        implementation: credentialService(sql, keyring(readConfig({ DATABASE_URL: "postgres://localhost" }))),
+        implementation: credentialService(sql, config, keyring(config)),
       },
     ],
     cases: [1, 100].map((size) => ({

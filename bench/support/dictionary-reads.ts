@@ -1,4 +1,5 @@
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
+import { readConfig } from "../../src/config.ts";
 import { metricDictionaryService } from "../../src/dictionary/service.ts";
 import type { Reads } from "./reads.ts";
 
@@ -15,7 +16,7 @@ export const dictionaryReads: Reads = async (sql, tenantId) => {
   await sql`analyze dictionary_entries`;
   const name = "app.metric.471";
   return {
-    services: [{ service: MetricDictionaryService, implementation: metricDictionaryService(sql) }],
+    services: [{ service: MetricDictionaryService, implementation: metricDictionaryService(sql, readConfig({})) }],
     cases: [
       {
         name: "one dictionary entry",

@@ -10,6 +10,7 @@ import {
   ReplaceCredentialResponseSchema,
 } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import type { Db } from "../db/connect.ts";
+import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
@@ -25,7 +26,17 @@ import { checkedSecrets, checkKept } from "./kinds.ts";
 import { toCredential } from "./messages.ts";
 import { sealSecrets } from "./secrets.ts";
 
-export function credentialService(db: Db, keyring: Keyring): Partial<ServiceImpl<typeof CredentialService>> {
+const kept: Kept = {
+  things: "credentials",
+  table: "credentials",
+  columns: ["name", "description", "tags", "allowed_api_clients"],
+};
+
+export function credentialService(
+  db: Db,
+  bounds: Bounds,
+  keyring: Keyring,
+): Partial<ServiceImpl<typeof CredentialService>> {
   return {
     async createCredential({ info = create(CredentialInfoSchema), secrets }, context) {
       const { tenantId } = principalOf(context);
@@ -34,6 +45,7 @@ export function credentialService(db: Db, keyring: Keyring): Partial<ServiceImpl
       return await transaction(db, async (tx) => {
         const sealed = await sealSecrets(tx, tenantId, { kind: "credential", id }, checked, keyring);
         const row = await insertCredential(tx, tenantId, id, info, sealed);
+        await checkRoom(tx, tenantId, kept, bounds);
         await audited(tx, context, id);
         return create(CreateCredentialResponseSchema, { info: toCredential(row) });
       });
@@ -53,7 +65,9 @@ export function credentialService(db: Db, keyring: Keyring): Partial<ServiceImpl
         if (keeps) checkKept(info.type, stored.type, stored.secretKeys);
         const owner = { kind: "credential", id };
         const sealed = keeps ? undefined : await sealSecrets(tx, tenantId, owner, checked, keyring);
+        const before = await heldBytes(tx, tenantId, kept);
         const row = await updateCredential(tx, tenantId, id, info, sealed);
+        await checkRoom(tx, tenantId, kept, bounds, before);
         await audited(tx, context, id);
         return create(ReplaceCredentialResponseSchema, { info: toCredential(row) });
       });

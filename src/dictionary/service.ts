@@ -5,6 +5,7 @@ import * as entityField from "#gen/belfry/dictionary/v1/entity_field_service_pb.
 import * as eventField from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import * as metric from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
 import type { Db } from "../db/connect.ts";
+import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
@@ -12,7 +13,13 @@ import { createEntry, deleteEntry, type Entry, getEntries, getEntry, listEntries
 import { entityFields, eventFields, type Kind, metrics } from "./kinds.ts";
 
 /** The operations of a dictionary, whatever its kind; an entry is there in every request that has one (REQUIRED). */
-function dictionary<E extends Entry>(db: Db, kind: Kind<E>) {
+function dictionary<E extends Entry>(db: Db, bounds: Bounds, kind: Kind<E>) {
+  const kept: Kept = {
+    things: `${kind.title} entries`,
+    table: "dictionary_entries",
+    columns: ["name", "entry"],
+    only: { column: "kind", value: kind.key },
+  };
   const within = (context: HandlerContext) => {
     const principal = principalOf(context);
     return [principal.tenantId, kind, kind.layerOf(principal)] as const;
@@ -33,9 +40,19 @@ function dictionary<E extends Entry>(db: Db, kind: Kind<E>) {
     list: (request: { pageSize: number; pageToken: string }, context: HandlerContext) =>
       listEntries(db, ...within(context), request),
     create: (entry: E | undefined, context: HandlerContext) =>
-      written(context, (entry as E).name, (tx) => createEntry(tx, ...within(context), entry as E)),
+      written(context, (entry as E).name, async (tx) => {
+        const made = await createEntry(tx, ...within(context), entry as E);
+        await checkRoom(tx, principalOf(context).tenantId, kept, bounds);
+        return made;
+      }),
     update: (entry: E | undefined, mask: FieldMask | undefined, context: HandlerContext) =>
-      written(context, (entry as E).name, (tx) => updateEntry(tx, ...within(context), entry as E, mask)),
+      written(context, (entry as E).name, async (tx) => {
+        const { tenantId } = principalOf(context);
+        const before = await heldBytes(tx, tenantId, kept);
+        const changed = await updateEntry(tx, ...within(context), entry as E, mask);
+        await checkRoom(tx, tenantId, kept, bounds, before);
+        return changed;
+      }),
     delete: (name: string, context: HandlerContext) =>
       written(context, name, (tx) => deleteEntry(tx, principalOf(context).tenantId, kind, name)),
   };
@@ -43,8 +60,9 @@ function dictionary<E extends Entry>(db: Db, kind: Kind<E>) {
 
 export function entityFieldDictionaryService(
   db: Db,
+  bounds: Bounds,
 ): Partial<ServiceImpl<typeof entityField.EntityFieldDictionaryService>> {
-  const fields = dictionary(db, entityFields);
+  const fields = dictionary(db, bounds, entityFields);
   return {
     async createEntityField(request, context) {
       const made = await fields.create(request.entityField, context);
@@ -68,8 +86,11 @@ export function entityFieldDictionaryService(
   };
 }
 
-export function metricDictionaryService(db: Db): Partial<ServiceImpl<typeof metric.MetricDictionaryService>> {
-  const entries = dictionary(db, metrics);
+export function metricDictionaryService(
+  db: Db,
+  bounds: Bounds,
+): Partial<ServiceImpl<typeof metric.MetricDictionaryService>> {
+  const entries = dictionary(db, bounds, metrics);
   return {
     async createMetricEntry(request, context) {
       const made = await entries.create(request.metric, context);
@@ -98,8 +119,9 @@ export function metricDictionaryService(db: Db): Partial<ServiceImpl<typeof metr
 
 export function eventFieldDictionaryService(
   db: Db,
+  bounds: Bounds,
 ): Partial<ServiceImpl<typeof eventField.EventFieldDictionaryService>> {
-  const fields = dictionary(db, eventFields);
+  const fields = dictionary(db, bounds, eventFields);
   return {
     async createEventField(request, context) {
       const made = await fields.create(request.eventField, context);

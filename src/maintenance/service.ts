@@ -12,6 +12,7 @@ import {
   StopMaintenanceWindowResponseSchema,
 } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import type { Db } from "../db/connect.ts";
+import { type Bounds, checkRoom, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
@@ -35,9 +36,12 @@ export interface Maintenance {
   hooks: WindowHooks;
 }
 
+const kept: Kept = { things: "maintenance windows", table: "maintenance_windows", columns: ["name"] };
+
 /** Maintenance windows. */
 export function maintenanceWindowService(
   db: Db,
+  bounds: Bounds,
   { nowMs, wake, hooks }: Maintenance,
 ): Partial<ServiceImpl<typeof MaintenanceWindowService>> {
   const tenantOf = (context: HandlerContext) => {
@@ -64,7 +68,11 @@ export function maintenanceWindowService(
 
   return {
     async createMaintenanceWindow({ specification = create(MaintenanceWindowSchema) }, context) {
-      const { id } = await write(context, byId, (tx, writing) => createWindow(tx, specification, writing));
+      const { id } = await write(context, byId, async (tx, writing) => {
+        const written = await createWindow(tx, specification, writing);
+        await checkRoom(tx, writing.tenant.id, kept, bounds);
+        return written;
+      });
       return create(CreateMaintenanceWindowResponseSchema, { id });
     },
 

@@ -25,6 +25,7 @@ import { releaseCredentials, useCredential } from "../credentials/used-by.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
+import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, invalidFields, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
@@ -105,8 +106,18 @@ function shown(row: Parameters<typeof toDestination>[0], { generated }: Parted):
   return destination;
 }
 
+const kept: Kept = {
+  things: "destinations",
+  table: "destinations",
+  columns: ["name", "description", "tags", "type", "secrets"],
+};
+
 /** Where notifications go. */
-export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImpl<typeof DestinationService>> {
+export function destinationService(
+  db: Db,
+  bounds: Bounds,
+  keyring: Keyring,
+): Partial<ServiceImpl<typeof DestinationService>> {
   /** Seals the new secrets of a destination, in the caller's transaction. */
   const sealed = (tx: Db, tenantId: string, name: string, { fresh }: Parted) =>
     sealSecrets(tx, tenantId, ownerOf(name), fresh, keyring);
@@ -126,6 +137,7 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
           .onConflictDoNothing({ target: [destinations.tenantId, destinations.name] })
           .returning(columns);
         if (row === undefined) throw alreadyExists("destination", name);
+        await checkRoom(tx, tenantId, kept, bounds);
         await noteCredential(tx, tenantId, name, type);
         await changed(tx, context, "destination", name);
         return create(CreateDestinationResponseSchema, { destination: shown(row, parted) });
@@ -159,14 +171,16 @@ export function destinationService(db: Db, keyring: Keyring): Partial<ServiceImp
           .where(own)
           .for("no key update");
         if (stored === undefined) throw notFound("destination", name);
-        const kept = keptOf(stored.secrets, parted.kept, typePath);
-        const secrets = { ...kept, ...(await sealed(tx, tenantId, name, parted)) };
+        const keptSecrets = keptOf(stored.secrets, parted.kept, typePath);
+        const secrets = { ...keptSecrets, ...(await sealed(tx, tenantId, name, parted)) };
+        const heldBefore = await heldBytes(tx, tenantId, kept);
         const [row] = await orm(tx)
           .update(destinations)
           .set({ secrets, ...valuesOf(destination, parted) })
           .where(own)
           .returning(columns);
         if (row === undefined) throw notFound("destination", name);
+        await checkRoom(tx, tenantId, kept, bounds, heldBefore);
         await noteCredential(tx, tenantId, name, type);
         await changed(tx, context, "destination", name);
         return create(ReplaceDestinationResponseSchema, { destination: shown(row, parted) });

@@ -16,6 +16,7 @@ import {
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
+import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
@@ -88,8 +89,19 @@ function checkMessage({ message }: Rule): void {
   if (broken !== undefined) throw invalidField("rule.message", broken);
 }
 
+/** A trigger shows the names of its rules, too: a pair counts with both names. */
+const kept: Kept = {
+  things: "rules",
+  table: "rules",
+  columns: ["name", "description", "message", "tags"],
+  with: [
+    { table: "rule_triggers", columns: ["rule_name", "trigger_name"] },
+    { table: "rule_destinations", columns: ["rule_name", "destination_name"] },
+  ],
+};
+
 /** What ties triggers to destinations. */
-export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
+export function ruleService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof RuleService>> {
   return {
     async createRule({ rule = create(RuleSchema) }, context) {
       const { tenantId } = principalOf(context);
@@ -104,6 +116,7 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
           .returning({ name: rules.name });
         if (made.length === 0) throw alreadyExists("rule", name);
         const members = await setMembers(tx, tenantId, { ...rule, name });
+        await checkRoom(tx, tenantId, kept, bounds);
         await changed(tx, context, "rule", name);
         return create(CreateRuleResponseSchema, {
           rule: toRule({ name, ...values, ...members, recentNotificationCount: 0n }),
@@ -136,8 +149,10 @@ export function ruleService(db: Db): Partial<ServiceImpl<typeof RuleService>> {
         if (row === undefined) throw notFound("rule", name);
         const rule = withChanges(toRule(row), sent, members);
         const values = valuesOf(rule);
+        const heldBefore = await heldBytes(tx, tenantId, kept);
         await orm(tx).update(rules).set(values).where(own);
         const used = await setMembers(tx, tenantId, rule, members);
+        await checkRoom(tx, tenantId, kept, bounds, heldBefore);
         await changed(tx, context, "rule", name);
         return create(UpdateRuleResponseSchema, { rule: toRule({ ...row, ...values, ...used }) });
       });

@@ -6,6 +6,7 @@ import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import type { Keyring } from "../credentials/keyring.ts";
 import type { Db } from "../db/connect.ts";
+import type { Bounds } from "../db/room.ts";
 import { deliveryService } from "./deliveries.ts";
 import { destinationService } from "./destinations.ts";
 import { rulePreviews } from "./preview.ts";
@@ -15,6 +16,8 @@ import { triggerService } from "./triggers.ts";
 import type { World } from "./world.ts";
 
 interface Options {
+  /** How much a tenant may set up. */
+  bounds: Bounds;
   keyring: Keyring;
   world: World;
   nowMs(): number;
@@ -24,15 +27,15 @@ interface Options {
 
 export function notificationServices(
   db: Db,
-  { keyring, world, ...sending }: Options,
+  { bounds, keyring, world, ...sending }: Options,
 ): [DescService, Partial<ServiceImpl<DescService>>][] {
   const destinations: Partial<ServiceImpl<typeof DestinationService>> = {
-    ...destinationService(db, keyring),
+    ...destinationService(db, bounds, keyring),
     ...destinationTests(db, keyring, world),
   };
-  const rules: Partial<ServiceImpl<typeof RuleService>> = { ...ruleService(db), ...rulePreviews(db, world) };
+  const rules: Partial<ServiceImpl<typeof RuleService>> = { ...ruleService(db, bounds), ...rulePreviews(db, world) };
   return [
-    [TriggerService, triggerService(db)],
+    [TriggerService, triggerService(db, bounds)],
     [DestinationService, destinations],
     [RuleService, rules],
     [DeliveryService, deliveryService(db, sending)],

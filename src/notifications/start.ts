@@ -43,7 +43,7 @@ export async function startNotifications(
   });
   const sending = await startSending(pool, replicas, config, { keyring, world, nowMs, log, stillMatching });
   return {
-    services: notificationServices(pool.sql, { keyring, world, nowMs, wake: sending.wake }),
+    services: notificationServices(pool.sql, { bounds: config, keyring, world, nowMs, wake: sending.wake }),
     wake: sending.wake,
     stats: sending.stats,
     async stop() {

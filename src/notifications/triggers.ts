@@ -21,6 +21,7 @@ import {
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
+import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
@@ -60,8 +61,10 @@ function valuesOf({ description, tags, type = create(TriggerTypeSchema) }: Trigg
   return { description, tags, source: type.source.case ?? "", type: toJson(TriggerTypeSchema, type) };
 }
 
+const kept: Kept = { things: "triggers", table: "triggers", columns: ["name", "description", "tags", "type"] };
+
 /** The conditions that rules wait for. */
-export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerService>> {
+export function triggerService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof TriggerService>> {
   return {
     async createTrigger({ trigger = create(TriggerSchema) }, context) {
       const { tenantId } = principalOf(context);
@@ -74,6 +77,7 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
           .onConflictDoNothing({ target: [triggers.tenantId, triggers.name] })
           .returning({ name: triggers.name });
         if (made.length === 0) throw alreadyExists("trigger", name);
+        await checkRoom(tx, tenantId, kept, bounds);
         await changed(tx, context, "trigger", name);
       });
       return create(CreateTriggerResponseSchema, { trigger: { ...trigger, name } });
@@ -94,17 +98,20 @@ export function triggerService(db: Db): Partial<ServiceImpl<typeof TriggerServic
     },
 
     async updateTrigger({ trigger: sent = create(TriggerSchema), updateMask }, context) {
+      const { tenantId } = principalOf(context);
       const { name } = sent;
       const members = changedFields(TriggerSchema, sent, updateMask);
       if (members.has("type")) checkTriggerType(sent.type, "trigger.type");
       return await transaction(db, async (tx) => {
-        const own = named(principalOf(context).tenantId, name);
+        const own = named(tenantId, name);
         const [row] = await orm(tx).select(columns).from(triggers).where(own).for("no key update");
         if (row === undefined) throw notFound("trigger", name);
         const before = toTrigger(row);
         const trigger = withChanges(before, sent, members);
+        const heldBefore = await heldBytes(tx, tenantId, kept);
         await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
-        if (!sameData(before.type, trigger.type)) await beginAnew(tx, principalOf(context).tenantId, foundBy(name));
+        await checkRoom(tx, tenantId, kept, bounds, heldBefore);
+        if (!sameData(before.type, trigger.type)) await beginAnew(tx, tenantId, foundBy(name));
         await changed(tx, context, "trigger", name);
         return create(UpdateTriggerResponseSchema, { trigger });
       });

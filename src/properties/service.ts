@@ -18,6 +18,7 @@ import {
 import type { Principal } from "../auth/principal.ts";
 import { toSql } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
+import type { Bounds } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { deleteCustomProperties, setCustomProperties } from "../entities/custom-properties.ts";
 import { entityResolver } from "../entities/fields.ts";
@@ -75,6 +76,7 @@ const itemsMax = 1000;
 /** `wake` is called after the commit of a change that enqueues jobs. */
 export function customPropertyUpdaterService(
   db: Db,
+  bounds: Bounds,
   nowMs: () => number,
   wake: () => void,
 ): Partial<ServiceImpl<typeof CustomPropertyUpdaterService>> {
@@ -103,7 +105,9 @@ export function customPropertyUpdaterService(
     async createCustomPropertyUpdaters({ updaters }, context) {
       checkCount(updaters);
       const enables = updaters.some(({ enabled }) => enabled);
-      const results = await write(context, enables, (tx, tenantId) => createUpdaters(tx, tenantId, updaters, nowMs()));
+      const results = await write(context, enables, (tx, tenantId) =>
+        createUpdaters(tx, tenantId, updaters, nowMs(), bounds),
+      );
       return create(CreateCustomPropertyUpdatersResponseSchema, { results });
     },
 

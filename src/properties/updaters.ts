@@ -11,6 +11,7 @@ import { checkClause } from "../clause/check.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
+import { type Bounds, tooMany } from "../db/room.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import type { Broken } from "../rpc/rules.ts";
 import { validateItem } from "../rpc/validate.ts";
@@ -87,6 +88,7 @@ export async function createUpdaters(
   tenantId: string,
   updaters: readonly CustomPropertyUpdater[],
   nowMs: number,
+  bounds: Bounds,
 ): Promise<ItemResult[]> {
   const { refusals, names } = await checkInLock(tx, tenantId, updaters);
   const taken = new Set(names.values());
@@ -94,6 +96,7 @@ export async function createUpdaters(
   const results = updaters.map((updater, i): ItemResult => {
     const error = refusals[i] || (taken.has(updater.name) ? alreadyExists(kind, updater.name).rawMessage : "");
     if (error !== "") return { id: "", error };
+    if (taken.size >= bounds.resourcesMax) return { id: "", error: tooMany("updaters", bounds).rawMessage };
     taken.add(updater.name);
     const id = randomUUIDv7();
     made.push({ id, updater });

@@ -17,6 +17,7 @@ import { deleteClient, getClient, listClients, roleOf } from "../auth/clients.ts
 import { createClient } from "../auth/issue.ts";
 import type { ClientType } from "../auth/principal.ts";
 import type { Db } from "../db/connect.ts";
+import { type Bounds, checkRoom, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "./audit.ts";
@@ -30,14 +31,18 @@ const clientTypes: Readonly<Record<number, ClientType>> = {
   [ApiClientType.USER]: "USER",
 };
 
-export function apiClientService(db: Db): Partial<ServiceImpl<typeof ApiClientService>> {
+const kept: Kept = { things: "API clients", table: "api_clients", columns: ["name"] };
+
+export function apiClientService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof ApiClientService>> {
   return {
     async createApiClient({ apiClient = create(ApiClientSchema) }, context) {
       const type = clientTypes[apiClient.type] as ClientType; // the proto's rules refuse every other number
       const { name } = apiClient;
       const role = roleOf(type, apiClient.role, "apiClient.role");
       return await transaction(db, async (tx) => {
-        const made = await createClient(tx, principalOf(context).tenantId, { name, type, role });
+        const { tenantId } = principalOf(context);
+        const made = await createClient(tx, tenantId, { name, type, role });
+        await checkRoom(tx, tenantId, kept, bounds);
         await audited(tx, context, made.id);
         return create(CreateApiClientResponseSchema, { apiClient: toApiClient({ ...made, name, type, role }) });
       });

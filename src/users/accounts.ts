@@ -10,6 +10,7 @@ import {
   type UserAccountService,
 } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import type { Db } from "../db/connect.ts";
+import { type Bounds, checkRoom, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { holderOf, principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
@@ -18,8 +19,14 @@ import { accountUpdate } from "./account-update.ts";
 import { toUserAccount } from "./messages.ts";
 import { checkPassword, type HashPassword } from "./password.ts";
 
+const kept: Kept = { things: "user accounts", table: "user_accounts", columns: ["email"] };
+
 /** The accounts of people. */
-export function userAccountService(db: Db, hash: HashPassword): Partial<ServiceImpl<typeof UserAccountService>> {
+export function userAccountService(
+  db: Db,
+  bounds: Bounds,
+  hash: HashPassword,
+): Partial<ServiceImpl<typeof UserAccountService>> {
   return {
     async createUserAccount({ user = create(UserAccountSchema) }, context) {
       const { tenantId } = principalOf(context);
@@ -30,6 +37,7 @@ export function userAccountService(db: Db, hash: HashPassword): Partial<ServiceI
       const passwordHash = await hash(holderOf(context), password, context.signal, wanted);
       return await transaction(db, async (tx) => {
         const made = await insertAccount(tx, tenantId, { ...user, passwordHash }, "user.groups");
+        await checkRoom(tx, tenantId, kept, bounds);
         await audited(tx, context, made.id);
         return create(CreateUserAccountResponseSchema, { user: toUserAccount(made) });
       });

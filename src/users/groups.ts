@@ -11,6 +11,7 @@ import {
 } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
+import { type Bounds, checkRoom, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
@@ -25,8 +26,10 @@ const addedRole = "delegate_to_collection_zone";
 const distinct = (values: Iterable<string>) => [...new Set(values)];
 const named = (tenantId: string, name: string) => and(eq(userGroups.tenantId, tenantId), eq(userGroups.name, name));
 
+const kept: Kept = { things: "user groups", table: "user_groups", columns: ["name"] };
+
 /** The groups that accounts are in. */
-export function userGroupService(db: Db): Partial<ServiceImpl<typeof UserGroupService>> {
+export function userGroupService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof UserGroupService>> {
   return {
     async createUserGroup({ group = create(UserGroupSchema) }, context) {
       const { name, cloudRoles, restrictionFilters } = group;
@@ -39,6 +42,7 @@ export function userGroupService(db: Db): Partial<ServiceImpl<typeof UserGroupSe
           .onConflictDoNothing({ target: [userGroups.tenantId, userGroups.name] })
           .returning({ name: userGroups.name });
         if (made.length === 0) throw alreadyExists("user group", name);
+        await checkRoom(tx, tenantId, kept, bounds);
         await audited(tx, context, name);
       });
       return create(CreateUserGroupResponseSchema);
