@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import {
@@ -33,10 +34,19 @@ const isHopeless = (error: ConnectError) => error.code === Code.InvalidArgument;
 
 const batchBytes = 512 * 1024;
 
-const retryInfo = (error: ConnectError) => error.findDetails(RetryInfoSchema)[0];
+const askedMsMax = 3_600_000;
+
+/** How much later the server, or a proxy before it, asks to try again, ms. Undefined: it asks nothing. */
+function askedMs(error: ConnectError): number | undefined {
+  const delay = error.findDetails(RetryInfoSchema)[0]?.retryDelay;
+  if (delay !== undefined) return Math.min(durationMs(delay), askedMsMax);
+  const header = error.metadata.get("retry-after");
+  if (header === null) return undefined;
+  return Math.min((Number(header) || 0) * 1000, askedMsMax); // a date counts as now
+}
 
 /** Whether a request is larger than the server takes. A server that has too much to do says when to try again. */
-const isTooLarge = (error: ConnectError) => error.code === Code.ResourceExhausted && retryInfo(error) === undefined;
+const isTooLarge = (error: ConnectError) => error.code === Code.ResourceExhausted && askedMs(error) === undefined;
 
 export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sender {
   const end = new AbortController();
@@ -50,8 +60,12 @@ export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sen
   async function sendNext(): Promise<boolean> {
     if (models !== undefined) {
       const sent = models;
-      const answer = await receiver.putModels({ models: sent, detailedResponse: true }, { signal: end.signal });
-      report(answer.failedModels, "models");
+      try {
+        const answer = await receiver.putModels({ models: sent, detailedResponse: true }, { signal: end.signal });
+        report(answer.failedModels, "models");
+      } catch (thrown) {
+        giveUp(thrown, `${sent.length} models`);
+      }
       if (models === sent) models = undefined;
       return true;
     }
@@ -66,12 +80,17 @@ export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sen
         bytesMax = Math.ceil(batch.bytes.length / 4);
         return true;
       }
-      // To try for ever would keep everything that comes after it.
-      if (!isTooLarge(error) && !isHopeless(error)) throw error;
-      log(`${batch.items} ${batch.kind} are given up, the server refuses them: ${error.message}`);
+      giveUp(error, `${batch.items} ${batch.kind}`);
     }
     batch.done();
     return true;
+  }
+
+  /** To try for ever what is never taken would keep everything that comes after it. @throws the error when it may be taken later */
+  function giveUp(thrown: unknown, what: string) {
+    const error = ConnectError.from(thrown);
+    if (!isTooLarge(error) && !isHopeless(error)) throw error;
+    log(`${what} are given up, the server refuses them: ${error.message}`);
   }
 
   async function put({ kind, bytes }: NonNullable<ReturnType<Buffer["next"]>>) {
@@ -110,10 +129,8 @@ export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sen
 
   /** How long to wait: longer and longer, not at the same moment as others, and at least as long as the server asks for. */
   function pauseMs(error: ConnectError, tries: number): number {
-    const asked = retryInfo(error)?.retryDelay;
-    const askedMs = asked === undefined ? 0 : Number(asked.seconds) * 1000 + asked.nanos / 1e6;
     const grownMs = Math.min(pauseMsMax, 250 * 2 ** Math.min(tries, 20));
-    return Math.max(askedMs, grownMs * (0.5 + Math.random() / 2));
+    return Math.max(askedMs(error) ?? 0, grownMs * (0.5 + Math.random() / 2));
   }
 
   const running = run();

@@ -4,7 +4,7 @@ import { toSql } from "../clause/to-sql.ts";
 import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { invalidField } from "../errors.ts";
-import { checkEnd } from "../rpc/time-range.ts";
+import { checkEnd, checkOpenStart } from "../rpc/time-range.ts";
 import { eventResolver } from "./resolver.ts";
 import { eventAndEntity } from "./rows.ts";
 
@@ -81,6 +81,7 @@ export function checkedRange({ timeRange }: EventQuery, path: string): { start?:
     throw invalidField(`${path}.timeRange`, "start must be before end");
   }
   if (end !== undefined) checkEnd(end, `${path}.timeRange.end`);
+  else if (start !== undefined) checkOpenStart(start, `${path}.timeRange.start`);
   return { ...(start !== undefined && { start }), ...(end !== undefined && { end }) };
 }
 

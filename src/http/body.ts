@@ -18,8 +18,14 @@ export interface RestLimits {
  * still comes. So a client can read the answer and keep its connection: Node's HTTP/2 client counts unsent bodies of
  * ended calls for ever and closes its session at 10 MB, an HTTP/1.1 connection with unread data would be reset, and curl,
  * when it sees the head of an error, ends its request short of the announced length, for which HTTP/2 resets the stream.
+ * The answer of a call that is `atOnce` does not wait.
  */
-export function answerAfterBody(request: Request, response: Response, limits: RestLimits, comes: () => boolean): void {
+export function answerAfterBody(
+  request: Request,
+  response: Response,
+  limits: RestLimits,
+  { comes, atOnce }: { comes(): boolean; atOnce(): boolean },
+): void {
   const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
   const own = { writeHead: target.writeHead, write: target.write, end: target.end };
   const held: (() => void)[] = [];
@@ -52,6 +58,10 @@ export function answerAfterBody(request: Request, response: Response, limits: Re
     if (grace === undefined) {
       if (!late()) {
         Object.assign(target, own);
+        return false;
+      }
+      if (atOnce()) {
+        go();
         return false;
       }
       if (endless) target.shouldKeepAlive = false;

@@ -137,6 +137,7 @@ function rpcRoute(
 
   function requestOf(request: Request, totalMs: number | undefined): Pick<Reading, "body" | "reader" | "reserve"> {
     const record = recordOf(request);
+    if (record !== undefined) record.conversation = method.methodKind === "bidi_streaming";
     const reserve = (bytes: number) => record && limits.bodies?.reserve(record, bytes);
     const tooLarge = () => exhausted(`the request is larger than ${bytesMax} bytes`);
     const bounds = { bytesMax, idleMs: limits.streamIdleMs, tooLarge, received: reserve };

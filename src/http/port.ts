@@ -147,7 +147,10 @@ export async function openPort(options: PortOptions): Promise<Port> {
       options.bodies?.release(record);
       options.ended?.(record, request, status);
     });
-    if (hasBody(request)) answerAfterBody(request, response, rest, () => sendContinue === undefined || continued);
+    if (hasBody(request)) {
+      const comes = () => sendContinue === undefined || continued;
+      answerAfterBody(request, response, rest, { comes, atOnce: () => record.conversation });
+    }
     if (transcode !== undefined && !crossOrigin && request.url?.startsWith("/v1/"))
       return answerWith(transcode, request, response, log);
     response.setHeader("x-request-id", record.requestId);

@@ -4,6 +4,7 @@ import type { Db } from "../db/connect.ts";
 import { entityResolver } from "../entities/fields.ts";
 import { invalidFields } from "../errors.ts";
 import type { Broken } from "../rpc/rules.ts";
+import { brokenMs } from "../rpc/time-range.ts";
 import { clauseOf } from "./messages.ts";
 import { nextStartMs } from "./recurrence.ts";
 import { type Plan, readSchedule } from "./schedule.ts";
@@ -32,6 +33,9 @@ export function checkSpecification(db: Db, tenant: { id: string; name: string },
   }
   const schedule = window.schedule as Schedule;
   if (schedule.skipNext > SKIP_MAX) refuse("schedule.skipNext", `must be at most ${SKIP_MAX}`);
+  // Not among the rules of schedules: windows are stored whose first run lies before.
+  const inSeconds = schedule.start < 0n ? undefined : brokenMs(schedule.start, `${path}.schedule.start`);
+  if (inSeconds !== undefined) broken.push(inSeconds);
   const read = readSchedule(schedule, `${path}.schedule`);
   if ("broken" in read) broken.push(...read.broken);
   if (broken.length > 0 || "broken" in read) throw invalidFields(broken);

@@ -18,6 +18,8 @@ export interface RequestRecord {
   sendContinue: (() => void) | undefined;
   /** The RPC, while its row in the audit log is not written yet. */
   auditPending: DescMethod | undefined;
+  /** The answer begins before the request ends: a stream in both directions. */
+  conversation: boolean;
   /** The request is over, answered or not; its handler may still be at work. */
   over: boolean;
   /** The name of its connection, unique in this process. */
@@ -46,6 +48,7 @@ export function openRecord(request: RecordedRequest, requestId: string): Request
     principal: undefined,
     sendContinue: undefined,
     auditPending: undefined,
+    conversation: false,
     over: false,
     connection: "",
     body: undefined,

@@ -144,12 +144,13 @@ describe("counts", () => {
     expect(pairs(severe.total)).toEqual([[0, "1"]]);
   });
 
-  test("refuses an end in seconds, with a hint", async () => {
+  test.each(["start", "end"])("refuses the %s of an open range in seconds, with a hint", async (bound) => {
     const seconds = String(at(0) / 1000n);
-    await expect(count({ query: { timeRange: { end: seconds } } })).rejects.toMatchObject({
+    await expect(count({ query: { timeRange: { [bound]: seconds } } })).rejects.toMatchObject({
       code: 3,
-      message: expect.stringMatching(/query\.timeRange\.end: .*milliseconds/),
+      message: expect.stringMatching(`query\\.timeRange\\.${bound}: .*milliseconds`),
     });
+    await expect(count({ query: { timeRange: { start: "0" } } })).resolves.toMatchObject({});
   });
 });
 

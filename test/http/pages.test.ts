@@ -131,6 +131,7 @@ describe("in Chromium", () => {
   onPage("from / to a call that is answered, by keyboard alone", async (page) => {
     const seen = watched(page);
     await page.goto(server.url);
+    expect(await page.locator("pre").first().textContent()).toContain(`${server.url}/v1/api-clients`);
     await tabTo(page, 'a[href="/docs"]');
     await page.keyboard.press("Enter");
     await page.waitForSelector(".opblock");

@@ -169,6 +169,11 @@ describe("a specification that breaks a rule is refused, with the rule's place, 
       { schedule: { start: inAnHour(), duration: 1, timeZone: "Mars" } },
       "specification.schedule.timeZone",
     ],
+    [
+      "a start in seconds",
+      { schedule: { start: Math.floor(inAnHour() / 1000), duration: hourMs, recurrence: { type: 3, interval: 1 } } },
+      "specification.schedule.start",
+    ],
     ["an override without a state", { overrideExitState: true }, "specification.exitState"],
     [
       "a single run in the past",

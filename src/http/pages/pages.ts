@@ -25,6 +25,7 @@ const files: readonly [name: string, path: string | URL][] = [
   ["page.css", here("page.css")],
   ["docs.css", here("docs.css")],
   ["docs.js", here("docs.js")],
+  ["start.js", here("start.js")],
   ["icon.svg", here("icon.svg")],
   ["swagger-ui.css", swagger("swagger-ui.css")],
   ["swagger-ui.js", swagger("swagger-ui-bundle.js")],

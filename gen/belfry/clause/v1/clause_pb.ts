@@ -309,7 +309,8 @@ export const QuerySchema: GenMessage<Query> = /*@__PURE__*/
  */
 export type TimeRange = Message<"belfry.clause.v1.TimeRange"> & {
   /**
-   * The first moment, in ms since the epoch. Left out: open.
+   * The first moment, in ms since the epoch. Left out: open. In an event query without an end, one from 1000000000 to
+   * 99999999999 is refused, since it was meant in seconds.
    *
    * @generated from field: optional int64 start = 1;
    */

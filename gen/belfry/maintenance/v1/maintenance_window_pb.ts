@@ -109,7 +109,8 @@ export const RecurrenceSchema: GenMessage<Recurrence> = /*@__PURE__*/
  */
 export type Schedule = Message<"belfry.maintenance.v1.Schedule"> & {
   /**
-   * The start of the first run, in ms since the epoch. A single run that is wholly past is refused.
+   * The start of the first run, in ms since the epoch. A single run that is wholly past is refused, and so is a start before
+   * 1973, since it was meant in seconds.
    *
    * @generated from field: int64 start = 1;
    */
