@@ -26,6 +26,7 @@ const benches = [
   "floods",
   "hostile",
   "notify",
+  "scaling",
 ].filter((name) => existsSync(fileOf(name)));
 
 function fileOf(name: string): string {

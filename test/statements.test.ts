@@ -235,6 +235,16 @@ describe("the rules find", () => {
       "insert into events (tenant_id) values ($1) on conflict (tenant_id) do update set seen = current_timestamp",
       /SQLValueFunction/,
     ],
+    [
+      "a volatile function in what an update sets",
+      "update events set seen = clock_timestamp() where tenant_id = $1",
+      /clock_timestamp\(\) in what a write sets/,
+    ],
+    [
+      "a volatile function in the condition of a delete",
+      "delete from events where tenant_id = $1 and seen < random()",
+      /random\(\) in what a write sets or asks/,
+    ],
     ["skip locked over all tenants", "select * from due for update skip locked", /skip locked/],
     ["a notification", "notify changes", /NotifyStmt/],
     ["a notification by function", "select pg_notify($1, $2)", /pg_notify/],
@@ -267,8 +277,11 @@ describe("the rules find", () => {
           create table parents (id int primary key, tenant_id uuid, unique (tenant_id, id));
           create table children (tenant_id uuid, id serial, parent int references parents, primary key (tenant_id, id));
           create function nothing() returns trigger language plpgsql as 'begin return null; end';
-          create trigger told after insert on children execute function nothing()`);
-        const faults = await schemaFaults(tx, { ...everywhere, children: "none" });
+          create trigger told after insert on children execute function nothing();
+          create table notes (tenant_id text, id int, primary key (tenant_id, id));
+          create table everybody (id int primary key, tenant_id uuid not null, parent int,
+            foreign key (tenant_id, parent) references parents (tenant_id, id) on delete set null)`);
+        const faults = await schemaFaults(tx, { ...everywhere, children: "none", everybody: "all" });
         throw Object.assign(new Error("not to be kept"), { faults });
       })
       .catch((error) => error.faults);
@@ -278,6 +291,11 @@ describe("the rules find", () => {
       "key without the tenant: CREATE UNIQUE INDEX parents_pkey ON public.parents USING btree (id)",
       "children needs no exception",
       "foreign key without the tenant: children.children_parent_fkey",
+      "foreign key from every node to a tenant's: children.children_parent_fkey",
+      "foreign key from every node to a tenant's: everybody.everybody_tenant_id_parent_fkey",
+      "foreign key that would clear the tenant: everybody.everybody_tenant_id_parent_fkey",
+      "the tenant of notes is no uuid, or may be missing",
+      "the tenant of parents is no uuid, or may be missing",
     ]);
   });
 });

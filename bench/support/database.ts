@@ -40,9 +40,7 @@ export async function startDatabase(place: Place = "database"): Promise<Database
   const pool = connect(embedded.url, readConfig(env));
   starting.defer(() => pool.close());
   const { sql } = pool;
-  const tenant = await createTenant(sql, "bench");
-  const client = await createClient(sql, tenant.id, { name: "bench", type: "USER", role: "manager" });
-  const { text } = await createKey(sql, tenant.id, client.id, { description: "bench", expiresMs: null });
+  const key = await tenantKey(sql, "bench");
   const [row] = await sql<{ version: string }[]>`select split_part(version(), ' ', 2) as version`;
   const running = starting.move();
   return {
@@ -50,7 +48,15 @@ export async function startDatabase(place: Place = "database"): Promise<Database
     version: row?.version ?? "",
     pid: embedded.pid,
     env,
-    key: { "service-api-key": text },
+    key,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
+}
+
+/** Makes a tenant; answers the header of a manager's key of it. */
+export async function tenantKey(sql: Sql, name: string): Promise<Record<string, string>> {
+  const tenant = await createTenant(sql, name);
+  const client = await createClient(sql, tenant.id, { name: "bench", type: "USER", role: "manager" });
+  const { text } = await createKey(sql, tenant.id, client.id, { description: "bench", expiresMs: null });
+  return { "service-api-key": text };
 }

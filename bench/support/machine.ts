@@ -28,14 +28,16 @@ export function move(pid: number | undefined, place: Place): void {
     spawnSync("taskset", ["-cp", pins[place], String(pid)]);
 }
 
-/** Processor time that the processes of a PostgreSQL have used so far, ms, in steps of 10; 0 where there is no /proc. */
+/** Processor time that the processes of a PostgreSQL have used so far, ended ones too, ms, in steps of 10; 0 where there is no /proc. */
 export function postgresCpuMs(pid: number | undefined): number {
   if (process.platform !== "linux") return 0;
   let ticks = 0;
   for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
     try {
       const [, parent, ...fields] = readFileSync(`/proc/${name}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-      if (parent === String(pid)) ticks += Number(fields[9]) + Number(fields[10]);
+      const count = name === String(pid) ? 4 : 2; // its own, and that of the processes whose end it has seen
+      if (parent !== String(pid) && count === 2) continue;
+      ticks += fields.slice(9, 9 + count).reduce((sum, each) => sum + Number(each), 0);
     } catch {
       // It has ended.
     }

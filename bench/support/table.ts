@@ -9,6 +9,12 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return lines.map((cells) => cells.join("  ").trimEnd()).join("\n");
 }
 
+/** The same as Markdown. */
+export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  return [line(head), line(head.map((_, column) => (column === 0 ? "---" : "---:"))), ...rows.map(line)].join("\n");
+}
+
 /** The lines of a comparison; `items` says how many of what a request holds. */
 export function comparisonTable(lines: readonly Line[], items?: { name: string; count: number }): string {
   const head = ["", "requests/s", "p50 ms", "p99 ms", "server CPU µs/request", "ratio", "least–most", "by CPU", "to"];

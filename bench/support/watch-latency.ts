@@ -18,15 +18,23 @@ export interface WatchLatency {
 
 const requestsPerSec = 10;
 
+interface Watched {
+  watchers: number;
+  changesPerSec: number;
+  forMs: number;
+  /** The server that is watched, where it is another one. */
+  watchedUrl?: string;
+}
+
 /** Sends `changesPerSec` reports of an estate for a time, and notes when each of so many watchers is told. */
 export async function watchLatency(
   baseUrl: string,
   key: Record<string, string>,
-  { watchers, changesPerSec, forMs }: { watchers: number; changesPerSec: number; forMs: number },
+  { watchers, changesPerSec, forMs, watchedUrl = baseUrl }: Watched,
 ): Promise<WatchLatency> {
-  const transport = () =>
+  const transport = (url: string) =>
     createGrpcTransport({
-      baseUrl,
+      baseUrl: url,
       interceptors: [
         (next) => (request) => {
           for (const [name, value] of Object.entries(key)) request.header.set(name, value);
@@ -36,7 +44,7 @@ export async function watchLatency(
     });
   const { entities, reports } = estate();
   const from = reports(changesPerSec);
-  const receiver = createClient(DataReceiverService, transport());
+  const receiver = createClient(DataReceiverService, transport(baseUrl));
   // Each report has a time of its own, by which a message names it.
   const baseMs = BigInt(Date.now() - 3_600_000);
   let sent = 0n;
@@ -45,7 +53,7 @@ export async function watchLatency(
   const end = new AbortController();
   const following = Array.from({ length: watchers }, async () => {
     const begun = Promise.withResolvers<void>();
-    const client = createClient(EventQueryService, transport());
+    const client = createClient(EventQueryService, transport(watchedUrl));
     const run = async () => {
       for await (const { event } of client.watchEvents({ query: {} }, { signal: end.signal })) {
         begun.resolve();

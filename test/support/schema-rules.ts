@@ -21,13 +21,23 @@ export async function schemaFaults(db: Db, exceptions: Readonly<Record<string, s
         left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number order by k.place) as columns
     from pg_index i join pg_class c on c.oid = i.indrelid
     where i.indisunique and c.relnamespace = ${here} order by 1, 2`;
-  const links = await db<{ name: string; from: string[]; to: string[]; target: string }[]>`
+  const links = await db<
+    { name: string; from: string[]; to: string[]; table: string; target: string; clears: boolean }[]
+  >`
     select conrelid::regclass || '.' || conname as name, confrelid::regclass::text as target,
+      conrelid::regclass::text as table, confdeltype in ('n', 'd') or confupdtype in ('n', 'd') as clears,
       array(select a.attname::text from unnest(conkey) with ordinality as k (number, place)
         join pg_attribute a on a.attrelid = conrelid and a.attnum = k.number order by k.place) as from,
       array(select a.attname::text from unnest(confkey) with ordinality as k (number, place)
         join pg_attribute a on a.attrelid = confrelid and a.attnum = k.number order by k.place) as to
     from pg_constraint where contype = 'f' and connamespace = ${here} order by 1`;
+
+  // Shards of two tables lie together only where their distribution columns have one type.
+  const columns = await db<{ table: string; type: string; required: boolean }[]>`
+    select c.relname as table, format_type(a.atttypid, a.atttypmod) as type, a.attnotnull as required
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
+    where c.relnamespace = ${here} and c.relkind in ('r', 'p') order by 1`;
+  const odd = columns.filter(({ type, required }) => type !== "uuid" || !required);
 
   const loose = keys.filter(({ columns }) => columns[0] !== "tenant_id");
   const idle = Object.keys(exceptions).filter((table) => !loose.some((key) => key.table === table));
@@ -41,6 +51,11 @@ export async function schemaFaults(db: Db, exceptions: Readonly<Record<string, s
         return place < 0 || to[place] !== (target === "tenants" ? "id" : "tenant_id");
       })
       .map(({ name }) => `foreign key without the tenant: ${name}`),
+    ...links
+      .filter(({ table, target }) => table in exceptions && !(target in exceptions))
+      .map(({ name }) => `foreign key from every node to a tenant's: ${name}`),
+    ...links.filter(({ clears }) => clears).map(({ name }) => `foreign key that would clear the tenant: ${name}`),
+    ...odd.map(({ table }) => `the tenant of ${table} is no uuid, or may be missing`),
   ];
 }
 

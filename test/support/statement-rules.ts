@@ -29,7 +29,9 @@ function* walk(node: unknown, kind = ""): Generator<{ kind: string; node: Node }
 
 /** Functions whose answer differs from node to node, or from call to call. */
 const unsteady = new Set(["now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday"]);
-for (const name of ["random", "gen_random_uuid", "uuidv7", "uuidv4"]) unsteady.add(name);
+/** Functions whose answer differs within a statement, too. */
+const volatile = new Set(["clock_timestamp", "timeofday", "random", "gen_random_uuid", "uuidv7", "uuidv4"]);
+for (const name of volatile) unsteady.add(name);
 const ofOneNode = /^(?:nextval|setval|currval|lastval|pg_notify|pg_(?:try_)?advisory_.*)$/;
 const ofOneNodeStatements = new Set(["ListenStmt", "NotifyStmt", "UnlistenStmt", "LockStmt"]);
 const levels = new Set(["SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"]);
@@ -97,6 +99,12 @@ function levelFaults(kind: string, node: Node, distributed: ReadonlySet<string>,
   if (kind === "InsertStmt" && distributed.has(table)) faults.push(...insertFaults(table, node));
   if (kind === "UpdateStmt" && distributed.has(table) && sets(node.targetList).includes("tenant_id")) {
     faults.push(`${table}: a row never changes its tenant`);
+  }
+  if ((kind === "UpdateStmt" || kind === "DeleteStmt") && distributed.has(table)) {
+    for (const { kind: each, node: inner } of walk([node.targetList, node.whereClause])) {
+      const name = each === "FuncCall" ? (texts(inner.funcname).at(-1) ?? "") : "";
+      if (volatile.has(name)) faults.push(`${table}: ${name}() in what a write sets or asks`);
+    }
   }
   return faults;
 }
