@@ -8,6 +8,8 @@ export const CHUNK_SPAN_MS = 86_400_000;
 
 /** Points of a chunk: one that has as many is full. A day of points every 10 s has 8,640. */
 const pointsFull = 16_384;
+/** A chunk of fewer points is written anew with whatever comes behind it: its row costs more than its points. */
+const pointsSmall = 512;
 
 /** New points of one series within one day, and the chunks that they belong into or behind. */
 interface Portion {
@@ -34,8 +36,9 @@ function byDay({ times, values }: Points): Points[] {
 }
 
 /**
- * Finds the chunks that the portions change: from the one that holds the first new point, or lies before it and is not
- * full, to the end of the day.
+ * Finds the chunks that the portions change: those that hold or lie behind a new point, and before them those that are small,
+ * or hold no more points than there are behind them. So a day has few chunks, and each point is written a few times only: once
+ * whenever its chunk becomes twice as large.
  */
 async function readOld(tx: Db, tenantId: string, portions: readonly Portion[]): Promise<void> {
   const times = (of: (portion: Portion) => number) => bigintArray(portions.map((portion) => BigInt(of(portion))));
@@ -45,18 +48,21 @@ async function readOld(tx: Db, tenantId: string, portions: readonly Portion[]): 
     from unnest(
       ${times(({ series }) => series)}::bigint[],
       ${times(({ points }) => dayOf(firstOf(points)))}::bigint[],
-      ${times(({ points }) => firstOf(points))}::bigint[]
-    ) with ordinality as n (series, day, first_ms, place)
+      ${times(({ points }) => firstOf(points))}::bigint[],
+      ${int4Array(portions.map(({ points }) => points.times.length))}::int4[]
+    ) with ordinality as n (series, day, first_ms, points, place)
     cross join lateral (
-      select first_ms, chunk from metric_chunks
-      where tenant_id = ${tenantId} and series = n.series and first_ms < n.day + ${BigInt(CHUNK_SPAN_MS)}
-        and first_ms >= coalesce((
-          select first_ms from metric_chunks
-          where tenant_id = ${tenantId} and series = n.series and first_ms between n.day and n.first_ms
-          order by first_ms desc limit 1
-        ), n.day)
-        and (last_ms >= n.first_ms or points < ${pointsFull}::int4)
+      select first_ms, chunk, bool_or(joins) over (order by first_ms) as joined from (
+        select first_ms, chunk, last_ms >= n.first_ms
+          or points < ${pointsFull}::int4 and (points < ${pointsSmall}::int4 or points <= n.points + sum(points) over behind
+            - points) as joins
+        from metric_chunks
+        where tenant_id = ${tenantId} and series = n.series
+          and first_ms >= n.day and first_ms < n.day + ${BigInt(CHUNK_SPAN_MS)}
+        window behind as (order by first_ms desc)
+      ) as of_the_day
     ) as c
+    where c.joined
     order by n.place, c.first_ms`;
   for (const { place, first_ms, chunk } of rows) {
     portions[Number(place) - 1]?.old.push({ firstMs: Number(first_ms), points: decodeChunk(chunk) });

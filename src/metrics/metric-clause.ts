@@ -34,18 +34,28 @@ function checkOperations(clause: Clause, path: string): void {
   }
 }
 
+/** What a clause asks of a series. */
+export interface MetricPredicate {
+  matches(facts: SeriesFacts): boolean;
+  /** Whether it looks at the dictionary's entry. */
+  readonly asksEntry: boolean;
+}
+
 /**
  * Tells whether a clause matches a series, by the fields name, label, units and tags; ids are those of series.
  * @param path the clause's place in the request. @throws code 12 for unsupported operations, code 3 for what breaks a rule
  */
-export function metricPredicate(clause: Clause, path: string): (facts: SeriesFacts) => boolean {
+export function metricPredicate(clause: Clause, path: string): MetricPredicate {
   checkOperations(clause, path);
+  let asksEntry = false;
   const values: Values<SeriesFacts> = {
     field(key) {
+      asksEntry ||= key !== "name";
       const get = Object.hasOwn(readers, key) ? readers[key] : undefined;
       return get && { get };
     },
     idsOf: ({ id }) => [id],
   };
-  return toPredicate(clause, path, values);
+  const matches = toPredicate(clause, path, values);
+  return { matches, asksEntry };
 }

@@ -16,7 +16,7 @@ export interface Span {
 interface StoredRow {
   /** Null for a block of the head. */
   series: bigint | null;
-  bytes: Buffer;
+  bytes: Buffer | null;
 }
 
 /** How many points chunks of these series hold in and around a span; those of the head are not counted. */
@@ -39,36 +39,46 @@ export async function countPoints(
 }
 
 /**
- * The points of these series in a span, and some around it, each series in the order of its times. All that was committed
- * before the call is among them: chunks and head are read by one statement, so of one moment.
+ * The points of these series in a span, and some around it, each series in the order of its times; undefined where chunks
+ * hold more than `max` of them. All that was committed before the call is among them: chunks and head are read by one
+ * statement, so of one moment.
  */
-export async function readPoints(
+export async function readPointsUpTo(
   db: Db,
   tenantId: string,
   series: readonly number[],
   { firstMs, lastMs }: Span,
+  max: number,
   signal: AbortSignal,
-): Promise<Map<number, Points>> {
+): Promise<Map<number, Points> | undefined> {
   const numbers = bigintArray(series.map(BigInt));
   const buckets = [...new Set(series.map((number) => number % HEAD_BUCKETS))];
-  // Chunks by their primary key, in the partitions of the span; the head by its own.
+  // Chunks by their primary key, in the partitions of the span; the head by its own. Bytes null: there are too many.
   const rows = await cancelOn(
     db<StoredRow[]>`
-      select series, bytes from (
-        select series, first_ms as place, 0 as part, chunk as bytes from metric_chunks
+      with chunks as materialized (
+        select series, first_ms, points, chunk from metric_chunks
         where tenant_id = ${tenantId} and series = any(${numbers}::bigint[])
           and first_ms > ${BigInt(firstMs - CHUNK_SPAN_MS)} and first_ms <= ${BigInt(lastMs)} and last_ms >= ${BigInt(firstMs)}
+      ), size as (
+        select coalesce(sum(points), 0) <= ${max}::int8 as fits from chunks
+      )
+      select series, bytes from (
+        select null::int8 as series, 0::int8 as place, 0 as part, null::bytea as bytes from size where not fits
+        union all
+        select series, first_ms, 0, chunk from chunks where (select fits from size)
         union all
         select null, written_us, part, block from metric_heads
         where tenant_id = ${tenantId} and bucket = any(${int4Array(buckets)}::smallint[])
           and first_series <= ${BigInt(Math.max(...series))} and last_series >= ${BigInt(Math.min(...series))}
-          and first_ms <= ${BigInt(lastMs)} and last_ms >= ${BigInt(firstMs)}
+          and first_ms <= ${BigInt(lastMs)} and last_ms >= ${BigInt(firstMs)} and (select fits from size)
       ) as stored
       order by series nulls last, place, part`,
     signal,
   );
   const parts = new Map<number, Points[]>(series.map((number) => [number, []]));
   for (const { series: number, bytes } of rows) {
+    if (bytes === null) return undefined;
     if (number !== null) {
       parts.get(Number(number))?.push(decodeChunk(bytes));
       continue;
@@ -80,4 +90,15 @@ export async function readPoints(
     }
   }
   return new Map([...parts].map(([number, list]) => [number, mergedPoints(list)] as const));
+}
+
+/** The same, however many there are. */
+export async function readPoints(
+  db: Db,
+  tenantId: string,
+  series: readonly number[],
+  span: Span,
+  signal: AbortSignal,
+): Promise<Map<number, Points>> {
+  return (await readPointsUpTo(db, tenantId, series, span, Number.MAX_SAFE_INTEGER, signal)) ?? new Map();
 }

@@ -20,9 +20,9 @@ import { bucketsIn, type Downsampling, downsample, NEIGHBOUR_MS } from "./aggreg
 import type { Points } from "./codec/chunk.ts";
 import { seriesId } from "./identity.ts";
 import { type SeriesFacts, toMetricSeries } from "./messages.ts";
-import { metricPredicate } from "./metric-clause.ts";
+import { type MetricPredicate, metricPredicate } from "./metric-clause.ts";
 import { readPeriod } from "./period.ts";
-import { countPoints, readPoints, type Span } from "./read.ts";
+import { countPoints, readPoints, readPointsUpTo, type Span } from "./read.ts";
 
 /** Points of one series with NONE, and buckets of one with the others. */
 const valuesMax = 100_000;
@@ -70,36 +70,44 @@ function queryText(request: SearchMetricsRequest): string {
   return Buffer.from(toBinary(SearchMetricsRequestSchema, query)).toString("base64");
 }
 
-/** Series of an entity after a metric, by its name, as far as `matches` wants them: up to `max`. By series_entity. */
+const allSeries: MetricPredicate = { matches: () => true, asksEntry: false };
+
+/** Series without what the dictionary says of them. */
+type Named = Omit<Facts, "entry">;
+
+/** Series of an entity after a metric, by its name, as far as the clause wants them: up to `max`. By series_entity. */
 async function readFacts(
   db: Db,
   tenantId: string,
   entityId: Buffer,
   after: string,
   max: number,
-  matches: (facts: SeriesFacts) => boolean,
-): Promise<Facts[]> {
-  const found: Facts[] = [];
+  { matches, asksEntry }: MetricPredicate,
+): Promise<Named[]> {
+  const found: Named[] = [];
   for (let last = after; found.length < max; ) {
     const rows = await db<{ number: number; metric: string; units: string; description: string }[]>`
       select number::float8 as number, metric, units, description from series
       where tenant_id = ${tenantId} and entity_id = ${entityId} and metric > ${last}
       order by metric limit ${portion}`;
-    const names = rows.map(({ metric }) => metric);
-    const entries = await effectiveMetrics(db, tenantId, names);
-    for (const row of rows) {
-      const facts = { ...row, id: seriesId(tenantId, entityId, row.metric), entry: entries.get(row.metric) };
-      if (matches(facts)) found.push(facts);
-    }
+    const named = rows.map((row): Named => ({ ...row, id: seriesId(tenantId, entityId, row.metric) }));
+    const facts = asksEntry ? await withEntries(db, tenantId, named) : named;
+    found.push(...facts.filter((each) => matches({ entry: undefined, ...each })));
     if (rows.length < portion) break;
-    last = names.at(-1) as string;
+    last = named.at(-1)?.metric as string;
   }
   return found.slice(0, max);
 }
 
+async function withEntries(db: Db, tenantId: string, named: readonly Named[]): Promise<Facts[]> {
+  const names = named.map(({ metric }) => metric);
+  const entries = await effectiveMetrics(db, tenantId, names);
+  return named.map((each) => ({ ...each, entry: entries.get(each.metric) }));
+}
+
 /** Series in groups whose points may be in memory at once. @throws code 3 where one has too many */
-function groupsOf(facts: readonly Facts[], counts: ReadonlyMap<number, number>): Facts[][] {
-  const groups: Facts[][] = [];
+function groupsOf(facts: readonly Named[], counts: ReadonlyMap<number, number>): Named[][] {
+  const groups: Named[][] = [];
   let room = 0;
   for (const each of facts) {
     const points = counts.get(each.number) ?? 0;
@@ -143,7 +151,7 @@ export async function searchMetrics(
   const { entityClause, metricClause } = request;
   if (entityClause === undefined) throw invalidField("entityClause", "is required");
   checkClause(entityClause, "entityClause");
-  const matches = metricClause === undefined ? () => true : metricPredicate(metricClause, "metricClause");
+  const wanted = metricClause === undefined ? allSeries : metricPredicate(metricClause, "metricClause");
   const how = downsampling(request);
   const page = tokenPage("metrics", tenant.id, request, queryText(request));
   const place = page.after && textsOf(page.after, ["bytea", "text"]);
@@ -151,35 +159,46 @@ export async function searchMetrics(
     ? Buffer.from(place[0] ?? "", "hex")
     : await firstEntity(db, tenant, entityClause, "entityClause", signal);
   if (entityId === undefined) return create(SearchMetricsResponseSchema);
-  const facts = await readFacts(db, tenant.id, entityId, place?.[1] ?? "", page.rowsMax as number, matches);
+  const facts = await readFacts(db, tenant.id, entityId, place?.[1] ?? "", page.rowsMax as number, wanted);
   return await readPage(db, tenant.id, entityId, facts, page, how, signal);
+}
+
+/** Points of series, in groups that may be in memory at once; in one, by one statement, where all may. */
+async function* readGroups(
+  db: Db,
+  tenantId: string,
+  facts: readonly Named[],
+  span: Span,
+  signal: AbortSignal,
+): AsyncGenerator<Map<number, Points>> {
+  const numbersOf = (group: readonly Named[]) => group.map(({ number }) => number);
+  const all = await readPointsUpTo(db, tenantId, numbersOf(facts), span, readMax, signal);
+  if (all !== undefined) return yield all;
+  const counts = await countPoints(db, tenantId, numbersOf(facts), span, signal);
+  for (const group of groupsOf(facts, counts)) yield await readPoints(db, tenantId, numbersOf(group), span, signal);
 }
 
 async function readPage(
   db: Db,
   tenantId: string,
   entityId: Buffer,
-  facts: readonly Facts[],
+  facts: readonly Named[],
   page: TokenPage,
   how: Omit<Downsampling, "isRate">,
   signal: AbortSignal,
 ): Promise<SearchMetricsResponse> {
   const { items, nextPageToken } = page.cut(facts, ({ metric }) => [entityId.toString("hex"), metric]);
+  if (items.length === 0) return create(SearchMetricsResponseSchema);
   const around = withNeighbours.has(how.aggregator) ? NEIGHBOUR_MS : 0;
   const span: Span = { firstMs: how.startMs - around, lastMs: how.endMs - 1 + around };
-  const numbers = items.map(({ number }) => number);
-  const counts = items.length === 0 ? new Map() : await countPoints(db, tenantId, numbers, span, signal);
+  const groups = readGroups(db, tenantId, items, span, signal);
+  // The first points and the dictionary's entries are asked for at once.
+  const [entered, first] = await Promise.all([withEntries(db, tenantId, items), groups.next()]);
   const metrics: MetricSeries[] = [];
   let values = 0;
-  for (const group of items.length === 0 ? [] : groupsOf(items, counts)) {
-    const points = await readPoints(
-      db,
-      tenantId,
-      group.map(({ number }) => number),
-      span,
-      signal,
-    );
-    for (const each of group) {
+  for (let group = first; !group.done; group = await groups.next()) {
+    const points = group.value;
+    for (const each of entered.filter(({ number }) => points.has(number))) {
       const made = valuesOf(each, points.get(each.number) as Points, how);
       values += made.times.length;
       if (values > pageValuesMax && metrics.length > 0) return cutShort(metrics, items, page, entityId);
@@ -190,8 +209,8 @@ async function readPage(
 }
 
 /** A page that ends earlier, after the series that it has. */
-function cutShort(metrics: MetricSeries[], items: readonly Facts[], page: TokenPage, entityId: Buffer) {
-  const last = items[metrics.length - 1] as Facts;
+function cutShort(metrics: MetricSeries[], items: readonly Named[], page: TokenPage, entityId: Buffer) {
+  const last = items[metrics.length - 1] as Named;
   const nextPageToken = page.tokenOf([entityId.toString("hex"), last.metric]);
   return create(SearchMetricsResponseSchema, { metrics, nextPageToken });
 }

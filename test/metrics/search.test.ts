@@ -1,6 +1,8 @@
 import { createClient } from "@connectrpc/connect";
 import { beforeAll, describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { byteaArray, textArray } from "../../src/db/batch.ts";
+import { encodeChunk } from "../../src/metrics/codec/chunk.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
@@ -243,6 +245,31 @@ describe("succeeds", () => {
     await sql`delete from series where tenant_id = ${tenant.id} and metric = 'streamed'`;
   });
 });
+
+test("series with more points than may be in memory at once are all answered", async () => {
+  const names = ["one", "two", "three"];
+  await putMetrics(names.flatMap((name) => everyMinute(name, [0], { source: "large" })));
+  await mergeAll(sql, tenant.id);
+  const [perChunk, chunks] = [16_384, 25];
+  const made = Array.from({ length: chunks }, (_, i) => {
+    const times = Float64Array.from({ length: perChunk }, (_, j) => baseMs + minuteMs + i * perChunk + j);
+    return encodeChunk({ times, values: new Float64Array(perChunk).fill(7) });
+  });
+  await sql`
+    insert into metric_chunks (tenant_id, series, first_ms, last_ms, points, chunk)
+    select tenant_id, number, ${BigInt(baseMs + minuteMs)} + place * ${perChunk}::int8,
+      ${BigInt(baseMs + minuteMs)} + (place + 1) * ${perChunk}::int8 - 1, ${perChunk}::int4, made.chunk
+    from series, unnest(${byteaArray(made)}::bytea[]) with ordinality as numbered (chunk, number_of),
+      lateral (select number_of - 1 as place, chunk) as made
+    where tenant_id = ${tenant.id} and metric = any(${textArray(names)}::text[])`;
+  const { body } = await search({
+    entityClause: bySource("large"),
+    downsample: { aggregator: "COUNT", period: "1h" },
+  });
+  expect(body.metrics.map((each: { name: string; values: number[] }) => [each.name, each.values])).toEqual(
+    ["one", "three", "two"].map((name) => [name, [1 + perChunk * chunks]]),
+  );
+}, 60_000);
 
 describe("invalid", () => {
   const path = (text: string) => expect.stringMatching(new RegExp(`^${text.replaceAll(".", "\\.")}: `));

@@ -120,6 +120,31 @@ describe("what was stored is read, whatever has been merged in between", () => {
       select points from metric_chunks where tenant_id = ${id} order by first_ms`;
     expect(chunks.map(({ points }) => points)).toEqual([16_384, 16_384, 7233]);
   }, 120_000);
+
+  test("a day that comes bit by bit lies in few chunks, and each point is written a few times only", async () => {
+    const { id } = await testTenant(sql);
+    const store = newStore();
+    const all: Sent[] = [];
+    let written = 0;
+    let before = new Map<bigint, number>();
+    for (let i = 0; i < 72; i++) {
+      const some = Array.from({ length: 120 }, (_, j) => ({
+        metric: "cpu",
+        timeMs: borderMs + (i * 120 + j) * 10_000,
+        value: (i * 31 + j) % 89,
+      }));
+      all.push(...some);
+      await put(sql, store, id, some);
+      await mergeAll(sql, id);
+      const chunks = await sql<{ first_ms: bigint; points: number }[]>`
+        select first_ms, points from metric_chunks where tenant_id = ${id}`;
+      expect(chunks.length).toBeLessThanOrEqual(6);
+      for (const { first_ms, points } of chunks) if (before.get(first_ms) !== points) written += points;
+      before = new Map(chunks.map(({ first_ms, points }) => [first_ms, points]));
+    }
+    expect(written / all.length).toBeLessThan(8);
+    expect(await stored(sql, id, ...everything)).toEqual(modelOf(all));
+  }, 120_000);
 });
 
 describe("series", () => {
