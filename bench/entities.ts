@@ -138,7 +138,7 @@ async function measure({ name, requests }: Question): Promise<Measured> {
       const request = decoded(bytes);
       const asService = async () => service.push(await timeMs(() => ask(request)));
       const asStatements = async () => alone.push(await timeMs(() => replay(statements, together)));
-      // Who comes second finds the rows in the processor's cache.
+      // What comes second finds the rows in the processor's cache.
       for (const one of service.length % 2 === 0 ? [asService, asStatements] : [asStatements, asService]) await one();
     }
   }
@@ -156,7 +156,7 @@ for (const count of sizes) {
   console.log(`bytes an entity: ${await bytesAnEntity(sql, count)}`);
   const asked = questions(count, ids).filter(({ name }) => name.includes(settings.only ?? ""));
   const sorted = count === sizes.at(-1) ? asked.filter(({ name }) => name.includes("sorted")) : [];
-  // A cursor is asked while it is fresh, as by who reads page after page.
+  // A cursor is asked while it is fresh, as when page after page is read.
   const all = [...asked.map((question) => () => question), ...sorted.map((question) => () => thousandth(question))];
   const rows: string[][] = [];
   for (const next of all) {

@@ -50,7 +50,7 @@ console.log(`${commandOf("floods", args)}\n`);
 for (const line of [
   "SearchEvents on an empty database, 50 a second over /v1 (HTTP/1.1) and one after the other over gRPC (HTTP/2), by turns alone and beside",
   `${values.requests} bad requests in ${values.rounds} floods, ${values["per-second"]} a second from up to ${values.together} connections at once: slow and broken heads, half bodies,`,
-  "resets, floods of PING and SETTINGS, 100 MB announced, bombs, rubbish; who sends them runs at nice 19 beside the generator. Times are medians of parts of 4 s,",
+  "resets, floods of PING and SETTINGS, 100 MB announced, bombs, rubbish; what sends them runs at nice 19 beside the generator. Times are medians of parts of 4 s,",
   "and those of the worst part.",
   ...machineFacts(database.version),
 ]) {

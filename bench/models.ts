@@ -1,4 +1,4 @@
-// PutModels beside the upsert that anybody would write: same process, same pool, same models.
+// PutModels beside the upsert that comes to mind first: same process, same pool, same models.
 import { readConfig } from "../src/config.ts";
 import { connect } from "../src/db/connect.ts";
 import { startDatabase } from "./support/database.ts";

@@ -20,7 +20,7 @@ export const domains: readonly string[] = [
 export const observers: readonly string[] = ["telemetry"];
 
 /**
- * Who may import whom: a file may import only from its own folder and from names to the left of it.
+ * What may import what: a file may import only from its own folder and from names to the left of it.
  * A name is a folder of `src/`, a file of `src/` without its ending, or `gen` at the root.
  * `.dependency-cruiser.js` makes its rules of this array, `test/layout.test.ts` holds the tree to it.
  */

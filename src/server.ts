@@ -252,7 +252,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   const serving = () => pool.gate.open;
   const found = discovery({ services: declared, serving, streamsMax, log });
 
-  // The port, and what it tells of itself to those who operate it.
+  // The port, and what it tells of itself to its operators.
   const tls = config.plaintext ? undefined : await liveCertificate(config, log);
   starting.defer(() => tls?.stop());
   let connections = () => 0;

@@ -11,7 +11,7 @@ export function quoted(path: string): string {
 
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || host.startsWith("127.");
 
-/** Who can connect, and by which names, where that is not this machine by the address that is printed. */
+/** What can connect, and by which names, where that is not this machine by the address that is printed. */
 function reach({ url, caFile, names }: Server, host: string): string[] {
   const address = new URL(url);
   const called = address.hostname.replace(/^\[|\]$/g, "");
@@ -35,7 +35,7 @@ function callable({ url, names }: Server): string {
 }
 
 /**
- * What is printed when a server serves: where, who can connect, and what a newcomer pastes next: one call in, one out, one
+ * What is printed when a server serves: where, what can connect, and what a newcomer pastes next: one call in, one out, one
  * refusal that helps. `toTerminal`: the first key is shown, once.
  */
 export function welcome(server: Server, host: string, toTerminal: boolean): string {

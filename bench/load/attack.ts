@@ -30,7 +30,7 @@ async function run({ url, key, requests, together, perSec, rampMs, seed }: Attac
   // One that fits is a large message, which takes its time like any other of its size.
   const names = Object.keys(attacks).filter((name) => !name.endsWith("that fits"));
   async function attacker(_: unknown, at: number) {
-    // Nobody begins a flood with all of its connections in the same millisecond.
+    // No attacker begins a flood with all of its connections in the same millisecond.
     await sleep((rampMs * at) / together);
     const startMs = performance.now();
     let sent = 0;

@@ -1,4 +1,4 @@
-// A process that stores rows as anybody would, in tables of its own: takes a PlainLoad as message, answers with its Outcome.
+// A process that stores rows in the plainest way, in tables of its own: takes a PlainLoad as message, answers with its Outcome.
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";

@@ -36,7 +36,7 @@ function service(sql: Sql, tenantId: string): Store {
   };
 }
 
-/** The upsert that anybody would write, with the columns made beforehand. */
+/** The upsert that comes to mind first, with the columns made beforehand. */
 function plain(sql: Sql, tenantId: string): Store {
   return (entities, timestampMs) => sql`
     insert into entities (tenant_id, id, name, dimensions, metadata, core_properties, model_ms, created_ms, updated_ms,

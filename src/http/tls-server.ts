@@ -27,7 +27,7 @@ export interface Pair {
   readonly key: string;
 }
 
-/** What a server says who it is. */
+/** The certificate that a server shows, and whether there is a newer one. */
 export interface Identity extends Pair {
   /** Another pair that connections get from now on; undefined: there is none. Asked before each connection. */
   renewed?(): Pair | undefined;

@@ -18,7 +18,7 @@ export const jobs = pgTable(
     createdMs: bigintMs("created_ms").notNull(),
     /** Raised by each claim and each replacement: what an earlier holder of the job does afterwards has no effect. */
     fence: bigint("fence", { mode: "bigint" }).notNull(),
-    /** Nobody else may claim it before. */
+    /** No other process may claim it before. */
     leaseUntilMs: bigintMs("lease_until_ms").notNull(),
     /** Failures in a row. */
     failures: integer("failures").notNull(),

@@ -1,6 +1,6 @@
 import type { Lane } from "./queue.ts";
 
-/** Whose turn it is among lanes, within one process. */
+/** Which lane has its turn, within one process. */
 export interface Turns {
   /** Those served least recently first: tenant before tenant, then kind before kind. */
   inOrder<T extends Lane>(lanes: readonly T[]): T[];

@@ -148,7 +148,7 @@ export function worker(
 
   /** Begins runs for lanes that are due, as many as there is room for. */
   async function begin() {
-    // A long list is read anew now and then only: whose turn it is does not depend on it.
+    // A long list is read anew now and then only: which lane has its turn does not depend on it.
     const fresh = lanes.length < fewLanes || performance.now() - readMs > staleMs;
     if (fresh) {
       lanes = await dueLanes(system, names, nowMs() + pollMs);

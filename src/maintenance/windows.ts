@@ -15,7 +15,7 @@ import { maintenanceWindows as table } from "./tables.ts";
 
 const kind = "maintenance window";
 
-/** Who writes, in which tenant, when, and what hears of it. */
+/** The tenant and the client of a write, its time, and what is told of it. */
 export interface Writing {
   tenant: { id: string; name: string };
   clientName: string;

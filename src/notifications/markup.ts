@@ -43,7 +43,7 @@ export const markdown: Markup = {
 
 const escapeChat = (text: string) => text.replace(/[&<>]/g, (sign) => signs[sign] as string);
 
-/** Team chat's own: without escaping, `<!channel>` in an event's text would call everybody, so three braces escape too. */
+/** Team chat's own: without escaping, `<!channel>` in an event's text would notify the whole channel, so three braces escape too. */
 export const chat: Markup = {
   double: escapeChat,
   triple: escapeChat,

@@ -18,7 +18,7 @@ import { logUnexpected } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { requestId } from "./request-id.ts";
 
-/** Calls of RPCs that need no key: what they answer is the same for everybody, and asks no database. */
+/** Calls of RPCs that need no key: what they answer is the same for all callers, and asks no database. */
 export interface Keyless {
   /** Admits calls of the services that `implement` has seen, whatever key they bring; leaves all others to `otherwise`. */
   admit(otherwise: Pipeline["admit"]): Pipeline["admit"];

@@ -6,7 +6,7 @@ import { metricsPort } from "./metrics-port.ts";
 import { protocolOf, requestCounts } from "./requests.ts";
 import { openTraces, type TracedRequest } from "./traces.ts";
 
-/** What this server tells of itself to those who operate it. */
+/** What this server tells of itself to its operators. */
 export interface Telemetry {
   /** Where the metrics are; undefined: there is no port of theirs. */
   readonly metricsUrl: string | undefined;

@@ -46,7 +46,7 @@ async function* exported(tx: Db, version: string, copied: Copied): AsyncGenerato
     // Of partitions, too: COPY of a table as such leaves them out.
     const query = tx.unsafe(`copy (select ${columns} from ${quoted(table.table)}) to stdout`);
     const rows = (await query.readable()) as Readable;
-    rows.on("error", () => undefined); // of a connection that is closed when nobody reads on
+    rows.on("error", () => undefined); // of a connection that is closed when the rows are read no further
     let count = 0;
     for await (const piece of rows.iterator({ destroyOnReturn: false })) {
       count += countLines(piece);

@@ -20,7 +20,7 @@ export interface Query {
   prepared?: boolean;
 }
 
-/** Who hears how a query has ended. */
+/** What is told how a query has ended. */
 export interface Answer {
   resolve(answer: unknown): void;
   reject(error: unknown): void;

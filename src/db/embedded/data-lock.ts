@@ -18,7 +18,7 @@ export function lockData(dataDir: string): DataLock | undefined {
   const path = join(dataDir, "lock");
   let file: DatabaseSync | undefined;
   try {
-    // Whoever may read the file could hold a lock on it, too. It is not opened when it is there: closing it would end a lock
+    // Every account that may read the file could hold a lock on it, too. It is not opened when it is there: closing it would end a lock
     // that this process holds.
     if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
     chmodSync(path, 0o600);

@@ -9,7 +9,7 @@ interface Ids {
   gid: number;
 }
 
-/** Who runs PostgreSQL, which refuses to run as root, and from where. */
+/** The account that runs PostgreSQL, which refuses to run as root, and from where. */
 export interface Account {
   /** Words in front of every command: a user namespace, or nothing. */
   prefix: string[];
@@ -45,7 +45,7 @@ function hasName(): boolean {
   }
 }
 
-/** Whose a file or a directory is; a link is not followed. */
+/** The owner of a file or a directory; a link is not followed. */
 export function ownerOf(path: string): Ids {
   const { uid, gid } = lstatSync(path);
   return { uid, gid };

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { chooseEncoding, compress, type Encoding } from "../../wire/answer.ts";
 
-/** A file as it is answered: its bytes, compressed once for each encoding that somebody asked for. */
+/** A file as it is answered: its bytes, compressed once for each encoding that was asked for. */
 export interface Asset {
   readonly bytes: Buffer;
   /** With its charset. */

@@ -35,7 +35,7 @@ export const dueDeliveries = pgTable(
   {
     ...deliveryFacts,
     dueMs: bigintMs("due_ms").notNull(),
-    /** Nobody else may claim it before. */
+    /** No other process may claim it before. */
     leaseUntilMs: bigintMs("lease_until_ms").notNull(),
     /** Raised by each claim: what an earlier holder records afterwards has no effect. */
     fence: bigint("fence", { mode: "bigint" }).notNull(),

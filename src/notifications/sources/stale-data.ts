@@ -20,7 +20,7 @@ const jobId = "stale";
 const lookMs = 1000;
 /** What another server has seen is known after this time: twice the period in which servers write it. */
 const heardMs = 2500;
-/** Nobody has looked for so long: no server was there. */
+/** No server has looked for so long. */
 const absentMs = 10_000;
 /** New entities are found so often, or less where that is dear. */
 const enrolMs = 2000;

@@ -182,7 +182,7 @@ export function enumNumbers(desc: DescEnum): Map<string, number> {
   return new Map(desc.values.flatMap((value) => [value.name, value.jsonName].map((name) => [name, value.number])));
 }
 
-const listedMax = 12;
+const listedMax = 20;
 
 /** Says that an enum has no such value, and which is the nearest, or else all when they are few. */
 export function unknownValue(desc: DescEnum, name: string): string {

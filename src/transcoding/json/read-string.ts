@@ -61,7 +61,7 @@ function repeated(s: Scan, hash: number, from: number, to: number): string {
   return made;
 }
 
-/** A string of its own: a slice would keep the whole text in memory for as long as somebody keeps the slice. */
+/** A string of its own: a slice would keep the whole text in memory for as long as the slice is kept. */
 function copy({ text, bytes }: Scan, from: number, to: number): string {
   if (to - from < copied) return text.slice(from, to);
   return bytes === undefined

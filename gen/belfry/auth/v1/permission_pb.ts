@@ -2,7 +2,7 @@
 // @generated from file belfry/auth/v1/permission.proto (package belfry.auth.v1, syntax proto3)
 /* eslint-disable */
 
-// Who may call an RPC. Every RPC names one permission; a server that has an RPC without one does not start.
+// Which keys may call an RPC. Every RPC names one permission; a server that has an RPC without one does not start.
 
 import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";

@@ -362,7 +362,7 @@ export const DeliveryStatus = {
   FAILED: 3,
 
   /**
-   * Nobody needed it any more: it was over before it went out, or its rule is gone.
+   * It was no longer needed: it was over before it went out, or its rule is gone.
    *
    * @generated from enum value: CANCELLED = 4;
    */

@@ -258,7 +258,7 @@ export const CreateApiKeyResponseSchema: GenMessage<CreateApiKeyResponse> = /*@_
   messageDesc(file_belfry_tenants_v1_api_client_service, 9);
 
 /**
- * Whose keys to list.
+ * The client whose keys are listed.
  *
  * @generated from message belfry.tenants.v1.ListApiKeysRequest
  */
