@@ -3,8 +3,9 @@ import { failpoint } from "../failpoint.ts";
 import type { Db, Sql } from "./connect.ts";
 
 const usualAttempts = 6;
-// Serialization failure, deadlock; and a statement behind one that has failed, whose own error came later.
-const asked = new Set(["40001", "40P01", "25P02"]);
+/** A serialization failure, a deadlock; or what the connection has prepared is out of date, after a migration. */
+const asksAgain = ({ code, routine }: { code?: string; routine?: string }) =>
+  code === "40001" || code === "40P01" || routine === "RevalidateCachedQuery";
 
 const canBegin = (db: Db): db is Sql => "begin" in db;
 
@@ -13,9 +14,9 @@ const afterwards = new WeakMap<Db, (() => void)[]>();
 
 /**
  * Runs `fn` in a transaction: the caller's when `db` is one already, else a new one that commits when `fn` resolves.
- * A new one runs again, up to 6 times, when PostgreSQL asks for it (serialization failure, deadlock), so `fn` must have
- * no other effect than its statements; what is to happen afterwards goes to `afterCommit`. `fn` need not wait for
- * statements that it has sent: what they fail with is what the transaction fails with.
+ * A new one runs again, up to 6 times, when PostgreSQL asks for it (serialization failure, deadlock, a table that has
+ * changed), so `fn` must have no other effect than its statements; what is to happen afterwards goes to `afterCommit`.
+ * `fn` need not wait for statements that it has sent: what the first of them fails with is what the transaction fails with.
  */
 export async function transaction<T>(
   db: Db,
@@ -37,7 +38,7 @@ export async function transaction<T>(
       for (const each of then) each();
       return answer;
     } catch (error) {
-      if (attempt === attemptsMax || !asked.has((error as { code?: string }).code ?? "")) throw error;
+      if (attempt === attemptsMax || !asksAgain(error as object)) throw error;
       await sleep(Math.random() * 5 * 2 ** attempt);
     }
   }

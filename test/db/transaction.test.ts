@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
+import type { Db } from "../../src/db/connect.ts";
 import { afterCommit, again, transaction } from "../../src/db/transaction.ts";
 import { testDatabase } from "../support/database.ts";
 
@@ -137,4 +138,65 @@ test("statements that were sent and not waited for are part of it, and of its fa
   });
   await expect(failure).rejects.toMatchObject({ code: "23505" });
   expect(await amounts()).toEqual([6, 100]);
+});
+
+test("the first statement that fails is what is told, whichever is waited for first", async () => {
+  const behind = transaction(sql, async (tx) => {
+    const first = tx`insert into accounts values (1, 1)`.execute();
+    first.catch(() => undefined);
+    await tx`select 1`;
+    await first;
+  });
+  await expect(behind).rejects.toMatchObject({ code: "23505" });
+  let runs = 0;
+  const lasting = transaction(sql, async (tx) => {
+    runs++;
+    tx`do $$ begin raise exception 'again' using errcode = '40001'; end $$`.catch(() => undefined);
+    await tx`select 1`;
+  });
+  await expect(lasting).rejects.toMatchObject({ code: "40001" });
+  expect(runs).toBe(6);
+});
+
+test("a statement that is sent behind the end of its transaction is refused, and not run alone", async () => {
+  let told: unknown;
+  const late = async (tx: Db, id: number) => {
+    await tx`select pg_sleep(0.1)`;
+    await tx`update accounts set amount = 9 where id = ${id}`.catch((error) => {
+      told = error;
+    });
+  };
+  let branch: Promise<void> | undefined;
+  const failure = transaction(sql, async (tx) => {
+    branch = late(tx, 1);
+    await Promise.all([branch, Promise.reject(new Error("no"))]);
+  });
+  await expect(failure).rejects.toThrow("no");
+  await branch;
+  expect(told).toMatchObject({ message: "the transaction has ended" });
+  told = undefined;
+  await transaction(sql, async (tx) => {
+    branch = late(tx, 2);
+  });
+  await branch;
+  expect(told).toMatchObject({ message: "the transaction has ended" });
+  expect(await amounts()).toEqual([100, 100]);
+});
+
+test("a transaction whose prepared statement answers other columns since runs again, as a whole", async () => {
+  await sql`create table entries (n int not null)`;
+  const all = (i: number) =>
+    transaction(sql, async (tx) => {
+      const waited = tx`insert into entries values (${i}) returning *`;
+      if (i % 2 === 0) await waited;
+      else waited.catch(() => undefined);
+      return await tx`select * from entries limit 1`;
+    });
+  // On each connection, so that it is prepared there.
+  await Promise.all(Array.from({ length: 30 }, (_, i) => all(i)));
+  await sql`alter table entries add column note text`;
+  for (const [row] of await Promise.all(Array.from({ length: 30 }, (_, i) => all(i))))
+    expect(row).toHaveProperty("note");
+  const counts = await sql`select count(*)::int as times from entries group by n`;
+  expect(counts.map(({ times }) => times)).toEqual(Array.from({ length: 30 }, () => 2));
 });

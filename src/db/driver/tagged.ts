@@ -15,6 +15,7 @@ export interface Query {
   reject: (error: unknown) => void;
   canceller: ((query: Query) => Promise<void>) | null;
   active: boolean;
+  cancelled: unknown;
   /** Once it is sent: whether the connection keeps it prepared, and whether it did so before. */
   prepare?: boolean;
   prepared?: boolean;

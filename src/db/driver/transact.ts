@@ -1,0 +1,113 @@
+import { Writable } from "node:stream";
+import { lost } from "./lost.ts";
+import { count, isFatal, type Slot } from "./slot.ts";
+import { type Answer, forget, type Query, type Tagged, tagged } from "./tagged.ts";
+
+/** What PostgreSQL says of each statement behind the one that has failed. */
+const isAborted = (error: unknown) => (error as { code?: string } | null)?.code === "25P02";
+
+/**
+ * The driver sends a statement again whose prepared form is out of date. In a transaction that is of no use, and behind
+ * its end the statement would take effect alone: it fails, and is prepared anew when the transaction runs again.
+ */
+const sentOnce = {
+  get: () => undefined,
+  set(this: Query, error: unknown) {
+    this.cancelled = true; // the driver sends nothing that is
+    this.reject(error);
+  },
+};
+
+/** A statement within a transaction: nothing may reach the driver once the connection is gone. */
+function joined(query: Query, slot: Slot, { resolve, reject }: Answer): () => void {
+  const { handler, canceller } = query;
+  Object.defineProperty(query, "retried", sentOnce);
+  const succeed = (value: unknown) => {
+    forget(query);
+    // What a copy fails with at its end the driver tells its statement alone, which was answered when the copy began.
+    if (value instanceof Writable) query.reject = (error) => void value.destroy(error as Error);
+    resolve(value);
+  };
+  const failed = (error: unknown) => {
+    forget(query);
+    reject(error);
+  };
+  // Statements are sent one behind the other, and the driver mixes up their answers when one of them is cancelled:
+  // a cancelled one takes the whole transaction with it.
+  const cancel = async () => {
+    slot.spent = true;
+    slot.fail?.(Object.assign(new Error("canceling statement of a transaction"), { code: "57014" }));
+    if (query.active) slot.cancelling = canceller?.(query).catch(() => undefined);
+    await slot.cancelling;
+  };
+  query.resolve = succeed;
+  query.reject = failed;
+  query.canceller = cancel;
+  return () => {
+    if (slot.closed) return reject(lost());
+    handler(query);
+    count(slot, query);
+  };
+}
+
+/**
+ * Runs a transaction on a connection. `begin` goes with the first statement and `commit` with those that `fn` has sent and
+ * not waited for: no turn of the wire is theirs. What is sent behind `commit` or `rollback` is refused: PostgreSQL would
+ * run it alone.
+ * @throws what `fn` throws; of statements that fail it is the first one, whichever `fn` has waited for
+ */
+export async function transact<T>(slot: Slot, fn: (tx: Tagged) => Promise<T>): Promise<T> {
+  const { promise: gone, reject } = Promise.withResolvers<never>();
+  gone.catch(() => undefined);
+  let over = false;
+  slot.fail = (error) => {
+    over = true;
+    reject(error);
+  };
+  let failed: { error: unknown } | undefined;
+  const noted = ({ resolve, reject: tell }: Answer): Answer => ({
+    resolve,
+    reject(error) {
+      if (failed === undefined || isAborted(failed.error)) failed = { error };
+      tell(error);
+    },
+  });
+  const tx = tagged(slot.client, (query, answer) => {
+    const send = joined(query, slot, noted(answer));
+    return () => (over ? answer.reject(lost("the transaction has ended")) : send());
+  });
+
+  async function work(): Promise<T> {
+    tx`begin`.catch(() => undefined); // what follows fails as well
+    let value: T;
+    try {
+      value = await fn(tx);
+    } catch (error) {
+      // Nothing may be sent after answers that may be mixed up.
+      if (!over) {
+        const undone = tx`rollback`.execute();
+        over = true;
+        await undone.catch(() => {
+          slot.spent = true;
+        });
+      }
+      throw isAborted(error) ? (failed?.error ?? error) : error;
+    }
+    const done = tx`commit`.execute();
+    over = true;
+    const { command } = await done;
+    if (command !== "COMMIT") throw failed?.error ?? lost("the transaction was not committed");
+    return value;
+  }
+
+  const worked = work();
+  worked.catch(() => undefined);
+  try {
+    return await Promise.race([worked, gone]);
+  } catch (error) {
+    if (isFatal(error) || isFatal(failed?.error)) slot.spent = true;
+    throw error;
+  } finally {
+    over = true;
+  }
+}
