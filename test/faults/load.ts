@@ -25,13 +25,17 @@ interface LoadOptions {
   urls: readonly string[];
   headers: Record<string, string>;
   ledger: Ledger;
+  /** How long a client rests after each good answer, ms; not at all when left out. */
+  restMs?: number;
+  /** The time of the first items; an hour ago when left out. */
+  startMs?: number;
 }
 
 const attemptMs = 5000;
 
 /** Batches of one client: its own entities, in an order of time that now and then goes back, and shared ones. */
-export function batches(client: number, { int, chance, pick }: Random) {
-  let timeMs = BigInt(Date.now() - 3_600_000);
+export function batches(client: number, { int, chance, pick }: Random, startMs = Date.now() - 3_600_000) {
+  let timeMs = BigInt(startMs);
   const recent: EventItem[] = [];
   let n = 0;
 
@@ -129,7 +133,7 @@ function nameOf(error: unknown): string {
   return `${Code[error.code]}: ${error.rawMessage}`;
 }
 
-export function load({ seed, clients, urls, headers, ledger }: LoadOptions): Load {
+export function load({ seed, clients, urls, headers, ledger, restMs, startMs }: LoadOptions): Load {
   const answers = Array.from({ length: clients }, () => 0);
   const refusals = new Map<string, number>();
   const stuck = Array.from({ length: clients }, () => "");
@@ -137,7 +141,7 @@ export function load({ seed, clients, urls, headers, ledger }: LoadOptions): Loa
   let running: Promise<unknown> = Promise.resolve();
   const loops = answers.map((_, client) => {
     const choose = random(seed, client + 1);
-    const next = batches(client, choose);
+    const next = batches(client, choose, startMs);
     const senders = urls.map((url) => sender(client, url, headers));
     const retry = random(seed, client + 1001);
     return async () => {
@@ -157,6 +161,7 @@ export function load({ seed, clients, urls, headers, ledger }: LoadOptions): Loa
         }
         ledger.acknowledged(batch);
         answers[client] = (answers[client] ?? 0) + 1;
+        if (restMs !== undefined) await sleep(restMs);
       }
     };
   });

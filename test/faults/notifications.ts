@@ -96,7 +96,11 @@ export async function checkArrivals(
     if (new Set(all.map(({ id }) => id)).size > 1) wrong.push(`${event} arrived under several ids`);
     const [first] = all;
     const inFlight = killsMs.some((ms) => Math.abs(ms - (first?.atMs ?? 0)) < aroundMs);
-    if (all.length > 1 && !inFlight) wrong.push(`${event} arrived ${all.length} times and was not under way at a kill`);
+    if (all.length > 1 && !inFlight) {
+      const times = all.map(({ atMs }) => Math.round(atMs)).join(", ");
+      const near = killsMs.filter((ms) => Math.abs(ms - (first?.atMs ?? 0)) < 60_000).map(Math.round);
+      wrong.push(`${event} arrived at ${times} ms and was not under way at a kill: ${near.join(", ")} ms`);
+    }
   }
   const [row] = await db<{ done: number; sent: number }[]>`
     select count(*)::int4 as done, (count(*) filter (where status = 'SENT'))::int4 as sent from delivery_history`;

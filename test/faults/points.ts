@@ -16,7 +16,7 @@ import { type ServerProcess, serverProcess } from "./server-process.ts";
 
 const clients = 4;
 const seriesEach = 20;
-const pointsMax = 400;
+const usualPointsMax = 400;
 const attemptMs = 5000;
 /** Points that each client must get answered after a fault. */
 const batchesAfter = 4;
@@ -31,8 +31,11 @@ export function senders(
   urls: readonly string[],
   headers: Record<string, string>,
   book: Book,
-  /** Whether a time comes twice. Of two values the last one counts, and a paused server stores late what was sent first. */
-  timesAgain = true,
+  /**
+   * `timesAgain`: whether a time comes twice. Of two values the last one counts, and a paused server stores late what was
+   * sent first. `restMs`: how long a client rests after each good answer.
+   */
+  { timesAgain = true, restMs = 0, pointsMax = usualPointsMax } = {},
 ) {
   const answers = Array.from({ length: clients }, () => 0);
   let going = false;
@@ -80,6 +83,7 @@ export function senders(
           book.get(metric)?.set(Number(timestamp), value);
         }
         answers[client] = (answers[client] ?? 0) + 1;
+        if (restMs > 0) await sleep(restMs);
       }
     };
   });

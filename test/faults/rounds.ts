@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../src/db/connect.ts";
+import { within } from "./facts.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Load } from "./load.ts";
 import type { ServerProcess } from "./server-process.ts";
@@ -25,6 +26,8 @@ interface Rounds {
 }
 
 const recoveryMsMax = 60_000;
+/** A round that takes longer hangs. */
+const roundMsMax = 300_000;
 
 /** Under the fault nothing is asked for but safety; after it, that every client gets on. */
 async function gotOn(load: Load): Promise<void> {
@@ -53,15 +56,24 @@ export async function runRounds(rounds: Rounds): Promise<number> {
     const { act, afterMs } = plan(round);
     const startMs = performance.now();
     let wrong: string[];
-    try {
+    let doing = "";
+    let backMs = 0;
+    const turn = async () => {
+      doing = "the fault";
       load.go();
       await sleep(afterMs);
       await act.run();
+      doing = "service";
       const mendedMs = performance.now();
       await gotOn(load);
-      const backMs = Math.round(performance.now() - mendedMs);
+      backMs = Math.round(performance.now() - mendedMs);
+      doing = "the clients' end";
       await load.stop();
-      wrong = await ledger.compare(db, tenantId);
+      doing = "the comparison";
+      return await ledger.compare(db, tenantId);
+    };
+    try {
+      wrong = await within(roundMsMax, () => `a round, at ${doing},`, turn());
       wrong.push(...servers.flatMap(({ complaints }) => complaints));
       const { acknowledged } = ledger.counts;
       say(

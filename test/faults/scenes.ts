@@ -188,8 +188,11 @@ export function actsOfTwo(
   ways: readonly Proxy[],
   dataDir: string,
   { pick, int, chance }: Random,
+  /** Failpoints that are never failed. */
+  spared: readonly string[] = [],
 ): { acts: Act[]; faults(): Faults } {
-  const faults = (): Faults => ({ seed: int(1, 1e9), points: { "*": { act: "fail", probability: 0.03 } } });
+  const never = Object.fromEntries(spared.map((name) => [name, { act: "fail" as const, probability: 0 }]));
+  const faults = (): Faults => ({ seed: int(1, 1e9), points: { "*": { act: "fail", probability: 0.03 }, ...never } });
   const [one, two] = servers as [ServerProcess, ServerProcess];
   const acts: Act[] = [
     killServer(one, faults, "the first server"),

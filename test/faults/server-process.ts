@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { appendFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -39,7 +40,8 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-export async function serverProcess(env: Record<string, string>): Promise<ServerProcess> {
+/** With a file, all that it writes is kept there. */
+export async function serverProcess(env: Record<string, string>, logFile?: string): Promise<ServerProcess> {
   const port = await freePort();
   const complaints: string[] = [];
   const reached = new Set<string>();
@@ -74,7 +76,12 @@ export async function serverProcess(env: Record<string, string>): Promise<Server
     );
     child = started;
     const { promise: serving, resolve } = Promise.withResolvers<void>();
+    const kept = (text: Buffer | string) => {
+      if (logFile !== undefined) appendFileSync(logFile, text);
+    };
+    kept(`${new Date().toISOString()} starts as process ${started.pid}\n`);
     const onText = (text: Buffer) => {
+      kept(text);
       said += text;
       if (said.includes("Belfry serves at")) resolve();
       const lines = said.split("\n");
@@ -83,6 +90,7 @@ export async function serverProcess(env: Record<string, string>): Promise<Server
     };
     started.stdout?.on("data", onText);
     started.stderr?.on("data", (text: Buffer) => {
+      kept(text);
       said += text;
     });
     started.on("message", (message: { reached?: string }) => {
@@ -134,7 +142,10 @@ export async function serverProcess(env: Record<string, string>): Promise<Server
       expected = true;
       child?.kill("SIGCONT");
       child?.kill("SIGTERM");
-      const late = setTimeout(() => child?.kill("SIGKILL"), 15_000);
+      const late = setTimeout(() => {
+        complaints.push("did not stop within 15 s");
+        child?.kill("SIGKILL");
+      }, 15_000);
       await exited;
       clearTimeout(late);
     },

@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+import type { ServerProcess } from "./server-process.ts";
+
+const lookMs = 5000;
+/** A life that is shorter is warming up: 10 minutes. */
+const looksMin = 120;
+const growthMax = 1.25;
+
+/** What a process holds in memory, MB; undefined when it is gone. */
+function memoryMb(pid: number): number | undefined {
+  try {
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
+  } catch {
+    return undefined;
+  }
+}
+
+const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
+const quarter = (looks: readonly number[], i: number) =>
+  median(looks.slice((looks.length * (i - 1)) >> 2, (looks.length * i) >> 2));
+const quarters = (looks: readonly number[]) => [1, 2, 3, 4].map((i) => quarter(looks, i).toFixed(0)).join(", ");
+
+/** Looks at the memory of servers every 5 s, for each life of each process. */
+export function memoryOf(servers: readonly ServerProcess[]) {
+  const lives = new Map<number, number[]>();
+  const timer = setInterval(() => {
+    for (const { pid } of servers) {
+      const mb = pid === undefined ? undefined : memoryMb(pid);
+      if (pid === undefined || mb === undefined) continue;
+      const looks = lives.get(pid) ?? [];
+      lives.set(pid, looks);
+      looks.push(mb);
+    }
+  }, lookMs);
+  const long = () => [...lives.values()].filter((looks) => looks.length >= looksMin);
+  return {
+    stop: () => clearInterval(timer),
+    now: () => servers.map(({ pid }) => (pid === undefined ? 0 : (memoryMb(pid) ?? 0)).toFixed(0)).join(" and "),
+    /** Medians of the four quarters of the longest life. */
+    longest() {
+      const looks = [...lives.values()].toSorted((a, b) => b.length - a.length)[0] ?? [];
+      return `a server that lived ${Math.round((looks.length * lookMs) / 60_000)} min took ${quarters(looks)} MB by quarters of its life`;
+    },
+    /** Long lives whose last quarter lies clearly above the second one. */
+    grown: () =>
+      long()
+        .filter((looks) => quarter(looks, 4) > quarter(looks, 2) * growthMax)
+        .map((looks) => `memory grows: ${quarters(looks)} MB by quarters of a life`),
+  };
+}
