@@ -19,6 +19,7 @@ import { startServer } from "../../src/server.ts";
 import type { MasterKey } from "../../src/setting.ts";
 import { transport } from "../support/clients.ts";
 import { type TestDatabase, temporaryDir, testDatabase } from "../support/database.ts";
+import { compiled, program } from "../support/program.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
@@ -245,12 +246,11 @@ describe("a rotation", () => {
 });
 
 describe("npm run belfry -- credentials rotate, on the embedded database", () => {
-  const main = join(import.meta.dirname, "../../src/main.ts");
   /** Runs it to its end, as an operator does. */
   async function rotate(dataDir: string) {
     const { PATH = "", HOME = "" } = process.env;
-    const env = { PATH, HOME, BELFRY_DATA_DIR: dataDir };
-    const child = spawn(process.execPath, [main, "credentials", "rotate"], {
+    const env = { PATH, HOME, NODE_COMPILE_CACHE: compiled, BELFRY_DATA_DIR: dataDir };
+    const child = spawn(process.execPath, [await program(), "credentials", "rotate"], {
       env,
       stdio: ["ignore", "pipe", "inherit"],
     });

@@ -1,10 +1,8 @@
 // Loaded into a server process before anything of it (`node --import`). FAULTS says what is to go wrong.
-import { enableCompileCache, flushCompileCache } from "node:module";
-import { join } from "node:path";
+import { flushCompileCache } from "node:module";
 import { random } from "./random.ts";
 
-// Servers start over and over: what the first one has compiled serves the others. One that is killed writes nothing at its end.
-enableCompileCache(join(import.meta.dirname, "../../node_modules/.cache/compiled"));
+// One that is killed writes nothing at its end.
 setTimeout(flushCompileCache, 3000).unref();
 
 /** What a process is started with. */

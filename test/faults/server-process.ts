@@ -4,6 +4,7 @@ import { appendFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { compiled, program } from "../support/program.ts";
 import type { Faults } from "./preload.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -42,7 +43,7 @@ export async function freePort(): Promise<number> {
 
 /** With a file, all that it writes is kept there. */
 export async function serverProcess(env: Record<string, string>, logFile?: string): Promise<ServerProcess> {
-  const port = await freePort();
+  const [port, main] = [await freePort(), await program()];
   const complaints: string[] = [];
   const reached = new Set<string>();
   let child: ChildProcess | undefined;
@@ -56,24 +57,21 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
   async function start(faults: Faults = {}) {
     expected = false;
     let said = "";
-    const started = spawn(
-      process.execPath,
-      ["--import", join(import.meta.dirname, "preload.ts"), "src/main.ts", "serve"],
-      {
-        cwd: root,
-        env: {
-          PATH: process.env.PATH,
-          BELFRY_HOST: "127.0.0.1",
-          BELFRY_PORT: String(port),
-          BELFRY_PLAINTEXT: "1",
-          BELFRY_LOG_LEVEL: "warn",
-          BELFRY_DRAIN_MS: "500",
-          ...env,
-          FAULTS: JSON.stringify(faults),
-        },
-        stdio: ["ignore", "pipe", "pipe", "ipc"],
+    const started = spawn(process.execPath, ["--import", join(import.meta.dirname, "preload.ts"), main, "serve"], {
+      cwd: root,
+      env: {
+        PATH: process.env.PATH,
+        BELFRY_HOST: "127.0.0.1",
+        BELFRY_PORT: String(port),
+        BELFRY_PLAINTEXT: "1",
+        BELFRY_LOG_LEVEL: "warn",
+        BELFRY_DRAIN_MS: "500",
+        NODE_COMPILE_CACHE: compiled,
+        ...env,
+        FAULTS: JSON.stringify(faults),
       },
-    );
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+    });
     child = started;
     const { promise: serving, resolve } = Promise.withResolvers<void>();
     const kept = (text: Buffer | string) => {

@@ -7,17 +7,18 @@ import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import { tenantCommand } from "../../src/tenants/commands.ts";
 import { temporaryDir } from "../support/database.ts";
+import { compiled, program } from "../support/program.ts";
 import { testServer } from "../support/server.ts";
 import { v1 } from "../support/v1.ts";
 
 const server = await testServer();
-const main = join(import.meta.dirname, "../../src/main.ts");
+const main = await program();
 
 /** Runs a command line to its end. */
 async function belfry(args: string[], env: Record<string, string> = { DATABASE_URL: server.database.url }) {
   const { PATH = "", HOME = "" } = process.env;
   const child = spawn(process.execPath, [main, ...args], {
-    env: { PATH, HOME, ...env },
+    env: { PATH, HOME, NODE_COMPILE_CACHE: compiled, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let [out, err] = ["", ""];

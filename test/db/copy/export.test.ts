@@ -19,6 +19,7 @@ import { version } from "../../../src/version.ts";
 import { mergeAll } from "../../metrics/points.ts";
 import { allMethods, callName, callRpc, newWorld, readCalls, type World } from "../../support/calls.ts";
 import { emptyDatabase, temporaryDir, testDatabase } from "../../support/database.ts";
+import { program } from "../../support/program.ts";
 import { masterKeys, testServer } from "../../support/server.ts";
 import { testTenant } from "../../support/tenant.ts";
 import { v1 } from "../../support/v1.ts";
@@ -336,7 +337,7 @@ describe("an export is refused, and leaves no file, when", () => {
     await query(`insert into feed select gen_random_uuid(), n, 0, decode(string_agg(md5(n::text || i), ''), 'hex')
       from generate_series(1, 300) n, generate_series(1, 1000) i group by n`);
     const path = join(dir, "too-large");
-    const main = join(import.meta.dirname, "../../../src/main.ts");
+    const main = await program();
     const { PATH = "" } = process.env;
     const limited = `trap "" XFSZ; ulimit -f 64; exec "${process.execPath}" "${main}" export "${path}"`;
     const child = spawn("sh", ["-c", limited], { env: { PATH, DATABASE_URL: url } });
