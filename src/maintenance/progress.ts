@@ -1,5 +1,5 @@
 import { RunMode, RunState, WindowStatus } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { nextStartMs } from "./recurrence.ts";
+import { lastStartMs, nextStartMs } from "./recurrence.ts";
 import type { Plan } from "./schedule.ts";
 
 /** What decides when a window runs. */
@@ -73,12 +73,19 @@ export function advance(progress: Progress, rules: Rules, nowMs: number): { prog
     const late = !skipped && endMs <= nowMs;
     // What came too late is not behind: a longer duration may still make a run of it.
     now = { ...now, handledMs: late ? now.handledMs : atMs, skipNext: skipped ? now.skipNext - 1 : 0 };
+    let doneMs = atMs;
     if (!skipped && !late) {
       steps.push({ what: isRunning(now) ? "renewal" : "start", atMs });
       now = isRunning(now) ? { ...now, runEndMs: Math.max(now.runEndMs ?? 0, endMs) } : begun(now, atMs, endMs);
+      // Those that were due since, which may be millions, only make the run longer: the last one tells how long.
+      doneMs = lastStartMs(plan, atMs, nowMs);
+      if (doneMs > atMs) {
+        steps.push({ what: "renewal", atMs: doneMs });
+        now = { ...now, handledMs: doneMs, runEndMs: Math.max(now.runEndMs ?? 0, doneMs + plan.durationMs) };
+      }
     }
     // Where nothing is to be skipped, what is over long ago need not be gone through.
-    const nextMs = now.skipNext > 0 ? atMs + 1 : Math.max(atMs + 1, nowMs - plan.durationMs + 1);
+    const nextMs = now.skipNext > 0 ? atMs + 1 : Math.max(doneMs + 1, nowMs - plan.durationMs + 1);
     now = { ...now, nextDueMs: nextStartMs(plan, nextMs) };
   }
   return { progress: { ...now, ...shown(now, rules, nowMs) }, steps };

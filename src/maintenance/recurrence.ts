@@ -54,6 +54,18 @@ export function nextStartMs({ startMs, timeZone, recurrence }: Timing, fromMs: n
   }
 }
 
+/** The last start of a run until a moment, ms since the epoch; `startMs` is one of its starts. */
+export function lastStartMs(timing: Timing, startMs: number, untilMs: number): number {
+  let lastMs = startMs;
+  let beyondMs = untilMs + 1;
+  for (let atMs = lastMs + 1; atMs < beyondMs; atMs = lastMs + Math.ceil((beyondMs - lastMs) / 2)) {
+    const nextMs = nextStartMs(timing, atMs);
+    if (nextMs !== undefined && nextMs <= untilMs) lastMs = nextMs;
+    else beyondMs = atMs;
+  }
+  return lastMs;
+}
+
 const zoned = (ms: number, timeZone: string) =>
   Temporal.Instant.fromEpochMilliseconds(Math.ceil(ms)).toZonedDateTimeISO(timeZone);
 

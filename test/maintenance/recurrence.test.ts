@@ -1,8 +1,14 @@
 import { create, fromJson, type JsonObject } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RecurrenceSchema, ScheduleSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { nextStartMs } from "../../src/maintenance/recurrence.ts";
+import {
+  RecurrenceSchema,
+  RunMode,
+  ScheduleSchema,
+  WindowStatus,
+} from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { notRun, replan } from "../../src/maintenance/progress.ts";
+import { lastStartMs, nextStartMs } from "../../src/maintenance/recurrence.ts";
 import { planOf as planOfStored, readSchedule } from "../../src/maintenance/schedule.ts";
 import { oracleRuns, startOf } from "./oracle.ts";
 import { specifications } from "./specifications.ts";
@@ -38,6 +44,11 @@ describe("over two years the runs are those of an independent oracle", () => {
     const plan = planOf(startOf(oracle), oracle.zone, recurrence);
     const runs = runsOf(plan, fromMs, untilMs);
     expect(runs.map(iso)).toEqual(oracleRuns(oracle, fromMs, untilMs).map(iso));
+    const [first = 0] = runs;
+    for (const at of [0, 1, runs.length >> 1, runs.length - 1].map((i) => runs[i] ?? first)) {
+      expect(iso(lastStartMs(plan, first, at))).toBe(iso(at));
+      expect(iso(lastStartMs(plan, first, at + 59_999))).toBe(iso(at));
+    }
   });
 
   test("from any moment the next run is the first one that is not before it", () => {
@@ -76,6 +87,21 @@ describe("when the clock is changed", () => {
     const start = Date.parse("2026-10-25T01:30Z"); // 02:30 in Berlin, for the second time
     const plan = planOf(start, "Europe/Berlin", { type: 3, interval: 1 });
     expect(runsOf(plan, 0, start + 86_400_001).map(iso)).toEqual([iso(start), "2026-10-26T01:30:00.000Z"]);
+  });
+});
+
+test("a window that has run each minute for years takes one step for all of them, and lasts as long as the last one", () => {
+  const startMs = Date.UTC(2020, 0, 1);
+  const plan = { ...planOf(startMs, "UTC", { type: 1, interval: 1 }), durationMs: 100 * 365 * 86_400_000 };
+  const rules = { plan, runMode: RunMode.AUTO, status: WindowStatus.ENABLED };
+  const nowMs = fromMs + 30_000;
+  const { progress, steps } = replan(notRun, rules, plan.durationMs, nowMs);
+  expect(steps.map(({ what }) => what)).toEqual(["start", "renewal"]);
+  expect(progress).toMatchObject({
+    runStartMs: startMs,
+    runEndMs: fromMs + plan.durationMs,
+    handledMs: fromMs,
+    nextStartMs: fromMs + 60_000,
   });
 });
 
