@@ -8,6 +8,7 @@ import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { httpReceiver } from "../support/receivers.ts";
 import { notifying, searches, startAll, windows } from "./beside.ts";
+import { estateBeside } from "./estate.ts";
 import { diskOf, factsDir, within, writeFacts } from "./facts.ts";
 import { type Ledger, ledger } from "./ledger.ts";
 import { type Load, load } from "./load.ts";
@@ -165,10 +166,10 @@ async function leasesLeft(db: Db): Promise<string[]> {
 }
 
 /**
- * Everything at once: events, models and points that clients send to two servers on one PostgreSQL, watches, searches,
- * rules that notify, windows; and everything that goes wrong: kills, pauses, cut connections, a bad way, clocks that step,
+ * Everything at once: events, models and points that clients send to two servers on one PostgreSQL, an estate that reports
+ * its events, watches, searches, rules that notify, windows; and everything that goes wrong: kills, pauses, cut connections, a bad way, clocks that step,
  * and a full disk where FAULTS_DIR is a small one. Between the acts what is stored equals what was acknowledged and what
- * the watches saw; in the end all notifications have arrived, memory has not grown, and nothing is left over.
+ * the watches saw; in the end all notifications have arrived, those of the estate as a model decides them, memory has not grown, and nothing is left over.
  * @throws what is not so; then the servers' logs and how things stood lie in a folder that is told
  */
 export async function playEverything(play: Play): Promise<number> {
@@ -230,14 +231,14 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
   const { stack, dataDir, url, db } = stage;
   const startMs = performance.now();
   const { sql, close } = connectOnce(url, "faults");
-  const [one, two] = [await newTenant(sql, "one"), await newTenant(sql, "two")];
+  const [one, two, three] = [await newTenant(sql, "one"), await newTenant(sql, "two"), await newTenant(sql, "three")];
   await close();
   const { ways, servers } = await twoServers(stage, seed);
   const urls = servers.map((server) => server.url);
 
-  const receiver = await httpReceiver();
-  stack.defer(() => receiver[Symbol.asyncDispose]());
-  const arrived = noting(receiver);
+  const [receiver, estateReceiver] = [await httpReceiver(), await httpReceiver()];
+  for (const each of [receiver, estateReceiver]) stack.defer(() => each[Symbol.asyncDispose]());
+  const [arrived, estateArrived] = [noting(receiver), noting(estateReceiver)];
   await startRule(urls, two.manager, receiver.url);
   await putEntities(urls[0] as string, two.agent, 0, 50);
   const watchers: Watcher[] = [];
@@ -246,8 +247,10 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
   stack.defer(() => watchers.forEach((watcher) => void watcher.stop()));
 
   const notifications = notifying(urls, two.agent);
+  const estate = await estateBeside(three, urls, seed, estateReceiver.url);
   const beside = startAll([
     notifications,
+    estate.beside,
     windows(urls, two.manager, random(seed, 61)),
     searches(urls, one.manager, random(seed, 62)),
     searches(urls, one.manager, random(seed, 63)),
@@ -273,7 +276,7 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
   const told = () => {
     const sent = [...points.values()].reduce((sum, times) => sum + times.size, 0);
     const turns = [...beside.turns].map(([name, count]) => `${count} ${name}`).join(", ");
-    return `${sparing.counts.acknowledged} items and ${sent} points acknowledged, ${arrived.length} arrivals; ${turns}; servers take ${memory.now()} MB; ${diskOf(dataDir)}`;
+    return `${sparing.counts.acknowledged} items and ${sent} points acknowledged, ${arrived.length} arrivals; ${estate.told()}; ${turns}; servers take ${memory.now()} MB; ${diskOf(dataDir)}`;
   };
   const minutely = setInterval(
     () => say(`${Math.round((performance.now() - startMs) / 60_000)} min: ${told()}`),
@@ -312,6 +315,7 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
   await within(stopMsMax, () => "the end of what goes on beside", beside.stop());
   await drained(db);
   const wrong = await within(stopMsMax, () => "the last comparison", compareAll(db, one.id));
+  wrong.push(...(await estate.compare(db, estateArrived)));
   wrong.push(...(await checkArrivals(db, arrived, notifications.sent, actsMs)), ...(await leftOver(db, 60_000)));
   say(`${told()}; ${memory.longest()}`);
   watchers.forEach((watcher) => void watcher.stop());

@@ -10,23 +10,28 @@ export const factsDir = () => mkdtempSync(join(tmpdir(), "belfry-facts-"));
 
 /** Writes down how things stand; what cannot be had is left out. */
 export async function writeFacts(dir: string, db: Db, dataDir: string, finding: string): Promise<void> {
-  const questions = {
-    jobs: db`select tenant_id, kind, id, due_ms, lease_until_ms, fence, failures from jobs order by due_ms limit 100`,
-    dueWork: db`select * from due_work limit 100`,
-    dueDeliveries: db`
-      select tenant_id, id, status, subject, due_ms, lease_until_ms, fence, tries, error from due_deliveries limit 100`,
-    leases: db`select * from leases`,
-    windows: db`select tenant_id, id, run_state from maintenance_windows where run_state <> 2 limit 100`,
-    activity: db`
+  const questions: Record<string, () => Promise<unknown>> = {
+    jobs: async () =>
+      await db`select tenant_id, kind, id, due_ms, lease_until_ms, fence, failures from jobs order by due_ms limit 100`,
+    dueWork: async () => await db`select * from due_work limit 100`,
+    dueDeliveries: async () =>
+      await db`
+      select tenant_id, id, rule_name, occasion, due_ms, lease_until_ms, fence, tries, error from due_deliveries limit 100`,
+    leases: async () => await db`select * from leases`,
+    windows: async () =>
+      await db`select tenant_id, id, run_state from maintenance_windows where run_state <> 2 limit 100`,
+    activity: async () =>
+      await db`
       select pid, application_name, state, wait_event_type, wait_event, xact_start, query_start, left(query, 300) as query
       from pg_stat_activity where state <> 'idle'`,
-    sizes: db`
+    sizes: async () =>
+      await db`
       select relname, pg_total_relation_size(oid)::float8 as bytes from pg_class
       where relkind = 'r' order by 2 desc limit 20`,
   };
   const found: Record<string, unknown> = { finding, nowMs: Date.now() };
-  for (const [name, rows] of Object.entries(questions)) {
-    found[name] = await Promise.race([rows, sleep(5000, "no answer")]).catch((error) => (error as Error).message);
+  for (const [name, ask] of Object.entries(questions)) {
+    found[name] = await within(5000, () => name, ask()).catch((error) => (error as Error).message);
   }
   const text = JSON.stringify(found, (_, value) => (typeof value === "bigint" ? Number(value) : value), 1);
   writeFileSync(join(dir, "facts.json"), text);

@@ -16,6 +16,7 @@ export interface Size {
   kills: number;
 }
 
+const rule = "page";
 const batch = 50;
 const drainMs = 90_000;
 /** A try that was under way at a kill may have arrived so long before or after it, ms. */
@@ -46,7 +47,7 @@ export async function startRule(urls: readonly string[], headers: Record<string,
   await post(urls, headers, "notification/triggers", { name: "disks", type: { event: { query: { clause } } } });
   await post(urls, headers, "notification/destinations", { name: "ops", type: { webhook: { url } } });
   const names = { triggerNames: ["disks"], destinationNames: ["ops"] };
-  await post(urls, headers, "notification/rules", { name: "page", enabled: true, message: "x", ...names });
+  await post(urls, headers, "notification/rules", { name: rule, enabled: true, message: "x", ...names });
 }
 
 export interface Arrived {
@@ -103,7 +104,7 @@ export async function checkArrivals(
     }
   }
   const [row] = await db<{ done: number; sent: number }[]>`
-    select count(*)::int4 as done, (count(*) filter (where status = 'SENT'))::int4 as sent from delivery_history`;
+    select count(*)::int4 as done, (count(*) filter (where status = 'SENT'))::int4 as sent from delivery_history where rule_name = ${rule}`;
   if (row?.done !== events || row.sent !== events) wrong.push(`${row?.done} deliveries are done, ${row?.sent} sent`);
   return wrong;
 }

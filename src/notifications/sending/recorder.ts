@@ -25,34 +25,39 @@ interface RecorderOptions {
 }
 
 const againMs = 200;
+const againMsMax = 5000;
+/** What PostgreSQL refuses now and may take later: a collision, want of room or memory, a lock or a time limit, its files. */
+const passes = (error: unknown) => /^(25|40|53|55|57|58)...$/.test((error as { code?: string } | null)?.code ?? "");
 
 /**
  * Gathers results tenant by tenant, without a timer: those that come while a statement is under way go with the next one.
- * Goes on trying while the database is away, since what was sent should not be sent again.
+ * Goes on trying while the database is away or takes nothing, such as with a full disk, since what was sent should not be
+ * sent again.
  */
 export function recorder({ db, gate, nowMs, log, onRecorded }: RecorderOptions): Recorder {
   const waiting = new Map<string, { results: Result[]; suspects: Set<string> }>();
   const writing = new Map<string, Promise<void>>();
 
-  /** Writes results; one that the database refuses alone is dropped: else it would be sent for ever. */
+  /** Writes results; one that the database refuses alone, and for good, is dropped: else it would be sent for ever. */
   async function write(tenantId: string, results: readonly Result[], suspects: ReadonlySet<string>): Promise<void> {
-    for (;;) {
+    for (let waitMs = againMs; ; waitMs = Math.min(waitMs * 2, againMsMax)) {
       try {
         return await record(db, tenantId, results, suspects, nowMs());
       } catch (error) {
-        if (!isLost(error) && gate.open) {
+        if (isLost(error) || !gate.open) waitMs = againMs;
+        else {
           log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");
-          const [only] = results;
-          if (only === undefined) return;
-          if (results.length > 1) {
-            for (const each of results) await write(tenantId, [each], suspects);
-            return;
-          }
-          return await forgetDelivery(db, tenantId, only.row).catch(() => undefined);
+          if (!passes(error)) return await writeEach(tenantId, results, suspects);
         }
-        await sleep(againMs);
+        await sleep(waitMs);
       }
     }
+  }
+
+  async function writeEach(tenantId: string, results: readonly Result[], suspects: ReadonlySet<string>): Promise<void> {
+    const [only, ...others] = results;
+    if (others.length > 0) for (const each of results) await write(tenantId, [each], suspects);
+    else if (only !== undefined) await forgetDelivery(db, tenantId, only.row).catch(() => undefined);
   }
 
   async function drain(tenantId: string): Promise<void> {
