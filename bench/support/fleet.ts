@@ -16,7 +16,7 @@ export interface Work {
 /** What one measurement came to, items being what is counted. */
 export interface FleetOutcome {
   itemsPerSec: number;
-  /** The longest of the generators'. */
+  /** The longest of the generators'; of those that had an answer in time. */
   p99Ms: number;
   /** Answers that were not good. */
   refused: number;
@@ -108,7 +108,7 @@ export async function startFleet(size: number): Promise<Fleet> {
     const stored = outcomes.reduce((sum, { answered, bad }) => sum + answered - bad, 0) * items;
     return {
       itemsPerSec: outcomes.reduce((sum, { perSec }) => sum + perSec, 0) * items,
-      p99Ms: Math.max(...outcomes.map(({ p99Ms }) => p99Ms)),
+      p99Ms: Math.max(...outcomes.map(({ p99Ms }) => p99Ms).filter(Number.isFinite)),
       refused: outcomes.reduce((sum, { bad }) => sum + bad, 0),
       stored,
       serverUs: (after.server - before.server) / stored,

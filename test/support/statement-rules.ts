@@ -114,6 +114,9 @@ const sets = (targets: unknown) => list(targets).map((each) => String(at(each, "
 function insertFaults(table: string, node: Node): string[] {
   const faults: string[] = [];
   if (!sets(node.cols).includes("tenant_id")) faults.push(`${table}: the columns are not named, or lack the tenant`);
+  if ([...walk(node.returningClause)].some(({ kind }) => kind === "SelectStmt")) {
+    faults.push(`${table}: a query in what an insert returns`);
+  }
   const conflict = node.onConflictClause;
   if (!isNode(conflict)) return faults;
   const target = list(at(conflict, "infer", "indexElems")).map((each) => at(each, "IndexElem", "name"));
