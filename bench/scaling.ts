@@ -28,7 +28,7 @@ const sizes = [1, 2, 3] as const;
 type Size = (typeof sizes)[number];
 
 const args = process.argv.slice(2);
-const settings = settingsOf(args, { rounds: 3, countMs: 1200 });
+const settings = settingsOf(args, { rounds: 3, countMs: 1500 });
 const fleet = await startFleet(sizes.length);
 process.once("SIGINT", async () => {
   await fleet[Symbol.asyncDispose]();

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { int4Array } from "../../src/db/batch.ts";
 import { connectOnce } from "../../src/db/connect.ts";
 import type { LoadRequest } from "../load/load.ts";
 import { type Child, startChild } from "./child.ts";
@@ -61,14 +62,16 @@ export async function startFleet(size: number): Promise<Fleet> {
   const database = starting.use(await startDatabase("shared"));
   const keys = [database.key];
   while (keys.length < size) keys.push(await tenantKey(database.sql, `bench ${keys.length}`));
+  const { sql, close } = connectOnce(database.env.DATABASE_URL ?? "", "bench");
+  starting.defer(close);
+  // Those of the database's own pool here, which are called as those of servers are.
+  const own = await sql<{ pid: number }[]>`select pid from pg_stat_activity where application_name like 'belfry%'`;
   const servers: { child: Child; port: number }[] = [];
   for (let i = 0; i < size; i++) {
     const child = starting.use(startChild("shared", "servers/belfry.ts", database.env));
     servers.push({ child, ...(await child.ask<{ port: number }>()) });
   }
   const generators = servers.map(() => starting.use(startGenerator("node", true, "shared")));
-  const { sql, close } = connectOnce(database.env.DATABASE_URL ?? "", "bench");
-  starting.defer(close);
 
   const usages = () => Promise.all(servers.map(({ child }) => child.ask<{ cpuUs: number; rssBytes: number }>("cpu")));
   async function cpu() {
@@ -146,10 +149,10 @@ export async function startFleet(size: number): Promise<Fleet> {
       };
     },
     async connections() {
-      // The bench has connections of its own, by the name that those of calls have.
       const rows = await sql<{ name: string; count: number }[]>`
         select application_name as name, count(*)::int4 as count from pg_stat_activity
-        where application_name like 'belfry%' group by 1 order by 1`;
+        where application_name like 'belfry%' and pid <> all(${int4Array(own.map(({ pid }) => pid))}::int4[])
+        group by 1 order by 1`;
       return new Map(rows.map(({ name, count }) => [name, count]));
     },
     async sizes(tables) {
