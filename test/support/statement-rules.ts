@@ -114,8 +114,9 @@ const sets = (targets: unknown) => list(targets).map((each) => String(at(each, "
 function insertFaults(table: string, node: Node): string[] {
   const faults: string[] = [];
   if (!sets(node.cols).includes("tenant_id")) faults.push(`${table}: the columns are not named, or lack the tenant`);
-  if ([...walk(node.returningClause)].some(({ kind }) => kind === "SelectStmt")) {
-    faults.push(`${table}: a query in what an insert returns`);
+  const selects = at(node.selectStmt, "SelectStmt", "valuesLists") === undefined;
+  if (selects && [...walk(node.returningClause)].some(({ kind }) => kind === "SelectStmt")) {
+    faults.push(`${table}: a query in what an insert of selected rows returns`);
   }
   const conflict = node.onConflictClause;
   if (!isNode(conflict)) return faults;
