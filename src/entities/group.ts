@@ -5,6 +5,7 @@ import type { Columns } from "../clause/field.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { joined } from "../db/joined.ts";
+import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { invalidField } from "../errors.ts";
 import type { Matching } from "./matching.ts";
 
@@ -13,7 +14,7 @@ const GROUPS_MAX = 10_000;
 /**
  * Counts the matches by the values of fields, the largest groups first. A list counts in each of
  * its elements, a missing value is null.
- * @param path the fields' place in the request. @throws code 3 when there are more than 10,000 groups.
+ * @param path the fields' place in the request. @throws code 3 when there are more than 10,000 groups, or more bytes than an answer holds.
  */
 export async function groupEntities(
   db: Db,
@@ -43,16 +44,23 @@ export async function groupEntities(
     ",",
   );
   const rows = await cancelOn(
-    db<{ values: JsonValue[]; count: bigint }[]>`
-      select jsonb_build_array(${values}) as values, count(*) as count
-      from ${from} ${tables}
-      where ${sql}
-      group by 1, jsonb_build_array(${missing})
-      order by count desc, jsonb_build_array(${missing}), 1 limit ${GROUPS_MAX + 1}`,
+    db<{ values: JsonValue[] | null; count: bigint }[]>`
+      with counted as (
+        select jsonb_build_array(${values}) as values, jsonb_build_array(${missing}) as missing, count(*) as count
+        from ${from} ${tables}
+        where ${sql}
+        group by 1, 2
+        order by count desc, 2, 1 limit ${GROUPS_MAX + 1}
+      ), sized as (select *, sum(pg_column_size(values)) over (order by count desc, missing, values) as bytes from counted)
+      select case when bytes <= ${pageBytesMax} then values end as values, count from sized
+      order by sized.count desc, sized.missing, sized.values`,
     signal,
   );
   if (rows.length > GROUPS_MAX) throw invalidField(path, `must make at most ${GROUPS_MAX} groups`);
+  if (rows.some(({ values }) => values === null)) {
+    throw invalidField(path, `must make groups of at most ${pageBytesMax} bytes together`);
+  }
   return rows.map(({ values, count }) =>
-    create(EntityGroupSchema, { values: values.map((value) => fromJson(ValueSchema, value)), count }),
+    create(EntityGroupSchema, { values: (values ?? []).map((value) => fromJson(ValueSchema, value)), count }),
   );
 }

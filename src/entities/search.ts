@@ -17,7 +17,7 @@ import { entityResolver, fieldKey } from "./fields.ts";
 import { groupEntities } from "./group.ts";
 import { type Matching, matchingEntities } from "./matching.ts";
 import { toEntity } from "./messages.ts";
-import { type PageEntityRow, pageColumns, withContents } from "./page.ts";
+import { type PageEntityRow, pageColumns, wholeEntities } from "./page.ts";
 import { sortKeys } from "./sort.ts";
 
 const path = "search_input";
@@ -40,6 +40,30 @@ interface PageAndTotal {
   total: bigint;
 }
 
+/** As readFew, on a page whose cursor brings the total: only what lies beyond it is put in order. */
+async function readFewBeyond(
+  db: Db,
+  tenantId: string,
+  { from, sql }: Matching,
+  keys: readonly SortKey[],
+  page: PageRequest,
+  signal: AbortSignal,
+): Promise<PageRow[]> {
+  const found = keys.map((key, i) => ({ ...key, expression: db`${db(`key_${i}`)}` }));
+  const values = keys.map(({ expression }, i) => db`, ${expression} as ${db(`key_${i}`)}`);
+  const order = orderBy(db, found, page.backward);
+  return await cancelOn(
+    db<PageRow[]>`
+      with matching as materialized (
+        select entities.id as entity_id ${values} from ${from} where ${sql} and ${place(db, keys, page)}
+      ), page as (select * from matching order by ${order} limit ${page.limit + 1})
+      select ${pageColumns(db)}, ${keyTexts(db, found)} as key_texts
+      from page join entities on tenant_id = ${tenantId} and entities.id = page.entity_id
+      order by ${order}`,
+    signal,
+  );
+}
+
 /**
  * By entities_terms, entities_text or an index on ids, on which the clause rests: the matches are found once, to be counted
  * and put in order. PostgreSQL must not hope to meet them early on a walk along entities_name.
@@ -52,13 +76,19 @@ async function readFew(
   page: PageRequest,
   signal: AbortSignal,
 ): Promise<PageAndTotal> {
+  if (page.counted !== undefined) {
+    return {
+      rows: await readFewBeyond(db, tenantId, { from, sql, few: true }, keys, page, signal),
+      total: page.counted,
+    };
+  }
   const found = keys.map((key, i) => ({ ...key, expression: db`${db(`key_${i}`)}` }));
   const values = keys.map(({ expression }, i) => db`, ${expression} as ${db(`key_${i}`)}`);
   const order = orderBy(db, found, page.backward);
   const rows = await cancelOn(
     db<(PageRow & { total: bigint })[]>`
       with matching as materialized (select entities.id as entity_id ${values} from ${from} where ${sql}),
-      page as (select * from matching where ${place(db, found, page)} order by ${order} limit ${page.limit + 1})
+      page as (select * from matching order by ${order} limit ${page.limit + 1})
       select ${pageColumns(db)}, ${keyTexts(db, found)} as key_texts, total
       from (select count(*) as total from matching) as counted left join page on true
         left join entities on tenant_id = ${tenantId} and entities.id = page.entity_id
@@ -89,12 +119,8 @@ async function readMany(
       signal,
     );
   const count = () => cancelOn(db<[{ total: bigint }]>`select count(*) as total from ${from} where ${sql}`, signal);
-  if (page.counted !== undefined) return { rows: await read(), total: page.counted };
-  if (page.after !== undefined) {
-    const [rows, [{ total }]] = await Promise.all([read(), count()]);
-    return { rows, total };
-  }
   const rows = await read();
+  if (page.counted !== undefined) return { rows, total: page.counted };
   return { rows, total: rows.length > page.limit ? (await count())[0].total : BigInt(rows.length) };
 }
 
@@ -109,7 +135,7 @@ async function readPageAndTotal(
   const { rows, total } = matching.few
     ? await readFew(db, tenantId, matching, keys, page, signal)
     : await readMany(db, matching, keys, page, signal);
-  const whole = await withContents(db, tenantId, rows, page.limit, signal);
+  const whole = await wholeEntities(db, tenantId, rows, page.limit, signal);
   return { rows: page.backward ? whole.rows.toReversed() : whole.rows, count: whole.count, total };
 }
 
@@ -139,7 +165,10 @@ export async function searchEntities(
   const grouped = search.groupBy.map(({ field }) => field);
   const [{ rows, count, total }, groups] = await Promise.all([
     readPageAndTotal(db, tenant.id, matching, keys, page, signal),
-    grouped.length === 0 ? [] : groupEntities(db, matching, grouped, resolver, `${path}.group_by`, signal),
+    // Of the first page alone, as the total.
+    grouped.length === 0 || page.after !== undefined
+      ? []
+      : groupEntities(db, matching, grouped, resolver, `${path}.group_by`, signal),
   ]);
   const { items, info } = await page.cut(rows, ({ key_texts }) => key_texts, total, count);
   const chosen = request.fields.map((key) => [key, resolver.field(key)] as const);

@@ -7,8 +7,10 @@ import {
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { pageBytesMax } from "../db/paging/page-contents.ts";
+import { storedBytes } from "../db/stored-bytes.ts";
 import { parseId } from "../entities/identity.ts";
-import { notFound } from "../errors.ts";
+import { invalidField, notFound } from "../errors.ts";
 import { parseOccurrenceId } from "./identity.ts";
 import { type AnnotationRow, selection, toAnnotation, toEvent } from "./messages.ts";
 import { type OccurrenceRow, occurrenceColumns } from "./rows.ts";
@@ -25,10 +27,30 @@ function asked(db: Db, occurrenceIds: readonly string[], event: Buffer) {
   return db`o.number = any(${int4Array(numbers)}::int4[])`;
 }
 
-/** One event with the occurrences that were asked for. @throws code 5 when there is no such event. */
+/** @throws code 3 when the occurrences that were asked for hold more than an answer may */
+async function checkSize(db: Db, tenantId: string, id: Buffer, { occurrenceIds, fields }: GetEventRequest) {
+  const notes = db` + coalesce((
+    select sum(octet_length(a.text)) from annotations a
+    where a.tenant_id = o.tenant_id and a.event_id = o.event_id and a.number = o.number
+  ), 0)`;
+  const [row] = await db<[{ bytes: number }]>`
+    select coalesce(sum(${storedBytes(db, [db`o.metadata`, db`o.body`, db`n.dimensions`, db`n.metadata`])}
+      ${fields.length === 0 ? notes : db``}), 0)::float8 as bytes
+    from events e
+      join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
+      join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id and ${asked(db, occurrenceIds, id)}
+    where e.tenant_id = ${tenantId} and e.id = ${id}`;
+  if (row.bytes > pageBytesMax) {
+    const rule = `names occurrences that hold ${row.bytes} bytes together, and ${pageBytesMax} are answered: name fewer`;
+    throw invalidField("occurrenceIds", rule);
+  }
+}
+
+/** One event with the occurrences that were asked for. @throws code 5 when there is no such event; code 3 for too much */
 export async function getEvent(db: Db, tenantId: string, request: GetEventRequest): Promise<GetEventResponse> {
   const id = parseId(request.id);
   if (id === undefined) throw notFound("event", request.id);
+  if (request.occurrenceIds.length > 1) await checkSize(db, tenantId, id, request);
   // Primary keys alone. The event's row comes even when none of its occurrences was asked for.
   const rows = await db<(OccurrenceRow & { count: bigint })[]>`
     select ${occurrenceColumns(db)}, e.id as event_id,

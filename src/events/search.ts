@@ -10,7 +10,9 @@ import {
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
+import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
+import { storedBytes } from "../db/stored-bytes.ts";
 import { eventField, eventSortKeys } from "./fields.ts";
 import { matchingOccurrences } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
@@ -25,7 +27,7 @@ function sortKeys(db: Db, tenantId: string, query: EventQuery): SortKey[] {
   return sorts.length > 0 ? sorts : eventSortKeys(db, tenantId, eventField("lastSeen"), true);
 }
 
-/** How many matching occurrences of one event an answer shows, and of all its events together. */
+/** How many matching occurrences of one event an answer shows, and of all its events together; fewer where they are large. */
 const shownMax = 1000;
 const pageOccurrencesMax = 10_000;
 
@@ -48,8 +50,11 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   const after = page.after === undefined ? db`true` : beyond(db, byEvent, page.after, page.backward);
   const total = page.counted === undefined ? db`(select count(*) from first)` : db`${page.counted}::bigint`;
   const matching = matchingOccurrences(db, tenantId, query, "query");
-  // Each match is read once, and its event and entity only where a sort key asks for them; those of the page once an event. Of events whose occurrences no
-  // longer fit into the page only the first is read, which says that there are more.
+  const reading = orderBy(db, byEvent, page.backward);
+  const entityBytes = storedBytes(db, [db`n.dimensions`, db`n.metadata`]);
+  const ownBytes = storedBytes(db, [db`o.metadata`, db`o.body`]);
+  // Each match is read once, and its event and entity only where a sort key asks for them; those of the page once an event.
+  // Of events whose occurrences no longer fit into the page only the first is read, which says that there are more.
   const statement = db<(PageRow & { total: bigint })[]>`
     with matching as (
       select o.event_id, o.number, ${named},
@@ -60,39 +65,56 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
     ), first as (
       select * from matching where place = 1
     ), cut as (
-      select * from first where ${after} order by ${orderBy(db, byEvent, page.backward)} limit ${page.limit + 1}
+      select * from first where ${after} order by ${reading} limit ${page.limit + 1}
     ), page as (
-      select cut.*, ${ofEvent(db)}, row_number() over (order by ${orderBy(db, byEvent)}) as event_place,
-        row_number() over (order by ${orderBy(db, byEvent, page.backward)}) = 1
-          or sum(least(matched, ${shownMax})) over (order by ${orderBy(db, byEvent, page.backward)}) <= ${pageOccurrencesMax}
-          as fits,
+      select cut.*, ${ofEvent(db)}, ${entityBytes} as entity_bytes, row_number() over (order by ${reading}) as event_place,
+        row_number() over (order by ${reading}) = 1
+          or sum(least(matched, ${shownMax})) over (order by ${reading}) <= ${pageOccurrencesMax} as few,
         (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = cut.event_id) as count
       from cut
         left join events e on e.tenant_id = ${tenantId} and e.id = cut.event_id
         left join entities n on n.tenant_id = ${tenantId} and n.id = e.entity_id
+    ), sized as (
+      select ${storedColumns(db)}, page.event_name, page.entity_id, page.entity_name, page.event_place, page.few,
+        page.count, page.matched, m.place, case when m.place = 1 then page.entity_dimensions end as entity_dimensions,
+        case when m.place = 1 then page.entity_metadata end as entity_metadata,
+        case when m.place = 1 then ${keyTexts(
+          db,
+          byEvent.map((key) => ({ ...key, expression: db`page.${key.expression}` })),
+        )} end as key_texts,
+        sum(page.entity_bytes + ${ownBytes}) over (order by page.event_place, m.place rows unbounded preceding) as bytes
+      from page
+        left join matching m on m.event_id = page.event_id and m.place <= case when page.few then ${shownMax} else 1 end
+        left join occurrences o on o.tenant_id = ${tenantId} and o.event_id = m.event_id and o.number = m.number
+    ), judged as (
+      select *, event_place = 1 or (few and max(bytes) over (partition by event_place) <= ${pageBytesMax}) as fits
+      from sized
     )
-    select ${storedColumns(db)}, page.event_name, page.entity_id, page.entity_name, page.entity_dimensions,
-      page.entity_metadata, totals.total, page.count, page.matched, page.fits,
-      ${keyTexts(
-        db,
-        byEvent.map((key) => ({ ...key, expression: db`page.${key.expression}` })),
-      )} as key_texts
+    select o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.start_ms, o.last_seen_ms,
+      o.end_ms, o.instance_count, o.fits, o.event_name, o.entity_id, o.entity_name, o.count, o.matched, o.key_texts,
+      case when o.fits then o.body end as body, case when o.fits then o.metadata end as metadata,
+      case when o.fits then o.entity_dimensions end as entity_dimensions,
+      case when o.fits then o.entity_metadata end as entity_metadata, totals.total
     from (select ${total} as total) as totals
-      left join page on true
-      left join matching m on m.event_id = page.event_id
-        and m.place <= case when page.fits then ${shownMax} else 1 end
-      left join occurrences o on o.tenant_id = ${tenantId} and o.event_id = m.event_id and o.number = m.number
-    order by page.event_place, m.place`;
+      left join judged o on o.place = 1 or (o.fits and (o.event_place > 1 or o.bytes <= ${pageBytesMax}))
+    order by o.event_place, o.place`;
   const rows = await cancelOn(statement, signal);
   return { total: rows[0]?.total ?? 0n, rows: rows.filter(({ event_id }) => event_id !== null) };
 }
 
+/** The rows of each event, in the order in which the page is read. */
 function byEvent(rows: readonly PageRow[]): PageRow[][] {
   const groups: PageRow[][] = [];
   for (const row of rows) {
     const last = groups.at(-1);
-    if (last?.[0]?.event_id.equals(row.event_id)) last.push(row);
-    else groups.push([row]);
+    const first = last?.[0];
+    if (first?.event_id.equals(row.event_id)) {
+      // What all occurrences of an event show alike is read once.
+      const { entity_dimensions, entity_metadata } = first;
+      last?.push({ ...row, entity_dimensions, entity_metadata });
+    } else {
+      groups.push([row]);
+    }
   }
   return groups;
 }
@@ -114,7 +136,8 @@ export async function searchEvents(
   const found = byEvent(rows);
   const fitting = found.filter(([first]) => first?.fits).length;
   const limit = Math.min(page.limit, fitting);
-  const { items, info } = await page.cut(found, (group) => (group[0] as PageRow).key_texts, total, limit);
+  const ordered = page.backward ? found.toReversed() : found;
+  const { items, info } = await page.cut(ordered, (group) => (group[0] as PageRow).key_texts, total, limit);
   const results = items.map((group) =>
     toEvent(group[0] as PageRow, group, (group[0] as PageRow).count, tenantId, shown, group[0]?.matched),
   );

@@ -12,6 +12,7 @@ import {
 import { toSql } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
+import { type Outlined, outlineColumns, type PageContents, withContents } from "../db/paging/page-contents.ts";
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
 import { invalidField } from "../errors.ts";
 import { windowResolver } from "./fields.ts";
@@ -61,11 +62,19 @@ function pageOf<S extends DescMessage>(
   return pageRequest("maintenance windows", tenant.id, input, path, schema, query);
 }
 
+/** The others of a window are at most 8 KiB together. */
+const contents: PageContents<"clause" | "notification" | "tags"> = {
+  table: "maintenance_windows",
+  id: "text",
+  columns: { clause: "clause", notification: "notification", tags: "tags" },
+};
+const gone = { clause: {}, notification: null, tags: [] };
+
 async function readPage(db: Db, tenant: Tenant, page: PageRequest, matching: Fragment): Promise<WindowPage> {
   const keys: SortKey[] = [{ expression: db`name`, type: "text", descending: false, required: true }];
-  const columns = Object.entries(getTableColumns(maintenanceWindows)).map(
-    ([key, { name }]) => db`${db(name)} as ${db(key)},`,
-  );
+  const columns = Object.entries(getTableColumns(maintenanceWindows))
+    .filter(([key]) => !Object.hasOwn(contents.columns, key))
+    .map(([key, { name }]) => db`${db(name)} as ${db(key)},`);
   const place = page.after === undefined ? db`true` : beyond(db, keys, page.after, page.backward);
   // By maintenance_windows_name; a tenant has hundreds of windows, so that a clause is asked of each.
   async function count(): Promise<bigint> {
@@ -74,13 +83,14 @@ async function readPage(db: Db, tenant: Tenant, page: PageRequest, matching: Fra
     return row?.total ?? 0n;
   }
   const [rows, total] = await Promise.all([
-    db<(WindowRow & { key_texts: (string | null)[] })[]>`
-      select ${columns} ${keyTexts(db, keys)} as key_texts from maintenance_windows
+    db<Outlined<WindowRow & { key_texts: (string | null)[] }>[]>`
+      select ${columns} ${outlineColumns(db, contents)}, ${keyTexts(db, keys)} as key_texts from maintenance_windows
       where tenant_id = ${tenant.id} and ${matching} and ${place}
       order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`,
     page.counted ?? count(),
   ]);
-  const ordered = page.backward ? rows.toReversed() : rows;
-  const { items, info } = await page.cut(ordered, (row) => row.key_texts, total);
+  const whole = await withContents(db, tenant.id, contents, rows, { limit: page.limit, gone });
+  const ordered = page.backward ? whole.rows.toReversed() : whole.rows;
+  const { items, info } = await page.cut(ordered, (row) => row.key_texts, total, whole.count);
   return { maintWindows: items.map((row) => toWindow(row, tenant.name)), pageInfo: info };
 }

@@ -32,7 +32,7 @@ interface DeliveryRow {
   id: string;
   createdMs: number;
   ruleName: string;
-  triggerNames: string[];
+  triggerName: string | null;
   destinationName: string;
   eventId: Buffer | null;
   number: number | null;
@@ -47,7 +47,7 @@ interface DeliveryRow {
 }
 
 /** The columns of a DeliveryRow that both tables have. */
-const shared = (db: Db) => db`id, created_ms as "createdMs", rule_name as "ruleName", trigger_names as "triggerNames",
+const shared = (db: Db) => db`id, created_ms as "createdMs", rule_name as "ruleName", trigger_names[1] as "triggerName",
   destination_name as "destinationName", event_id as "eventId", number, entity_id as "entityId",
   metric_name as "metricName", occasion, attempts, error`;
 
@@ -56,7 +56,7 @@ function toDelivery(row: DeliveryRow): Delivery {
   return create(DeliverySchema, {
     id: row.id,
     rule: row.ruleName,
-    trigger: row.triggerNames[0] ?? "",
+    trigger: row.triggerName ?? "",
     destination: row.destinationName,
     eventId: eventId === null ? "" : idText(eventId),
     occurrenceId: eventId === null ? "" : `${idText(eventId)}:${number}`,

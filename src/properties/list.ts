@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { and, desc, eq, gt, lt } from "drizzle-orm";
 import {
   type ListCustomPropertyUpdatersRequest,
   ListCustomPropertyUpdatersRequestSchema,
@@ -7,13 +6,20 @@ import {
   ListCustomPropertyUpdatersResponseSchema,
 } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import type { Db } from "../db/connect.ts";
-import { orm } from "../db/orm.ts";
-import { textsOf } from "../db/paging/keyset.ts";
+import { beyond, orderBy, type SortKey } from "../db/paging/keyset.ts";
+import { type Outlined, outlineColumns, type PageContents, withContents } from "../db/paging/page-contents.ts";
 import { pageRequest } from "../db/paging/page-request.ts";
-import { toUpdater } from "./messages.ts";
-import { propertyUpdaters } from "./tables.ts";
+import { toUpdater, type UpdaterRow } from "./messages.ts";
 
 const limitDefault = 50;
+
+/** The others of an updater are at most 6 KiB together. */
+const contents: PageContents<"entityInput" | "properties" | "tags"> = {
+  table: "property_updaters",
+  id: "text",
+  columns: { entityInput: "entity_input", properties: "properties", tags: "tags" },
+};
+const gone = { entityInput: {}, properties: {}, tags: [] };
 
 /** Updaters by name, page by page. @throws code 3 for a bad cursor. */
 export async function listUpdaters(
@@ -23,18 +29,16 @@ export async function listUpdaters(
 ): Promise<ListCustomPropertyUpdatersResponse> {
   const schema = ListCustomPropertyUpdatersRequestSchema;
   const page = pageRequest("updaters", tenantId, pageInput, "page_input", schema, create(schema), limitDefault);
-  const { name } = propertyUpdaters;
-  const [after] = page.after === undefined ? [] : textsOf(page.after, ["text"]);
-  const beyond = typeof after !== "string" ? undefined : page.backward ? lt(name, after) : gt(name, after);
+  const keys: SortKey[] = [{ expression: db`name`, type: "text", descending: false, required: true }];
+  const place = page.after === undefined ? db`true` : beyond(db, keys, page.after, page.backward);
   // By property_updaters_name.
-  const rows = await orm(db)
-    .select()
-    .from(propertyUpdaters)
-    .where(and(eq(propertyUpdaters.tenantId, tenantId), beyond))
-    .orderBy(page.backward ? desc(name) : name)
-    .limit(page.limit + 1);
-  if (page.backward) rows.reverse();
-  const { items, info } = await page.cut(rows, (row) => [row.name], 0n);
+  const rows = await db<Outlined<UpdaterRow>[]>`
+    select id, name, description, enabled, sequence, ${outlineColumns(db, contents)} from property_updaters
+    where tenant_id = ${tenantId} and ${place}
+    order by ${orderBy(db, keys, page.backward)} limit ${page.limit + 1}`;
+  const whole = await withContents(db, tenantId, contents, rows, { limit: page.limit, gone });
+  const ordered = page.backward ? whole.rows.toReversed() : whole.rows;
+  const { items, info } = await page.cut(ordered, (row) => [row.name], 0n, whole.count);
   const hasNext = page.backward ? info.hasPrev : info.hasNext;
   const cursor = page.backward ? info.startCursor : info.endCursor;
   return create(ListCustomPropertyUpdatersResponseSchema, {

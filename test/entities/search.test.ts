@@ -352,6 +352,25 @@ describe("a search for ids", () => {
     expect(await names(withIds(["nonsense"]))).toEqual([]);
   });
 
+  test("are counted, and grouped, for the first page alone", async () => {
+    const { put, search } = await world();
+    await put(...hosts.map((source) => host(source, { rack: "r1" })));
+    const asked = {
+      query: { clause: { in: { field: "dimensions.source", values: [...hosts, "later"] } } },
+      group_by: [{ field: "rack" }],
+    };
+    const { body: first } = await search({ ...asked, page_input: { limit: 2 } });
+    expect(first.entities.groups).toEqual([{ values: ["r1"], count: String(hosts.length) }]);
+    await put(host("later", { rack: "r1" }));
+    const cursor = first.pageInfo.endCursor;
+    const { body: second } = await search({ ...asked, page_input: { limit: 2, cursor } });
+    expect(second.pageInfo).toMatchObject({ totalCount: String(hosts.length), count: "2", hasPrev: true });
+    expect(second.entities.groups).toEqual([]);
+    const back = { limit: 2, cursor: second.pageInfo.startCursor, direction: "DIRECTION_BACKWARD" };
+    const { body: again } = await search({ ...asked, page_input: back });
+    expect(again.entities.entities).toEqual(first.entities.entities);
+  });
+
   test("pages forward and backward", async () => {
     const { put, search, idOf } = await world();
     await put(...hosts.map((name) => host(name)));

@@ -22,7 +22,8 @@ export const file_belfry_db_v1_paging: GenFile = /*@__PURE__*/
  */
 export type PageInput = Message<"belfry.db.v1.PageInput"> & {
   /**
-   * How many items the page holds at most. 0 or left out: 100, of updaters 50; above 1000: 1000.
+   * How many items the page holds at most. 0 or left out: 100, of updaters 50; above 1000: 1000. A page ends earlier before the
+   * item with which its large ones would hold more than 16 MiB together; it is not the last one for that.
    *
    * @generated from field: int32 limit = 1;
    */
@@ -78,8 +79,8 @@ export type PageInfo = Message<"belfry.db.v1.PageInfo"> & {
   count: bigint;
 
   /**
-   * The number of items that match the query, wherever the cursor stands; on a page that a cursor leads to, as an earlier
-   * page of at most 10 s ago may have counted them.
+   * The number of items that match the query, wherever the cursor stands; on a page that a cursor leads to, as the first
+   * page has counted them.
    *
    * @generated from field: int64 total_count = 4;
    */

@@ -108,7 +108,7 @@ export type EntitySearch = Message<"belfry.entities.v1.EntitySearch"> & {
   pageInput?: PageInput | undefined;
 
   /**
-   * Fields by whose values the matches are counted. Left out: they are not.
+   * Fields by whose values the matches are counted, for the first page alone. Left out: they are not.
    *
    * @generated from field: repeated belfry.entities.v1.EntityGrouping group_by = 4 [json_name = "group_by"];
    */
@@ -193,7 +193,7 @@ export type EntityPage = Message<"belfry.entities.v1.EntityPage"> & {
   entities: Entity[];
 
   /**
-   * The groups of all matches, the largest first, when `group_by` asked for them.
+   * The groups of all matches, the largest first, when `group_by` asked for them: on the first page, to which no cursor leads.
    *
    * @generated from field: repeated belfry.entities.v1.EntityGroup groups = 2;
    */

@@ -233,7 +233,8 @@ export type Event = Message<"belfry.events.v1.Event"> & {
   count?: bigint | undefined;
 
   /**
-   * Its occurrences, those that the query asked for. A search answers at most 1,000 of one event.
+   * Its occurrences, those that the query asked for. A search answers at most 1,000 of one event, fewer where
+   * they hold more than 16 MiB together.
    *
    * @generated from field: repeated belfry.events.v1.Occurrence occurrences = 6;
    */

@@ -38,7 +38,8 @@ export type GetEventRequest = Message<"belfry.events.v1.GetEventRequest"> & {
   id: string;
 
   /**
-   * The identifiers of the occurrences to answer; unknown ones are left out. Absent: the latest occurrence.
+   * The identifiers of the occurrences to answer, which hold at most 16 MiB together; unknown ones are left out. Absent: the
+   * latest occurrence.
    *
    * @generated from field: repeated string occurrence_ids = 2;
    */

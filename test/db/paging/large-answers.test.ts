@@ -1,0 +1,159 @@
+import { expect, test } from "vitest";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { newWorld } from "../../support/calls.ts";
+import { testServer } from "../../support/server.ts";
+import { v1 } from "../../support/v1.ts";
+
+const server = await testServer();
+const { sql } = server.database;
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are read as JSON
+type Json = any;
+
+const answerBytesMax = 17 * 1024 * 1024;
+
+async function world() {
+  const { tenant, client } = await newWorld(server);
+  return { tenant, client, call: v1(server.url, tenant.headers) };
+}
+
+/** Reads a list to its end, in either direction, and checks that no answer is larger than its bound. */
+async function readAll(page: (pageInput: object) => Promise<Json>, itemsOf: (body: Json) => Json[], direction: string) {
+  const found: Json[] = [];
+  const sizes: number[] = [];
+  for (let pageInput: object = { limit: 1000, direction }; ; ) {
+    const body = await page(pageInput);
+    expect(JSON.stringify(body).length).toBeLessThan(answerBytesMax);
+    const items = itemsOf(body);
+    sizes.push(items.length);
+    found.push(...(direction === "DIRECTION_BACKWARD" ? items.toReversed() : items));
+    const info = body.pageInfo ?? body.page_info;
+    const back = direction === "DIRECTION_BACKWARD" && info.hasPrev !== undefined;
+    if (!(back ? info.hasPrev : (info.hasNext ?? info.has_next))) return { found, sizes };
+    pageInput = { limit: 1000, direction, cursor: info.cursor ?? (back ? info.startCursor : info.endCursor) };
+  }
+}
+
+const directions = ["DIRECTION_FORWARD", "DIRECTION_BACKWARD"];
+const names = Array.from({ length: 6 }, (_, i) => `n${i}`);
+
+// Six texts of 1 MiB, which cannot be compressed, or can.
+const mib = (distinct: boolean) =>
+  distinct
+    ? sql`(select string_agg(md5('a' || i), '') from generate_series(1, 32768) as i)`
+    : sql`repeat('x', 1048576)`;
+const ids = (distinct: boolean) => sql`(select jsonb_agg(${mib(distinct)} || n) from generate_series(1, 6) as n)`;
+
+test.each(directions)("pages of maintenance windows end at a bound of bytes, %s", async (direction) => {
+  const { tenant, call } = await world();
+  const path = "/v1/modelcontext/maintwindows";
+  for (const name of names) {
+    const schedule = { start: Date.now() + 3_600_000, duration: 60_000 };
+    const specification = { name, schedule, maintenanceState: 300, withIds: { ids: ["unknown"] } };
+    expect((await call("POST", path, { specification })).status).toBe(200);
+  }
+  for (const [name, distinct] of [
+    ["n0", true],
+    ["n1", false],
+    ["n3", true],
+    ["n4", true],
+    ["n5", true],
+  ] as const) {
+    await sql`
+      update maintenance_windows set clause = jsonb_build_object('withIds', jsonb_build_object('ids', ${ids(distinct)}))
+      where tenant_id = ${tenant.id} and name = ${name}`;
+  }
+  const all = { filter: { field: "name", operation: "OP_EXISTS" } };
+  const reads: [string, (page_input: object) => object][] = [
+    [":list", (page_input) => ({ page_input })],
+    [":search", (page_input) => ({ search_input: { query: { clause: all }, page_input } })],
+  ];
+  for (const [verb, bodyOf] of [reads[directions.indexOf(direction)] as (typeof reads)[number]]) {
+    const read = async (input: object) => {
+      const { body } = await call("POST", path + verb, bodyOf(input));
+      expect(body.pageInfo.totalCount).toBe("6");
+      return body;
+    };
+    const { found, sizes } = await readAll(read, ({ maintWindows }) => maintWindows, direction);
+    const order = direction === "DIRECTION_BACKWARD" ? names.toReversed() : names;
+    expect(found.map(({ name }) => name)).toEqual(order);
+    expect(sizes.length).toBe(3);
+    for (const { name, query } of found) expect(query.clause.withIds.ids).toHaveLength(name === "n2" ? 1 : 6);
+  }
+});
+
+test("groups of entities that hold more than an answer may are refused", async () => {
+  const { tenant, call } = await world();
+  const timestamp = Date.now();
+  const models = Array.from({ length: 300 }, (_, i) => ({ timestamp, dimensions: { source: `h${i}` } }));
+  expect((await call("POST", "/v1/data-receiver/models", { models })).status).toBe(200);
+  await sql`
+    update entities set custom_properties = jsonb_build_object('p', name || repeat('x', 65000))
+    where tenant_id = ${tenant.id}`;
+  const query = { clause: { filter: { field: "name", operation: "OP_EXISTS" } } };
+  const search_input = { query, group_by: [{ field: "customProperties.p" }], page_input: { limit: 1 } };
+  const { body } = await call("POST", "/v1/modelcontext/entities:search", { search_input });
+  expect(body).toMatchObject({
+    code: 3,
+    message: expect.stringContaining("must make groups of at most 16777216 bytes"),
+  });
+});
+
+test("pages of custom property updaters end at a bound of bytes", async () => {
+  const { tenant, call } = await world();
+  const path = "/v1/modelcontext/custompropertyupdaters";
+  const updaters = names.map((name) => ({
+    ...{ name, properties: { a: "b" } },
+    entity_input: { clause: { withIds: { ids: ["unknown"] } } },
+  }));
+  expect((await call("POST", `${path}:create`, { updaters })).status).toBe(200);
+  await sql`
+    update property_updaters set properties = jsonb_build_object('a', ${ids(true)})
+    where tenant_id = ${tenant.id} and name <> 'n2'`;
+  const read = async (page_input: object) => (await call("POST", `${path}:list`, { page_input })).body;
+  const { found, sizes } = await readAll(read, ({ updaters }) => updaters, "DIRECTION_FORWARD");
+  expect(found.map(({ name }) => name)).toEqual(names);
+  expect(sizes.length).toBe(3);
+  for (const { name, properties } of found) expect(properties.a).toHaveLength(name === "n2" ? 1 : 6);
+});
+
+test("pages of events end at a bound of bytes, and of one event so many occurrences are shown as fit", async () => {
+  const { tenant, client, call } = await world();
+  const timestamp = Date.now();
+  const events = names.map((name) => ({ name, timestamp, dimensions: { source: "a" }, status: "STATUS_CLOSED" }));
+  expect((await call("POST", "/v1/data-receiver/events", { events })).status).toBe(200);
+  // 64 KiB each, half of them compressed: 6 MiB of n0 and n1 each, 25 MiB of n3.
+  await sql`
+    insert into occurrences (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
+      start_ms, last_seen_ms, end_ms, instance_count)
+    select o.tenant_id, o.event_id, n, o.severity, o.status, false, '', '', '', jsonb_build_object('text',
+        case when n % 2 = 0 then repeat('x', 65000) else left(${mib(true)}, 65000) end),
+      o.start_ms - n, o.start_ms - n, o.start_ms - n, 1
+    from occurrences o join events e on e.tenant_id = o.tenant_id and e.id = o.event_id,
+      generate_series(2, case when e.name = 'n3' then 300 when e.name in ('n0', 'n1') then 100 else 1 end) as n
+    where o.tenant_id = ${tenant.id}`;
+  let large: string[] = [];
+  for (const direction of directions) {
+    const read = async (pageInput: object) => {
+      const query = { sortBy: [{ byField: { field: "name" } }], pageInput };
+      const { body } = await call("POST", "/v1/events:search", { query });
+      expect(body.pageInfo.totalCount).toBe("6");
+      return body;
+    };
+    const { found, sizes } = await readAll(read, ({ results }) => results, direction);
+    expect(found.map(({ name }) => name)).toEqual(direction === "DIRECTION_BACKWARD" ? names.toReversed() : names);
+    expect(sizes.length).toBe(3);
+    for (const { name, count, matchedCount, occurrences } of found) {
+      expect(matchedCount).toBe(count);
+      if (name !== "n3") expect(occurrences).toHaveLength(Number(count));
+      else expect(occurrences.length).toBeGreaterThan(200);
+      if (name === "n3") large = occurrences.map(({ id }: Json) => id);
+      for (const { dimensions } of occurrences) expect(dimensions).toEqual({ source: "a" });
+    }
+  }
+  const id = (large[0] as string).split(":")[0] as string;
+  const get = (more: string[]) => client(EventQueryService).getEvent({ id, occurrenceIds: [...large, ...more] });
+  expect((await get([])).result?.occurrences).toHaveLength(large.length);
+  const others = Array.from({ length: 400 }, (_, n) => `${id}:${n + 1}`);
+  await expect(get(others)).rejects.toThrow("occurrenceIds: names occurrences that hold");
+}, 120_000);
