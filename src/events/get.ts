@@ -41,8 +41,10 @@ async function checkSize(db: Db, tenantId: string, id: Buffer, { occurrenceIds, 
       join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id and ${asked(db, occurrenceIds, id)}
     where e.tenant_id = ${tenantId} and e.id = ${id}`;
   if (row.bytes > pageBytesMax) {
-    const rule = `names occurrences that hold ${row.bytes} bytes together, and ${pageBytesMax} are answered: name fewer`;
-    throw invalidField("occurrenceIds", rule);
+    throw invalidField(
+      "occurrenceIds",
+      `names occurrences that hold ${row.bytes} bytes together, and ${pageBytesMax} are answered: name fewer`,
+    );
   }
 }
 
