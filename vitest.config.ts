@@ -15,6 +15,7 @@ const maxWorkers = availableParallelism() + 1;
  */
 const alone = [
   "test/auth/undeclared.test.ts",
+  "test/faults/hostile.test.ts",
   "test/faults/hostile-answers.test.ts",
   "test/faults/hostile-bodies.test.ts",
   "test/faults/stopped.test.ts",

@@ -20,7 +20,7 @@ export interface Size {
 const entities = 60;
 const hourMs = 3_600_000;
 /** Windows begin this long after they are created. */
-const leadMs = 4000;
+const leadMs = 6000;
 const boundMs = 1000;
 const leaseMs = 3000;
 
