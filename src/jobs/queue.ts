@@ -183,7 +183,8 @@ export async function renew(
 }
 
 /**
- * Ends jobs, in the transaction of their work: those of `again` wait for their next time, the others go.
+ * Ends jobs, in the transaction of their work: those of `again` wait for their next time, the others go. What the caller does
+ * with them afterwards has no effect.
  * @throws LeaseLost when one of them is no longer the caller's, so that the work is undone with it.
  */
 export async function finish(tx: Db, lane: Lane, jobs: readonly Job[], again: readonly Again[] = []): Promise<void> {
@@ -209,7 +210,7 @@ export async function finish(tx: Db, lane: Lane, jobs: readonly Job[], again: re
     count += (
       await tx`
         update jobs set payload = own.payload, due_ms = own.due_ms, created_ms = own.due_ms, lease_until_ms = 0,
-          failures = 0
+          failures = 0, fence = jobs.fence + 1
         from unnest(
           ${ids}::text[], ${fences}::bigint[], ${jsonArray(kept.map(({ payload }) => payload))}::jsonb[],
           ${bigintArray(dueMs)}::bigint[]

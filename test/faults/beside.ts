@@ -38,7 +38,7 @@ export function startAll(all: readonly Beside[]) {
 /** Questions about all parts. Under a fault they may be refused; a fault of ours, or a refusal of the question, is wrong. */
 export function searches(urls: readonly string[], headers: Headers, { pick }: Random): Beside {
   const lastHour = () => ({ start: String(Date.now() - hourMs), end: String(Date.now()) });
-  const range = () => ({ start: new Date(Date.now() - hourMs).toISOString(), end: new Date().toISOString() });
+  const range = () => ({ start: new Date(Date.now() - 4 * hourMs).toISOString(), end: new Date().toISOString() });
   const questions: (() => [path: string, body: object | undefined])[] = [
     () => ["events:search", { query: { severities: ["SEVERITY_ERROR"], pageInput: { limit: 50 } } }],
     () => ["events:count", { query: {}, fields: [{ field: "severity" }, { field: "status" }] }],

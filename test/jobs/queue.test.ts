@@ -101,6 +101,16 @@ describe("a job", () => {
     expect(await take(lane, now + lease)).toEqual([]);
   });
 
+  test("that is to be done again is no longer its holder's: a late renewal or failure has no effect", async () => {
+    const lane = newLane();
+    await put(lane, [{ id: "a", payload: {} }]);
+    const jobs = await take(lane);
+    await transaction(sql, (tx) => finish(tx, lane, jobs, [{ id: "a", payload: {}, dueMs: now + 100 }]));
+    await renew(sql, lane, jobs, { leaseMs: lease, nowMs: now });
+    await giveBack(sql, lane, jobs, now + 5000, true);
+    expect(await take(lane, now + 100)).toMatchObject([{ id: "a", failures: 0 }]);
+  });
+
   test("that is to be done again waits for its next time, with what it has been given", async () => {
     const lane = newLane();
     await put(lane, [
