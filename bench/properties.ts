@@ -122,7 +122,9 @@ async function compareIngest() {
 
 async function matchedLeft(): Promise<number> {
   for (;;) {
-    const [row] = await sql<[{ count: bigint }]>`select count(*) from jobs where kind <> 'properties.changed'`;
+    const [row] = await sql<
+      [{ count: bigint }]
+    >`select count(*) from jobs where kind in ('properties.started', 'properties.matched')`;
     if (row.count === 0n) return performance.now();
     await sleep(100);
   }

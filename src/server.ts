@@ -38,10 +38,13 @@ import {
   metricDictionaryService,
 } from "./dictionary/service.ts";
 import { knownEntities } from "./entities/known.ts";
+import { entityRetentionKind } from "./entities/retain.ts";
 import { entityService } from "./entities/service.ts";
 import { storingChanges } from "./events/changes.ts";
 import { pruneFeed } from "./events/feed.ts";
 import { eventHousekeeping } from "./events/housekeeping.ts";
+import { dataBounds } from "./events/ingest.ts";
+import { correctEventCount, entitiesWithEvents } from "./events/retain.ts";
 import { eventManagementService, eventQueryService } from "./events/service.ts";
 import { feedCalls } from "./events/watch/calls.ts";
 import { watches } from "./events/watch/watches.ts";
@@ -49,9 +52,11 @@ import { openApi } from "./http/api.ts";
 import { certifiedNames } from "./http/certificate.ts";
 import { liveCertificate } from "./http/live-certificate.ts";
 import { untakenAnswers } from "./http/untaken.ts";
+import { daily } from "./jobs/daily.ts";
 import { startJobs } from "./jobs/start.ts";
 import { windowKinds } from "./maintenance/jobs.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
+import { entitiesWithSeries } from "./metrics/retention.ts";
 import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
 import { ruleEngine } from "./notifications/engine.ts";
@@ -71,6 +76,7 @@ import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import { type FirstKey, firstKey } from "./tenants/first-key.ts";
 import { apiClientService, auditLogService } from "./tenants/service.ts";
+import { tenantIds } from "./tenants/tenant.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
 import { passwordHasher } from "./users/password.ts";
@@ -150,8 +156,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     const lane = laneOf[method.localName];
     if (method.parent === DataReceiverService && lane !== undefined) ingest.check(tenantId, lane);
   }
-  const bounds = { wrongKeys: guesses, room, streamsMax: config.streamsMax };
-  const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...bounds });
+  const limits = { wrongKeys: guesses, room, streamsMax: config.streamsMax };
+  const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...limits });
 
   // What rules make of what happens.
   const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs);
@@ -159,12 +165,30 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
 
   // What metric points are kept in.
   const known = knownEntities();
-  const metrics = await startMetrics(pool.background, config, clock.nowMs, log, { known, onPoints: rules.onPoints });
+  const bounds = dataBounds(config);
+  const metrics = await startMetrics(pool.background, config, clock.nowMs, log, {
+    known,
+    bounds,
+    onPoints: rules.onPoints,
+  });
   starting.defer(() => metrics.stop());
 
   // What goes on in the background, in turns with the other replicas.
   const hooks = rules.windows;
-  const kinds = [...updaterKinds(), ...rules.kinds, ...windowKinds(hooks, () => jobs.wake()), ...metrics.kinds];
+  const entities = entityRetentionKind({
+    idleSec: config.idleEntityRetentionSec,
+    deletedSec: Math.max(config.deletedEntityRetentionSec, config.modelAgeSecMax),
+    inUse: [entitiesWithSeries, entitiesWithEvents],
+    correct: correctEventCount,
+    known,
+  });
+  const kinds = [
+    ...updaterKinds(config.entityFieldsMax),
+    ...rules.kinds,
+    ...windowKinds(hooks, () => jobs.wake()),
+    ...metrics.kinds,
+    entities,
+  ];
   const jobs = startJobs(pool, replicas, {
     kinds,
     nowMs: clock.nowMs,
@@ -173,6 +197,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     leaseMs: config.jobLeaseMs,
   });
   starting.defer(() => jobs.stop());
+  const days = daily(pool, { kinds: [entities.name], tenantIds, nowMs: clock.nowMs, log });
+  starting.defer(() => days.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);
 
   // What happens to occurrences: told to those here that want to hear of it.
@@ -215,17 +241,17 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
       dataReceiverService({
         lanes: ingest,
         nowMs: clock.nowMs,
-        models: modelKind(config, clock.nowMs, onModels, known),
-        events: eventKind(config, clock.nowMs, storeChanges, known),
+        models: modelKind(config, clock.nowMs, onModels, known, bounds),
+        events: eventKind(config, clock.nowMs, storeChanges, known, bounds),
         points: pointKinds(config, clock.nowMs, metrics.store),
       }),
     ],
     [EntityService, entityService(pool.sql)],
-    [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs)],
+    [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs, bounds.fieldsMax)],
     [CustomPropertyUpdaterService, customPropertyUpdaterService(pool.sql, config, clock.nowMs, jobs.wake)],
     [MetricQueryService, metricQueryService(pool.sql)],
     [EventQueryService, eventQueryService(pool.sql, watching)],
-    [EventManagementService, eventManagementService(pool.sql, clock.nowMs, storeChanges)],
+    [EventManagementService, eventManagementService(pool.sql, clock.nowMs, storeChanges, config.annotationsMax)],
     [
       MaintenanceWindowService,
       maintenanceWindowService(pool.sql, config, { nowMs: clock.nowMs, wake: jobs.wake, hooks }),

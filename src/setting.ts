@@ -30,6 +30,18 @@ export function integer(min: number, max: number) {
   };
 }
 
+/** A whole number within bounds, or 0. */
+export function integerOrZero(min: number, max: number) {
+  return (value: string) => {
+    if (value === "0") return 0;
+    const number = Number(value);
+    if (!/^\d+$/.test(value) || number < min || number > max) {
+      throw new SettingError(`must be 0 or a whole number from ${min} to ${max}`);
+    }
+    return number;
+  };
+}
+
 /** On or off. */
 export function flag(value: string) {
   if (value === "" || value === "0") return false;

@@ -66,7 +66,7 @@ export function modelOf(number: number, turn: number): ModelItem {
 export async function drained({ sql }: Database): Promise<number> {
   const startMs = performance.now();
   for (;;) {
-    const [row] = await sql<[{ count: bigint }]>`select count(*) from jobs`;
+    const [row] = await sql<[{ count: bigint }]>`select count(*) from jobs where kind like 'properties.%'`;
     if (row.count === 0n) return performance.now() - startMs;
     await sleep(20);
   }

@@ -3,7 +3,7 @@ import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { invalidField } from "../errors.ts";
-import { notingKeys } from "./field-keys.ts";
+import { noteKeys } from "./field-keys.ts";
 import { idText, idTextSql } from "./identity.ts";
 import { type EntityRow, entityColumns } from "./messages.ts";
 import { inPortions, matchingIds, portionMax, type Writing } from "./portions.ts";
@@ -60,7 +60,7 @@ export async function setCustomProperties(
     const [any] = await tx`
       select 1 from entities where tenant_id = ${tenantId} and deleted_ms is null and ${some} limit 1`;
     if (any === undefined) return { answer: [], count: 0 };
-    await notingKeys(tx, tenantId, { customProperty: Object.keys(properties) });
+    await noteKeys(tx, tenantId, { customProperty: Object.keys(properties) }, writing.fieldsMax);
     const [row] = await cancelOn(
       tx<[{ crowded: Buffer | null; ids: string | null }]>`
         with picked as materialized (
@@ -131,7 +131,7 @@ export async function lockEntities(tx: Db, tenantId: string, ids: readonly Buffe
     order by id for no key update`;
 }
 
-/** Writes the properties of entities whole, of rows that the transaction has locked; their keys are known (`notingKeys`). */
+/** Writes the properties of entities whole, of rows that the transaction has locked; their keys are known (`noteKeys`). */
 export async function writeCustomProperties(
   tx: Db,
   tenantId: string,

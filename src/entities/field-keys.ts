@@ -1,7 +1,7 @@
-import type { PendingQuery, Row } from "postgres";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
+import { addToCount, leftOutRow, noteLeftOut, readCount } from "../tenants/counts.ts";
 import type { Known } from "./known.ts";
 
 /** What a key is a key of. */
@@ -14,19 +14,22 @@ export function keysIn(objects: readonly object[]): Set<string> {
   return keys;
 }
 
-/**
- * The statement that makes keys known as ones that entities of the tenant have: by itself, or as a part of another. May be
- * repeated; what is known already is neither locked nor written.
- */
-export function notingKeys(
-  db: Db,
-  tenantId: string,
-  seen: Partial<Record<KeySource, Iterable<string>>>,
-): PendingQuery<Row[]> {
-  const pairs = Object.entries(seen).flatMap(([source, keys]) => [...keys].map((key) => ({ source, key })));
-  return db`
-    insert into entity_keys (tenant_id, source, key)
-    select ${tenantId}::uuid, source, key
+type SeenKeys = Partial<Record<KeySource, Iterable<string>>>;
+
+interface Pair {
+  source: KeySource;
+  key: string;
+}
+
+const pairsOf = (seen: SeenKeys): Pair[] =>
+  (Object.entries(seen) as [KeySource, Iterable<string>][]).flatMap(([source, keys]) =>
+    [...keys].map((key) => ({ source, key })),
+  );
+
+/** Those of these keys that are not known, in their order. */
+async function unknownOf(tx: Db, tenantId: string, pairs: readonly Pair[]): Promise<Pair[]> {
+  return await tx<Pair[]>`
+    select source, key
     from unnest(
       ${textArray(pairs.map(({ source }) => source))}::text[],
       ${textArray(pairs.map(({ key }) => key))}::text[]
@@ -35,24 +38,58 @@ export function notingKeys(
       select from entity_keys known
       where known.tenant_id = ${tenantId}::uuid and known.source = seen.source and known.key = seen.key
     )
-    order by source, key
-    on conflict do nothing`;
+    order by source, key`;
+}
+
+/**
+ * Makes keys known as ones that entities of the tenant have, up to `fieldsMax` in all; answers those that were left out. May be
+ * repeated; what is known already is neither locked nor written.
+ */
+export async function noteKeys(tx: Db, tenantId: string, seen: SeenKeys, fieldsMax: number): Promise<Pair[]> {
+  const pairs = pairsOf(seen);
+  if (pairs.length === 0) return [];
+  const unknown = await unknownOf(tx, tenantId, pairs);
+  if (unknown.length === 0) return [];
+  const room = Math.max(0, fieldsMax - (await readCount(tx, tenantId, "fields")));
+  const left = unknown.splice(room);
+  if (unknown.length > 0) {
+    const made = await tx`
+      insert into entity_keys (tenant_id, source, key)
+      select ${tenantId}::uuid, source, key
+      from unnest(
+        ${textArray(unknown.map(({ source }) => source))}::text[],
+        ${textArray(unknown.map(({ key }) => key))}::text[]
+      ) as seen (source, key)
+      order by source, key
+      on conflict do nothing`;
+    await addToCount(tx, tenantId, "fields", made.count, fieldsMax);
+  }
+  if (left.length > 0) await noteLeftOut(tx, tenantId);
+  return left;
 }
 
 /** The same for keys that are new as far as this process knows, in a transaction; after its commit it knows them. */
 export async function noteNewKeys(
   tx: Db,
   tenantId: string,
-  seen: Partial<Record<KeySource, Iterable<string>>>,
+  seen: SeenKeys,
   known: Known,
+  fieldsMax = Infinity,
 ): Promise<void> {
   const news = (Object.entries(seen) as [KeySource, Iterable<string>][])
     .map(([source, keys]) => [source, known.unknownKeys(tenantId, source, keys)] as const)
     .filter(([, keys]) => keys.length > 0);
   if (news.length === 0) return;
-  await notingKeys(tx, tenantId, Object.fromEntries(news)).execute();
+  const left = await noteKeys(tx, tenantId, Object.fromEntries(news), fieldsMax);
+  const leftOut = new Set(left.map(({ source, key }) => `${source} ${key}`));
   afterCommit(tx, () => {
-    for (const [source, keys] of news) known.noteKeys(tenantId, source, keys);
+    for (const [source, keys] of news) {
+      known.noteKeys(
+        tenantId,
+        source,
+        keys.filter((key) => !leftOut.has(`${source} ${key}`)),
+      );
+    }
   });
 }
 
@@ -62,11 +99,13 @@ export async function readKeys(db: Db, tenantId: string): Promise<{ source: KeyS
     select source, key from entity_keys where tenant_id = ${tenantId} order by source, key`;
 }
 
-/** Those of `keys` that metadata of the tenant have or had. */
+/** Those of `keys` that metadata of the tenant have or had; all of them where some keys of the tenant were left out. */
 export async function metadataKeys(db: Db, tenantId: string, keys: readonly string[]): Promise<Set<string>> {
   if (keys.length === 0) return new Set();
-  const rows = await db<{ key: string }[]>`
+  const rows = await db<{ key: string | null }[]>`
     select key from entity_keys
-    where tenant_id = ${tenantId} and source = 'metadata' and key = any(${textArray(keys)}::text[])`;
-  return new Set(rows.map(({ key }) => key));
+    where tenant_id = ${tenantId} and source = 'metadata' and key = any(${textArray(keys)}::text[])
+    union all select null from (${leftOutRow(db, tenantId)}) as left_out`;
+  const found = rows.flatMap(({ key }) => key ?? []);
+  return new Set(found.length < rows.length ? keys : found);
 }

@@ -77,10 +77,11 @@ async function write(sql: Sql, tenantId: string, seen: readonly Seen[]) {
       select e.id, s.liveness_ms from entities e
       join unnest(${byteaArray(seen.map(({ id }) => id))}::bytea[], ${bigintArray(times)}::bigint[]) as s (id, liveness_ms)
         on e.id = s.id
-      where e.tenant_id = ${tenantId} and e.liveness_ms < s.liveness_ms and e.deleted_ms is null
+      where e.tenant_id = ${tenantId} and e.liveness_ms < s.liveness_ms and (e.deleted_ms is null or e.idle)
       order by e.id for no key update of e
     )
-    update entities set liveness_ms = greatest(entities.liveness_ms, moved.liveness_ms) from moved
+    update entities set liveness_ms = greatest(entities.liveness_ms, moved.liveness_ms), deleted_ms = null, idle = null
+    from moved
     where entities.tenant_id = ${tenantId} and entities.id = moved.id
     returning entities.id, entities.liveness_ms`;
 }

@@ -11,6 +11,8 @@ export interface Writing {
   signal: AbortSignal;
   /** Whether there are no more than `portionMax` for sure, so that one transaction does. */
   few: boolean;
+  /** How many names of fields of a tenant are known. */
+  fieldsMax: number;
   /** Called once, in the first transaction, with the number of entities. */
   audit(tx: Db, count: number): Promise<void>;
 }

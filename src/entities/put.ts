@@ -3,6 +3,8 @@ import { bigintArray, byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
+import { addToCount, readCount } from "../tenants/counts.ts";
+import { type EntityBounds, tooManyEntities, unbounded } from "./bounds.ts";
 import { contentHash } from "./content.ts";
 import { coreFacts } from "./core-properties.ts";
 import { keysIn, noteNewKeys } from "./field-keys.ts";
@@ -98,11 +100,25 @@ function needOf(change: Change, stored: Stored | undefined): "nothing" | "times"
   return stored.liveness_ms < minuteOf(change) ? "times" : "nothing";
 }
 
+/** What a round has done. */
+interface Round {
+  /** Living entities that it created, described anew or revived. */
+  changed: readonly Buffer[];
+  /** Entities that it did not make, because they would be too many. */
+  refused: readonly Buffer[];
+}
+
 /**
- * Applies one change of each entity; answers the living ones that it created, described anew or revived. What is read
- * without a lock is all that unchanged entities cost; what is written is judged again under its lock.
+ * Applies one change of each entity. What is read without a lock is all that unchanged entities cost; what is written is
+ * judged again under its lock.
  */
-async function applyRound(tx: Db, tenantId: string, changes: readonly Change[], nowMs: number): Promise<Buffer[]> {
+async function applyRound(
+  tx: Db,
+  tenantId: string,
+  changes: readonly Change[],
+  nowMs: number,
+  { entitiesMax }: EntityBounds,
+): Promise<Round> {
   const rows = await tx<Stored[]>`
     select id, content_hash, model_ms, liveness_ms, deleted_ms from entities
     where tenant_id = ${tenantId} and id = any(${byteaArray(changes.map(({ id }) => id))}::bytea[])`;
@@ -116,13 +132,17 @@ async function applyRound(tx: Db, tenantId: string, changes: readonly Change[], 
     if (need === "times") times.push(change);
     else if (need === "content") (stored === undefined ? made : described).push(change);
   }
+  const room = made.length === 0 ? 0 : entitiesMax - (await readCount(tx, tenantId, "entities"));
+  const refused = made.splice(Math.max(0, room));
   // Those that are there before those that are made: the order of locks (src/events/lock.ts).
   if (times.length > 0 && described.length > 0) await lock(tx, tenantId, [...times, ...described]);
-  const [, ids] = await Promise.all([
+  const [, written] = await Promise.all([
     times.length > 0 && moveTimes(tx, tenantId, times),
     described.length + made.length > 0 ? write(tx, tenantId, [...described, ...made], nowMs) : [],
   ]);
-  return ids;
+  await addToCount(tx, tenantId, "entities", written.filter((row) => row.made).length, entitiesMax);
+  const changed = written.flatMap((row) => (row.changed ? [row.id] : []));
+  return { changed, refused: refused.map(({ id }) => id) };
 }
 
 const lock = (tx: Db, tenantId: string, changes: readonly Change[]) =>
@@ -145,10 +165,18 @@ const moveTimes = (tx: Db, tenantId: string, changes: readonly Change[]) =>
       and entities.model_ms <= sent.model_ms and entities.liveness_ms < sent.minute_ms
       and entities.content_hash = sent.content_hash`.execute();
 
-/** Writes one change of each entity; answers the living entities that it created, described anew or revived. */
-async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs: number): Promise<Buffer[]> {
+interface Written {
+  id: Buffer;
+  /** There was no row of it. */
+  made: boolean;
+  /** It lives, and was created, described anew or revived. */
+  changed: boolean;
+}
+
+/** Writes one change of each entity. */
+async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs: number): Promise<Written[]> {
   const now = BigInt(nowMs);
-  const rows = await db<{ id: Buffer }[]>`
+  return await db<Written[]>`
     with model as (
       select id, name, dimensions, metadata, core_properties, production_state, priority, content_hash, model_ms, model_ms - model_ms % ${MINUTE_MS} as liveness_ms, deleted_ms
       from unnest(
@@ -163,7 +191,7 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
         ${bigintArray(changes.map(({ model }) => model.timestampMs))}::bigint[],
         ${bigintArray(changes.map(({ model, deletes }) => (deletes ? model.timestampMs : null)))}::bigint[]
       ) as sent (id, name, dimensions, metadata, core_properties, production_state, priority, content_hash, model_ms, deleted_ms)
-    ), written as (
+    )
       insert into entities as stored
         (tenant_id, id, name, dimensions, metadata, core_properties, model_production_state, priority, content_hash, model_ms,
           created_ms, updated_ms, liveness_ms, deleted_ms)
@@ -188,12 +216,10 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
             or stored.metadata <> excluded.metadata
           then excluded.updated_ms else stored.updated_ms end,
         liveness_ms = greatest(stored.liveness_ms, excluded.liveness_ms),
-        deleted_ms = excluded.deleted_ms
+        deleted_ms = excluded.deleted_ms,
+        idle = null
       where ${differs(db, db`stored`, db`excluded`)}
-      returning id, updated_ms, deleted_ms
-    )
-    select id from written where updated_ms = ${now} and deleted_ms is null`;
-  return rows.map(({ id }) => id);
+      returning id, stored.xmax::text = '0' as made, updated_ms = ${now} and deleted_ms is null as changed`;
 }
 
 const keysOf = (models: readonly ModelItem[]) => ({
@@ -203,7 +229,8 @@ const keysOf = (models: readonly ModelItem[]) => ({
 
 /**
  * Creates, describes, deletes and revives entities. May be repeated: a model that changes nothing locks and writes nothing
- * (liveness, and with it the model's time, move once a minute).
+ * (liveness, and with it the model's time, move once a minute). Answers the places of the models that were not stored, because
+ * the tenant would have too many entities, and that reason.
  */
 export async function putModels(
   db: Db,
@@ -212,15 +239,27 @@ export async function putModels(
   nowMs: number,
   onChanged?: OnChanged,
   known: Known = knownEntities(),
-): Promise<void> {
-  if (models.length === 0) return;
+  bounds: EntityBounds = unbounded,
+): Promise<Map<number, string>> {
+  if (models.length === 0) return new Map();
   const rounds = roundsOf(tenantId, models);
-  await transaction(db, async (tx) => {
+  return await transaction(db, async (tx) => {
     failpoint("models:begun");
-    await noteNewKeys(tx, tenantId, keysOf(models), known);
+    await noteNewKeys(tx, tenantId, keysOf(models), known, bounds.fieldsMax);
     const changed: Buffer[] = [];
-    for (const round of rounds) changed.push(...(await applyRound(tx, tenantId, round, nowMs)));
+    const refused = new Set<string>();
+    for (const round of rounds) {
+      const allowed = round.filter(({ id }) => !refused.has(id.toString("latin1")));
+      const done = await applyRound(tx, tenantId, allowed, nowMs, bounds);
+      changed.push(...done.changed);
+      for (const id of done.refused) refused.add(id.toString("latin1"));
+    }
     failpoint("models:stored");
     if (changed.length > 0) await onChanged?.(tx, tenantId, changed);
+    if (refused.size === 0) return new Map();
+    const places = models.flatMap(({ dimensions }, i) =>
+      refused.has(entityId(tenantId, dimensions).toString("latin1")) ? [i] : [],
+    );
+    return new Map(places.map((i) => [i, tooManyEntities(bounds)]));
   });
 }

@@ -1,6 +1,8 @@
 import { bigintArray, byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { afterCommit, transaction } from "../db/transaction.ts";
+import { addToCount, readCount } from "../tenants/counts.ts";
+import { type EntityBounds, unbounded } from "./bounds.ts";
 import { keysIn, noteNewKeys } from "./field-keys.ts";
 import { nameFromDimensions } from "./identity.ts";
 import { type Known, knownEntities } from "./known.ts";
@@ -20,8 +22,8 @@ interface Seen extends Sighting {
 
 /**
  * Makes the entities of these sightings known, named after their dimensions, and moves their liveness on, to the
- * minute. A deleted entity stays deleted. What is known takes no statement. May be repeated. `sightings` hold each entity
- * once.
+ * minute. A deleted entity stays deleted, unless it had gone idle. What is known takes no statement. May be repeated.
+ * `sightings` hold each entity once. Answers those that were not made because they would be too many.
  */
 export async function seeEntities(
   db: Db,
@@ -29,22 +31,31 @@ export async function seeEntities(
   sightings: readonly Sighting[],
   nowMs: number,
   known: Known = knownEntities(),
-): Promise<void> {
+  bounds: EntityBounds = unbounded,
+): Promise<readonly Buffer[]> {
   const news: Seen[] = [];
   for (const sighting of sightings) {
     const minuteMs = sighting.timestampMs - (sighting.timestampMs % MINUTE_MS);
     const livenessMs = known.livenessMs(sighting.id);
     if (livenessMs === undefined || livenessMs < minuteMs) news.push({ ...sighting, minuteMs });
   }
-  if (news.length === 0) return;
+  if (news.length === 0) return [];
   news.sort((a, b) => Buffer.compare(a.id, b.id));
-  await transaction(db, (tx) => see(tx, tenantId, news, nowMs, known));
+  return await transaction(db, (tx) => see(tx, tenantId, news, nowMs, known, bounds));
 }
 
-async function see(tx: Db, tenantId: string, news: readonly Seen[], nowMs: number, known: Known): Promise<void> {
-  await noteNewKeys(tx, tenantId, { dimension: keysIn(news.map(({ dimensions }) => dimensions)) }, known);
-  const rows = await tx<{ id: Buffer; liveness_ms: bigint; deleted_ms: bigint | null }[]>`
-    select id, liveness_ms, deleted_ms from entities
+async function see(
+  tx: Db,
+  tenantId: string,
+  news: readonly Seen[],
+  nowMs: number,
+  known: Known,
+  bounds: EntityBounds,
+): Promise<readonly Buffer[]> {
+  const keys = keysIn(news.map(({ dimensions }) => dimensions));
+  await noteNewKeys(tx, tenantId, { dimension: keys }, known, bounds.fieldsMax);
+  const rows = await tx<{ id: Buffer; liveness_ms: bigint; deleted: boolean }[]>`
+    select id, liveness_ms, deleted_ms is not null and idle is not true as deleted from entities
     where tenant_id = ${tenantId} and id = any(${byteaArray(news.map(({ id }) => id))}::bytea[])`;
   const found = new Map(rows.map((row) => [row.id.toString("latin1"), row]));
   const missing: Seen[] = [];
@@ -53,19 +64,23 @@ async function see(tx: Db, tenantId: string, news: readonly Seen[], nowMs: numbe
   for (const each of news) {
     const row = found.get(each.id.toString("latin1"));
     if (row === undefined) missing.push(each);
-    else if (row.deleted_ms !== null) continue;
+    else if (row.deleted) continue;
     else if (row.liveness_ms < each.minuteMs) older.push(each);
     else alive.push({ id: each.id, livenessMs: row.liveness_ms });
   }
+  const room = missing.length === 0 ? 0 : bounds.entitiesMax - (await readCount(tx, tenantId, "entities"));
+  const refused = missing.splice(Math.max(0, room));
   // Those that are there before those that are made: the order of locks (src/events/lock.ts).
-  const told = await Promise.all([
+  const [moved, made] = await Promise.all([
     older.length > 0 ? moveLiveness(tx, tenantId, older) : [],
     missing.length > 0 ? make(tx, tenantId, missing, nowMs) : [],
   ]);
-  for (const { id, liveness_ms } of told.flat()) alive.push({ id, livenessMs: liveness_ms });
+  await addToCount(tx, tenantId, "entities", made.length, bounds.entitiesMax);
+  for (const { id, liveness_ms } of [...moved, ...made]) alive.push({ id, livenessMs: liveness_ms });
   afterCommit(tx, () => {
     for (const { id, livenessMs } of alive) known.noteEntity(id, Number(livenessMs));
   });
+  return refused.map(({ id }) => id);
 }
 
 interface Alive {
@@ -76,13 +91,13 @@ interface Alive {
 /** A plain update: an index over entities has no part in it. */
 const moveLiveness = (tx: Db, tenantId: string, older: readonly Seen[]) =>
   tx<Alive[]>`
-    update entities set liveness_ms = seen.minute_ms
+    update entities set liveness_ms = seen.minute_ms, deleted_ms = null, idle = null
     from unnest(
       ${byteaArray(older.map(({ id }) => id))}::bytea[],
       ${bigintArray(older.map(({ minuteMs }) => minuteMs))}::bigint[]
     ) as seen (id, minute_ms)
     where entities.tenant_id = ${tenantId} and entities.id = seen.id and liveness_ms < seen.minute_ms
-      and deleted_ms is null
+      and (deleted_ms is null or idle)
     returning entities.id, liveness_ms`.execute();
 
 const make = (tx: Db, tenantId: string, missing: readonly Seen[], nowMs: number) =>

@@ -10,9 +10,6 @@ import type { Db } from "../db/connect.ts";
 import { lockEvents } from "./lock.ts";
 import { keyText, type OccurrenceKey, occurrenceKey, readOccurrences } from "./occurrences.ts";
 
-/** How many notes one occurrence may have. */
-const annotationsMax = 1000;
-
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789";
 const newId = () => Array.from({ length: 20 }, () => letters[randomInt(letters.length)]).join("");
 
@@ -23,13 +20,14 @@ interface Note extends OccurrenceKey {
 
 /**
  * Writes notes on occurrences, or replaces the texts of notes, in the caller's transaction; an item that names nothing known
- * fails by itself. Not to be repeated blindly: each new note is one more. `author` is the name that new notes carry.
+ * fails by itself. Not to be repeated blindly: each new note is one more. `author` is the name that new notes carry,
+ * `annotationsMax` how many an occurrence may have.
  */
 export async function annotate(
   tx: Db,
   tenantId: string,
   items: readonly AnnotationItem[],
-  { author, nowMs }: { author: string; nowMs: number },
+  { author, annotationsMax, nowMs }: { author: string; annotationsMax: number; nowMs: number },
 ): Promise<AnnotationResult[]> {
   const asked = items.map((item) => ({ item, key: occurrenceKey(item) }));
   const keys = [...new Map(asked.flatMap(({ key }) => (key === undefined ? [] : [[keyText(key), key]]))).values()];
@@ -42,7 +40,7 @@ export async function annotate(
   const results = asked.map(({ item, key }) => {
     const known = key !== undefined && occurrences.has(keyText(key)) ? key : undefined;
     const ids = known && notes.get(keyText(known));
-    const error = errorOf(item, known !== undefined, ids);
+    const error = errorOf(item, known !== undefined, ids, annotationsMax);
     const id = item.annotationId === "" ? newId() : item.annotationId;
     if (error === "" && known !== undefined) {
       const note = { ...known, id, text: item.annotation };
@@ -63,11 +61,17 @@ export async function annotate(
   return results;
 }
 
-function errorOf(item: AnnotationItem, known: boolean, ids: ReadonlySet<string> | undefined): string {
+function errorOf(
+  item: AnnotationItem,
+  known: boolean,
+  ids: ReadonlySet<string> | undefined,
+  annotationsMax: number,
+): string {
   if (!known) return "the event has no such occurrence";
   if (item.annotationId !== "") return ids?.has(item.annotationId) ? "" : "the occurrence has no such annotation";
   if (item.annotation === "") return "annotation is needed";
-  return (ids?.size ?? 0) < annotationsMax ? "" : `the occurrence has ${annotationsMax} annotations already`;
+  if ((ids?.size ?? 0) < annotationsMax) return "";
+  return `the occurrence has ${annotationsMax} annotations already, as many as BELFRY_ANNOTATIONS_MAX allows`;
 }
 
 async function readNotes(tx: Db, tenantId: string, keys: readonly OccurrenceKey[]) {

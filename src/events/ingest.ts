@@ -1,10 +1,13 @@
+import type { Config } from "../config.ts";
 import { bigintArray, byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { again, transaction } from "../db/transaction.ts";
+import { type EntityBounds, tooManyEntities, unbounded } from "../entities/bounds.ts";
 import { eventIds } from "../entities/identity.ts";
 import { type Known, knownEntities } from "../entities/known.ts";
 import { type Sighting, seeEntities } from "../entities/see.ts";
 import { failpoint } from "../failpoint.ts";
+import { addToCount, readCount } from "../tenants/counts.ts";
 import type { Change, EventIdentity, StoreChanges } from "./changes.ts";
 import { applyInstance, type History, type Instance } from "./lifecycle.ts";
 import { lockEvents } from "./lock.ts";
@@ -53,8 +56,36 @@ function gather(tenantId: string, items: readonly EventItem[]) {
   return { subjects: sorted, sightings: [...sightings.values()] };
 }
 
-/** Locks the events, makes those that are missing, and reads the latest occurrence of each that was there. */
-async function lockAndRead(tx: Db, tenantId: string, subjects: readonly Subject[], known: Known) {
+/** How many events, each a name on an entity, and how many entities a tenant may have. */
+export interface DataBounds extends EntityBounds {
+  eventsMax: number;
+}
+
+/** The bounds that the operator has set. */
+export const dataBounds = ({
+  entitiesMax,
+  entityFieldsMax,
+  eventsMax,
+}: Pick<Config, "entitiesMax" | "entityFieldsMax" | "eventsMax">): DataBounds => ({
+  entitiesMax,
+  fieldsMax: entityFieldsMax,
+  eventsMax,
+});
+
+const tooManyEvents = ({ eventsMax }: DataBounds) =>
+  `the tenant has ${eventsMax} events, as many as BELFRY_EVENTS_MAX allows`;
+
+/**
+ * Locks the events, makes those that are missing, and reads the latest occurrence of each that was there. Answers those that
+ * were not made because they would be too many.
+ */
+async function lockAndRead(
+  tx: Db,
+  tenantId: string,
+  subjects: readonly Subject[],
+  known: Known,
+  { eventsMax }: DataBounds,
+) {
   const ids = subjects.map(({ id }) => id);
   const [locked, latest] = await Promise.all([
     lockEvents(tx, tenantId, ids),
@@ -68,16 +99,20 @@ async function lockAndRead(tx: Db, tenantId: string, subjects: readonly Subject[
   ]);
   const byKey = new Map(subjects.map((subject) => [subject.key, subject]));
   for (const row of latest) byKey.get(bytesKey(row.event_id))?.history.push(toOccurrence(row));
-  if (locked.ids.length === subjects.length) return locked;
+  if (locked.ids.length === subjects.length) return { locked, refused: [] };
   for (const id of locked.ids) byKey.delete(bytesKey(id));
   const missing = [...byKey.values()];
+  const room = eventsMax - (await readCount(tx, tenantId, "events"));
+  const refused = missing.splice(Math.max(0, room));
+  if (missing.length === 0) return { locked, refused };
   const rulesVersion = await makeEvents(tx, tenantId, missing).catch((error) => {
     if (error.code !== NO_ENTITY) throw error;
     // The foreign key checks what was remembered: a restored database lacks some of it.
     for (const { entityId } of missing) known.forgetEntity(entityId);
     throw again("an entity that was known is not there");
   });
-  return { tenantId, rulesVersion };
+  await addToCount(tx, tenantId, "events", missing.length, eventsMax);
+  return { locked: { tenantId, rulesVersion: rulesVersion ?? locked.rulesVersion }, refused };
 }
 
 /** Makes events that were not there when those that are were locked; answers the version of the rules. */
@@ -182,23 +217,51 @@ function apply(subjects: readonly Subject[], known: Set<string>): Change[] {
   return changes;
 }
 
+interface Storing {
+  nowMs: number;
+  store: StoreChanges;
+  known?: Known;
+  bounds?: DataBounds;
+}
+
 /**
  * Stores a batch of at most 1,000 event records in one transaction, in their order. May be repeated: an instance that is
- * there already (same event, time, severity and status) changes nothing.
+ * there already (same event, time, severity and status) changes nothing. Answers the places of those that were not stored,
+ * because the tenant would have too many events or entities, and why.
  */
 export async function ingestEvents(
   db: Db,
   tenantId: string,
   items: readonly EventItem[],
-  { nowMs, store, known = knownEntities() }: { nowMs: number; store: StoreChanges; known?: Known },
-): Promise<void> {
-  if (items.length === 0) return;
-  await transaction(db, async (tx) => {
-    const { subjects, sightings } = gather(tenantId, items);
-    await seeEntities(tx, tenantId, sightings, nowMs, known);
-    const locked = await lockAndRead(tx, tenantId, subjects, known);
+  { nowMs, store, known = knownEntities(), bounds = { ...unbounded, eventsMax: Infinity } }: Storing,
+): Promise<Map<number, string>> {
+  if (items.length === 0) return new Map();
+  return await transaction(db, async (tx) => {
+    const { subjects: all, sightings } = gather(tenantId, items);
+    const unmade = new Set((await seeEntities(tx, tenantId, sightings, nowMs, known, bounds)).map(bytesKey));
+    const subjects = unmade.size === 0 ? all : all.filter(({ entityId }) => !unmade.has(bytesKey(entityId)));
+    const { locked, refused } = await lockAndRead(tx, tenantId, subjects, known, bounds);
     failpoint("ingest:read");
-    const repeats = await readLate(tx, tenantId, subjects);
-    await store(tx, locked, apply(subjects, repeats), nowMs);
+    const left = new Set(refused.map(({ key }) => key));
+    const taken = left.size === 0 ? subjects : subjects.filter(({ key }) => !left.has(key));
+    const repeats = await readLate(tx, tenantId, taken);
+    await store(tx, locked, apply(taken, repeats), nowMs);
+    return unmade.size + left.size === 0 ? new Map() : refusals(tenantId, items, { unmade, left }, bounds);
   });
+}
+
+/** The places of items whose entities or events were not made, and why. */
+function refusals(
+  tenantId: string,
+  items: readonly EventItem[],
+  { unmade, left }: { unmade: ReadonlySet<string>; left: ReadonlySet<string> },
+  bounds: DataBounds,
+): Map<number, string> {
+  const refused = new Map<number, string>();
+  for (const [i, { dimensions, name }] of items.entries()) {
+    const { eventId, entityId } = eventIds(tenantId, dimensions, name);
+    if (unmade.has(bytesKey(entityId))) refused.set(i, tooManyEntities(bounds));
+    else if (left.has(bytesKey(eventId))) refused.set(i, tooManyEvents(bounds));
+  }
+  return refused;
 }

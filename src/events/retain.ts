@@ -1,5 +1,6 @@
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { addToCount, correctCount } from "../tenants/counts.ts";
 import { lockEvents } from "./lock.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
 
@@ -33,6 +34,18 @@ export async function deleteOld(tx: Db, tenantId: string, beforeMs: bigint, onDe
   return (end !== undefined && instances.count > 0) || deleted > 0;
 }
 
+/** Which of these entities have events, by events_entity. */
+export async function entitiesWithEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<Buffer[]> {
+  const rows = await tx<{ id: Buffer }[]>`
+    select distinct entity_id as id from events
+    where tenant_id = ${tenantId} and entity_id = any(${byteaArray(ids)}::bytea[])`;
+  return rows.map(({ id }) => id);
+}
+
+/** Sets right how many events a tenant has. */
+export const correctEventCount = (tx: Db, tenantId: string): Promise<void> =>
+  correctCount(tx, tenantId, "events", tx`events where tenant_id = ${tenantId}`);
+
 async function deleteOccurrences(
   tx: Db,
   tenantId: string,
@@ -63,10 +76,11 @@ async function deleteOccurrences(
   const occurrences = await tx<{ eventId: Buffer; number: number }[]>`
     delete from occurrences o where ${goes} returning o.event_id as "eventId", o.number`;
   if (occurrences.length > 0) await onDeleted?.(tx, tenantId, occurrences);
-  await tx`
+  const events = await tx`
     delete from events e
     where e.tenant_id = ${tenantId} and e.id = any(${ids}::bytea[]) and not exists (
       select from occurrences o where o.tenant_id = ${tenantId} and o.event_id = e.id
     )`;
+  await addToCount(tx, tenantId, "events", -events.count);
   return occurrences.length;
 }

@@ -35,17 +35,22 @@ export function eventQueryService(db: Sql, watches: Watches): Partial<ServiceImp
 const changedEvents = (results: readonly { eventId: string; success: boolean }[]) =>
   [...new Set(results.flatMap(({ eventId, success }) => (success ? [eventId] : [])))].join(",");
 
-/** @param store the only function that changes occurrences */
+/** @param store the only function that changes occurrences @param annotationsMax how many an occurrence may have */
 export function eventManagementService(
   db: Db,
   nowMs: () => number,
   store: StoreChanges,
+  annotationsMax: number,
 ): Partial<ServiceImpl<typeof EventManagementService>> {
   return {
     async annotateEvents({ annotations }, context) {
       const { tenantId, clientName } = principalOf(context);
       const annotationResponses = await transaction(db, async (tx) => {
-        const results = await annotate(tx, tenantId, annotations, { author: clientName, nowMs: nowMs() });
+        const results = await annotate(tx, tenantId, annotations, {
+          author: clientName,
+          annotationsMax,
+          nowMs: nowMs(),
+        });
         await audited(tx, context, changedEvents(results));
         return results;
       });

@@ -29,8 +29,8 @@ export interface PointBatch {
   /** Of points whose numbers are known: a place in `table`, or the series. */
   sources: readonly (number | KnownSeries | undefined)[];
   table: FormTable;
-  /** Set by `storePoints`: which of `series` would be more than the tenant may have, so that their points are not stored. */
-  refused: readonly boolean[];
+  /** Set by `storePoints`, by places of `series`: why their points are not stored; undefined where they are. */
+  refused: readonly (string | undefined)[];
 }
 
 /** Gathers points into a batch. */

@@ -1,5 +1,5 @@
 import type { Config } from "../config.ts";
-import { bigintArray } from "../db/batch.ts";
+import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { PartitionedTable } from "../db/partitions.ts";
 import { enqueue } from "../jobs/queue.ts";
@@ -88,6 +88,14 @@ async function removeSeries(tx: Db, tenantId: string, numbers: readonly bigint[]
       returning 1
     )
     update series_counts set count = count - (select count(*) from gone) where tenant_id = ${tenantId}`;
+}
+
+/** Which of these entities have series, by series_entity. */
+export async function entitiesWithSeries(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<Buffer[]> {
+  const rows = await tx<{ id: Buffer }[]>`
+    select distinct entity_id as id from series
+    where tenant_id = ${tenantId} and entity_id = any(${byteaArray(ids)}::bytea[])`;
+  return rows.map(({ id }) => id);
 }
 
 /** The job that looks after series, for the worker. */

@@ -1,6 +1,7 @@
 import { bigintArray, byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { again } from "../db/transaction.ts";
+import { type EntityBounds, tooManyEntities, unbounded } from "../entities/bounds.ts";
 import { type Known, knownEntities } from "../entities/known.ts";
 import { seeEntities } from "../entities/see.ts";
 import { beginMerging } from "./merge.ts";
@@ -91,27 +92,39 @@ async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], 
     where series.tenant_id = ${tenantId} and series.number = any(${numbers}::bigint[]) and series.number = c.number`;
 }
 
+/** How many series and entities a tenant may have, and what this process knows of entities. */
+interface Making {
+  seriesMax: number;
+  bounds?: EntityBounds | undefined;
+  /** The entities of new series are looked for only where it does not know them. */
+  known?: Known | undefined;
+}
+
 /**
- * The series of these names, in their order, made where there are none yet, with their entities; undefined for those that
- * would be more than `seriesMax` of the tenant. Several of one name may be given. @param known what this process knows of
- * entities: those of new series are looked for only where it does not know them
+ * The series of these names, in their order, made where there are none yet, with their entities; for those that would be too
+ * many, or whose entities would be, the reason why they are not made. Several of one name may be given.
  */
 export async function resolveSeries(
   tx: Db,
   tenantId: string,
   named: readonly NamedSeries[],
   nowMs: number,
-  seriesMax: number,
-  known: Known = knownEntities(),
-): Promise<(StoredSeries | undefined)[]> {
+  making: Making,
+): Promise<(StoredSeries | string)[]> {
   const found = await readSeries(tx, tenantId, named);
   const missing = named.filter(({ entityId, metric }) => !found.has(keyOf(entityId, metric)));
-  if (missing.length > 0)
-    for (const [key, row] of await makeSeries(tx, tenantId, missing, nowMs, seriesMax, known)) found.set(key, row);
+  const withoutEntity = new Set<string>();
+  if (missing.length > 0) {
+    const { rows, refused } = await makeSeries(tx, tenantId, missing, nowMs, making);
+    for (const [key, row] of rows) found.set(key, row);
+    for (const id of refused) withoutEntity.add(id.toString("latin1"));
+  }
   await refresh(tx, tenantId, named, found);
   return named.map(({ entityId, metric }) => {
     const row = found.get(keyOf(entityId, metric));
-    return row && toSeries(row);
+    if (row !== undefined) return toSeries(row);
+    if (withoutEntity.has(entityId.toString("latin1"))) return tooManyEntities(making.bounds ?? unbounded);
+    return `the tenant has ${making.seriesMax} series, as many as BELFRY_SERIES_MAX allows`;
   });
 }
 
@@ -120,10 +133,8 @@ async function makeSeries(
   tenantId: string,
   missing: readonly NamedSeries[],
   nowMs: number,
-  seriesMax: number,
-  known: Known,
-): Promise<Map<string, SeriesRow>> {
-  const now = BigInt(nowMs);
+  { seriesMax, bounds, known = knownEntities() }: Making,
+): Promise<{ rows: Map<string, SeriesRow>; refused: readonly Buffer[] }> {
   // The makers of a tenant's series wait here for each other, so that each sees what the one before has made.
   const first = await tx`
     insert into series_counts (tenant_id, last_number, count) values (${tenantId}, 0, 0)
@@ -138,16 +149,36 @@ async function makeSeries(
   const wanted = new Map(missing.map((each) => [keyOf(each.entityId, each.metric), each]));
   for (const key of found.keys()) wanted.delete(key);
   const room = Math.max(0, seriesMax - Number(counts?.count));
-  const made = [...wanted.values()].slice(0, room);
-  if (made.length === 0) return found;
-  await seeEntities(tx, tenantId, sightings(made), nowMs, known);
-  const rows = await tx<SeriesRow[]>`
+  const allowed = [...wanted.values()].slice(0, room);
+  if (allowed.length === 0) return { rows: found, refused: [] };
+  const refused = await seeEntities(tx, tenantId, sightings(allowed), nowMs, known, bounds);
+  const made = allowed.filter(({ entityId }) => !refused.some((id) => id.equals(entityId)));
+  if (made.length === 0) return { rows: found, refused };
+  const [, rows] = await Promise.all([keepEntities(tx, tenantId, made), insertSeries(tx, tenantId, made, nowMs)]);
+  if (rows.length < made.length) {
+    // A database that was restored lacks entities that this process knows; and one that had gone idle may have been removed.
+    for (const { entityId } of made) known.forgetEntity(entityId);
+    throw again("an entity that was known is not there");
+  }
+  for (const row of rows) found.set(keyOf(row.entity_id, row.metric), row);
+  return { rows: found, refused };
+}
+
+/** Keeps the entities of new series from being removed until the transaction ends. */
+const keepEntities = (tx: Db, tenantId: string, made: readonly NamedSeries[]) =>
+  tx`
+    select from entities
+    where tenant_id = ${tenantId} and id = any(${byteaArray(made.map(({ entityId }) => entityId))}::bytea[])
+    order by id for key share`.execute();
+
+const insertSeries = (tx: Db, tenantId: string, made: readonly NamedSeries[], nowMs: number) =>
+  tx<SeriesRow[]>`
     with counted as (
       update series_counts set last_number = last_number + ${made.length}::int4, count = count + ${made.length}::int4
       where tenant_id = ${tenantId} returning last_number - ${made.length}::int4 as before
     )
     insert into series (tenant_id, number, entity_id, metric, units, description, created_ms)
-    select ${tenantId}::uuid, before + place, entity_id, metric, units, description, ${now}::bigint
+    select ${tenantId}::uuid, before + place, entity_id, metric, units, description, ${BigInt(nowMs)}::bigint
     from counted, unnest(
       ${byteaArray(made.map(({ entityId }) => entityId))}::bytea[],
       ${textArray(made.map(({ metric }) => metric))}::text[],
@@ -155,15 +186,7 @@ async function makeSeries(
       ${textArray(made.map(({ description }) => description))}::text[]
     ) with ordinality as made (entity_id, metric, units, description, place)
     where exists (select from entities e where e.tenant_id = ${tenantId} and e.id = made.entity_id)
-    returning number, entity_id, metric, units, description, false as unused`;
-  if (rows.length < made.length) {
-    // A database that was restored lacks entities that this process knows.
-    for (const { entityId } of made) known.forgetEntity(entityId);
-    throw again("an entity that was known is not there");
-  }
-  for (const row of rows) found.set(keyOf(row.entity_id, row.metric), row);
-  return found;
-}
+    returning number, entity_id, metric, units, description, false as unused`.execute();
 
 /** Each entity once, at its latest time. */
 function sightings(named: readonly NamedSeries[]) {

@@ -1,5 +1,6 @@
 import type { Config } from "../config.ts";
 import type { Sql } from "../db/connect.ts";
+import type { EntityBounds } from "../entities/bounds.ts";
 import type { Known } from "../entities/known.ts";
 import { liveness } from "../entities/liveness.ts";
 import { partitionUpkeep } from "../jobs/partition-upkeep.ts";
@@ -18,6 +19,8 @@ export interface MetricOptions {
   onPoints?: OnPoints | undefined;
   /** What this process knows of entities. */
   known?: Known;
+  /** How many entities a tenant may have. */
+  bounds?: EntityBounds;
   /** How often the liveness of entities is written, ms. */
   livenessMs?: number;
   /** How soon the job that merges is called, ms. */
@@ -42,7 +45,7 @@ export async function startMetrics(
   config: Pick<Config, "metricRetentionSec" | "modelAgeSecMax" | "aheadSecMax" | "seriesMax">,
   nowMs: () => number,
   log: Log,
-  { onPoints, known, livenessMs, hintMs }: MetricOptions = {},
+  { onPoints, known, bounds, livenessMs, hintMs }: MetricOptions = {},
 ): Promise<MetricPart> {
   const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);
   const living = liveness(sql, livenessMs, known);
@@ -55,6 +58,7 @@ export async function startMetrics(
       known,
       forms: forms(),
       seriesMax: config.seriesMax,
+      bounds,
       onPoints,
       onData: living.note,
       onStored: hints.note,

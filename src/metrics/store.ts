@@ -1,5 +1,6 @@
 import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
+import type { EntityBounds } from "../entities/bounds.ts";
 import type { Known } from "../entities/known.ts";
 import type { Forms, SeenEntity } from "./forms.ts";
 import { type PointColumns, writeHead } from "./head.ts";
@@ -36,6 +37,8 @@ export interface MetricStore {
   forms: Forms;
   /** Series that a tenant may have. */
   seriesMax: number;
+  /** How many entities it may have; absent: any number. */
+  bounds?: EntityBounds | undefined;
   onPoints?: OnPoints | undefined;
   /** Hears, after the commit, of the time of an entity's data. */
   onData?: ((tenantId: string, entityId: Buffer, timeMs: number) => void) | undefined;
@@ -56,13 +59,13 @@ export async function storePoints(
   nowMs: number,
 ): Promise<void> {
   const named = batches.flatMap(({ series }) => series);
-  const resolved =
-    named.length === 0 ? [] : await resolveSeries(tx, tenantId, named, nowMs, store.seriesMax, store.known);
+  const resolved = named.length === 0 ? [] : await resolveSeries(tx, tenantId, named, nowMs, store);
   let from = 0;
   const found = batches.map((batch) => {
-    const own = resolved.slice(from, from + batch.series.length);
+    const some = resolved.slice(from, from + batch.series.length);
     from += batch.series.length;
-    batch.refused = own.map((each) => each === undefined);
+    batch.refused = some.map((each) => (typeof each === "string" ? each : undefined));
+    const own = some.map((each) => (typeof each === "string" ? undefined : each));
     return { batch, own };
   });
   const columns = columnsOf(found);

@@ -5,7 +5,7 @@ import type { Keyring } from "../credentials/keyring.ts";
 import type { Pool } from "../db/connect.ts";
 import type { Listener } from "../db/listen.ts";
 import type { StoreChanges } from "../events/changes.ts";
-import { ingestEvents } from "../events/ingest.ts";
+import { dataBounds, ingestEvents } from "../events/ingest.ts";
 import type { Log } from "../log.ts";
 import type { RuleEngine } from "./engine.ts";
 import type { Dispatcher } from "./sending/dispatcher.ts";
@@ -38,8 +38,10 @@ export async function startNotifications(
   const world = openWorld(config, {
     ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
     nowMs,
-    createEvent: (tenantId, item, chain) =>
-      ingestEvents(pool.ingest, tenantId, [{ ...item, chain }], { nowMs: nowMs(), store }),
+    async createEvent(tenantId, item, chain) {
+      const storing = { nowMs: nowMs(), store, bounds: dataBounds(config) };
+      return (await ingestEvents(pool.ingest, tenantId, [{ ...item, chain }], storing)).get(0);
+    },
   });
   const sending = await startSending(pool, replicas, config, { keyring, world, nowMs, log, stillMatching });
   return {

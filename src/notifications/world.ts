@@ -15,8 +15,11 @@ export interface World {
   readonly incidentPagingUrl: string;
   readonly teamChatUrl: string;
   readonly accessTokens: AccessTokens;
-  /** Stores an event of this tenant, caused by these rules, the latest last. May be repeated with the same item. */
-  createEvent(tenantId: string, item: EventItem, chain: readonly string[]): Promise<void>;
+  /**
+   * Stores an event of this tenant, caused by these rules, the latest last; answers why it does not, if so. May be repeated
+   * with the same item.
+   */
+  createEvent(tenantId: string, item: EventItem, chain: readonly string[]): Promise<string | undefined>;
   nowMs(): number;
 }
 

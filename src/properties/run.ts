@@ -13,7 +13,7 @@ import {
   lockEntities,
   writeCustomProperties,
 } from "../entities/custom-properties.ts";
-import { keysIn, notingKeys } from "../entities/field-keys.ts";
+import { keysIn, noteKeys } from "../entities/field-keys.ts";
 import { ID_BYTES } from "../entities/identity.ts";
 import { matchingIds, splitIds } from "../entities/portions.ts";
 import { enqueue, type Job, type NewJob } from "../jobs/queue.ts";
@@ -81,8 +81,8 @@ interface Ready {
 
 const tenantsMax = 1000;
 
-/** The jobs of updaters, for the worker. */
-export function updaterKinds(): JobKind[] {
+/** The jobs of updaters, for the worker. @param fieldsMax how many names of fields of a tenant are known */
+export function updaterKinds(fieldsMax = Infinity): JobKind[] {
   const known = new Map<string, Ready>();
 
   /** The enabled updaters in their order, compiled once a change. */
@@ -110,12 +110,12 @@ export function updaterKinds(): JobKind[] {
   async function apply(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
     // Keys come before entities in the order of locks (src/events/lock.ts).
     const keys = keysIn((await readyUpdaters(tx, tenantId)).map(({ properties }) => properties));
-    await notingKeys(tx, tenantId, { customProperty: keys });
+    await noteKeys(tx, tenantId, { customProperty: keys }, fieldsMax);
     // First the locks, then the updaters: a change since then starts its updater, and that run waits for these locks.
     const entities = await lockEntities(tx, tenantId, idsOf(jobs));
     const updaters = await readyUpdaters(tx, tenantId);
     const since = [...keysIn(updaters.map(({ properties }) => properties))].filter((key) => !keys.has(key));
-    if (since.length > 0) await notingKeys(tx, tenantId, { customProperty: since });
+    if (since.length > 0) await noteKeys(tx, tenantId, { customProperty: since }, fieldsMax);
     const changes = entities.flatMap((entity) => {
       const properties = applyUpdaters(entity, updaters, customPropertiesMax);
       return properties === undefined ? [] : [{ id: entity.id, properties }];

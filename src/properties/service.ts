@@ -41,10 +41,16 @@ function selected(db: Db, { tenantId, tenantName }: Principal, { selection }: En
 const counted = (count: number, names: readonly string[]) =>
   `${count} ${count === 1 ? "entity" : "entities"}: ${names.length === 0 ? "all" : names.join(",")}`;
 
-export function customPropertyService(db: Db, nowMs: () => number): Partial<ServiceImpl<typeof CustomPropertyService>> {
+/** @param fieldsMax how many names of fields of a tenant are known */
+export function customPropertyService(
+  db: Db,
+  nowMs: () => number,
+  fieldsMax: number,
+): Partial<ServiceImpl<typeof CustomPropertyService>> {
   const writingOf = (context: HandlerContext, { selection }: EntitySelection, names: readonly string[]): Writing => ({
     nowMs: nowMs(),
     signal: context.signal,
+    fieldsMax,
     few: selection.case === "withIds" && selection.value.ids.length <= portionMax,
     audit: (tx, count) => audited(tx, context, counted(count, names)),
   });

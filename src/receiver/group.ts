@@ -4,7 +4,7 @@ import { isLost } from "../db/driver/lost.ts";
 import { transaction } from "../db/transaction.ts";
 import { unavailable } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
-import type { LaneKind, Part } from "./lanes.ts";
+import type { LaneKind, Part, Refused } from "./lanes.ts";
 
 /** A part that is being stored, and how its sender hears of it. */
 export interface WaitingPart extends Part<unknown> {
@@ -38,14 +38,33 @@ const repeatable = new Set(["40001", "40P01", "55P03"]);
 /** Whether an error says that something of the items cannot be stored: a value, a reference, a size. */
 const isContent = (error: unknown) => /^(22|23|54)/.test(sqlState(error) ?? "");
 
-async function attempt({ sql, kind, tenantId }: Storing, items: readonly unknown[]): Promise<unknown> {
+/** Stored, but for some items; or what keeps all of them from being stored. */
+type Attempt = { refused: Refused } | { error: unknown };
+
+async function attempt({ sql, kind, tenantId }: Storing, items: readonly unknown[]): Promise<Attempt> {
   try {
     failpoint("batch:taken");
-    await transaction(sql, (tx) => kind.store(tx, tenantId, items), { attemptsMax: 1 });
+    const refused = await transaction(sql, (tx) => kind.store(tx, tenantId, items), { attemptsMax: 1 });
     failpoint("batch:stored");
-    return undefined;
+    return { refused: refused ?? new Map() };
   } catch (error) {
-    return error ?? new Error("it failed");
+    return { error: error ?? new Error("it failed") };
+  }
+}
+
+/** Tells each part that it is stored, but for those of its items that were refused. */
+function tellStored(parts: readonly WaitingPart[], refused: Refused): void {
+  let from = 0;
+  for (const part of parts) {
+    const own = new Map<number, string>();
+    if (refused.size > 0) {
+      for (let i = 0; i < part.items.length; i++) {
+        const reason = refused.get(from + i);
+        if (reason !== undefined) own.set(i, reason);
+      }
+    }
+    from += part.items.length;
+    part.done(own);
   }
 }
 
@@ -56,11 +75,12 @@ async function attempt({ sql, kind, tenantId }: Storing, items: readonly unknown
 export async function storeParts<P extends WaitingPart>(storing: Storing, parts: P[]): Promise<Repeat<P>[]> {
   const [only, ...others] = parts;
   if (only === undefined) return [];
-  const error = await attempt(storing, others.length === 0 ? only.items : parts.flatMap(({ items }) => items));
-  if (error === undefined) {
-    for (const part of parts) part.done(new Map());
+  const done = await attempt(storing, others.length === 0 ? only.items : parts.flatMap(({ items }) => items));
+  if ("refused" in done) {
+    tellStored(parts, done.refused);
     return [];
   }
+  const { error } = done;
   if (repeatable.has(sqlState(error) ?? "")) return [{ parts, error }];
   if (!isContent(error)) {
     const told = toldAs(error);
@@ -99,8 +119,12 @@ async function storeItems<P extends WaitingPart>(storing: Storing, part: P, fail
       [from, middle],
       [middle, to],
     ] as const) {
-      const again = await attempt(storing, part.items.slice(start, end));
-      if (again === undefined) continue;
+      const done = await attempt(storing, part.items.slice(start, end));
+      if ("refused" in done) {
+        for (const [place, reason] of done.refused) refused.set(start + place, reason);
+        continue;
+      }
+      const again = done.error;
       const stops = isContent(again) ? await range(start, end, again) : again;
       if (stops !== undefined) return stops;
     }

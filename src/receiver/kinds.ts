@@ -1,11 +1,12 @@
 import { EventSchema, type Model, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { Config } from "../config.ts";
+import type { EntityBounds } from "../entities/bounds.ts";
 import { coreFacts } from "../entities/core-properties.ts";
 import type { Known } from "../entities/known.ts";
 import { type ModelItem, type OnChanged, putModels } from "../entities/put.ts";
 import { isOverfull, termsBytes } from "../entities/terms.ts";
 import type { StoreChanges } from "../events/changes.ts";
-import { type EventItem, ingestEvents } from "../events/ingest.ts";
+import { type DataBounds, type EventItem, ingestEvents } from "../events/ingest.ts";
 import type { Broken } from "../rpc/rules.ts";
 import type { Kind } from "./put.ts";
 
@@ -17,6 +18,7 @@ export function eventKind(
   nowMs: () => number,
   store: StoreChanges,
   known?: Known,
+  bounds?: DataBounds,
 ): Kind<typeof EventSchema, EventItem> {
   return {
     list: "events",
@@ -36,7 +38,12 @@ export function eventKind(
     lane: {
       name: "events",
       store: (tx, tenantId, items) =>
-        ingestEvents(tx, tenantId, items, { nowMs: nowMs(), store, ...(known && { known }) }),
+        ingestEvents(tx, tenantId, items, {
+          nowMs: nowMs(),
+          store,
+          ...(known && { known }),
+          ...(bounds && { bounds }),
+        }),
     },
   };
 }
@@ -47,6 +54,7 @@ export function modelKind(
   nowMs: () => number,
   onModels?: OnChanged,
   known?: Known,
+  bounds?: EntityBounds,
 ): Kind<typeof ModelSchema, ModelItem> {
   return {
     list: "models",
@@ -58,7 +66,7 @@ export function modelKind(
     }),
     lane: {
       name: "models",
-      store: (tx, tenantId, items) => putModels(tx, tenantId, items, nowMs(), onModels, known),
+      store: (tx, tenantId, items) => putModels(tx, tenantId, items, nowMs(), onModels, known, bounds),
     },
   };
 }

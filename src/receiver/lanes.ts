@@ -18,10 +18,14 @@ export interface LaneKind<Item> {
    * Stores items in the transaction `tx`, in their order; at most 1,000 as a rule, those of several requests behind each
    * other. May be called again with the same items, or some of them: when PostgreSQL asks for it, and when an error of
    * class 22, 23 or 54 says that one of them cannot be stored. What is remembered, or told to others, waits for
-   * `afterCommit`. It does not wait for statements that nothing depends on.
+   * `afterCommit`. It does not wait for statements that nothing depends on. May answer the places of items that it has
+   * left out, and why: the others are stored.
    */
-  store(tx: Db, tenantId: string, items: readonly Item[]): Promise<void>;
+  store(tx: Db, tenantId: string, items: readonly Item[]): Promise<Refused | undefined>;
 }
+
+/** Items that were not stored: their places, and why. */
+export type Refused = ReadonlyMap<number, string>;
 
 /** Items of one request or stream, checked, that are stored in one transaction. */
 export interface Part<Item> {

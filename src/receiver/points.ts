@@ -94,9 +94,11 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
   const lane: LaneKind<PointBatch> = {
     name: "metrics",
     sizeMax: pointsMax,
-    store: (tx, tenantId, batches) => storePoints(store, tx, tenantId, batches, nowMs()),
+    async store(tx, tenantId, batches) {
+      await storePoints(store, tx, tenantId, batches, nowMs());
+      return undefined;
+    },
   };
-  const tooManySeries = `the tenant has ${store.seriesMax} series, as many as BELFRY_SERIES_MAX allows`;
 
   /** The series of a point that holds to all rules because one of the same series did; undefined: that is not known. */
   function knownSeries(tenantId: string, request: PutMetricRequest, [firstMs, lastMs]: [number, number], now: number) {
@@ -183,8 +185,10 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
     const reason = (await lanes.put(lane, tenantId, { items: [batch], size, bytes, abandoned }, first)).get(0);
     if (reason === undefined) {
       const refused: [number, string][] = [];
-      for (let i = 0; i < size; i++)
-        if (batch.numbers[i] === 0 && batch.refused[batch.places[i] as number]) refused.push([i, tooManySeries]);
+      for (let i = 0; i < size; i++) {
+        const why = batch.numbers[i] === 0 ? batch.refused[batch.places[i] as number] : undefined;
+        if (why !== undefined) refused.push([i, why]);
+      }
       return refused;
     }
     if (size === 1) return [[0, reason]];

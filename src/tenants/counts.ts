@@ -47,3 +47,17 @@ export async function correctCount(tx: Db, tenantId: string, what: Counted, rows
     where missing <> 0
     on conflict (tenant_id, what) do update set count = tenant_counts.count + excluded.count`;
 }
+
+const leftOut = "left out fields";
+
+/** Notes that some names of fields are not known, because there are too many of them. May be repeated. */
+export async function noteLeftOut(tx: Db, tenantId: string): Promise<void> {
+  const rows = await tx`${leftOutRow(tx, tenantId)}`;
+  if (rows.count > 0) return;
+  await tx`
+    insert into tenant_counts (tenant_id, what, count) values (${tenantId}, ${leftOut}, 1) on conflict do nothing`;
+}
+
+/** A query that finds a row without columns where some names of fields of the tenant are not known. */
+export const leftOutRow = (db: Db, tenantId: string): Fragment =>
+  db`select from tenant_counts where tenant_id = ${tenantId} and what = ${leftOut}`;

@@ -1,8 +1,13 @@
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { transaction } from "../../src/db/transaction.ts";
+import { unbounded } from "../../src/entities/bounds.ts";
+import { metadataKeys } from "../../src/entities/field-keys.ts";
 import { entityId } from "../../src/entities/identity.ts";
+import { liveness } from "../../src/entities/liveness.ts";
 import { type ModelItem, putModels } from "../../src/entities/put.ts";
+import { entityRetentionKind, retainEntities } from "../../src/entities/retain.ts";
 import { seeEntities } from "../../src/entities/see.ts";
 import { testDatabase } from "../support/database.ts";
 
@@ -159,5 +164,172 @@ describe("a batch of models", () => {
     );
     const [{ count }] = await sql<[{ count: bigint }]>`select count(*) from entities where tenant_id = ${tenant}`;
     expect(Number(count)).toBe(1000);
+  });
+});
+
+describe("the bound on a tenant's entities", () => {
+  const bounds = { ...unbounded, entitiesMax: 3 };
+  const reason = "the tenant has 3 entities, as many as BELFRY_ENTITIES_MAX allows";
+  const put = (tenant: string, sources: string[], time = 10) =>
+    putModels(
+      sql,
+      tenant,
+      sources.map((source) => model(time, { time }, source)),
+      1,
+      undefined,
+      undefined,
+      bounds,
+    );
+  const counted = async (tenant: string) => {
+    const [row] = await sql<[{ count: bigint; rows: bigint }]>`
+      select (select count from tenant_counts where tenant_id = ${tenant} and what = 'entities') as count,
+        (select count(*) from entities where tenant_id = ${tenant}) as rows`;
+    return row;
+  };
+
+  test("refuses models of further ones by themselves; those that are there are described all the same", async () => {
+    const tenant = randomUUID();
+    expect(await put(tenant, ["a", "b"])).toEqual(new Map());
+    const refused = await put(tenant, ["a", "c", "d", "b", "d"], 20);
+    expect([...refused.values()]).toEqual([...refused].map(() => reason));
+    expect(await counted(tenant)).toEqual({ count: 3n, rows: 3n });
+    const rows = await sql`select from entities where tenant_id = ${tenant} and metadata = '{"time": 20}'`;
+    expect(rows.count).toBe(3);
+    expect(await put(tenant, ["a"], 30)).toEqual(new Map());
+  });
+
+  test("is not passed by several at once, nor by what is only seen", async () => {
+    const tenant = randomUUID();
+    const see = (source: string) =>
+      seeEntities(
+        sql,
+        tenant,
+        [{ id: entityId(tenant, { source }), dimensions: { source }, timestampMs: 1_000_000n }],
+        1,
+        undefined,
+        bounds,
+      );
+    const puts = Array.from({ length: 6 }, (_, i) => put(tenant, [`m${i}`]));
+    const sights = Array.from({ length: 6 }, (_, i) => see(`s${i}`));
+    const refused = (await Promise.all(puts)).reduce((sum, { size }) => sum + size, 0);
+    const unseen = (await Promise.all(sights)).reduce((sum, { length }) => sum + length, 0);
+    expect(refused + unseen).toBe(9);
+    expect(await counted(tenant)).toEqual({ count: 3n, rows: 3n });
+  });
+
+  test("leaves further names of fields out; a search that asks for them finds what has them", async () => {
+    const tenant = randomUUID();
+    const few = { ...unbounded, fieldsMax: 3 };
+    await putModels(sql, tenant, [model(10, { a: 1, b: 1, c: 1 })], 1, undefined, undefined, few);
+    await putModels(sql, tenant, [model(20, { a: 1, d: 1 }, "other")], 1, undefined, undefined, few);
+    const rows = await sql`select source, key from entity_keys where tenant_id = ${tenant}`;
+    expect(rows).toHaveLength(3);
+    // The key may be one of those that were left out, so it is taken for one.
+    expect(await metadataKeys(sql, tenant, ["d", "e"])).toEqual(new Set(["d", "e"]));
+  });
+});
+
+describe("retention", () => {
+  const day = 86_400_000;
+  const now = 1000 * day;
+  const world = async () => {
+    const tenant = randomUUID();
+    const used = new Set<string>();
+    const id = (source: string) => entityId(tenant, { source });
+    const retention = {
+      idleSec: (30 * day) / 1000,
+      deletedSec: (5 * day) / 1000,
+      inUse: [
+        async (_tx: unknown, _tenant: string, ids: readonly Buffer[]) =>
+          ids.filter((each) => used.has(each.toString("hex"))),
+      ],
+    };
+    return {
+      tenant,
+      id,
+      use: (source: string) => used.add(id(source).toString("hex")),
+      free: () => used.clear(),
+      put: (source: string, ageDays: number, metadata = {}) =>
+        putModels(sql, tenant, [model(now - ageDays * day, metadata, source)], now - ageDays * day),
+      retain: (change = {}) =>
+        transaction(sql, (tx) => retainEntities(tx, tenant, Buffer.alloc(0), { ...retention, ...change }, now)),
+      async left() {
+        const rows = await sql<{ source: string; deleted: boolean }[]>`
+          select dimensions ->> 'source' as source, deleted_ms is not null as deleted from entities
+          where tenant_id = ${tenant} order by 1`;
+        return rows.map(({ source, deleted }) => (deleted ? `${source} deleted` : source));
+      },
+    };
+  };
+
+  test("removes what no data came of, and what was deleted; not what series or events need", async () => {
+    const { put, retain, left, use, tenant } = await world();
+    for (const source of ["idle", "idle, used"]) await put(source, 40);
+    await put("lively", 20);
+    for (const [source, age] of [
+      ["deleted", 6],
+      ["deleted, used", 6],
+      ["deleted since", 4],
+    ] as const) {
+      await put(source, age + 1);
+      await put(source, age, { _svc_deleted_entity: true });
+    }
+    use("idle, used");
+    use("deleted, used");
+    expect(await retain()).toBeUndefined();
+    const kept = ["deleted since deleted", "deleted, used deleted", "idle, used deleted", "lively"];
+    expect(await left()).toEqual(kept);
+    await retain();
+    expect(await left()).toEqual(kept);
+    const [counts] = await sql`select count from tenant_counts where tenant_id = ${tenant} and what = 'entities'`;
+    expect(counts).toEqual({ count: 4n });
+  });
+
+  test("that is off for idle ones leaves them", async () => {
+    const { put, retain, left } = await world();
+    await put("idle", 900);
+    await retain({ idleSec: 0 });
+    expect(await left()).toEqual(["idle"]);
+  });
+
+  test("any data bring back what had gone idle, unlike what a model has deleted", async () => {
+    const { put, retain, left, use, free, id, tenant } = await world();
+    for (const source of ["by a model", "by an event", "by points"]) {
+      await put(source, 40);
+      use(source);
+    }
+    await put("deleted", 41);
+    await put("deleted", 40, { _svc_deleted_entity: true });
+    use("deleted");
+    await retain();
+    expect(await left()).toEqual(["by a model deleted", "by an event deleted", "by points deleted", "deleted deleted"]);
+    await put("by a model", 0);
+    for (const source of ["by an event", "deleted"]) {
+      await seeEntities(sql, tenant, [{ id: id(source), dimensions: { source }, timestampMs: BigInt(now) }], now);
+    }
+    const living = liveness(sql);
+    for (const source of ["by points", "deleted"]) living.note(tenant, id(source), now);
+    await living.stop();
+    expect(await left()).toEqual(["by a model", "by an event", "by points", "deleted deleted"]);
+    free();
+    await retain();
+    expect(await left()).toEqual(["by a model", "by an event", "by points"]);
+  });
+
+  test("sets the counts right that an earlier version has not kept", async () => {
+    const { put, tenant } = await world();
+    for (const source of ["a", "b"]) await put(source, 1);
+    await sql`delete from tenant_counts where tenant_id = ${tenant} and what = 'entities'`;
+    await put("c", 1);
+    const run = entityRetentionKind({ idleSec: 0, deletedSec: 0, inUse: [] }).run;
+    const job = { id: "daily", payload: {}, size: 1, dueMs: now, fence: 1n, failures: 0, createdMs: now };
+    expect(await transaction(sql, (tx) => run(tx, tenant, [job as never], now))).toEqual([
+      { id: "daily", payload: {}, dueMs: now + day },
+    ]);
+    const counts = await sql`select what, count from tenant_counts where tenant_id = ${tenant} order by what`;
+    expect(counts).toEqual([
+      { what: "entities", count: 3n },
+      { what: "fields", count: 1n },
+    ]);
   });
 });

@@ -190,7 +190,10 @@ describe("annotations", () => {
     await management.annotateEvents({ annotations });
     const { annotationResponses } = await management.annotateEvents({ annotations: [{ ...ids, annotation: "b" }] });
     expect(annotationResponses).toMatchObject([
-      { success: false, error: "the occurrence has 1000 annotations already" },
+      {
+        success: false,
+        error: "the occurrence has 1000 annotations already, as many as BELFRY_ANNOTATIONS_MAX allows",
+      },
     ]);
   });
 

@@ -39,8 +39,8 @@ export async function jobsDone(db: Db, withinMs: number): Promise<void> {
   for (;;) {
     const left = await db<{ kind: string; count: bigint; failing: bigint; leased: bigint }[]>`
       select kind, count(*) as count, count(*) filter (where failures > 0) as failing, max(lease_until_ms) as leased
-      from jobs group by kind`;
-    const due = await db`select kind from due_work`;
+      from jobs where kind like 'properties.%' group by kind`;
+    const due = await db`select kind from due_work where kind like 'properties.%'`;
     if (left.length === 0 && due.length === 0) return;
     if (performance.now() > endMs) {
       const lines = left.map((row) => `${row.kind}: ${row.count}, ${row.failing} failing, leased until ${row.leased}`);

@@ -21,7 +21,9 @@ export async function put(db: Db, store: MetricStore, tenantId: string, sent: re
   for (const point of sent) builder.addItem({ ...point, dimensions, units: "", description: "" });
   const batch = builder.batch();
   await transaction(db, (tx) => storePoints(store, tx, tenantId, [batch], nowMs));
-  return [...batch.places.keys()].filter((i) => batch.numbers[i] === 0 && batch.refused[batch.places[i] as number]);
+  return [...batch.places.keys()].filter(
+    (i) => batch.numbers[i] === 0 && batch.refused[batch.places[i] as number] !== undefined,
+  );
 }
 
 /** Merges until nothing is due any more. */

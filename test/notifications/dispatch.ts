@@ -206,7 +206,7 @@ export async function dispatchSite() {
   beforeAll(async () => {
     receiver = await httpReceiver();
     const config = readConfig({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8", BELFRY_OUTBOUND_TIMEOUT_MS: "2000" });
-    world = openWorld(config, { ownUrl: "https://belfry.test", nowMs: Date.now, createEvent: async () => {} });
+    world = openWorld(config, { ownUrl: "https://belfry.test", nowMs: Date.now, createEvent: async () => undefined });
   });
   afterAll(async () => {
     await world.outbound.close();

@@ -24,7 +24,7 @@ await keepPartitions(sql, days, beginMs);
 const world = openWorld(readConfig({}), {
   ownUrl: "https://belfry.test",
   nowMs: Date.now,
-  createEvent: async () => {},
+  createEvent: async () => undefined,
 });
 afterAll(() => world.outbound.close());
 

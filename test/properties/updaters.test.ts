@@ -23,7 +23,7 @@ async function world() {
     call("POST", "/v1/modelcontext/customproperties:set", { input: { query: { clause: exists } }, properties });
   const settled = async () => {
     const endMs = performance.now() + 10_000;
-    while ((await sql`select from jobs where tenant_id = ${tenant.id}`).count > 0) {
+    while ((await sql`select from jobs where tenant_id = ${tenant.id} and kind like 'properties.%'`).count > 0) {
       if (performance.now() > endMs) throw new Error("jobs are left");
       await sleep(10);
     }

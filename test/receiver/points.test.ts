@@ -1,14 +1,23 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { deleteOld } from "../../src/events/retain.ts";
 import { stored } from "../metrics/points.ts";
 import { protocols, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
-const server = await testServer({ BELFRY_SERIES_MAX: "4" });
+const server = await testServer({
+  BELFRY_SERIES_MAX: "4",
+  BELFRY_ENTITIES_MAX: "5",
+  BELFRY_EVENTS_MAX: "2",
+  BELFRY_ANNOTATIONS_MAX: "2",
+});
 const { sql } = server.database;
 const nowMs = Date.now();
 const hourMs = 3_600_000;
@@ -82,4 +91,75 @@ test("a stream of points of known series is stored as one of new ones", async ()
   const first = await receiver.putMetric(points());
   expect(first).toMatchObject({ succeeded: 5, failed: 6 });
   expect(await receiver.putMetric(points())).toMatchObject({ succeeded: 5, failed: 6 });
+});
+
+describe("beyond the bounds of a tenant", () => {
+  const tooMany = "the tenant has 5 entities, as many as BELFRY_ENTITIES_MAX allows";
+  const timestamp = BigInt(nowMs);
+  const host = (source: string) => ({ timestamp, dimensions: { source } });
+  const event = (source: string, name: string) => ({ ...host(source), name, severity: 5 as never, status: 1 as never });
+  const all = { detailedResponse: true };
+
+  async function world() {
+    const tenant = await testTenant(sql);
+    const grpc = transport(server.target, "grpc", tenant.headers);
+    return {
+      tenant,
+      receiver: createClient(DataReceiverService, grpc),
+      queries: createClient(EventQueryService, grpc),
+      management: createClient(EventManagementService, grpc),
+    };
+  }
+
+  test("models, points and events of further entities fail by themselves, those of known ones are stored", async () => {
+    const { receiver } = await world();
+    await receiver.putModels({ models: ["a", "b", "c", "d", "e"].map(host) });
+    const put = await receiver.putModels({ models: ["a", "f", "b", "f"].map(host), ...all });
+    const failedModels = [1, 3].map((i) => ({ error: `models[${i}]: ${tooMany}` }));
+    expect(put).toMatchObject({ succeeded: 2, failed: 2, failedModels });
+    const points = ["g", "a"].map((source) => ({ ...host(source), metric: "cpu", value: 1 }));
+    const failedMetrics = [{ error: `metrics[0]: ${tooMany}` }];
+    expect(await receiver.putMetrics({ metrics: points, ...all })).toMatchObject({
+      succeeded: 1,
+      failed: 1,
+      failedMetrics,
+    });
+    const events = [event("h", "full"), event("b", "full")];
+    const failedEvents = [{ error: `events[0]: ${tooMany}` }];
+    expect(await receiver.putEvents({ events, ...all })).toMatchObject({ succeeded: 1, failed: 1, failedEvents });
+    // The same bound holds for what comes as a stream, and for requests that are stored together.
+    const streams = ["i", "c", "k"].map(async (source) => {
+      async function* one() {
+        yield { model: { case: "canonical" as const, value: host(source) } };
+      }
+      return (await receiver.putModel(one())).succeeded;
+    });
+    expect(await Promise.all(streams)).toEqual([0, 1, 0]);
+  });
+
+  test("further events fail, known ones go on, and there is room again where some are deleted", async () => {
+    const { receiver, tenant } = await world();
+    const answer = await receiver.putEvents({
+      events: [event("a", "one"), event("a", "two"), event("b", "one")],
+      ...all,
+    });
+    const error = "events[2]: the tenant has 2 events, as many as BELFRY_EVENTS_MAX allows";
+    expect(answer).toMatchObject({ succeeded: 2, failed: 1, failedEvents: [{ error }] });
+    const closing = { ...event("a", "one"), timestamp: timestamp + 1n, status: 3 as never };
+    expect(await receiver.putEvents({ events: [closing], ...all })).toMatchObject({ succeeded: 1 });
+    await transaction(sql, (tx) => deleteOld(tx, tenant.id, timestamp + 1000n));
+    expect(await receiver.putEvents({ events: [event("b", "one")], ...all })).toMatchObject({ succeeded: 1 });
+    expect((await sql`select from events where tenant_id = ${tenant.id}`).count).toBe(2);
+  });
+
+  test("further annotations of an occurrence fail", async () => {
+    const { receiver, queries, management } = await world();
+    await receiver.putEvents({ events: [event("a", "one")] });
+    const { results } = await queries.searchEvents({ query: {} });
+    const occurrenceId = results[0]?.occurrences[0]?.id ?? "";
+    const one = { eventId: results[0]?.id ?? "", occurrenceId, annotation: "a" };
+    const { annotationResponses } = await management.annotateEvents({ annotations: [one, one, one] });
+    const error = "the occurrence has 2 annotations already, as many as BELFRY_ANNOTATIONS_MAX allows";
+    expect(annotationResponses.map((each) => each.error)).toEqual(["", "", error]);
+  });
 });

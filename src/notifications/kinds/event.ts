@@ -77,7 +77,8 @@ export const event: Kind<EventDestination> = {
       const said = broken.map(({ path, rule }) => `${path}: ${rule}`).join("; ");
       return notSent("event", "bad_request", said, state);
     }
-    await createEvent(notification.tenant.id, item, [...notification.chain, notification.rule.name]);
+    const refusal = await createEvent(notification.tenant.id, item, [...notification.chain, notification.rule.name]);
+    if (refusal !== undefined) return notSent("event", "bad_request", refusal, state);
     return sent("created", { name: item.name });
   },
 };

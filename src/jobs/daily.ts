@@ -1,0 +1,59 @@
+import type { Db, Pool } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+import type { Log } from "../log.ts";
+import { leadership } from "./leader.ts";
+import { enqueue, isEnqueued } from "./queue.ts";
+
+const lookMs = 3_600_000;
+const jobId = "daily";
+
+/**
+ * Sees to it, where this process leads, that every tenant has a job of each of these kinds, which does itself again: at the
+ * start, and each hour for tenants that are new.
+ */
+export function daily(
+  { system, background }: Pick<Pool, "system" | "background">,
+  { kinds, tenantIds, nowMs, log, firstMs = 1000 }: DailyOptions,
+): { stop(): Promise<void> } {
+  const lead = leadership(system, "jobs.daily");
+
+  async function look() {
+    if (!lead.held()) return;
+    for (const tenantId of await tenantIds(background)) {
+      for (const kind of kinds) {
+        if (!lead.held()) return;
+        await transaction(background, async (tx) => {
+          if (await isEnqueued(tx, { tenantId, kind }, jobId)) return;
+          await enqueue(tx, { tenantId, kind }, [{ id: jobId, payload: {} }], nowMs());
+        });
+      }
+    }
+  }
+  let looking: Promise<void> | undefined;
+  function tryLook() {
+    looking ??= look()
+      .catch((err: unknown) => log.warn({ err }, "daily jobs were not begun"))
+      .finally(() => {
+        looking = undefined;
+      });
+  }
+  const first = setTimeout(tryLook, firstMs).unref();
+  const timer = setInterval(tryLook, lookMs).unref();
+  return {
+    async stop() {
+      clearTimeout(first);
+      clearInterval(timer);
+      await lead.stop();
+      await looking;
+    },
+  };
+}
+
+interface DailyOptions {
+  kinds: readonly string[];
+  tenantIds(db: Db): Promise<string[]>;
+  nowMs(): number;
+  log: Pick<Log, "warn">;
+  /** When it looks first, ms. */
+  firstMs?: number;
+}
