@@ -37,6 +37,7 @@ export const importOrder: readonly string[] = [
   ...mechanisms,
   ...domains,
   "transfer",
+  "retention",
   ...observers,
   "command-line",
   "server",

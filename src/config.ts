@@ -403,6 +403,6 @@ export function readConfig(env: Record<string, string | undefined>, hint: Hint =
 /** The settings as a table for `--help`, a line each: name, default, meaning. */
 export function settingsHelp(): string {
   return Object.values(settings)
-    .map(({ env, fallback, meaning }) => `  ${env.padEnd(30)}${(fallback || "(none)").padEnd(12)} ${meaning}`)
+    .map(({ env, fallback, meaning }) => `  ${env.padEnd(37)}${(fallback || "(none)").padEnd(12)} ${meaning}`)
     .join("\n");
 }

@@ -38,13 +38,11 @@ import {
   metricDictionaryService,
 } from "./dictionary/service.ts";
 import { knownEntities } from "./entities/known.ts";
-import { entityRetentionKind } from "./entities/retain.ts";
 import { entityService } from "./entities/service.ts";
 import { storingChanges } from "./events/changes.ts";
 import { pruneFeed } from "./events/feed.ts";
 import { eventHousekeeping } from "./events/housekeeping.ts";
 import { dataBounds } from "./events/ingest.ts";
-import { correctEventCount, entitiesWithEvents } from "./events/retain.ts";
 import { eventManagementService, eventQueryService } from "./events/service.ts";
 import { feedCalls } from "./events/watch/calls.ts";
 import { watches } from "./events/watch/watches.ts";
@@ -52,11 +50,9 @@ import { openApi } from "./http/api.ts";
 import { certifiedNames } from "./http/certificate.ts";
 import { liveCertificate } from "./http/live-certificate.ts";
 import { untakenAnswers } from "./http/untaken.ts";
-import { daily } from "./jobs/daily.ts";
 import { startJobs } from "./jobs/start.ts";
 import { windowKinds } from "./maintenance/jobs.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
-import { entitiesWithSeries } from "./metrics/retention.ts";
 import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
 import { ruleEngine } from "./notifications/engine.ts";
@@ -68,6 +64,7 @@ import { lanes } from "./receiver/lanes.ts";
 import { pointKinds } from "./receiver/points.ts";
 import { pointReader } from "./receiver/read-points.ts";
 import { dataReceiverService, laneOf } from "./receiver/service.ts";
+import { startRetention } from "./retention.ts";
 import { bodies } from "./rpc/bodies.ts";
 import type { RequestRecord } from "./rpc/context.ts";
 import { discovery } from "./rpc/discovery.ts";
@@ -76,7 +73,6 @@ import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import { type FirstKey, firstKey } from "./tenants/first-key.ts";
 import { apiClientService, auditLogService } from "./tenants/service.ts";
-import { tenantIds } from "./tenants/tenant.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
 import { passwordHasher } from "./users/password.ts";
@@ -166,29 +162,16 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   // What metric points are kept in.
   const known = knownEntities();
   const bounds = dataBounds(config);
-  const metrics = await startMetrics(pool.background, config, clock.nowMs, log, {
-    known,
-    bounds,
-    onPoints: rules.onPoints,
-  });
+  const storing = { known, bounds, onPoints: rules.onPoints };
+  const metrics = await startMetrics(pool.background, config, clock.nowMs, log, storing);
   starting.defer(() => metrics.stop());
 
   // What goes on in the background, in turns with the other replicas.
   const hooks = rules.windows;
-  const entities = entityRetentionKind({
-    idleSec: config.idleEntityRetentionSec,
-    deletedSec: Math.max(config.deletedEntityRetentionSec, config.modelAgeSecMax),
-    inUse: [entitiesWithSeries, entitiesWithEvents],
-    correct: correctEventCount,
-    known,
-  });
-  const kinds = [
-    ...updaterKinds(config.entityFieldsMax),
-    ...rules.kinds,
-    ...windowKinds(hooks, () => jobs.wake()),
-    ...metrics.kinds,
-    entities,
-  ];
+  const retention = startRetention(pool, config, { known, nowMs: clock.nowMs, log });
+  starting.defer(() => retention.stop());
+  const windows = windowKinds(hooks, () => jobs.wake());
+  const kinds = [...updaterKinds(bounds.fieldsMax), ...rules.kinds, ...windows, ...metrics.kinds, ...retention.kinds];
   const jobs = startJobs(pool, replicas, {
     kinds,
     nowMs: clock.nowMs,
@@ -197,8 +180,6 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     leaseMs: config.jobLeaseMs,
   });
   starting.defer(() => jobs.stop());
-  const days = daily(pool, { kinds: [entities.name], tenantIds, nowMs: clock.nowMs, log });
-  starting.defer(() => days.stop());
   const onModels = changedEntities(clock.nowMs, jobs.wake);
 
   // What happens to occurrences: told to those here that want to hear of it.
@@ -216,16 +197,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     },
   });
 
-  const ageing = new Map([...config.eventAgeing].map(([severity, seconds]) => [severity, seconds * 1000]));
-  const housekeeping = eventHousekeeping(pool, {
-    ageing,
-    retentionMs: config.eventRetentionSec * 1000,
-    nowMs: clock.nowMs,
-    store: storeChanges,
-    onDeleted: rules.onDeleted,
-    log,
-    periodMs: config.housekeepingMs,
-  });
+  const happening = { nowMs: clock.nowMs, store: storeChanges, onDeleted: rules.onDeleted, log };
+  const housekeeping = eventHousekeeping(pool, config, happening);
   starting.defer(() => housekeeping.stop());
 
   // What goes out.

@@ -116,6 +116,7 @@ describe("docs/errors.md", () => {
         "src/http/port.ts: error.message",
         "src/maintenance/windows.ts: kind",
         "src/notifications/kinds/email.ts: said",
+        "src/notifications/kinds/event.ts: refusal",
         "src/notifications/kinds/event.ts: said",
         "src/notifications/kinds/incident-paging.ts: told(answer)",
         "src/notifications/kinds/itsm.ts: error.message",

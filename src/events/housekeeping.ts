@@ -1,3 +1,4 @@
+import type { Config } from "../config.ts";
 import type { Pool } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { leadership } from "../jobs/leader.ts";
@@ -8,14 +9,10 @@ import type { StoreChanges } from "./changes.ts";
 import { deleteOld, type OnDeleted } from "./retain.ts";
 
 interface Options {
-  ageing: Ageing;
-  retentionMs: number;
   nowMs(): number;
   store: StoreChanges;
   onDeleted?: OnDeleted;
   log: Log;
-  /** How often a round begins. */
-  periodMs: number;
 }
 
 /**
@@ -24,8 +21,15 @@ interface Options {
  */
 export function eventHousekeeping(
   { system, background: sql }: Pick<Pool, "system" | "background">,
-  { ageing, retentionMs, nowMs, store, onDeleted, log, periodMs }: Options,
+  {
+    eventAgeing,
+    eventRetentionSec,
+    housekeepingMs,
+  }: Pick<Config, "eventAgeing" | "eventRetentionSec" | "housekeepingMs">,
+  { nowMs, store, onDeleted, log }: Options,
 ) {
+  const ageing: Ageing = new Map([...eventAgeing].map(([severity, seconds]) => [severity, seconds * 1000]));
+  const retentionMs = eventRetentionSec * 1000;
   const leader = leadership(system, "events.housekeeping");
   let stopped = false;
   let round: Promise<void> | undefined;
@@ -51,7 +55,7 @@ export function eventHousekeeping(
       .finally(() => {
         round = undefined;
       });
-  }, periodMs).unref();
+  }, housekeepingMs).unref();
 
   return {
     async stop(): Promise<void> {

@@ -18,8 +18,7 @@ export interface LaneKind<Item> {
    * Stores items in the transaction `tx`, in their order; at most 1,000 as a rule, those of several requests behind each
    * other. May be called again with the same items, or some of them: when PostgreSQL asks for it, and when an error of
    * class 22, 23 or 54 says that one of them cannot be stored. What is remembered, or told to others, waits for
-   * `afterCommit`. It does not wait for statements that nothing depends on. May answer the places of items that it has
-   * left out, and why: the others are stored.
+   * `afterCommit`. It does not wait for statements that nothing depends on. Answers the items that it left out.
    */
   store(tx: Db, tenantId: string, items: readonly Item[]): Promise<Refused | undefined>;
 }

@@ -48,7 +48,7 @@ export async function correctCount(tx: Db, tenantId: string, what: Counted, rows
     on conflict (tenant_id, what) do update set count = tenant_counts.count + excluded.count`;
 }
 
-const leftOut = "left out fields";
+const leftOut = "left-out-fields";
 
 /** Notes that some names of fields are not known, because there are too many of them. May be repeated. */
 export async function noteLeftOut(tx: Db, tenantId: string): Promise<void> {

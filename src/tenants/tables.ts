@@ -63,7 +63,7 @@ export const tenantCounts = pgTable(
   "tenant_counts",
   {
     tenantId: tenantId(),
-    what: text("what").notNull().$type<"entities" | "events" | "fields" | "left out fields">(),
+    what: text("what").notNull().$type<"entities" | "events" | "fields" | "left-out-fields">(),
     count: bigint("count", { mode: "bigint" }).notNull(),
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.what] })],

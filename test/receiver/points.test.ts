@@ -139,6 +139,7 @@ describe("beyond the bounds of a tenant", () => {
 
   test("further events fail, known ones go on, and there is room again where some are deleted", async () => {
     const { receiver, tenant } = await world();
+    for (const name of ["one", "two"]) await receiver.putEvents({ events: [event("a", name)] });
     const answer = await receiver.putEvents({
       events: [event("a", "one"), event("a", "two"), event("b", "one")],
       ...all,
