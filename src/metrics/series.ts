@@ -154,7 +154,7 @@ async function makeSeries(
   const refused = await seeEntities(tx, tenantId, sightings(allowed), nowMs, known, bounds);
   const made = allowed.filter(({ entityId }) => !refused.some((id) => id.equals(entityId)));
   if (made.length === 0) return { rows: found, refused };
-  const [, rows] = await Promise.all([keepEntities(tx, tenantId, made), insertSeries(tx, tenantId, made, nowMs)]);
+  const rows = await insertSeries(tx, tenantId, made, nowMs);
   if (rows.length < made.length) {
     // A database that was restored lacks entities that this process knows; and one that had gone idle may have been removed.
     for (const { entityId } of made) known.forgetEntity(entityId);
@@ -164,18 +164,16 @@ async function makeSeries(
   return { rows: found, refused };
 }
 
-/** Keeps the entities of new series from being removed until the transaction ends. */
-const keepEntities = (tx: Db, tenantId: string, made: readonly NamedSeries[]) =>
-  tx`
-    select from entities
-    where tenant_id = ${tenantId} and id = any(${byteaArray(made.map(({ entityId }) => entityId))}::bytea[])
-    order by id for key share`.execute();
-
+/** Its lock keeps the entities from being removed until the transaction ends. */
 const insertSeries = (tx: Db, tenantId: string, made: readonly NamedSeries[], nowMs: number) =>
   tx<SeriesRow[]>`
     with counted as (
       update series_counts set last_number = last_number + ${made.length}::int4, count = count + ${made.length}::int4
       where tenant_id = ${tenantId} returning last_number - ${made.length}::int4 as before
+    ), kept as materialized (
+      select id from entities
+      where tenant_id = ${tenantId} and id = any(${byteaArray(made.map(({ entityId }) => entityId))}::bytea[])
+      order by id for key share
     )
     insert into series (tenant_id, number, entity_id, metric, units, description, created_ms)
     select ${tenantId}::uuid, before + place, entity_id, metric, units, description, ${BigInt(nowMs)}::bigint
@@ -185,7 +183,7 @@ const insertSeries = (tx: Db, tenantId: string, made: readonly NamedSeries[], no
       ${textArray(made.map(({ units }) => units))}::text[],
       ${textArray(made.map(({ description }) => description))}::text[]
     ) with ordinality as made (entity_id, metric, units, description, place)
-    where exists (select from entities e where e.tenant_id = ${tenantId} and e.id = made.entity_id)
+    where exists (select from kept where kept.id = made.entity_id)
     returning number, entity_id, metric, units, description, false as unused`.execute();
 
 /** Each entity once, at its latest time. */
