@@ -201,7 +201,7 @@ export function connect(url: string, options: PoolOptions): Pool {
   const all = [probe, ...Object.values(kinds)];
   const watch = gate({
     callsMax: options.waitingCallsMax,
-    probe: async () => void (await probe.sql`select 1`),
+    probe: () => checkPrimary(probe.sql),
     cut: () => {
       for (const each of all) each.drop();
     },
@@ -220,6 +220,12 @@ export function connect(url: string, options: PoolOptions): Pool {
       await Promise.all(all.map((each) => each.end(each === probe ? 0 : 5)));
     },
   };
+}
+
+/** @throws where the database is a standby: it answers, but takes no changes. */
+async function checkPrimary(db: Db): Promise<void> {
+  const [row] = await db<[{ standby: boolean }]>`select pg_is_in_recovery() as standby`;
+  if (row.standby) throw new Error("the database is a standby");
 }
 
 const always = (onclose: () => void): Watch => ({ allowed: () => true, onclose, asker: noHolder });

@@ -1,3 +1,5 @@
+import { chownSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, describe, expect, test } from "vitest";
@@ -5,6 +7,7 @@ import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.ts";
 import { connect } from "../../src/db/connect.ts";
 import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { placeOf } from "../../src/db/embedded/place.ts";
 import { protocols, transport } from "../support/clients.ts";
 import { poolOptions } from "../support/database.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
@@ -165,4 +168,26 @@ test("PostgreSQL started again: every way serves within 2 s by itself, and what 
     known.flatMap(({ name }) => [`from ${name}`, `after, from ${name}`]).sort(),
   );
   expect(server.complaints).toEqual([]);
+});
+
+test("a standby, which reads alone, is taken for no database until it is promoted", async () => {
+  const { data } = placeOf(dataDir);
+  const standby = join(data, "standby.signal");
+  await postgres.stop("fast");
+  const { uid, gid } = statSync(data);
+  writeFileSync(standby, "");
+  chownSync(standby, uid, gid);
+  postgres = await startPostgres();
+  for (const { name, read, write } of known) {
+    expect(await read(), name).toBe(Code.Unavailable);
+    expect(await write("never"), name).toBe(Code.Unavailable);
+  }
+  // Longer than the time between two probes.
+  await sleep(1500);
+  expect(await health.check({})).toMatchObject({ status: Status.NOT_SERVING });
+  await postgres.stop("fast");
+  rmSync(standby);
+  postgres = await startPostgres();
+  await running();
+  for (const { name, write } of known) expect(await write(`promoted, from ${name}`)).toBe(0);
 });
