@@ -14,8 +14,9 @@ import { changedRows, feedEnd, rowsBehind } from "./follow.ts";
 import { cursorPlace, type Place, placeCursor } from "./place.ts";
 import type { Told, Watches } from "./watches.ts";
 
-/** How many messages wait for a client before its watch is ended. */
+/** How many messages, and bytes of them, wait for a client before its watch is ended. */
 const waitingMax = 10_000;
+const waitingBytesMax = 16 * 1024 * 1024;
 const keepAliveMs = 15_000;
 
 /**
@@ -24,6 +25,21 @@ const keepAliveMs = 15_000;
  * slowly, with code 3 when the changes behind the cursor are no longer kept.
  */
 export async function* watchEvents(
+  sql: Sql,
+  watches: Watches,
+  tenantId: string,
+  request: WatchEventsRequest,
+  signal: AbortSignal,
+): AsyncGenerator<WatchEventsResponse> {
+  const end = watches.begin(tenantId);
+  try {
+    yield* watchFeed(sql, watches, tenantId, request, signal);
+  } finally {
+    end();
+  }
+}
+
+async function* watchFeed(
   sql: Sql,
   watches: Watches,
   tenantId: string,
@@ -79,6 +95,7 @@ export async function* watchEvents(
 /** The messages that wait for the client: bounded, in order. */
 function messageQueue(signal: AbortSignal) {
   let waiting: Told[] = [];
+  let bytes = 0;
   let failure: unknown;
   let wake: (() => void) | undefined;
   const fail = (error: unknown) => {
@@ -93,7 +110,8 @@ function messageQueue(signal: AbortSignal) {
       const last = waiting.at(-1);
       if (told.message === undefined && last?.message === undefined && last !== undefined) waiting.pop();
       waiting.push(told);
-      if (waiting.length > waitingMax)
+      bytes += told.bytes;
+      if (waiting.length > waitingMax || (bytes > waitingBytesMax && waiting.length > 1))
         fail(exhausted("the client takes the changes too slowly; watch again from its last cursor"));
       else wake?.();
     },
@@ -115,7 +133,9 @@ function messageQueue(signal: AbortSignal) {
       }
       signal.throwIfAborted();
       if (failure !== undefined) throw failure;
-      return waiting.shift();
+      const told = waiting.shift();
+      bytes -= told?.bytes ?? 0;
+      return told;
     },
   };
 }

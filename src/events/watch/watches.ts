@@ -14,6 +14,8 @@ const pollMs = 1000;
 export interface Told {
   place: Place;
   message: WatchEventsResponse | undefined;
+  /** About how much memory the message takes. */
+  bytes: number;
 }
 
 /** One watch that follows the feed as it grows. */
@@ -49,9 +51,11 @@ export interface Watches {
   wake(tenantIds?: readonly string[]): void;
   /** The position up to which a tenant's feed was delivered; undefined when this process does not follow it. */
   toldUpTo(tenantId: string): bigint | undefined;
+  /** A watch of this tenant begins. Answers what ends it: without any the tenant's feed is followed no longer. */
+  begin(tenantId: string): () => void;
   /** Adds a watcher; answers the function that removes it. Call `open` before. */
   add(tenantId: string, digest: string, filter: Filter, watcher: Watcher): () => void;
-  /** Makes sure that a tenant's feed is followed, until its last watcher is removed. */
+  /** Makes sure that a tenant's feed is followed, within `begin` and its end. */
   open(tenantId: string): Promise<void>;
   /** Tenants whose feeds are followed, and watches of them. */
   stats(): { tenants: number; watchers: number };
@@ -65,6 +69,8 @@ export interface Watches {
 export function watches(sql: Sql): Watches {
   const tenants = new Map<string, Tenant>();
   const opening = new Map<string, Promise<void>>();
+  /** How many watches of a tenant have begun and not ended. */
+  const begun = new Map<string, number>();
   const timer = setInterval(() => wake(), pollMs).unref();
 
   function wake(tenantIds?: readonly string[]): void {
@@ -110,13 +116,15 @@ export function watches(sql: Sql): Watches {
     const { position, createdMs } = row;
     tenant.place = { position, createdMs, passed: Number.MAX_SAFE_INTEGER };
     for (const { filter, watchers } of tenant.groups.values()) {
-      const messages = changed.map((each) => each && filter(each));
+      const told = changed.flatMap((each, i): Told[] => {
+        const message = each && filter(each);
+        if (message === undefined) return [];
+        return [{ place: { position, createdMs, passed: i + 1 }, message, bytes: bytesOf(message) }];
+      });
       for (const watcher of [...watchers]) {
         if (position <= watcher.after) continue;
-        for (const [i, message] of messages.entries()) {
-          if (message !== undefined) watcher.tell({ place: { position, createdMs, passed: i + 1 }, message });
-        }
-        watcher.tell({ place: tenant.place, message: undefined });
+        for (const each of told) watcher.tell(each);
+        watcher.tell({ place: tenant.place, message: undefined, bytes: 0 });
       }
     }
   }
@@ -136,12 +144,22 @@ export function watches(sql: Sql): Watches {
       if (made === undefined) {
         made = feedEnd(sql, tenantId)
           .then((place) => {
-            tenants.set(tenantId, { place, groups: new Map(), waiting: [], following: false, more: false });
+            if (begun.has(tenantId))
+              tenants.set(tenantId, { place, groups: new Map(), waiting: [], following: false, more: false });
           })
           .finally(() => opening.delete(tenantId));
         opening.set(tenantId, made);
       }
       await made;
+    },
+    begin(tenantId) {
+      begun.set(tenantId, (begun.get(tenantId) ?? 0) + 1);
+      return () => {
+        const left = (begun.get(tenantId) ?? 1) - 1;
+        if (left > 0) return void begun.set(tenantId, left);
+        begun.delete(tenantId);
+        tenants.delete(tenantId);
+      };
     },
     add(tenantId, digest, filter, watcher) {
       const tenant = tenants.get(tenantId);
@@ -153,7 +171,6 @@ export function watches(sql: Sql): Watches {
       return () => {
         group.watchers.delete(watcher);
         if (group.watchers.size === 0) tenant.groups.delete(digest);
-        if (tenant.groups.size === 0 && tenants.get(tenantId) === tenant) tenants.delete(tenantId);
       };
     },
     stats: () => ({
@@ -169,4 +186,12 @@ export function watches(sql: Sql): Watches {
 
 function watchersOf({ groups }: Tenant): Watcher[] {
   return [...groups.values()].flatMap(({ watchers }) => [...watchers]);
+}
+
+function bytesOf(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 8;
+  let bytes = 32;
+  for (const [key, member] of Object.entries(value)) bytes += key.length + bytesOf(member);
+  return bytes;
 }
