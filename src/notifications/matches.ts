@@ -1,5 +1,5 @@
 import { byteaArray } from "../db/batch.ts";
-import type { Db } from "../db/connect.ts";
+import type { Db, Sql } from "../db/connect.ts";
 import type { Match } from "./decide.ts";
 import { occurrenceSubject, type Subject } from "./subjects.ts";
 
@@ -168,6 +168,40 @@ export async function forgetOccurrences(
 /** Forgets what is noted of a rule that is deleted. */
 export async function forgetRule(tx: Db, tenantId: string, ruleId: string): Promise<void> {
   await tx`delete from rule_matches where tenant_id = ${tenantId} and rule_id = ${ruleId}`;
+}
+
+/** Subjects that one look takes. */
+const portion = 1000;
+
+/**
+ * Forgets what is noted of series and entities that rules match no more and have not matched since `beforeMs`: series come and
+ * go, unlike occurrences, whose rows go with them. Looks at a portion of the tenant's rows, in the order of their subjects;
+ * answers the last one, undefined at the end. May be repeated.
+ */
+export async function forgetOldMatches(
+  db: Sql,
+  tenantId: string,
+  after: Buffer,
+  beforeMs: number,
+): Promise<Buffer | undefined> {
+  const isOld = db`event_id is null and not standing and not muted
+    and greatest(matched_ms, last_ms, coalesce(notified_ms, 0), coalesce(value_ms, 0)) < ${BigInt(Math.floor(beforeMs))}`;
+  // By the primary key.
+  const rows = await db<{ subject: Buffer; old: boolean }[]>`
+    select subject, ${isOld} as old from rule_matches
+    where tenant_id = ${tenantId} and subject > ${after} order by subject limit ${portion}`;
+  const old = rows.filter((row) => row.old).map(({ subject }) => subject);
+  if (old.length > 0) {
+    await db`
+      with ending as materialized (
+        select subject, rule_id from rule_matches
+        where tenant_id = ${tenantId} and subject = any(${byteaArray(old)}::bytea[]) and ${isOld}
+        for update skip locked
+      )
+      delete from rule_matches m using ending
+      where m.tenant_id = ${tenantId} and m.subject = ending.subject and m.rule_id = ending.rule_id`;
+  }
+  return rows.length < portion ? undefined : rows.at(-1)?.subject;
 }
 
 /** What rules keep silent about these entities, by rule_matches_muted. */

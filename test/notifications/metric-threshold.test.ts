@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { forms } from "../../src/metrics/forms.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { ruleEngine } from "../../src/notifications/engine.ts";
+import { forgetOldMatches } from "../../src/notifications/matches.ts";
 import { makeRoom, put } from "../metrics/points.ts";
 import { testDatabase } from "../support/database.ts";
 import { ruleTenant, type TestRule } from "./rule-tenant.ts";
@@ -112,4 +113,20 @@ describe("a metric's threshold", () => {
     await Promise.all([2, 3, 4, 5, 6, 7].map((second, i) => send([[second, 20]], { server: i % 2 })));
     expect(await told()).toHaveLength(1);
   });
+});
+
+test("what is noted of a series goes a time after it matched last, not while it matches; it may match anew", async () => {
+  const { tenant, send, told } = await withRule();
+  const rows = async () => (await sql`select from rule_matches where tenant_id = ${tenant.tenantId}`).count;
+  const forget = (second: number) => forgetOldMatches(sql, tenant.tenantId, Buffer.alloc(0), t0 + second * sec);
+  await send([[1, 11]]);
+  expect(await forget(3000)).toBeUndefined();
+  expect(await rows()).toBe(1);
+  await send([[2, 10]]);
+  await forget(1);
+  expect(await rows()).toBe(1);
+  await forget(3000);
+  expect(await rows()).toBe(0);
+  await send([[3, 12]]);
+  expect((await told()).filter((text) => text.startsWith("first"))).toEqual(["first 1: 11", "first 3: 12"]);
 });

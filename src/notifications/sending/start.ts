@@ -4,6 +4,7 @@ import type { Listener } from "../../db/listen.ts";
 import { leadership } from "../../jobs/leader.ts";
 import { partitionUpkeep } from "../../jobs/partition-upkeep.ts";
 import { tenantIds } from "../../tenants/tenant.ts";
+import { forgetOldMatches } from "../matches.ts";
 import { type Dispatcher, type DispatcherOptions, dispatcher } from "./dispatcher.ts";
 import { deleteOldNotes, historyPartitions } from "./history.ts";
 
@@ -26,11 +27,17 @@ export async function startSending(
   replicas.listen(channel, running.look);
 
   const leader = leadership(pool.system, "deliveries.housekeeping");
+  /** How far the rows of each tenant's matches have been looked through. */
+  const looked = new Map<string, Buffer>();
   async function keepHouse(): Promise<void> {
-    if (!leader.held()) return;
+    if (!leader.held()) return looked.clear();
     for (const tenantId of await tenantIds(pool.background)) {
       const bounds = { nowMs: nowMs(), retentionMs: deliveryRetentionSec * 1000 };
       while (leader.held() && (await deleteOldNotes(pool.background, tenantId, bounds)));
+      const beforeMs = bounds.nowMs - bounds.retentionMs;
+      const last = await forgetOldMatches(pool.background, tenantId, looked.get(tenantId) ?? Buffer.alloc(0), beforeMs);
+      if (last === undefined) looked.delete(tenantId);
+      else looked.set(tenantId, last);
     }
   }
   let round: Promise<void> | undefined;
