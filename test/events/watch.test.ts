@@ -169,6 +169,26 @@ describe("a watch", () => {
 });
 
 describe("a cursor", () => {
+  test("of more events in one batch than are read at once tells each once, in order, from a cursor as well", async () => {
+    const made = await world();
+    const following = await watch(made);
+    const cursor = following.first.cursor;
+    const dimensions = { source: "a" };
+    const names = Array.from({ length: 600 }, (_, i) => `many ${String(i).padStart(3, "0")}`);
+    await createClient(DataReceiverService, transport(server.target, "grpc", made.headers)).putEvents({
+      events: names.map((name) => ({ name, dimensions, timestamp: start, status: OPEN })),
+    });
+    const told = (await following.told(names.length)).map(([, name]) => name);
+    expect(new Set(told)).toEqual(new Set(names));
+    const again = await watch(made, {}, { cursor });
+    expect((await again.told(300)).map(([, name]) => name)).toEqual(told.slice(0, 300));
+    again.end();
+    const later = await watch(made, {}, { cursor: again.cursor() });
+    expect((await later.told(300)).map(([, name]) => name)).toEqual(told.slice(300));
+    later.end();
+    following.end();
+  });
+
   test("goes on behind each message, in the middle of a batch as well, on any server", async () => {
     const tenant = await world();
     const all = await watch(tenant);

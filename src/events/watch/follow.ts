@@ -1,6 +1,6 @@
 import { byteaArray, int4Array } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
-import { decodeChanges, type FeedRow } from "../feed.ts";
+import { decodeChanges, type FeedChange, type FeedRow } from "../feed.ts";
 import type { EventRow } from "../fields.ts";
 import { keyText } from "../occurrences.ts";
 import { eventAndEntity, occurrenceColumns } from "../rows.ts";
@@ -41,8 +41,25 @@ export async function rowsBehind(db: Db, tenantId: string, place: Place): Promis
   return found.slice(1);
 }
 
-/** The changes of a row of the feed, each with its occurrence as it is now; without those that were deleted since. */
-export async function changedRows(db: Db, tenantId: string, { changes }: FeedRow): Promise<(ChangedRow | undefined)[]> {
+/** How many changes are in memory at once: their occurrences may be large. */
+const changesMax = 250;
+
+/**
+ * The changes of a row of the feed from one on, in portions that begin at `from`, each with its occurrence as it is now; without
+ * those that were deleted since.
+ */
+export async function* changedRows(
+  db: Db,
+  tenantId: string,
+  { changes }: FeedRow,
+  first = 0,
+): AsyncGenerator<{ from: number; changed: (ChangedRow | undefined)[] }> {
+  for (let from = first; from < changes.length; from += changesMax) {
+    yield { from, changed: await portionOf(db, tenantId, changes.slice(from, from + changesMax)) };
+  }
+}
+
+async function portionOf(db: Db, tenantId: string, changes: readonly FeedChange[]) {
   const keys = [...new Map(changes.map((change) => [keyText(change), change])).values()];
   // Primary keys alone.
   const rows = await db<EventRow[]>`

@@ -64,14 +64,15 @@ async function* watchFeed(
     const rows = await rowsBehind(sql, tenantId, place);
     if (first) yield withCursor(place);
     for (const row of rows) {
-      const changed = await changedRows(sql, tenantId, row);
-      for (const [i, each] of changed.entries()) {
-        const passed = row.position === place.position && i < place.passed;
-        const message = passed ? undefined : each && filter(each);
-        if (message !== undefined)
-          yield withCursor({ position: row.position, createdMs: row.createdMs, passed: i + 1 }, message);
+      const { position, createdMs } = row;
+      const first = position === place.position ? place.passed : 0;
+      for await (const { from, changed } of changedRows(sql, tenantId, row, first)) {
+        for (const [i, each] of changed.entries()) {
+          const message = each && filter(each);
+          if (message !== undefined) yield withCursor({ position, createdMs, passed: from + i + 1 }, message);
+        }
       }
-      place = { position: row.position, createdMs: row.createdMs, passed: Number.MAX_SAFE_INTEGER };
+      place = { position, createdMs, passed: Number.MAX_SAFE_INTEGER };
     }
     signal.throwIfAborted();
     await watches.open(tenantId);

@@ -96,7 +96,9 @@ export function watches(sql: Sql): Watches {
     try {
       while (tenants.get(tenantId) === tenant) {
         const own = tenant.waiting.shift();
-        if (own?.position === tenant.place.position + 1n) {
+        // A row that was read in part, before the database was away, is read again from there.
+        const whole = tenant.place.passed === Number.MAX_SAFE_INTEGER;
+        if (whole && own?.position === tenant.place.position + 1n) {
           await tell(tenantId, tenant, own);
         } else if (own === undefined || own.position > tenant.place.position) {
           if (own === undefined && !tenant.more) return;
@@ -112,20 +114,24 @@ export function watches(sql: Sql): Watches {
   }
 
   async function tell(tenantId: string, tenant: Tenant, row: FeedRow): Promise<void> {
-    const changed = await changedRows(sql, tenantId, row);
     const { position, createdMs } = row;
-    tenant.place = { position, createdMs, passed: Number.MAX_SAFE_INTEGER };
-    for (const { filter, watchers } of tenant.groups.values()) {
-      const told = changed.flatMap((each, i): Told[] => {
-        const message = each && filter(each);
-        if (message === undefined) return [];
-        return [{ place: { position, createdMs, passed: i + 1 }, message, bytes: bytesOf(message) }];
-      });
-      for (const watcher of [...watchers]) {
-        if (position <= watcher.after) continue;
-        for (const each of told) watcher.tell(each);
-        watcher.tell({ place: tenant.place, message: undefined, bytes: 0 });
+    const first = position === tenant.place.position ? tenant.place.passed : 0;
+    for await (const { from, changed } of changedRows(sql, tenantId, row, first)) {
+      for (const { filter, watchers } of tenant.groups.values()) {
+        const told = changed.flatMap((each, i): Told[] => {
+          const message = each && filter(each);
+          if (message === undefined) return [];
+          return [{ place: { position, createdMs, passed: from + i + 1 }, message, bytes: bytesOf(message) }];
+        });
+        for (const watcher of [...watchers]) {
+          if (position > watcher.after) for (const each of told) watcher.tell(each);
+        }
       }
+      tenant.place = { position, createdMs, passed: from + changed.length };
+    }
+    tenant.place = { position, createdMs, passed: Number.MAX_SAFE_INTEGER };
+    for (const watcher of watchersOf(tenant)) {
+      if (position > watcher.after) watcher.tell({ place: tenant.place, message: undefined, bytes: 0 });
     }
   }
 
