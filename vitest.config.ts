@@ -19,6 +19,7 @@ const alone = [
   "test/faults/hostile-answers.test.ts",
   "test/faults/hostile-bodies.test.ts",
   "test/faults/stopped.test.ts",
+  "test/faults/upgrade.test.ts",
   "test/faults/windows.test.ts",
   "test/start/package.test.ts",
   "test/db/gate.test.ts",

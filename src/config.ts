@@ -203,6 +203,13 @@ const settings = {
     read: integer(1, 1_000_000_000),
     meaning: "wrong keys a minute from one address (IPv6: /64); further ones are answered a second late",
   },
+  leaveMs: {
+    env: "BELFRY_LEAVE_MS",
+    fallback: "0",
+    read: integer(0, 600_000),
+    meaning:
+      "how long a server that is told to stop still serves, not ready, while load balancers turn away from it, ms",
+  },
   drainMs: {
     env: "BELFRY_DRAIN_MS",
     fallback: "10000",

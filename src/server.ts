@@ -90,7 +90,7 @@ export interface Server {
   readonly names: readonly string[];
   /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
   readonly firstKey: FirstKey | undefined;
-  /** Stops in order: the port drains, then the pool, then the embedded database. May be called twice. */
+  /** Stops in order: clients turn away, the port drains, then the pool, then the embedded database. May be called twice. */
   stop(): Promise<void>;
 }
 
@@ -277,10 +277,12 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     aliases: { services: config.serviceAliases, keyHeaders: config.keyHeaderAliases },
   });
   connections = port.connections;
+  // From the last to the first: calls are served to the end, data that comes in among them.
+  starting.defer(() => ingest.stop());
   starting.defer(() => port.close({ drainMs: config.drainMs }));
   starting.defer(() => calls.endStreams());
+  starting.defer(() => port.leave(config.leaveMs));
   starting.defer(() => found.stop());
-  starting.defer(() => ingest.stop());
 
   log.info({ version, node: process.version }, "serving");
   const running = starting.move();

@@ -33,6 +33,8 @@ const oldestServerLine = /^-- oldest server: (\d+\.\d+\.\d+)$/m;
 const lockKey = 7_206_551_846_342_183n;
 
 const pollMs = 200;
+// Data that waits longer than BELFRY_INGEST_WAIT_MS_MAX, 1 s, is refused.
+const usualLockTimeoutMs = 500;
 
 interface MigrateOptions {
   dir?: string;
@@ -151,7 +153,7 @@ async function apply(
 ): Promise<void> {
   const { lockTimeoutMs, lockedMsMax, log } = options;
   const untilMs = performance.now() + lockedMsMax;
-  for (let pauseMs = lockTimeoutMs / 4; ; pauseMs = Math.min(pauseMs * 2, 5 * lockTimeoutMs)) {
+  for (let pauseMs = lockTimeoutMs; ; pauseMs = Math.min(pauseMs * 2, 20 * lockTimeoutMs)) {
     try {
       return await (migration.outside ? applyOutside : applyInside)(sql, migration, lockTimeoutMs);
     } catch (error) {
@@ -189,7 +191,12 @@ async function lock(sql: Sql, log: { info(message: string): void }): Promise<voi
  * @throws SchemaTooNew, and StartError when the database cannot be used
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<string[]> {
-  const { dir = migrationsDir, lockTimeoutMs = 2000, lockedMsMax = 300_000, log = { info() {} } } = options;
+  const {
+    dir = migrationsDir,
+    lockTimeoutMs = usualLockTimeoutMs,
+    lockedMsMax = 300_000,
+    log = { info() {} },
+  } = options;
   const { version = ownVersion } = options;
   const migrations = readMigrations(dir).slice(0, options.count);
   const { sql, close } = connectOnce(url, "belfry migrate");

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
@@ -69,6 +70,11 @@ export interface Port {
   readonly address: { host: string; port: number; url: string };
   /** How many connections there are. */
   connections(): number;
+  /**
+   * For so long it serves as ever and says that it is about to stop, so that its clients go elsewhere: it is not ready, and closes
+   * connections of HTTP/1.1 behind their next answer.
+   */
+  leave(ms: number): Promise<void>;
   /** Stops in order: no new connections, running calls finish within `drainMs`, then they end with code 14. May be called twice. */
   close(options: { drainMs: number }): Promise<void>;
 }
@@ -96,7 +102,7 @@ export function messageBytesMax(config: PortOptions["config"], service: DescServ
 export async function openPort(options: PortOptions): Promise<Port> {
   const { config, log, services, admit, transcode } = options;
   const stopping = options.stopping ?? new AbortController();
-  let draining = false;
+  let leaving = false;
   const routes = rpcRoutes({
     services,
     admit,
@@ -118,7 +124,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
   });
   const keyHeaders = options.aliases?.keyHeaders ?? [];
   if (options.aliases !== undefined) addAliases(routes, options.aliases.services);
-  const app = await application({ ...options, routes, draining: () => draining });
+  const app = await application({ ...options, routes, leaving: () => leaving });
 
   const crossOrigin = config.corsOrigins.length > 0;
   const onRequest: RequestHandler = (request, response, sendContinue) => {
@@ -135,7 +141,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
       });
     const http1 = request.httpVersionMajor === 1;
     // A client that was not continued does not send its body: only a closed connection tells it where the next request begins.
-    if (http1 && (draining || sendContinue !== undefined)) response.setHeader("connection", "close");
+    if (http1 && (leaving || sendContinue !== undefined)) response.setHeader("connection", "close");
     response.once("close", () => {
       // Without a head of an answer the client has gone before it was made.
       const status = response.headersSent ? response.statusCode : undefined;
@@ -168,7 +174,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
   let closing: Promise<void> | undefined;
 
   async function close(drainMs: number) {
-    draining = true;
+    leaving = true;
     await listener.drain(drainMs);
     const reason = unavailable("the server is stopping; send again");
     stopping.abort(reason);
@@ -180,6 +186,10 @@ export async function openPort(options: PortOptions): Promise<Port> {
   return {
     address: address(listener, options.tls !== undefined),
     connections: listener.connections,
+    async leave(ms) {
+      leaving = true;
+      if (ms > 0) await sleep(ms);
+    },
     close: ({ drainMs }) => {
       closing ??= close(drainMs);
       return closing;
@@ -213,9 +223,9 @@ function answerWith(route: RpcRoute, request: Request, response: Response, log: 
 
 /** The routes, on Fastify. Paths of RPCs and /v1 leave it in their first hook, before it looks at content type or body. */
 async function application(
-  options: PortOptions & { routes: Map<string, RpcRoute>; draining(): boolean },
+  options: PortOptions & { routes: Map<string, RpcRoute>; leaving(): boolean },
 ): Promise<FastifyInstance> {
-  const { config, log, routes, transcode, draining, ready } = options;
+  const { config, log, routes, transcode, leaving, ready } = options;
   const app = fastify({
     logger: false,
     frameworkErrors: (error, request, reply) => frameworkError(error, request, reply),
@@ -259,7 +269,7 @@ async function application(
   await servePages(app, options.tls?.caFile);
   app.get("/healthz", async () => ({ status: "alive", version }));
   app.get("/readyz", async (_request, reply) => {
-    const reason = draining() ? "stopping" : (await ready()) ? undefined : "the database is away";
+    const reason = leaving() ? "stopping" : (await ready()) ? undefined : "the database is away";
     if (reason === undefined) return { status: "ready" };
     return reply.code(503).send({ status: "not ready", reason });
   });

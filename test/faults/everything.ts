@@ -46,7 +46,7 @@ interface Tenant {
   manager: Headers;
 }
 
-async function newTenant(sql: Sql, name: string): Promise<Tenant> {
+export async function newTenant(sql: Sql, name: string): Promise<Tenant> {
   const { id } = await createTenant(sql, name);
   const keyOf = async (type: "USER" | "DATA_INGEST", role: "manager" | null): Promise<Headers> => {
     const client = await createClient(sql, id, { name: type, type, role });
@@ -93,7 +93,7 @@ function clockStep(servers: readonly ServerProcess[], { pick, int }: Random): Ac
   };
 }
 
-function together(clients: Load, points: ReturnType<typeof senders>): Load {
+export function together(clients: Load, points: ReturnType<typeof senders>): Load {
   return {
     get answers() {
       return [...clients.answers, ...points.answers];
@@ -110,7 +110,7 @@ function together(clients: Load, points: ReturnType<typeof senders>): Load {
 }
 
 /** Compares all of it; between rounds only when the last comparison lies so far back that most of the time goes into faults. */
-function withAll(book: Ledger, points: Book, watchers: readonly Watcher[], failed: readonly string[]) {
+export function withAll(book: Ledger, points: Book, watchers: readonly Watcher[], failed: readonly string[]) {
   let nextMs = 0;
   async function compareAll(db: Db, tenantId: string) {
     const startMs = performance.now();
@@ -129,7 +129,7 @@ function withAll(book: Ledger, points: Book, watchers: readonly Watcher[], faile
 }
 
 /** In the end no job waits that is due, fails or is leased, and no window has left anything behind. */
-async function leftOver(db: Db, withinMs: number): Promise<string[]> {
+export async function leftOver(db: Db, withinMs: number): Promise<string[]> {
   const endMs = performance.now() + withinMs;
   for (;;) {
     const now = BigInt(Date.now());

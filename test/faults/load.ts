@@ -2,9 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { EventItem } from "../../src/events/ingest.ts";
-import { protocols, transport } from "../support/clients.ts";
+import { protocols } from "../support/clients.ts";
 import type { Batch, Ledger, SentModel } from "./ledger.ts";
 import { type Random, random } from "./random.ts";
+import { type Way, wayTo } from "./ways.ts";
 
 /** Clients that send, and send again until they hear that all was taken. */
 export interface Load {
@@ -22,16 +23,18 @@ interface LoadOptions {
   seed: number;
   clients: number;
   /** Where to send; each attempt picks one. */
-  urls: readonly string[];
+  urls: readonly (string | Way)[];
   headers: Record<string, string>;
   ledger: Ledger;
   /** How long a client rests after each good answer, ms; not at all when left out. */
   restMs?: number;
   /** The time of the first items; an hour ago when left out. */
   startMs?: number;
+  /** How long each attempt may take, ms. */
+  attemptMs?: number;
 }
 
-const attemptMs = 5000;
+const usualAttemptMs = 5000;
 
 /** Batches of one client: its own entities, in an order of time that now and then goes back, and shared ones. */
 export function batches(client: number, { int, chance, pick }: Random, startMs = Date.now() - 3_600_000) {
@@ -82,11 +85,17 @@ export function batches(client: number, { int, chance, pick }: Random, startMs =
 /** One attempt. @throws ConnectError, or what fetch throws. */
 export type Send = (batch: Batch) => Promise<number>;
 
-/** The way of the client of this number to a server: the protocol goes by the number. */
-export function sender(client: number, url: string, headers: Record<string, string>): Send {
+/** How the client of this number sends to a server: the protocol goes by the number. */
+export function sender(
+  client: number,
+  url: string | Way,
+  headers: Record<string, string>,
+  attemptMs = usualAttemptMs,
+): Send {
+  const way = typeof url === "string" ? wayTo(url) : url;
   const protocol = protocols[client % (protocols.length + 1)];
-  if (protocol === undefined) return (batch) => sendJson(url, headers, batch);
-  const receiver = createClient(DataReceiverService, transport({ url }, protocol, headers, client % 2 ? "1.1" : "2"));
+  if (protocol === undefined) return (batch) => sendJson(way, headers, batch, attemptMs);
+  const receiver = createClient(DataReceiverService, way.transport(protocol, headers, client % 2 ? "1.1" : "2"));
   return async (batch) => {
     const options = { timeoutMs: attemptMs };
     if (batch.kind === "models") {
@@ -106,7 +115,7 @@ export function sender(client: number, url: string, headers: Record<string, stri
   };
 }
 
-async function sendJson(url: string, headers: Record<string, string>, batch: Batch): Promise<number> {
+async function sendJson(way: Way, headers: Record<string, string>, batch: Batch, attemptMs: number): Promise<number> {
   const items =
     batch.kind === "models"
       ? batch.items.map(({ timestampMs, dimensions, metadata }) => ({
@@ -115,7 +124,7 @@ async function sendJson(url: string, headers: Record<string, string>, batch: Bat
           metadataFields: metadata,
         }))
       : batch.items.map(({ timeMs, metadata: _, ...rest }) => ({ timestamp: `${timeMs}`, ...rest }));
-  const response = await fetch(`${url}/v1/data-receiver/${batch.kind}`, {
+  const response = await way.fetch(`/v1/data-receiver/${batch.kind}`, {
     method: "POST",
     headers: { ...headers, "content-type": "application/json" },
     body: JSON.stringify({ [batch.kind]: items }),
@@ -133,7 +142,7 @@ function nameOf(error: unknown): string {
   return `${Code[error.code]}: ${error.rawMessage}`;
 }
 
-export function load({ seed, clients, urls, headers, ledger, restMs, startMs }: LoadOptions): Load {
+export function load({ seed, clients, urls, headers, ledger, restMs, startMs, attemptMs }: LoadOptions): Load {
   const answers = Array.from({ length: clients }, () => 0);
   const refusals = new Map<string, number>();
   const stuck = Array.from({ length: clients }, () => "");
@@ -142,7 +151,7 @@ export function load({ seed, clients, urls, headers, ledger, restMs, startMs }: 
   const loops = answers.map((_, client) => {
     const choose = random(seed, client + 1);
     const next = batches(client, choose, startMs);
-    const senders = urls.map((url) => sender(client, url, headers));
+    const senders = urls.map((url) => sender(client, url, headers, attemptMs));
     const retry = random(seed, client + 1001);
     return async () => {
       while (going) {

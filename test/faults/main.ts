@@ -1,7 +1,8 @@
 /**
  * `npm run faults -- --minutes N [--seed S] [--scene NAME]`: scene after scene, each with a new seed, until the time is
  * up or something is wrong. `--all` plays everything at once for all of the time; FAULTS_DIR on a small disk lets it fill
- * that. `--suite [FOLDER …]` runs all other tests, or those of folders, over a slow way to PostgreSQL instead.
+ * that. `--scene upgrade --before PLACE` upgrades from an earlier version: a commit, a tag, a checkout, or an unpacked npm
+ * package. `--suite [FOLDER …]` runs all other tests, or those of folders, over a slow way to PostgreSQL instead.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,6 +16,7 @@ import { playPoints, playPointsOfTwo } from "./points.ts";
 import { fine, openProxy } from "./proxy.ts";
 import { random } from "./random.ts";
 import { type Play, playFailpoints, playKills, playTwoServers, twoServersRounds } from "./scenes.ts";
+import { playUpgrade } from "./upgrade.ts";
 import { playWatches } from "./watches.ts";
 import { playWindows } from "./windows.ts";
 
@@ -28,6 +30,7 @@ const scenes: Record<string, (play: Play) => Promise<number>> = {
   points: playPoints,
   "points-of-two": playPointsOfTwo,
   everything: playEverything,
+  upgrade: playUpgrade,
 };
 /** A scene ends, and the next begins with a new seed, after this many rounds. */
 const roundsOf: Record<string, number> = {
@@ -40,9 +43,10 @@ const roundsOf: Record<string, number> = {
   points: 8,
   "points-of-two": 6,
   everything: 20,
+  upgrade: 1,
 };
 
-async function play(minutes: number, firstSeed: number, names: string[], all: boolean): Promise<void> {
+async function play(minutes: number, firstSeed: number, names: string[], all: boolean, before?: string): Promise<void> {
   const endMs = performance.now() + minutes * 60_000;
   const played: Record<string, number> = {};
   for (let seed = firstSeed; performance.now() < endMs; seed++) {
@@ -50,7 +54,7 @@ async function play(minutes: number, firstSeed: number, names: string[], all: bo
     console.log(`${name}, seed ${seed}`);
     try {
       const until = { rounds: all ? Infinity : (roundsOf[name] ?? 1), endMs };
-      played[name] = (played[name] ?? 0) + ((await scenes[name]?.({ seed, until, say: console.log })) ?? 0);
+      played[name] = (played[name] ?? 0) + ((await scenes[name]?.({ seed, until, say: console.log, before })) ?? 0);
     } catch (error) {
       console.error(`${(error as Error).message}\n\nagain: npm run faults -- --seed ${seed} --scene ${name}`);
       process.exitCode = 1;
@@ -90,6 +94,7 @@ const { values, positionals } = parseArgs({
     scene: { type: "string" },
     suite: { type: "boolean", default: false },
     all: { type: "boolean", default: false },
+    before: { type: "string" },
   },
 });
 const scene = values.all ? "everything" : values.scene;
@@ -97,4 +102,4 @@ const names = scene === undefined ? Object.keys(scenes) : [scene];
 if (names.some((name) => !(name in scenes))) throw new Error(`scenes are ${Object.keys(scenes).join(", ")}`);
 await (values.suite
   ? playSuite(Number(values.seed), positionals)
-  : play(Number(values.minutes), Number(values.seed), names, values.all));
+  : play(Number(values.minutes), Number(values.seed), names, values.all, values.before));

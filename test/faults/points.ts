@@ -7,17 +7,18 @@ import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { placeOf, readUrl } from "../../src/db/embedded/place.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { stored } from "../metrics/points.ts";
-import { protocols, transport } from "../support/clients.ts";
+import { protocols } from "../support/clients.ts";
 import { clear, place } from "./place.ts";
 import { killPostgres } from "./postgres-process.ts";
 import { random } from "./random.ts";
 import { firstTenant, type Play } from "./scenes.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
+import { type Way, wayTo } from "./ways.ts";
 
 const clients = 4;
 const seriesEach = 20;
 const usualPointsMax = 400;
-const attemptMs = 5000;
+const usualAttemptMs = 5000;
 /** Points that each client must get answered after a fault. */
 const batchesAfter = 4;
 
@@ -28,16 +29,17 @@ export type Book = Map<string, Map<number, Value>>;
 /** Clients that send points, each of its own series, and again until they hear that all were taken. */
 export function senders(
   seed: number,
-  urls: readonly string[],
+  urls: readonly (string | Way)[],
   headers: Record<string, string>,
   book: Book,
   /**
    * `timesAgain`: whether a time comes twice. Of two values the last one counts, and a paused server stores late what was
    * sent first. `restMs`: how long a client rests after each good answer.
    */
-  { timesAgain = true, restMs = 0, pointsMax = usualPointsMax } = {},
+  { timesAgain = true, restMs = 0, pointsMax = usualPointsMax, attemptMs = usualAttemptMs } = {},
 ) {
   const answers = Array.from({ length: clients }, () => 0);
+  const refusals: string[] = [];
   let going = false;
   let heard = "";
   let running: Promise<unknown> = Promise.resolve();
@@ -47,9 +49,10 @@ export function senders(
   const loops = answers.map((_, client) => {
     const choose = random(seed, client + 1);
     const retry = random(seed, client + 1001);
-    const ways = urls.map((url) =>
-      createClient(DataReceiverService, transport({ url }, protocols[client % protocols.length] as "grpc", headers)),
-    );
+    const ways = urls.map((url) => {
+      const way = typeof url === "string" ? wayTo(url) : url;
+      return createClient(DataReceiverService, way.transport(protocols[client % protocols.length] as "grpc", headers));
+    });
     let n = 0;
     /** Late points, times that were sent before, one series or all: what is answered last counts. */
     function batch() {
@@ -75,6 +78,7 @@ export function senders(
           } catch (error) {
             if (!(error instanceof ConnectError)) throw error;
             heard = error.message;
+            refusals.push(heard);
             await sleep(20 + retry.next() * 60);
           }
         }
@@ -90,6 +94,8 @@ export function senders(
   return {
     /** Good answers to each client so far. */
     answers,
+    /** Answers that were no good one. */
+    refusals,
     go() {
       going = true;
       running = Promise.all(loops.map((loop) => loop()));

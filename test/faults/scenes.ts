@@ -24,6 +24,8 @@ export interface Play {
   seed: number;
   until: { rounds: number; endMs?: number };
   say(line: string): void;
+  /** An earlier version, by its commit, tag or directory, to upgrade from. */
+  before?: string | undefined;
 }
 
 const killServer = (server: ServerProcess, faults: () => Faults = () => ({}), name = "server"): Act => ({

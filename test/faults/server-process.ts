@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,6 +8,13 @@ import { compiled, program } from "../support/program.ts";
 import type { Faults } from "./preload.ts";
 
 const root = join(import.meta.dirname, "../..");
+
+/** What a server is started with beside its own settings. */
+interface Start {
+  /** Where its version lies: a checkout, or the npm package unpacked; this checkout when absent. */
+  tree?: string;
+  env?: Record<string, string>;
+}
 
 /** A server in a process of its own, as an operator starts it; it keeps its address when it is started again. */
 export interface ServerProcess {
@@ -18,7 +25,7 @@ export interface ServerProcess {
   /** Failpoints that it has come by, in all its lives. */
   readonly reached: ReadonlySet<string>;
   /** Resolves when it serves. @throws what it said when it ended instead. */
-  start(faults?: Faults): Promise<void>;
+  start(faults?: Faults, how?: Start): Promise<void>;
   /** kill -9. Resolves when the process is gone. */
   kill(): Promise<void>;
   /** Resolves when the process has ended by itself. */
@@ -29,6 +36,12 @@ export interface ServerProcess {
   arm(faults: Faults): Promise<number>;
   /** In order, as an operator stops it. */
   stop(): Promise<void>;
+}
+
+/** What starts a version that is not this checkout. */
+function entryOf(tree: string): string | undefined {
+  if (tree === root) return undefined;
+  return ["bundle/main.mjs", "src/main.ts", "dist/src/main.js"].find((path) => existsSync(join(tree, path)));
 }
 
 /** A port of loopback that was free a moment ago. */
@@ -54,24 +67,29 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
     if (/"level":[56]0/.test(line)) complaints.push(line);
   }
 
-  async function start(faults: Faults = {}) {
+  async function start(faults: Faults = {}, { tree = root, env: more = {} }: Start = {}) {
     expected = false;
     let said = "";
-    const started = spawn(process.execPath, ["--import", join(import.meta.dirname, "preload.ts"), main, "serve"], {
-      cwd: root,
-      env: {
-        PATH: process.env.PATH,
-        BELFRY_HOST: "127.0.0.1",
-        BELFRY_PORT: String(port),
-        BELFRY_PLAINTEXT: "1",
-        BELFRY_LOG_LEVEL: "warn",
-        BELFRY_DRAIN_MS: "500",
-        NODE_COMPILE_CACHE: compiled,
-        ...env,
-        FAULTS: JSON.stringify(faults),
+    const started = spawn(
+      process.execPath,
+      ["--import", join(import.meta.dirname, "preload.ts"), entryOf(tree) ?? main, "serve"],
+      {
+        cwd: tree,
+        env: {
+          PATH: process.env.PATH,
+          BELFRY_HOST: "127.0.0.1",
+          BELFRY_PORT: String(port),
+          BELFRY_PLAINTEXT: "1",
+          BELFRY_LOG_LEVEL: "warn",
+          BELFRY_DRAIN_MS: "500",
+          NODE_COMPILE_CACHE: compiled,
+          ...env,
+          ...more,
+          FAULTS: JSON.stringify(faults),
+        },
+        stdio: ["ignore", "pipe", "pipe", "ipc"],
       },
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
-    });
+    );
     child = started;
     const { promise: serving, resolve } = Promise.withResolvers<void>();
     const kept = (text: Buffer | string) => {

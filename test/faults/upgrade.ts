@@ -1,0 +1,336 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createClient } from "@connectrpc/connect";
+import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { connectOnce, type Sql } from "../../src/db/connect.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { enqueue } from "../../src/jobs/queue.ts";
+import { httpReceiver } from "../support/receivers.ts";
+import { type Beside, startAll } from "./beside.ts";
+import { leftOver, newTenant, together, withAll } from "./everything.ts";
+import { ledger } from "./ledger.ts";
+import { load } from "./load.ts";
+import { checkArrivals, drained, noting, startRule } from "./notifications.ts";
+import { clear, place } from "./place.ts";
+import { type Book, senders } from "./points.ts";
+import { type Random, random } from "./random.ts";
+import { looking, type Play } from "./scenes.ts";
+import { type ServerProcess, serverProcess } from "./server-process.ts";
+import { entitiesWithout, startUpdater } from "./updaters.ts";
+import { nextSteps, nextVersion, ownVersion, type Version, versionBefore } from "./versions.ts";
+import { startWatcher } from "./watchers.ts";
+import { type Balanced, balanced, type Way } from "./ways.ts";
+
+type Headers = Record<string, string>;
+
+/** Every call is answered in this time: long, for a server that has just started on a busy machine is slow. */
+const answerMs = 30_000;
+/** How long a server that is told to stop is still there for those that have not heard of it yet, ms. */
+const leaveMs = 500;
+/** How long somebody reads a table that a migration wants to change. */
+const readMs = 1500;
+/** So long at most a statement may wait for a migration, ms. */
+const blockedMsMax = 1500;
+/** How long each client rests between two calls, ms. */
+const restMs = 100;
+/** Entities that name a source. */
+const existing = { filter: { field: "dimensions.source", operation: Operation.OP_EXISTS } };
+const nextKind = "next.work";
+
+const quiet = { info() {}, warn() {}, error: console.error };
+
+/** Calls whose answers are all to be good ones. */
+function strict(way: Way, headers: Headers) {
+  const failures: string[] = [];
+  let calls = 0;
+  let slowestMs = 0;
+  async function note<T>(name: string, call: () => Promise<T>): Promise<T | undefined> {
+    const beganMs = performance.now();
+    calls += 1;
+    try {
+      return await call();
+    } catch (error) {
+      const { message, cause } = error as Error;
+      failures.push(`${name}: ${message} ${cause ?? ""}`);
+      return undefined;
+    } finally {
+      slowestMs = Math.max(slowestMs, performance.now() - beganMs);
+    }
+  }
+  return {
+    failures,
+    note,
+    told: () => `${calls} calls, the slowest took ${Math.round(slowestMs)} ms`,
+    json: (method: string, path: string, body?: object) =>
+      note(`${method} ${path}`, async () => {
+        const answer = await way.fetch(`/v1/${path}`, {
+          method,
+          headers: { ...headers, "content-type": "application/json" },
+          ...(body && { body: JSON.stringify(body) }),
+          signal: AbortSignal.timeout(answerMs),
+        });
+        const text = await answer.text();
+        if (answer.status !== 200) throw new Error(`${answer.status} ${text}`);
+        return JSON.parse(text);
+      }),
+  };
+}
+type Strict = ReturnType<typeof strict>;
+
+/** Searches and reads, over connections of gRPC, Connect and /v1 that stay open. */
+function reads(way: Way, headers: Headers, calls: Strict): Beside[] {
+  const options = { timeoutMs: answerMs };
+  const rpcs = (["grpc", "connect", "grpc-web"] as const).map((protocol): Beside => {
+    const events = createClient(EventQueryService, way.transport(protocol, headers));
+    const entities = createClient(EntityService, way.transport(protocol, headers));
+    return {
+      name: `reads over ${protocol}`,
+      restMs,
+      async turn(n) {
+        if (n % 2 === 0) await calls.note(`${protocol} events`, () => events.searchEvents({ query: {} }, options));
+        else
+          await calls.note(`${protocol} entities`, () =>
+            entities.searchEntities({ searchInput: { query: { clause: existing } } }, options),
+          );
+      },
+    };
+  });
+  const json: Beside = {
+    name: "reads over /v1",
+    restMs,
+    async turn(n) {
+      if (n % 3 === 0) await calls.json("GET", "audit-log");
+      else if (n % 3 === 1) await calls.json("POST", "events:count", { query: {}, fields: [{ field: "severity" }] });
+      else await calls.json("GET", "notification/rules");
+    },
+  };
+  return [...rpcs, json];
+}
+
+/** Changes of what is configured: triggers, rules, windows of a second. */
+function changes(calls: Strict, { int }: Random): Beside[] {
+  const clause = { contains: { field: "name", value: "never" } };
+  return [
+    {
+      name: "changes",
+      restMs,
+      async turn(n) {
+        const name = `trigger ${n}`;
+        const type = { event: { query: { clause } } };
+        await calls.json("POST", "notification/triggers", { name, type });
+        const rule = {
+          name: `rule ${n}`,
+          enabled: true,
+          message: "x",
+          triggerNames: [name],
+          destinationNames: ["ops"],
+        };
+        await calls.json("POST", "notification/rules", rule);
+        await calls.json("DELETE", `notification/rules/${encodeURIComponent(rule.name)}`);
+        await calls.json("DELETE", `notification/triggers/${encodeURIComponent(name)}`);
+      },
+    },
+    {
+      name: "windows",
+      restMs: 500,
+      async turn(n) {
+        const clause = { filter: { field: "source", operation: "OP_EQUALS", value: `host ${int(0, 49)}` } };
+        const schedule = { start: Date.now() + 2000, duration: 1000 };
+        const specification = { name: `window ${n}`, schedule, maintenanceState: 300, query: { clause } };
+        await calls.json("POST", "modelcontext/maintwindows", { specification });
+      },
+    },
+  ];
+}
+
+/** Events of which each is to arrive once. */
+function notifying(calls: Strict): Beside & { readonly sent: number } {
+  let sent = 0;
+  return {
+    name: "notifications",
+    restMs,
+    get sent() {
+      return sent;
+    },
+    async turn(n) {
+      const dimensions = { source: `host ${n % 50}` };
+      const event = { name: `disk ${n}`, timestamp: String(Date.now()), dimensions, severity: "SEVERITY_ERROR" };
+      await calls.json("POST", "data-receiver/events", { events: [{ ...event, status: "STATUS_OPEN" }] });
+      sent = n + 1;
+    },
+  };
+}
+
+/** Somebody reads what a migration changes, for longer than it waits. */
+async function reading(url: string, tenantId: string): Promise<void> {
+  const { sql, close } = connectOnce(url, "reader");
+  await sql.begin(async (tx) => {
+    await tx`select count(*) from entities where tenant_id = ${tenantId}`;
+    await tx`select count(*) from rules where tenant_id = ${tenantId}`;
+    await sleep(readMs);
+  });
+  await close();
+}
+
+/** How long statements have waited for a migration, at most, as PostgreSQL says. */
+function watchWaits(url: string) {
+  const { sql, close } = connectOnce(url, "waits");
+  let longestMs = 0;
+  let going = true;
+  const running = (async () => {
+    for (; going; await sleep(50)) {
+      const [row] = await sql<{ ms: number | null }[]>`
+        select max(extract(epoch from clock_timestamp() - waitstart) * 1000)::float8 as ms from pg_locks
+        where not granted and pg_blocking_pids(pid) && array(
+          select pid from pg_stat_activity where application_name = 'belfry migrate')`;
+      longestMs = Math.max(longestMs, row?.ms ?? 0);
+    }
+    await close();
+  })();
+  running.catch(() => undefined);
+  return {
+    longestMs: () => Math.round(longestMs),
+    async stop() {
+      going = false;
+      await running;
+    },
+  };
+}
+
+const settingsOf = ({ knows }: Version): Record<string, string> =>
+  knows("BELFRY_LEAVE_MS") ? { BELFRY_LEAVE_MS: String(leaveMs) } : {};
+
+async function applied(db: Sql): Promise<{ count: number; next: number }> {
+  const [row] = await db<{ count: number; next: number }[]>`
+    select count(*)::int4 as count, (count(*) filter (where name like '9___\\_next\\_%'))::int4 as next from migrations`;
+  return row ?? { count: 0, next: 0 };
+}
+
+/**
+ * Two servers of a version under load are replaced by the next one, one after the other, and then by the version before
+ * again; clients have the addresses of both. No call may fail. The version before is this checkout, and the next one a copy of it
+ * with migrations; or it is the one of `before`, and the next one is such a copy, too. @throws what is not as it must be
+ */
+export async function playUpgrade({ seed, until, say, before }: Play): Promise<number> {
+  await using stack = new AsyncDisposableStack();
+  const old = before === undefined ? ownVersion() : versionBefore(before);
+  stack.defer(() => old.remove());
+  const next = await nextVersion("9.0.0", old.version);
+  stack.defer(() => next.remove());
+  const dataDir = await place();
+  stack.defer(() => clear(dataDir));
+  const postgres = await startEmbedded({ dataDir, log: quiet, durable: false });
+  stack.defer(() => postgres.stop("immediate"));
+  const db = looking(postgres.url);
+
+  const waits = watchWaits(postgres.url);
+  stack.defer(() => waits.stop());
+  const servers: ServerProcess[] = [];
+  for (let i = 0; i < 2; i++) {
+    const ownDir = await place();
+    stack.defer(() => clear(ownDir));
+    const env = { BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url, BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" };
+    // What a busy machine cannot store in time is no matter of an upgrade, as long as it is answered within `answerMs`.
+    const bounds = { BELFRY_DRAIN_MS: String(answerMs), BELFRY_INGEST_WAIT_MS_MAX: String(answerMs / 2) };
+    const server = await serverProcess({ ...env, ...bounds });
+    stack.defer(() => server.stop());
+    await server.start({}, { tree: old.tree, env: settingsOf(old) });
+    servers.push(server);
+  }
+  const { sql, close } = connectOnce(postgres.url, "faults");
+  const [one, two] = [await newTenant(sql, "one"), await newTenant(sql, "two")];
+  // Work that only some later version knows.
+  await sql.begin((tx) => enqueue(tx, { tenantId: one.id, kind: nextKind }, [{ payload: "x" }], Date.now()));
+  await close();
+
+  const urls = servers.map(({ url }) => url);
+  const way: Balanced = balanced(urls);
+  stack.defer(() => way.stop());
+  const receiver = await httpReceiver();
+  stack.defer(() => receiver[Symbol.asyncDispose]());
+  const arrived = noting(receiver);
+  await startRule(urls, two.manager, receiver.url);
+  await startUpdater(urls[0] as string, one.manager, "updater");
+  const watchers = [await startWatcher({ name: "watcher", seed, urls, headers: one.manager, severities: [] })];
+  stack.defer(() => watchers.forEach((watcher) => void watcher.stop()));
+
+  const [asked, changed, sent] = [strict(way, one.manager), strict(way, two.manager), strict(way, two.agent)];
+  const notifications = notifying(sent);
+  const beside = startAll([...reads(way, one.manager, asked), ...changes(changed, random(seed, 71)), notifications]);
+  stack.defer(() => beside.stop());
+  const points: Book = new Map();
+  const entries = ledger();
+  const { compareAll } = withAll(entries, points, watchers, beside.failed);
+  const clients = load({
+    seed,
+    clients: 5,
+    urls: [way],
+    headers: one.agent,
+    ledger: entries,
+    restMs,
+    attemptMs: answerMs,
+  });
+  const pointClients = senders(seed, [way], one.agent, points, { timesAgain: false, restMs, attemptMs: answerMs });
+  const all = together(clients, pointClients);
+
+  function failed(): string[] {
+    const refusals = [...clients.refusals].map(([what, count]) => `${count} × ${what}`);
+    return [
+      ...refusals,
+      ...pointClients.refusals.map((what) => `points: ${what}`),
+      ...[asked, changed, sent].flatMap(({ failures }) => failures),
+      ...servers.flatMap(({ complaints }) => complaints),
+    ];
+  }
+
+  async function replace(server: ServerProcess, version: Version) {
+    const beganMs = performance.now();
+    await server.stop();
+    const stoppedMs = performance.now();
+    const reader = version === next ? reading(postgres.url, one.id) : undefined;
+    await server.start({}, { tree: version.tree, env: settingsOf(version) });
+    await reader;
+    const ms = [stoppedMs - beganMs, performance.now() - stoppedMs].map(Math.round);
+    say(
+      `version ${version.version}: stopped after ${ms[0]} ms, started after ${ms[1]} ms; ${failed().length} failures`,
+    );
+    // Both versions side by side, or one alone.
+    await sleep(1000);
+  }
+
+  for (let round = 1; ; round++) {
+    if (round > until.rounds || performance.now() > (until.endMs ?? Infinity)) {
+      await beside.stop();
+      await drained(db);
+      await db`delete from jobs where tenant_id = ${one.id} and kind = ${nextKind} and fence = 0`;
+      await db`delete from due_work where tenant_id = ${one.id} and kind = ${nextKind}`;
+      const left = [...(await leftOver(db, 30_000)), ...(await checkArrivals(db, arrived, notifications.sent, []))];
+      if (left.length > 0) throw new Error(`FAULTS_SEED=${seed}, in the end:\n${left.slice(0, 20).join("\n")}`);
+      const late = performance.now() + 30_000;
+      let without = await entitiesWithout(db, one.id, "updater");
+      for (; without > 0 && performance.now() < late; await sleep(200))
+        without = await entitiesWithout(db, one.id, "updater");
+      if (without > 0) throw new Error(`FAULTS_SEED=${seed}: ${without} entities lack what the updater sets`);
+      say(
+        `${[asked, changed, sent].map(({ told }) => told()).join("; ")}; ${way.refused} connections refused; a statement waited at most ${waits.longestMs()} ms for a migration`,
+      );
+      return round - 1;
+    }
+    all.go();
+    await sleep(500);
+    for (const version of [next, old]) {
+      for (const server of servers) await replace(server, version);
+      const { next: count } = await applied(db);
+      if (count !== nextSteps) throw new Error(`${count} of ${nextSteps} migrations were applied`);
+    }
+    await all.stop();
+    const wrong = [...failed(), ...(await compareAll(db, one.id))];
+    if (waits.longestMs() > blockedMsMax) wrong.push(`a statement waited ${waits.longestMs()} ms for a migration`);
+    if (wrong.length > 0) {
+      const told = wrong.slice(0, 30).join("\n");
+      throw new Error(`FAULTS_SEED=${seed}, round ${round}: ${wrong.length} failures\n${told}`);
+    }
+    say(`round ${round}: ${entries.counts.acknowledged} items acknowledged`);
+  }
+}
