@@ -277,7 +277,6 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     aliases: { services: config.serviceAliases, keyHeaders: config.keyHeaderAliases },
   });
   connections = port.connections;
-  // From the last to the first: calls are served to the end, data that comes in among them.
   starting.defer(() => ingest.stop());
   starting.defer(() => port.close({ drainMs: config.drainMs }));
   starting.defer(() => calls.endStreams());
