@@ -240,6 +240,12 @@ const settings = {
     read: integer(7 * day, 36_500 * day),
     meaning: "how long deliveries that are done are kept, s",
   },
+  deliveryWaitSecMax: {
+    env: "BELFRY_DELIVERY_WAIT_SEC_MAX",
+    fallback: String(3 * day),
+    read: integer(3600, 36_500 * day),
+    meaning: "how long deliveries wait for a destination that does not answer before they fail, s",
+  },
   eventAgeing: {
     env: "BELFRY_EVENT_AGEING",
     fallback: `DEFAULT=${day},DEBUG=${day},INFO=${day},WARNING=${3 * day}`,

@@ -43,7 +43,8 @@ export async function startNotifications(
       return (await ingestEvents(pool.ingest, tenantId, [{ ...item, chain }], storing)).get(0);
     },
   });
-  const sending = await startSending(pool, replicas, config, { keyring, world, nowMs, log, stillMatching });
+  const waitMsMax = config.deliveryWaitSecMax * 1000;
+  const sending = await startSending(pool, replicas, config, { keyring, world, nowMs, log, stillMatching, waitMsMax });
   return {
     services: notificationServices(pool.sql, { bounds: config, keyring, world, nowMs, wake: sending.wake }),
     wake: sending.wake,

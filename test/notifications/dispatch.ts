@@ -48,7 +48,7 @@ export async function dispatchOnce(tenantId: string, nowMs: number, given: Dispa
     const round = await takeRound(
       pool.sending,
       tenantId,
-      { keyring: keys, places, leaseMs, lookMax: 16, stillMatching },
+      { keyring: keys, places, leaseMs, waitMsMax: 3 * 86_400_000, lookMax: 16, stillMatching },
       nowMs,
     );
     const sender = { db: pool.sending, keyring: keys, world, log: quiet, ...(send && { send }) };

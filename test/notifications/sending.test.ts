@@ -96,6 +96,24 @@ test("an open breaker costs no attempt, and what waited goes when a probe succee
   expect(tries()).toBe(10);
 });
 
+test("what was due for three days at a destination that does not answer fails; what came later waits on", async () => {
+  const place = await tenant({ away: {} });
+  const dayMs = 86_400_000;
+  receiver().answer(answering(503));
+  await place.put(range(5).map((event) => ({ destination: "away", event })));
+  await place.dispatch(nowMs);
+  await place.put([5, 6].map((event) => ({ destination: "away", event })));
+  // Of those that opened the breaker tries end after hours.
+  await sql`delete from due_deliveries where tenant_id = ${place.id} and tries > 0`;
+  const later = nowMs + 3 * dayMs;
+  await place.put([{ destination: "away", event: 8, dueMs: later }]);
+  await place.dispatch(later + 1);
+  const done = await place.done();
+  expect(done.map(({ status }) => status)).toEqual(["FAILED", "FAILED"]);
+  expect(done[0]?.error).toBe("the destination has not answered for 259200 s (BELFRY_DELIVERY_WAIT_SEC_MAX)");
+  expect(await place.waiting()).toHaveLength(1);
+});
+
 test("410 disables the destination, and what waits for it has failed at once", async () => {
   const place = await tenant({ gone: {} });
   receiver().answer(answering(410, "no more"));

@@ -27,7 +27,9 @@ export interface Dispatcher {
   stop(): Promise<void>;
 }
 
-export interface DispatcherOptions extends Omit<SenderOptions, "db">, Pick<RoundOptions, "stillMatching"> {
+export interface DispatcherOptions
+  extends Omit<SenderOptions, "db">,
+    Pick<RoundOptions, "stillMatching" | "waitMsMax"> {
   readonly pool: Pick<Pool, "system" | "sending" | "gate">;
   nowMs(): number;
   /** Told, at most ten times a second, that there is more to do than this process takes on. */
@@ -47,12 +49,12 @@ const stopMsMax = 5000;
 
 /** Starts a dispatcher. */
 export function dispatcher(options: DispatcherOptions): Dispatcher {
-  const { pool, nowMs, log, stillMatching, callOthers = () => {} } = options;
+  const { pool, nowMs, log, stillMatching, waitMsMax, callOthers = () => {} } = options;
   const { placesMax = 128, leaseMs = 10_000, pollMs = 1000 } = options;
   const db = pool.sending;
   const places = sendingPlaces(placesMax);
   const counted = sendingStats();
-  const round = { keyring: options.keyring, places, leaseMs, stillMatching };
+  const round = { keyring: options.keyring, places, leaseMs, waitMsMax, stillMatching };
   const sender: SenderOptions = { ...options, db };
   const held = leases(db, { leaseMs, nowMs });
   const sending = new Set<Promise<void>>();

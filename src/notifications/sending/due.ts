@@ -46,6 +46,8 @@ export interface DueDelivery {
 /** A destination that has something due; `kind` is null when it is gone. */
 export interface DueDestination {
   name: string;
+  /** When the first of it was due, ms. */
+  dueMs: number;
   kind: KindName | null;
   maxPerMinute: number | null;
   disabledReason: string | null;
@@ -71,7 +73,7 @@ export async function dueDestinations(db: Db, tenantId: string, nowMs: number): 
         where d.tenant_id = ${tenantId} and d.destination_name > first.name
         order by d.destination_name, d.due_ms limit 1) as next
     )
-    select first.name, d.kind, d.max_per_minute as "maxPerMinute", d.disabled_reason as "disabledReason",
+    select first.name, first.due_ms::float8 as "dueMs", d.kind, d.max_per_minute as "maxPerMinute", d.disabled_reason as "disabledReason",
       ${stateJson(db)} as state
     from first
       left join destinations d on d.tenant_id = ${tenantId} and d.name = first.name

@@ -10,7 +10,7 @@ import {
   heldBack,
   taken,
 } from "./limits.ts";
-import { disabledError, endDeliveries } from "./record.ts";
+import { disabledError, type Ending, endDeliveries } from "./record.ts";
 
 /** How many one summary sums up. */
 const summaryMax = 10_000;
@@ -33,23 +33,35 @@ const boundsOf = ({ kind, maxPerMinute }: DueDestination): Bounds => ({
 const isBound = ({ pace, maxPerMinute }: Bounds, state: DestinationState | null) =>
   pace !== undefined || maxPerMinute > 0 || (state?.opened ?? 0) > 0;
 
-/** Ends what waits for destinations that are gone or disabled; answers whether there may be more of it. */
-export async function endOfGone(
+/** What ends what waits for a destination; undefined: nothing does. */
+function endOf(due: DueDestination, waitMsMax: number, nowMs: number): Ending | undefined {
+  const { name: destination, kind, disabledReason, state, dueMs } = due;
+  if (kind === null) return { destination, status: "CANCELLED", error: "the destination was deleted" };
+  if (disabledReason !== "") {
+    return { destination, status: "FAILED", error: disabledError(disabledReason ?? "") };
+  }
+  const dueBeforeMs = nowMs - waitMsMax;
+  // An open breaker costs no attempt, so attempts alone would let them wait for ever.
+  if ((state?.opened ?? 0) === 0 || dueMs >= dueBeforeMs) return undefined;
+  const error = `the destination has not answered for ${waitMsMax / 1000} s (BELFRY_DELIVERY_WAIT_SEC_MAX)`;
+  return { destination, status: "FAILED", error, dueBeforeMs };
+}
+
+/**
+ * Ends what waits for destinations that are gone or disabled, and what has waited too long for one that does not answer;
+ * answers whether there may be more of it.
+ */
+export async function endWaiting(
   tx: Db,
   tenantId: string,
   due: readonly DueDestination[],
+  waitMsMax: number,
   nowMs: number,
 ): Promise<boolean> {
   let more = false;
-  for (const { name: destination, kind, disabledReason } of due) {
-    if (kind !== null && disabledReason === "") continue;
-    const gone = { destination, status: "CANCELLED", error: "the destination was deleted" } as const;
-    const disabled = {
-      destination,
-      status: "FAILED",
-      error: disabledError(disabledReason ?? ""),
-    } as const;
-    if ((await endDeliveries(tx, tenantId, kind === null ? gone : disabled, nowMs)) > 0) more = true;
+  for (const each of due) {
+    const end = endOf(each, waitMsMax, nowMs);
+    if (end !== undefined && (await endDeliveries(tx, tenantId, end, nowMs)) > 0) more = true;
   }
   return more;
 }

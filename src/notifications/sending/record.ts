@@ -123,14 +123,20 @@ async function write(db: Db, tenantId: string, results: readonly Result[], nowMs
       set state = excluded.state, sent = t.sent or excluded.sent, updated_ms = excluded.updated_ms`;
 }
 
-/**
- * Ends deliveries of a destination that takes none any more, a portion of them; answers how many. What is being tried
- * now is left to the next try.
- */
+/** What becomes of deliveries that wait for a destination. */
+export interface Ending {
+  readonly destination: string;
+  readonly status: "FAILED" | "CANCELLED";
+  readonly error: string;
+  /** Of those alone that have been due since before this, ms. */
+  readonly dueBeforeMs?: number;
+}
+
+/** Ends deliveries of a destination, a portion of them; answers how many. What is being tried now is left to the next try. */
 export async function endDeliveries(
   tx: Db,
   tenantId: string,
-  { destination, status, error }: { destination: string; status: "FAILED" | "CANCELLED"; error: string },
+  { destination, status, error, dueBeforeMs = Number.MAX_SAFE_INTEGER }: Ending,
   nowMs: number,
 ): Promise<number> {
   const now = BigInt(nowMs);
@@ -138,6 +144,7 @@ export async function endDeliveries(
     with ending as materialized (
       select id from due_deliveries
       where tenant_id = ${tenantId} and destination_name = ${destination} and lease_until_ms <= ${now}
+        and due_ms < ${BigInt(dueBeforeMs)}
       order by due_ms, id limit ${portion} for update skip locked
     ), gone as (
       delete from due_deliveries d using ending where d.tenant_id = ${tenantId} and d.id = ending.id

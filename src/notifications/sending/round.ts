@@ -8,7 +8,7 @@ import { type Ended, needless, notificationOf, type Ready, summedUp } from "./co
 import { type DueDelivery, dueDestinations } from "./due.ts";
 import { type Facts, readFacts, threadKey } from "./facts.ts";
 import type { Places } from "./places.ts";
-import { claimed, endOfGone, type Plan, planned } from "./plan.ts";
+import { claimed, endWaiting, type Plan, planned } from "./plan.ts";
 import { record } from "./record.ts";
 import { backResult } from "./result.ts";
 
@@ -23,6 +23,8 @@ export interface RoundOptions {
   readonly keyring: Keyring;
   readonly places: Places;
   readonly leaseMs: number;
+  /** How long deliveries wait for a destination that does not answer. */
+  readonly waitMsMax: number;
   /** How many of one destination a look takes: a place that is taken for nothing is kept from others meanwhile. */
   readonly lookMax: number;
   readonly stillMatching: StillMatching;
@@ -76,7 +78,7 @@ export async function takeRound(db: Sql, tenantId: string, options: RoundOptions
         tx.unsafe("set local synchronous_commit = off"),
         dueDestinations(tx, tenantId, nowMs),
       ]);
-      const over = await endOfGone(tx, tenantId, due, nowMs);
+      const over = await endWaiting(tx, tenantId, due, options.waitMsMax, nowMs);
       const living = due.filter((each) => each.kind !== null && each.disabledReason === "");
       plans = await planned(tx, tenantId, living, nowMs);
       for (const plan of plans) {
