@@ -7,15 +7,24 @@ import {
 } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { bigintArray, byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { lockEvents } from "./lock.ts";
 import { keyText, type OccurrenceKey, occurrenceKey, readOccurrences } from "./occurrences.ts";
 
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+/** What the notes on an occurrence may hold together, bytes: they are shown together. */
+const bytesMax = pageBytesMax;
 const newId = () => Array.from({ length: 20 }, () => letters[randomInt(letters.length)]).join("");
 
 interface Note extends OccurrenceKey {
   id: string;
   text: string;
+}
+
+/** The notes on an occurrence: the bytes of each by its id, and of all. */
+interface Notes {
+  readonly sizes: Map<string, number>;
+  bytes: number;
 }
 
 /**
@@ -39,17 +48,16 @@ export async function annotate(
   const changed = new Map<string, Note>();
   const results = asked.map(({ item, key }) => {
     const known = key !== undefined && occurrences.has(keyText(key)) ? key : undefined;
-    const ids = known && notes.get(keyText(known));
-    const error = errorOf(item, known !== undefined, ids, annotationsMax);
+    const on = known && (notes.get(keyText(known)) ?? { sizes: new Map(), bytes: 0 });
+    const error = errorOf(item, on, annotationsMax);
     const id = item.annotationId === "" ? newId() : item.annotationId;
-    if (error === "" && known !== undefined) {
+    if (error === "" && known !== undefined && on !== undefined) {
       const note = { ...known, id, text: item.annotation };
-      if (item.annotationId === "") {
-        added.push(note);
-        notes.set(keyText(known), new Set(ids).add(id));
-      } else {
-        changed.set(id, note);
-      }
+      if (item.annotationId === "") added.push(note);
+      else changed.set(id, note);
+      on.bytes += growthOf(item, on);
+      on.sizes.set(id, Buffer.byteLength(item.annotation));
+      notes.set(keyText(known), on);
     }
     const { eventId, occurrenceId } = item;
     const annotationId = error === "" ? id : item.annotationId || undefined;
@@ -61,33 +69,40 @@ export async function annotate(
   return results;
 }
 
-function errorOf(
-  item: AnnotationItem,
-  known: boolean,
-  ids: ReadonlySet<string> | undefined,
-  annotationsMax: number,
-): string {
-  if (!known) return "the event has no such occurrence";
-  if (item.annotationId !== "") return ids?.has(item.annotationId) ? "" : "the occurrence has no such annotation";
-  if (item.annotation === "") return "annotation is needed";
-  if ((ids?.size ?? 0) < annotationsMax) return "";
-  return `the occurrence has ${annotationsMax} annotations already, as many as BELFRY_ANNOTATIONS_MAX allows`;
+const growthOf = ({ annotationId, annotation }: AnnotationItem, { sizes }: Notes) =>
+  Buffer.byteLength(annotation) - (sizes.get(annotationId) ?? 0);
+
+/** Why an item cannot be written. One that does not grow is taken where the notes hold more than they may. */
+function errorOf(item: AnnotationItem, on: Notes | undefined, annotationsMax: number): string {
+  if (on === undefined) return "the event has no such occurrence";
+  const { annotationId, annotation } = item;
+  if (annotationId !== "" && !on.sizes.has(annotationId)) return "the occurrence has no such annotation";
+  if (annotationId === "" && annotation === "") return "annotation is needed";
+  if (annotationId === "" && on.sizes.size >= annotationsMax) {
+    return `the occurrence has ${annotationsMax} annotations already, as many as BELFRY_ANNOTATIONS_MAX allows`;
+  }
+  const growth = growthOf(item, on);
+  if (growth <= 0 || on.bytes + growth <= bytesMax) return "";
+  return `the annotations of the occurrence would hold ${on.bytes + growth} bytes together; ${bytesMax} are allowed`;
 }
 
 async function readNotes(tx: Db, tenantId: string, keys: readonly OccurrenceKey[]) {
-  const rows = await tx<{ event_id: Buffer; number: number; id: string }[]>`
-    select a.event_id, a.number, a.id
+  const rows = await tx<{ event_id: Buffer; number: number; id: string; bytes: number }[]>`
+    select a.event_id, a.number, a.id, octet_length(a.text) as bytes
     from unnest(
         ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
         ${int4Array(keys.map(({ number }) => number))}::int4[]
       ) as asked (event_id, number)
       join annotations a on a.tenant_id = ${tenantId} and a.event_id = asked.event_id and a.number = asked.number`;
-  const ids = new Map<string, Set<string>>();
-  for (const { event_id: eventId, number, id } of rows) {
+  const notes = new Map<string, Notes>();
+  for (const { event_id: eventId, number, id, bytes } of rows) {
     const key = keyText({ eventId, number });
-    ids.set(key, (ids.get(key) ?? new Set()).add(id));
+    const on = notes.get(key) ?? { sizes: new Map(), bytes: 0 };
+    on.sizes.set(id, bytes);
+    on.bytes += bytes;
+    notes.set(key, on);
   }
-  return ids;
+  return notes;
 }
 
 async function writeNotes(

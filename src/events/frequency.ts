@@ -34,14 +34,19 @@ function buckets({ query, downsample }: CountEventFrequencyRequest): { bucketMs:
   return { bucketMs, startsMs: Array.from({ length: Number(count) }, (_, i) => (first + BigInt(i)) * bucketMs) };
 }
 
-/** The counts of one field, a list of one count a bucket for each value. */
-function series(counts: readonly Count[], startsMs: readonly bigint[], bucketMs: bigint): ValueFrequency[] {
+/** The counts of one field, a list of one count a bucket for each value, of which there may be `valuesMax`. */
+function series(
+  counts: readonly Count[],
+  startsMs: readonly bigint[],
+  bucketMs: bigint,
+  valuesMax: number,
+): ValueFrequency[] {
   const firstMs = startsMs[0] ?? 0n;
   const values = new Map<string | number, bigint[]>();
   for (const { value, bucketMs: startMs, count } of counts) {
     let list = values.get(value);
     if (list === undefined) {
-      if ((values.size + 1) * startsMs.length > countsMax) throw tooManyCounts();
+      if (values.size >= valuesMax) throw tooManyCounts();
       list = new Array<bigint>(startsMs.length).fill(0n);
       values.set(value, list);
     }
@@ -67,8 +72,10 @@ export async function countEventFrequency(
   const { countInstances } = request;
   const counts = await readCounts(db, tenantId, { query, fields, countInstances, bucketMs }, signal);
   const byField = Map.groupBy(counts, ({ field }) => field);
+  let valuesMax = Math.floor(countsMax / startsMs.length);
   const results = namesOf(fields).map((name) => {
-    const values = series(byField.get(name) ?? [], startsMs, bucketMs);
+    const values = series(byField.get(name) ?? [], startsMs, bucketMs, valuesMax);
+    valuesMax -= values.length;
     return [name, create(FieldFrequencySchema, { values })] as const;
   });
   return create(CountEventFrequencyResponseSchema, { timestamps: startsMs, results: Object.fromEntries(results) });

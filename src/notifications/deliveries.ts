@@ -18,6 +18,7 @@ import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { joined } from "../db/joined.ts";
 import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
+import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { afterCommit, transaction } from "../db/transaction.ts";
 import { idText, parseId } from "../entities/identity.ts";
@@ -26,7 +27,8 @@ import { parseOccurrenceId } from "../events/identity.ts";
 import { announce } from "../jobs/queue.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
-import { type Attempt, deliveriesKind } from "./sending/due.ts";
+import { type Attempt, countOf, newest } from "./sending/attempts.ts";
+import { deliveriesKind } from "./sending/due.ts";
 
 interface DeliveryRow {
   id: string;
@@ -64,12 +66,26 @@ function toDelivery(row: DeliveryRow): Delivery {
     metricName: row.metricName ?? "",
     occasion: row.occasion,
     status: DeliveryStatus[row.status],
-    attempts: row.attempts.length,
-    tries: row.attempts.map(({ timeMs, reason, answer }) => ({ time: timestampFromMs(timeMs), reason, answer })),
+    attempts: countOf(row.attempts),
+    tries: newest(row.attempts).map(({ timeMs, reason, answer }) => ({
+      time: timestampFromMs(timeMs),
+      reason,
+      answer,
+    })),
     error: row.error,
     ...(dueMs !== null && { nextTryTime: timestampFromMs(dueMs) }),
     createTime: timestampFromMs(Number(createdMs)),
   });
+}
+
+/** How many of these deliveries an answer holds, one at least. Of a delivery its attempts alone may be large. */
+function fitting(rows: readonly DeliveryRow[]): number {
+  let bytes = 0;
+  const end = rows.findIndex(({ attempts }) => {
+    for (const { answer } of newest(attempts)) bytes += Buffer.byteLength(answer);
+    return bytes > pageBytesMax;
+  });
+  return end === -1 ? rows.length : Math.max(1, end);
 }
 
 /** What the filters but that of the status say of a row of either table; undefined when no row can match. */
@@ -141,7 +157,7 @@ async function listDeliveries(
     return row?.total ?? 0n;
   }
   const [rows, total] = await Promise.all([cancelOn(rowsRead, signal), page.total(count)]);
-  const { items, nextPageToken } = page.cut(rows, (row) => row.keyTexts, total);
+  const { items, nextPageToken } = page.cut(rows, (row) => row.keyTexts, total, fitting(rows));
   return create(ListDeliveriesResponseSchema, { deliveries: items.map(toDelivery), nextPageToken, totalCount: total });
 }
 

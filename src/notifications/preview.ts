@@ -12,8 +12,9 @@ import {
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Event } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { Db } from "../db/connect.ts";
+import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { eventIds, idText, nameFromDimensions } from "../entities/identity.ts";
-import { notFound } from "../errors.ts";
+import { invalidField, notFound } from "../errors.ts";
 import { getEvent } from "../events/get.ts";
 import { principalOf } from "../rpc/context.ts";
 import { compose } from "./kinds.ts";
@@ -110,6 +111,24 @@ async function destinationsOf(db: Db, tenantId: string, rule: string) {
   return rows.map(({ name, type }) => ({ name, type: fromJson(DestinationTypeSchema, type) }));
 }
 
+/** @throws code 3 when they hold more than an answer may: then the rest of them is not rendered */
+function previewsOf(
+  destinations: Awaited<ReturnType<typeof destinationsOf>>,
+  notification: Notification,
+  world: World,
+) {
+  let bytes = 0;
+  return destinations.map(({ name, type }) => {
+    const preview = { destination: name, ...compose(type, notification, world) };
+    for (const text of Object.values(preview)) bytes += Buffer.byteLength(text);
+    if (bytes <= pageBytesMax) return preview;
+    throw invalidField(
+      "name",
+      `names a rule whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,
+    );
+  });
+}
+
 /** Shows what rules would send. */
 export function rulePreviews(db: Db, world: World): Pick<ServiceImpl<typeof RuleService>, "previewRule"> {
   const subjectOf = async (tenantId: string, { subject }: PreviewRuleRequest) =>
@@ -128,11 +147,7 @@ export function rulePreviews(db: Db, world: World): Pick<ServiceImpl<typeof Rule
         chain: [],
       };
       const destinations = await destinationsOf(db, tenantId, request.name);
-      const previews = destinations.map(({ name, type }) => ({
-        destination: name,
-        ...compose(type, notification, world),
-      }));
-      return create(PreviewRuleResponseSchema, { previews });
+      return create(PreviewRuleResponseSchema, { previews: previewsOf(destinations, notification, world) });
     },
   };
 }

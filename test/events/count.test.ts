@@ -240,3 +240,18 @@ test("alive at some time in the range: from the first instance to the closing, b
   expect(await overlapping(200, 201)).toEqual([at(65), at(200)]);
   expect(await overlapping(-10, 0)).toEqual([]);
 });
+
+test("a frequency has at most 200,000 counts, of all its fields together", async () => {
+  const ask = (names: string[]) =>
+    events.countEventFrequency({
+      query: { timeRange: { start: at(0), end: at(10_000) } },
+      downsample: 1000n,
+      fields: names.map((field) => ({ field })),
+    });
+  const half = [
+    ["id", "name", "entity", "severity", "status"],
+    ["type", "startTime", "lastSeen", "entityName", "instanceCount"],
+  ] as const;
+  for (const names of half) expect(Object.keys((await ask([...names])).results)).toHaveLength(5);
+  await expect(ask(half.flat())).rejects.toThrow("there are more than 200000 counts");
+});

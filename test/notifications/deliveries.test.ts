@@ -100,6 +100,30 @@ test("one that has failed is tried again at once under its id; another is not", 
   }
 });
 
+test("of one that is tried again very often the newest attempts are kept, and all are counted", async () => {
+  const failed = await deliveries.listDeliveries({ status: DeliveryStatus.FAILED });
+  const id = failed.deliveries[0]?.id ?? "";
+  const { sql } = server.database;
+  await sql`
+    update delivery_history set attempts = (
+      select jsonb_agg(jsonb_build_object('timeMs', n, 'reason', 'busy', 'answer', '')) from generate_series(1, 19) as n)
+    where tenant_id = ${tenant.id} and id = ${id}`;
+  receiver.answer(answering(400));
+  for (const attempts of [20, 21, 22]) {
+    await json("POST", `/v1/notification/deliveries/${id}:retry`, {});
+    await settled(1);
+    const { deliveries: again } = await deliveries.listDeliveries({ status: DeliveryStatus.FAILED });
+    const { tries = [] } = again[0] ?? {};
+    expect(again[0]).toMatchObject({ id, attempts });
+    expect(tries).toHaveLength(20);
+    expect(tries[0]?.time?.nanos).toBe((attempts - 19) * 1_000_000);
+    expect(tries.at(-1)?.reason).toBe("rejected");
+  }
+  const [kept] = await sql<{ count: number }[]>`
+    select jsonb_array_length(attempts) as count from delivery_history where tenant_id = ${tenant.id} and id = ${id}`;
+  expect(kept?.count).toBe(20);
+});
+
 test("what was sent within 24 hours is counted on rules, triggers and destinations", async () => {
   const { destination } = await createClient(DestinationService, way).getDestination({ name: "good" });
   expect(destination).toMatchObject({ recentNotificationCount: 5n, breakerState: BreakerState.CLOSED });

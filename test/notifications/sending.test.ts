@@ -207,7 +207,7 @@ test("what was sent is recorded once the disk has room again; only what is refus
   await place.put(range(3).map((event) => ({ event })));
   const rows = await sql<DueDelivery[]>`
     update due_deliveries set fence = fence + 1, lease_until_ms = ${BigInt(nowMs + 60_000)} where tenant_id = ${place.id}
-    returning id, fence, destination_name as "destinationName"`;
+    returning id, fence, destination_name as "destinationName", attempts`;
   const refuse = async (state: string) => {
     await sql.unsafe(`create or replace function refuse() returns trigger language plpgsql as
       $$ begin raise exception 'refused' using errcode = '${state}'; end $$`);

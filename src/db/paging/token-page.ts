@@ -8,8 +8,12 @@ export interface TokenPage {
   readonly rowsMax: number | null;
   /** The row that the page lies beyond; undefined: the page begins the list. */
   readonly after: CursorPlace | undefined;
-  /** The page of the rows that were read, and the token of the next one; empty on the last page. */
-  cut<T>(rows: readonly T[], keysOf: (row: T) => (string | null)[]): { items: T[]; nextPageToken: string };
+  /** The page of the rows that were read, at most `fitting`, and the token of the next one; empty on the last page. */
+  cut<T>(
+    rows: readonly T[],
+    keysOf: (row: T) => (string | null)[],
+    fitting?: number,
+  ): { items: T[]; nextPageToken: string };
   /** The token of the page behind the row with these keys. */
   tokenOf(keys: (string | null)[]): string;
 }
@@ -32,8 +36,8 @@ export function tokenPage(
   return {
     rowsMax: size === null ? null : size + 1,
     after,
-    cut(rows, keysOf) {
-      const items = size === null ? [...rows] : rows.slice(0, size);
+    cut(rows, keysOf, fitting = rows.length) {
+      const items = rows.slice(0, Math.min(size ?? rows.length, fitting));
       const last = items.at(-1);
       const more = items.length < rows.length && last !== undefined;
       return { items, nextPageToken: more ? tokenOf(keysOf(last)) : "" };
@@ -51,6 +55,7 @@ export interface CountedPage extends Pick<TokenPage, "rowsMax" | "after"> {
     rows: readonly T[],
     keysOf: (row: T) => (string | null)[],
     total: bigint,
+    fitting?: number,
   ): { items: T[]; nextPageToken: string };
 }
 
@@ -64,6 +69,6 @@ export function countedPage(...list: Parameters<typeof tokenPage>): CountedPage 
     rowsMax,
     after: after && { ...after, texts: after.texts.slice(0, -1) },
     total: async (count) => BigInt(counted ?? (await count())),
-    cut: (rows, keysOf, total) => cut(rows, (row) => [...keysOf(row), String(total)]),
+    cut: (rows, keysOf, total, fitting) => cut(rows, (row) => [...keysOf(row), String(total)], fitting),
   };
 }

@@ -4,19 +4,11 @@ import { transaction } from "../../db/transaction.ts";
 import type { Occasion } from "../notification.ts";
 import type { KindName } from "../retry.ts";
 import type { Told } from "../told.ts";
+import type { Attempt } from "./attempts.ts";
 import type { DestinationState } from "./limits.ts";
 
 /** The kind of these rows in due_work. */
 export const deliveriesKind = "deliveries";
-
-/** One try of a delivery, as it is kept. */
-export interface Attempt {
-  timeMs: number;
-  /** `sent`, or why it was not. */
-  reason: string;
-  /** What the receiver said. */
-  answer: string;
-}
 
 /** A delivery as its claim has found it. */
 export interface DueDelivery {

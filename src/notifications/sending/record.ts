@@ -2,6 +2,7 @@ import { bigintArray, int4Array, jsonArray, textArray, uuidArray } from "../../d
 import type { Db, Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
 import { announce } from "../../jobs/queue.ts";
+import { newest } from "./attempts.ts";
 import { type DueDelivery, deliveriesKind, lockStates, storeStates } from "./due.ts";
 import { judged, type Sign } from "./limits.ts";
 import type { Result } from "./result.ts";
@@ -82,20 +83,20 @@ async function write(db: Db, tenantId: string, results: readonly Result[], nowMs
         ${bigintArray(results.map(({ row }) => row.fence))}::bigint[],
         ${textArray(results.map(({ status }) => status))}::text[],
         ${textArray(results.map(({ error }) => error))}::text[],
-        ${jsonArray(results.map(({ attempt }) => (attempt === undefined ? [] : [attempt])))}::jsonb[],
+        ${jsonArray(results.map(({ row, attempt }) => newest([...row.attempts, ...(attempt ? [attempt] : [])])))}::jsonb[],
         ${int4Array(results.map(({ attempt }) => (attempt === undefined ? 0 : 1)))}::int4[],
         ${int4Array(results.map(({ slow }) => (slow ? 1 : 0)))}::int4[],
         ${bigintArray(results.map(({ dueMs }) => BigInt(dueMs ?? 0)))}::bigint[],
         ${jsonArray(results.map(({ thread }) => thread?.state ?? null))}::jsonb[],
         ${int4Array(results.map(({ thread }) => (thread?.sent ? 1 : 0)))}::int4[]
-      ) as own (id, fence, status, error, attempt, tries, slow, due_ms, state, sent)
+      ) as own (id, fence, status, error, attempts, tries, slow, due_ms, state, sent)
     ), gone as (
       delete from due_deliveries d using own
       where d.tenant_id = ${tenantId} and d.id = own.id and d.fence = own.fence and own.status <> 'PENDING'
-      returning ${factsOfDue(db)}, d.attempts || own.attempt as attempts, own.status, own.error, own.state, own.sent
+      returning ${factsOfDue(db)}, own.attempts, own.status, own.error, own.state, own.sent
     ), waiting as (
       update due_deliveries d set lease_until_ms = 0, due_ms = own.due_ms, error = own.error, tries = d.tries + own.tries,
-        slow_tries = d.slow_tries + own.slow, attempts = d.attempts || own.attempt
+        slow_tries = d.slow_tries + own.slow, attempts = own.attempts
       from own
       where d.tenant_id = ${tenantId} and d.id = own.id and d.fence = own.fence and own.status = 'PENDING'
       returning d.destination_name, d.subject, own.state, own.sent

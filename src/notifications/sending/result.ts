@@ -1,8 +1,9 @@
 import type { Outcome, State } from "../kinds/kind.ts";
 import { nextTryMs } from "../retry.ts";
 import { cutText } from "../template.ts";
+import type { Attempt } from "./attempts.ts";
 import type { Ended, Ready } from "./compose.ts";
-import type { Attempt, DueDelivery } from "./due.ts";
+import type { DueDelivery } from "./due.ts";
 import type { Sign } from "./limits.ts";
 
 /** What is to be recorded of a delivery. */

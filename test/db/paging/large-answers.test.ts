@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { sendingTenant } from "../../notifications/dispatch.ts";
 import { newWorld } from "../../support/calls.ts";
 import { testServer } from "../../support/server.ts";
 import { v1 } from "../../support/v1.ts";
@@ -157,3 +158,126 @@ test("pages of events end at a bound of bytes, and of one event so many occurren
   const others = Array.from({ length: 400 }, (_, n) => `${id}:${n + 1}`);
   await expect(get(others)).rejects.toThrow("occurrenceIds: names occurrences that hold");
 }, 120_000);
+
+const mark = Array.from({ length: 300 }, (_, n) => `e${n}`);
+const long = "x".repeat(65_000);
+
+test("values of events that an answer cannot hold together are not counted by", async () => {
+  const { tenant, call } = await world();
+  const start = Math.floor(Date.now() / 1000) * 1000 - 300_000;
+  const events = mark.map((name, n) => ({ name, timestamp: start + n * 1000, dimensions: { source: "a" } }));
+  expect((await call("POST", "/v1/data-receiver/events", { events })).status).toBe(200);
+  await sql`
+    update occurrences set body = event_id::text || ${long}, summary = ${long},
+      metadata = jsonb_build_object('own', event_id::text || ${long}, 'same', ${long}::text)
+    where tenant_id = ${tenant.id}`;
+  const timeRange = { start, end: start + 300_000 };
+  const count = (fields: string[], query: object = {}) =>
+    call("POST", "/v1/events:count", { query, fields: fields.map((field) => ({ field })) });
+  const frequency = (fields: string[], query: object = {}) =>
+    call("POST", "/v1/events:frequency", {
+      query: { timeRange, ...query },
+      downsample: 1000,
+      groupBy: fields.map((field) => ({ field })),
+    });
+  const isRefused = async (asking: Promise<{ body: Json }>) => {
+    const { code, message } = (await asking).body;
+    expect({ code, message }).toEqual({
+      code: 3,
+      message: "fields: must have values of at most 16777216 bytes together",
+    });
+  };
+  for (const ask of [count, frequency]) {
+    for (const field of ["body", "metadataFields.own"]) await isRefused(ask([field]));
+    const some = { clause: { filter: { field: "name", operation: "OP_STARTS_WITH", value: "e1" } } };
+    expect((await ask(["body"], some)).body.results.body.values).toHaveLength(111);
+    // Each alone fits, the two together do not.
+    const most = { clause: { filter: { field: "name", operation: "OP_LESS", value: "e3" } } };
+    expect((await ask(["body"], most)).body.results.body.values).toHaveLength(223);
+    await isRefused(ask(["body", "metadataFields.own"], most));
+    // A value stands in the answer once, in however many buckets it is.
+    const { results } = (await ask(["summary", "metadataFields.same"])).body;
+    for (const field of ["summary", "metadataFields.same"]) expect(results[field].values).toHaveLength(1);
+  }
+}, 60_000);
+
+test("notes on an occurrence hold at most 16 MiB together, and none that shrinks is refused", async () => {
+  const { tenant, call } = await world();
+  const events = [{ name: "noted", timestamp: Date.now(), dimensions: { source: "a" } }];
+  expect((await call("POST", "/v1/data-receiver/events", { events })).status).toBe(200);
+  const [event] = (await call("POST", "/v1/events:search", { query: {} })).body.results;
+  const ids = { eventId: event.id, occurrenceId: event.occurrences[0].id };
+  await sql`
+    insert into annotations (tenant_id, event_id, number, id, text, created_by, created_ms, updated_ms, place)
+    select tenant_id, event_id, number, 'n' || n, repeat('x', 65536), 'test', 0, 0, n
+    from occurrences, generate_series(1, 255) as n where tenant_id = ${tenant.id}`;
+  const annotate = async (annotations: object[]) => {
+    const { body } = await call("POST", "/v1/event-management/annotate", {
+      annotations: annotations.map((item) => ({ ...ids, ...item })),
+    });
+    return body.annotationResponses.map(({ error }: Json) => error);
+  };
+  const refused = (bytes: number) =>
+    `the annotations of the occurrence would hold ${bytes} bytes together; 16777216 are allowed`;
+  // In bytes of UTF-8: an umlaut has two.
+  expect(await annotate([{ annotation: "ü".repeat(32_768) }, { annotation: "a" }])).toEqual(["", refused(16_777_217)]);
+  const shrinking = { annotationId: "n1", annotation: "x".repeat(65_000) };
+  expect(await annotate([{ annotation: "b" }, shrinking, { annotation: "c".repeat(536) }])).toEqual([
+    refused(16_777_217),
+    "",
+    "",
+  ]);
+  expect(await annotate([{ annotationId: "n1", annotation: "y".repeat(65_001) }])).toEqual([refused(16_777_217)]);
+  expect(await annotate([{ annotationId: "n1", annotation: "y".repeat(65_000) }])).toEqual([""]);
+  const { body } = await call("GET", `/v1/events/${encodeURIComponent(event.id)}`);
+  expect(body.result.occurrences[0].annotations).toHaveLength(257);
+  expect(JSON.stringify(body).length).toBeLessThan(answerBytesMax);
+});
+
+test("pages of deliveries end at a bound of bytes, of each its newest attempts", async () => {
+  const { tenant, call } = await world();
+  // 25 attempts of 500 characters of three bytes each.
+  await sql`
+    insert into delivery_history (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
+      entity_id, occasion, told, attempts, error, status, ended_ms)
+    select ${tenant.id}, ids.id, ('x' || left(translate(ids.id::text, '-', ''), 12))::bit(48)::int8, ids.id, 'r', array['t'], 'd', '',
+      '', 'first', '{}', tries.attempts, '', 'FAILED', 0
+    from (select uuidv7() as id from generate_series(1, 700)) as ids, (
+      select jsonb_agg(jsonb_build_object('timeMs', n, 'reason', 'busy', 'answer', repeat('字', 500))) as attempts
+      from generate_series(1, 25) as n) as tries`;
+  const found: Json[] = [];
+  const sizes: number[] = [];
+  for (let pageToken = ""; ; ) {
+    const { body } = await call("GET", `/v1/notification/deliveries?pageSize=1000&pageToken=${pageToken}`);
+    expect(Buffer.byteLength(JSON.stringify(body))).toBeLessThan(answerBytesMax + 1024 * 1024);
+    expect(body.totalCount).toBe("700");
+    sizes.push(body.deliveries.length);
+    found.push(...body.deliveries);
+    pageToken = encodeURIComponent(body.nextPageToken);
+    if (pageToken === "") break;
+  }
+  expect(sizes).toHaveLength(2);
+  expect(new Set(found.map(({ id }) => id)).size).toBe(700);
+  for (const { attempts, tries } of found) {
+    expect(attempts).toBe(25);
+    expect(tries).toHaveLength(20);
+    expect(Date.parse(tries[0].time)).toBe(6);
+  }
+});
+
+test("previews that an answer cannot hold together are refused", async () => {
+  const type = { email: { to: "ops@example.com", subject: "", body: "{{{event.body}}}".repeat(4) } };
+  const destinations = Object.fromEntries(Array.from({ length: 70 }, (_, n) => [`d${n}`, { kind: "email", type }]));
+  const { headers } = await sendingTenant(server.database, "http://127.0.0.1", Date.now(), destinations);
+  const call = v1(server.url, headers);
+  const preview = async (body: string) => {
+    const event = { name: "a", timestamp: Date.now(), dimensions: { source: "a" }, body };
+    return (await call("POST", "/v1/notification/rules/page:preview", { event })).body;
+  };
+  expect((await preview("x".repeat(50_000))).previews).toHaveLength(70);
+  const { code, message } = await preview(long);
+  expect({ code, message }).toEqual({
+    code: 3,
+    message: expect.stringContaining("name: names a rule whose previews hold more than 16777216 bytes together"),
+  });
+});

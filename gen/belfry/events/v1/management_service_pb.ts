@@ -306,7 +306,7 @@ export const SetEventStatusResponseSchema: GenMessage<SetEventStatusResponse> = 
  */
 export const EventManagementService: GenService<{
   /**
-   * Writes or changes notes on occurrences.
+   * Writes or changes notes on occurrences. Those of one occurrence hold at most 16 MiB together.
    *
    * @generated from rpc belfry.events.v1.EventManagementService.AnnotateEvents
    */

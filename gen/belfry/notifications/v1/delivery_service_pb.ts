@@ -74,7 +74,7 @@ export type Delivery = Message<"belfry.notifications.v1.Delivery"> & {
   status: DeliveryStatus;
 
   /**
-   * The number of attempts so far.
+   * The number of attempts so far, with those that are no longer listed.
    *
    * @generated from field: int32 attempts = 8;
    */
@@ -123,7 +123,7 @@ export type Delivery = Message<"belfry.notifications.v1.Delivery"> & {
   occasion: string;
 
   /**
-   * Its attempts, the oldest first.
+   * Its newest attempts, at most 20, the oldest of them first.
    *
    * @generated from field: repeated belfry.notifications.v1.DeliveryAttempt tries = 15;
    */
@@ -200,7 +200,8 @@ export type ListDeliveriesRequest = Message<"belfry.notifications.v1.ListDeliver
   status: DeliveryStatus;
 
   /**
-   * How many deliveries the page holds at most. 0 or left out: 100; above 1000: 1000.
+   * How many deliveries the page holds at most. 0 or left out: 100; above 1000: 1000. A page ends before the delivery with
+   * which the answers of receivers would hold more than 16 MiB together.
    *
    * @generated from field: int32 page_size = 4;
    */
@@ -392,7 +393,7 @@ export const DeliveryStatusSchema: GenEnum<DeliveryStatus> = /*@__PURE__*/
 
 /**
  * What rules have decided to send, each to one destination, and what became of it. A delivery that fails is tried
- * again for hours; every attempt is listed.
+ * again for hours; its newest attempts are listed.
  *
  * @generated from service belfry.notifications.v1.DeliveryService
  */

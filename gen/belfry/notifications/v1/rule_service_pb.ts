@@ -498,7 +498,7 @@ export const RuleService: GenService<{
   },
   /**
    * Shows what a rule would send, and sends nothing. The event is one that is stored, or one made up for the
-   * purpose.
+   * purpose. Previews that hold more than 16 MiB together: code 3.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.PreviewRule
    */
