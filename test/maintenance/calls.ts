@@ -6,7 +6,7 @@ const specification = (mark: string) => ({
   name: mark,
   target: { case: "withIds", value: { ids: [mark] } },
   runMode: 1,
-  schedule: { start: 1n, duration: 3_600_000n },
+  schedule: { start: 1_767_225_600_000n, duration: 3_600_000n },
   maintenanceState: 300,
 });
 
