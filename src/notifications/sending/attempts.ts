@@ -1,5 +1,5 @@
 /** How many attempts of a delivery are kept, the newest. More than its tries: only those that are asked for by hand exceed it. */
-export const attemptsKept = 20;
+const attemptsKept = 20;
 
 /** One try of a delivery, as it is kept. */
 export interface Attempt {
