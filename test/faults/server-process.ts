@@ -159,9 +159,9 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
       child?.kill("SIGCONT");
       child?.kill("SIGTERM");
       const late = setTimeout(() => {
-        complaints.push("did not stop within 15 s");
+        complaints.push("did not stop within 30 s");
         child?.kill("SIGKILL");
-      }, 15_000);
+      }, 30_000);
       await exited;
       clearTimeout(late);
     },
