@@ -153,11 +153,12 @@ function notifying(calls: Strict): Beside & { readonly sent: number } {
     get sent() {
       return sent;
     },
-    async turn(n) {
-      const dimensions = { source: `host ${n % 50}` };
-      const event = { name: `disk ${n}`, timestamp: String(Date.now()), dimensions, severity: "SEVERITY_ERROR" };
+    async turn() {
+      // One that a server of an earlier version has refused while it stopped is sent again.
+      const dimensions = { source: `host ${sent % 50}` };
+      const event = { name: `disk ${sent}`, timestamp: String(Date.now()), dimensions, severity: "SEVERITY_ERROR" };
       await calls.json("POST", "data-receiver/events", { events: [{ ...event, status: "STATUS_OPEN" }] });
-      sent = n + 1;
+      sent += 1;
     },
   };
 }
