@@ -317,8 +317,8 @@ export async function playUpgrade({ seed, until, say, before }: Play): Promise<n
     say(
       `version ${version.version}: stopped after ${ms[0]} ms, started after ${ms[1]} ms; ${failed().length} failures`,
     );
-    // Both versions side by side, or one alone.
-    await sleep(1000);
+    // Both versions side by side, or one alone; clients that were refused a connection come back meanwhile.
+    await sleep(2000);
   }
 
   for (let round = 1; ; round++) {
