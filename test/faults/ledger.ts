@@ -101,11 +101,13 @@ async function compareOccurrences(db: Db, tenantId: string, model: EventModel, a
     select encode(e.id, 'hex') as id, e.name, n.dimensions, o.number, o.status, o.severity, o.acknowledged, o.summary,
       o.start_ms::float8 as start, o.last_seen_ms::float8 as "lastSeen", o.end_ms::float8 as end,
       o.instance_count::float8 as instances,
-      (select count(*)::float8 from instances i
-        where i.tenant_id = ${tenantId} and i.event_id = o.event_id and i.number = o.number) as counted
+      coalesce(i.counted, 0)::float8 as counted
     from events e
       join entities n on n.tenant_id = ${tenantId} and n.id = e.entity_id
       join occurrences o on o.tenant_id = ${tenantId} and o.event_id = e.id
+      left join (
+        select event_id, number, count(*) as counted from instances where tenant_id = ${tenantId} group by event_id, number
+      ) as i on i.event_id = o.event_id and i.number = o.number
     where e.tenant_id = ${tenantId} order by e.id, o.number`;
   const wrong: string[] = [];
   const stored = new Map<string, ModelOccurrence[]>();

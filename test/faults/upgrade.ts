@@ -283,7 +283,7 @@ export async function playUpgrade({ seed, until, say, before }: Play): Promise<n
   stack.defer(() => beside.stop());
   const points: Book = new Map();
   const entries = ledger();
-  const { compareAll } = withAll(entries, points, watchers, beside.failed);
+  const { compareAll } = withAll(entries, points, watchers, beside.failed, say);
   const clients = load({
     seed,
     clients: 5,
