@@ -137,10 +137,10 @@ export async function* queryLines({ sql, url, key, stored }: Asked): AsyncGenera
   for (const [name, ask] of Object.entries(asks)) {
     const took: number[] = [];
     let found = 0;
-    for (let i = 0; i < 60; i++) {
+    for (let i = 0; i < 500; i++) {
       const startMs = performance.now();
       found = await ask();
-      if (i >= 20) took.push(performance.now() - startMs);
+      if (i >= 400) took.push(performance.now() - startMs);
     }
     if (found === 0) throw new Error(`${name}: nothing was found`);
     rows.push([name, p50(took).toFixed(2), String(found)]);

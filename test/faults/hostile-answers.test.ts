@@ -42,7 +42,7 @@ test("240 answers of 1,000 events that nobody takes do not fill the memory, and 
   expect(JSON.parse(stored.body.toString())).toMatchObject({ succeeded: 1000 });
   // A server that has just started compiles its code first.
   const search = { path: "/v1/events:search", body: [Buffer.from('{"query":{"pageInput":{"limit":1000}}}')] };
-  for (let i = 0; i < 20; i += 1) await one.send({ ...search, headers: { ...greedy.headers, ...json } });
+  for (let i = 0; i < 60; i += 1) await one.send({ ...search, headers: { ...greedy.headers, ...json } });
   const before = residentBytes();
 
   const takesNothing = http2.connect(server.url, { settings: { initialWindowSize: 0 } });
