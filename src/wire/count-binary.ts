@@ -1,4 +1,4 @@
-import { ScalarType } from "@bufbuild/protobuf";
+import { type DescField, ScalarType } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import {
   addBytes,
@@ -66,7 +66,7 @@ function message(w: Walk, bounds: MessageBounds, end: number, around: Nodes | un
     }
     const { fieldKind } = field.field;
     if (fieldKind === "scalar" || fieldKind === "enum") {
-      if (type !== wireType(field)) throw wrongType(w, field);
+      if (type !== wireType(field.field.scalar)) throw wrongType(w, field);
       const bit = 1 << field.index; // of messages with more than 32 fields some share theirs
       if ((seen & bit) !== 0) addBytes(w.tally, passedOverBytes);
       seen |= bit;
@@ -101,21 +101,25 @@ function held(w: Walk, field: FieldBounds, count: number, end: number, nodes: No
   if (inList) tally.path.pop();
 }
 
-/** An entry of a map: a message of a key and a value. */
+/** An entry of a map: a message of a key, field 1, and a value, field 2. */
 function entry(w: Walk, field: FieldBounds, count: number, end: number, nodes: Nodes | undefined, depth: number): void {
+  const { mapKey, scalar } = field.field as DescField & { fieldKind: "map" };
   countElement(w.tally, field, count);
   addBytes(w.tally, entryBytes);
   const stop = lengthEnd(w, end);
   const below = field.below();
+  const types = [wireType(mapKey), below === undefined ? wireType(scalar) : delimited];
   let values = 0;
   while (w.at < stop) {
     const tag = readVarint(w, stop);
-    if (tag >>> 3 !== 2 || below === undefined) {
-      skip(w, tag & 7, stop);
+    const number = tag >>> 3;
+    const type = tag & 7;
+    if (number >= 1 && number <= 2 && type !== types[number - 1]) throw wrongType(w, field);
+    if (number !== 2 || below === undefined) {
+      skip(w, type, stop);
       continue;
     }
     values += 1;
-    if ((tag & 7) !== delimited) throw wrongType(w, field);
     if (values > 1) throw invalidValue(placeOf(w.tally), "has an entry with two values");
     message(w, below, lengthEnd(w, stop), innerNodes(field, nodes), depth + 1);
   }
@@ -131,7 +135,7 @@ function scalars(
   end: number,
   nodes: Nodes | undefined,
 ): number {
-  const element = wireType(field);
+  const element = wireType(field.field.scalar);
   let count = before;
   if (type === delimited && element !== delimited) {
     const stop = lengthEnd(w, end);
@@ -144,10 +148,9 @@ function scalars(
   return count;
 }
 
-/** How the scalars of a field are written. */
-function wireType({ field }: FieldBounds): number {
-  if (field.enum !== undefined) return varint;
-  switch (field.scalar) {
+/** How a scalar is written; without one, the number of an enum. */
+function wireType(scalar: ScalarType | undefined): number {
+  switch (scalar) {
     case ScalarType.STRING:
     case ScalarType.BYTES:
       return delimited;
