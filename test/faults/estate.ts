@@ -14,6 +14,10 @@ const turnMs = 1000;
 /** Time before now at which the reports begin: they must not lie ahead, however well they get on. */
 const backMs = 3_600_000;
 const severe = 4;
+/** A condition that is over so soon may end before a server, at which something goes wrong, has sent what told of it. */
+const soonMs = 60_000;
+const conditionOver = "the condition is over";
+const nothingToClear = "nothing was sent that could be cleared";
 
 type Headers = Record<string, string>;
 
@@ -56,14 +60,26 @@ function* batchesOf(reports: Iterable<Report>): Generator<Report[]> {
 const keyOf = (tenantId: string, name: string, dimensions: Record<string, string>) =>
   `${name.replaceAll(" ", "_")}/${eventIds(tenantId, dimensions, name).eventId.toString("hex")}`;
 
+/** When what a rule tells of an occurrence was decided, and when its condition was over. */
+interface Spans {
+  toldMs: number[];
+  overMs: number[];
+}
+
+/** How many deliveries of them may have come to nothing because the condition was over first. */
+const overtaken = ({ toldMs, overMs }: Spans) =>
+  toldMs.filter((told) => overMs.some((over) => over >= told && over - told < soonMs)).length;
+
+/** Of a line of what was told: rule, destination and occurrence, and the occasion. */
+function partsOf(line: string) {
+  const at = line.lastIndexOf(" ");
+  return { key: line.slice(0, at), occasion: line.slice(at + 1) };
+}
+
 /** By rule, destination and occurrence, the occasions in order. */
 function byOccurrence(lines: readonly string[]): Map<string, string> {
   const all = new Map<string, string>();
-  for (const line of lines) {
-    const at = line.lastIndexOf(" ");
-    const key = line.slice(0, at);
-    all.set(key, `${all.get(key) ?? ""}${line.slice(at)}`);
-  }
+  for (const { key, occasion } of lines.map(partsOf)) all.set(key, `${all.get(key) ?? ""} ${occasion}`);
   return all;
 }
 
@@ -82,6 +98,22 @@ export async function estateBeside(
   const { entities, reports } = estate(seed, entityCount);
   const next = batchesOf(reports(perSec));
   const book = ledger();
+  const spans = new Map<string, Spans>();
+  let overtakenCount = 0;
+  /** The model's view of a report, and when it was that something was decided, or that a condition was over. */
+  function report(event: string, severity: number, closed: boolean) {
+    const nowMs = performance.now();
+    const before = model.decided.length;
+    model.report(event, severity, closed);
+    for (const line of model.decided.slice(before)) {
+      const { key, occasion } = partsOf(line);
+      const own = spans.get(key) ?? { toldMs: [], overMs: [] };
+      spans.set(key, own);
+      (occasion === "clear" ? own.overMs : own.toldMs).push(nowMs);
+    }
+    const number = model.occurrences.get(event)?.number;
+    if (closed) for (const name of Object.keys(rules)) spans.get(`${name} log ${event} ${number}`)?.overMs.push(nowMs);
+  }
   const startMs = Date.now() - backMs;
   const itemOf = ({ entity, name, type, severity, status, summary, atMs }: Report) => ({
     ...{ name, type, severity, status, summary, body: "", metadata: {}, acknowledged: undefined },
@@ -102,15 +134,18 @@ export async function estateBeside(
       if (succeeded !== told.length) throw new Error(`the estate: ${succeeded} of ${told.length} events taken`);
       book.acknowledged(batch);
       for (const { name, dimensions, severity, status } of batch.items as EventItem[])
-        model.report(keyOf(tenantId, name, dimensions), severity, status === Status.CLOSED);
+        report(keyOf(tenantId, name, dimensions), severity, status === Status.CLOSED);
     },
   };
 
-  /** What was stored is what the estate has reported; what was told is what the model has decided, all of it has arrived. */
+  /**
+   * What was stored is what the estate has reported; what was decided is what the model has decided. All of it has arrived,
+   * but for what was not sent before its condition was over again.
+   */
   async function compare(db: Db, arrived: readonly Arrived[]): Promise<string[]> {
     const wrong = await book.compare(db, tenantId);
-    const rows = await db<{ id: string; line: string; status: string }[]>`
-      select d.id, d.status, concat_ws(' ', d.rule_name, d.destination_name,
+    const rows = await db<{ id: string; line: string; status: string; error: string }[]>`
+      select d.id, d.status, d.error, concat_ws(' ', d.rule_name, d.destination_name,
           replace(e.name, ' ', '_') || '/' || encode(e.id, 'hex'), d.number, d.occasion) as line
       from delivery_history d join events e on e.tenant_id = ${tenantId} and e.id = d.event_id
       where d.tenant_id = ${tenantId} order by d.created_ms, d.id`;
@@ -121,15 +156,29 @@ export async function estateBeside(
       const [is, should] = [found.get(key), decided.get(key)];
       if (is !== should) wrong.push(`the estate: ${key} was told ${is}, and the model says ${should}`);
     }
-    for (const { id, line, status } of rows) {
-      if (status !== "SENT") wrong.push(`the estate: ${line} is ${status}`);
-      if (!known.has(id)) wrong.push(`the estate: ${line} did not arrive`);
+    const left = new Map([...spans].map(([key, own]) => [key, overtaken(own)]));
+    const told = new Set<string>();
+    for (const { id, line, status, error } of rows) {
+      const { key, occasion } = partsOf(line);
+      const thread = key.slice(key.indexOf(" "));
+      if (status === "SENT") {
+        told.add(thread);
+        if (!known.has(id)) wrong.push(`the estate: ${line} did not arrive`);
+      } else if (occasion === "clear" && !told.has(thread) && error === nothingToClear) {
+        overtakenCount += 1;
+      } else if (occasion !== "clear" && (left.get(key) ?? 0) > 0 && error === conditionOver) {
+        left.set(key, (left.get(key) ?? 0) - 1);
+        overtakenCount += 1;
+      } else {
+        wrong.push(`the estate: ${line} is ${status}: ${error}`);
+      }
     }
     return wrong;
   }
   return {
     beside,
     compare,
-    told: () => `the estate: ${book.counts.acknowledged} reports, ${model.decided.length} deliveries`,
+    told: () =>
+      `the estate: ${book.counts.acknowledged} reports, ${model.decided.length} deliveries, ${overtakenCount} of them overtaken`,
   };
 }
