@@ -68,21 +68,26 @@ async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[
   return new Map(rows.map((row) => [keyOf(row.entity_id, row.metric), row]));
 }
 
-/** Clears the marks of series that were thought to be unused, and writes units and descriptions that have changed. */
+/**
+ * Clears the marks of series that were thought to be unused, and writes units and descriptions that have changed.
+ * @throws so that the transaction runs again, when one of them was removed meanwhile
+ */
 async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], found: Map<string, SeriesRow>) {
-  const changed = named.flatMap((each) => {
+  const rows = new Set<SeriesRow>();
+  for (const each of named) {
     const row = found.get(keyOf(each.entityId, each.metric));
-    if (row === undefined) return [];
+    if (row === undefined) continue;
     const units = each.units || row.units;
     const description = each.description || row.description;
-    if (!row.unused && units === row.units && description === row.description) return [];
-    Object.assign(row, { units, description, changed: units !== row.units || description !== row.description });
-    return [row];
-  });
-  if (changed.length === 0) return;
-  changed.sort((a, b) => Number(a.number - b.number));
+    const differs = units !== row.units || description !== row.description;
+    if (!row.unused && !differs) continue;
+    Object.assign(row, { units, description, changed: differs || row.changed });
+    rows.add(row);
+  }
+  if (rows.size === 0) return;
+  const changed = [...rows].sort((a, b) => Number(a.number - b.number));
   const numbers = bigintArray(changed.map(({ number }) => number));
-  await tx`
+  const { count } = await tx`
     update series set unused_ms = null, units = c.units, description = c.description
     from unnest(
       ${numbers}::bigint[],
@@ -90,6 +95,8 @@ async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], 
       ${textArray(changed.map(({ description }) => description))}::text[]
     ) as c (number, units, description)
     where series.tenant_id = ${tenantId} and series.number = any(${numbers}::bigint[]) and series.number = c.number`;
+  // Points under a number that has gone would be stored, and never found again.
+  if (count < changed.length) throw again("a series that was there is removed");
 }
 
 /** How many series and entities a tenant may have, and what this process knows of entities. */

@@ -8,7 +8,7 @@ import { seeEntities } from "../../src/entities/see.ts";
 import { forms } from "../../src/metrics/forms.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
-import { dimensions, put } from "./points.ts";
+import { dimensions, put, stored } from "./points.ts";
 
 const sent: string[] = [];
 const { sql } = await testDatabase({
@@ -65,4 +65,24 @@ test("points move liveness on by a statement a minute, and by none where other d
   expect(sent).toEqual([]);
   await see(nowMs + minuteMs);
   expect(sent).toEqual(["begin", "commit"]);
+});
+
+test("points of a series that is removed while they are stored are in a series that is there", async () => {
+  const tenant = randomUUID();
+  await put(sql, newStore(), tenant, [point("cpu")], nowMs);
+  await sql`update series set unused_ms = 1 where tenant_id = ${tenant}`;
+  const [removed, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const removing = transaction(sql, async (tx) => {
+    await tx`delete from series where tenant_id = ${tenant}`;
+    removed.resolve();
+    await asked.promise;
+  });
+  await removed.promise;
+  const storing = put(sql, newStore(), tenant, [{ metric: "cpu", timeMs: nowMs + 1, value: 2 }], nowMs);
+  const waits = () => sql`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%series%'`;
+  await expect.poll(async () => (await waits()).count).toBe(1);
+  asked.resolve();
+  await Promise.all([removing, storing]);
+  expect((await stored(sql, tenant, nowMs + 1, nowMs + 1)).cpu?.at(-1)).toEqual([nowMs + 1, 2]);
 });
