@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Db } from "../db/connect.ts";
 import { enqueue, hasten } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
+import { placeOf } from "./aggregate.ts";
 import { writeChunks } from "./chunks.ts";
 import type { Points } from "./codec/chunk.ts";
 import { decodeHeadBlock, type HeadPoints } from "./codec/head-block.ts";
@@ -167,18 +168,35 @@ function toBlock(entries: readonly [number, Points][], count: number): HeadPoint
   };
 }
 
+/** Those that are not before a time. Of what is older there may be no partition any more that takes it. */
+function since(merged: ReadonlyMap<number, Points>, oldestMs: number): Map<number, Points> {
+  const kept = new Map<number, Points>();
+  for (const [number, { times, values }] of merged) {
+    const from = placeOf(times, oldestMs);
+    if (from < times.length) kept.set(number, { times: times.subarray(from), values: values.subarray(from) });
+  }
+  return kept;
+}
+
 /** Does one step; answers how many points it has moved. */
-async function carryOut(tx: Db, tenantId: string, { to, bucket, ...rest }: Step): Promise<number> {
+async function carryOut(tx: Db, tenantId: string, { to, bucket, ...rest }: Step, oldestMs: number): Promise<number> {
   const rows = await takeRows(tx, tenantId, { to, bucket, ...rest });
   const merged = await bySeries(rows.map(({ points }) => points));
   const newest = rows.at(-1);
-  if (to === "chunks") await writeChunks(tx, tenantId, merged);
+  if (to === "chunks") await writeChunks(tx, tenantId, since(merged, oldestMs));
   else if (newest !== undefined) {
     const made = [...gathered(merged)].map((points) => ({ bucket, points }));
     // As old as the newest of the rows that they stand for: what was written later stays later.
     await writeGathered(tx, tenantId, made, to, newest.writtenUs);
   }
   return rows.reduce((total, { points }) => total + points.times.length, 0);
+}
+
+/** What merging has to heed beside the head itself. */
+interface Merging {
+  /** Points that are older are not kept. */
+  keepMs?: number;
+  onMoved?(points: number): void;
 }
 
 /**
@@ -190,7 +208,7 @@ export async function mergeHead(
   tenantId: string,
   nowMs: number,
   all = false,
-  onMoved: (points: number) => void = () => {},
+  { keepMs = Number.POSITIVE_INFINITY, onMoved = () => {} }: Merging = {},
 ): Promise<number> {
   const levels = await readLevels(tx, tenantId);
   const buckets = Map.groupBy(levels, ({ bucket }) => bucket);
@@ -199,7 +217,7 @@ export async function mergeHead(
   let done = 0;
   for (const step of steps) {
     if (moved >= pointsMax) break;
-    moved += await carryOut(tx, tenantId, step);
+    moved += await carryOut(tx, tenantId, step, nowMs - keepMs);
     done += 1;
   }
   onMoved(moved);
@@ -211,10 +229,13 @@ export async function mergeHead(
 }
 
 /** The job that merges, for the worker. */
-export function mergingKind(): JobKind & { stats(): { points: number } } {
+export function mergingKind(retentionSec: number): JobKind & { stats(): { points: number } } {
   const stats = { points: 0 };
-  const moved = (points: number) => {
-    stats.points += points;
+  const merging: Merging = {
+    keepMs: retentionSec * 1000,
+    onMoved(points) {
+      stats.points += points;
+    },
   };
   return {
     stats: () => stats,
@@ -222,7 +243,7 @@ export function mergingKind(): JobKind & { stats(): { points: number } } {
     sizeMax: 1,
     share: 1,
     async run(tx, tenantId, jobs, nowMs) {
-      const dueMs = await mergeHead(tx, tenantId, nowMs, false, moved);
+      const dueMs = await mergeHead(tx, tenantId, nowMs, false, merging);
       return jobs.map(({ id }) => ({ id, dueMs, payload: {} }));
     },
   };

@@ -51,7 +51,7 @@ export async function startMetrics(
   const living = liveness(sql, livenessMs, known);
   const hints = mergeHints(sql, nowMs, hintMs);
   const memory = seriesMemory();
-  const merging = mergingKind();
+  const merging = mergingKind(config.metricRetentionSec);
   return {
     store: {
       memory,

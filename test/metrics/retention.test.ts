@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
+import { keepPartitions } from "../../src/db/partitions.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { forms } from "../../src/metrics/forms.ts";
-import { ageSeries } from "../../src/metrics/retention.ts";
+import { mergingKind } from "../../src/metrics/merge.ts";
+import { ageSeries, chunkPartitions } from "../../src/metrics/retention.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
-import { makeRoom, mergeAll, put } from "./points.ts";
+import { makeRoom, mergeAll, put, stored } from "./points.ts";
 
 const { sql } = await testDatabase();
 const hourMs = 3_600_000;
@@ -39,3 +41,24 @@ test("a series without points is marked, and goes an hour later unless it is loo
   const [counts] = await sql`select last_number, count from series_counts where tenant_id = ${id}`;
   expect(counts).toEqual({ last_number: 4n, count: 3n });
 }, 60_000);
+
+test("points that waited in the head until their retention was over keep no others from being merged", async () => {
+  const { id } = await testTenant(sql);
+  const config = { metricRetentionSec: dayMs / 1000, modelAgeSecMax: dayMs / 1000, aheadSecMax: 600 };
+  const table = chunkPartitions(config);
+  const store = { memory: seriesMemory(), forms: forms(), seriesMax: 10 };
+  // The end of a partition, long before those of other tests.
+  const endMs = table.widthMs * 600;
+  const nowMs = endMs + dayMs - 1000;
+  await keepPartitions(sql, { ...table, keepMs: 100 * 365 * dayMs }, nowMs);
+  const sent = [endMs - 1, endMs + 3000].map((timeMs) => ({ metric: "cpu", timeMs, value: 1 }));
+  await put(sql, store, id, sent, nowMs);
+  const before = new Date(endMs - table.widthMs).toISOString().slice(0, 10);
+  await sql.unsafe(`drop table metric_chunks_${before.replaceAll("-", "")}`);
+  const job = { id: "head", payload: {}, size: 1, dueMs: 0, fence: 0n, failures: 0 };
+  // Everything there is older than an hour, and due.
+  await sql`update metric_heads set written_us = 1 where tenant_id = ${id}`;
+  await transaction(sql, (tx) => mergingKind(config.metricRetentionSec).run(tx, id, [job], nowMs + 2000));
+  expect((await sql`select from metric_heads where tenant_id = ${id}`).count).toBe(0);
+  expect(await stored(sql, id, 0, nowMs)).toEqual({ cpu: [[endMs + 3000, 1]] });
+});

@@ -120,7 +120,9 @@ describe("the job that merges", () => {
   /** As the worker does it. */
   const run = async (tenantId: string, nowMs: number) => {
     const job = { id: "head", payload: {}, size: 1, dueMs: nowMs, fence: 0n, failures: 0 };
-    const [again] = await transaction(sql, (tx) => mergingKind().run(tx, tenantId, [job], nowMs));
+    const [again] = await transaction(sql, (tx) =>
+      mergingKind(config.metricRetentionSec).run(tx, tenantId, [job], nowMs),
+    );
     await sql`
       update jobs set due_ms = ${BigInt(again?.dueMs ?? 0)} where tenant_id = ${tenantId} and kind = 'metrics.merge'`;
     return again?.dueMs ?? 0;
