@@ -35,7 +35,8 @@ export async function metricsPort(
     }
     try {
       reading ??= registry.metrics().finally(() => (reading = undefined));
-      response.writeHead(200, { "content-type": registry.contentType }).end(await reading);
+      const text = await reading;
+      response.writeHead(200, { "content-type": registry.contentType }).end(text);
     } catch (error) {
       response.writeHead(500, { "content-type": "text/plain" }).end(`${(error as Error).message}\n`);
     }
@@ -45,6 +46,7 @@ export async function metricsPort(
     server.once("error", (error: NodeJS.ErrnoException) => reject(notOpened(error, host, port)));
     server.listen(port, host, resolve);
   });
+  server.on("error", () => {}); // a connection that could not be taken, for want of file descriptors
   const { address, port: taken } = server.address() as AddressInfo;
   return {
     url: `http://${address.includes(":") ? `[${address}]` : address}:${taken}/metrics`,

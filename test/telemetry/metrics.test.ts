@@ -5,6 +5,8 @@ import { ConnectError, createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { metricsPort } from "../../src/telemetry/metrics-port.ts";
+import { requestCounts } from "../../src/telemetry/requests.ts";
 import { rawHttp1, transport } from "../support/clients.ts";
 import { answering, httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
@@ -229,4 +231,11 @@ describe("what Prometheus reads", () => {
   test("is not served unless a port is set", async () => {
     expect((await testServer()).metricsUrl).toBeUndefined();
   });
+});
+
+test("a metric that cannot be read fails its scrape, and not the server", async () => {
+  const nothing = new Proxy({}, { get: () => () => expect.unreachable("no numbers") }) as never;
+  const port = await metricsPort({ metricsHost: "127.0.0.1", metricsPort: 0 }, nothing, requestCounts());
+  for (let i = 0; i < 2; i += 1) expect((await fetch(port.url)).status).toBe(500);
+  await port.close();
 });
