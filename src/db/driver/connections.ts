@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import type postgres from "postgres";
 import { type Holder, limiter } from "../../limiter.ts";
@@ -163,8 +164,10 @@ export function connections(options: ConnectionsOptions) {
   const maker = options.client();
   const begin: Connections["begin"] = (fn) =>
     new Promise((resolve, reject) => {
+      // Whatever lets it take its turn belongs to another one, on whose behalf `fn` must not run.
+      const inside = AsyncLocalStorage.snapshot();
       const take = (slot: Slot) =>
-        void transact(slot, fn)
+        void inside(() => transact(slot, fn))
           .finally(() => void release(slot))
           .then(resolve, reject);
       acquire({ take, refuse: reject });

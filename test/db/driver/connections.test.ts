@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { asker, askingFor } from "../../../src/db/asker.ts";
 import { cancelOn } from "../../../src/db/driver/cancel.ts";
 import { transaction } from "../../../src/db/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -102,6 +103,22 @@ test("statements beyond the connections wait for their turn, and none is forgott
   const [row] =
     await sql`select count(*)::int as n from pg_stat_activity where application_name = 'belfry' and datname = current_database()`;
   expect(row?.n).toBeLessThanOrEqual(4);
+});
+
+test("a transaction that had to wait for its turn runs on behalf of the one that has sent it", async () => {
+  const few = await testDatabase({ counts: { questions: 1 } });
+  const asked = await Promise.all(
+    ["one", "other"].map((tenant) =>
+      askingFor({ tenant }, () =>
+        transaction(few.sql, async (tx) => {
+          await tx`select 1`;
+          return asker().tenant;
+        }),
+      ),
+    ),
+  );
+  expect(asked).toEqual(["one", "other"]);
+  await few.drop();
 });
 
 test("limits of time for statements, locks and idle transactions are set", async () => {
