@@ -7,6 +7,9 @@ import { cutText } from "./template.ts";
 export const hidden = "********";
 
 const saidCharsMax = 500;
+// Each form of each secret is looked for in what is read of an answer: both are bounded, so that no receiver holds up others.
+const readCharsMax = 16_384;
+const partsMax = 500;
 const base64CharsMin = 8;
 // Shorter ones hide nothing but the answer.
 const secretCharsMin = 4;
@@ -51,12 +54,18 @@ function formsOf(secret: string): string[] {
   return [...texts, ...encoded.filter((text) => text.length >= base64CharsMin)];
 }
 
-/** What a receiver said, cut short, on one line, and without these secrets in whatever form. */
+/** What a receiver said, cut short, on one line, and without these secrets in whatever form; nothing of it for too many. */
 export function redacted(said: string, secrets: Iterable<string>): string {
-  let text = said;
   const long = [...secrets].filter((secret) => secret.length >= secretCharsMin);
-  const forms = [...new Set(long.flatMap(partsOf).flatMap(formsOf))];
+  const parts = new Set(long.flatMap(partsOf));
+  if (parts.size > partsMax) return `${hidden} (not shown: the destination has too many secrets)`;
   // The longest first: one secret may be a part of another.
-  for (const form of forms.sort((a, b) => b.length - a.length)) text = text.replaceAll(form, hidden);
+  const forms = [...new Set([...parts].flatMap(formsOf))].sort((a, b) => b.length - a.length);
+  // Where reading ends, the beginning of a form may stand.
+  const endChars = forms[0]?.length ?? 0;
+  let text = said.slice(0, readCharsMax + endChars);
+  const isWhole = text.length === said.length;
+  for (const form of forms) text = text.replaceAll(form, hidden);
+  if (!isWhole) text = text.slice(0, Math.max(0, text.length - endChars));
   return cutText(text.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim(), saidCharsMax);
 }
