@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { DueDelivery } from "../../src/notifications/sending/due.ts";
+import { record } from "../../src/notifications/sending/record.ts";
 import { recorder } from "../../src/notifications/sending/recorder.ts";
+import type { Result } from "../../src/notifications/sending/result.ts";
 import { answering } from "../support/receivers.ts";
 import { dispatchSite } from "./dispatch.ts";
 
@@ -167,6 +169,35 @@ test("a clear of what never went out is cancelled, as is what nobody needs any m
   expect(idsAt("/tidy")).toEqual([]);
 });
 
+test("what is cancelled is neither the probe of a destination nor counted at it: what is behind it goes at once", async () => {
+  const token = { teamChat: { channel: "ops", token: "x" } };
+  const place = await tenant({ probed: {}, paced: { kind: "teamChat", type: token }, few: { maxPerMinute: 2 } });
+  receiver().answer(answering(503));
+  await place.put(range(5).map((event) => ({ destination: "probed", event })));
+  await place.dispatch(nowMs);
+  await sql`delete from due_deliveries where tenant_id = ${place.id}`;
+  receiver().answer(answering(200));
+  const later = nowMs + 40_000;
+  const names = ["probed", "paced", "few"];
+  const ids = await place.put(
+    names.flatMap((destination) => range(7).map((i) => ({ destination, event: 10 + i, dueMs: later - 10 + i }))),
+  );
+  const needed = new Set(ids.filter((_, i) => i % 7 === 6));
+  const over = async (_tenant: string, rows: readonly { id: string }[]) =>
+    new Map(
+      rows.flatMap(({ id }) =>
+        needed.has(id) ? [] : [[id, { send: false, reason: "the condition is over" }] as const],
+      ),
+    );
+  const sent = { result: "sent", answer: "", state: {} } as const;
+  const results = await place.dispatch(later, { stillMatching: over, send: async () => sent });
+  expect(results.filter(({ status }) => status === "CANCELLED")).toHaveLength(18);
+  expect(results.flatMap(({ row, status }) => (status === "SENT" ? [row.destinationName] : [])).sort()).toEqual(
+    names.toSorted(),
+  );
+  expect(await place.waiting()).toEqual([]);
+});
+
 test("a clear follows what went out", async () => {
   const place = await tenant({ clears: {} });
   const destination = "clears";
@@ -176,6 +207,16 @@ test("a clear follows what went out", async () => {
   ]);
   await place.dispatch(nowMs + 1);
   expect(idsAt("/clears")).toEqual(ids);
+});
+
+test("what is recorded twice, because the first answer of the database was lost, counts once", async () => {
+  const place = await tenant({ twice: {} });
+  receiver().answer(answering(503));
+  await place.put([{ destination: "twice" }]);
+  const [result] = await place.dispatch(nowMs);
+  receiver().answer(answering(200));
+  await record(pool.sending, place.id, [result as Result], new Set(), nowMs);
+  expect(await place.waiting()).toMatchObject([{ tries: 1 }]);
 });
 
 test("what a server that was paused records afterwards has no effect", async () => {
@@ -207,7 +248,7 @@ test("what was sent is recorded once the disk has room again; only what is refus
   await place.put(range(3).map((event) => ({ event })));
   const rows = await sql<DueDelivery[]>`
     update due_deliveries set fence = fence + 1, lease_until_ms = ${BigInt(nowMs + 60_000)} where tenant_id = ${place.id}
-    returning id, fence, destination_name as "destinationName", attempts`;
+    returning id, fence, destination_name as "destinationName", attempts, tries, slow_tries as "slowTries"`;
   const refuse = async (state: string) => {
     await sql.unsafe(`create or replace function refuse() returns trigger language plpgsql as
       $$ begin raise exception 'refused' using errcode = '${state}'; end $$`);

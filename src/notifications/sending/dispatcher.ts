@@ -157,7 +157,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
       const startMs = performance.now();
       const outcome = isHeld() ? await attempt(ready, sender, signal) : undefined;
       failpoint("deliveries:sent");
-      const back = outcome === undefined || (stopped && signal.aborted);
+      const back = outcome === undefined || (stopped && signal.aborted && outcome.result === "failed");
       if (!back) counted.tried(ready, outcome.result === "sent" ? "sent" : outcome.reason, performance.now() - startMs);
       const results = back ? rows.map(backResult) : triedResults(ready, outcome, nowMs(), Math.random());
       records.add(tenantId, results, suspects);
@@ -197,7 +197,8 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
     try {
       for (const { tenantId, dueMs } of await dueLanes(pool.system, [deliveriesKind], nowMs() + pollMs)) {
         if (dueMs > nowMs()) lookLater(tenantId, dueMs);
-        else if (!crowded.has(tenantId)) void lookAt(tenantId);
+        // One that is crowded is looked at when a place is given back.
+        else if (!crowded.has(tenantId) || places.used === 0) void lookAt(tenantId);
       }
     } catch (error) {
       if (!isLost(error)) log.error({ cause: (error as Error).message }, "the tenants with deliveries cannot be read");

@@ -107,6 +107,15 @@ export function taken(state: DestinationState, { pace, maxPerMinute }: Bounds, c
   return next;
 }
 
+/** The state when so many of those that were taken are not tried after all: what is behind them need not wait. */
+export function untaken(state: DestinationState, { pace, maxPerMinute }: Bounds, count: number): DestinationState {
+  const next = { ...state };
+  if (state.opened > 0) next.probeUntilMs = 0;
+  if (pace !== undefined) next.allowedMs = Math.max(0, Math.ceil(state.allowedMs - count * steps(pace).stepMs));
+  if (maxPerMinute > 0) next.minuteCount = Math.max(0, state.minuteCount - count);
+  return next;
+}
+
 /** The state when some are held back by `maxPerMinute`: they are summed up when the minute ends. */
 export const heldBack = (state: DestinationState): DestinationState => ({
   ...state,

@@ -1,4 +1,5 @@
-import type { Db } from "../../db/connect.ts";
+import type { Db, Sql } from "../../db/connect.ts";
+import { transaction } from "../../db/transaction.ts";
 import { paceOf } from "../kinds.ts";
 import { claimDeliveries, type DueDestination, lockStates, type Quota, somethingDue, storeStates } from "./due.ts";
 import {
@@ -9,6 +10,7 @@ import {
   freshState,
   heldBack,
   taken,
+  untaken,
 } from "./limits.ts";
 import { disabledError, type Ending, endDeliveries } from "./record.ts";
 
@@ -103,4 +105,30 @@ export async function claimed(tx: Db, tenantId: string, plans: readonly Plan[], 
   }
   await storeStates(tx, tenantId, changed);
   return rows;
+}
+
+/** Gives back what destinations were charged for what was claimed and is not tried; `tried` counts by their names. */
+export async function giveBack(
+  db: Sql,
+  tenantId: string,
+  plans: readonly Plan[],
+  claims: readonly { destinationName: string }[],
+  tried: ReadonlyMap<string, number>,
+): Promise<void> {
+  const byName = Map.groupBy(claims, ({ destinationName }) => destinationName);
+  const spared = plans.flatMap(({ destination: { name }, bounds, state, allowed }) => {
+    const charged = allowed.summary ? Math.min(1, byName.get(name)?.length ?? 0) : (byName.get(name)?.length ?? 0);
+    const count = charged - (tried.get(name) ?? 0);
+    return state === undefined || count <= 0 ? [] : [[name, { bounds, count }] as const];
+  });
+  if (spared.length === 0) return;
+  const counts = new Map(spared);
+  await transaction(db, async (tx) => {
+    const states = await lockStates(tx, tenantId, [...counts.keys()].sort());
+    for (const [name, state] of states) {
+      const { bounds, count } = counts.get(name) as { bounds: Bounds; count: number };
+      states.set(name, untaken(state, bounds, count));
+    }
+    await storeStates(tx, tenantId, states);
+  });
 }

@@ -84,19 +84,19 @@ async function write(db: Db, tenantId: string, results: readonly Result[], nowMs
         ${textArray(results.map(({ status }) => status))}::text[],
         ${textArray(results.map(({ error }) => error))}::text[],
         ${jsonArray(results.map(({ row, attempt }) => newest([...row.attempts, ...(attempt ? [attempt] : [])])))}::jsonb[],
-        ${int4Array(results.map(({ attempt }) => (attempt === undefined ? 0 : 1)))}::int4[],
-        ${int4Array(results.map(({ slow }) => (slow ? 1 : 0)))}::int4[],
+        ${int4Array(results.map(({ row, attempt }) => row.tries + (attempt === undefined ? 0 : 1)))}::int4[],
+        ${int4Array(results.map(({ row, slow }) => row.slowTries + (slow ? 1 : 0)))}::int4[],
         ${bigintArray(results.map(({ dueMs }) => BigInt(dueMs ?? 0)))}::bigint[],
         ${jsonArray(results.map(({ thread }) => thread?.state ?? null))}::jsonb[],
         ${int4Array(results.map(({ thread }) => (thread?.sent ? 1 : 0)))}::int4[]
-      ) as own (id, fence, status, error, attempts, tries, slow, due_ms, state, sent)
+      ) as own (id, fence, status, error, attempts, tries, slow_tries, due_ms, state, sent)
     ), gone as (
       delete from due_deliveries d using own
       where d.tenant_id = ${tenantId} and d.id = own.id and d.fence = own.fence and own.status <> 'PENDING'
       returning ${factsOfDue(db)}, own.attempts, own.status, own.error, own.state, own.sent
     ), waiting as (
-      update due_deliveries d set lease_until_ms = 0, due_ms = own.due_ms, error = own.error, tries = d.tries + own.tries,
-        slow_tries = d.slow_tries + own.slow, attempts = own.attempts
+      update due_deliveries d set lease_until_ms = 0, due_ms = own.due_ms, error = own.error, tries = own.tries,
+        slow_tries = own.slow_tries, attempts = own.attempts
       from own
       where d.tenant_id = ${tenantId} and d.id = own.id and d.fence = own.fence and own.status = 'PENDING'
       returning d.destination_name, d.subject, own.state, own.sent

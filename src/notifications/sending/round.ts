@@ -8,7 +8,7 @@ import { type Ended, needless, notificationOf, type Ready, summedUp } from "./co
 import { type DueDelivery, dueDestinations } from "./due.ts";
 import { type Facts, readFacts, threadKey } from "./facts.ts";
 import type { Places } from "./places.ts";
-import { claimed, endWaiting, type Plan, planned } from "./plan.ts";
+import { claimed, endWaiting, giveBack, type Plan, planned } from "./plan.ts";
 import { record } from "./record.ts";
 import { backResult } from "./result.ts";
 
@@ -92,7 +92,12 @@ export async function takeRound(db: Sql, tenantId: string, options: RoundOptions
     });
     failpoint("deliveries:claimed");
     const verdicts = await judgedRows(db, tenantId, taken.rows, options, nowMs);
-    return summary(tenantId, taken, sorted(tenantId, taken, verdicts), options);
+    const sortedOut = sorted(tenantId, taken, verdicts);
+    const tried = Map.groupBy(sortedOut.ready, ({ row }) => row.destinationName);
+    const counts = new Map([...tried].map(([name, { length }]) => [name, length]));
+    // Without it they are charged as if they were tried.
+    await giveBack(db, tenantId, taken.plans, taken.rows, counts).catch(() => undefined);
+    return summary(tenantId, taken, sortedOut, options);
   } catch (error) {
     release();
     throw error;
