@@ -58,7 +58,7 @@ function formsOf(secret: string): string[] {
 export function redacted(said: string, secrets: Iterable<string>): string {
   const long = [...secrets].filter((secret) => secret.length >= secretCharsMin);
   const parts = new Set(long.flatMap(partsOf));
-  if (parts.size > partsMax) return `${hidden} (not shown: the destination has too many secrets)`;
+  if (parts.size > partsMax) return "not shown: the destination has too many secrets to hide";
   // The longest first: one secret may be a part of another.
   const forms = [...new Set([...parts].flatMap(formsOf))].sort((a, b) => b.length - a.length);
   // Where reading ends, the beginning of a form may stand.
