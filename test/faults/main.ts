@@ -2,7 +2,8 @@
  * `npm run faults -- --minutes N [--seed S] [--scene NAME]`: scene after scene, each with a new seed, until the time is
  * up or something is wrong. `--all` plays everything at once for all of the time; FAULTS_DIR on a small disk lets it fill
  * that. `--scene upgrade --before PLACE` upgrades from an earlier version: a commit, a tag, a checkout, or an unpacked npm
- * package. `--suite [FOLDER …]` runs all other tests, or those of folders, over a slow way to PostgreSQL instead.
+ * package; with `--defaults` its servers have the settings that an operator finds. `--suite [FOLDER …]` runs all other
+ * tests, or those of folders, over a slow way to PostgreSQL instead.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -46,7 +47,12 @@ const roundsOf: Record<string, number> = {
   upgrade: 1,
 };
 
-async function play(minutes: number, firstSeed: number, names: string[], all: boolean, before?: string): Promise<void> {
+interface Options extends Pick<Play, "before" | "defaults"> {
+  all: boolean;
+}
+
+async function play(minutes: number, firstSeed: number, names: string[], options: Options): Promise<void> {
+  const { all, ...more } = options;
   const endMs = performance.now() + minutes * 60_000;
   const played: Record<string, number> = {};
   for (let seed = firstSeed; performance.now() < endMs; seed++) {
@@ -54,7 +60,7 @@ async function play(minutes: number, firstSeed: number, names: string[], all: bo
     console.log(`${name}, seed ${seed}`);
     try {
       const until = { rounds: all ? Infinity : (roundsOf[name] ?? 1), endMs };
-      played[name] = (played[name] ?? 0) + ((await scenes[name]?.({ seed, until, say: console.log, before })) ?? 0);
+      played[name] = (played[name] ?? 0) + ((await scenes[name]?.({ seed, until, say: console.log, ...more })) ?? 0);
     } catch (error) {
       console.error(`${(error as Error).message}\n\nagain: npm run faults -- --seed ${seed} --scene ${name}`);
       process.exitCode = 1;
@@ -95,6 +101,7 @@ const { values, positionals } = parseArgs({
     suite: { type: "boolean", default: false },
     all: { type: "boolean", default: false },
     before: { type: "string" },
+    defaults: { type: "boolean", default: false },
   },
 });
 const scene = values.all ? "everything" : values.scene;
@@ -102,4 +109,4 @@ const names = scene === undefined ? Object.keys(scenes) : [scene];
 if (names.some((name) => !(name in scenes))) throw new Error(`scenes are ${Object.keys(scenes).join(", ")}`);
 await (values.suite
   ? playSuite(Number(values.seed), positionals)
-  : play(Number(values.minutes), Number(values.seed), names, values.all, values.before));
+  : play(Number(values.minutes), Number(values.seed), names, values));

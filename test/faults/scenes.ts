@@ -26,6 +26,8 @@ export interface Play {
   say(line: string): void;
   /** An earlier version, by its commit, tag or directory, to upgrade from. */
   before?: string | undefined;
+  /** Whether servers have the settings that an operator finds, also on a machine that is busy. */
+  defaults?: boolean | undefined;
 }
 
 const killServer = (server: ServerProcess, faults: () => Faults = () => ({}), name = "server"): Act => ({

@@ -34,6 +34,12 @@ const readMs = 1500;
 const blockedMsMax = 1500;
 /** How long each client rests between two calls, ms. */
 const restMs = 100;
+/** How long clients call before anything is replaced, where it matters what they are told without that, ms. */
+const steadyMs = 10_000;
+/** How long the client rests whose events are notified. */
+const notifyRestMs = 20;
+/** So many events may be refused before the client gives up. */
+const againMax = 1000;
 /** Entities that name a source. */
 const existing = { filter: { field: "dimensions.source", operation: Operation.OP_EXISTS } };
 const nextKind = "next.work";
@@ -116,19 +122,18 @@ function changes(calls: Strict, { int }: Random): Beside[] {
       name: "changes",
       restMs,
       async turn(n) {
-        const name = `trigger ${n}`;
+        const name = `change ${n}`;
         const type = { event: { query: { clause } } };
-        await calls.json("POST", "notification/triggers", { name, type });
-        const rule = {
-          name: `rule ${n}`,
-          enabled: true,
-          message: "x",
-          triggerNames: [name],
-          destinationNames: ["ops"],
-        };
-        await calls.json("POST", "notification/rules", rule);
-        await calls.json("DELETE", `notification/rules/${encodeURIComponent(rule.name)}`);
-        await calls.json("DELETE", `notification/triggers/${encodeURIComponent(name)}`);
+        const rule = { name, enabled: true, message: "x", triggerNames: [name], destinationNames: ["ops"] };
+        const path = encodeURIComponent(name);
+        // Where a server of an earlier version refuses one while it stops, the next ones have nothing to go on.
+        const steps: [method: string, path: string, body?: object][] = [
+          ["POST", "notification/triggers", { name, type }],
+          ["POST", "notification/rules", rule],
+          ["DELETE", `notification/rules/${path}`],
+          ["DELETE", `notification/triggers/${path}`],
+        ];
+        for (const step of steps) if ((await calls.json(...step)) === undefined) return;
       },
     },
     {
@@ -144,20 +149,31 @@ function changes(calls: Strict, { int }: Random): Beside[] {
   ];
 }
 
-/** Events of which each is to arrive once. */
-function notifying(calls: Strict): Beside & { readonly sent: number } {
+/** Events of which each is to arrive once. One that a server of an earlier version refuses while it stops is sent again. */
+function notifying(calls: Strict): Beside & { readonly sent: number; readonly again: number } {
   let sent = 0;
+  let again = 0;
   return {
     name: "notifications",
-    restMs,
+    restMs: notifyRestMs,
+    get again() {
+      return again;
+    },
     get sent() {
       return sent;
     },
     async turn() {
-      // One that a server of an earlier version has refused while it stopped is sent again.
       const dimensions = { source: `host ${sent % 50}` };
       const event = { name: `disk ${sent}`, timestamp: String(Date.now()), dimensions, severity: "SEVERITY_ERROR" };
-      await calls.json("POST", "data-receiver/events", { events: [{ ...event, status: "STATUS_OPEN" }] });
+      const body = { events: [{ ...event, status: "STATUS_OPEN" }] };
+      for (;;) {
+        const answer = await calls.json("POST", "data-receiver/events", body);
+        if (answer?.succeeded === 1) break;
+        if (answer !== undefined) throw new Error(`${event.name} was not stored: ${JSON.stringify(answer)}`);
+        again += 1;
+        if (again > againMax) throw new Error(`${again} events were refused`);
+        await sleep(restMs);
+      }
       sent += 1;
     },
   };
@@ -232,9 +248,10 @@ async function beyondReach(db: Sql, [one, two]: readonly ServerProcess[], old: V
 /**
  * Two servers of a version under load are replaced by the next one, one after the other, and then by the version before
  * again; clients have the addresses of both. No call may fail. The version before is this checkout, and the next one a copy of it
- * with migrations; or it is the one of `before`, and the next one is such a copy, too. @throws what is not as it must be
+ * with migrations; or it is the one of `before`, and the next one is such a copy, too. `defaults`: servers have no other settings
+ * than BELFRY_LEAVE_MS. @throws what is not as it must be
  */
-export async function playUpgrade({ seed, until, say, before }: Play): Promise<number> {
+export async function playUpgrade({ seed, until, say, before, defaults }: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
   const old = before === undefined ? ownVersion() : versionBefore(before);
   stack.defer(() => old.remove());
@@ -254,8 +271,8 @@ export async function playUpgrade({ seed, until, say, before }: Play): Promise<n
     stack.defer(() => clear(ownDir));
     const env = { BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url, BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" };
     // What a busy machine cannot store in time is no matter of an upgrade, as long as it is answered within `answerMs`.
-    const bounds = { BELFRY_DRAIN_MS: String(answerMs), BELFRY_INGEST_WAIT_MS_MAX: String(answerMs / 2) };
-    const server = await serverProcess({ ...env, ...bounds });
+    const long = { BELFRY_DRAIN_MS: String(answerMs), BELFRY_INGEST_WAIT_MS_MAX: String(answerMs / 2) };
+    const server = await serverProcess({ ...env, ...(defaults ? { BELFRY_DRAIN_MS: "10000" } : long) });
     stack.defer(() => server.stop());
     await server.start({}, { tree: old.tree, env: settingsOf(old) });
     servers.push(server);
@@ -315,7 +332,7 @@ export async function playUpgrade({ seed, until, say, before }: Play): Promise<n
     await reader;
     const ms = [stoppedMs - beganMs, performance.now() - stoppedMs].map(Math.round);
     say(
-      `version ${version.version}: stopped after ${ms[0]} ms, started after ${ms[1]} ms; ${failed().length} failures`,
+      `version ${version.version}: stopped after ${ms[0]} ms, started after ${ms[1]} ms; ${failed().length} failures, ${way.exhausted} times 429`,
     );
     // Both versions side by side, or one alone; clients that were refused a connection come back meanwhile.
     await sleep(2000);
@@ -335,18 +352,20 @@ export async function playUpgrade({ seed, until, say, before }: Play): Promise<n
       if (without > 0) throw new Error(`FAULTS_SEED=${seed}: ${without} entities lack what the updater sets`);
       await beyondReach(db, servers, old);
       say(
-        `${[asked, changed, sent].map(({ told }) => told()).join("; ")}; ${way.refused} connections refused; a statement waited at most ${waits.longestMs()} ms for a migration`,
+        `${[asked, changed, sent].map(({ told }) => told()).join("; ")}; ${notifications.sent} notifications, ${notifications.again} times sent again; ${way.refused} connections refused; a statement waited at most ${waits.longestMs()} ms for a migration`,
       );
       return round - 1;
     }
     all.go();
-    await sleep(500);
+    await sleep(defaults ? steadyMs : 500);
+    if (defaults) say(`before the upgrade clients were told ${way.exhausted} times 429 in ${steadyMs} ms`);
     for (const version of [next, old]) {
       for (const server of servers) await replace(server, version);
       const { next: count } = await applied(db);
       if (count !== nextSteps) throw new Error(`${count} of ${nextSteps} migrations were applied`);
     }
     await all.stop();
+    say(`clients were told ${[...way.told].map(([what, count]) => `${count} × ${what}`).join(", ")}`);
     const failures = failed();
     // A version before BELFRY_LEAVE_MS refuses some calls while it stops: no newer one can mend that.
     const excused = old.knows("BELFRY_LEAVE_MS") ? [] : failures.filter((line) => stopsAbruptly.test(line));

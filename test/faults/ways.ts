@@ -30,6 +30,10 @@ export const wayTo = (url: string): Way => ({
 export interface Balanced extends Way {
   /** How often a connection was refused, so that the request went to another server. */
   readonly refused: number;
+  /** What clients were told, by code of RPCs and by status of HTTP: how many calls. */
+  readonly told: ReadonlyMap<string, number>;
+  /** How often it was RESOURCE_EXHAUSTED or 429. */
+  readonly exhausted: number;
   stop(): void;
 }
 
@@ -53,6 +57,8 @@ export function balanced(urls: readonly string[]): Balanced {
   let refused = 0;
   let turn = 0;
   const clients: Client[] = [];
+  const told = new Map<string, number>();
+  const tell = (what: string) => void told.set(what, (told.get(what) ?? 0) + 1);
   for (const url of urls) {
     void (async () => {
       for (; !stopped; await sleep(lookMs)) {
@@ -82,7 +88,22 @@ export function balanced(urls: readonly string[]): Balanced {
     }
   }
 
+  async function heard<T>(call: Promise<T>): Promise<T> {
+    try {
+      const answer = await call;
+      tell(answer instanceof Response ? `HTTP ${answer.status}` : "OK");
+      return answer;
+    } catch (error) {
+      tell(error instanceof ConnectError ? Code[error.code] : "no answer");
+      throw error;
+    }
+  }
+
   return {
+    told,
+    get exhausted() {
+      return (told.get(Code[Code.ResourceExhausted]) ?? 0) + (told.get("HTTP 429") ?? 0);
+    },
     get refused() {
       return refused;
     },
@@ -90,15 +111,16 @@ export function balanced(urls: readonly string[]): Balanced {
       if (protocol === "grpc") {
         const client = grpcClient(urls);
         clients.push(client);
-        return grpcTransport(client, headers);
+        const { unary, stream } = grpcTransport(client, headers);
+        return { unary: (...call) => heard(unary(...call)), stream };
       }
       const each = new Map(urls.map((url) => [url, transport({ url }, protocol, headers, version)]));
       return {
-        unary: (...call) => inTurn((url) => (each.get(url) as Transport).unary(...call)),
+        unary: (...call) => heard(inTurn((url) => (each.get(url) as Transport).unary(...call))),
         stream: (...call) => inTurn((url) => (each.get(url) as Transport).stream(...call)),
       };
     },
-    fetch: (path, init) => inTurn((url) => fetch(`${url}${path}`, init)),
+    fetch: (path, init) => heard(inTurn((url) => fetch(`${url}${path}`, init))),
     stop() {
       stopped = true;
       for (const client of clients) client.close();
