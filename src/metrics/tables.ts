@@ -1,7 +1,7 @@
 import { bigint, integer, pgTable, primaryKey, smallint, uniqueIndex } from "drizzle-orm/pg-core";
 import { bigintMs, bytea, tenantId, text } from "../db/columns.ts";
 
-/** One row a series: a metric of an entity. The entity's row is made with it or before it, and stays. */
+/** One row a series: a metric of an entity. The entity's row is made with it or before it, and stays as long as it does. */
 export const series = pgTable(
   "series",
   {
