@@ -200,7 +200,7 @@ export async function sendingTenant(
 export async function dispatchSite() {
   const { sql, pool, url } = await testDatabase();
   const nowMs = Date.now();
-  await keepPartitions(sql, historyPartitions(30 * 24 * 3600), nowMs);
+  await keepPartitions(sql, historyPartitions(readConfig({})), nowMs);
   let receiver!: HttpReceiver;
   let world!: World;
   beforeAll(async () => {

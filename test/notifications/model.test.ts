@@ -19,7 +19,7 @@ const { sql, pool } = await testDatabase();
 const runs = Number(process.env.MODEL_RUNS ?? 12);
 const beginMs = Date.now();
 const hourMs = 3_600_000;
-const days = { ...historyPartitions(30 * 24 * 3600), aheadMs: 60 * 24 * hourMs };
+const days = { ...historyPartitions(readConfig({})), aheadMs: 60 * 24 * hourMs };
 await keepPartitions(sql, days, beginMs);
 const world = openWorld(readConfig({}), {
   ownUrl: "https://belfry.test",

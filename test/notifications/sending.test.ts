@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { keepPartitions } from "../../src/db/partitions.ts";
 import type { DueDelivery } from "../../src/notifications/sending/due.ts";
+import { historyPartitions } from "../../src/notifications/sending/history.ts";
 import { record } from "../../src/notifications/sending/record.ts";
 import { recorder } from "../../src/notifications/sending/recorder.ts";
 import type { Result } from "../../src/notifications/sending/result.ts";
@@ -114,6 +116,21 @@ test("what was due for three days at a destination that does not answer fails; w
   expect(done.map(({ status }) => status)).toEqual(["FAILED", "FAILED"]);
   expect(done[0]?.error).toBe("the destination has not answered for 259200 s (BELFRY_DELIVERY_WAIT_SEC_MAX)");
   expect(await place.waiting()).toHaveLength(1);
+});
+
+test("an old delivery that was tried again, and ends after the time for which such are kept, ends like any other", async () => {
+  const place = await tenant({ later: {} });
+  const dayMs = 86_400_000;
+  const table = historyPartitions({ deliveryRetentionSec: 7 * 86_400, deliveryWaitSecMax: 3 * 86_400 });
+  const createdMs = nowMs - 7 * dayMs + 1000;
+  await keepPartitions(sql, { ...table, keepMs: 90 * dayMs }, createdMs);
+  await place.put([{ destination: "later", createdMs, dueMs: nowMs - 4 * dayMs }]);
+  await sql`
+    update destinations set disabled_reason = 'it is gone' where tenant_id = ${place.id} and name = 'later'`;
+  // It has waited for three days, and was tried again by then.
+  await keepPartitions(sql, table, nowMs + 4 * dayMs);
+  await place.dispatch(nowMs + 4 * dayMs);
+  expect(await place.done()).toMatchObject([{ status: "FAILED" }]);
 });
 
 test("410 disables the destination, and what waits for it has failed at once", async () => {

@@ -1,16 +1,23 @@
+import type { Config } from "../../config.ts";
 import type { Sql } from "../../db/connect.ts";
 import type { PartitionedTable } from "../../db/partitions.ts";
 
 const dayMs = 24 * 3_600_000;
 
-/** The partitions of deliveries that are done: a day each, by when they were decided. */
-export function historyPartitions(retentionSec: number): PartitionedTable {
+/**
+ * The partitions of deliveries that are done: a day each, by when they were decided. They go when the retention is over even
+ * of a delivery that was tried again at its end: it may wait once more, and then has tries for half a day.
+ */
+export function historyPartitions({
+  deliveryRetentionSec,
+  deliveryWaitSecMax,
+}: Pick<Config, "deliveryRetentionSec" | "deliveryWaitSecMax">): PartitionedTable {
   return {
     table: "delivery_history",
     widthMs: dayMs,
-    backMs: Math.min(2 * dayMs, retentionSec * 1000),
+    backMs: 2 * dayMs,
     aheadMs: 2 * dayMs,
-    keepMs: retentionSec * 1000,
+    keepMs: (deliveryRetentionSec + deliveryWaitSecMax) * 1000 + 2 * dayMs,
   };
 }
 

@@ -17,11 +17,12 @@ const channel = "belfry_deliveries";
 export async function startSending(
   pool: Pool,
   replicas: Pick<Listener, "listen">,
-  { deliveryRetentionSec, housekeepingMs }: Pick<Config, "deliveryRetentionSec" | "housekeepingMs">,
+  config: Pick<Config, "deliveryRetentionSec" | "deliveryWaitSecMax" | "housekeepingMs">,
   options: Omit<DispatcherOptions, "pool" | "callOthers">,
 ): Promise<Dispatcher> {
+  const { deliveryRetentionSec, housekeepingMs } = config;
   const { nowMs, log } = options;
-  const partitions = await partitionUpkeep(pool.background, [historyPartitions(deliveryRetentionSec)], nowMs, log);
+  const partitions = await partitionUpkeep(pool.background, [historyPartitions(config)], nowMs, log);
   const callOthers = () => void pool.system.unsafe(`notify ${channel}`).catch(() => undefined);
   const running = dispatcher({ ...options, pool, callOthers });
   replicas.listen(channel, running.look);
