@@ -1,6 +1,8 @@
-import type { Sql } from "../db/connect.ts";
+import { byteaArray, jsonArray, textArray, uuidArray } from "../db/batch.ts";
+import type { Db, Sql } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { readMatches, type StoredMatch, type StoredMatches } from "./matches.ts";
+import type { TenantRules } from "./matching/tenant-rules.ts";
 import type { Occasion } from "./notification.ts";
 import type { Deciding } from "./on-changes.ts";
 import { pairText, reconsider } from "./reconsider.ts";
@@ -46,7 +48,7 @@ export async function stillMatching(
   const keys = deliveries.filter((each) => !ofWindow(each)).map(({ subject }) => subject.key);
   const before = await readMatches(sql, tenantId, keys);
   const late = deliveries.filter((each) => delayed(each) && matchOf(before, each)?.firstDueMs !== undefined);
-  const looked = late.length > 0 ? await lookAgain(sql, tenantId, late, deciding, nowMs) : undefined;
+  const looked = late.length > 0 ? await lookAgain(sql, tenantId, late, rules, deciding, nowMs) : undefined;
   const noted = looked === undefined ? before : await readMatches(sql, tenantId, keys);
   return new Map(
     deliveries.map((each) => {
@@ -58,7 +60,7 @@ export async function stillMatching(
       }
       if (match.muted && each.occasion === "first") return [each.id, no("the entity is in maintenance")];
       const told = late.includes(each) ? looked?.(match).told : undefined;
-      return [each.id, { send: true, ...(told && { told }) }];
+      return [each.id, { send: true, ...(told && { told: { ...each.told, ...told } }) }];
     }),
   );
 }
@@ -66,10 +68,44 @@ export async function stillMatching(
 const matchOf = (noted: StoredMatches, { subject, ruleId }: Waiting) =>
   noted.get(subject.key.toString("latin1"))?.get(ruleId);
 
-async function lookAgain(sql: Sql, tenantId: string, late: readonly Waiting[], deciding: Deciding, nowMs: number) {
+async function lookAgain(
+  sql: Sql,
+  tenantId: string,
+  late: readonly Waiting[],
+  rules: TenantRules,
+  deciding: Deciding,
+  nowMs: number,
+) {
   const subjects = new Map(late.map(({ subject }) => [subject.key.toString("latin1"), subject]));
-  const { look } = await transaction(sql, (tx) =>
-    reconsider(tx, tenantId, [...subjects.values()], deciding, { nowMs, delayEnds: new Set(late.map(pairText)) }),
+  return await transaction(sql, async (tx) => {
+    const options = { nowMs, delayEnds: new Set(late.map(pairText)) };
+    const { matches, look } = await reconsider(tx, tenantId, [...subjects.values()], deciding, options);
+    const pairs = new Map(late.map((each) => [pairText(each), matchOf(matches, each)]));
+    const found = [...pairs.values()].flatMap((match) => (match ? [{ match, told: look(match).told }] : []));
+    await keepTold(tx, tenantId, found, rules);
+    return (match: StoredMatch) => look(match);
+  });
+}
+
+/** The look is one for all destinations of a rule and for all their tries: each tells what it has found. */
+async function keepTold(
+  tx: Db,
+  tenantId: string,
+  found: readonly { match: StoredMatch; told: Told }[],
+  { byId }: TenantRules,
+): Promise<void> {
+  const each = found.flatMap(({ match: { ruleId, subject }, told }) =>
+    (byId.get(ruleId)?.destinationNames ?? []).map((name) => ({ name, key: subject.key, ruleId, told })),
   );
-  return (match: StoredMatch) => look(match);
+  // By due_deliveries_order.
+  await tx`
+    update due_deliveries d set told = d.told || now.told
+    from unnest(
+      ${textArray(each.map(({ name }) => name))}::text[],
+      ${byteaArray(each.map(({ key }) => key))}::bytea[],
+      ${uuidArray(each.map(({ ruleId }) => ruleId))}::uuid[],
+      ${jsonArray(each.map(({ told }) => told))}::jsonb[]
+    ) as now (destination_name, subject, rule_id, told)
+    where d.tenant_id = ${tenantId} and d.destination_name = now.destination_name and d.subject = now.subject
+      and d.rule_id = now.rule_id and d.occasion = 'first'`;
 }

@@ -162,6 +162,8 @@ describe("the re-check when a delay ends", () => {
     await tenant.put(t0 + 20 * sec, report(2, { severity: 5 }));
     expect(await tenant.told()).toEqual([`first@${t0 + 60 * sec}`]);
     expect(await waiting(tenant, t0 + 60 * sec)).toMatchObject([{ send: true, told: { severity: 5, count: 2 } }]);
+    // What is tried again, or at another destination later, tells the same.
+    expect(await tenant.deliveries()).toMatchObject([{ told: { severity: 5, count: 2 } }]);
     await tenant.put(t0 + 61 * sec, report(3, { severity: 5 }));
     expect(await tenant.told()).toEqual([`first@${t0 + 60 * sec}`]);
   });

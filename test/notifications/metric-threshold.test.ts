@@ -83,6 +83,23 @@ describe("a metric's threshold", () => {
     expect(await told()).toEqual(["first 4: 20", "clear 4: 5", "first 4: 21"]);
   });
 
+  test("tells the bound also when a delay has ended", async () => {
+    const { tenant, send } = await withRule({ delaySec: 60 });
+    await send([[1, 20]]);
+    const rows = await sql<{ id: string; ruleId: string; key: Buffer; entityId: Buffer; told: object }[]>`
+      select id, rule_id as "ruleId", subject as key, entity_id as "entityId", told from due_deliveries
+      where tenant_id = ${tenant.tenantId}`;
+    const [createdMs, dueMs] = [t0 + sec, t0 + 61 * sec];
+    const waiting = rows.map(({ id, ruleId, key, entityId, told }) => {
+      const subject = { key, entityId, metricName: "load" };
+      return { id, ruleId, subject, occasion: "first" as const, createdMs, dueMs, tries: 0, told };
+    });
+    const verdicts = await tenant.engine.stillMatching(tenant.tenantId, waiting, dueMs);
+    const told = { value: 20, threshold: 10, thresholdType: "max" };
+    expect([...verdicts.values()]).toMatchObject([{ send: true, told }]);
+    expect(await tenant.deliveries()).toMatchObject([{ told }]);
+  });
+
   test("repeats by new points, when it is time", async () => {
     const { send, told } = await withRule({ repeat: true, repeatIntervalSec: 10 });
     for (const second of [1, 5, 11, 12, 21]) await send([[second, 20]]);
