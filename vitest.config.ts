@@ -6,22 +6,22 @@ import { longestFirst } from "./test/support/longest-first.ts";
 /** Servers and databases that die and start again. */
 const faults = ["test/faults/**/*.test.ts", "test/start/**/*.test.ts", "test/db/embedded/embedded.test.ts"];
 
-/** One more than processors: a test waits for a good part of its time, for a timer or for PostgreSQL. */
-const maxWorkers = availableParallelism() + 1;
+const processors = availableParallelism();
 
-/**
- * These measure how fast the server answers: a test beside them would be measured too. The first changes the schema that all
- * files of a worker share.
- */
+/** One more than processors: a test waits for a good part of its time, for a timer or for PostgreSQL. */
+const maxWorkers = processors + 1;
+
+/** Changes the schema that all files of a worker share. */
+const apart = "test/auth/undeclared.test.ts";
+
+/** These have bounds of a second and more, and leave the machine time: two at once do not reach the bounds of each other. */
+const paced = ["test/faults/upgrade.test.ts", "test/faults/windows.test.ts", "test/faults/hostile-bodies.test.ts"];
+
+/** These measure how fast the server answers: a test beside them would be measured too. */
 const alone = [
-  "test/auth/undeclared.test.ts",
   "test/faults/hostile.test.ts",
   "test/faults/hostile-answers.test.ts",
-  "test/faults/hostile-bodies.test.ts",
   "test/faults/stopped.test.ts",
-  "test/faults/upgrade.test.ts",
-  "test/faults/windows.test.ts",
-  "test/start/package.test.ts",
   "test/db/gate.test.ts",
   "test/http/refusal.test.ts",
 ];
@@ -29,6 +29,8 @@ const alone = [
 const shared = {
   environment: "node",
   pool: "forks",
+  // The files of one worker share its modules: to load them anew for each takes longer than most tests.
+  isolate: false,
   testTimeout: 20_000,
   hookTimeout: 60_000,
   allowOnly: false,
@@ -66,6 +68,7 @@ export default defineConfig({
         "test/secrets.test.ts",
         "test/clients/buf-curl.test.ts",
         "test/events/storm.test.ts",
+        ...paced,
       ]),
     },
     reporters: ["default", closingLine()],
@@ -74,10 +77,8 @@ export default defineConfig({
         test: {
           ...shared,
           name: "together",
-          // The files of one worker share its modules: to load them anew for each takes longer than most tests.
-          isolate: false,
           include: ["test/**/*.test.ts"],
-          exclude: [...alone, ...faults, last],
+          exclude: [...alone, ...paced, ...faults, apart, last],
           sequence: { groupOrder: 0 },
         },
       },
@@ -86,9 +87,19 @@ export default defineConfig({
           ...shared,
           name: "faults",
           include: faults,
-          exclude: alone,
+          exclude: [...alone, ...paced],
           // In one queue with the files above, and before them: the short ones come last, and no worker stands idle for long.
           sequence: { groupOrder: 0 },
+        },
+      },
+      { test: { ...shared, name: "apart", isolate: true, include: [apart], sequence: { groupOrder: 0 } } },
+      {
+        test: {
+          ...shared,
+          name: "paced",
+          include: paced,
+          maxWorkers: Math.min(2, processors),
+          sequence: { groupOrder: 1 },
         },
       },
       { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },

@@ -24,7 +24,7 @@ import { openLog } from "../src/rpc/log.ts";
 import { startServer } from "../src/server.ts";
 import { allMethods } from "./support/calls.ts";
 import { envelope, openHttp2 } from "./support/clients.ts";
-import { poolOptions, temporaryDir } from "./support/database.ts";
+import { clusterDir, poolOptions } from "./support/database.ts";
 import { everyFile, everyRow, newMarks } from "./support/marks.ts";
 import { httpReceiver } from "./support/receivers.ts";
 
@@ -32,7 +32,7 @@ import { httpReceiver } from "./support/receivers.ts";
  * The whole server on an embedded database, at the most talkative log level: marks are sent as secrets, passwords and keys
  * on every way in, right and wrong ones. None may be found afterwards: in an answer, a log line, a row or a file.
  */
-const dataDir = temporaryDir();
+const dataDir = clusterDir();
 /** Repeats all that it gets, in its answers to destinations. */
 const echo = await httpReceiver();
 const lines: string[] = [];

@@ -18,6 +18,7 @@ import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import type { MasterKey } from "../../src/setting.ts";
 import { transport } from "../support/clients.ts";
+import { copyCluster } from "../support/cluster.ts";
 import { type TestDatabase, temporaryDir, testDatabase } from "../support/database.ts";
 import { compiled, program } from "../support/program.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -266,6 +267,7 @@ describe("npm run belfry -- credentials rotate, on the embedded database", () =>
     timeout: 240_000,
   }, async () => {
     const dir = directory();
+    copyCluster(dir);
     const file = join(dir, "master.key");
     const server = await start({ BELFRY_DATA_DIR: dir });
     const first = readFileSync(file, "utf8");

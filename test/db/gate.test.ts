@@ -6,10 +6,10 @@ import { afterAll, expect, onTestFinished, test } from "vitest";
 import { connect, destinationOf, type Pool, type PoolOptions } from "../../src/db/connect.ts";
 import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import { poolOptions, temporaryDir } from "../support/database.ts";
+import { clusterDir, poolOptions } from "../support/database.ts";
 
 const quiet = { info() {}, warn() {}, error() {} };
-const dataDir = temporaryDir();
+const dataDir = clusterDir();
 let embedded: Embedded = await startEmbedded({ dataDir, log: quiet, durable: false });
 const { url } = embedded;
 

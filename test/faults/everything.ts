@@ -14,7 +14,7 @@ import { type Ledger, ledger } from "./ledger.ts";
 import { type Load, load } from "./load.ts";
 import { memoryOf } from "./memory.ts";
 import { checkArrivals, drained, noting, startRule } from "./notifications.ts";
-import { clear, place } from "./place.ts";
+import { clear, clusterPlace, place } from "./place.ts";
 import { type Book, comparePoints, senders } from "./points.ts";
 import { openProxy } from "./proxy.ts";
 import { type Random, random } from "./random.ts";
@@ -189,7 +189,7 @@ export async function playEverything(play: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
   const facts = factsDir();
   say(`seed ${seed}; logs in ${facts}`);
-  const dataDir = await place();
+  const dataDir = await clusterPlace();
   stack.defer(() => clear(dataDir));
   const postgres = await startEmbedded({ dataDir, log: { info() {}, warn() {}, error: console.error } });
   stack.defer(() => postgres.stop("immediate"));

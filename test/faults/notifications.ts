@@ -4,7 +4,7 @@ import { connectOnce, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { answering, type HttpReceiver, httpReceiver } from "../support/receivers.ts";
-import { clear, place } from "./place.ts";
+import { clear, clusterPlace, place } from "./place.ts";
 import { killPostgres } from "./postgres-process.ts";
 import { type Random, random } from "./random.ts";
 import { looking, type Play } from "./scenes.ts";
@@ -118,7 +118,7 @@ function acts(servers: readonly ServerProcess[], dataDir: string, { pick }: Rand
 }
 
 async function opened(stack: AsyncDisposableStack) {
-  const dataDir = await place();
+  const dataDir = await clusterPlace();
   stack.defer(() => clear(dataDir));
   const quiet = { info() {}, warn() {}, error: console.error };
   const postgres = await startEmbedded({ dataDir, log: quiet });

@@ -5,14 +5,14 @@ import { connect } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { leadership } from "../../src/jobs/leader.ts";
-import { poolOptions, temporaryDir } from "../support/database.ts";
+import { clusterDir, poolOptions } from "../support/database.ts";
 import { pausePostgres } from "./postgres-process.ts";
 
 const quiet = { info() {}, warn() {}, error() {} };
 const leaseMs = 600;
 
 test("while PostgreSQL stands still and goes on again, no two replicas lead, and none loses the time", async () => {
-  const dataDir = temporaryDir();
+  const dataDir = clusterDir();
   await using postgres = await startEmbedded({ dataDir, log: quiet, durable: false });
   await migrate(postgres.url);
   const replicas = await Promise.all(

@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { alive } from "../../src/db/embedded/postmaster.ts";
+import { copyCluster } from "../support/cluster.ts";
 import { killPostgres } from "./postgres-process.ts";
 
 // A disk of one's own, to be filled; else the usual place.
@@ -17,6 +18,13 @@ export async function place(): Promise<string> {
   }
   const dir = mkdtempSync(join(root, `${prefix}${process.pid}-`));
   chmodSync(dir, 0o711);
+  return dir;
+}
+
+/** Such a directory with a migrated PostgreSQL in it that no server has started yet; an empty one outside of the tests. */
+export async function clusterPlace(): Promise<string> {
+  const dir = await place();
+  copyCluster(dir);
   return dir;
 }
 

@@ -8,7 +8,7 @@ import { placeOf, readUrl } from "../../src/db/embedded/place.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { stored } from "../metrics/points.ts";
 import { protocols } from "../support/clients.ts";
-import { clear, place } from "./place.ts";
+import { clear, clusterPlace, place } from "./place.ts";
 import { killPostgres } from "./postgres-process.ts";
 import { random } from "./random.ts";
 import { firstTenant, type Play } from "./scenes.ts";
@@ -204,7 +204,7 @@ async function playRounds({ seed, until, say, servers, headers, tenantId, url, a
 
 /** Points are acknowledged and merged by one server with its own PostgreSQL; one of them, or both, die by kill -9. */
 export async function playPoints({ seed, until, say }: Play): Promise<number> {
-  const dataDir = await place();
+  const dataDir = await clusterPlace();
   const server = await serverProcess({ BELFRY_DATA_DIR: dataDir });
   const { int } = random(seed);
   try {
@@ -249,7 +249,7 @@ export async function playPoints({ seed, until, say }: Play): Promise<number> {
 /** Two servers on one PostgreSQL take the same series' points and merge them; one dies, then the other, now and then both. */
 export async function playPointsOfTwo({ seed, until, say }: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
-  const dataDir = await place();
+  const dataDir = await clusterPlace();
   stack.defer(() => clear(dataDir));
   const postgres = await startEmbedded({ dataDir, log: { info() {}, warn() {}, error: console.error } });
   stack.defer(() => postgres.stop("immediate"));

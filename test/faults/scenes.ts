@@ -10,7 +10,7 @@ import { ruleTenant } from "../notifications/rule-tenant.ts";
 import { failpoints } from "./failpoints.ts";
 import { ledger } from "./ledger.ts";
 import { load } from "./load.ts";
-import { clear, place } from "./place.ts";
+import { clear, clusterPlace, place } from "./place.ts";
 import { killBackend, killPostgres, pausePostgres } from "./postgres-process.ts";
 import type { Faults } from "./preload.ts";
 import { fine, openProxy, type Proxy, type Weather } from "./proxy.ts";
@@ -62,7 +62,7 @@ export function looking(url: string): Sql {
 
 /** One server with its own PostgreSQL; either is killed in the middle of the work of 4 clients. */
 export async function playKills({ seed, until, say }: Play): Promise<number> {
-  const dataDir = await place();
+  const dataDir = await clusterPlace();
   const server = await serverProcess({ BELFRY_DATA_DIR: dataDir });
   try {
     await server.start();
@@ -135,7 +135,8 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
       return {
         name: `die:${name}`,
         async run() {
-          await server.arm({ points: { [name]: { act: "die", at: int(1, 12) } } });
+          // Jobs come seldom.
+          await server.arm({ points: { [name]: { act: "die", at: int(1, name.startsWith("jobs:") ? 4 : 12) } } });
           await Promise.race([server.ended(), sleep(60_000)]);
           await server.start();
         },
@@ -228,7 +229,7 @@ export function actsOfTwo(
 /** Two servers on one PostgreSQL, each over a way of its own that delays and cuts. */
 export async function playTwoServers({ seed, until, say }: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
-  const dataDir = await place();
+  const dataDir = await clusterPlace();
   stack.defer(() => clear(dataDir));
   const quiet = { info() {}, warn() {}, error: console.error };
   const postgres = await startEmbedded({ dataDir, log: quiet });

@@ -4,13 +4,13 @@ import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import { connectOnce } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import { clear, place } from "./place.ts";
+import { clear, clusterPlace, place } from "./place.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
 import { entitiesWithout, jobsDone, putEntities, startUpdater } from "./updaters.ts";
 
 const entities = 1200;
 const quiet = { info() {}, warn() {}, error: console.error };
-const dataDir = await place();
+const dataDir = await clusterPlace();
 const postgres = await startEmbedded({ dataDir, log: quiet });
 await migrate(postgres.url);
 const { sql, close } = connectOnce(postgres.url, "updaters");

@@ -12,7 +12,7 @@ import { leftOver, newTenant, together, withAll } from "./everything.ts";
 import { ledger } from "./ledger.ts";
 import { load } from "./load.ts";
 import { checkArrivals, drained, noting, startRule } from "./notifications.ts";
-import { clear, place } from "./place.ts";
+import { clear, clusterPlace, place } from "./place.ts";
 import { type Book, senders } from "./points.ts";
 import { type Random, random } from "./random.ts";
 import { looking, type Play } from "./scenes.ts";
@@ -257,7 +257,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
   stack.defer(() => old.remove());
   const next = await nextVersion("9.0.0", old.version);
   stack.defer(() => next.remove());
-  const dataDir = await place();
+  const dataDir = await (before === undefined ? clusterPlace() : place());
   stack.defer(() => clear(dataDir));
   const postgres = await startEmbedded({ dataDir, log: quiet, durable: false });
   stack.defer(() => postgres.stop("immediate"));

@@ -6,7 +6,7 @@ import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { type Ledger, ledger } from "./ledger.ts";
 import { load } from "./load.ts";
-import { clear, place } from "./place.ts";
+import { clear, clusterPlace, place } from "./place.ts";
 import { killPostgres } from "./postgres-process.ts";
 import { random } from "./random.ts";
 import { type Act, runRounds } from "./rounds.ts";
@@ -32,7 +32,7 @@ function withWatchers(book: Ledger, watchers: readonly Watcher[]): Ledger {
  */
 export async function playWatches({ seed, until, say }: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
-  const dataDir = await place();
+  const dataDir = await clusterPlace();
   stack.defer(() => clear(dataDir));
   const postgres = await startEmbedded({ dataDir, log: { info() {}, warn() {}, error: console.error } });
   stack.defer(() => postgres.stop("immediate"));

@@ -4,7 +4,7 @@ import { connectOnce, type Db } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { entityId, idText } from "../../src/entities/identity.ts";
-import { clear, place } from "./place.ts";
+import { clear, clusterPlace, place } from "./place.ts";
 import { type Random, random } from "./random.ts";
 import type { Play } from "./scenes.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
@@ -60,7 +60,7 @@ async function noteRuns(db: Db): Promise<void> {
 export async function playWindowsOf({ seed, say }: Pick<Play, "seed" | "say">, size: Size): Promise<void> {
   const chosen = random(seed);
   const quiet = { info() {}, warn() {}, error: console.error };
-  const dataDir = await place();
+  const dataDir = await clusterPlace();
   const dirs = [dataDir, await place(), await place()];
   const postgres = await startEmbedded({ dataDir, log: quiet });
   await migrate(postgres.url);

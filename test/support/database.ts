@@ -11,6 +11,7 @@ import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { placeOf } from "../../src/db/embedded/place.ts";
 import { end, gone, readPidFile, serves } from "../../src/db/embedded/postmaster.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { copyCluster, makeCluster } from "./cluster.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -51,6 +52,13 @@ export function temporaryDir(): string {
   return openDir(run?.dir ?? tmpdir());
 }
 
+/** Such a directory with a migrated PostgreSQL in it that no server has started yet. */
+export function clusterDir(): string {
+  const dir = temporaryDir();
+  copyCluster(dir);
+  return dir;
+}
+
 /** Removes what a killed run has left: its lock is free, its PostgreSQL may still run. */
 async function removeLeftovers() {
   for (const name of readdirSync(tmpdir())) {
@@ -68,6 +76,7 @@ async function removeLeftovers() {
 }
 
 async function startServer(dir: string) {
+  copyCluster(dir);
   const { url, adminUrl, stop } = await startEmbedded({
     dataDir: dir,
     log: quiet,
@@ -82,6 +91,7 @@ async function startServer(dir: string) {
 export async function setup(project: TestProject) {
   await removeLeftovers();
   const dir = openDir(tmpdir());
+  await makeCluster(join(dir, "cluster"));
   const given = process.env.TEST_DATABASE_URL;
   const template = `belfry_template_${randomBytes(4).toString("hex")}`;
   const dropTemplate = () => dropDatabase(given ?? "", template);
@@ -91,7 +101,8 @@ export async function setup(project: TestProject) {
     rmSync(dir, { recursive: true, force: true });
   }
   try {
-    await administer(url, (sql) => sql.unsafe(`create database ${template}`));
+    const migrated = given ? "" : "template belfry";
+    await administer(url, (sql) => sql.unsafe(`create database ${template} ${migrated}`));
     await migrate(inDatabase(url, template));
   } catch (error) {
     await teardown();

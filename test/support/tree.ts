@@ -4,7 +4,7 @@ import { join } from "node:path";
 /** Files of the repository: path from the root, with `/`, to the text. Generated files are listed with an empty text. */
 export type Tree = ReadonlyMap<string, string>;
 
-const foreign = new Set([".git", "node_modules", ".belfry", "coverage"]);
+const foreign = new Set([".git", "node_modules", ".belfry", "coverage", "dist"]);
 const binary = /\.(?:png|gif|ico|binpb)$/;
 
 /** Reads the repository below `root`, but for what git ignores. */

@@ -25,6 +25,7 @@ import { alive } from "../../../src/db/embedded/postmaster.ts";
 import { useEmbedded } from "../../../src/db/embedded/use-embedded.ts";
 import { migrate } from "../../../src/db/migrate.ts";
 import { StartError } from "../../../src/db/start-error.ts";
+import { copyCluster } from "../../support/cluster.ts";
 import { temporaryDir } from "../../support/database.ts";
 
 // Each makes clusters, which takes a busy machine long.
@@ -44,6 +45,13 @@ function freshDir(mode = 0o711): string {
   const dir = temporaryDir();
   chmodSync(dir, mode);
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** One that PostgreSQL has been in before. */
+function usedDir(): string {
+  const dir = freshDir();
+  copyCluster(dir);
   return dir;
 }
 
@@ -121,7 +129,7 @@ describe("data survive", () => {
   });
 
   test("kill -9 of the server: the next one takes over its PostgreSQL, and looks after it", async () => {
-    const dir = freshDir();
+    const dir = usedDir();
     const { child, said } = await serverProcess(dir);
     await query(said.url, "create table kept as select 7 as n");
     child.kill("SIGKILL");
@@ -136,7 +144,7 @@ describe("data survive", () => {
   });
 
   test("kill -9 of PostgreSQL: it is back by itself, also while a statement of its last life is still running", async () => {
-    const dir = freshDir();
+    const dir = usedDir();
     const { url, ...embedded } = await start(dir);
     await query(url, "create table kept as select 7 as n");
     const shell = spawn("sleep", ["60"], { cwd: join(dir, "postgres/data") });
@@ -153,7 +161,7 @@ describe("data survive", () => {
   });
 
   test("a pid file whose number belongs to another process now", async () => {
-    const dir = freshDir();
+    const dir = usedDir();
     const first = await startEmbedded({ dataDir: dir, log, durable: false });
     const pidFile = join(dir, "postgres/data/postmaster.pid");
     const text = readFileSync(pidFile, "utf8");
@@ -213,7 +221,7 @@ describe("data survive", () => {
 
 describe("one clear line", () => {
   test("tells a second server that the directory is in use, in another process too", async () => {
-    const dir = freshDir();
+    const dir = usedDir();
     await start(dir);
     await expect(startEmbedded({ dataDir: dir, log })).rejects.toThrow(
       /another server is using the data directory .*BELFRY_DATA_DIR/,
@@ -233,8 +241,7 @@ describe("one clear line", () => {
   });
 
   test("names files of another PostgreSQL version, and a password that is missing", async () => {
-    const dir = freshDir();
-    await (await startEmbedded({ dataDir: dir, log, durable: false })).stop();
+    const dir = usedDir();
     writeFileSync(join(dir, "postgres/data/PG_VERSION"), "12\n");
     await expect(startEmbedded({ dataDir: dir, log })).rejects.toThrow(/made by PostgreSQL 12, this is 18/);
     rmSync(join(dir, "database.url"));
@@ -242,8 +249,7 @@ describe("one clear line", () => {
   });
 
   test("repeats PostgreSQL's own reason when it does not start, and frees the directory", async () => {
-    const dir = freshDir();
-    await (await startEmbedded({ dataDir: dir, log, durable: false })).stop();
+    const dir = usedDir();
     const control = join(dir, "postgres/data/global/pg_control");
     const bytes = readFileSync(control);
     rmSync(control);
@@ -263,8 +269,7 @@ describe.runIf(isRoot)("as root", () => {
   });
 
   test("follows no link that its account plants, and writes nothing in its directory", async () => {
-    const dir = freshDir();
-    await (await startEmbedded({ dataDir: dir, log, durable: false })).stop();
+    const dir = usedDir();
     const folder = join(dir, "postgres");
     const victim = join(dir, "victim");
     const targets = ["log", "log.old", ".writable", "native", "native.new", "data.password", "data.new"];
@@ -284,7 +289,7 @@ describe.runIf(isRoot)("as root", () => {
   });
 
   test("no third account reaches the database", async () => {
-    const { url } = await start(freshDir());
+    const { url } = await start(usedDir());
     const script =
       "require('net').connect(process.argv[1]).on('connect',()=>process.exit(0)).on('error',(e)=>{console.log(e.code);process.exit(1)})";
     const { path } = destinationOf(url) as { path: string };
@@ -308,8 +313,7 @@ describe.runIf(isRoot)("as root", () => {
     await first.stop();
     chmodSync(outer, 0o711);
     expect(await query((await start(join(outer, "data"))).url, "select n from kept")).toEqual([{ n: 7 }]);
-    const open = freshDir();
-    await (await startEmbedded({ dataDir: open, log, durable: false })).stop();
+    const open = usedDir();
     chmodSync(open, 0o700);
     await expect(startEmbedded({ dataDir: open, log })).rejects.toThrow(
       /account 65534 may not enter .*BELFRY_DATA_DIR/,
@@ -344,7 +348,7 @@ describe.runIf(isRoot)("as root", () => {
 });
 
 test("a command works on the database of the running server, and starts it when there is none", async () => {
-  const dir = freshDir();
+  const dir = usedDir();
   const name = (url: string) => query(url, "select pg_postmaster_start_time()::text as since");
   const alone = await useEmbedded({ dataDir: dir, log, durable: false }, name);
   const server = await start(dir);
