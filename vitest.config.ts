@@ -14,14 +14,15 @@ const maxWorkers = processors + 1;
 /** Changes the schema that all files of a worker share. */
 const apart = "test/auth/undeclared.test.ts";
 
-/** These have bounds of a second and more, and leave the machine time: two at once do not reach the bounds of each other. */
-const paced = ["test/faults/upgrade.test.ts", "test/faults/windows.test.ts", "test/faults/hostile-bodies.test.ts"];
+/** These have bounds of a second and mostly wait: two at once do not reach the bounds of each other. */
+const paced = ["test/faults/windows.test.ts", "test/faults/hostile-bodies.test.ts"];
 
 /** These measure how fast the server answers: a test beside them would be measured too. */
 const alone = [
   "test/faults/hostile.test.ts",
   "test/faults/hostile-answers.test.ts",
   "test/faults/stopped.test.ts",
+  "test/faults/upgrade.test.ts",
   "test/db/gate.test.ts",
   "test/http/refusal.test.ts",
 ];
@@ -68,7 +69,6 @@ export default defineConfig({
         "test/secrets.test.ts",
         "test/clients/buf-curl.test.ts",
         "test/events/storm.test.ts",
-        ...paced,
       ]),
     },
     reporters: ["default", closingLine()],
