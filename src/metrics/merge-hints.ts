@@ -17,15 +17,17 @@ export function mergeHints(sql: Sql, nowMs: () => number, periodMs = 10_000): Me
   async function tell() {
     const tenants = noted;
     noted = new Set();
-    for (const tenantId of tenants) await transaction(sql, (tx) => hastenMerging(tx, tenantId, nowMs()));
+    for (const tenantId of tenants) {
+      await transaction(sql, (tx) => hastenMerging(tx, tenantId, nowMs())).catch(() => undefined);
+    }
   }
 
-  const timer = setInterval(() => void tell().catch(() => undefined), periodMs).unref();
+  const timer = setInterval(() => void tell(), periodMs).unref();
   return {
     note: (tenantId) => void noted.add(tenantId),
     async stop() {
       clearInterval(timer);
-      await tell().catch(() => undefined);
+      await tell();
     },
   };
 }
