@@ -112,28 +112,63 @@ async function takeRows(tx: Db, tenantId: string, step: Step): Promise<TakenRow[
   return rows.map(({ written_us, block }) => ({ writtenUs: written_us, points: decodeHeadBlock(block) }));
 }
 
-/** The points of each series in blocks, the oldest block first, by number; those of a series merged. */
+/** Points that are copied or merged before others have a turn. */
+const turnPoints = 65_536;
+
+/**
+ * The points of each series in blocks, the oldest block first, by number; those of a series merged. They are gathered in two
+ * large columns: a pair of arrays for each series of each block took longer than the rest of merging.
+ */
 async function bySeries(blocks: readonly HeadPoints[]): Promise<Map<number, Points>> {
-  const parts = new Map<number, Points[]>();
-  for (const { series, counts, times, values } of blocks) {
-    let from = 0;
+  const counted = new Map<number, number>();
+  for (const { series, counts } of blocks) {
     for (let i = 0; i < series.length; i++) {
       const number = series[i] as number;
-      const to = from + (counts[i] as number);
-      const part = { times: times.subarray(from, to), values: values.subarray(from, to) };
-      const known = parts.get(number);
-      if (known === undefined) parts.set(number, [part]);
-      else known.push(part);
-      from = to;
+      counted.set(number, (counted.get(number) ?? 0) + (counts[i] as number));
     }
   }
+  const numbers = Float64Array.from(counted.keys()).sort();
+  /** Where the next point of each series goes. */
+  const places = new Map<number, number>();
+  let total = 0;
+  for (const number of numbers) {
+    places.set(number, total);
+    total += counted.get(number) as number;
+  }
+  const all: Points = { times: new Float64Array(total), values: new Float64Array(total) };
+  let done = 0;
+  async function turn(points: number) {
+    if (Math.floor((done + points) / turnPoints) > Math.floor(done / turnPoints)) await nextTurn();
+    done += points;
+  }
+  for (const block of blocks) {
+    spread(block, places, all);
+    await turn(block.times.length);
+  }
   const merged = new Map<number, Points>();
-  const numbers = Float64Array.from(parts.keys()).sort();
-  for (const [i, number] of numbers.entries()) {
-    merged.set(number, mergedPoints(parts.get(number) as Points[]));
-    if (i % 1000 === 999) await nextTurn();
+  let from = 0;
+  for (const number of numbers) {
+    const to = places.get(number) as number;
+    merged.set(number, mergedPoints([{ times: all.times.subarray(from, to), values: all.values.subarray(from, to) }]));
+    await turn(to - from);
+    from = to;
   }
   return merged;
+}
+
+/** Copies the points of a block to the places of their series, and moves these places behind them. */
+function spread({ series, counts, times, values }: HeadPoints, places: Map<number, number>, into: Points): void {
+  let from = 0;
+  for (let i = 0; i < series.length; i++) {
+    const number = series[i] as number;
+    const to = from + (counts[i] as number);
+    let at = places.get(number) as number;
+    while (from < to) {
+      into.times[at] = times[from] as number;
+      into.values[at++] = values[from++] as number;
+    }
+    places.set(number, at);
+  }
 }
 
 /** Series by series, in rows of about `rowPoints` points. */

@@ -1,5 +1,6 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Fragment } from "postgres";
 import {
   Aggregator,
   type SearchMetricsRequest,
@@ -10,6 +11,7 @@ import {
 import type { MetricSeries } from "#gen/belfry/metrics/v1/metric_series_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import type { Db } from "../db/connect.ts";
+import { cancelOn } from "../db/driver/cancel.ts";
 import { textsOf } from "../db/paging/keyset.ts";
 import { type TokenPage, tokenPage } from "../db/paging/token-page.ts";
 import { effectiveMetrics } from "../dictionary/effective.ts";
@@ -75,28 +77,57 @@ const allSeries: MetricPredicate = { matches: () => true, asksEntry: false };
 /** Series without what the dictionary says of them. */
 type Named = Omit<Facts, "entry">;
 
-/** Series of an entity after a metric, by its name, as far as the clause wants them: up to `max`. By series_entity. */
+interface SeriesRow {
+  entityId: Buffer;
+  /** Null where the entity has no more series. */
+  number: number | null;
+  metric: string;
+  units: string;
+  description: string;
+}
+
+/** The first series after a metric, by its name, of the entity that a statement selects; no row without an entity. By series_entity. */
+async function readSeries(
+  db: Db,
+  tenantId: string,
+  entity: Fragment,
+  after: string,
+  signal: AbortSignal,
+): Promise<SeriesRow[]> {
+  const rows = db<SeriesRow[]>`
+    select entity.id as "entityId", own.* from (${entity}) as entity (id)
+    left join lateral (
+      select number::float8 as number, metric, units, description from series
+      where tenant_id = ${tenantId} and entity_id = entity.id and metric > ${after}
+      order by metric limit ${portion}
+    ) as own on true
+    order by own.metric`;
+  return await cancelOn(rows, signal);
+}
+
+/** An entity, and its series after a metric, by its name, as far as the clause wants them: up to `max`. */
 async function readFacts(
   db: Db,
   tenantId: string,
-  entityId: Buffer,
+  entity: Fragment,
   after: string,
   max: number,
   { matches, asksEntry }: MetricPredicate,
-): Promise<Named[]> {
+  signal: AbortSignal,
+): Promise<{ entityId: Buffer; found: Named[] } | undefined> {
   const found: Named[] = [];
-  for (let last = after; found.length < max; ) {
-    const rows = await db<{ number: number; metric: string; units: string; description: string }[]>`
-      select number::float8 as number, metric, units, description from series
-      where tenant_id = ${tenantId} and entity_id = ${entityId} and metric > ${last}
-      order by metric limit ${portion}`;
-    const named = rows.map((row): Named => ({ ...row, id: seriesId(tenantId, entityId, row.metric) }));
+  let rows = await readSeries(db, tenantId, entity, after, signal);
+  const entityId = rows[0]?.entityId;
+  if (entityId === undefined) return undefined;
+  for (;;) {
+    const named = rows.flatMap(({ number, metric, units, description }): Named[] =>
+      number === null ? [] : [{ number, metric, units, description, id: seriesId(tenantId, entityId, metric) }],
+    );
     const facts = asksEntry ? await withEntries(db, tenantId, named) : named;
     found.push(...facts.filter((each) => matches({ entry: undefined, ...each })));
-    if (rows.length < portion) break;
-    last = named.at(-1)?.metric as string;
+    if (rows.length < portion || found.length >= max) return { entityId, found: found.slice(0, max) };
+    rows = await readSeries(db, tenantId, db`select ${entityId}::bytea`, named.at(-1)?.metric as string, signal);
   }
-  return found.slice(0, max);
 }
 
 async function withEntries(db: Db, tenantId: string, named: readonly Named[]): Promise<Facts[]> {
@@ -155,12 +186,14 @@ export async function searchMetrics(
   const how = downsampling(request);
   const page = tokenPage("metrics", tenant.id, request, queryText(request));
   const place = page.after && textsOf(page.after, ["bytea", "text"]);
-  const entityId = place
-    ? Buffer.from(place[0] ?? "", "hex")
-    : await firstEntity(db, tenant, entityClause, "entityClause", signal);
-  if (entityId === undefined) return create(SearchMetricsResponseSchema);
-  const facts = await readFacts(db, tenant.id, entityId, place?.[1] ?? "", page.rowsMax as number, wanted);
-  return await readPage(db, tenant.id, entityId, facts, page, how, signal);
+  const entities = place
+    ? [db`select ${Buffer.from(place[0] ?? "", "hex")}::bytea`]
+    : await firstEntity(db, tenant, entityClause, "entityClause");
+  for (const entity of entities) {
+    const facts = await readFacts(db, tenant.id, entity, place?.[1] ?? "", page.rowsMax as number, wanted, signal);
+    if (facts !== undefined) return await readPage(db, tenant.id, facts.entityId, facts.found, page, how, signal);
+  }
+  return create(SearchMetricsResponseSchema);
 }
 
 /** Points of series, in groups that may be in memory at once; in one, by one statement, where all may. */
