@@ -8,6 +8,7 @@ import { machineFacts } from "./support/machine.ts";
 import { manySeries } from "./support/many-series.ts";
 import { plainTable } from "./support/plain-points.ts";
 import { ingestTable, soakLines, type Target } from "./support/point-ingest.ts";
+import { mergingTable } from "./support/point-merging.ts";
 import { queryLines, sizeLines } from "./support/point-queries.ts";
 import { pointStores } from "./support/point-stores.ts";
 import { putPoints } from "./support/points.ts";
@@ -46,7 +47,7 @@ const ours = (form: "grpc" | "json"): Target => ({
 const measure = { generator, series, baseMs, rounds: Number(values.rounds), countMs: Number(values.seconds) * 1000 };
 
 if (values.soak !== undefined) {
-  const look = { server, sql: database.sql, minutes: Number(values.soak) };
+  const look = { server, database, minutes: Number(values.soak) };
   for await (const line of soakLines(ours("grpc"), measure, look)) console.log(line);
 } else {
   if (parts.includes("ingest")) {
@@ -62,6 +63,7 @@ if (values.soak !== undefined) {
     const { key } = database;
     console.log(await manySeries(ours("grpc"), { ...measure, url: `http://127.0.0.1:${port}`, key }));
   }
+  if (parts.includes("merging")) console.log(await mergingTable(sql, database.pid, series, 4));
   if (parts.includes("queries")) for await (const line of queryLines(asked)) console.log(line);
   if (parts.includes("sizes")) for await (const line of sizeLines(sql)) console.log(line);
 }

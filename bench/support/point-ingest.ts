@@ -1,7 +1,8 @@
-import type { Sql } from "../../src/db/connect.ts";
 import type { LoadRequest } from "../load/load.ts";
 import type { Child } from "./child.ts";
+import type { Database } from "./database.ts";
 import type { Generator } from "./generator.ts";
+import { postgresCpuMs } from "./machine.ts";
 import type { PlainTable } from "./plain-points.ts";
 import { table } from "./table.ts";
 
@@ -102,25 +103,37 @@ export async function ingestTable(targets: readonly Target[], plain: PlainTable,
   return `\n${parts.join("\n\n")}\n`;
 }
 
-/** The top rate for a minute, then half of it: memory of the server, and what lies in the head. */
+/**
+ * The top rate for a minute, then a second of it in every two: memory of the server, and what lies in the head. Rates are those
+ * of the machine at that moment; time of processor a point tells whether the server or something beside it has become slower.
+ */
 export async function* soakLines(
   { port, put }: Target,
   { generator, series, baseMs }: Measure,
-  { server, sql, minutes }: { server: Child; sql: Sql; minutes: number },
+  { server, database, minutes }: { server: Child; database: Database; minutes: number },
 ): AsyncGenerator<string> {
   const request = put(1000, series, baseMs);
   const load = { port, request, connections: 4, streams: 1, leadInMs: 0 };
+  let last = { serverUs: 0, postgresUs: 0 };
   const look = async () => {
-    const { rssBytes } = await server.ask<{ rssBytes: number }>("cpu");
-    const [head] = await sql<{ rows: number; points: number }[]>`
+    const { rssBytes, cpuUs } = await server.ask<{ rssBytes: number; cpuUs: number }>("cpu");
+    const now = { serverUs: cpuUs, postgresUs: postgresCpuMs(database.pid) * 1000 };
+    const took = { serverUs: now.serverUs - last.serverUs, postgresUs: now.postgresUs - last.postgresUs };
+    last = now;
+    const [head] = await database.sql<[{ rows: number; points: number }]>`
       select count(*)::float8 as rows, coalesce(sum(points), 0)::float8 as points from metric_heads`;
-    return { rssMb: rssBytes / 1e6, ...(head as { rows: number; points: number }) };
+    return { rssMb: rssBytes / 1e6, ...took, ...head };
   };
-  const line = (name: string, perSec: number, { rssMb, rows, points }: Awaited<ReturnType<typeof look>>) =>
-    `${name}: ${whole(perSec)} points/s, ${whole(rssMb)} MB, ${whole(rows)} rows and ${whole(points)} points in the head`;
+  const line = (name: string, stored: number, sec: number, looked: Awaited<ReturnType<typeof look>>) => {
+    const { rssMb, rows, points, serverUs, postgresUs } = looked;
+    const [ours, its] = [serverUs, postgresUs].map((us) => (us / stored).toFixed(1));
+    const rate = `${whole(stored / sec)} points/s, CPU ${ours} µs a point and ${its} of PostgreSQL`;
+    return `${name}: ${rate}, ${whole(rssMb)} MB, ${whole(rows)} rows and ${whole(points)} points in the head`;
+  };
+  await look();
   for (let i = 1; i <= 6; i++) {
-    const { perSec } = await generator.run({ ...load, countMs: 10_000 });
-    yield line(`top rate, ${10 * i} s`, perSec * 1000, await look());
+    const { answered } = await generator.run({ ...load, countMs: 10_000 });
+    yield line(`top rate, ${10 * i} s`, answered * 1000, 10, await look());
   }
   const seen: number[] = [];
   for (let i = 1; i <= minutes * 2; i++) {
@@ -132,8 +145,9 @@ export async function* soakLines(
     }
     const state = await look();
     seen.push(state.rssMb);
-    yield line(`half of it, ${i * 30} s`, stored / 30, state);
+    yield line(`half of it, ${i * 30} s`, stored, 30, state);
   }
+  if (seen.length === 0) return;
   const middle = seen.length >> 1;
   const [before, after] = [median(seen.slice(0, middle)), median(seen.slice(middle))];
   yield `memory: median ${whole(before)} MB in the first half, ${whole(after)} in the second`;

@@ -191,6 +191,30 @@ describe("succeeds", () => {
     expect({ status, body }).toEqual({ status: 200, body: { metrics: [], nextPageToken: "" } });
   });
 
+  test("an entity without series: an empty list, and no series of the next one", async () => {
+    const source = "without";
+    await call("POST", "/v1/data-receiver/models", { models: [{ timestamp: Date.now(), dimensions: { source } }] });
+    const { status, body } = await search({ entityClause: bySource(source) });
+    expect({ status, body }).toEqual({ status: 200, body: { metrics: [], nextPageToken: "" } });
+  });
+
+  test("the last of more series than are looked at together is found, and they come in pages", async () => {
+    const names = Array.from({ length: 1002 }, (_, i) => `m${String(i).padStart(4, "0")}`);
+    await putMetrics(names.flatMap((name) => everyMinute(name, [1], { source: "wide" })));
+    const byName = (gte: string) => ({ range: { path: "name", gte } });
+    const ask = async (more: object) => {
+      const { body } = await search({ entityClause: bySource("wide"), ...more });
+      const found: string[] = body.metrics.map(({ dictionary }: { dictionary: { name: string } }) => dictionary.name);
+      return { found, pageToken: body.nextPageToken };
+    };
+    expect((await ask({ metricClause: byName("m1001") })).found).toEqual(["m1001"]);
+    const query = { metricClause: byName("m0001"), pageSize: 600 };
+    const first = await ask(query);
+    const second = await ask({ ...query, pageToken: first.pageToken });
+    expect([...first.found, ...second.found]).toEqual(names.slice(1));
+    expect(second.pageToken).toBe("");
+  });
+
   test("several entities match: the first one by name", async () => {
     const { body } = await search({ entityClause: { filter: { field: "source", operation: "OP_EXISTS" } } });
     expect(body.metrics).toHaveLength(4);
