@@ -226,6 +226,21 @@ test("a clear follows what went out", async () => {
   expect(idsAt("/clears")).toEqual(ids);
 });
 
+test("a clear follows what may have gone out: the end of its try was not recorded", async () => {
+  const place = await tenant({ lost: {} });
+  const destination = "lost";
+  const [first, clear] = await place.put([
+    { destination, createdMs: nowMs },
+    { destination, createdMs: nowMs + 1, occasion: "clear" },
+  ]);
+  await sql`update due_deliveries set fence = 1, lease_until_ms = ${BigInt(nowMs + 10_000)}
+    where tenant_id = ${place.id} and id = ${first as string}`;
+  const over = async () => new Map([[first as string, { send: false, reason: "the condition is over" } as const]]);
+  await place.dispatch(nowMs + 10_001, { stillMatching: over });
+  expect((await place.done()).map(({ status }) => status)).toEqual(["CANCELLED", "SENT"]);
+  expect(idsAt("/lost")).toEqual([clear]);
+});
+
 test("what is recorded twice, because the first answer of the database was lost, counts once", async () => {
   const place = await tenant({ twice: {} });
   receiver().answer(answering(503));

@@ -24,6 +24,8 @@ export interface Ended {
   readonly row: DueDelivery;
   readonly status: "CANCELLED" | "FAILED";
   readonly error: string;
+  /** What was kept of its subject, where a lost try of it may have gone out. */
+  readonly state?: State;
 }
 
 /** Why a delivery is not to be made any more; undefined: it is. */

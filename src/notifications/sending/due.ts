@@ -33,6 +33,8 @@ export interface DueDelivery {
   slowTries: number;
   /** When it was asked for again; null when it never was. */
   retriedMs: number | null;
+  /** Whether the end of its last try was not recorded: it may have gone out. */
+  lost: boolean;
 }
 
 /** A destination that has something due; `kind` is null when it is gone. */
@@ -161,7 +163,7 @@ export async function claimDeliveries(
               and (e.created_ms, e.id) < (d.created_ms, d.id) and (e.due_ms > ${now} or e.lease_until_ms > ${now})))
         order by d.due_ms, d.id limit quota.count) as head
     ), taken as materialized (
-      select id from due_deliveries
+      select id, lease_until_ms > 0 as lost from due_deliveries
       where tenant_id = ${tenantId} and id = any(array(select id from near)) and lease_until_ms <= ${now}
         and due_ms + 0 <= ${now} -- by the primary key, not by when it is due
       for update skip locked
@@ -171,7 +173,8 @@ export async function claimDeliveries(
     returning d.id, d.created_ms::float8 as "createdMs", d.rule_id as "ruleId", d.rule_name as "ruleName",
       d.trigger_names as "triggerNames", d.destination_name as "destinationName", d.subject, d.event_id as "eventId",
       d.number, d.entity_id as "entityId", d.metric_name as "metricName", d.occasion, d.told, d.attempts, d.error,
-      d.due_ms::float8 as "dueMs", d.fence, d.tries, d.slow_tries as "slowTries", d.retried_ms::float8 as "retriedMs"`;
+      d.due_ms::float8 as "dueMs", d.fence, d.tries, d.slow_tries as "slowTries", d.retried_ms::float8 as "retriedMs",
+      taken.lost`;
   return rows.sort((a, b) => a.dueMs - b.dueMs || (a.id < b.id ? -1 : 1));
 }
 

@@ -34,7 +34,12 @@ const unclear = new Set<string>(["timeout"]);
 const ownFault = new Set<string>(["internal", "secrets", "not_configured", "chained"]);
 
 /** What was done without a try. */
-export const endedResult = ({ row, status, error }: Ended): Result => ({ row, status, error });
+export const endedResult = ({ row, status, error, state }: Ended): Result => ({
+  row,
+  status,
+  error,
+  ...(state && { thread: { state, sent: true } }),
+});
 
 /** A delivery that goes back as it was, to be claimed again at once. */
 export const backResult = (row: DueDelivery): Result => ({

@@ -159,7 +159,7 @@ function sorted(
     const verdict = verdicts.get(row.id) ?? { send: true };
     const over = needless(row, facts);
     if (over !== undefined) ended.push(over);
-    else if (!verdict.send) ended.push({ row, status: "CANCELLED", error: verdict.reason });
+    else if (!verdict.send) ended.push({ row, status: "CANCELLED", error: verdict.reason, ...lostTry(row, facts) });
     else return [verdict.told === undefined ? row : { ...row, told: verdict.told }];
     return [];
   });
@@ -170,6 +170,10 @@ function sorted(
   }
   return { ready, ended };
 }
+
+/** A receiver that may have taken it is told that it is over. */
+const lostTry = (row: DueDelivery, { threads }: Facts) =>
+  row.lost ? { state: threads.get(threadKey(row))?.state ?? {} } : {};
 
 function single(row: DueDelivery, facts: Facts, tenantId: string, ready: Ready[], ended: Ended[]): void {
   const notification = notificationOf(row, facts, tenantId);

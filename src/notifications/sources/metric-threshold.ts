@@ -43,14 +43,14 @@ function crossed(trigger: LoadedTrigger, value: number): Pick<Told, "threshold" 
  * than another of its series decides nothing.
  */
 export function onPoints({ memory, wake, last }: Deciding): OnPoints {
-  const held = new Map<string, { rules: TenantRules; untilMs: number }>();
+  const held = new Map<string, { version: bigint; untilMs: number }>();
 
   async function rulesOf(tx: Db, tenantId: string, nowMs: number): Promise<TenantRules> {
     const known = held.get(tenantId);
-    if (known !== undefined && nowMs < known.untilMs) return known.rules;
+    if (known !== undefined && nowMs < known.untilMs) return await memory.at(tx, tenantId, known.version);
     const rules = await memory.now(tx, tenantId);
     held.delete(tenantId);
-    held.set(tenantId, { rules, untilMs: nowMs + versionMs });
+    held.set(tenantId, { version: rules.version, untilMs: nowMs + versionMs });
     for (const id of held.keys()) {
       if (held.size <= tenantsMax) break;
       held.delete(id);
