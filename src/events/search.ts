@@ -35,6 +35,7 @@ interface PageRow extends OccurrenceRow {
   key_texts: (string | null)[];
   count: bigint;
   matched: bigint;
+  /** Of the page's first event always. */
   fits: boolean;
 }
 
@@ -54,14 +55,19 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   const entityBytes = storedBytes(db, [db`n.dimensions`, db`n.metadata`]);
   const ownBytes = storedBytes(db, [db`o.metadata`, db`o.body`]);
   // Each match is read once, and its event and entity only where a sort key asks for them; those of the page once an event.
-  // Of events whose occurrences no longer fit into the page only the first is read, which says that there are more.
+  // Its occurrences are found again by where their rows lie: a join with the matches, whose number PostgreSQL takes for small
+  // when it plans without the query's values, would compare each with each. Of events whose occurrences no longer fit into
+  // the page only the first is read, which says that there are more.
   const statement = db<(PageRow & { total: bigint })[]>`
     with matching as (
-      select o.event_id, o.number, ${named},
-        row_number() over (partition by o.event_id order by ${orderBy(db, byOccurrence)}) as place,
-        count(*) over (partition by o.event_id) as matched
+      select o.event_id, ${named}, row_number() over of_event as place, count(*) over of_event as matched,
+        array_agg(o.ctid) over of_event as row_ids
       from ${matching.from}
       where ${matching.where}
+      window of_event as (
+        partition by o.event_id order by ${orderBy(db, byOccurrence)}
+        rows between unbounded preceding and unbounded following
+      )
     ), first as (
       select * from matching where place = 1
     ), cut as (
@@ -84,22 +90,28 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
         )} end as key_texts,
         sum(page.entity_bytes + ${ownBytes}) over (order by page.event_place, m.place rows unbounded preceding) as bytes
       from page
-        left join matching m on m.event_id = page.event_id and m.place <= case when page.few then ${shownMax} else 1 end
-        left join occurrences o on o.tenant_id = ${tenantId} and o.event_id = m.event_id and o.number = m.number
+        cross join unnest(row_ids[1:case when few then ${shownMax} else 1 end]) with ordinality as m (row_id, place)
+        left join occurrences o on o.tenant_id = ${tenantId} and o.ctid = m.row_id
     ), judged as (
-      select *, event_place = 1 or (few and max(bytes) over (partition by event_place) <= ${pageBytesMax}) as fits
-      from sized
+      select *, event_place = 1 or (few and bytes <= ${pageBytesMax}) as fits from sized
     )
     select o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.start_ms, o.last_seen_ms,
       o.end_ms, o.instance_count, o.fits, o.event_name, o.entity_id, o.entity_name, o.count, o.matched, o.key_texts,
       case when o.fits then o.body end as body, case when o.fits then o.metadata end as metadata,
       case when o.fits then o.entity_dimensions end as entity_dimensions,
-      case when o.fits then o.entity_metadata end as entity_metadata, totals.total
-    from (select ${total} as total) as totals
-      left join judged o on o.place = 1 or (o.fits and (o.event_place > 1 or o.bytes <= ${pageBytesMax}))
+      case when o.fits then o.entity_metadata end as entity_metadata, ${total} as total
+    from judged o
+    where o.place = 1 or o.bytes <= ${pageBytesMax}
     order by o.event_place, o.place`;
   const rows = await cancelOn(statement, signal);
-  return { total: rows[0]?.total ?? 0n, rows: rows.filter(({ event_id }) => event_id !== null) };
+  // Without a cursor no row means no match.
+  return { total: page.counted ?? rows[0]?.total ?? 0n, rows };
+}
+
+/** Whether all that an answer shows of an event fits into the page. */
+function isWhole(group: readonly PageRow[]): boolean {
+  const last = group.at(-1);
+  return last?.fits === true && group.length === Math.min(Number(last.matched), shownMax);
 }
 
 /** The rows of each event, in the order in which the page is read. */
@@ -134,7 +146,7 @@ export async function searchEvents(
   const { total, rows } = await readPage(db, tenantId, query, page, signal);
   const shown = selection(query.fields.map(({ field }) => field));
   const found = byEvent(rows);
-  const fitting = found.filter(([first]) => first?.fits).length;
+  const fitting = found.filter((group, place) => place === 0 || isWhole(group)).length;
   const limit = Math.min(page.limit, fitting);
   const ordered = page.backward ? found.toReversed() : found;
   const { items, info } = await page.cut(ordered, (group) => (group[0] as PageRow).key_texts, total, limit);
