@@ -35,7 +35,7 @@ interface PageRow extends OccurrenceRow {
   key_texts: (string | null)[];
   count: bigint;
   matched: bigint;
-  /** Of the page's first event always. */
+  /** Whether the row has its contents; those of the page's first event always have. */
   fits: boolean;
 }
 
