@@ -54,10 +54,9 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   const reading = orderBy(db, byEvent, page.backward);
   const entityBytes = storedBytes(db, [db`n.dimensions`, db`n.metadata`]);
   const ownBytes = storedBytes(db, [db`o.metadata`, db`o.body`]);
-  // Each match is read once, and its event and entity only where a sort key asks for them; those of the page once an event.
-  // Its occurrences are found again by where their rows lie: a join with the matches, whose number PostgreSQL takes for small
-  // when it plans without the query's values, would compare each with each. Of events whose occurrences no longer fit into
-  // the page only the first is read, which says that there are more.
+  // Each match is read once; its event and entity once for the page, and before only where a sort key asks for them. Occurrences
+  // of the page are found by where their rows lie, since a join with the matches could compare each with each (decisions/0050).
+  // Of events whose occurrences no longer fit into the page only the first is read, which says that there are more.
   const statement = db<(PageRow & { total: bigint })[]>`
     with matching as (
       select o.event_id, ${named}, row_number() over of_event as place, count(*) over of_event as matched,
