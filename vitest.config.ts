@@ -6,23 +6,20 @@ import { longestFirst } from "./test/support/longest-first.ts";
 /** Servers and databases that die and start again. */
 const faults = ["test/faults/**/*.test.ts", "test/start/**/*.test.ts", "test/db/embedded/embedded.test.ts"];
 
-const processors = availableParallelism();
-
 /** One more than processors: a test waits for a good part of its time, for a timer or for PostgreSQL. */
-const maxWorkers = processors + 1;
+const maxWorkers = availableParallelism() + 1;
 
 /** Changes the schema that all files of a worker share. */
 const apart = "test/auth/undeclared.test.ts";
-
-/** These have bounds of a second and mostly wait: two at once do not reach the bounds of each other. */
-const paced = ["test/faults/windows.test.ts", "test/faults/hostile-bodies.test.ts"];
 
 /** These measure how fast the server answers: a test beside them would be measured too. */
 const alone = [
   "test/faults/hostile.test.ts",
   "test/faults/hostile-answers.test.ts",
+  "test/faults/hostile-bodies.test.ts",
   "test/faults/stopped.test.ts",
   "test/faults/upgrade.test.ts",
+  "test/faults/windows.test.ts",
   "test/db/gate.test.ts",
   "test/http/refusal.test.ts",
 ];
@@ -78,7 +75,7 @@ export default defineConfig({
           ...shared,
           name: "together",
           include: ["test/**/*.test.ts"],
-          exclude: [...alone, ...paced, ...faults, apart, last],
+          exclude: [...alone, ...faults, apart, last],
           sequence: { groupOrder: 0 },
         },
       },
@@ -87,23 +84,14 @@ export default defineConfig({
           ...shared,
           name: "faults",
           include: faults,
-          exclude: [...alone, ...paced],
+          exclude: alone,
           // In one queue with the files above, and before them: the short ones come last, and no worker stands idle for long.
           sequence: { groupOrder: 0 },
         },
       },
       { test: { ...shared, name: "apart", isolate: true, include: [apart], sequence: { groupOrder: 0 } } },
-      {
-        test: {
-          ...shared,
-          name: "paced",
-          include: paced,
-          maxWorkers: Math.min(2, processors),
-          sequence: { groupOrder: 1 },
-        },
-      },
-      { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
-      { test: { ...shared, name: "statements", include: [last], sequence: { groupOrder: 3 } } },
+      { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      { test: { ...shared, name: "statements", include: [last], sequence: { groupOrder: 2 } } },
     ],
   },
 });
