@@ -4,7 +4,7 @@ import { parseContentType as grpcType } from "@connectrpc/connect/protocol-grpc"
 import { exhausted } from "../errors.ts";
 import { brokenMessage, notOneMessage } from "../rpc/errors.ts";
 import type { Pace } from "../wire/pace.ts";
-import type { Pieces } from "../wire/pieces.ts";
+import { keep, type Pieces } from "../wire/pieces.ts";
 import { invalidValue } from "../wire/status.ts";
 import { canUnpack, unpack } from "../wire/unpack.ts";
 import type { MessageReader } from "./message.ts";
@@ -109,7 +109,7 @@ export async function* messages(reading: Reading): AsyncGenerator<Message, void,
   let wanted = headBytes;
   try {
     for await (const piece of body) {
-      held.push(piece);
+      keep(held, piece);
       bytes += piece.byteLength;
       while (bytes >= wanted) {
         // Joined when a whole message is there: each piece is copied once or twice, however many they are.

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { breakOff, type Response, writeHead } from "../wire/answer.ts";
-import { pieces, type Request } from "../wire/pieces.ts";
+import { keep, pieces, type Request } from "../wire/pieces.ts";
 import { refusal } from "../wire/status.ts";
 import type { BodyLimits } from "./body.ts";
 
@@ -125,7 +125,7 @@ export async function* readLines<T>(
       if (!isBlank(line)) yield await read(line);
     }
     if (from < chunk.length) {
-      pending.push(chunk.subarray(from));
+      keep(pending, chunk.subarray(from));
       size += chunk.length - from;
       if (size > bytesMax) throw lineTooLong(bytesMax);
     }

@@ -94,7 +94,7 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
     } catch (error) {
       return fail(error as Error);
     }
-    queue.push(chunk);
+    keep(queue, chunk);
     if (gathering !== undefined) return;
     if (waiting === undefined) request.pause();
     settle();
@@ -180,6 +180,24 @@ export function pieces(request: Request, limits: PieceLimits): Pieces {
       };
     },
   };
+}
+
+// Larger ones come as they are: a frame of HTTP/2 has 16 KiB, a read of a socket 64 KiB.
+const smallBytes = 4096;
+
+/**
+ * Adds a piece to those that wait to be joined. Small ones are joined at once: each Buffer takes some hundred bytes beside its
+ * own, and a client may send byte by byte. A piece goes with the one before unless that is longer, so each byte is copied
+ * a few times at most.
+ */
+export function keep(held: Uint8Array[], piece: Uint8Array): void {
+  let last = piece;
+  for (let before = held.at(-1); before !== undefined; before = held.at(-1)) {
+    if (before.byteLength > last.byteLength || before.byteLength + last.byteLength > smallBytes) break;
+    held.pop();
+    last = Buffer.concat([before, last]);
+  }
+  held.push(last);
 }
 
 function joined(pieces: readonly Uint8Array[]): Buffer {
