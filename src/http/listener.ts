@@ -94,6 +94,8 @@ export async function listen(options: Options): Promise<Listener> {
       await sleep(Math.min(ms, settleMs)); // what lies unread in a connection is a request that came in time
       for (const socket of fresh.values()) if (identity !== undefined || socket.bytesRead === 0) socket.destroy();
       for (; ; await sleep(20)) {
+        // A connection that was taken last becomes a session only when it is read; a second close has no effect.
+        for (const session of sessions) session.close();
         h1.closeIdleConnections();
         if (sockets.size === 0 || performance.now() >= end) return;
       }

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
@@ -85,6 +87,26 @@ test("idle connections do not delay the stop, and new ones are refused", async (
   expect(session.closed).toBe(true);
   await expect(raw({ url: port.url }, "1.1", { method: "GET", path: "/healthz" })).rejects.toThrow(/ECONNREFUSED/);
   agent.destroy();
+});
+
+test("a connection over HTTP/2 that is set up when the port begins to drain is served, told to go, and closed", async () => {
+  const port = await open(0);
+  const socket = connect(port.address.port, "127.0.0.1");
+  while (port.connections() === 0) await sleep(1);
+  const startMs = performance.now();
+  const closed = port.close({ drainMs: 4000 });
+  const session = connectHttp2(port.url, { createConnection: () => socket });
+  session.on("error", () => {});
+  let told = false;
+  session.on("goaway", () => {
+    told = true;
+  });
+  const stream = session.request({ ":path": "/healthz" }).resume();
+  const [headers] = await once(stream, "response");
+  expect(headers).toMatchObject({ ":status": 200 });
+  await closed;
+  expect(told).toBe(true);
+  expect(performance.now() - startMs).toBeLessThan(2000);
 });
 
 test("while it drains it is not ready", async () => {
