@@ -25,15 +25,18 @@ const leafDays = 365;
 /** A certificate with less than this left is made anew at start. */
 const renewDays = 30;
 
-/** The configured certificate, or one of a local CA in the data directory; both are made there when missing, expiring or for other names. */
+/**
+ * The configured certificate, or one of a local CA in the data directory; both are made there when missing, expiring or for other
+ * names than `names`.
+ */
 export async function certificate(
   config: Pick<Config, "tlsCert" | "tlsKey" | "dataDir" | "host">,
+  names: readonly string[] = localNames(config.host),
 ): Promise<Certificate> {
   if (config.tlsCert !== undefined && config.tlsKey !== undefined) {
     const pair = await configured(config.tlsCert, config.tlsKey);
     return { ...pair, caFile: undefined, files: { cert: config.tlsCert, key: config.tlsKey } };
   }
-  const names = localNames(config.host);
   const files = {
     ca: join(config.dataDir, "ca.pem"),
     caKey: join(config.dataDir, "ca-key.pem"),
@@ -114,7 +117,7 @@ export function certifiedNames(cert: string): string[] {
 }
 
 /** Every name under which this host is likely called. */
-function localNames(host: string): string[] {
+export function localNames(host: string): string[] {
   const names = new Set(["localhost", "127.0.0.1", "::1"]);
   if (host === "0.0.0.0" || host === "::") {
     names.add(hostname());
@@ -141,12 +144,12 @@ function belongs(key: string, certs: readonly string[]) {
 }
 
 /** Whether a CA may sign for these names, and is one that may sign for its own names alone. */
-function permits(pem: string, names: string[]) {
+function permits(pem: string, names: readonly string[]) {
   const { raw } = new X509Certificate(pem);
   return names.every((name) => permitsName(raw, name));
 }
 
-function holds(cert: string, ca: string, names: string[]) {
+function holds(cert: string, ca: string, names: readonly string[]) {
   const leaf = new X509Certificate(cert);
   const issuer = new X509Certificate(ca);
   const named = names.every((name) => (isIP(name) ? leaf.checkIP(name) : leaf.checkHost(name)) !== undefined);
@@ -158,7 +161,7 @@ async function library() {
   return import("@peculiar/x509");
 }
 
-async function makeAuthority(names: string[]) {
+async function makeAuthority(names: readonly string[]) {
   const x509 = await library();
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
   const ca = await x509.X509CertificateGenerator.createSelfSigned({
@@ -183,14 +186,14 @@ async function makeAuthority(names: string[]) {
  * The server's certificates, for all names and for those that are no addresses: BoringSSL, which most gRPC libraries bring along,
  * refuses a certificate with addresses of a CA that may sign for some alone ("unsupported name constraint type").
  */
-async function makeLeaf({ ca, caKey }: { ca: string; caKey: string }, names: string[]) {
+async function makeLeaf({ ca, caKey }: { ca: string; caKey: string }, names: readonly string[]) {
   const x509 = await library();
   const issuer = new x509.X509Certificate(ca);
   const signingKey = await webcrypto.subtle.importKey("pkcs8", x509.PemConverter.decodeFirst(caKey), algorithm, false, [
     "sign",
   ]);
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-  const sign = async (named: string[]) => {
+  const sign = async (named: readonly string[]) => {
     const cert = await x509.X509CertificateGenerator.create({
       serialNumber: serial(),
       subject: "CN=localhost",

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
-import { certificate } from "./certificate.ts";
+import { certificate, localNames } from "./certificate.ts";
 import type { Identity, Pair } from "./tls-server.ts";
 
 /** The certificate of the port, which follows its files. */
@@ -32,7 +32,9 @@ export async function liveCertificate(
   const { tlsCert, tlsKey } = config;
   const configured = tlsCert !== undefined && tlsKey !== undefined ? { cert: tlsCert, key: tlsKey } : undefined;
   const before = configured && signOf(configured);
-  const { caFile, files, ...first } = await certificate(config);
+  // Addresses come and go while a server runs: for another one the CA would be made anew, and no client would know it.
+  const names = localNames(config.host);
+  const { caFile, files, ...first } = await certificate(config, names);
   let seen = before ?? signOf(files);
   let endsMs = endOf(first.cert);
 
@@ -56,7 +58,7 @@ export async function liveCertificate(
   }
 
   async function look() {
-    if (configured === undefined) await certificate(config);
+    if (configured === undefined) await certificate(config, names);
     else if (endsMs - Date.now() < warnMs)
       log.warn({ certificate: files.cert, ends: new Date(endsMs).toISOString() }, "the certificate ends soon");
   }

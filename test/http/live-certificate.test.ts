@@ -114,18 +114,21 @@ describe("the files of a certificate", () => {
     ]);
   });
 
-  test("of the local CA are made anew before they end", async () => {
+  test("of the local CA are made anew before they end, for the names of the start", async () => {
     const dataDir = temporaryDir();
     const config = { tlsCert: undefined, tlsKey: undefined, dataDir, host: "localhost" };
     await certificate(config);
     const live = await open(config, log, 20);
     const { serialNumber } = new X509Certificate(live.cert);
+    const ca = readFileSync(join(dataDir, "ca.pem"), "utf8");
     cpSync(join(dataDir, "server-key.pem"), join(dataDir, "old-key.pem"));
+    config.host = "another.test"; // as a machine that has another address meanwhile
     rmSync(join(dataDir, "server.pem")); // as one that ends soon, it is no good any more
     await expect.poll(() => live.renewed()?.cert.length, { timeout: 5000 }).toBeGreaterThan(0);
     const now = new X509Certificate(readFileSync(join(dataDir, "server.pem")));
     expect(now.serialNumber).not.toBe(serialNumber);
-    expect(now.verify(new X509Certificate(readFileSync(join(dataDir, "ca.pem"))).publicKey)).toBe(true);
+    expect(readFileSync(join(dataDir, "ca.pem"), "utf8")).toBe(ca);
+    expect(now.verify(new X509Certificate(ca).publicKey)).toBe(true);
     expect(live.endsMs()).toBe(now.validToDate.getTime());
   });
 });

@@ -68,6 +68,14 @@ describe("a key", () => {
     expect((await json("GET", keysOf(clientId))).body).toMatchObject({ totalCount: "1", nextPageToken: "" });
   });
 
+  test("may end with the last moment that a time can have, and is listed", async () => {
+    const clientId = await newClient();
+    const expireTime = "9999-12-31T23:59:59.999Z";
+    const made = await json("POST", keysOf(clientId), { expireTime: "9999-12-31T23:59:59.999999999Z" });
+    expect(made.body.key).toMatchObject({ expireTime });
+    expect((await json("GET", keysOf(clientId))).body).toMatchObject({ keys: [{ expireTime }] });
+  });
+
   test("holds until it expires", async () => {
     const clientId = await newClient();
     const expireTime = new Date(Date.now() + 1500).toISOString();
