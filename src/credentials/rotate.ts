@@ -45,7 +45,10 @@ export async function rotateMasterKey(db: Db, keyring: Keyring, actor: Actor): P
   }
   if (failed.length > 0)
     throw new StartError(`${count} data keys are wrapped anew, but not that of ${failed.join("; ")}`);
-  await transaction(db, (tx) => retire(tx, retired, keyring));
+  await transaction(db, (tx) => forget(tx, retired));
+  const { ownFile } = keyring;
+  // Once that is committed: a key that the database names must be in the file, else no server starts any more.
+  if (ownFile !== undefined) await transaction(db, (tx) => tidyOwnFile(tx, keyring, ownFile));
   return { to, tenants: count, retired };
 }
 
@@ -97,14 +100,17 @@ async function rewrap(tx: Db, tenantId: string, keyring: Keyring, actor: Actor):
 }
 
 /** Forgets the master keys that were not current before all tenants were rotated: no data key is wrapped by them now. */
-async function retire(tx: Db, ids: readonly string[], keyring: Keyring): Promise<void> {
+async function forget(tx: Db, ids: readonly string[]): Promise<void> {
   await lockAll(tx);
   for (const id of ids) await tx`delete from master_keys where id = ${id} and not current`;
-  if (keyring.ownFile === undefined) return;
-  const kept = await tx<{ id: string }[]>`select id from master_keys`;
+}
+
+/** Leaves in the file the keys that the database names. */
+async function tidyOwnFile(tx: Db, keyring: Keyring, file: string): Promise<void> {
+  const kept = await lockAll(tx);
   keyring.read();
   replaceKeyFile(
-    keyring.ownFile,
-    keyring.all().filter((each) => kept.some(({ id }) => id === each.id)),
+    file,
+    keyring.all().filter(({ id }) => kept.includes(id)),
   );
 }

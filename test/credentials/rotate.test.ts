@@ -236,6 +236,21 @@ describe("a rotation", () => {
     });
   });
 
+  test("that fails as it forgets the old key leaves it in the file, so that servers still start", async () => {
+    const { sql } = await testDatabase();
+    const config = readConfig({ BELFRY_DATA_DIR: directory() });
+    await checkMasterKeys(sql, keyring(config));
+    await sql.unsafe(`
+      create function no_delete() returns trigger language plpgsql as $$ begin raise 'the commit fails'; end $$;
+      create constraint trigger no_delete after delete on master_keys deferrable initially deferred
+        for each row execute function no_delete()`);
+    await expect(rotateMasterKey(sql, keyring(config), actor)).rejects.toThrow("the commit fails");
+    expect(await checkMasterKeys(sql, keyring(config))).toBe(true);
+    await sql`drop function no_delete cascade`;
+    expect(await rotateMasterKey(sql, keyring(config), actor)).toMatchObject({ to: "local-3" });
+    expect(await checkMasterKeys(sql, keyring(config))).toBe(true);
+  });
+
   test("needs a master key, and the one that is in use", async () => {
     const { sql } = await testDatabase();
     await expect(rotateMasterKey(sql, ring(""), actor)).rejects.toThrow(
