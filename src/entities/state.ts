@@ -21,9 +21,9 @@ export function productionState(row: Pick<EntityRow, "model_production_state" | 
   return row.window_production_state ?? row.model_production_state ?? PRODUCTION;
 }
 
-/** The same in SQL, of a row of `entities`. */
-export function productionStateSql(db: Db): Fragment {
-  return db`coalesce(window_production_state, model_production_state, ${PRODUCTION}::int8)`;
+/** The same in SQL, of a row of `entities`; `ofWindows`: what windows give it, null where they give none. */
+export function productionStateSql(db: Db, ofWindows: Fragment = db`window_production_state`): Fragment {
+  return db`coalesce(${ofWindows}, model_production_state, ${PRODUCTION}::int8)`;
 }
 
 /** The priority of an entity. */

@@ -1,11 +1,12 @@
 import type { Fragment } from "postgres";
+import type { Columns } from "../clause/field.ts";
 import { toSql } from "../clause/to-sql.ts";
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { childIds } from "../entities/children.ts";
 import { entityResolver } from "../entities/fields.ts";
 import { matchingIds, splitIds } from "../entities/portions.ts";
-import { lockStates, setWindowStates } from "../entities/state.ts";
+import { lockStates, productionStateSql, setWindowStates } from "../entities/state.ts";
 import type { Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
@@ -77,9 +78,28 @@ async function advanceMembers(
 
 /** Finds the entities of a run by the window's clause, and leaves them to be taken in. */
 async function findTargets(tx: Db, tenantId: string, window: WindowRow): Promise<void> {
-  const resolver = entityResolver(tenantId, { tenantName: await tenantNameOf(tx, tenantId) });
-  const matching = toSql(tx, storedClause(window), "clause", resolver);
+  const columns = withoutWindow(tenantId, window.id, await tenantNameOf(tx, tenantId));
+  const matching = toSql(tx, storedClause(window), "clause", columns);
   await addTargets(tx, tenantId, window.id, 0n, await matchingIds(tx, tenantId, matching, portion));
+}
+
+/**
+ * How the clause of a window reads entities: in the production state that they have without this window. Else one that
+ * asks for the state would lose its entities where they are found anew while it runs.
+ */
+function withoutWindow(tenantId: string, windowId: string, tenantName: string): Columns {
+  const columns = entityResolver(tenantId, { tenantName });
+  const ofOthers = (db: Db) => db`case when window_production_state is not null then (
+    select m.state from maintenance_members m
+    where m.tenant_id = ${tenantId} and m.entity_id = entities.id and m.window_id <> ${windowId}
+    order by m.run_start_ms desc, m.window_id desc limit 1) end`;
+  return {
+    withIds: columns.withIds,
+    field: (key) =>
+      key === "productionState"
+        ? { type: "bigint", sql: (db) => productionStateSql(db, ofOthers(db)) }
+        : columns.field(key),
+  };
 }
 
 /** Ids put one behind the other, as many as one transaction takes in each. */

@@ -113,6 +113,17 @@ describe("a window that runs", () => {
     await become({ "disk 2": 301, part: 301, other: 301 });
   });
 
+  test("keeps entities that its query finds by the state that it changes", async () => {
+    const { create, become, act, replace } = await newWorld();
+    const filter = { field: "productionState", operation: "OP_EQUALS", value: 1000 };
+    const inProduction = { withIds: undefined, query: { clause: { filter } } };
+    const id = await create(inProduction);
+    await act("start", id);
+    await become({ "disk 1": 300, "disk 2": 300, part: 300, other: 300 });
+    await replace(id, { ...inProduction, maintenanceState: 301 });
+    await become({ "disk 1": 301, "disk 2": 301, part: 301, other: 301 });
+  });
+
   test.each<[string, (world: Awaited<ReturnType<typeof newWorld>>, id: string) => Promise<unknown>]>([
     ["is stopped", ({ act }, id) => act("stop", id)],
     ["is deleted", ({ remove }, id) => remove(id)],
