@@ -213,7 +213,7 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
         model_ms = excluded.model_ms,
         updated_ms = case
           when excluded.deleted_ms is not null or stored.deleted_ms is not null or stored.name <> excluded.name
-            or stored.metadata <> excluded.metadata
+            or stored.metadata <> excluded.metadata or stored.content_hash is null
           then excluded.updated_ms else stored.updated_ms end,
         liveness_ms = greatest(stored.liveness_ms, excluded.liveness_ms),
         deleted_ms = excluded.deleted_ms,

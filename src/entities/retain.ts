@@ -68,10 +68,11 @@ export async function retainEntities(
   return rows.length < portion ? undefined : rows.at(-1)?.id;
 }
 
+/** Their next model counts as a change: updaters that are enabled meanwhile do not find them. */
 async function markIdle(tx: Db, tenantId: string, ids: readonly Buffer[], nowMs: number): Promise<void> {
   if (ids.length === 0) return;
   await tx`
-    update entities set deleted_ms = liveness_ms, idle = true, updated_ms = ${BigInt(Math.floor(nowMs))}
+    update entities set deleted_ms = liveness_ms, idle = true, content_hash = null, updated_ms = ${BigInt(Math.floor(nowMs))}
     where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[]) and deleted_ms is null`;
 }
 

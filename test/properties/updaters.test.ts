@@ -2,6 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
+import type { Db } from "../../src/db/connect.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { retainEntities } from "../../src/entities/retain.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
@@ -84,6 +87,35 @@ describe("an updater that is enabled", () => {
     await post("manage", { ids: [one], action: "DISABLE" });
     await put("d");
     expect((await stored()).d).toEqual({});
+  });
+
+  test("runs on an entity that data have made before its first model, and on one that data have brought back", async () => {
+    const { tenant, call, put, stored, create } = await world();
+    const hourAgoMs = Date.now() - 3_600_000;
+    const see = (timeMs = Date.now()) => {
+      const event = { timestamp: `${timeMs}`, name: "e", dimensions: { source: "a" } };
+      return call("POST", "/v1/data-receiver/events", { events: [event] });
+    };
+    const all = { entity_input: { clause: prefixed(exists) } };
+    await create(enabled("one", all));
+    await see(hourAgoMs);
+    expect(await stored()).toEqual({ a: {} });
+    await put("a");
+    expect(await stored()).toEqual({ a: { one: true } });
+
+    const ms = BigInt(hourAgoMs);
+    await sql`update entities set liveness_ms = ${ms}, created_ms = ${ms} where tenant_id = ${tenant.id}`;
+    const retention = {
+      idleSec: 600,
+      deletedSec: 86_400,
+      inUse: [async (_tx: Db, _id: string, ids: readonly Buffer[]) => ids],
+    };
+    await transaction(sql, (tx) => retainEntities(tx, tenant.id, Buffer.alloc(0), retention, Date.now()));
+    await create(enabled("two", all));
+    expect(await stored()).toEqual({ a: { one: true } });
+    await see();
+    await put("a");
+    expect(await stored()).toEqual({ a: { one: true, two: true } });
   });
 
   test("leaves what it has set when it is disabled or deleted", async () => {
