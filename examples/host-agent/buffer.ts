@@ -70,8 +70,9 @@ function takeLock(file: string) {
   try {
     writeFileSync(file, String(process.pid), { flag: "wx", mode: 0o600 });
   } catch {
+    // Empty where the disk was full: 0, which no agent has.
     const pid = Number(readFileSync(file, "utf8"));
-    if (pid !== process.pid && runs(pid))
+    if (pid !== 0 && pid !== process.pid && runs(pid))
       throw new Error(`the agent with process id ${pid} uses ${file.replace(/[^/\\]+$/, "")}`);
     writeFileSync(file, String(process.pid));
   }

@@ -1,10 +1,13 @@
+import { writeFileSync } from "node:fs";
 import { createServer, type Http2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { startAgent } from "../../examples/host-agent/agent.ts";
+import { openBuffer } from "../../examples/host-agent/buffer.ts";
 import { exhausted } from "../../src/errors.ts";
 import { transport } from "../support/clients.ts";
 import { temporaryDir } from "../support/database.ts";
@@ -76,3 +79,9 @@ test.each([
     expect(said).not.toMatch(/lost|given up/);
   },
 );
+
+test("a lock that was left empty on a full disk keeps no agent from its buffer", () => {
+  const folder = temporaryDir();
+  writeFileSync(join(folder, "agent.pid"), "");
+  openBuffer(folder, 1024 * 1024, () => {}).close();
+});
