@@ -1,3 +1,6 @@
+import type { Fragment } from "postgres";
+import type { Db } from "../db/connect.ts";
+
 /** Negative, 0 or positive as `a` stands before, at or after `b` by code points, as `collate "C"` orders them. */
 export function compareCodePoints(a: string, b: string): number {
   const shorter = Math.min(a.length, b.length);
@@ -16,10 +19,17 @@ function rank(unit: number): number {
 }
 
 /** The first text that stands after all texts with this beginning; undefined when there is none. */
-export function prefixEnd(prefix: string): string | undefined {
+function prefixEnd(prefix: string): string | undefined {
   const points = Array.from(prefix, (character) => character.codePointAt(0) as number);
   while (points.at(-1) === 0x10ffff) points.pop();
   const last = points.pop();
   if (last === undefined) return undefined;
   return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
+}
+
+/** Whether a column in the order of code points begins with `prefix`: an index answers `like` only while its pattern stands in the plan. */
+export function beginsSql(db: Db, column: Fragment, prefix: string): Fragment {
+  const end = prefixEnd(prefix);
+  const from = db`${column} >= ${prefix}::text`;
+  return end === undefined ? from : db`(${from} and ${column} < ${end}::text)`;
 }

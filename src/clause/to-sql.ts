@@ -16,7 +16,7 @@ interface Compiled {
   /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
   indexed?: { sql(): Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean } | undefined;
   /** Of ids, or an `and` of them and more: the ids, all lists of which hold a row's, and the rest; undefined: nothing. */
-  byId?: { ids: readonly (readonly string[])[]; rest: Compiled | undefined } | undefined;
+  byId?: { ids: readonly (readonly string[])[]; rest: (() => Fragment) | undefined } | undefined;
 }
 
 /** How the rows that a clause matches are found. */
@@ -43,7 +43,7 @@ export function foundBy(db: Db, clause: Checked, columns: Columns): Found {
   const whole = compile(db, clause, columns);
   if (whole.byId === undefined) return { ...written(db, whole), ids: undefined };
   const { ids, rest } = whole.byId;
-  return { sql: rest === undefined ? db`true` : written(db, rest).sql, few: true, ids };
+  return { sql: rest === undefined ? db`true` : db`(${rest()})`, few: true, ids };
 }
 
 function written(db: Db, { general, indexed }: Compiled): { sql: Fragment; few: boolean } {
@@ -88,16 +88,21 @@ function answer(db: Db, { field: key, asks }: Asked, columns: Columns): Compiled
   return asks === "exists" ? { general: () => exists(db, field) } : satisfies(db, field, asks);
 }
 
+const every = (db: Db, forms: readonly (() => Fragment)[]): Fragment =>
+  joined(
+    db,
+    forms.map((form) => form()),
+    "and",
+  );
+
 // An index answers an `and` when it answers one of its clauses, and an `or` when it answers all of them. What an index
 // answers stands apart from the rest: in the middle of an `or` it would be computed for every row.
 function allOf(db: Db, parts: readonly Compiled[]): Compiled {
-  const all = (forms: readonly (() => Fragment)[]) =>
-    joined(
+  const general = () =>
+    every(
       db,
-      forms.map((form) => form()),
-      "and",
+      parts.map((part) => part.general),
     );
-  const general = () => all(parts.map((part) => part.general));
   const led = parts.some(({ indexed }) => indexed?.few && !indexed.broad);
   const helpful = parts.filter(({ indexed }) => indexed && !(led && indexed.broad));
   const indexed = helpful.flatMap((part) => part.indexed ?? []);
@@ -106,8 +111,12 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
   return {
     general,
     indexed: {
-      sql: () => all(indexed.map(({ sql }) => sql)),
-      rest: rest.length === 0 ? undefined : () => all(rest),
+      sql: () =>
+        every(
+          db,
+          indexed.map(({ sql }) => sql),
+        ),
+      rest: rest.length === 0 ? undefined : () => every(db, rest),
       few: indexed.some(({ few }) => few),
       broad: !led && indexed.some(({ broad }) => broad),
     },
@@ -118,10 +127,9 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
 function byIdOfAll(db: Db, parts: readonly Compiled[]): Compiled["byId"] {
   const ids = parts.flatMap(({ byId }) => byId?.ids ?? []);
   if (ids.length === 0) return undefined;
-  const others = parts.flatMap((part) => (part.byId === undefined ? part : (part.byId.rest ?? [])));
-  // Beside ids an index that gathers many rows is no help.
-  const rest = others.map(({ general, indexed }) => ({ general, indexed: indexed?.broad ? undefined : indexed }));
-  return { ids, rest: rest.length === 0 ? undefined : allOf(db, rest) };
+  // Rows that are looked up by id are no more than the ids: an index beside them would be joined with them, each with each.
+  const rest = parts.flatMap(({ general, byId }) => (byId === undefined ? general : (byId.rest ?? [])));
+  return { ids, rest: rest.length === 0 ? undefined : () => every(db, rest) };
 }
 
 function anyOf(db: Db, parts: readonly Compiled[]): Compiled {

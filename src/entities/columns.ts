@@ -1,5 +1,6 @@
 import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { beginsSql } from "../clause/code-point-order.ts";
 import type { Condition, Field, Indexed } from "../clause/field.ts";
 import { byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
@@ -25,7 +26,7 @@ function nameIndex(db: Db, tenantId: string, condition: Condition): Indexed | un
       case Operation.OP_EQUALS:
         return db`name = ${value}::text`;
       case Operation.OP_STARTS_WITH:
-        return db`name like ${`${value.replace(/[\\%_]/g, "\\$&")}%`}::text`;
+        return beginsSql(db, db`name`, value);
       case Operation.OP_GREATER:
         return db`name > ${value}::text`;
       case Operation.OP_GREATER_OR_EQ:

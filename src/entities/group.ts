@@ -18,21 +18,26 @@ const GROUPS_MAX = 10_000;
  */
 export async function groupEntities(
   db: Db,
-  { from, sql }: Matching,
+  { from, sql, few }: Matching,
   keys: readonly string[],
   columns: Columns,
   path: string,
   signal: AbortSignal,
 ): Promise<EntityGroup[]> {
   const names = keys.map((_, i) => db(`group_${i}`));
-  const tables = keys.map((key, i) => {
+  const found = keys.map((key, i) => {
     const field = columns.field(key);
     const sql = field?.sql(db) ?? db`null::text`;
     const value = field?.type === "json" ? sql : db`to_jsonb(${sql})`;
-    return db`left join lateral (
-      select distinct nullif(item, 'null') as value from jsonb_path_query(${value}, '$[*]') as listed (item)
-    ) as ${names[i] as never} on true`;
+    return db`${value} as ${db(`value_${i}`)}`;
   });
+  const tables = names.map(
+    (name, i) => db`left join lateral (
+      select distinct nullif(item, 'null') as value from jsonb_path_query(${db(`value_${i}`)}, '$[*]') as listed (item)
+    ) as ${name as never} on true`,
+  );
+  // Elements of lists seem so many that a scan of the whole table beside them looks as cheap as the index that finds few.
+  const materialized = few ? db`materialized` : db`not materialized`;
   const values = joined(
     db,
     names.map((name) => db`${name}.value`),
@@ -45,10 +50,11 @@ export async function groupEntities(
   );
   const rows = await cancelOn(
     db<{ values: JsonValue[] | null; count: bigint }[]>`
-      with counted as (
+      with matching as ${materialized} (
+        select ${joined(db, found, ",")} from ${from} where ${sql}
+      ), counted as (
         select jsonb_build_array(${values}) as values, jsonb_build_array(${missing}) as missing, count(*) as count
-        from ${from} ${tables}
-        where ${sql}
+        from matching ${tables}
         group by 1, 2
         order by count desc, 2, 1 limit ${GROUPS_MAX + 1}
       ), sized as (select *, sum(pg_column_size(values)) over (order by count desc, missing, values) as bytes from counted)

@@ -1,6 +1,6 @@
 import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { prefixEnd } from "../clause/code-point-order.ts";
+import { beginsSql } from "../clause/code-point-order.ts";
 import type { Condition, Field, FieldValue, Indexed, Resolver } from "../clause/field.ts";
 import { byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
@@ -87,10 +87,7 @@ function nameIndex(db: Db, [only]: Condition): Indexed | undefined {
   if (only?.operation === Operation.OP_EQUALS && typeof only.value === "string")
     return { sql: db`e.name = ${only.value}::text`, exact: true };
   if (only?.operation !== Operation.OP_STARTS_WITH) return undefined;
-  // Bounds, because an index answers `like` only while its pattern stands in the plan.
-  const end = prefixEnd(only.value);
-  const from = db`e.name >= ${only.value}::text`;
-  return { sql: end === undefined ? from : db`(${from} and e.name < ${end}::text)`, exact: true };
+  return { sql: beginsSql(db, db`e.name`, only.value), exact: true };
 }
 
 /** Last sights by their five minutes: whole multiples of 300,000 ms. */

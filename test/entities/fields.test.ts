@@ -217,10 +217,10 @@ test("ids are looked up one by one, alone, beside another clause and within an `
   const broad: Init = {
     filter: { field: "dimensions.source", operation: Operation.OP_STARTS_WITH, value: wkt("host") as never },
   };
-  const cases: [Init, string | RegExp][] = [
+  const cases: [Init, string][] = [
     [withIds, "entities_id"],
     [{ allOf: { clauses: [withIds, broad] } }, "entities_id"],
-    [{ allOf: { clauses: [withIds, other] } }, /entities_(id|terms)/],
+    [{ allOf: { clauses: [withIds, other] } }, "entities_id"],
     [{ anyOf: { clauses: [withIds, other] } }, "entities_terms"],
   ];
   for (const [init, index] of cases) {
@@ -231,7 +231,7 @@ test("ids are looked up one by one, alone, beside another clause and within an `
       await sql`explain select id from ${matching.from} where ${matching.sql}`,
       await sql`explain select id from entities where tenant_id = ${crowded} and deleted_ms is null and ${alone}`,
     ].map((plan) => plan.map((line) => line["QUERY PLAN"]).join("\n"));
-    expect(plans[0]).toMatch(index);
+    expect(plans[0]).toContain(index);
     if (index === "entities_id") expect(plans[0]).not.toContain("entity_terms");
     for (const plan of plans) expect(plan).not.toContain("Seq Scan");
   }
