@@ -46,6 +46,7 @@ const callMsMin = 100;
 const lookMin = 16;
 const lookMsMin = 10;
 const stopMsMax = 5000;
+const stopLookMs = 5;
 
 /** Starts a dispatcher. */
 export function dispatcher(options: DispatcherOptions): Dispatcher {
@@ -155,7 +156,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
     under.set(tenantId, (under.get(tenantId) ?? 0) + 1);
     try {
       const startMs = performance.now();
-      const outcome = isHeld() ? await attempt(ready, sender, signal) : undefined;
+      const outcome = isHeld() && !stopped ? await attempt(ready, sender, signal) : undefined;
       failpoint("deliveries:sent");
       const back = outcome === undefined || (stopped && signal.aborted && outcome.result === "failed");
       if (!back) counted.tried(ready, outcome.result === "sent" ? "sent" : outcome.reason, performance.now() - startMs);
@@ -219,13 +220,15 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
       stopped = true;
       clearInterval(timer);
       for (const each of timers.values()) clearTimeout(each.timer);
-      const late = sleep(stopMsMax, undefined, { ref: false });
-      await Promise.race([Promise.all(sending), late]);
+      const lateMs = performance.now() + stopMsMax;
+      // What a look under way takes yet is given back.
+      while ((looking.size > 0 || sending.size > 0) && performance.now() < lateMs) await sleep(stopLookMs);
       held.abort();
       await Promise.race([
         Promise.all(sending).then(() => records.idle()),
         sleep(stopMsMax, undefined, { ref: false }),
       ]);
+      records.stop();
       held.stop();
     },
   };

@@ -13,6 +13,8 @@ export interface Recorder {
   add(tenantId: string, results: readonly Result[], suspects: ReadonlySet<string>): void;
   /** Resolves when all that was noted is written. */
   idle(): Promise<void>;
+  /** What cannot be written from now on is not tried again: its leases end. */
+  stop(): void;
 }
 
 interface RecorderOptions {
@@ -37,6 +39,7 @@ const passes = (error: unknown) => /^(25|40|53|55|57|58)...$/.test((error as { c
 export function recorder({ db, gate, nowMs, log, onRecorded }: RecorderOptions): Recorder {
   const waiting = new Map<string, { results: Result[]; suspects: Set<string> }>();
   const writing = new Map<string, Promise<void>>();
+  let stopped = false;
 
   /** Writes results; one that the database refuses alone, and for good, is dropped: else it would be sent for ever. */
   async function write(tenantId: string, results: readonly Result[], suspects: ReadonlySet<string>): Promise<void> {
@@ -44,6 +47,7 @@ export function recorder({ db, gate, nowMs, log, onRecorded }: RecorderOptions):
       try {
         return await record(db, tenantId, results, suspects, nowMs());
       } catch (error) {
+        if (stopped) throw error;
         if (isLost(error) || !gate.open) waitMs = againMs;
         else {
           log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");
@@ -85,6 +89,9 @@ export function recorder({ db, gate, nowMs, log, onRecorded }: RecorderOptions):
     },
     async idle() {
       while (writing.size > 0) await Promise.all(writing.values());
+    },
+    stop() {
+      stopped = true;
     },
   };
 }
