@@ -219,5 +219,5 @@ export async function dispatchSite() {
       dispatchOnce(own.id, atMs, { pool, world, ...more });
     return { ...own, dispatch };
   }
-  return { sql, pool, url, nowMs, tenant, receiver: () => receiver };
+  return { sql, pool, url, nowMs, tenant, receiver: () => receiver, world: () => world };
 }
