@@ -54,6 +54,12 @@ export const tooMany = (things: string, { resourcesMax }: Bounds) =>
     `the tenant has ${resourcesMax} ${things} already, which BELFRY_RESOURCES_MAX allows; delete one first`,
   );
 
+/** Code 9: more bytes than a tenant may have. */
+export const tooLarge = (things: string, bytes: number, { resourceBytesMax }: Bounds) =>
+  failedPrecondition(
+    `the ${things} of the tenant would hold ${bytes} bytes together; BELFRY_RESOURCE_BYTES_MAX allows ${resourceBytesMax}`,
+  );
+
 /**
  * Checks what a tenant has of a kind after a row was made, in the caller's transaction; after a change with the bytes of before
  * it, since one that does not grow is always taken. Calls at the same time do not see each other: each may pass a bound by its own.
@@ -65,8 +71,6 @@ export async function checkRoom(tx: Db, tenantId: string, kept: Kept, bounds: Bo
   const { count, bytes } = await held(tx, tenantId, kept);
   if (before === undefined && count > resourcesMax) throw tooMany(things, bounds);
   if (bytes > resourceBytesMax && bytes > (before ?? 0)) {
-    throw failedPrecondition(
-      `the ${things} of the tenant would hold ${bytes} bytes together; BELFRY_RESOURCE_BYTES_MAX allows ${resourceBytesMax}`,
-    );
+    throw tooLarge(things, bytes, bounds);
   }
 }

@@ -48,7 +48,8 @@ export function clauseOf({ target }: MaintenanceWindow): Clause {
 }
 
 export const storedClause = ({ clause }: WindowRow) => fromJson(ClauseSchema, clause as JsonValue);
-export const storedSchedule = ({ schedule }: WindowRow) => fromJson(ScheduleSchema, schedule as JsonValue);
+export const storedSchedule = ({ schedule }: Pick<WindowRow, "schedule">) =>
+  fromJson(ScheduleSchema, schedule as JsonValue);
 
 const column = (ms: number | undefined) => (ms === undefined ? null : BigInt(ms));
 const time = (ms: bigint | null) => (ms === null ? undefined : Number(ms));

@@ -6,10 +6,31 @@ import type { Rules } from "./progress.ts";
 import { planOf } from "./schedule.ts";
 import { maintenanceWindows as table } from "./tables.ts";
 
+/** What decides when a window runs, and what is told of it; not its clause, which may hold megabytes. */
+export const runColumns = {
+  id: table.id,
+  name: table.name,
+  schedule: table.schedule,
+  notification: table.notification,
+  runMode: table.runMode,
+  status: table.status,
+  version: table.version,
+  runState: table.runState,
+  skipNext: table.skipNext,
+  handledMs: table.handledMs,
+  nextDueMs: table.nextDueMs,
+  nextStartMs: table.nextStartMs,
+  runStartMs: table.runStartMs,
+  runEndMs: table.runEndMs,
+};
+
+/** These columns of a window. */
+export type RunRow = Pick<WindowRow, keyof typeof runColumns>;
+
 /** Windows by their ids, locked until the transaction ends; unknown ids are left out. */
-export async function lockWindows(tx: Db, tenantId: string, ids: readonly string[]): Promise<WindowRow[]> {
+export async function lockWindows(tx: Db, tenantId: string, ids: readonly string[]): Promise<RunRow[]> {
   return await orm(tx)
-    .select()
+    .select(runColumns)
     .from(table)
     .where(and(eq(table.tenantId, tenantId), inArray(table.id, [...ids])))
     .orderBy(table.id)
@@ -17,7 +38,7 @@ export async function lockWindows(tx: Db, tenantId: string, ids: readonly string
 }
 
 /** By what a window runs. */
-export function rulesOf(row: WindowRow): Rules {
+export function rulesOf(row: RunRow): Rules {
   return { plan: planOf(storedSchedule(row)), runMode: row.runMode, status: row.status };
 }
 

@@ -5,14 +5,14 @@ import { cancel, enqueue, type Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import type { RunNotice, WindowHooks } from "./hooks.ts";
 import { membersKind } from "./members.ts";
-import { progressValues, toProgress, type WindowRow } from "./messages.ts";
+import { progressValues, toProgress } from "./messages.ts";
 import { advance, nextChangeMs, type Progress, type Step } from "./progress.ts";
-import { lockWindows, rulesOf } from "./rows.ts";
+import { lockWindows, type RunRow, rulesOf } from "./rows.ts";
 import { maintenanceTargets, maintenanceWindows as table } from "./tables.ts";
 
 /** What has happened to a window. */
 export interface Moved {
-  row: WindowRow;
+  row: RunRow;
   progress: Progress;
   steps: readonly Step[];
 }

@@ -6,9 +6,9 @@ import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { alreadyExists, failedPrecondition, invalidField, notFound } from "../errors.ts";
 import type { WindowHooks } from "./hooks.ts";
-import { progressValues, specificationValues, toProgress, type WindowRow } from "./messages.ts";
+import { progressValues, specificationValues, toProgress } from "./messages.ts";
 import { notRun, replan, type Step, startNow, stopNow } from "./progress.ts";
-import { lockWindows, rulesOf } from "./rows.ts";
+import { lockWindows, type RunRow, rulesOf, runColumns } from "./rows.ts";
 import { cancelRuns, changeMembers, planNext, storeMoved } from "./run.ts";
 import { type Checked, checkFuture, checkSpecification } from "./specification.ts";
 import { maintenanceWindows as table } from "./tables.ts";
@@ -55,13 +55,13 @@ export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: Wri
       version: 1n,
     })
     .onConflictDoNothing({ target: [table.tenantId, table.name] })
-    .returning();
+    .returning(runColumns);
   if (row === undefined) throw alreadyExists(kind, window.name);
   await changeMembers(tx, tenant.id, [{ row, ...planned }], nowMs, hooks);
   return { id: row.id, dueMs: await planNext(tx, tenant.id, { row, ...planned }, nowMs) };
 }
 
-async function lockWindow(tx: Db, tenantId: string, id: string): Promise<WindowRow> {
+async function lockWindow(tx: Db, tenantId: string, id: string): Promise<RunRow> {
   const [row] = await lockWindows(tx, tenantId, [id]);
   if (row === undefined) throw notFound(kind, id);
   return row;
@@ -81,10 +81,10 @@ export async function replaceWindow(tx: Db, id: string, sent: MaintenanceWindow,
     .update(table)
     .set({ ...values, updatedMs: BigInt(nowMs), updatedBy: clientName })
     .where(and(eq(table.tenantId, tenant.id), eq(table.id, id)))
-    .returning();
+    .returning(runColumns);
   const before = { ...toProgress(row), skipNext: Number(window.schedule?.skipNext ?? 0n) };
   const planned = replan(before, rulesOfChecked(checked), rulesOf(row).plan.durationMs, nowMs);
-  const dueMs = await storeMoved(tx, tenant.id, { row: changed as WindowRow, ...planned }, nowMs, hooks);
+  const dueMs = await storeMoved(tx, tenant.id, { row: changed as RunRow, ...planned }, nowMs, hooks);
   return { id, dueMs };
 }
 

@@ -1,29 +1,23 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { and, eq } from "drizzle-orm";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { toPredicate } from "../clause/to-predicate.ts";
 import { toSql } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { afterCommit } from "../db/transaction.ts";
-import {
-  type CustomProperties,
-  customPropertiesMax,
-  type LockedEntity,
-  lockEntities,
-  writeCustomProperties,
-} from "../entities/custom-properties.ts";
+import { customPropertiesMax, lockEntities, writeCustomProperties } from "../entities/custom-properties.ts";
 import { keysIn, noteKeys } from "../entities/field-keys.ts";
 import { ID_BYTES } from "../entities/identity.ts";
 import { matchingIds, splitIds } from "../entities/portions.ts";
 import { enqueue, type Job, type NewJob } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
-import { applyUpdaters, type ReadyUpdater } from "./apply.ts";
+import { applyUpdaters } from "./apply.ts";
 import { toQuery } from "./messages.ts";
+import { readyUpdaters } from "./ready-updaters.ts";
 import { propertyUpdaters } from "./tables.ts";
 import { updaterResolver } from "./updater-fields.ts";
-import { anyEnabled, setVersion } from "./updater-set.ts";
+import { anyEnabled } from "./updater-set.ts";
 
 /** Entities that a model has created or changed. */
 const changedKind = "properties.changed";
@@ -74,46 +68,17 @@ export async function startUpdaters(tx: Db, tenantId: string, ids: readonly stri
 
 const clauseOf = (stored: JsonValue) => toQuery(stored).clause as Clause;
 
-interface Ready {
-  version: bigint;
-  updaters: ReadyUpdater<LockedEntity>[];
-}
-
-const tenantsMax = 1000;
-
 /** The jobs of updaters, for the worker. @param fieldsMax how many names of fields of a tenant are known */
 export function updaterKinds(fieldsMax = Infinity): JobKind[] {
-  const known = new Map<string, Ready>();
-
-  /** The enabled updaters in their order, compiled once a change. */
-  async function readyUpdaters(tx: Db, tenantId: string): Promise<Ready["updaters"]> {
-    // The version is read first: what is read after it is of that version or a later one, and then read again next time.
-    const version = await setVersion(tx, tenantId);
-    const kept = known.get(tenantId);
-    if (kept?.version === version) return kept.updaters;
-    const rows = await orm(tx)
-      .select({ entityInput: propertyUpdaters.entityInput, properties: propertyUpdaters.properties })
-      .from(propertyUpdaters)
-      .where(and(eq(propertyUpdaters.tenantId, tenantId), propertyUpdaters.enabled))
-      .orderBy(propertyUpdaters.sequence, propertyUpdaters.name);
-    const resolver = updaterResolver(tenantId, await tenantNameOf(tx, tenantId));
-    const updaters = rows.map(({ entityInput, properties }) => ({
-      matches: toPredicate(clauseOf(entityInput), "clause", resolver),
-      properties: properties as CustomProperties,
-    }));
-    known.delete(tenantId);
-    known.set(tenantId, { version, updaters });
-    if (known.size > tenantsMax) known.delete(known.keys().next().value as string);
-    return updaters;
-  }
+  const ready = readyUpdaters();
 
   async function apply(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
     // Keys come before entities in the order of locks (src/events/lock.ts).
-    const keys = keysIn((await readyUpdaters(tx, tenantId)).map(({ properties }) => properties));
+    const keys = keysIn((await ready(tx, tenantId)).map(({ properties }) => properties));
     await noteKeys(tx, tenantId, { customProperty: keys }, fieldsMax);
     // First the locks, then the updaters: a change since then starts its updater, and that run waits for these locks.
     const entities = await lockEntities(tx, tenantId, idsOf(jobs));
-    const updaters = await readyUpdaters(tx, tenantId);
+    const updaters = await ready(tx, tenantId);
     const since = [...keysIn(updaters.map(({ properties }) => properties))].filter((key) => !keys.has(key));
     if (since.length > 0) await noteKeys(tx, tenantId, { customProperty: since }, fieldsMax);
     const changes = entities.flatMap((entity) => {

@@ -120,7 +120,9 @@ export function customPropertyUpdaterService(
     async replaceCustomPropertyUpdaters({ updaters }, context) {
       checkCount(updaters);
       const enables = updaters.some(({ enabled }) => enabled);
-      const results = await write(context, enables, (tx, tenantId) => replaceUpdaters(tx, tenantId, updaters, nowMs()));
+      const results = await write(context, enables, (tx, tenantId) =>
+        replaceUpdaters(tx, tenantId, updaters, nowMs(), bounds),
+      );
       return create(ReplaceCustomPropertyUpdatersResponseSchema, { results });
     },
 

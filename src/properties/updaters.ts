@@ -11,12 +11,13 @@ import { checkClause } from "../clause/check.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { type Bounds, tooMany } from "../db/room.ts";
+import { type Bounds, tooLarge, tooMany } from "../db/room.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import type { Broken } from "../rpc/rules.ts";
 import { validateItem } from "../rpc/validate.ts";
 import { startUpdaters } from "./run.ts";
 import { propertyUpdaters } from "./tables.ts";
+import { bytesOf, heldUpdaters } from "./updater-bytes.ts";
 import { brokenKeys } from "./updater-fields.ts";
 import { changeSet, lockSet } from "./updater-set.ts";
 import { brokenProperties } from "./values.ts";
@@ -59,27 +60,59 @@ function brokenClause(clause: Clause, path: string): string {
   }
 }
 
-interface Values {
-  id: string;
-  updater: CustomPropertyUpdater;
-}
-
 /** What is stored of an updater that is good, but for its id and times. */
 function valuesOf({ name, description, entityInput, properties = {}, enabled, sequence, tags }: CustomPropertyUpdater) {
   const input = toJson(QuerySchema, entityInput ?? create(QuerySchema));
   return { name, description, entityInput: input, properties, enabled, sequence, tags };
 }
 
-/** Locks the set, and answers why each of these cannot be taken, and the names of the tenant's updaters by their ids. */
+/** An updater that may be taken, and the bytes that it will hold. */
+interface Sent {
+  values: ReturnType<typeof valuesOf>;
+  bytes: number;
+}
+
+/** The updaters that a tenant has: the bytes of each, all of them, and the ids by the names. */
+interface Held {
+  byId: Map<string, { name: string; bytes: number }>;
+  bytes: number;
+  owners: Map<string, string>;
+}
+
+/** Locks the set, and answers what of each is to be stored, or why it cannot be taken, and what the tenant has. */
 async function checkInLock(tx: Db, tenantId: string, updaters: readonly CustomPropertyUpdater[]) {
   const refusals = updaters.map((updater, i) => refusal(updater, `updaters[${i}]`));
+  const values = updaters.map((updater, i) => (refusals[i] === "" ? valuesOf(updater) : undefined));
+  const sizes = await bytesOf(tx, values);
   const anyEnabled = updaters.some(({ enabled }) => enabled);
   await lockSet(tx, tenantId, anyEnabled);
-  const rows = await orm(tx)
-    .select({ id: propertyUpdaters.id, name: propertyUpdaters.name })
-    .from(propertyUpdaters)
-    .where(eq(propertyUpdaters.tenantId, tenantId));
-  return { refusals, names: new Map(rows.map(({ id, name }) => [id, name])) };
+  const rows = await heldUpdaters(tx, tenantId);
+  const held: Held = {
+    byId: new Map(rows.map(({ id, ...row }) => [id, row])),
+    bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0),
+    owners: new Map(rows.map(({ id, name }) => [name, id])),
+  };
+  const sent = values.map((each, i): Sent | string =>
+    each === undefined ? (refusals[i] as string) : { values: each, bytes: sizes[i] as number },
+  );
+  return { sent, held };
+}
+
+/** Counts an updater among those that the tenant has, in place of the one before, unless there is no room: then answers why. */
+function take(held: Held, id: string, { values: { name }, bytes }: Sent, bounds: Bounds): string {
+  const before = held.byId.get(id);
+  const owner = held.owners.get(name);
+  if (owner !== undefined && owner !== id) return alreadyExists(kind, name).rawMessage;
+  if (before === undefined && held.byId.size >= bounds.resourcesMax) return tooMany("updaters", bounds).rawMessage;
+  const growth = bytes - (before?.bytes ?? 0);
+  if (growth > 0 && held.bytes + growth > bounds.resourceBytesMax) {
+    return tooLarge("updaters", held.bytes + growth, bounds).rawMessage;
+  }
+  if (before !== undefined) held.owners.delete(before.name);
+  held.owners.set(name, id);
+  held.byId.set(id, { name, bytes });
+  held.bytes += growth;
+  return "";
 }
 
 /** Creates updaters and starts those that are enabled; results in the order sent. Call it after `expectEnabled` if one is. */
@@ -90,28 +123,29 @@ export async function createUpdaters(
   nowMs: number,
   bounds: Bounds,
 ): Promise<ItemResult[]> {
-  const { refusals, names } = await checkInLock(tx, tenantId, updaters);
-  const taken = new Set(names.values());
+  const { sent, held } = await checkInLock(tx, tenantId, updaters);
   const made: Values[] = [];
-  const results = updaters.map((updater, i): ItemResult => {
-    const error = refusals[i] || (taken.has(updater.name) ? alreadyExists(kind, updater.name).rawMessage : "");
-    if (error !== "") return { id: "", error };
-    if (taken.size >= bounds.resourcesMax) return { id: "", error: tooMany("updaters", bounds).rawMessage };
-    taken.add(updater.name);
+  const results = sent.map((each): ItemResult => {
+    if (typeof each === "string") return { id: "", error: each };
     const id = randomUUIDv7();
-    made.push({ id, updater });
+    const error = take(held, id, each, bounds);
+    if (error !== "") return { id: "", error };
+    made.push({ id, ...each.values });
     return good(id);
   });
   if (made.length === 0) return results;
   const times = { createdMs: BigInt(nowMs), updatedMs: BigInt(nowMs) };
-  const rows = made.map(({ id, updater }) => ({ tenantId, id, ...valuesOf(updater), ...times }));
-  await orm(tx).insert(propertyUpdaters).values(rows);
+  await orm(tx)
+    .insert(propertyUpdaters)
+    .values(made.map((each) => ({ tenantId, ...each, ...times })));
   await changeSet(tx, tenantId);
   await startUpdaters(tx, tenantId, enabledOf(made), nowMs);
   return results;
 }
 
-const enabledOf = (rows: readonly Values[]) => rows.filter(({ updater }) => updater.enabled).map(({ id }) => id);
+type Values = Sent["values"] & { id: string };
+
+const enabledOf = (rows: readonly Values[]) => rows.filter(({ enabled }) => enabled).map(({ id }) => id);
 
 /** Replaces updaters as a whole, one after the other, and starts those that are enabled now; results in the order sent. */
 export async function replaceUpdaters(
@@ -119,21 +153,21 @@ export async function replaceUpdaters(
   tenantId: string,
   updaters: readonly CustomPropertyUpdater[],
   nowMs: number,
+  bounds: Bounds,
 ): Promise<ItemResult[]> {
-  const { refusals, names } = await checkInLock(tx, tenantId, updaters);
+  const { sent, held } = await checkInLock(tx, tenantId, updaters);
   const changed = new Map<string, Values>();
   const order: Values[] = [];
-  const results = updaters.map((updater, i): ItemResult => {
-    const { id, name } = updater;
+  const results = sent.map((each, i): ItemResult => {
+    const { id } = updaters[i] as CustomPropertyUpdater;
     if (id === "") return { id, error: `updaters[${i}].id: is required` };
-    if (refusals[i] !== "") return { id, error: refusals[i] as string };
-    if (!names.has(id)) return unknown(id);
-    if ([...names].some(([other, taken]) => other !== id && taken === name)) {
-      return { id, error: alreadyExists(kind, name).rawMessage };
-    }
-    names.set(id, name);
-    changed.set(id, { id, updater });
-    order.push({ id, updater });
+    if (typeof each === "string") return { id, error: each };
+    if (!held.byId.has(id)) return unknown(id);
+    const error = take(held, id, each, bounds);
+    if (error !== "") return { id, error };
+    const values = { id, ...each.values };
+    changed.set(id, values);
+    order.push(values);
     return good(id);
   });
   if (order.length === 0) return results;
@@ -144,10 +178,10 @@ export async function replaceUpdaters(
   return results;
 }
 
-async function replaceOne(tx: Db, tenantId: string, { id, updater }: Values, nowMs: number): Promise<void> {
+async function replaceOne(tx: Db, tenantId: string, { id, ...values }: Values, nowMs: number): Promise<void> {
   await orm(tx)
     .update(propertyUpdaters)
-    .set({ ...valuesOf(updater), updatedMs: BigInt(nowMs) })
+    .set({ ...values, updatedMs: BigInt(nowMs) })
     .where(and(eq(propertyUpdaters.tenantId, tenantId), eq(propertyUpdaters.id, id)));
 }
 

@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import type { JsonObject } from "@bufbuild/protobuf";
+import { describe, expect, test } from "vitest";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import { EntityFieldDictionaryService } from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
@@ -19,7 +20,18 @@ const server = await testServer({ BELFRY_RESOURCES_MAX: "3", BELFRY_RESOURCE_BYT
 
 type Make = (world: World, name: string, description: string) => Promise<unknown>;
 
-/** Kinds of which a list may answer all: bounded by number and by bytes. */
+const small = { entityInput: { clause: { withIds: { ids: ["x"] } } }, properties: { a: "b" } };
+
+function goodOf({ results }: { results: { error: string }[] }): void {
+  if (results[0]?.error !== "") throw new Error(results[0]?.error);
+}
+
+const createUpdater = async ({ client }: World, updater: object) =>
+  goodOf(
+    await client(CustomPropertyUpdaterService).createCustomPropertyUpdaters({ updaters: [{ ...small, ...updater }] }),
+  );
+
+/** Kinds of which all may be read at once: bounded by number and by bytes. */
 const whole: Record<string, { make: Make; change: Make }> = {
   triggers: {
     make: ({ client }, name, description) =>
@@ -62,6 +74,16 @@ const whole: Record<string, { make: Make; change: Make }> = {
         ...{ eventField: { name, description }, updateMask: { paths: ["description"] } },
       }),
   },
+  updaters: {
+    make: (world, name, description) => createUpdater(world, { name, description }),
+    async change({ client }, name, description) {
+      const updaters = client(CustomPropertyUpdaterService);
+      const { updaters: all } = await updaters.listCustomPropertyUpdaters({});
+      const { id = "" } = all.find((each) => each.name === name) ?? {};
+      const changed = { ...small, id, name, description };
+      goodOf(await updaters.replaceCustomPropertyUpdaters({ updaters: [changed] }));
+    },
+  },
   credentials: {
     make: ({ client }, name, description) =>
       client(CredentialService).createCredential({ info: { name, description, type: "teamChat" } }),
@@ -75,13 +97,6 @@ const whole: Record<string, { make: Make; change: Make }> = {
 
 /** Kinds that are always listed by pages, or not at all: bounded by number. */
 const paged: Record<string, Make> = {
-  updaters: async ({ client }, name) => {
-    const updater = { name, entityInput: { clause: { withIds: { ids: ["x"] } } }, properties: { a: "b" } };
-    const { results } = await client(CustomPropertyUpdaterService).createCustomPropertyUpdaters({
-      updaters: [updater],
-    });
-    if (results[0]?.error !== "") throw new Error(results[0]?.error);
-  },
   "maintenance windows": ({ client }, name) =>
     client(MaintenanceWindowService).createMaintenanceWindow({
       specification: {
@@ -112,6 +127,62 @@ test.each(Object.entries(paged))("%s are refused above the bound of number", asy
   const world = await newWorld(server);
   for (const name of ["a", "b", "c"]) await make(world, name, "");
   await expect(make(world, "d", "")).rejects.toThrow(`the tenant has 3 ${things} already`);
+});
+
+describe("updaters", () => {
+  const ids = (count: number) => ({ entityInput: { clause: { withIds: { ids: ["x".repeat(count)] } } } });
+  const properties = (count: number) => ({ properties: { a: "x".repeat(count) } });
+  const tooLarge = expect.stringContaining("the updaters of the tenant would hold 1");
+
+  async function updatersOf(world: World) {
+    const client = world.client(CustomPropertyUpdaterService);
+    const listed = async () => (await client.listCustomPropertyUpdaters({})).updaters;
+    const errors = ({ results }: { results: { error: string }[] }) => results.map(({ error }) => error);
+    return {
+      names: async () => (await listed()).map(({ name }) => name),
+      listed,
+      create: async (...updaters: object[]) =>
+        errors(
+          await client.createCustomPropertyUpdaters({ updaters: updaters.map((each) => ({ ...small, ...each })) }),
+        ),
+      async change(...updaters: { name: string; properties?: JsonObject }[]) {
+        const all = new Map((await listed()).map(({ name, id }) => [name, id]));
+        const changed = updaters.map((each) => ({ ...small, ...each, id: all.get(each.name) ?? "" }));
+        return errors(await client.replaceCustomPropertyUpdaters({ updaters: changed }));
+      },
+    };
+  }
+
+  test("count with their clauses and properties, item by item; what is refused takes neither name nor place", async () => {
+    const { create, change, names, listed } = await updatersOf(await newWorld(server));
+    const large = { name: "b", ...ids(250), ...properties(5500) };
+    expect(await create({ name: "a", ...properties(5000) }, large, { name: "b" }, { name: "c" })).toEqual([
+      "",
+      tooLarge,
+      "",
+      "",
+    ]);
+    expect(await names()).toEqual(["a", "b", "c"]);
+    // In the order sent: one that shrinks makes room for those behind it.
+    const before = await listed();
+    expect(await change(large, { name: "c", ...properties(5500) })).toEqual([tooLarge, tooLarge]);
+    expect(await listed()).toEqual(before);
+    expect(await change({ name: "a" }, large, { name: "c", ...properties(5000) })).toEqual(["", "", tooLarge]);
+  });
+
+  test("are refused above the bound however many calls come at once; one above it may change to what is not larger", async () => {
+    const world = await newWorld(server);
+    const { create, change, listed } = await updatersOf(world);
+    const calls = ["a", "b", "c", "d"].map((name) => create({ name, ...properties(4000) }));
+    expect((await Promise.all(calls)).flat().sort()).toEqual(["", "", tooLarge, tooLarge]);
+    const { sql } = server.database;
+    const more = { a: "1".repeat(12_000) };
+    await sql`update property_updaters set properties = ${JSON.stringify(more)}::text::jsonb where tenant_id = ${world.tenant.id}`;
+    const [{ name = "" } = {}] = await listed();
+    expect(await change({ name, properties: more })).toEqual([""]);
+    expect(await change({ name, ...properties(12_001) })).toEqual([expect.stringContaining("would hold 24")]);
+    expect(await change({ name })).toEqual([""]);
+  });
 });
 
 test("API clients are refused above the bound of number", async () => {

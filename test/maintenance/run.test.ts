@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test, vi } from "vitest";
 import { entityId, idText } from "../../src/entities/identity.ts";
+import { lockWindows } from "../../src/maintenance/rows.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -63,7 +64,7 @@ async function newWorld() {
   const act = (verb: string, id: string) => send("POST", `${path}:${verb}`, { id });
   const remove = (...ids: string[]) => send("POST", `${path}:deleteBulk`, { ids });
   const shown = async () => (await send("POST", `${path}:list`, {})).maintWindows[0];
-  return { put, idOf, become, states, create, replace, act, remove, shown };
+  return { tenant, put, idOf, become, states, create, replace, act, remove, shown };
 }
 
 const family = (state: number) => ({ host: state, "disk 1": state, "disk 2": state, part: state });
@@ -167,6 +168,13 @@ describe("windows over the same entities", () => {
     await act("stop", second);
     await become({});
   });
+});
+
+test("windows whose time has come are read without their clauses, which may hold megabytes", async () => {
+  const { tenant, create } = await newWorld();
+  const [row] = await lockWindows(sql, tenant.id, [await create()]);
+  expect(row).toMatchObject({ name: "window", schedule: {}, notification: null });
+  expect(row).not.toHaveProperty("clause");
 });
 
 test("a state that a model names meanwhile is the one to go back to", async () => {

@@ -5,6 +5,7 @@ import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_p
 import type { Db } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { retainEntities } from "../../src/entities/retain.ts";
+import { readyUpdaters } from "../../src/properties/ready-updaters.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
@@ -320,6 +321,52 @@ describe("the list", () => {
       expect(await two.post("list", { page_input })).toMatchObject({ status: 400, body: { code: 3 } });
     }
     await expect(two.grpc.listCustomPropertyUpdaters({ pageInput: { limit: -1 } })).rejects.toMatchObject({ code: 3 });
+  });
+});
+
+describe("updaters that are ready are held in memory", () => {
+  const large = (name: string) => enabled(name, { properties: { [name]: "x".repeat(3000) } });
+
+  test("until one changes", async () => {
+    const { tenant, post, create } = await world();
+    const ready = readyUpdaters();
+    const [id = ""] = await create(enabled("one"), enabled("two"));
+    const before = await ready(sql, tenant.id);
+    expect(before.map(({ properties }) => properties)).toEqual([{ one: true }, { two: true }]);
+    expect(await ready(sql, tenant.id)).toBe(before);
+    await post("manage", { ids: [id], action: "DISABLE" });
+    expect((await ready(sql, tenant.id)).map(({ properties }) => properties)).toEqual([{ two: true }]);
+  });
+
+  test.each([
+    ["characters", { weightMax: 8500 }],
+    ["tenants", { tenantsMax: 2 }],
+  ])(
+    "up to a bound of %s; those of the tenant that is least in use go, and never those that are asked for",
+    async (_, max) => {
+      const ready = readyUpdaters(max);
+      const [a = "", b = "", c = ""] = await Promise.all(
+        ["a", "b", "c"].map(async (name) => {
+          const { tenant, create } = await world();
+          await create(large(name));
+          return tenant.id;
+        }),
+      );
+      const [ofA, ofB] = [await ready(sql, a), await ready(sql, b)];
+      expect(await ready(sql, a)).toBe(ofA);
+      await ready(sql, c);
+      expect(await ready(sql, a)).toBe(ofA);
+      const again = await ready(sql, b);
+      expect(again).not.toBe(ofB);
+      expect(await ready(sql, b)).toBe(again);
+    },
+  );
+
+  test("also where those of one tenant exceed the bound alone", async () => {
+    const { tenant, create } = await world();
+    await create(large("one"));
+    const ready = readyUpdaters({ weightMax: 10 });
+    expect(await ready(sql, tenant.id)).toBe(await ready(sql, tenant.id));
   });
 });
 
