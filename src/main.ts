@@ -59,6 +59,8 @@ async function serve(config: Config): Promise<void> {
   await stopAsked.promise;
   await server.stop();
   log.flush();
+  // All is done: no connection that its client has left half open may keep the process.
+  process.exit(0);
 }
 
 async function onDatabase<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {

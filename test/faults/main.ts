@@ -110,3 +110,5 @@ if (names.some((name) => !(name in scenes))) throw new Error(`scenes are ${Objec
 await (values.suite
   ? playSuite(Number(values.seed), positionals)
   : play(Number(values.minutes), Number(values.seed), names, values));
+// Of connections to servers that were killed something may be left, which Node waits for at its end.
+process.exit();
