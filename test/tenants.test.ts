@@ -18,7 +18,7 @@ const built: typeof allMethods = await (async () => {
   return allMethods.filter((_method, i) => found[i]);
 })();
 
-/** All rows of a tenant, in every table, but for the time of its keys' last use, and the jobs that look after metrics and windows. */
+/** All rows of a tenant but for the time of its keys' last use, and the jobs that look after metrics, windows and entities. */
 async function everythingOf(tenantId: string): Promise<Record<string, string[]>> {
   const tables = await sql<{ name: string }[]>`
     select table_name as name from information_schema.columns
@@ -27,7 +27,7 @@ async function everythingOf(tenantId: string): Promise<Record<string, string[]>>
     tables.map(async ({ name }) => {
       const found = await sql<{ row: string }[]>`
         select (to_jsonb(t) - 'last_used_ms')::text as row from ${sql(name)} t
-        where t.tenant_id = ${tenantId} and coalesce(to_jsonb(t)->>'kind', '') not similar to '(metrics|maintenance).%'`;
+        where t.tenant_id = ${tenantId} and coalesce(to_jsonb(t)->>'kind', '') not similar to '(metrics|maintenance|entities).%'`;
       return [name, found.map(({ row }) => row).sort()] as const;
     }),
   );

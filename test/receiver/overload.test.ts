@@ -93,6 +93,7 @@ describe("many clients that send one event a request", async () => {
   }, 60_000);
 });
 
+// All at once: what stands at the lock is given up after five seconds.
 describe("while more comes than can be stored", async () => {
   const server = await testServer({
     BELFRY_INGEST_WAIT_MS_MAX: "500",
@@ -126,15 +127,18 @@ describe("while more comes than can be stored", async () => {
     }
   });
 
-  test.each(ways)("$protocol over HTTP/$version is answered 8 (429), and when to come again", async (way) => {
-    const answer = (await told(server.url, headers, way)) as Told;
-    expect(answer).toMatchObject({ code: 8, retryAfter: expect.stringMatching(/^[1-9]\d*$/) });
-    // As long as what waits will take, and no time that many would come at again together.
-    expect(answer.retryDelayMs).toBeGreaterThan(500);
-    expect(Number(answer.retryAfter)).toBe(Math.ceil((answer.retryDelayMs as number) / 1000));
-  });
+  test.concurrent.each(ways)(
+    "$protocol over HTTP/$version is answered 8 (429), and when to come again",
+    async (way) => {
+      const answer = (await told(server.url, headers, way)) as Told;
+      expect(answer).toMatchObject({ code: 8, retryAfter: expect.stringMatching(/^[1-9]\d*$/) });
+      // As long as what waits will take, and no time that many would come at again together.
+      expect(answer.retryDelayMs).toBeGreaterThan(500);
+      expect(Number(answer.retryAfter)).toBe(Math.ceil((answer.retryDelayMs as number) / 1000));
+    },
+  );
 
-  test.each(httpVersions)("the answer does not wait for the body, HTTP/%s", async (version) => {
+  test.concurrent.each(httpVersions)("the answer does not wait for the body, HTTP/%s", async (version) => {
     const types = [
       [path, "application/json", 8],
       [rpc, "application/grpc", 8],
@@ -148,7 +152,7 @@ describe("while more comes than can be stored", async () => {
     }
   });
 
-  test("a stream is refused before it begins, too", async () => {
+  test.concurrent("a stream is refused before it begins, too", async () => {
     async function* two() {
       yield { event: { case: "canonical" as const, value: event() } };
       yield { event: { case: "canonical" as const, value: event() } };
@@ -231,7 +235,10 @@ describe("while the database is away", async () => {
     while ((await answers()) !== 503) await sleep(20);
   });
 
-  test.each(ways)("$protocol over HTTP/$version is answered 14 (503), and when to come again", async (way) => {
-    expect(await told(server.url, headers, way)).toEqual({ code: 14, retryAfter: "1", retryDelayMs: 1000 });
-  });
+  test.concurrent.each(ways)(
+    "$protocol over HTTP/$version is answered 14 (503), and when to come again",
+    async (way) => {
+      expect(await told(server.url, headers, way)).toEqual({ code: 14, retryAfter: "1", retryDelayMs: 1000 });
+    },
+  );
 });
