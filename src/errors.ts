@@ -94,11 +94,9 @@ export function unauthenticated(reason: string): ConnectError {
 /** Code 8: a bound of the server is reached. With `retryAfterSec` the same call may succeed later; the header says whole seconds. */
 export function exhausted(reason: string, retryAfterSec?: number): ConnectError {
   if (retryAfterSec === undefined) return new ConnectError(reason, Code.ResourceExhausted);
-  return new ConnectError(reason, Code.ResourceExhausted, { "retry-after": String(Math.ceil(retryAfterSec)) }, [
-    {
-      desc: RetryInfoSchema,
-      value: create(RetryInfoSchema, { retryDelay: durationFromMs(Math.round(retryAfterSec * 1000)) }),
-    },
+  const delayMs = Math.round(retryAfterSec * 1000);
+  return new ConnectError(reason, Code.ResourceExhausted, { "retry-after": String(Math.ceil(delayMs / 1000)) }, [
+    { desc: RetryInfoSchema, value: create(RetryInfoSchema, { retryDelay: durationFromMs(delayMs) }) },
   ]);
 }
 

@@ -18,7 +18,9 @@ const ajv = new Ajv2020({ strict: false, validateFormats: false });
 // Beyond what a server should send: NaN and the infinities are strings, an unknown number of an enum stands for itself.
 const components: Json = JSON.parse(JSON.stringify(library.components), (_key, value) => {
   if (Array.isArray(value?.enum)) return { anyOf: [value, { type: "number" }] };
-  return value?.type === "number" ? { anyOf: [value, { enum: ["NaN", "Infinity", "-Infinity"] }] } : value;
+  return [value?.type].flat().includes("number")
+    ? { anyOf: [value, { enum: ["NaN", "Infinity", "-Infinity"] }] }
+    : value;
 });
 
 function operations(document: Json): { path: string; verb: string; operation: Json }[] {
