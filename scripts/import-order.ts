@@ -34,6 +34,7 @@ export const importOrder: readonly string[] = [
   "log",
   "limiter",
   "histogram",
+  "event-loop",
   ...mechanisms,
   ...domains,
   "transfer",
@@ -49,7 +50,7 @@ export const importOrder: readonly string[] = [
 /** Names that may import less than the order allows, and what is left to them. */
 export const strictImports: Readonly<Record<string, readonly string[]>> = {
   gen: [],
-  wire: ["gen"],
-  transcoding: ["gen", "wire"],
+  wire: ["gen", "event-loop"],
+  transcoding: ["gen", "event-loop", "wire"],
   clause: ["gen", "errors", "db"],
 };

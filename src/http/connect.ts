@@ -12,12 +12,12 @@ import {
 import type { Compression, UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { exhausted } from "../errors.ts";
+import { paced } from "../event-loop.ts";
 import type { Bodies } from "../rpc/bodies.ts";
 import { recordOf } from "../rpc/context.ts";
 import { type Deadline, deadlineOf } from "../rpc/deadline.ts";
 import { deadlineExceeded, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
-import { paced } from "../wire/pace.ts";
 import { brokenOff, clientLeft, pieces, type Request } from "../wire/pieces.ts";
 import { httpStatus } from "../wire/status.ts";
 import { connectErrorBody, errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";

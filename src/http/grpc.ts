@@ -12,12 +12,12 @@ import {
   parseContentType,
   setTrailerStatus,
 } from "@connectrpc/connect/protocol-grpc";
+import { paced } from "../event-loop.ts";
 import { recordOf } from "../rpc/context.ts";
 import { internalError, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
-import { paced } from "../wire/pace.ts";
 import { brokenOff, type Request } from "../wire/pieces.ts";
 import { binaryOf } from "../wire/write-binary.ts";
 import { jsonOf } from "../wire/write-json.ts";

@@ -8,8 +8,8 @@ import {
   type UniversalServerRequest,
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
+import type { Pace } from "../event-loop.ts";
 import { longFields } from "../wire/large.ts";
-import type { Pace } from "../wire/pace.ts";
 import { binaryOf } from "../wire/write-binary.ts";
 import { jsonOf } from "../wire/write-json.ts";
 

@@ -10,13 +10,13 @@ import {
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { ConnectError } from "@connectrpc/connect";
 import { exhausted } from "../errors.ts";
+import type { Pace } from "../event-loop.ts";
 import { bodyText } from "../transcoding/body.ts";
 import { parseText, type ReadingCall, type TextReader } from "../transcoding/json/parse.ts";
 import { jsonReader } from "../transcoding/json/read-json.ts";
 import { portionReader } from "../transcoding/json/read-portions.ts";
 import { type CountLimits, memoryFactor } from "../wire/bounds.ts";
 import { countBinary } from "../wire/count-binary.ts";
-import type { Pace } from "../wire/pace.ts";
 import { holdsRedacted } from "../wire/redacted.ts";
 import { invalidValue } from "../wire/status.ts";
 

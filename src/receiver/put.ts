@@ -1,6 +1,6 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { paced } from "../event-loop.ts";
 import type { HeldBody } from "../rpc/bodies.ts";
-import { paced } from "../wire/pace.ts";
 import { type Failed, type ItemRules, sift } from "./item.ts";
 import { batchBytesMax, batchItemsMax, type LaneKind, type Lanes } from "./lanes.ts";
 import { type Portion, portions } from "./portions.ts";

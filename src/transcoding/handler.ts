@@ -1,11 +1,11 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
+import { paced } from "../event-loop.ts";
 import { breakOff, type Response, sendWhole, writeHead } from "../wire/answer.ts";
 import { memoryFactor } from "../wire/bounds.ts";
 import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
-import { paced } from "../wire/pace.ts";
 import { brokenOff, clientLeft, type Request } from "../wire/pieces.ts";
 import { asConnectError, errorStatus, refusal } from "../wire/status.ts";
 import { checkContentType, checkEncoding, headEndsRequest, readBody, refuseBody } from "./body.ts";

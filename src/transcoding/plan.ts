@@ -10,9 +10,9 @@ import {
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
+import type { Pace } from "../event-loop.ts";
 import type { CountLimits } from "../wire/bounds.ts";
 import { longFields } from "../wire/large.ts";
-import type { Pace } from "../wire/pace.ts";
 import { statusOverrides } from "./error-text.ts";
 import { holdsHttpBody, isHttpBody } from "./http-body.ts";
 import { jsonReader } from "./json/read-json.ts";

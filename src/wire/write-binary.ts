@@ -1,7 +1,7 @@
 import { create, type DescMessage, type Message, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import type { Pace } from "../event-loop.ts";
 import { longFields, portionsOf, withoutFields } from "./large.ts";
-import type { Pace } from "./pace.ts";
 
 type Values = Record<string, unknown>;
 

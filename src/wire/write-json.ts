@@ -1,6 +1,6 @@
 import { create, type DescMessage, type Message, toJson, toJsonString } from "@bufbuild/protobuf";
+import type { Pace } from "../event-loop.ts";
 import { longFields, portionsOf, withoutFields } from "./large.ts";
-import type { Pace } from "./pace.ts";
 
 type Values = Record<string, unknown>;
 

@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { MetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { DataReceiverService, type PutMetricsRequest } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { paced } from "../../src/event-loop.ts";
 import { messageReader } from "../../src/http/message.ts";
 import { type Forms, forms } from "../../src/metrics/forms.ts";
 import { decodePoint, pointReader, readPointsOf } from "../../src/receiver/read-points.ts";
-import { paced } from "../../src/wire/pace.ts";
 
 const tenantId = "0192aaaa-0000-7000-8000-000000000001";
 const usual = messageReader(DataReceiverService.method.putMetrics, { bytesMax: 40_000, itemsMax: 12 });

@@ -2,10 +2,10 @@ import { create, createRegistry, fromBinary, toBinary, toJson } from "@bufbuild/
 import { expect, test } from "vitest";
 import { SearchEntitiesResponseSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { SearchEventsResponseSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { paced } from "../../src/event-loop.ts";
 import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
 import { textInPortions } from "../../src/transcoding/json/write-portions.ts";
 import { longFields } from "../../src/wire/large.ts";
-import { paced } from "../../src/wire/pace.ts";
 import { binaryOf } from "../../src/wire/write-binary.ts";
 import { jsonOf } from "../../src/wire/write-json.ts";
 

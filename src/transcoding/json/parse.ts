@@ -1,6 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import type { Pace } from "../../event-loop.ts";
 import type { CountLimits } from "../../wire/bounds.ts";
-import type { Pace } from "../../wire/pace.ts";
 import { invalidValue } from "../../wire/status.ts";
 import { countJson } from "./count.ts";
 import { byteOffset, pathAt } from "./path.ts";

@@ -1,6 +1,6 @@
 import type { DescMessage } from "@bufbuild/protobuf";
+import type { Pace } from "../../event-loop.ts";
 import { longFields, portionsOf, withoutFields } from "../../wire/large.ts";
-import type { Pace } from "../../wire/pace.ts";
 import type { Values } from "./values.ts";
 import type { JsonWriter } from "./write-json.ts";
 
