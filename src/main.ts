@@ -1,3 +1,4 @@
+import { writeSync } from "node:fs";
 import { ConnectError } from "@connectrpc/connect";
 import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./command-line.ts";
 import { type Config, readConfig, settingsHelp } from "./config.ts";
@@ -36,6 +37,21 @@ Settings (environment variables):
 ${settingsHelp()}
 `;
 
+/** What a command that a signal has stopped ends with. */
+class StoppedBySignal extends StartError {
+  readonly exitCode: number;
+
+  constructor(signal: NodeJS.Signals, exitCode: number) {
+    super(`stopped by ${signal} before it was done`);
+    this.exitCode = exitCode;
+  }
+}
+
+/** As shells number them. */
+const signalCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
+/** How long a copy that is stopped may take to remove what it has made; other commands have nothing to remove. */
+const undoMs = 2500;
+
 async function serve(config: Config): Promise<void> {
   const log = openLog(config.logLevel);
   let signals = 0;
@@ -63,9 +79,23 @@ async function serve(config: Config): Promise<void> {
   process.exit(0);
 }
 
-async function onDatabase<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
-  if (config.databaseUrl !== undefined) return await work(config.databaseUrl);
-  return await useEmbedded({ dataDir: config.dataDir, log: openLog("silent") }, work);
+/** Runs a command until it is done or a signal stops it: then what it has begun is undone, and the embedded database stopped. */
+async function onDatabase<T>(config: Config, work: (url: string, signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const stopped = Promise.withResolvers<never>();
+  stopped.promise.catch(() => undefined);
+  for (const [signal, exitCode] of Object.entries(signalCodes) as [NodeJS.Signals, number][]) {
+    process.on(signal, () => {
+      if (stop.signal.aborted) process.exit(exitCode);
+      const reason = new StoppedBySignal(signal, exitCode);
+      stop.abort(reason);
+      // A copy undoes what it has done, within moments; what else waits is left where it is.
+      setTimeout(stopped.reject, undoMs, reason).unref();
+    });
+  }
+  const stoppable = (url: string) => Promise.race([work(url, stop.signal), stopped.promise]);
+  if (config.databaseUrl !== undefined) return await stoppable(config.databaseUrl);
+  return await useEmbedded({ dataDir: config.dataDir, log: openLog("silent") }, stoppable);
 }
 
 async function onPool<T>(config: Config, url: string, work: (sql: Sql) => Promise<T>): Promise<T> {
@@ -122,6 +152,15 @@ function misread(args: readonly string[]): number {
   return 2;
 }
 
+// A command that waits for what can no longer come would end with code 13 and no word.
+process.on("exit", (code) => {
+  if (code === 13) writeSync(2, "belfry: it ended before it was done, and does not know why: please report this\n");
+});
+process.stdout.on("error", (error) => {
+  process.stderr.write(`belfry: cannot write to standard output (${error.message})\n`);
+  process.exit(1);
+});
+
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
@@ -131,4 +170,6 @@ try {
   const mendable = error instanceof SettingError || error instanceof StartError ? message : refused;
   process.stderr.write(`belfry: ${mendable ?? stack}\n`);
   process.exitCode = 1;
+  // What it was doing may still wait for something.
+  if (error instanceof StoppedBySignal) process.exit(error.exitCode);
 }

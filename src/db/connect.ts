@@ -233,13 +233,20 @@ const always = (onclose: () => void): Watch => ({ allowed: () => true, onclose, 
 /** One connection, the same as long as it does not break, without limits of time and without a gate: for acts of an operator. */
 export function connectOnce(url: string, name: string): { sql: Sql; close(): Promise<void> } {
   const connection = { application_name: name };
-  const { sql, end } = open(
+  const { sql, end, drop } = open(
     url,
     1,
     { connection },
     { ...always(() => undefined), lifetimeMs: Number.POSITIVE_INFINITY },
   );
-  return { sql, close: () => end(1) };
+  return {
+    sql,
+    async close() {
+      await end(1);
+      // The driver only says good-bye: a socket whose bytes are not read would stay, and with it what PostgreSQL does for it.
+      drop();
+    },
+  };
 }
 
 /** @throws StartError when PostgreSQL cannot be reached or is older than 17. */

@@ -47,7 +47,7 @@ async function leftBehind(sql: Sql, table: string): Promise<string[]> {
 }
 
 /** `table_20261122` for partitions of days, `table_20261122t1300` for narrower ones. */
-function partitionName({ table, widthMs }: PartitionedTable, fromMs: number): string {
+export function partitionName({ table, widthMs }: Pick<PartitionedTable, "table" | "widthMs">, fromMs: number): string {
   const text = new Date(fromMs).toISOString();
   const day = text.slice(0, 10).replaceAll("-", "");
   return widthMs % 86_400_000 === 0 ? `${table}_${day}` : `${table}_${day}t${text.slice(11, 16).replace(":", "")}`;

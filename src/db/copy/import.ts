@@ -2,53 +2,15 @@ import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createZstdDecompress } from "node:zlib";
-import { checkServer, connectOnce, type Db } from "../connect.ts";
+import { checkServer, connectOnce, type Db, type Sql } from "../connect.ts";
 import { knownMigrations, migrate } from "../migrate.ts";
 import { StartError } from "../start-error.ts";
 import { transaction } from "../transaction.ts";
-import type { Copied } from "./export.ts";
-import {
-  type Closing,
-  countLines,
-  damaged,
-  exportForm,
-  formVersion,
-  type Header,
-  type Reader,
-  readExport,
-  type TableHead,
-} from "./form.ts";
+import { readHead, readHeader } from "./check-export.ts";
+import { type CopyOptions, inOneLine, noLimits } from "./copying.ts";
+import { type Copied, countLines, damaged, type TableHead } from "./form.ts";
+import { type Reader, readExport } from "./read-export.ts";
 import { quoted, tablesToCopy } from "./tables.ts";
-
-function parse<T>(text: string | undefined, what: string): T {
-  if (text === undefined) throw damaged(`${what} is missing`);
-  try {
-    const value = JSON.parse(text);
-    if (typeof value === "object" && value !== null) return value;
-  } catch {}
-  throw damaged(`${what} cannot be read`);
-}
-
-/** @throws StartError when this version cannot import it */
-async function readHeader(file: Reader, version: string): Promise<Header> {
-  const header = parse<Header>(await file.line(), "its first line");
-  if (header.form !== exportForm) throw damaged("its first line is that of another form");
-  if (header.formVersion !== formVersion) {
-    throw new StartError(
-      `the file has version ${header.formVersion} of the form of exports, and Belfry ${version} reads version ${formVersion}: import it with Belfry ${header.version}; nothing was imported`,
-    );
-  }
-  const known = knownMigrations();
-  const begun = header.migrations.every(
-    ({ name, digest }, i) => name === known[i]?.name && digest === known[i]?.digest,
-  );
-  if (!begun) {
-    throw new StartError(
-      `the file has the schema of Belfry ${header.version}, which Belfry ${version} does not know: import it with Belfry ${header.version} or a newer one; nothing was imported`,
-    );
-  }
-  return header;
-}
 
 /** @throws StartError when a table has rows, or the schema is newer than that of so many migrations */
 async function checkEmpty(db: Db, migrations: number): Promise<void> {
@@ -71,8 +33,9 @@ async function checkEmpty(db: Db, migrations: number): Promise<void> {
   }
 }
 
-/** Copies the rows of one table; answers how many. */
-async function copyIn(tx: Db, { table, columns, partitions = [] }: TableHead, file: Reader): Promise<number> {
+/** Copies the rows of one table; returns how many. `onRows` gets the number of rows in each piece. */
+async function copyIn(tx: Db, head: TableHead, file: Reader, onRows: (rows: number) => void): Promise<number> {
+  const { table, columns, partitions = [] } = head;
   for (const { name, fromMs, toMs } of partitions) {
     await tx.unsafe(
       `create table if not exists ${quoted(name)} partition of ${quoted(table)} for values from (${Number(fromMs)}) to (${Number(toMs)})`,
@@ -83,7 +46,9 @@ async function copyIn(tx: Db, { table, columns, partitions = [] }: TableHead, fi
   let count = 0;
   async function* counted() {
     for await (const piece of file.rows()) {
-      count += countLines(piece);
+      const rows = countLines(piece);
+      count += rows;
+      onRows(rows);
       yield piece;
     }
   }
@@ -91,43 +56,66 @@ async function copyIn(tx: Db, { table, columns, partitions = [] }: TableHead, fi
   return count;
 }
 
-/** Copies every table; answers how many rows each has. @throws StartError when the file is not whole */
-async function copyAll(tx: Db, file: Reader, migrations: number, filled: (tx: Db, table: string) => Promise<void>) {
+interface Import extends CopyOptions {
+  file: Reader;
+  migrations: number;
+  filled: (tx: Db, table: string) => Promise<void>;
+}
+
+/** Copies every table; returns how many rows each has. @throws StartError when the file is not whole */
+async function copyAll(tx: Db, { file, migrations, filled, onProgress }: Import) {
   const known = new Map((await tablesToCopy(tx)).map((each) => [each.table, each]));
   if (known.size > 0)
     await tx.unsafe(`lock table ${[...known.keys()].map(quoted).join(", ")} in access exclusive mode`);
   await checkEmpty(tx, migrations);
   const rows: Record<string, number> = {};
-  for (;;) {
-    const next = parse<TableHead | Closing>(await file.line(), "its end");
+  for (let number = 1; ; number += 1) {
+    const next = readHead(await file.line(), known);
     if (!("table" in next)) {
       const sound =
         next.sha256 === file.sha256BeforeLine() &&
         JSON.stringify(next.rows) === JSON.stringify(rows) &&
         (await file.line()) === undefined;
       if (!sound) throw damaged("its rows are not those of which its last line tells");
+      const missing = [...known.keys()].find((table) => rows[table] === undefined);
+      if (missing !== undefined) throw damaged(`its table ${missing} is missing`);
       return rows;
     }
-    const { table, columns } = next;
-    const own = known.get(table);
-    if (own === undefined || rows[table] !== undefined || `${columns}` !== `${own.columns}`) {
-      throw damaged(`it has a table ${table} that the schema has not`);
-    }
-    rows[table] = await copyIn(tx, next, file);
+    const { table } = next;
+    if (rows[table] !== undefined) throw damaged(`it has the table ${table} twice`);
+    const progress = { table, number };
+    rows[table] = await copyIn(tx, next, file, (copied) => onProgress?.({ ...progress, rows: copied }));
     await filled(tx, table);
   }
+}
+
+/** All rows of the file, in one transaction. */
+async function fill(sql: Sql, work: Import): Promise<Record<string, number>> {
+  return await transaction(
+    sql,
+    async (tx) => {
+      await noLimits(tx);
+      const rows = await copyAll(tx, work);
+      // So that the first searches are planned for what is there.
+      await tx`analyze`;
+      return rows;
+    },
+    { attemptsMax: 1 },
+  );
 }
 
 /**
  * Fills an empty database from a file of `exportTo`, in one transaction; makes the file's schema first, and applies newer migrations afterwards. `filled` is called after the rows
  * of each table and may refuse them.
- * @throws StartError when the file is not whole or of another schema, or the database is not empty: it stays empty then
+ * @throws StartError when the file is not whole or of another schema, or the database fails or is not empty; the signal's reason when that
+ * aborts: the database stays as it was then
  */
 export async function importFrom(
   url: string,
   path: string,
   version: string,
   filled: (tx: Db, table: string) => Promise<void>,
+  { signal, onProgress }: CopyOptions = {},
 ): Promise<Copied> {
   const opened = await open(path).catch((error) => {
     throw new StartError(`cannot read ${path}: ${error.message}`);
@@ -136,30 +124,36 @@ export async function importFrom(
   const reading = pipeline(createReadStream("", { fd: opened }), decompress);
   reading.catch(() => undefined); // what reads from it fails, too
   const { sql, close } = connectOnce(url, "belfry import");
+  const abort = () => {
+    decompress.destroy();
+    void close();
+  };
+  signal?.addEventListener("abort", abort, { once: true });
+  let copied: Copied;
   try {
     const file = readExport(decompress);
-    const { takenAt, migrations } = await readHeader(file, version);
+    const { takenAt, migrations } = readHeader(await file.line(), version, knownMigrations());
     const count = migrations.length;
     await checkServer(sql);
-    await checkEmpty(sql, count);
+    await transaction(sql, async (tx) => {
+      await noLimits(tx);
+      await checkEmpty(tx, count);
+    });
     await migrate(url, { count });
-    const copied = await transaction(
-      sql,
-      async (tx) => {
-        for (const limit of ["statement_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"]) {
-          await tx.unsafe(`set local ${limit} = 0`);
-        }
-        const rows = await copyAll(tx, file, count, filled);
-        // So that the first searches are planned for what is there.
-        await tx`analyze`;
-        return { rows, takenAt };
-      },
-      { attemptsMax: 1 },
-    );
-    await migrate(url);
-    return copied;
+    copied = { rows: await fill(sql, { file, migrations: count, filled, onProgress }), takenAt };
+  } catch (error) {
+    throw signal?.aborted ? signal.reason : failure(error, path);
   } finally {
+    signal?.removeEventListener("abort", abort);
     decompress.destroy();
     await close();
   }
+  await migrate(url);
+  return copied;
 }
+
+const failure = (error: unknown, path: string) =>
+  inOneLine(error, {
+    ofFile: (reason) => new StartError(`cannot read ${path}: ${reason}; nothing was imported`),
+    ofDatabase: (reason) => new StartError(`the import failed (${reason}); nothing was imported`),
+  });

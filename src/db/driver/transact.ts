@@ -1,4 +1,4 @@
-import { Writable } from "node:stream";
+import { Readable, Writable } from "node:stream";
 import { lost } from "./lost.ts";
 import { count, isFatal, type Slot } from "./slot.ts";
 import { type Answer, forget, type Query, type Tagged, tagged } from "./tagged.ts";
@@ -18,6 +18,18 @@ const sentOnce = {
   },
 };
 
+/**
+ * postgres.js pauses its socket while rows of a copy wait for their reader, and resumes it when the stream asks for more. A stream that
+ * has got its last row never asks again: without this the socket stays paused, no later statement gets its result, and with nothing else
+ * to do the process ends in silence (exit code 13).
+ */
+function resumeAtEnd(rows: Readable, slot: Slot): void {
+  rows.once("end", () => {
+    // `_read` resumes the socket that the driver uses, with TLS another one than ours. It is null once the connection is closed.
+    if (!slot.closed) rows._read(0);
+  });
+}
+
 /** A statement within a transaction: nothing may reach the driver once the connection is gone. */
 function joined(query: Query, slot: Slot, { resolve, reject }: Answer): () => void {
   const { handler, canceller } = query;
@@ -26,6 +38,7 @@ function joined(query: Query, slot: Slot, { resolve, reject }: Answer): () => vo
     forget(query);
     // What a copy fails with at its end the driver tells its statement alone, which was answered when the copy began.
     if (value instanceof Writable) query.reject = (error) => void value.destroy(error as Error);
+    if (value instanceof Readable) resumeAtEnd(value, slot);
     resolve(value);
   };
   const failed = (error: unknown) => {
