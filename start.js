@@ -49,6 +49,7 @@ function findNode() {
 const againMax = 5;
 const againWithinMs = 600_000;
 const pauseMs = 1000;
+const pauseMsMax = 60_000;
 
 function run(node) {
   // Fewer collections of young objects, each of them longer (docs/decisions/0038).
@@ -59,6 +60,10 @@ function run(node) {
   let child;
   let stopAsked = false;
   let resting;
+  let hasServed = false;
+  let failedStarts = 0;
+  // A full disk, or a log that nobody reads, must not end what starts the server again.
+  process.stderr.on("error", () => {});
 
   /** Ends as the server has ended. */
   function end(code, signal) {
@@ -75,6 +80,7 @@ function run(node) {
     child = spawn(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], detached: true, env });
     child.on("message", (message) => {
       served ||= message === "serving";
+      if (served) [hasServed, failedStarts] = [true, 0];
     });
     child.on("error", (error) => {
       process.stderr.write(`belfry: cannot run ${node}: ${error.message}. Run:  ${install}\n`);
@@ -83,13 +89,17 @@ function run(node) {
     child.on("exit", (code, signal) => {
       const now = Date.now();
       while (diedMs.length > 0 && now - diedMs[0] > againWithinMs) diedMs.shift();
-      if (stopAsked || !served || (signal === null && code === 0) || diedMs.length >= againMax)
-        return end(code, signal);
-      const waitMs = pauseMs * 2 ** diedMs.length;
-      diedMs.push(now);
+      if (stopAsked || !hasServed || (signal === null && code === 0)) return end(code, signal);
+      // What it says itself that it cannot start for, such as a full disk, may pass.
+      const cannotStart = !served && signal === null && code === 1;
+      if (!cannotStart && diedMs.length >= againMax) return end(code, signal);
+      const waitMs = cannotStart ? Math.min(pauseMs * 2 ** failedStarts++, pauseMsMax) : pauseMs * 2 ** diedMs.length;
+      if (!cannotStart) diedMs.push(now);
       process.stderr.write(
-        `belfry: the server has died (${signal ?? `exit code ${code}`}); it is started again in ${waitMs / 1000} s, ` +
-          `${diedMs.length} of ${againMax} times in ${againWithinMs / 60_000} minutes\n`,
+        cannotStart
+          ? `belfry: the server, which has served before, cannot start; it is tried again in ${waitMs / 1000} s\n`
+          : `belfry: the server has died (${signal ?? `exit code ${code}`}); it is started again in ${waitMs / 1000} s, ` +
+              `${diedMs.length} of ${againMax} times in ${againWithinMs / 60_000} minutes\n`,
       );
       resting = { end: () => end(code, signal), timer: setTimeout(start, waitMs) };
     });

@@ -74,7 +74,7 @@ async function serve(config: Config): Promise<void> {
   if (signals === 0) process.stdout.write(welcome(server, config.host, process.stdout.isTTY));
   await stopAsked.promise;
   await server.stop();
-  log.flush();
+  await new Promise<void>((resolve) => log.flush(() => resolve()));
   // All is done: no connection that its client has left half open may keep the process.
   process.exit(0);
 }
@@ -157,9 +157,12 @@ process.on("exit", (code) => {
   if (code === 13) writeSync(2, "belfry: it ended before it was done, and does not know why: please report this\n");
 });
 process.stdout.on("error", (error) => {
+  // A server serves on, whether its log and its welcome can be written or not.
+  if (process.argv[2] === "serve") return;
   process.stderr.write(`belfry: cannot write to standard output (${error.message})\n`);
   process.exit(1);
 });
+process.stderr.on("error", () => undefined);
 
 try {
   process.exitCode = await main(process.argv.slice(2));

@@ -68,6 +68,7 @@ import { startRetention } from "./retention.ts";
 import { bodies } from "./rpc/bodies.ts";
 import type { RequestRecord } from "./rpc/context.ts";
 import { discovery } from "./rpc/discovery.ts";
+import { lostLines } from "./rpc/log.ts";
 import { pipeline } from "./rpc/pipeline.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
@@ -248,7 +249,11 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
 
   // What is asked without a key.
   const streamsMax = Math.ceil(config.streamsMax / 20);
-  const serving = () => pool.gate.open;
+  function notReady() {
+    if (!pool.gate.open) return "the database is away";
+    return pool.disk.full ? "nothing can be stored: the database's disk is full" : undefined;
+  }
+  const serving = () => notReady() === undefined;
   const found = discovery({ services: declared, serving, streamsMax, log });
 
   // The port, and what it tells of itself to its operators.
@@ -262,6 +267,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
       streams: calls.openStreams,
       connections: () => connections(),
       certificateEndsMs: () => tls?.endsMs(),
+      lostLogLines: () => lostLines(log),
     },
     log,
   );
@@ -273,7 +279,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
       telemetry.ended(record, ...how);
     },
     readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.forms, clock.nowMs)]]),
-    ready: () => pool.gate.open,
+    notReady,
     aliases: { services: config.serviceAliases, keyHeaders: config.keyHeaderAliases },
   });
   connections = port.connections;

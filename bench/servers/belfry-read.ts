@@ -41,7 +41,7 @@ const port = await openPort({
     signal: stopping.signal,
   }),
   ended: telemetry.ended,
-  ready: () => pool.gate.open,
+  notReady: () => undefined,
   log,
   stopping,
 });

@@ -4,6 +4,7 @@ import { statementRan } from "../failpoint.ts";
 import type { Holder } from "../limiter.ts";
 import { asker, noHolder } from "./asker.ts";
 import { parseArray } from "./batch.ts";
+import { type DiskSpace, diskSpace } from "./disk-space.ts";
 import { type Connections, connections } from "./driver/connections.ts";
 import { sockets } from "./driver/sockets.ts";
 import { type Gate, gate } from "./gate.ts";
@@ -38,6 +39,7 @@ export interface Pool {
   readonly sending: Sql;
   readonly counts: ConnectionCounts;
   readonly gate: Gate;
+  readonly disk: DiskSpace;
   /** By kind of work: connections that there may be, are open and are in use, and what waits for one. */
   stats(): [kind: string, stats: { max: number; open: number; busy: number; waiting: number }][];
   /** Waits up to 5 s for statements in work, then cuts them. */
@@ -148,6 +150,7 @@ interface Watch {
   allowed(): boolean;
   onclose(): void;
   asker(): Holder;
+  failed?(error: unknown): void;
   lifetimeMs?: number;
 }
 
@@ -186,9 +189,14 @@ export function connect(url: string, options: PoolOptions): Pool {
       ...more,
     };
     const { debug } = options;
-    const own = { allowed: () => watch.open, onclose, asker: name === "system" ? noHolder : asker };
+    const { note: failed } = disk;
+    const own = { allowed: () => watch.open, onclose, failed, asker: name === "system" ? noHolder : asker };
     return open(url, counts[name], { connection, ...(debug && { debug }) }, own);
   }
+  // Sorts of 64 kB go to the disk.
+  const probeConnection = { application_name: "belfry probe", work_mem: "64kB" };
+  const probe = open(url, 1, { connection: probeConnection }, always(onclose));
+  const disk = diskSpace({ probe: () => writeAway(probe.sql) });
   const kinds = {
     system: kind("system"),
     ingest: kind("ingest", Math.min(options.statementTimeoutMs, ingestTimeoutMs), ingestSettings),
@@ -197,7 +205,6 @@ export function connect(url: string, options: PoolOptions): Pool {
     questions: kind("questions"),
   };
   const names = Object.keys(kinds) as (keyof ConnectionCounts)[];
-  const probe = open(url, 1, { connection: { application_name: "belfry probe" } }, always(onclose));
   const all = [probe, ...Object.values(kinds)];
   const watch = gate({
     callsMax: options.waitingCallsMax,
@@ -214,9 +221,11 @@ export function connect(url: string, options: PoolOptions): Pool {
     sending: kinds.sending.sql,
     counts,
     gate: watch,
+    disk,
     stats: () => names.map((name) => [name, { max: counts[name], ...kinds[name].stats() }]),
     async close() {
       watch.stop();
+      disk.stop();
       await Promise.all(all.map((each) => each.end(each === probe ? 0 : 5)));
     },
   };
@@ -226,6 +235,14 @@ export function connect(url: string, options: PoolOptions): Pool {
 async function checkPrimary(db: Db): Promise<void> {
   const [row] = await db<[{ standby: boolean }]>`select pg_is_in_recovery() as standby`;
   if (row.standby) throw new Error("the database is a standby");
+}
+
+/** Writes a megabyte that is gone at once. @throws where there is no room for it */
+async function writeAway(db: Db): Promise<void> {
+  await db`
+    select count(*) from (
+      select repeat('x', 100) || n as text from generate_series(1, 10000) as n order by 1 offset 0
+    ) as sorted`;
 }
 
 const always = (onclose: () => void): Watch => ({ allowed: () => true, onclose, asker: noHolder });

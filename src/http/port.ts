@@ -56,8 +56,8 @@ export interface PortOptions {
   untaken?: Untaken;
   /** RPCs whose requests are read in a way of their own. */
   readers?: ReadonlyMap<DescMethod, OwnReader>;
-  /** Whether the database answers. */
-  ready(): boolean | Promise<boolean>;
+  /** Why nothing can be served; undefined: it can. */
+  notReady(): string | undefined;
   log: Logger;
   /** Foreign names of services and of the key's header. */
   aliases?: Aliases;
@@ -225,7 +225,7 @@ function answerWith(route: RpcRoute, request: Request, response: Response, log: 
 async function application(
   options: PortOptions & { routes: Map<string, RpcRoute>; leaving(): boolean },
 ): Promise<FastifyInstance> {
-  const { config, log, routes, transcode, leaving, ready } = options;
+  const { config, log, routes, transcode, leaving, notReady } = options;
   const app = fastify({
     logger: false,
     frameworkErrors: (error, request, reply) => frameworkError(error, request, reply),
@@ -269,7 +269,7 @@ async function application(
   await servePages(app, options.tls?.caFile);
   app.get("/healthz", async () => ({ status: "alive", version }));
   app.get("/readyz", async (_request, reply) => {
-    const reason = leaving() ? "stopping" : (await ready()) ? undefined : "the database is away";
+    const reason = leaving() ? "stopping" : notReady();
     if (reason === undefined) return { status: "ready" };
     return reply.code(503).send({ status: "not ready", reason });
   });

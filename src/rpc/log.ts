@@ -1,16 +1,23 @@
 import { Code } from "@connectrpc/connect";
-import { type DestinationStream, destination, type Logger, pino } from "pino";
+import { type DestinationStream, type Logger, pino, symbols } from "pino";
 import type { Principal } from "../auth/principal.ts";
 import type { RequestRecord } from "./context.ts";
+import { type LogWriter, logWriter } from "./log-writer.ts";
 
 /**
  * Opens the log, on standard output when no stream is given: one JSON object a line, never with a body, a key or a secret.
- * Lines are gathered and written at the latest after 100 ms.
+ * Lines are gathered and written at the latest after 100 ms; no call waits for them.
  */
 export function openLog(level: string, stream?: DestinationStream): Logger {
   const options = { level, base: null, timestamp: true } as const;
   if (stream !== undefined) return pino(options, stream);
-  return pino(options, destination({ fd: 1, sync: false, minLength: 65_536, maxWrite: 131_072, periodicFlush: 100 }));
+  return pino(options, level === "silent" ? { write() {} } : logWriter(1));
+}
+
+/** How many lines of a log were lost because they could not be written. */
+export function lostLines(log: Logger): number {
+  const { [symbols.streamSym]: stream } = log as unknown as Record<symbol, Partial<LogWriter>>;
+  return stream?.lost ?? 0;
 }
 
 /** The name of a code as logs and audit rows show it, for example NOT_FOUND; 0 is OK. */

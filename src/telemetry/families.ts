@@ -12,7 +12,7 @@ import type { RequestCounts } from "./requests.ts";
 
 /** Whatever counts something. Each answers what it has counted; nothing is asked of the database. */
 export interface Sources {
-  readonly pool: Pick<Pool, "stats" | "gate">;
+  readonly pool: Pick<Pool, "stats" | "gate" | "disk">;
   readonly lanes: Pick<Lanes, "stats">;
   readonly jobs: Pick<Jobs, "stats" | "backlogs">;
   readonly metrics: Pick<MetricPart, "stats">;
@@ -26,6 +26,8 @@ export interface Sources {
   readonly connections: () => number;
   /** When the server's certificate ends, ms since 1970; undefined without TLS. */
   readonly certificateEndsMs: () => number | undefined;
+  /** Lines of the log that could not be written. */
+  readonly lostLogLines: () => number;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -56,6 +58,9 @@ const one = (value: number): Sample[] => [[{}, value]];
 export function families(sources: Sources, requests: RequestCounts): Family[] {
   return [
     gauge("belfry_build_info", "Always 1; the label is the version.", () => [[{ version }, 1]]),
+    counter("belfry_log_lost_lines_total", "Lines of the log that were lost: they could not be written.", () =>
+      one(sources.lostLogLines()),
+    ),
     ...requestFamilies(requests),
     ...portFamilies(sources),
     ...databaseFamilies(sources),
@@ -108,6 +113,9 @@ function databaseFamilies({ pool }: Sources): Family[] {
     gauge(name, help, () => by("pool", pool.stats(), (stats) => stats[read]));
   return [
     gauge("belfry_database_up", "1 while the database answers.", () => one(pool.gate.open ? 1 : 0)),
+    gauge("belfry_database_disk_full", "1 while the database has no room to store anything.", () =>
+      one(pool.disk.full ? 1 : 0),
+    ),
     gauge("belfry_calls", "Calls in work at the database.", () => one(pool.gate.calls)),
     pooled("belfry_pool_connections_max", "Database connections that a kind of work may have.", "max"),
     pooled("belfry_pool_connections_open", "Database connections that are open.", "open"),

@@ -28,7 +28,11 @@ const service = served(DataReceiverService, {
 const database = await testDatabase();
 let ready = true;
 const origin = "https://app.example.com";
-const plain = await testPort([service], { database, ready: () => ready, settings: { corsOrigins: [origin] } });
+const plain = await testPort([service], {
+  database,
+  notReady: () => (ready ? undefined : "the database is away"),
+  settings: { corsOrigins: [origin] },
+});
 const secure = await testPort([service], { database, secure: true });
 const path = "/belfry.receiver.v1.DataReceiverService/PutEvents";
 

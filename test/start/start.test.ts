@@ -20,6 +20,7 @@ const oldNode = ["/usr/bin/node", "/usr/local/bin/node"].find((path) => existsSy
 
 // Says what it got, and leaves with 7 at SIGTERM and at a second signal.
 const program = `
+  import { existsSync, writeFileSync } from "node:fs";
   let signals = 0;
   const got = (name: string) => {
     console.log("got", name);
@@ -32,6 +33,13 @@ const program = `
   if (process.argv[2] === "dying") {
     process.send?.("serving");
     setTimeout(() => process.kill(process.pid, "SIGKILL"), 50);
+  }
+  if (process.argv[2] === "full-disk") {
+    // Serves once, and cannot start in its next lives.
+    if (existsSync("served")) process.exit(1);
+    writeFileSync("served", "");
+    process.send?.("serving");
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), 200);
   }
   if (process.argv[2] === "exit") process.exit(Number(process.argv[3]));
   if (process.argv[2] === "die") process.kill(process.pid, "SIGKILL");
@@ -182,4 +190,16 @@ test("a server that keeps dying is given up after five times, with its own exit"
   const { exit, said } = start(dir, "dying");
   expect(await exit).toBe("SIGKILL");
   expect(said().split("up v").length - 1).toBe(6);
+});
+
+test("a server that has served, and then cannot start, is tried again for as long as its launcher lives", async () => {
+  const dir = checkout();
+  const text = readFileSync(join(dir, "start.js"), "utf8");
+  writeFileSync(join(dir, "start.js"), text.replace("pauseMs = 1000", "pauseMs = 1").replace("60_000;", "20;"));
+  const { child, exit, until, said } = start(dir, "full-disk");
+  await until("cannot start; it is tried again in 0.02 s");
+  const tries = () => said().split("cannot start").length;
+  await expect.poll(tries, { timeout: 15_000 }).toBeGreaterThan(8);
+  child.kill("SIGTERM");
+  expect([1, 7, "SIGTERM"]).toContain(await exit);
 });

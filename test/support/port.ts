@@ -25,7 +25,7 @@ export function served<S extends DescService>(service: S, implementation: Partia
   return { service, implementation: implementation as Partial<ServiceImpl<DescService>> };
 }
 
-interface Options extends Partial<Pick<PortOptions, "ready">> {
+interface Options extends Partial<Pick<PortOptions, "notReady">> {
   secure?: boolean;
   settings?: Partial<Config>;
   database?: TestDatabase;
@@ -70,8 +70,8 @@ export async function testPort(services: TestService[], options: Options = {}) {
     headersOf: answerHeaders,
     signal: stopping.signal,
   });
-  const ready = options.ready ?? (() => gate.open);
-  const port = await openPort({ config, tls, log, admit, services: wrapped, transcode, stopping, ready, untaken });
+  const notReady = options.notReady ?? (() => (gate.open ? undefined : "the database is away"));
+  const port = await openPort({ config, tls, log, admit, services: wrapped, transcode, stopping, notReady, untaken });
   afterAll(() => port.close({ drainMs: 0 }));
   const { id: tenantId } = await createTenant(sql, `tenant of ${port.address.port}`);
 

@@ -35,6 +35,8 @@ interface ConnectionsOptions {
   client(onclose?: () => void): Client;
   /** A connection has closed, for whatever reason. */
   onclose(): void;
+  /** A statement or a transaction has failed. */
+  failed?(error: unknown): void;
 }
 
 /**
@@ -136,6 +138,7 @@ export function connections(options: ConnectionsOptions) {
         query.resolve = finish(resolve);
         query.reject = finish((error) => {
           if (isFatal(error)) slot.spent = true;
+          options.failed?.(error);
           reject(error);
         });
         slot.fail = query.reject;
@@ -169,7 +172,10 @@ export function connections(options: ConnectionsOptions) {
       const take = (slot: Slot) =>
         void inside(() => transact(slot, fn))
           .finally(() => void release(slot))
-          .then(resolve, reject);
+          .then(resolve, (error) => {
+            options.failed?.(error);
+            reject(error);
+          });
       acquire({ take, refuse: reject });
     });
 
