@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -59,11 +59,21 @@ export function clusterDir(): string {
   return dir;
 }
 
-/** Removes what a killed run has left: its lock is free, its PostgreSQL may still run. */
-async function removeLeftovers() {
-  for (const name of readdirSync(tmpdir())) {
-    const dir = join(tmpdir(), name);
-    if (!name.startsWith(prefix) || !existsSync(join(dir, "lock"))) continue;
+/** Whether a run of this account has left the directory: that of another account is none of ours, whatever is in it. */
+function isLeftover(dir: string): boolean {
+  try {
+    const own = lstatSync(dir);
+    return own.isDirectory() && own.uid === process.getuid?.() && existsSync(join(dir, "lock"));
+  } catch {
+    return false; // gone meanwhile
+  }
+}
+
+/** Removes what a killed run has left in a folder: its lock is free, its PostgreSQL may still run. */
+export async function removeLeftovers(folder: string): Promise<void> {
+  for (const name of readdirSync(folder)) {
+    const dir = join(folder, name);
+    if (!name.startsWith(prefix) || !isLeftover(dir)) continue;
     const lock = lockData(dir);
     if (lock === undefined) continue;
     const { data } = placeOf(dir);
@@ -73,6 +83,14 @@ async function removeLeftovers() {
     lock.release();
     rmSync(dir, { recursive: true, force: true });
   }
+}
+
+/** Gives the run, and all processes that it starts, a place for temporary files that goes with it. */
+function useOwnTemporaryFolder(dir: string): void {
+  const folder = join(dir, "tmp");
+  mkdirSync(folder);
+  chmodSync(folder, 0o1777);
+  process.env.TMPDIR = folder;
 }
 
 async function startServer(dir: string) {
@@ -89,8 +107,9 @@ async function startServer(dir: string) {
 
 /** Vitest's globalSetup: one PostgreSQL for the run (TEST_DATABASE_URL names another), one migrated template. */
 export async function setup(project: TestProject) {
-  await removeLeftovers();
+  await removeLeftovers(tmpdir());
   const dir = openDir(tmpdir());
+  useOwnTemporaryFolder(dir);
   await makeCluster(join(dir, "cluster"));
   const given = process.env.TEST_DATABASE_URL;
   const template = `belfry_template_${randomBytes(4).toString("hex")}`;
