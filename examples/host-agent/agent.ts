@@ -35,13 +35,16 @@ const describeMs = 3_600_000;
  */
 export function startAgent({ receiver, read, source, intervalMs, limits, log, ...options }: AgentOptions) {
   const { lost, tell } = losses(log);
-  const buffer = openBuffer(options.bufferFolder, options.bufferBytesMax, lost);
+  const damaged = (bytes: number) => log(`a file of the buffer is damaged: ${bytes} bytes of it are lost`);
+  const buffer = openBuffer(options.bufferFolder, options.bufferBytesMax, lost, damaged);
   const sender = startSender({ receiver, buffer, pauseMsMax: options.pauseMsMax ?? 30_000, log });
   const follow = thresholds(source, limits, join(options.bufferFolder, "open-events.json"));
   const stopping = new AbortController();
   let before: Reading | undefined;
   /** Events that found no room on a full disk. */
   let unsaved: ReturnType<typeof follow.eventsOf> = [];
+  /** What is open has changed since it was kept. */
+  let unkept = false;
   let described = { text: "", atMs: 0 };
 
   async function measure() {
@@ -58,12 +61,15 @@ export function startAgent({ receiver, read, source, intervalMs, limits, log, ..
     unsaved.push(...seen);
     if (unsaved.length > 0) {
       buffer.addEvents(unsaved);
-      follow.keep();
       unsaved = [];
+      unkept = true;
     }
     buffer.addPoints(pointsOf(source, reading, before));
     before = reading;
     sender.wake();
+    // Last: where the disk has no room for it, the reading is kept all the same.
+    if (unkept) follow.keep();
+    unkept = false;
   }
 
   async function run() {

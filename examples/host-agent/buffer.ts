@@ -1,8 +1,9 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { EventSchema, MetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { PutEventsRequestSchema, PutMetricsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { makeOwn, ownFolder, readOwn } from "./own-files.ts";
 import { type Batch, frameBytes, openQueue } from "./queue.ts";
 
 /** What waits to be sent, on disk, within a bound. */
@@ -18,16 +19,21 @@ export interface Buffer {
 
 /**
  * Opens the buffer in a folder, which it makes. When it is full the oldest points go first, then those that come; events go
- * only when nothing else is left. `lost` is told of each loss.
- * @throws Error when another agent uses the folder
+ * only when nothing else is left. `lost` gets each loss, `damaged` the bytes of a file that are no records.
+ * @throws Error when another agent uses the folder, or another account can write to it
  */
-export function openBuffer(folder: string, bytesMax: number, lost: (items: number, what: string) => void): Buffer {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+export function openBuffer(
+  folder: string,
+  bytesMax: number,
+  lost: (items: number, what: string) => void,
+  damaged?: (bytes: number) => void,
+): Buffer {
+  ownFolder(folder);
   const lock = join(folder, "agent.pid");
   takeLock(lock);
   const segmentBytes = Math.min(1024 * 1024, Math.ceil(bytesMax / 16));
-  const events = openQueue(folder, "events", segmentBytes);
-  const points = openQueue(folder, "points", segmentBytes);
+  const events = openQueue(folder, "events", segmentBytes, damaged);
+  const points = openQueue(folder, "points", segmentBytes, damaged);
   const bytes = () => events.bytes() + points.bytes();
 
   function makeRoom(wanted: number): boolean {
@@ -67,14 +73,18 @@ export function openBuffer(folder: string, bytesMax: number, lost: (items: numbe
 }
 
 function takeLock(file: string) {
+  // Empty where the disk was full: 0, which no agent has.
+  const pid = Number(readOwn(file, 100) ?? 0);
+  if (Number.isSafeInteger(pid) && pid > 0 && pid !== process.pid && runs(pid))
+    throw new Error(`the agent with process id ${pid} uses ${file.replace(/[^/\\]+$/, "")}`);
+  rmSync(file, { recursive: true, force: true });
+  const fd = makeOwn(file);
   try {
-    writeFileSync(file, String(process.pid), { flag: "wx", mode: 0o600 });
+    writeSync(fd, String(process.pid));
   } catch {
-    // Empty where the disk was full: 0, which no agent has.
-    const pid = Number(readFileSync(file, "utf8"));
-    if (pid !== 0 && pid !== process.pid && runs(pid))
-      throw new Error(`the agent with process id ${pid} uses ${file.replace(/[^/\\]+$/, "")}`);
-    writeFileSync(file, String(process.pid));
+    // The disk is full: an empty lock keeps nobody out, as little as one of a killed agent does.
+  } finally {
+    closeSync(fd);
   }
 }
 

@@ -33,7 +33,7 @@ function openTransport({ url, caFile }: Settings, key: string) {
 async function waitForKey(settings: Settings): Promise<string> {
   for (let tries = 0; ; tries++) {
     try {
-      return await ownKey(settings, (key) => openTransport(settings, key));
+      return await ownKey(settings, (key) => openTransport(settings, key), log);
     } catch (error) {
       if (!(error instanceof ConnectError) || error.code !== Code.Unavailable) throw error;
       if (tries === 0) log(`waiting for the server at ${settings.url}: ${error.message}`);
@@ -61,6 +61,9 @@ async function main() {
     });
   }
 }
+
+// A log that cannot be written ends nothing.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 
 main().catch((error) => {
   console.error(`host agent: ${error.message}`);

@@ -1,16 +1,17 @@
 import {
   closeSync,
   fdatasyncSync,
+  fstatSync,
   ftruncateSync,
-  openSync,
   readdirSync,
-  readFileSync,
+  readSync,
   rmSync,
   statSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { isOwnFile, makeOwn, openOwn } from "./own-files.ts";
 
 /** Records that lie in files until they are sent, oldest first. */
 export interface Queue {
@@ -43,16 +44,25 @@ interface Segment {
 
 // A record begins with its length, its checksum and the number of its items, four bytes each.
 const headBytes = 12;
+/** No record of ours is larger; what says so is damaged. */
+const recordBytesMax = 64 * 1024 * 1024;
 export const frameBytes = (record: Uint8Array) => headBytes + record.length;
 
 /**
  * Opens the queue of this name in a folder. Its files have up to `segmentBytes` and are removed whole when all of them is
  * sent: after a crash some records are sent again, which changes nothing, and none is lost. What a crash has left unfinished at
- * the end of a file is skipped.
+ * the end of a file is skipped, and so is the rest of a file after bytes that are no record: `damaged` gets their number.
  */
-export function openQueue(folder: string, name: string, segmentBytes: number): Queue {
-  const pattern = new RegExp(`^${name}-(\\d+)\\.log$`);
+export function openQueue(
+  folder: string,
+  name: string,
+  segmentBytes: number,
+  damaged: (bytes: number) => void = () => undefined,
+): Queue {
+  const pattern = new RegExp(`^${name}-(\\d{1,15})\\.log$`);
+  // What is no plain file of this account, such as a link, is left alone.
   const numbers = readdirSync(folder)
+    .filter((entry) => isOwnFile(join(folder, entry)))
     .flatMap((entry) => pattern.exec(entry)?.[1] ?? [])
     .map(Number)
     .sort((a, b) => a - b);
@@ -79,12 +89,24 @@ export function openQueue(folder: string, name: string, segmentBytes: number): Q
     sentBytes = 0;
   }
 
+  /** A new file: its name may be taken by what is not ours. */
+  function makeSegment(): { segment: Segment; fd: number } {
+    for (;;) {
+      const file = join(folder, `${name}-${next++}.log`);
+      try {
+        return { segment: { file, bytes: 0 }, fd: makeOwn(file) };
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      }
+    }
+  }
+
   function tailFor(bytes: number) {
     if (tail !== undefined && tail.segment.bytes + bytes <= segmentBytes) return tail;
     if (tail !== undefined) closeSync(tail.fd);
-    const segment = segmentOf(next++);
-    segments.push(segment);
-    tail = { segment, fd: openSync(segment.file, "a", 0o600) };
+    tail = undefined;
+    tail = makeSegment();
+    segments.push(tail.segment);
     return tail;
   }
 
@@ -120,6 +142,7 @@ export function openQueue(folder: string, name: string, segmentBytes: number): Q
           };
           return { bytes: Buffer.concat(records), records: records.length, items, done };
         }
+        if (endBytes < first.bytes) damaged(first.bytes - endBytes);
         removeFirst();
       }
       return undefined;
@@ -134,17 +157,44 @@ export function openQueue(folder: string, name: string, segmentBytes: number): Q
   };
 }
 
+/** Fills the bytes from a place of the file; false where it ends before. */
+function readAt(fd: number, bytes: Uint8Array, at: number): boolean {
+  let read = 0;
+  while (read < bytes.length) {
+    const count = readSync(fd, bytes, read, bytes.length - read, at + read);
+    if (count === 0) return false;
+    read += count;
+  }
+  return true;
+}
+
+/** Reads record by record: a file that something else has written to may have any size. */
 function readRecords({ file }: Segment, from: number, bytesMax: number) {
-  const bytes = readFileSync(file);
   const records: Uint8Array[] = [];
   let items = 0;
   let at = from;
-  while (at + headBytes <= bytes.length && at - from < bytesMax) {
-    const record = bytes.subarray(at + headBytes, at + headBytes + bytes.readUInt32BE(at));
-    if (record.length !== bytes.readUInt32BE(at) || crc32(record) !== bytes.readUInt32BE(at + 4)) break;
-    records.push(record);
-    items += bytes.readUInt32BE(at + 8);
-    at += frameBytes(record);
+  let fd: number | undefined;
+  try {
+    fd = openOwn(file);
+    const { size } = fstatSync(fd);
+    const head = Buffer.alloc(headBytes);
+    while (at - from < bytesMax && readAt(fd, head, at)) {
+      const length = head.readUInt32BE(0);
+      if (length > recordBytesMax || at + headBytes + length > size) break;
+      const record = Buffer.alloc(length);
+      if (!readAt(fd, record, at + headBytes) || crc32(record) !== head.readUInt32BE(4)) break;
+      // Zeros, which a file system may leave where a machine has lost its power, are no record.
+      if (length === 0) break;
+      records.push(record);
+      items += head.readUInt32BE(8);
+      at += frameBytes(record);
+    }
+  } catch (error) {
+    // One that is gone, or something else, has nothing to send. What fails for another reason is tried again.
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== undefined && code !== "ENOENT" && code !== "ELOOP") throw error;
+  } finally {
+    if (fd !== undefined) closeSync(fd);
   }
   return { records, items, endBytes: at };
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
+import { type DescMessage, fromBinary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
@@ -48,6 +48,15 @@ function askedMs(error: ConnectError): number | undefined {
 /** Whether a request is larger than the server takes. A server that has too much to do says when to try again. */
 const isTooLarge = (error: ConnectError) => error.code === Code.ResourceExhausted && askedMs(error) === undefined;
 
+/** @throws ConnectError that gives up bytes which are no message, such as those of another version */
+function decoded<S extends DescMessage>(schema: S, bytes: Uint8Array): MessageShape<S> {
+  try {
+    return fromBinary(schema, bytes);
+  } catch (error) {
+    throw new ConnectError(`the buffer holds no such message: ${(error as Error).message}`, Code.InvalidArgument);
+  }
+}
+
 export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sender {
   const end = new AbortController();
   let stopping = false;
@@ -95,10 +104,10 @@ export function startSender({ receiver, buffer, pauseMsMax, log }: Options): Sen
 
   async function put({ kind, bytes }: NonNullable<ReturnType<Buffer["next"]>>) {
     if (kind === "events") {
-      const request = { ...fromBinary(PutEventsRequestSchema, bytes), detailedResponse: true };
+      const request = { ...decoded(PutEventsRequestSchema, bytes), detailedResponse: true };
       report((await receiver.putEvents(request, { signal: end.signal })).failedEvents, kind);
     } else {
-      const request = { ...fromBinary(PutMetricsRequestSchema, bytes), detailedResponse: true };
+      const request = { ...decoded(PutMetricsRequestSchema, bytes), detailedResponse: true };
       report((await receiver.putMetrics(request, { signal: end.signal })).failedMetrics, kind);
     }
   }

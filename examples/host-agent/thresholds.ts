@@ -1,8 +1,8 @@
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import type { EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { type Dimensions, filesystemOf, hostOf } from "./entities.ts";
+import { readOwn, replaceOwn } from "./own-files.ts";
 import type { Reading } from "./reading.ts";
 
 type Event = MessageInitShape<typeof EventSchema>;
@@ -109,16 +109,24 @@ export function thresholds(source: string, limits: Limits, file: string) {
       return events;
     },
     keep() {
-      writeFileSync(`${file}.new`, JSON.stringify([...open]), { mode: 0o600 });
-      renameSync(`${file}.new`, file);
+      replaceOwn(file, JSON.stringify([...open]));
     },
   };
 }
 
+/** What is open, as far as the file holds that. */
 function read(file: string): [string, Severity][] {
   try {
-    return JSON.parse(readFileSync(file, "utf8"));
+    const found: unknown = JSON.parse(readOwn(file) ?? "[]");
+    return Array.isArray(found) ? found.filter(isOpen) : [];
   } catch {
     return [];
   }
+}
+
+function isOpen(entry: unknown): entry is [string, Severity] {
+  if (!Array.isArray(entry) || typeof entry[0] !== "string" || typeof entry[1] !== "number") return false;
+  const [name, dimensions] = JSON.parse(entry[0]) as [unknown, unknown];
+  const isText = (value: unknown) => typeof value === "string";
+  return isText(name) && typeof dimensions === "object" && Object.values(dimensions ?? {}).every(isText);
 }
