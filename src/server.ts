@@ -68,7 +68,6 @@ import { startRetention } from "./retention.ts";
 import { bodies } from "./rpc/bodies.ts";
 import type { RequestRecord } from "./rpc/context.ts";
 import { discovery } from "./rpc/discovery.ts";
-import { lostLines } from "./rpc/log.ts";
 import { pipeline } from "./rpc/pipeline.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
@@ -249,11 +248,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
 
   // What is asked without a key.
   const streamsMax = Math.ceil(config.streamsMax / 20);
-  function notReady() {
-    if (!pool.gate.open) return "the database is away";
-    return pool.disk.full ? "nothing can be stored: the database's disk is full" : undefined;
-  }
-  const serving = () => notReady() === undefined;
+  const serving = () => pool.notReady() === undefined;
   const found = discovery({ services: declared, serving, streamsMax, log });
 
   // The port, and what it tells of itself to its operators.
@@ -267,7 +262,6 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
       streams: calls.openStreams,
       connections: () => connections(),
       certificateEndsMs: () => tls?.endsMs(),
-      lostLogLines: () => lostLines(log),
     },
     log,
   );
@@ -279,7 +273,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
       telemetry.ended(record, ...how);
     },
     readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.forms, clock.nowMs)]]),
-    notReady,
+    notReady: pool.notReady,
     aliases: { services: config.serviceAliases, keyHeaders: config.keyHeaderAliases },
   });
   connections = port.connections;

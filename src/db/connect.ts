@@ -40,6 +40,8 @@ export interface Pool {
   readonly counts: ConnectionCounts;
   readonly gate: Gate;
   readonly disk: DiskSpace;
+  /** Why nothing can be served; undefined: it can. */
+  notReady(): string | undefined;
   /** By kind of work: connections that there may be, are open and are in use, and what waits for one. */
   stats(): [kind: string, stats: { max: number; open: number; busy: number; waiting: number }][];
   /** Waits up to 5 s for statements in work, then cuts them. */
@@ -222,6 +224,10 @@ export function connect(url: string, options: PoolOptions): Pool {
     counts,
     gate: watch,
     disk,
+    notReady() {
+      if (!watch.open) return "the database is away";
+      return disk.full ? "nothing can be stored: the database's disk is full" : undefined;
+    },
     stats: () => names.map((name) => [name, { max: counts[name], ...kinds[name].stats() }]),
     async close() {
       watch.stop();

@@ -1,6 +1,7 @@
+import type { Logger } from "pino";
 import type { Config } from "../config.ts";
-import type { Log } from "../log.ts";
 import type { RequestRecord } from "../rpc/context.ts";
+import { lostLines } from "../rpc/log.ts";
 import type { Sources } from "./families.ts";
 import { metricsPort } from "./metrics-port.ts";
 import { protocolOf, requestCounts } from "./requests.ts";
@@ -18,10 +19,11 @@ export interface Telemetry {
 /** Opens the port of metrics and begins to send traces, where they are asked for; without both it costs nothing. */
 export async function startTelemetry(
   { metricsHost, metricsPort: port, tracesUrl }: Pick<Config, "metricsHost" | "metricsPort" | "tracesUrl">,
-  sources: Sources,
-  log: Log,
+  measured: Omit<Sources, "lostLogLines">,
+  log: Logger,
 ): Promise<Telemetry> {
   const traces = tracesUrl === undefined ? undefined : await openTraces(tracesUrl);
+  const sources: Sources = { ...measured, lostLogLines: () => lostLines(log) };
   const requests = port === undefined ? undefined : requestCounts();
   const metrics = requests && (await metricsPort({ metricsHost, metricsPort: port as number }, sources, requests));
   if (metrics !== undefined) log.info({ url: metrics.url }, "metrics are served");

@@ -10,8 +10,10 @@ import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { playEverything } from "./everything.ts";
+import { playExports } from "./exports.ts";
 import { failpoints } from "./failpoints.ts";
 import { playNotifications } from "./notifications.ts";
+import { playPauses } from "./pauses.ts";
 import { clear, place } from "./place.ts";
 import { playPoints, playPointsOfTwo } from "./points.ts";
 import { fine, openProxy } from "./proxy.ts";
@@ -30,6 +32,8 @@ const scenes: Record<string, (play: Play) => Promise<number>> = {
   notifications: playNotifications,
   points: playPoints,
   "points-of-two": playPointsOfTwo,
+  pauses: playPauses,
+  exports: playExports,
   everything: playEverything,
   upgrade: playUpgrade,
 };
@@ -43,6 +47,8 @@ const roundsOf: Record<string, number> = {
   notifications: 1,
   points: 8,
   "points-of-two": 6,
+  pauses: 4,
+  exports: 1,
   everything: 20,
   upgrade: 1,
 };

@@ -15,7 +15,7 @@ import { type ServerProcess, serverProcess } from "./server-process.ts";
 import { startWatcher, type Watcher } from "./watchers.ts";
 
 /** The ledger of what was sent, and with it what watchers have seen. */
-function withWatchers(book: Ledger, watchers: readonly Watcher[]): Ledger {
+export function withWatchers(book: Ledger, watchers: readonly Watcher[]): Ledger {
   return {
     ...book,
     async compare(db, tenantId) {
