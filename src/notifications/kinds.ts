@@ -10,8 +10,10 @@ import { officeChat } from "./kinds/office-chat.ts";
 import { teamChat } from "./kinds/team-chat.ts";
 import { webhook } from "./kinds/webhook.ts";
 import type { Notification } from "./notification.ts";
+import { notSent } from "./outcome.ts";
 import { redacted, secretsOf } from "./redact.ts";
 import type { KindName } from "./retry.ts";
+import { refusedHost } from "./stored-credential.ts";
 import { brokenTemplate, render } from "./template.ts";
 import { variablesOf } from "./variables.ts";
 import type { World } from "./world.ts";
@@ -73,6 +75,8 @@ export function compose(type: DestinationType, notification: Notification, world
 export interface Try {
   /** With its secrets readable, those of a stored credential in their places. */
   readonly type: DestinationType;
+  /** Where the secrets of its stored credential may be sent; empty, or absent: to any host. */
+  readonly allowedHosts?: readonly string[];
   /** Tells destinations apart, across tenants. */
   readonly destinationKey: string;
   readonly notification: Notification;
@@ -88,8 +92,10 @@ export interface Try {
  * Sends. What a receiver does is an outcome, never an error; `nextTryMs` says when to try again. May be repeated: a receiver
  * can tell by the notification's id or subject. The caller keeps the state, also of a try that failed.
  */
-export async function send({ type, ...given }: Try, world: World): Promise<Outcome> {
-  const { kind, message, desc } = kindOf(type);
+export async function send({ type, allowedHosts = [], ...given }: Try, world: World): Promise<Outcome> {
+  const { name, kind, message, desc } = kindOf(type);
+  const refused = refusedHost(type, allowedHosts, world);
+  if (refused !== undefined) return notSent(name, "refused_address", `the credential is not sent: ${refused.path} ${refused.rule}`, given.state);
   const secrets = new Set(secretsOf(desc, message));
   const texts = renderTexts(type, given.notification, world.publicUrl);
   const hide = (secret: string) => void secrets.add(secret);

@@ -106,7 +106,7 @@ function session(sending: Sending<ItsmDestination>, { outbound, accessTokens }: 
     sending.hide(basic);
     return { ask: (...what) => ask(`Basic ${basic}`, ...what) };
   }
-  const grant = { ...sending, oauth };
+  const grant = { ...sending, oauth, baseUrl };
   return {
     async ask(...what) {
       const token = await accessTokens.get(grant);

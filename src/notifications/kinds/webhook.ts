@@ -5,7 +5,8 @@ import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Broken } from "../../rpc/rules.ts";
 import { address, plainText } from "../markup.ts";
 import type { Notification } from "../notification.ts";
-import { isSuccess, refusal, sent, told, tried } from "../outcome.ts";
+import { isSuccess, notSent, refusal, sent, told, tried } from "../outcome.ts";
+import { fixedOrigin, originOf } from "../secret-addresses.ts";
 import { isoTime } from "../variables.ts";
 import { brokenUrl } from "./checks.ts";
 import { defaultMessage } from "./default-texts.ts";
@@ -87,6 +88,14 @@ function signed(id: string, body: string, secrets: string, nowMs: number): Recor
   };
 }
 
+/** Why a rendered address is no place for the webhook's secrets: they stay where its template says, before any tag. */
+function misled({ url, signingSecret, headers }: WebhookDestination, rendered: string): string | undefined {
+  if (signingSecret === "" && Object.values(headers).every((value) => value === "")) return undefined;
+  const origin = fixedOrigin(url);
+  if (origin === undefined) return "url has tags before its path, and signingSecret or headers would be sent there";
+  return URL.canParse(rendered) && originOf(rendered) !== origin ? "the tags of url change its host" : undefined;
+}
+
 /** An HTTP POST by Standard Webhooks 1.0.0. */
 export const webhook: Kind<WebhookDestination> = {
   templates: ({ url }, message) => ({
@@ -108,6 +117,8 @@ export const webhook: Kind<WebhookDestination> = {
 
   send: ({ destination, notification, texts, state, signal }, { outbound, nowMs }) =>
     tried("webhook", state, async () => {
+      const why = misled(destination, texts.url ?? "");
+      if (why !== undefined) return notSent("webhook", "bad_address", why, state);
       const body = JSON.stringify(bodyOf(notification, texts.message ?? ""));
       const answer = await outbound.guarded({
         method: "POST",
