@@ -91,9 +91,9 @@ function valuesOf({ description, tags, maxPerMinute }: Destination, { masked }: 
 }
 
 /** A type that was sent, taken apart. @throws code 3 for what its kind refuses; secrets that are kept were checked before */
-export function checkedParts(type: DestinationType): Parted {
+export async function checkedParts(type: DestinationType, tenantId: string): Promise<Parted> {
   const parted = partSecrets(type);
-  const broken = checkDestination(withSecrets(parted.masked, parted.fresh));
+  const broken = await checkDestination(withSecrets(parted.masked, parted.fresh), tenantId);
   const refused = broken.filter(({ path }) => !parted.kept.includes(path));
   if (refused.length > 0)
     throw invalidFields(refused.map(({ path, rule }) => ({ path: joined(typePath, path), rule })));
@@ -129,7 +129,7 @@ export function destinationService(
       const { tenantId } = principalOf(context);
       const { type = create(DestinationTypeSchema) } = destination;
       const { name } = destination;
-      const parted = checkedParts(type);
+      const parted = await checkedParts(type, tenantId);
       keptOf({}, parted.kept, typePath);
       checkSecretAddresses(parted, undefined, typePath);
       return await transaction(db, async (tx) => {
@@ -166,7 +166,7 @@ export function destinationService(
       const { type = create(DestinationTypeSchema) } = destination;
       const name = foundBy(destination.name);
       const own = named(tenantId, name);
-      const parted = checkedParts(type);
+      const parted = await checkedParts(type, tenantId);
       return await transaction(db, async (tx) => {
         const [stored] = await orm(tx)
           .select({ secrets: destinations.secrets, type: destinations.type })

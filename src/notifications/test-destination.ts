@@ -75,7 +75,7 @@ const typePath = "destination.type";
  * @throws code 3 for what is wrong with it; code 9 for secrets that do not open
  */
 async function opened(db: Db, tenantId: string, { name, type: given }: Destination, keyring: Keyring, world: World) {
-  const parted = checkedParts(given ?? create(DestinationTypeSchema));
+  const parted = await checkedParts(given ?? create(DestinationTypeSchema), tenantId);
   const unmasked = withSecrets(parted.masked, parted.fresh);
   const { type, allowedHosts } = await openType(db, tenantId, name, unmasked, keyring, typePath);
   checkCredentialHosts(type, allowedHosts, world, typePath);

@@ -89,8 +89,10 @@ export const officeChat: Kind<OfficeChatDestination> = {
   pace: { tries: 60, perMs: 30_000 },
 
   templates: ({ text, facts }) => ({
-    text: { text, markup: markdown },
-    ...Object.fromEntries(facts.map(({ value }, i) => [`facts[${i}].value`, { text: value, markup: markdown }])),
+    text: { text, markup: markdown, charsMax: cardBytesMax },
+    ...Object.fromEntries(
+      facts.map(({ value }, i) => [`facts[${i}].value`, { text: value, markup: markdown, charsMax: cardBytesMax }]),
+    ),
   }),
 
   check: ({ webhookUrl }) => brokenUrl("webhookUrl", webhookUrl),

@@ -18,6 +18,8 @@ const reserved =
 const secretBytesMin = 24;
 const secretBytesMax = 64;
 const secretsMax = 2;
+/** Of a rendered address: twice what a template may have. A longer one is not cut, since what is left leads elsewhere. */
+const addressCharsMax = 16_384;
 
 /** Secrets in the form of Standard Webhooks, by blanks: the one in use and, while it is exchanged, the one before. */
 const secretTexts = (text: string) => text.split(/\s+/).filter((part) => part !== "");
@@ -88,8 +90,9 @@ function signed(id: string, body: string, secrets: string, nowMs: number): Recor
   };
 }
 
-/** Why a rendered address is no place for the webhook's secrets: they stay where its template says, before any tag. */
+/** Why nothing is sent to a rendered address. The webhook's secrets stay where its template says, before any tag. */
 function misled({ url, signingSecret, headers }: WebhookDestination, rendered: string): string | undefined {
+  if (rendered.length >= addressCharsMax) return `the address has ${addressCharsMax} characters or more`;
   if (signingSecret === "" && Object.values(headers).every((value) => value === "")) return undefined;
   const origin = fixedOrigin(url);
   if (origin === undefined) return "url has tags before its path, and signingSecret or headers would be sent there";
@@ -99,7 +102,7 @@ function misled({ url, signingSecret, headers }: WebhookDestination, rendered: s
 /** An HTTP POST by Standard Webhooks 1.0.0. */
 export const webhook: Kind<WebhookDestination> = {
   templates: ({ url }, message) => ({
-    url: { text: url, markup: address },
+    url: { text: url, markup: address, charsMax: addressCharsMax },
     message: { text: message || defaultMessage, markup: plainText },
   }),
 
