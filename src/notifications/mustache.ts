@@ -57,7 +57,7 @@ function lineReader(add: (token: Token) => void) {
     content: () => {
       hasContent = true;
     },
-    /** What stands between two tags: only its first and its last line share theirs with a tag. */
+    /** The text between two tags: only its first and its last line share theirs with a tag. */
     text(text: string) {
       const first = text.indexOf("\n") + 1;
       if (first === 0) return piece(text);

@@ -12,7 +12,7 @@ const saidCharsMax = 500;
 const readCharsMax = 8192;
 const stepsMax = 4_000_000;
 const partsMax = 250;
-// Shorter ones are not looked for: they stand in any text, and hiding them would hide the answer.
+// Shorter ones are not looked for: they are in any text, and hiding them would hide the answer.
 const secretCharsMin = 4;
 const partCharsMin = 8;
 // Of a part that was encoded: what follows is hidden as far as it may belong to it.
@@ -49,7 +49,7 @@ function partsOf(secret: string): string[] {
 
 /**
  * A text in base64 at each place within groups of three bytes, without the characters that its neighbours share: one of these
- * stands wherever the text is within what was encoded.
+ * is in any base64 of what contains the text.
  */
 function base64Of(text: string): string[] {
   const bytes = Buffer.from(text);
@@ -61,7 +61,7 @@ function base64Of(text: string): string[] {
   );
 }
 
-/** How a text stands within what is then encoded as a whole. */
+/** How a request contains a text, before the request is encoded as a whole. */
 function writtenForms(text: string): string[] {
   return [
     text,
@@ -119,7 +119,7 @@ function beginning(text: string, at: number): number {
   return key;
 }
 
-/** How many characters of a pattern stand at a place. */
+/** How many characters of a pattern a text has at a place. */
 function alike(text: string, at: number, pattern: string): number {
   const max = Math.min(pattern.length, text.length - at);
   let count = 0;
@@ -127,7 +127,7 @@ function alike(text: string, at: number, pattern: string): number {
   return count;
 }
 
-/** Marks in `marks` what belongs to a pattern; answers the steps that it took, about `stepsLeft` at most. */
+/** Marks in `marks` what belongs to a pattern; returns the steps that it took, about `stepsLeft` at most. */
 function mark(
   { text, starts, ends }: View,
   patterns: ReadonlyMap<number, readonly Pattern[]>,

@@ -56,7 +56,7 @@ function unfixedAddress({ masked: { type }, fresh, kept }: Parted, stored: Desti
 }
 
 /**
- * Checks that the secrets of a destination, whose type stands at `at` in the request, are sent where they belong: those that
+ * Checks that the secrets of a destination, whose type is at `at` in the request, are sent where they belong: those that
  * are kept go where the stored ones go, and no template decides about the host. @throws code 3
  */
 export function checkSecretAddresses(parted: Parted, stored: DestinationType | undefined, at: string): void {

@@ -90,7 +90,7 @@ export function refusedHost(
   return undefined;
 }
 
-/** Checks a destination, whose type stands at `at` in the request, by `allowedHosts` of its credential. @throws code 3 */
+/** Checks a destination, whose type is at `at` in the request, by `allowedHosts` of its credential. @throws code 3 */
 export function checkCredentialHosts(
   type: DestinationType,
   allowedHosts: readonly string[],

@@ -61,7 +61,7 @@ function shown(value: Value | undefined, escape: (text: string) => string, chars
 
 /**
  * Renders a template. A name that nothing is known of renders empty, a group of variables too; what it holds is left out
- * when its value is absent, empty, zero or false. The result is cut to `charsMax`, wherever it stands by then; no value is
+ * when its value is absent, empty, zero or false. The result is cut to `charsMax`, wherever it is by then; no value is
  * escaped beyond that. Each part of the template is rendered at most once. @throws TemplateError
  */
 export function render(
@@ -97,7 +97,7 @@ export function cutText(text: string, charsMax: number): string {
   return `${text.slice(0, charsMax - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-/** A text of at most so many characters as people count them, the last one an ellipsis where it was cut. */
+/** A text of at most `max` characters as people count them, the last one an ellipsis where it was cut. */
 export function cutCharacters(text: string, max: number): string {
   if (text.length <= max) return text;
   // No character has more than two units.

@@ -7,7 +7,7 @@ export interface View {
   readonly ends: ArrayLike<number>;
 }
 
-/** What stands for one character, and which. */
+/** The escapes of one kind, and the character that each means. */
 interface Escaping {
   readonly escape: RegExp;
   undone(escape: string): string;

@@ -92,7 +92,7 @@ describe("no secret is in what is shown", () => {
     expect(shown).not.toContain(own);
   };
 
-  test("however it was written, and whatever stands around it", () => {
+  test("however it was written, and whatever is around it", () => {
     fc.assert(
       fc.property(anySecret, names, anyText, anyText, (own, name, before, after) => {
         const written = encoded(own, name);

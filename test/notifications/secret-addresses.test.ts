@@ -13,7 +13,7 @@ import { masterKeys, testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 import { secrets, site, successes } from "./kinds.ts";
-import { destinationsPath } from "./samples.ts";
+import { destinationsPath, eventJson } from "./samples.ts";
 
 /** Where the secrets belong, and a receiver of whoever wants to read them. */
 const home = await httpReceiver();
@@ -168,7 +168,7 @@ describe("a secret that is kept goes nowhere else", () => {
     expect(thief.received).toEqual([]);
   });
 
-  test("but a secret that is sent anew may go anywhere", async () => {
+  test("but a secret that is sent again may go anywhere", async () => {
     const own = await stored({ webhook: { url: `${home.url}/x`, headers } });
     const type = { webhook: { url: `${thief.url}/x`, headers: { authorization: "another" } } };
     for (const route of Object.values(routes)) expect(await route(own.name, type)).toMatchObject({ code: 0 });
@@ -262,7 +262,25 @@ describe("one that was stored with tags before its path and with secrets", () =>
     }
   });
 
-  test("fails, for good and with its reason, and sends nothing", async () => {
+  test("fails its deliveries, for good and with the reason, and sends nothing", async () => {
+    const { name } = await old();
+    const names = { triggerNames: [name], destinationNames: [name] };
+    await json("POST", "/v1/notification/triggers", { name, type: eventJson("disk") });
+    expect(await json("POST", "/v1/notification/rules", { name, enabled: true, ...names })).toMatchObject({
+      status: 200,
+    });
+    const event = { name: "disk", timestamp: Date.now(), dimensions: { source: "a" }, status: "STATUS_OPEN" };
+    expect((await json("POST", "/v1/data-receiver/events", { events: [event] })).body.failed).toBe(0);
+    const delivery = async () => (await json("GET", "/v1/notification/deliveries")).body.deliveries[0];
+    await expect.poll(async () => (await delivery())?.status, { timeout: 10_000 }).toBe("FAILED");
+    expect(await delivery()).toMatchObject({
+      attempts: 1,
+      error: "bad_address: url has tags before its path, and signingSecret or headers would be sent there",
+    });
+    expect(thief.received).toEqual([]);
+  });
+
+  test("fails its tests likewise", async () => {
     const { name, type } = await old();
     const refused = await routes[":test over /v1"](name, type);
     expect(refused.code).toBe(Code.FailedPrecondition);
