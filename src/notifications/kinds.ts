@@ -89,6 +89,8 @@ export interface Try {
   readonly type: DestinationType;
   /** Where the secrets of its stored credential may be sent; empty, or absent: to any host. */
   readonly allowedHosts?: readonly string[];
+  /** What of that credential no answer quotes, beside the secrets of the type. */
+  readonly credentialSecrets?: readonly string[];
   /** Tells destinations apart, across tenants. */
   readonly destinationKey: string;
   readonly notification: Notification;
@@ -108,12 +110,15 @@ const withoutSecrets = (state: State, secrets: ReadonlySet<string>): State =>
  * Sends. What a receiver does is an outcome, never an error; `nextTryMs` says when to try again. May be repeated: a receiver
  * can tell by the notification's id or subject. The caller keeps the state, also of a try that failed.
  */
-export async function send({ type, allowedHosts = [], ...given }: Try, world: World): Promise<Outcome> {
+export async function send(
+  { type, allowedHosts = [], credentialSecrets = [], ...given }: Try,
+  world: World,
+): Promise<Outcome> {
   const { name, kind, message, desc } = kindOf(type);
   const refused = refusedHost(type, allowedHosts, world);
   if (refused !== undefined)
     return notSent(name, "refused_address", `the credential is not sent: ${refused.path} ${refused.rule}`, given.state);
-  const secrets = new Set(secretsOf(desc, message));
+  const secrets = new Set([...secretsOf(desc, message), ...credentialSecrets]);
   const hide = (secret: string) => void secrets.add(secret);
   let texts: Record<string, string>;
   try {

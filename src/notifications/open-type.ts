@@ -17,6 +17,8 @@ export interface OpenDestination {
   readonly type: DestinationType;
   /** Where those of its stored credential may be sent; empty: to any host. */
   readonly allowedHosts: readonly string[];
+  /** All that the stored credential keeps secret, user names as well. */
+  readonly credentialSecrets: readonly string[];
 }
 
 /**
@@ -38,9 +40,10 @@ export async function openType(
   const credentialPath = `${path}.${type.type.case}.credentialId`;
   const credential = id === "" ? undefined : await usableCredential(db, tenantId, id, credentialPath);
   checkCredential(type, credential, path);
-  if (credential === undefined) return { type: opened, allowedHosts: [] };
+  if (credential === undefined) return { type: opened, allowedHosts: [], credentialSecrets: [] };
   const { secrets } = await openSecrets(db, tenantId, id, keyring);
-  return { type: withCredential(opened, secrets), allowedHosts: credential.allowedHosts };
+  const { allowedHosts } = credential;
+  return { type: withCredential(opened, secrets), allowedHosts, credentialSecrets: Object.values(secrets) };
 }
 
 async function openKept(

@@ -77,12 +77,12 @@ const typePath = "destination.type";
 async function opened(db: Db, tenantId: string, { name, type: given }: Destination, keyring: Keyring, world: World) {
   const parted = await checkedParts(given ?? create(DestinationTypeSchema), tenantId);
   const unmasked = withSecrets(parted.masked, parted.fresh);
-  const { type, allowedHosts } = await openType(db, tenantId, name, unmasked, keyring, typePath);
-  checkCredentialHosts(type, allowedHosts, world, typePath);
+  const open = await openType(db, tenantId, name, unmasked, keyring, typePath);
+  checkCredentialHosts(open.type, open.allowedHosts, world, typePath);
   const refreshToken = parted.kept.includes(refreshTokenPath)
-    ? storedRefreshToken(db, tenantId, foundBy(name), type, keyring)
+    ? storedRefreshToken(db, tenantId, foundBy(name), open.type, keyring)
     : givenRefreshToken(parted.fresh[refreshTokenPath] ?? "");
-  return { type, allowedHosts, refreshToken, masked: parted.masked };
+  return { ...open, refreshToken, masked: parted.masked };
 }
 
 /** Tests destinations, stored or not, by a notification that is sent for real, once. */

@@ -145,8 +145,8 @@ describe.each(Object.entries(kinds))("a credential for %s", (_label, [type, own,
       refused,
     );
     const message = { destination: fromJson(DestinationSchema, destination as JsonValue) };
-    for (const call of [destinations.testDestination(message), destinations.replaceDestination(message)]) {
-      const error = await call.then(() => undefined, ConnectError.from);
+    for (const call of [destinations.testDestination, destinations.replaceDestination]) {
+      const error = await call(message).then(() => undefined, ConnectError.from);
       expect(error).toMatchObject({ code: Code.InvalidArgument, rawMessage: expect.stringContaining(field) });
     }
     expect(receiver.received).toEqual([]);
