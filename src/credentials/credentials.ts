@@ -4,7 +4,7 @@ import { orm } from "../db/orm.ts";
 import { textsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { inUse, notFound } from "../errors.ts";
-import { credentials, credentialUses } from "./tables.ts";
+import { allowedHostsColumn, credentials, credentialUses } from "./tables.ts";
 import { usersOf } from "./used-by.ts";
 
 /** What a credential holds beside its secrets. */
@@ -14,6 +14,7 @@ export interface CredentialValues {
   description: string;
   tags: string[];
   allowedApiClients: string[];
+  allowedHosts: string[];
 }
 
 /** A credential as it is stored, without its secrets. */
@@ -30,6 +31,7 @@ const columns = {
   description: credentials.description,
   tags: credentials.tags,
   allowedApiClients: credentials.allowedApiClients,
+  allowedHosts: allowedHostsColumn,
   collections: usersOf("collection"),
   destinations: usersOf("destination"),
 };
@@ -44,9 +46,12 @@ export async function insertCredential(
   values: CredentialValues,
   secrets: Record<string, string>,
 ): Promise<CredentialRow> {
-  const { name, type, description, tags, allowedApiClients } = values;
-  await orm(db).insert(credentials).values({ tenantId, id, name, type, description, tags, allowedApiClients, secrets });
-  return { id, name, type, description, tags, allowedApiClients, collections: [], destinations: [] };
+  const { name, type, description, tags, allowedApiClients, allowedHosts } = values;
+  const own = { id, name, type, description, tags, allowedApiClients, allowedHosts };
+  await orm(db)
+    .insert(credentials)
+    .values({ tenantId, ...own, secrets });
+  return { ...own, collections: [], destinations: [] };
 }
 
 /** Credentials by name and id. @throws code 3 for a bad page token */
@@ -72,19 +77,20 @@ export async function listCredentials(
   return { credentials: items, nextPageToken, totalCount: total };
 }
 
-/** The type of a credential and the keys of its secrets, locked until the caller's transaction ends. @throws code 5 */
+/** What a credential's secrets are checked by, locked until the caller's transaction ends. @throws code 5 */
 export async function lockCredential(
   tx: Db,
   tenantId: string,
   id: string,
-): Promise<{ type: string; secretKeys: string[] }> {
+): Promise<{ type: string; secretKeys: string[]; allowedHosts: string[] }> {
   const [row] = await orm(tx)
-    .select({ type: credentials.type, secrets: credentials.secrets })
+    .select({ type: credentials.type, secrets: credentials.secrets, allowedHosts: allowedHostsColumn })
     .from(credentials)
     .where(identified(tenantId, id))
     .for("no key update");
   if (row === undefined) throw notFound("credential", id);
-  return { type: row.type, secretKeys: Object.keys(row.secrets) };
+  const { type, secrets, allowedHosts } = row;
+  return { type, secretKeys: Object.keys(secrets), allowedHosts };
 }
 
 /** Replaces a locked credential; without `secrets`, sealed, its own stay. @throws code 5 */
@@ -95,10 +101,10 @@ export async function updateCredential(
   values: CredentialValues,
   secrets: Record<string, string> | undefined,
 ): Promise<CredentialRow> {
-  const { name, type, description, tags, allowedApiClients } = values;
+  const { name, type, description, tags, allowedApiClients, allowedHosts } = values;
   const [row] = await orm(tx)
     .update(credentials)
-    .set({ name, type, description, tags, allowedApiClients, ...(secrets && { secrets }) })
+    .set({ name, type, description, tags, allowedApiClients, allowedHosts, ...(secrets && { secrets }) })
     .where(identified(tenantId, id))
     .returning(columns);
   if (row === undefined) throw notFound("credential", id);

@@ -14,6 +14,7 @@ import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
+import { checkKeptHosts } from "./allowed-hosts.ts";
 import {
   deleteCredential,
   insertCredential,
@@ -29,7 +30,7 @@ import { sealSecrets } from "./secrets.ts";
 const kept: Kept = {
   things: "credentials",
   table: "credentials",
-  columns: ["name", "description", "tags", "allowed_api_clients"],
+  columns: ["name", "description", "tags", "allowed_api_clients", "allowed_hosts"],
 };
 
 export function credentialService(
@@ -62,7 +63,10 @@ export function credentialService(
       const keeps = Object.keys(checked).length === 0;
       return await transaction(db, async (tx) => {
         const stored = await lockCredential(tx, tenantId, id);
-        if (keeps) checkKept(info.type, stored.type, stored.secretKeys);
+        if (keeps) {
+          checkKept(info.type, stored.type, stored.secretKeys);
+          if (stored.secretKeys.length > 0) checkKeptHosts(info.allowedHosts, stored.allowedHosts);
+        }
         const owner = { kind: "credential", id };
         const sealed = keeps ? undefined : await sealSecrets(tx, tenantId, owner, checked, keyring);
         const before = await heldBytes(tx, tenantId, kept);

@@ -40,6 +40,8 @@ export const credentials = pgTable(
     description: text("description").notNull(),
     tags: jsonb("tags").notNull().$type<string[]>(),
     allowedApiClients: jsonb("allowed_api_clients").notNull().$type<string[]>(),
+    /** Null in rows of before 0.2.0: any host. */
+    allowedHosts: jsonb("allowed_hosts").$type<string[]>(),
     /** By secret key: sealed by the tenant's data key, base64. */
     secrets: jsonb("secrets").notNull().$type<Record<string, string>>(),
   },
@@ -48,6 +50,9 @@ export const credentials = pgTable(
     index("credentials_name").on(table.tenantId, table.name, table.id),
   ],
 );
+
+/** The hosts that a credential's secrets may be sent to, as a column to select; empty: any. */
+export const allowedHostsColumn = sql<string[]>`coalesce(${credentials.allowedHosts}, '[]')`;
 
 /** One row a thing that uses a credential. The foreign key prevents the deletion of a credential in use. */
 export const credentialUses = pgTable(

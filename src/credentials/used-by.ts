@@ -3,7 +3,7 @@ import { QueryBuilder } from "drizzle-orm/pg-core";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { invalidField } from "../errors.ts";
-import { credentials, credentialUses } from "./tables.ts";
+import { allowedHostsColumn, credentials, credentialUses } from "./tables.ts";
 
 /** What uses a credential: a collection of data, or a destination of notifications. */
 export interface CredentialUser {
@@ -12,24 +12,36 @@ export interface CredentialUser {
   readonly id: string;
 }
 
+/** What a thing has to fit that uses a credential. */
+export interface UsableCredential {
+  readonly type: string;
+  /** Where its secrets may go; empty: to any host. */
+  readonly allowedHosts: readonly string[];
+}
+
 /**
- * The type of a credential, which stays until the end of the caller's transaction, as the credential does.
+ * A credential to use, which stays as it is until the end of the caller's transaction.
  * @throws code 3 at `path`, the place of the credential's id in the request, when there is no such credential
  */
-export async function credentialType(db: Db, tenantId: string, credentialId: string, path: string): Promise<string> {
+export async function usableCredential(
+  db: Db,
+  tenantId: string,
+  credentialId: string,
+  path: string,
+): Promise<UsableCredential> {
   // The lock makes a concurrent deletion wait, which then sees the use.
   const [row] = await orm(db)
-    .select({ type: credentials.type })
+    .select({ type: credentials.type, allowedHosts: allowedHostsColumn })
     .from(credentials)
     .where(and(eq(credentials.tenantId, tenantId), eq(credentials.id, credentialId)))
     .for("share");
   if (row === undefined) throw invalidField(path, "must be the id of a stored credential");
-  return row.type;
+  return row;
 }
 
 /**
- * Notes that something uses a credential, which then cannot be deleted, in the caller's transaction, and answers the
- * credential's type. May be repeated. @throws as credentialType
+ * Notes that something uses a credential, which then cannot be deleted, in the caller's transaction, and returns the
+ * credential. May be repeated. @throws as usableCredential
  */
 export async function useCredential(
   tx: Db,
@@ -37,10 +49,10 @@ export async function useCredential(
   credentialId: string,
   { kind, id }: CredentialUser,
   path: string,
-): Promise<string> {
-  const type = await credentialType(tx, tenantId, credentialId, path);
+): Promise<UsableCredential> {
+  const credential = await usableCredential(tx, tenantId, credentialId, path);
   await orm(tx).insert(credentialUses).values({ tenantId, credentialId, kind, usedBy: id }).onConflictDoNothing();
-  return type;
+  return credential;
 }
 
 /** Notes that something uses no credential any more, in the caller's transaction. May be repeated. */

@@ -1,4 +1,4 @@
-import { create, toJson } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { and, eq, exists, gt, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
@@ -37,9 +37,10 @@ import { checkDestination } from "./kinds.ts";
 import { contains, listByName, oneContains, type Part } from "./lists.ts";
 import { toDestination } from "./messages.ts";
 import { recentNotifications } from "./recent.ts";
+import { checkSecretAddresses } from "./secret-addresses.ts";
 import { keptOf, ownerOf, type Parted, partSecrets, withSecrets } from "./secrets.ts";
 import { destinationStates } from "./sending/tables.ts";
-import { checkCredential, credentialIdOf } from "./stored-credential.ts";
+import { checkCredential, checkCredentialHosts, credentialIdOf, type ProductAddresses } from "./stored-credential.ts";
 import { destinations, ruleDestinations } from "./tables.ts";
 
 const ofRow = and(
@@ -90,9 +91,9 @@ function valuesOf({ description, tags, maxPerMinute }: Destination, { masked }: 
 }
 
 /** A type that was sent, taken apart. @throws code 3 for what its kind refuses; secrets that are kept were checked before */
-export function checkedParts(type: DestinationType): Parted {
+export async function checkedParts(type: DestinationType, tenantId: string): Promise<Parted> {
   const parted = partSecrets(type);
-  const broken = checkDestination(withSecrets(parted.masked, parted.fresh));
+  const broken = await checkDestination(withSecrets(parted.masked, parted.fresh), tenantId);
   const refused = broken.filter(({ path }) => !parted.kept.includes(path));
   if (refused.length > 0)
     throw invalidFields(refused.map(({ path, rule }) => ({ path: joined(typePath, path), rule })));
@@ -117,6 +118,7 @@ export function destinationService(
   db: Db,
   bounds: Bounds,
   keyring: Keyring,
+  products: ProductAddresses,
 ): Partial<ServiceImpl<typeof DestinationService>> {
   /** Seals the new secrets of a destination, in the caller's transaction. */
   const sealed = (tx: Db, tenantId: string, name: string, { fresh }: Parted) =>
@@ -127,8 +129,9 @@ export function destinationService(
       const { tenantId } = principalOf(context);
       const { type = create(DestinationTypeSchema) } = destination;
       const { name } = destination;
-      const parted = checkedParts(type);
+      const parted = await checkedParts(type, tenantId);
       keptOf({}, parted.kept, typePath);
+      checkSecretAddresses(parted, undefined, typePath);
       return await transaction(db, async (tx) => {
         const secrets = await sealed(tx, tenantId, name, parted);
         const [row] = await orm(tx)
@@ -138,7 +141,7 @@ export function destinationService(
           .returning(columns);
         if (row === undefined) throw alreadyExists("destination", name);
         await checkRoom(tx, tenantId, kept, bounds);
-        await noteCredential(tx, tenantId, name, type);
+        await noteCredential(tx, tenantId, name, type, products);
         await changed(tx, context, "destination", name);
         return create(CreateDestinationResponseSchema, { destination: shown(row, parted) });
       });
@@ -163,15 +166,16 @@ export function destinationService(
       const { type = create(DestinationTypeSchema) } = destination;
       const name = foundBy(destination.name);
       const own = named(tenantId, name);
-      const parted = checkedParts(type);
+      const parted = await checkedParts(type, tenantId);
       return await transaction(db, async (tx) => {
         const [stored] = await orm(tx)
-          .select({ secrets: destinations.secrets })
+          .select({ secrets: destinations.secrets, type: destinations.type })
           .from(destinations)
           .where(own)
           .for("no key update");
         if (stored === undefined) throw notFound("destination", name);
         const keptSecrets = keptOf(stored.secrets, parted.kept, typePath);
+        checkSecretAddresses(parted, fromJson(DestinationTypeSchema, stored.type as JsonValue), typePath);
         const secrets = { ...keptSecrets, ...(await sealed(tx, tenantId, name, parted)) };
         const heldBefore = await heldBytes(tx, tenantId, kept);
         const [row] = await orm(tx)
@@ -181,7 +185,7 @@ export function destinationService(
           .returning(columns);
         if (row === undefined) throw notFound("destination", name);
         await checkRoom(tx, tenantId, kept, bounds, heldBefore);
-        await noteCredential(tx, tenantId, name, type);
+        await noteCredential(tx, tenantId, name, type, products);
         await changed(tx, context, "destination", name);
         return create(ReplaceDestinationResponseSchema, { destination: shown(row, parted) });
       });
@@ -197,14 +201,21 @@ export function destinationService(
   };
 }
 
-/** Notes which stored credential a destination uses now. @throws code 3 when there is none, or one of another type */
-async function noteCredential(tx: Db, tenantId: string, name: string, type: DestinationType): Promise<void> {
+/** Notes which stored credential a destination uses now. @throws code 3 when there is none, or one that does not fit */
+async function noteCredential(
+  tx: Db,
+  tenantId: string,
+  name: string,
+  type: DestinationType,
+  products: ProductAddresses,
+): Promise<void> {
   const user = { kind: "destination", id: name } as const;
   await releaseCredentials(tx, tenantId, user);
   const id = credentialIdOf(type);
   const path = `${typePath}.${type.type.case}.credentialId`;
-  const credentialType = id === "" ? undefined : await useCredential(tx, tenantId, id, user, path);
-  checkCredential(type, credentialType, typePath);
+  const credential = id === "" ? undefined : await useCredential(tx, tenantId, id, user, path);
+  checkCredential(type, credential, typePath);
+  checkCredentialHosts(type, credential?.allowedHosts ?? [], products, typePath);
 }
 
 async function listDestinations(db: Db, tenantId: string, request: ListDestinationsRequest) {

@@ -1,5 +1,6 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { paced } from "../event-loop.ts";
 import { type Broken, joined } from "../rpc/rules.ts";
 import { email } from "./kinds/email.ts";
 import { event } from "./kinds/event.ts";
@@ -9,9 +10,12 @@ import type { Composed, ExchangedSecret, Kind, Outcome, Pace, State } from "./ki
 import { officeChat } from "./kinds/office-chat.ts";
 import { teamChat } from "./kinds/team-chat.ts";
 import { webhook } from "./kinds/webhook.ts";
+import { TemplateError } from "./mustache.ts";
 import type { Notification } from "./notification.ts";
+import { notSent } from "./outcome.ts";
 import { redacted, secretsOf } from "./redact.ts";
 import type { KindName } from "./retry.ts";
+import { refusedHost } from "./stored-credential.ts";
 import { brokenTemplate, render } from "./template.ts";
 import { variablesOf } from "./variables.ts";
 import type { World } from "./world.ts";
@@ -37,13 +41,16 @@ function kindOf({ type }: DestinationType) {
 }
 
 /** Which rules a destination breaks that the proto does not say: its templates, addresses, secrets. Paths begin with its kind. */
-export function checkDestination(type: DestinationType): Broken[] {
+export async function checkDestination(type: DestinationType, tenantId: string): Promise<Broken[]> {
   const { name, kind, message } = kindOf(type);
-  const templates = Object.entries(kind.templates(message, "")).flatMap(([path, { text }]) => {
+  const pace = paced(undefined, tenantId);
+  const broken = kind.check(message);
+  for (const [path, { text }] of Object.entries(kind.templates(message, ""))) {
     const rule = brokenTemplate(text);
-    return rule === undefined ? [] : [{ path, rule }];
-  });
-  return [...kind.check(message), ...templates].map(({ path, rule }) => ({ path: joined(name, path), rule }));
+    if (rule !== undefined) broken.push({ path, rule });
+    await pace();
+  }
+  return broken.map(({ path, rule }) => ({ path: joined(name, path), rule }));
 }
 
 /** The limit of a kind's product on how often one destination is tried; undefined: none. */
@@ -51,21 +58,28 @@ export function paceOf(kind: KindName): Pace | undefined {
   return kinds[kind].pace;
 }
 
-function renderTexts(type: DestinationType, notification: Notification, publicUrl: string): Record<string, string> {
+/** Renders one template after the other, so that no destination holds up others by their number. @throws TemplateError */
+async function renderTexts(
+  type: DestinationType,
+  notification: Notification,
+  publicUrl: string,
+): Promise<Record<string, string>> {
   const { name, kind, message, desc } = kindOf(type);
-  const templates = Object.entries(kind.templates(message, notification.rule.message));
-  return Object.fromEntries(
-    templates.map(([path, { text, markup }]) => [
-      path,
-      render(text, variablesOf(notification, { name, desc, message }, markup, publicUrl), markup),
-    ]),
-  );
+  const pace = paced(undefined, notification.tenant.id);
+  const texts: Record<string, string> = {};
+  for (const [path, template] of Object.entries(kind.templates(message, notification.rule.message))) {
+    const { text, markup, charsMax } = template;
+    const variables = variablesOf(notification, { name, desc, message }, markup, publicUrl);
+    texts[path] = render(text, variables, markup, charsMax);
+    await pace();
+  }
+  return texts;
 }
 
 /** What a destination would get, as people read it. Nothing is sent, and no secret is in it. */
-export function compose(type: DestinationType, notification: Notification, world: World): Composed {
+export async function compose(type: DestinationType, notification: Notification, world: World): Promise<Composed> {
   const { kind, message } = kindOf(type);
-  const texts = renderTexts(type, notification, world.publicUrl);
+  const texts = await renderTexts(type, notification, world.publicUrl);
   return kind.compose({ destination: message, notification, texts }, world);
 }
 
@@ -73,6 +87,10 @@ export function compose(type: DestinationType, notification: Notification, world
 export interface Try {
   /** With its secrets readable, those of a stored credential in their places. */
   readonly type: DestinationType;
+  /** Where the secrets of its stored credential may be sent; empty, or absent: to any host. */
+  readonly allowedHosts?: readonly string[];
+  /** What of that credential no answer quotes, beside the secrets of the type. */
+  readonly credentialSecrets?: readonly string[];
   /** Tells destinations apart, across tenants. */
   readonly destinationKey: string;
   readonly notification: Notification;
@@ -84,15 +102,32 @@ export interface Try {
   readonly signal: AbortSignal;
 }
 
+/** What is kept of a receiver's answer, such as the number of a record: it may repeat a secret there, too. */
+const withoutSecrets = (state: State, secrets: ReadonlySet<string>): State =>
+  Object.fromEntries(Object.entries(state).map(([name, text]) => [name, redacted(text, secrets)]));
+
 /**
  * Sends. What a receiver does is an outcome, never an error; `nextTryMs` says when to try again. May be repeated: a receiver
  * can tell by the notification's id or subject. The caller keeps the state, also of a try that failed.
  */
-export async function send({ type, ...given }: Try, world: World): Promise<Outcome> {
-  const { kind, message, desc } = kindOf(type);
-  const secrets = new Set(secretsOf(desc, message));
-  const texts = renderTexts(type, given.notification, world.publicUrl);
+export async function send(
+  { type, allowedHosts = [], credentialSecrets = [], ...given }: Try,
+  world: World,
+): Promise<Outcome> {
+  const { name, kind, message, desc } = kindOf(type);
+  const refused = refusedHost(type, allowedHosts, world);
+  if (refused !== undefined)
+    return notSent(name, "refused_address", `the credential is not sent: ${refused.path} ${refused.rule}`, given.state);
+  const secrets = new Set([...secretsOf(desc, message), ...credentialSecrets]);
   const hide = (secret: string) => void secrets.add(secret);
+  let texts: Record<string, string>;
+  try {
+    texts = await renderTexts(type, given.notification, world.publicUrl);
+  } catch (error) {
+    if (error instanceof TemplateError) return notSent(name, "bad_request", error.message, given.state);
+    throw error;
+  }
   const outcome = await kind.send({ ...given, destination: message, texts, hide }, world);
-  return { ...outcome, answer: redacted(outcome.answer, secrets) };
+  const state = secrets.size === 0 ? outcome.state : withoutSecrets(outcome.state, secrets);
+  return { ...outcome, answer: redacted(outcome.answer, secrets), state };
 }

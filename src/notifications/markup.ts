@@ -7,6 +7,7 @@ export interface Markup extends Escaping {
 
 const plain = (text: string) => text;
 
+// The ampersand first, which the others bring in.
 const signs: Readonly<Record<string, string>> = {
   "&": "&amp;",
   "<": "&lt;",
@@ -16,7 +17,8 @@ const signs: Readonly<Record<string, string>> = {
 };
 
 /** A text as HTML shows it, in elements and in attributes. */
-export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (sign) => signs[sign] as string);
+export const escapeHtml = (text: string) =>
+  Object.entries(signs).reduce((escaped, [sign, name]) => escaped.replaceAll(sign, name), text);
 
 /** What is no markup: two braces still escape for HTML, as Mustache says. */
 export const plainText: Markup = { double: escapeHtml, triple: plain, link: plain };
@@ -41,7 +43,7 @@ export const markdown: Markup = {
   link: (url, text) => `[${text.replace(/[[\]\\]/g, "\\$&")}](${url.replace(/[()\s]/g, encodeURIComponent)})`,
 };
 
-const escapeChat = (text: string) => text.replace(/[&<>]/g, (sign) => signs[sign] as string);
+const escapeChat = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 /** Team chat's own: without escaping, `<!channel>` in an event's text would notify the whole channel, so three braces escape too. */
 export const chat: Markup = {

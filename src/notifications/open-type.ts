@@ -1,19 +1,31 @@
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { and, eq } from "drizzle-orm";
-import type { DestinationType } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { Keyring } from "../credentials/keyring.ts";
 import { openSealed, openSecrets } from "../credentials/secrets.ts";
-import { credentialType } from "../credentials/used-by.ts";
+import { usableCredential } from "../credentials/used-by.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { foundBy } from "../rpc/names.ts";
-import { keptOf, ownerOf, partSecrets, withSecrets } from "./secrets.ts";
+import { checkSecretAddresses } from "./secret-addresses.ts";
+import { keptOf, ownerOf, type Parted, partSecrets, withSecrets } from "./secrets.ts";
 import { checkCredential, credentialIdOf, withCredential } from "./stored-credential.ts";
 import { destinations } from "./tables.ts";
 
+/** A destination with its secrets readable. */
+export interface OpenDestination {
+  readonly type: DestinationType;
+  /** Where those of its stored credential may be sent; empty: to any host. */
+  readonly allowedHosts: readonly string[];
+  /** All that the stored credential keeps secret, user names as well. */
+  readonly credentialSecrets: readonly string[];
+}
+
 /**
- * The type of a destination with its secrets readable: in place of `********` what is stored under the destination's name,
- * and what the stored credential holds that it names. `path` is the type's place in the request.
- * @throws code 3 where nothing is stored, and for a credential of another type; code 9 as openSealed
+ * A destination with its secrets readable: in place of `********` what is stored under its name, and what the stored
+ * credential holds that it names. `path` is the type's place in the request.
+ * @throws code 3 where nothing is stored, for secrets that would be sent elsewhere than the stored ones, and for a credential
+ * of another type; code 9 as openSealed
  */
 export async function openType(
   db: Db,
@@ -22,27 +34,39 @@ export async function openType(
   type: DestinationType,
   keyring: Keyring,
   path: string,
-): Promise<DestinationType> {
-  const { kept } = partSecrets(type);
-  const opened = kept.length === 0 ? type : withSecrets(type, await openKept(db, tenantId, name, kept, keyring, path));
+): Promise<OpenDestination> {
+  const opened = await openKept(db, tenantId, name, type, keyring, path);
   const id = credentialIdOf(type);
-  const kind = id === "" ? undefined : await credentialType(db, tenantId, id, `${path}.${type.type.case}.credentialId`);
-  checkCredential(type, kind, path);
-  if (id === "") return opened;
-  return withCredential(opened, (await openSecrets(db, tenantId, id, keyring)).secrets);
+  const credentialPath = `${path}.${type.type.case}.credentialId`;
+  const credential = id === "" ? undefined : await usableCredential(db, tenantId, id, credentialPath);
+  checkCredential(type, credential, path);
+  if (credential === undefined) return { type: opened, allowedHosts: [], credentialSecrets: [] };
+  const { secrets } = await openSecrets(db, tenantId, id, keyring);
+  const { allowedHosts } = credential;
+  return { type: withCredential(opened, secrets), allowedHosts, credentialSecrets: Object.values(secrets) };
 }
 
 async function openKept(
   db: Db,
   tenantId: string,
   name: string,
-  paths: readonly string[],
+  type: DestinationType,
   keyring: Keyring,
   path: string,
-): Promise<Record<string, string>> {
-  const [stored] = await orm(db)
-    .select({ secrets: destinations.secrets })
+): Promise<DestinationType> {
+  const parted: Parted = partSecrets(type);
+  // What is kept and where it belongs are of one statement.
+  const stored = parted.kept.length === 0 ? undefined : await storedDestination(db, tenantId, foundBy(name));
+  const kept = keptOf(stored?.secrets ?? {}, parted.kept, path);
+  checkSecretAddresses(parted, stored?.type, path);
+  if (parted.kept.length === 0) return type;
+  return withSecrets(type, await openSealed(db, tenantId, ownerOf(foundBy(name)), kept, keyring));
+}
+
+async function storedDestination(db: Db, tenantId: string, name: string) {
+  const [row] = await orm(db)
+    .select({ secrets: destinations.secrets, type: destinations.type })
     .from(destinations)
-    .where(and(eq(destinations.tenantId, tenantId), eq(destinations.name, foundBy(name))));
-  return await openSealed(db, tenantId, ownerOf(foundBy(name)), keptOf(stored?.secrets ?? {}, paths, path), keyring);
+    .where(and(eq(destinations.tenantId, tenantId), eq(destinations.name, name)));
+  return row && { secrets: row.secrets, type: fromJson(DestinationTypeSchema, row.type as JsonValue) };
 }

@@ -30,7 +30,7 @@ export function notificationServices(
   { bounds, keyring, world, ...sending }: Options,
 ): [DescService, Partial<ServiceImpl<DescService>>][] {
   const destinations: Partial<ServiceImpl<typeof DestinationService>> = {
-    ...destinationService(db, bounds, keyring),
+    ...destinationService(db, bounds, keyring, world),
     ...destinationTests(db, keyring, world),
   };
   const rules: Partial<ServiceImpl<typeof RuleService>> = { ...ruleService(db, bounds), ...rulePreviews(db, world) };

@@ -5,7 +5,11 @@ import {
   DestinationTypeSchema,
   type ItsmDestination,
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { allowsHost, hostOf } from "../credentials/allowed-hosts.ts";
+import type { UsableCredential } from "../credentials/used-by.ts";
 import { invalidField, invalidFields } from "../errors.ts";
+import { joined } from "../rpc/rules.ts";
+import type { World } from "./world.ts";
 
 /** Which types of stored credentials a kind of destination may name. */
 const types: Readonly<Record<string, readonly string[]>> = {
@@ -21,10 +25,15 @@ export function credentialIdOf({ type }: DestinationType): string {
 
 /**
  * Checks that a destination, whose type stands at `path` in the request, and the stored credential that it names go
- * together; `credentialType` is undefined when it names none. @throws code 3
+ * together; `credential` is undefined when it names none. @throws code 3
  */
-export function checkCredential({ type }: DestinationType, credentialType: string | undefined, path: string): void {
+export function checkCredential(
+  { type }: DestinationType,
+  credential: UsableCredential | undefined,
+  path: string,
+): void {
   const kind = type.case ?? "";
+  const credentialType = credential?.type;
   const wanted = types[kind] ?? [];
   if (credentialType !== undefined && !wanted.includes(credentialType)) {
     const rule = `must be the id of a credential of type ${wanted.join(" or ")}, not ${credentialType}`;
@@ -47,6 +56,49 @@ function checkItsm({ authorization }: ItsmDestination, credentialType: string | 
     ([, value]) => (value === "") === (credentialType === undefined),
   );
   if (broken.length > 0) throw invalidFields(broken.map(([name]) => ({ path: `${path}.oauth.${name}`, rule })));
+}
+
+/** Where the products are that the operator gives the addresses of. */
+export type ProductAddresses = Pick<World, "incidentPagingUrl" | "teamChatUrl">;
+
+/** Why a destination does not fit `allowedHosts` of its credential; the path is within its type. */
+export interface RefusedHost {
+  readonly path: string;
+  readonly rule: string;
+}
+
+/** The first address of a destination that its credential's secrets, or what they are exchanged for, may not be sent to. */
+export function refusedHost(
+  { type }: DestinationType,
+  allowedHosts: readonly string[],
+  { incidentPagingUrl, teamChatUrl }: ProductAddresses,
+): RefusedHost | undefined {
+  const addresses: [path: string, address: string][] = [];
+  if (type.case === "incidentPaging") addresses.push(["incidentPaging.credentialId", incidentPagingUrl]);
+  if (type.case === "teamChat") addresses.push(["teamChat.credentialId", teamChatUrl]);
+  if (type.case === "itsm") {
+    const { baseUrl, authorization } = type.value;
+    addresses.push(["itsm.baseUrl", baseUrl]);
+    if (authorization.case === "oauth") addresses.push(["itsm.oauth.tokenUrl", authorization.value.tokenUrl]);
+  }
+  for (const [path, address] of addresses) {
+    const host = hostOf(address) ?? "";
+    if (!allowsHost(allowedHosts, host)) {
+      return { path, rule: `sends the credential to ${host}, which is none of its allowedHosts` };
+    }
+  }
+  return undefined;
+}
+
+/** Checks a destination, whose type is at `at` in the request, by `allowedHosts` of its credential. @throws code 3 */
+export function checkCredentialHosts(
+  type: DestinationType,
+  allowedHosts: readonly string[],
+  products: ProductAddresses,
+  at: string,
+): void {
+  const refused = refusedHost(type, allowedHosts, products);
+  if (refused !== undefined) throw invalidField(joined(at, refused.path), refused.rule);
 }
 
 /** The type with the secrets of the stored credential that it names. */

@@ -1,11 +1,7 @@
-import Mustache from "mustache";
+import { parsed, TemplateError, type Token } from "./mustache.ts";
 
 /** The most that one template renders, characters; what is beyond is cut. */
 export const renderedCharsMax = 256 * 1024;
-
-const sectionsDeepMax = 32;
-// The parser takes a time that grows with the square of a run of white space within a tag.
-const blanksMax = 1000;
 
 /** What a template reads: texts by name, within groups by name. Nothing of it is ever called. */
 export interface Variables {
@@ -28,44 +24,16 @@ export interface Escaping {
   readonly triple: (text: string) => string;
 }
 
-type Token = [kind: string, value: string, start: number, end: number, inner?: Token[]];
-
-// A writer of its own: the library's keeps every template that it has ever parsed.
-const writer = new Mustache.Writer();
-Reflect.set(writer, "templateCache", undefined);
-
-function place(template: string, index: number) {
-  const before = template.slice(0, index).split("\n");
-  return `line ${before.length}, column ${(before.at(-1) as string).length + 1}`;
-}
-
-function brokenToken(template: string, tokens: readonly Token[], depth: number): string | undefined {
-  for (const [kind, value, start, , inner] of tokens) {
-    if (kind === ">") return `has a partial ({{> ${value.slice(0, 64)}}}) at ${place(template, start)}: there are none`;
-    if (Array.isArray(inner)) {
-      if (depth === sectionsDeepMax) {
-        return `has sections more than ${sectionsDeepMax} deep at ${place(template, start)}`;
-      }
-      const below = brokenToken(template, inner, depth + 1);
-      if (below !== undefined) return below;
-    }
-  }
-  return undefined;
-}
-
 /** Why a text is no Mustache template, with line and column; reads on after its path. Undefined when it is one. */
 export function brokenTemplate(template: string): string | undefined {
-  const blanks = new RegExp(`\\s{${blanksMax + 1}}`).exec(template);
-  if (blanks !== null) return `has more than ${blanksMax} blanks in a row at ${place(template, blanks.index)}`;
   try {
-    return brokenToken(template, writer.parse(template) as unknown as Token[], 0);
+    parsed(template);
+    return undefined;
   } catch (error) {
-    const [, what = "a bad tag", index = "0"] = /^(.*?)(?: at (\d+))?$/s.exec((error as Error).message) ?? [];
-    return `is no Mustache template: ${brief(what)} at ${place(template, Number(index))}`;
+    if (error instanceof TemplateError) return error.message;
+    throw error;
   }
 }
-
-const brief = (what: string) => `${what.charAt(0).toLowerCase()}${what.slice(1, 120)}`;
 
 const isGroup = (value: Value | undefined): value is Variables =>
   typeof value === "object" && value !== null && !(value instanceof Verbatim);
@@ -74,9 +42,8 @@ const isGroup = (value: Value | undefined): value is Variables =>
 const member = (of: Value | undefined, name: string) => (isGroup(of) && Object.hasOwn(of, name) ? of[name] : undefined);
 
 /** A name in the innermost section that knows its first part; the rest of it is looked for there and nowhere else. */
-function lookUp(scopes: readonly Value[], name: string): Value | undefined {
-  if (name === ".") return scopes.at(-1);
-  const [first = "", ...rest] = name.split(".");
+function lookUp(scopes: readonly Value[], [first, ...rest]: readonly string[]): Value | undefined {
+  if (first === undefined) return scopes.at(-1);
   for (let i = scopes.length - 1; i >= 0; i--) {
     const scope = scopes[i];
     if (!isGroup(scope) || !Object.hasOwn(scope, first)) continue;
@@ -85,16 +52,17 @@ function lookUp(scopes: readonly Value[], name: string): Value | undefined {
   return undefined;
 }
 
-/** What a tag shows of a value; undefined: nothing. */
-function shown(value: Value | undefined, escape: (text: string) => string, charsMax: number): string | undefined {
+/** What a tag shows of a value; empty: nothing. */
+function shown(value: Value | undefined, escape: (text: string) => string, charsMax: number): string {
   if (value instanceof Verbatim) return value.text;
-  if (value === undefined || value === null || typeof value === "object") return undefined;
+  if (value === undefined || value === null || typeof value === "object") return "";
   return escape(String(value).slice(0, charsMax));
 }
 
 /**
  * Renders a template. A name that nothing is known of renders empty, a group of variables too; what it holds is left out
- * when its value is absent, empty, zero or false. The result is cut to `charsMax`, wherever it stands by then.
+ * when its value is absent, empty, zero or false. The result is cut to `charsMax`, wherever it is by then; no value is
+ * escaped beyond that. Each part of the template is rendered at most once. @throws TemplateError
  */
 export function render(
   template: string,
@@ -104,20 +72,22 @@ export function render(
 ): string {
   let text = "";
   const write = (tokens: readonly Token[], scopes: readonly Value[]) => {
-    for (const [kind, value, , , inner = []] of tokens) {
-      if (text.length > charsMax) return;
-      if (kind === "text") {
-        text += value;
+    for (const token of tokens) {
+      // One more than may be kept shows that it is cut.
+      const left = charsMax + 1 - text.length;
+      if (left <= 0) return;
+      if (token.kind === "text") {
+        text += token.text;
         continue;
       }
-      const found = lookUp(scopes, value);
-      if (kind === "name") text += shown(found, escaping.double, charsMax) ?? "";
-      else if (kind === "&") text += shown(found, escaping.triple, charsMax) ?? "";
-      else if (kind === "#" && found) write(inner, [...scopes, found]);
-      else if (kind === "^" && !found) write(inner, scopes);
+      const found = lookUp(scopes, token.path);
+      if (token.kind === "double") text += shown(found, escaping.double, left);
+      else if (token.kind === "triple") text += shown(found, escaping.triple, left);
+      else if (token.kind === "section" && found) write(token.inner, [...scopes, found]);
+      else if (token.kind === "inverted" && !found) write(token.inner, scopes);
     }
   };
-  write(writer.parse(template) as unknown as Token[], [variables]);
+  write(parsed(template), [variables]);
   return cutText(text, charsMax);
 }
 
@@ -125,4 +95,12 @@ export function render(
 export function cutText(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text;
   return `${text.slice(0, charsMax - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}
+
+/** A text of at most `max` characters as people count them, the last one an ellipsis where it was cut. */
+export function cutCharacters(text: string, max: number): string {
+  if (text.length <= max) return text;
+  // No character has more than two units.
+  const characters = [...text.slice(0, 2 * max + 2)];
+  return characters.length <= max ? characters.join("") : `${characters.slice(0, max - 1).join("")}…`;
 }

@@ -25,6 +25,7 @@ import type { Notification } from "./notification.ts";
 import { openType } from "./open-type.ts";
 import { givenRefreshToken, refreshTokenPath, storedRefreshToken } from "./refresh-token.ts";
 import { withSecrets } from "./secrets.ts";
+import { checkCredentialHosts } from "./stored-credential.ts";
 import type { World } from "./world.ts";
 
 /** A notification of a made-up event, which says that it is one. */
@@ -73,13 +74,15 @@ const typePath = "destination.type";
  * The type of a destination to test, with its secrets readable, and its refresh token.
  * @throws code 3 for what is wrong with it; code 9 for secrets that do not open
  */
-async function opened(db: Db, tenantId: string, { name, type: given }: Destination, keyring: Keyring) {
-  const parted = checkedParts(given ?? create(DestinationTypeSchema));
-  const type = await openType(db, tenantId, name, withSecrets(parted.masked, parted.fresh), keyring, typePath);
+async function opened(db: Db, tenantId: string, { name, type: given }: Destination, keyring: Keyring, world: World) {
+  const parted = await checkedParts(given ?? create(DestinationTypeSchema), tenantId);
+  const unmasked = withSecrets(parted.masked, parted.fresh);
+  const open = await openType(db, tenantId, name, unmasked, keyring, typePath);
+  checkCredentialHosts(open.type, open.allowedHosts, world, typePath);
   const refreshToken = parted.kept.includes(refreshTokenPath)
-    ? storedRefreshToken(db, tenantId, foundBy(name), keyring)
+    ? storedRefreshToken(db, tenantId, foundBy(name), open.type, keyring)
     : givenRefreshToken(parted.fresh[refreshTokenPath] ?? "");
-  return { type, refreshToken, masked: parted.masked };
+  return { ...open, refreshToken, masked: parted.masked };
 }
 
 /** Tests destinations, stored or not, by a notification that is sent for real, once. */
@@ -92,15 +95,14 @@ export function destinationTests(
     async testDestination({ destination = create(DestinationSchema) }, context) {
       const { tenantId, tenantName } = principalOf(context);
       const { name } = destination;
-      const { type, refreshToken, masked } = await opened(db, tenantId, destination, keyring);
+      const { masked, ...open } = await opened(db, tenantId, destination, keyring, world);
       const notification = testNotification({ id: tenantId, name: tenantName }, name, world.nowMs());
       const outcome = await send(
         {
-          type,
+          ...open,
           destinationKey: `test ${tenantId}/${name}`,
           notification,
           state: {},
-          refreshToken,
           signal: context.signal,
         },
         world,

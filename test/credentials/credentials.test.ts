@@ -104,6 +104,7 @@ describe("a create", () => {
       description: "d\ne",
       tags: ["b", "a", "b"],
       allowedApiClients: ["x"],
+      allowedHosts: ["*.example.com", "chat.example.org"],
     };
     const answer = await json("POST", path, {
       info: { ...info, usedBy: { destinations: { ids: ["x"] } } },
@@ -204,10 +205,17 @@ describe("the list", () => {
 describe("a replacement", () => {
   test("replaces all that is known of a credential", async () => {
     const id = await create({
-      info: { name: "a", type: "teamChat", description: "d", tags: ["t"], allowedApiClients: ["c"] },
+      info: {
+        name: "a",
+        type: "teamChat",
+        description: "d",
+        tags: ["t"],
+        allowedApiClients: ["c"],
+        allowedHosts: ["a.b"],
+      },
       secrets: { token: "t" },
     });
-    const info = { name: "b", type: "itsmOAuth", description: "", tags: [], allowedApiClients: [] };
+    const info = { name: "b", type: "itsmOAuth", description: "", tags: [], allowedApiClients: [], allowedHosts: [] };
     const answer = await json("PUT", `${path}/${id}`, {
       info: { name: "b", type: "itsmOAuth" },
       secrets: { clientID: "i", clientSecret: "s" },

@@ -162,6 +162,7 @@ create table credentials (
   tags jsonb not null,
   allowed_api_clients jsonb not null,
   secrets jsonb not null,
+  allowed_hosts jsonb,
   constraint credentials_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX credentials_name ON public.credentials USING btree (tenant_id, name, id);

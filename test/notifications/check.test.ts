@@ -29,7 +29,8 @@ const oauth = {
   authUrl: "https://itsm.example.com/oauth_auth.do",
 };
 
-const paths = (type: Type) => checkDestination(create(DestinationTypeSchema, { type })).map(({ path }) => path);
+const paths = async (type: Type) =>
+  (await checkDestination(create(DestinationTypeSchema, { type }), "tenant")).map(({ path }) => path);
 
 describe("a good destination breaks no rule", () => {
   const good: [string, Type][] = [
@@ -50,7 +51,7 @@ describe("a good destination breaks no rule", () => {
     ["webhook whose address is a tag", webhook({ url: "{{{entity.dimensions.hook}}}" })],
     ["webhook by plain HTTP", webhook({ url: "http://hook.example.com:8080/x" })],
   ];
-  test.each(good)("%s", (_name, type) => expect(paths(type)).toEqual([]));
+  test.each(good)("%s", async (_name, type) => expect(await paths(type)).toEqual([]));
 });
 
 describe("a mistake is named by its path", () => {
@@ -104,7 +105,7 @@ describe("a mistake is named by its path", () => {
     ["the name of a header", webhook({ headers: { "a b": "x" } }), ['webhook.headers["a b"]']],
     ["the value of a header", webhook({ headers: { a: "☃" } }), ['webhook.headers["a"]']],
   ];
-  test.each(bad)("%s", (_name, type, wanted) => expect(paths(type)).toEqual(wanted));
+  test.each(bad)("%s", async (_name, type, wanted) => expect(await paths(type)).toEqual(wanted));
 });
 
 test.each([

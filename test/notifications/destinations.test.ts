@@ -94,7 +94,7 @@ const kinds: [string, object, object][] = [
 async function opened(of = name) {
   const { destination } = await destinations.getDestination({ name: of });
   if (destination?.type === undefined) throw new Error("no type");
-  const type = await openType(sql, tenant.id, of, destination.type, keys, "type");
+  const { type } = await openType(sql, tenant.id, of, destination.type, keys, "type");
   return toJson(DestinationTypeSchema, type) as Record<string, never>;
 }
 

@@ -266,3 +266,32 @@ test.each(["incidentPaging", "teamChat"] as const)("%s goes where the operator s
   guarded.receiver.answer(successes[kind]);
   expect((await guarded.send(destinations[kind](guarded.receiver.url))).result).toBe("sent");
 });
+
+test.each(["Summer2026!", 'a "quoted"/secret', "100% <safe> & sound", "päss wörd+1"])(
+  "a token endpoint that repeats its form tells no secret: %s",
+  async (secret) => {
+    place.receiver.answer((request, response) => response.writeHead(400).end(`bad request: ${request.body}`));
+    const oauth = {
+      clientId: "belfry",
+      clientSecret: secret,
+      refreshToken: "r",
+      tokenUrl: `${place.receiver.url}/token`,
+      authUrl: place.receiver.url,
+    };
+    const outcome = await place.send({
+      case: "itsm",
+      value: { baseUrl: place.receiver.url, shortDescription: "x", authorization: { case: "oauth", value: oauth } },
+    });
+    expect(outcome.answer).toContain("client_secret=********");
+  },
+);
+
+test("a record whose number repeats the password is kept without it", async () => {
+  const number = `no: ${secrets.password}`;
+  place.receiver.answer((request, response) => {
+    const body = request.method === "GET" ? { result: [] } : { result: { sys_id: "1", number } };
+    response.writeHead(request.method === "GET" ? 200 : 201).end(JSON.stringify(body));
+  });
+  const outcome = await place.send(destinations.itsm(place.receiver.url));
+  expect(outcome).toMatchObject({ result: "sent", state: { sysId: "1", number: "no: ********" } });
+});

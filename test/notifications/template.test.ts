@@ -151,14 +151,17 @@ describe("what is no template is refused with its place", () => {
     ["x {{> header }}", "has a partial ({{> header}}) at line 1, column 3: there are none"],
     ["{{#a}}{{> b }}{{/a}}", /has a partial .* at line 1, column 7/],
     ["{{#a}}".repeat(40) + "{{/a}}".repeat(40), /has sections more than 32 deep at line 1, column 193/],
-    [`{{a${" ".repeat(60_000)}`, "has more than 1000 blanks in a row at line 1, column 4"],
+    [
+      `{{=${"<".repeat(40)} ${">".repeat(40)}=}}`,
+      /^is no Mustache template: tags of more than 64 characters at line 1/,
+    ],
   ])("%s", (template, rule) => {
     const broken = brokenTemplate(template);
     if (typeof rule === "string") expect(broken).toBe(rule);
     else expect(broken).toMatch(rule);
   });
 
-  test.each(["", "{{a}}", "{{{a.b}}}", "{{&a}}", "{{#a}}{{^b}}{{/b}}{{/a}}", "}}", "{ {a} }", " ".repeat(1000)])(
+  test.each(["", "{{a}}", "{{{a.b}}}", "{{&a}}", "{{#a}}{{^b}}{{/b}}{{/a}}", "}}", "{ {a} }", " ".repeat(60_000)])(
     "what is one is not: %j",
     (template) => expect(brokenTemplate(template)).toBeUndefined(),
   );
@@ -183,11 +186,12 @@ test("templates render as the library's own renderer does", () => {
   const tag = fc.constantFrom(...names);
   const piece: fc.Memo<string> = fc.memo((depth) => {
     const leaf = fc.oneof(
-      fc.constantFrom("text ", "\n", "  ", "é", "{", "} "),
+      fc.constantFrom("text ", "\n", " \r\n", "  ", "\t", "é", "{", "} "),
       tag.map((name) => `{{${name}}}`),
       tag.map((name) => `{{{${name}}}}`),
       tag.map((name) => `{{& ${name} }}`),
       tag.map((name) => `{{! ${name} }}`),
+      tag.map((name) => `{{=<% %>=}}<%{ ${name} }%>{{${name}}}<%={{ }}=%>`),
     );
     if (depth <= 1) return leaf;
     const section = fc
@@ -210,5 +214,45 @@ test("templates render as the library's own renderer does", () => {
       expect(render(template, variables, plainText)).toBe(theirs);
     }),
     { numRuns: 500 },
+  );
+});
+
+test("what the library's own parser takes for a template is one, and nothing else is", () => {
+  const pieces = [
+    "{{",
+    "}}",
+    "{{{",
+    "}}}",
+    "{",
+    "}",
+    "#",
+    "/",
+    "^",
+    "&",
+    "!",
+    "=",
+    " ",
+    "\n",
+    "a",
+    "b",
+    ".",
+    "<%",
+    "%>",
+  ];
+  const text = fc.string({ unit: fc.constantFrom(...pieces), maxLength: 24 });
+  const opened = fc.tuple(text, text).map(([before, after]) => `${before}{{#a}}${after}{{/a}}${before}`);
+  const variables: Variables = { a: "1", b: { a: "2", b: "" } };
+  fc.assert(
+    fc.property(fc.oneof(text, opened), (template) => {
+      let theirs: string | undefined;
+      try {
+        theirs = Mustache.render(template, variables, {}, { escape: String }).replaceAll("[object Object]", "");
+      } catch {
+        theirs = undefined;
+      }
+      if (theirs === undefined) expect(brokenTemplate(template)).toBeDefined();
+      else expect(render(template, variables, { double: String, triple: String })).toBe(theirs);
+    }),
+    { numRuns: 5000 },
   );
 });

@@ -130,6 +130,16 @@ describe("a stored credential", () => {
     expect(receiver.received[0]?.headers.authorization).toBe(`Basic ${basic}`);
   });
 
+  test("keeps its user name secret, too, when the receiver repeats it", async () => {
+    receiver.answer((request, response) => {
+      const basic = Buffer.from(request.headers.authorization?.slice("Basic ".length) ?? "", "base64");
+      response.writeHead(400).end(`no such user: ${basic}, ${encodeURIComponent(String(basic))}`);
+    });
+    const credentialId = await stored("usernamePassword", { username: "ada@example.com", password: secrets.password });
+    const { body } = await tested({ itsm: { baseUrl: receiver.url, credentialId } });
+    expect(body.message).toContain("HTTP 400: no such user: ********:********, ********%3A********");
+  });
+
   test("takes the place of an OAuth client", async () => {
     receiver.answer((request, response, socket) => {
       if (request.path !== "/oauth_token.do") return successes.itsm(request, response, socket);

@@ -24,6 +24,8 @@ export interface Grant {
   /** Tells destinations apart, across tenants. */
   readonly destinationKey: string;
   readonly oauth: OAuthAuthorization;
+  /** Where the token is sent: one that was got for another address is no token for this one. */
+  readonly baseUrl: string;
   readonly refreshToken: ExchangedSecret;
   hide(secret: string): void;
   readonly signal: AbortSignal;
@@ -47,8 +49,8 @@ export function accessTokens(outbound: Outbound, nowMs: () => number): AccessTok
   const kept = new Map<string, Kept>();
   const asking = new Map<string, Promise<Kept>>();
   // Another client, address or user than before has tokens of its own.
-  const keyOf = ({ destinationKey, oauth: { clientId, clientSecret, tokenUrl, username } }: Grant) =>
-    JSON.stringify([destinationKey, clientId, clientSecret, tokenUrl, username]);
+  const keyOf = ({ destinationKey, baseUrl, oauth: { clientId, clientSecret, tokenUrl, username } }: Grant) =>
+    JSON.stringify([destinationKey, baseUrl, clientId, clientSecret, tokenUrl, username]);
   return {
     async get(grant) {
       const key = keyOf(grant);

@@ -16,7 +16,7 @@ const bodyBytesMax = 65_536;
 
 const oneLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
 /** As many characters as the rule counts: code points. */
-const cut = (text: string, max: number) => [...text].slice(0, max).join("");
+const cut = (text: string, max: number) => [...text.slice(0, 2 * max)].slice(0, max).join("");
 
 function cutBytes(text: string, bytesMax: number) {
   const bytes = Buffer.from(text);

@@ -3,7 +3,7 @@ import type { IncidentPagingDestination } from "#gen/belfry/notifications/v1/des
 import { plainText } from "../markup.ts";
 import type { Notification } from "../notification.ts";
 import { isPage, isSuccess, jsonObject, notSent, refusal, sent, told, tried } from "../outcome.ts";
-import { cutText } from "../template.ts";
+import { cutCharacters, cutText } from "../template.ts";
 import { eventUrl, isoTime } from "../variables.ts";
 import { defaultMessage } from "./default-texts.ts";
 import type { Kind } from "./kind.ts";
@@ -21,12 +21,6 @@ const severities: Readonly<Record<number, string>> = {
 function actionOf({ occasion, clear }: Notification): "trigger" | "acknowledge" | "resolve" {
   if (clear) return "resolve";
   return occasion === "acknowledged" ? "acknowledge" : "trigger";
-}
-
-/** Like all limits of the product's, this one counts characters as people do, not UTF-16. */
-function cutCharacters(text: string, max: number) {
-  const characters = [...text];
-  return characters.length <= max ? text : `${characters.slice(0, max - 1).join("")}…`;
 }
 
 function payloadOf(notification: Notification, message: string) {

@@ -6,6 +6,7 @@ import { plainText } from "../markup.ts";
 import type { Notification } from "../notification.ts";
 import { type Answer, OutboundError } from "../outbound.ts";
 import { isSuccess, jsonObject, notSent, refusal, sent, told } from "../outcome.ts";
+import { cutCharacters } from "../template.ts";
 import { eventUrl, isoTime, severityName } from "../variables.ts";
 import type { World } from "../world.ts";
 import { NoToken } from "./access-tokens.ts";
@@ -27,10 +28,7 @@ function correlationOf({ subjectId }: Notification): string {
   return plain ? subjectId : createHash("sha256").update(subjectId).digest("hex");
 }
 
-const cut = (text: string, max: number) => {
-  const characters = [...text.trim()];
-  return characters.length <= max ? characters.join("") : `${characters.slice(0, max - 1).join("")}…`;
-};
+const cut = (text: string, max: number) => cutCharacters(text.trim(), max);
 
 function descriptionOf({ notification, texts }: Rendered<ItsmDestination>, publicUrl: string): string {
   const { event, entity, rule, timeMs } = notification;
@@ -106,7 +104,7 @@ function session(sending: Sending<ItsmDestination>, { outbound, accessTokens }: 
     sending.hide(basic);
     return { ask: (...what) => ask(`Basic ${basic}`, ...what) };
   }
-  const grant = { ...sending, oauth };
+  const grant = { ...sending, oauth, baseUrl };
   return {
     async ask(...what) {
       const token = await accessTokens.get(grant);

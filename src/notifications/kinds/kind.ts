@@ -69,6 +69,8 @@ export interface Pace {
 export interface Template {
   readonly text: string;
   readonly markup: Markup;
+  /** What is beyond is of no use to the kind. Absent: `renderedCharsMax`. */
+  readonly charsMax?: number;
 }
 
 /** A kind of destination. */

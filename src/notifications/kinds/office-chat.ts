@@ -12,6 +12,8 @@ import type { Kind, Outcome, Rendered, State } from "./kind.ts";
 // Both products take 28 KB with all that surrounds the card.
 const cardBytesMax = 27_000;
 const titleCharsMax = 256;
+/** Each cuts texts by a fifth; after this many, a few characters are left of each. */
+const cutStepsMax = 36;
 
 const colours: Readonly<Record<number, string>> = {
   [Severity.CRITICAL]: "attention",
@@ -69,10 +71,18 @@ function cardText(card: Card, publicUrl: string, charsMax: number): string {
 
 /** The message with its card in so many bytes: its texts are cut, all to one length, until it fits. */
 function fitted(card: Card, publicUrl: string, bytesMax: number): string {
-  for (let charsMax = bytesMax; ; charsMax = Math.floor(charsMax * 0.8)) {
-    const text = cardText(card, publicUrl, charsMax);
-    if (Buffer.byteLength(text) <= bytesMax || charsMax < 10) return text;
+  const cutBy = (step: number) => cardText(card, publicUrl, Math.floor(bytesMax * 0.8 ** step));
+  const whole = cutBy(0);
+  if (Buffer.byteLength(whole) <= bytesMax) return whole;
+  // By halves: long texts are written a few times, not at each length.
+  let [tooLong, fits, text] = [0, cutStepsMax, cutBy(cutStepsMax)];
+  while (fits - tooLong > 1) {
+    const step = Math.floor((fits + tooLong) / 2);
+    const tried = cutBy(step);
+    if (Buffer.byteLength(tried) <= bytesMax) [fits, text] = [step, tried];
+    else tooLong = step;
   }
+  return text;
 }
 
 const isConnector = (url: string) => URL.canParse(url) && new URL(url).hostname.endsWith(".webhook.office.com");
@@ -89,8 +99,10 @@ export const officeChat: Kind<OfficeChatDestination> = {
   pace: { tries: 60, perMs: 30_000 },
 
   templates: ({ text, facts }) => ({
-    text: { text, markup: markdown },
-    ...Object.fromEntries(facts.map(({ value }, i) => [`facts[${i}].value`, { text: value, markup: markdown }])),
+    text: { text, markup: markdown, charsMax: cardBytesMax },
+    ...Object.fromEntries(
+      facts.map(({ value }, i) => [`facts[${i}].value`, { text: value, markup: markdown, charsMax: cardBytesMax }]),
+    ),
   }),
 
   check: ({ webhookUrl }) => brokenUrl("webhookUrl", webhookUrl),

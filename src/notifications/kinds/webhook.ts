@@ -5,7 +5,8 @@ import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Broken } from "../../rpc/rules.ts";
 import { address, plainText } from "../markup.ts";
 import type { Notification } from "../notification.ts";
-import { isSuccess, refusal, sent, told, tried } from "../outcome.ts";
+import { isSuccess, notSent, refusal, sent, told, tried } from "../outcome.ts";
+import { fixedOrigin, originOf } from "../secret-addresses.ts";
 import { isoTime } from "../variables.ts";
 import { brokenUrl } from "./checks.ts";
 import { defaultMessage } from "./default-texts.ts";
@@ -17,6 +18,8 @@ const reserved =
 const secretBytesMin = 24;
 const secretBytesMax = 64;
 const secretsMax = 2;
+/** Of a rendered address: twice what a template may have. A longer one is not cut, since what is left leads elsewhere. */
+const addressCharsMax = 16_384;
 
 /** Secrets in the form of Standard Webhooks, by blanks: the one in use and, while it is exchanged, the one before. */
 const secretTexts = (text: string) => text.split(/\s+/).filter((part) => part !== "");
@@ -87,10 +90,19 @@ function signed(id: string, body: string, secrets: string, nowMs: number): Recor
   };
 }
 
+/** Why nothing is sent to a rendered address. The webhook's secrets stay where its template says, before any tag. */
+function misled({ url, signingSecret, headers }: WebhookDestination, rendered: string): string | undefined {
+  if (rendered.length >= addressCharsMax) return `the address has ${addressCharsMax} characters or more`;
+  if (signingSecret === "" && Object.values(headers).every((value) => value === "")) return undefined;
+  const origin = fixedOrigin(url);
+  if (origin === undefined) return "url has tags before its path, and signingSecret or headers would be sent there";
+  return URL.canParse(rendered) && originOf(rendered) !== origin ? "the tags of url change its host" : undefined;
+}
+
 /** An HTTP POST by Standard Webhooks 1.0.0. */
 export const webhook: Kind<WebhookDestination> = {
   templates: ({ url }, message) => ({
-    url: { text: url, markup: address },
+    url: { text: url, markup: address, charsMax: addressCharsMax },
     message: { text: message || defaultMessage, markup: plainText },
   }),
 
@@ -108,6 +120,8 @@ export const webhook: Kind<WebhookDestination> = {
 
   send: ({ destination, notification, texts, state, signal }, { outbound, nowMs }) =>
     tried("webhook", state, async () => {
+      const why = misled(destination, texts.url ?? "");
+      if (why !== undefined) return notSent("webhook", "bad_address", why, state);
       const body = JSON.stringify(bodyOf(notification, texts.message ?? ""));
       const answer = await outbound.guarded({
         method: "POST",

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
-import type { DestinationType } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { idText } from "../../entities/identity.ts";
 import type { State } from "../kinds/kind.ts";
 import type { Notification } from "../notification.ts";
+import type { OpenDestination } from "../open-type.ts";
 import type { DueDelivery } from "./due.ts";
 import { type EntityFacts, type Facts, occurrenceKey, threadKey } from "./facts.ts";
 
@@ -12,7 +12,7 @@ import { type EntityFacts, type Facts, occurrenceKey, threadKey } from "./facts.
 export interface Ready {
   readonly row: DueDelivery;
   /** With its secrets readable, or why they are not. */
-  readonly type: DestinationType | Error;
+  readonly destination: OpenDestination | Error;
   readonly notification: Notification;
   readonly state: State;
   /** Those that it sums up besides itself. */

@@ -1,11 +1,11 @@
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
-import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Keyring } from "../../credentials/keyring.ts";
 import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import type { State } from "../kinds/kind.ts";
-import { openType } from "../open-type.ts";
+import { type OpenDestination, openType } from "../open-type.ts";
 import type { DueDelivery } from "./due.ts";
 
 /** A rule, as its notifications tell of it. */
@@ -55,7 +55,7 @@ export interface Facts {
   readonly rules: ReadonlyMap<string, RuleFacts>;
   readonly triggers: ReadonlyMap<string, TriggerType>;
   /** With their secrets readable, or why they are not. */
-  readonly destinations: ReadonlyMap<string, DestinationType | Error>;
+  readonly destinations: ReadonlyMap<string, OpenDestination | Error>;
   /** By `occurrenceKey`. */
   readonly occurrences: ReadonlyMap<string, OccurrenceFacts>;
   /** By their ids in hexadecimal. */
@@ -126,7 +126,7 @@ function readThreads(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
 async function readDestinations(tx: Db, tenantId: string, names: readonly string[], keyring: Keyring) {
   const stored = await tx<{ name: string; type: JsonValue }[]>`
     select name, type from destinations where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
-  const opened = stored.map(async ({ name, type }): Promise<[string, DestinationType | Error]> => {
+  const opened = stored.map(async ({ name, type }): Promise<[string, OpenDestination | Error]> => {
     try {
       const masked = fromJson(DestinationTypeSchema, type);
       return [name, await openType(tx, tenantId, name, masked, keyring, "destination.type")];

@@ -177,11 +177,11 @@ const lostTry = (row: DueDelivery, { threads }: Facts) =>
 
 function single(row: DueDelivery, facts: Facts, tenantId: string, ready: Ready[], ended: Ended[]): void {
   const notification = notificationOf(row, facts, tenantId);
-  const type = facts.destinations.get(row.destinationName);
-  if (notification === undefined || type === undefined) {
+  const destination = facts.destinations.get(row.destinationName);
+  if (notification === undefined || destination === undefined) {
     ended.push({ row, status: "CANCELLED", error: "what it is about was deleted" });
   } else {
-    ready.push({ row, type, notification, state: facts.threads.get(threadKey(row))?.state ?? {}, others: [] });
+    ready.push({ row, destination, notification, state: facts.threads.get(threadKey(row))?.state ?? {}, others: [] });
   }
 }
 
@@ -191,14 +191,14 @@ function bundle(rows: readonly DueDelivery[], facts: Facts, tenantId: string, re
     return notification === undefined ? [] : [{ row, notification }];
   });
   const [first] = known;
-  const type = facts.destinations.get(rows[0]?.destinationName ?? "");
-  if (first === undefined || type === undefined) {
+  const destination = facts.destinations.get(rows[0]?.destinationName ?? "");
+  if (first === undefined || destination === undefined) {
     for (const row of rows) ended.push({ row, status: "CANCELLED", error: "what it is about was deleted" });
     return;
   }
   const all = known.slice(0, namedMax).map(({ notification }) => notification) as [Notification, ...Notification[]];
   const others = rows.filter((row) => row !== first.row);
-  ready.push({ row: first.row, type, notification: summedUp(all, rows.length), state: {}, others });
+  ready.push({ row: first.row, destination, notification: summedUp(all, rows.length), state: {}, others });
 }
 
 /** Gives back the places that nothing is sent from, and says what is left. */

@@ -20,7 +20,7 @@ export interface SenderOptions {
 
 /** One try of one delivery. Never rejects: what fails in this service is an outcome as well, and the log says more. */
 export async function attempt(
-  { row, type, notification, state }: Ready,
+  { row, destination, notification, state }: Ready,
   { db, keyring, world, log, send: sendBy = send }: SenderOptions,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -32,22 +32,23 @@ export async function attempt(
     answer,
     state,
   });
-  if (type instanceof Error) return failed("secrets", type.message);
+  if (destination instanceof Error) return failed("secrets", destination.message);
   try {
     return await sendBy(
       {
-        type,
+        ...destination,
         destinationKey: `${tenant.id}/${row.destinationName}`,
         notification,
         state,
-        refreshToken: storedRefreshToken(db, tenant.id, row.destinationName, keyring),
+        refreshToken: storedRefreshToken(db, tenant.id, row.destinationName, destination.type, keyring),
         signal,
       },
       world,
     );
   } catch (error) {
-    const { destinationName: destination, id } = row;
-    log.error({ cause: (error as Error).message, tenant: tenant.id, destination, delivery: id }, "a try has failed");
+    const { destinationName, id } = row;
+    const place = { tenant: tenant.id, destination: destinationName, delivery: id };
+    log.error({ cause: (error as Error).message, ...place }, "a try has failed");
     return failed("internal", "an error of this service");
   }
 }

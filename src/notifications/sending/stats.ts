@@ -32,8 +32,8 @@ export function sendingStats() {
     recorded(ended: readonly Result[]) {
       for (const { status } of ended) results.set(status, (results.get(status) ?? 0) + 1);
     },
-    tried({ type }: Ready, outcome: Reason | "sent", tookMs: number) {
-      const kind = type instanceof Error ? "unknown" : (type.type.case ?? "unknown");
+    tried({ destination }: Ready, outcome: Reason | "sent", tookMs: number) {
+      const kind = destination instanceof Error ? "unknown" : (destination.type.type.case ?? "unknown");
       const own = tries.get(kind) ?? { tookSec: histogram(), outcomes: new Map() };
       tries.set(kind, own);
       own.tookSec.note(tookMs / 1000);

@@ -1,0 +1,163 @@
+import { create } from "@bufbuild/protobuf";
+import { afterAll, describe, expect, test } from "vitest";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { checkDestination, compose } from "../../src/notifications/kinds.ts";
+import { renderedCharsMax } from "../../src/notifications/template.ts";
+import { site, type TypeInit } from "./kinds.ts";
+import { notificationOf } from "./notifications.ts";
+
+/** As the API bounds templates, and bodies of events. */
+const templateBytesMax = 65_536;
+const factsMax = 20;
+/** How long one tenant may hold the event loop. */
+const holdMsMax = 250;
+
+const place = await site();
+afterAll(() => place[Symbol.asyncDispose]());
+
+/** The most processor time, ms, that passed between two turns of the event loop while something was done. */
+async function longestHoldMs(work: () => Promise<unknown>): Promise<number> {
+  let longest = 0;
+  let before = process.cpuUsage();
+  let done = false;
+  const look = () => {
+    const { user, system } = process.cpuUsage(before);
+    longest = Math.max(longest, (user + system) / 1000);
+    before = process.cpuUsage();
+    if (!done) setImmediate(look);
+  };
+  setImmediate(look);
+  await new Promise(setImmediate);
+  await work();
+  done = true;
+  await new Promise(setImmediate);
+  return longest;
+}
+
+const addressBytesMax = 8000;
+type Filling = (bytes: number) => string;
+const filled =
+  (piece: string): Filling =>
+  (bytes) =>
+    piece.repeat(Math.floor(bytes / Buffer.byteLength(piece)));
+const deep =
+  (piece: string): Filling =>
+  (bytes) =>
+    `${"{{#event}}".repeat(32)}${filled(piece)(bytes - 1000)}${"{{/event}}".repeat(32)}`;
+
+/** The templates that cost a parser, or a renderer, the most. */
+const worst: Record<string, Filling> = {
+  "tags of nothing": filled("{{a}}"),
+  "tags of a long text": filled("{{event.body}}"),
+  "tags of a long text as it is": filled("{{{event.body}}}"),
+  "sections side by side": filled("{{#event}}{{/event}}"),
+  "sections within sections": deep("{{x}}"),
+  "long texts within sections": deep("{{{event.body}}}"),
+  "a name of many parts": (bytes) => `{{${filled("a.")(bytes - 10)}a}}`,
+  "blanks within tags": filled(`{{${" ".repeat(900)}a${" ".repeat(900)}}}`),
+  "blanks after tags": filled(`{{a}}${" ".repeat(1000)}x`),
+  "tags that change the tags": filled("{{=<% %>=}}<%={{ }}=%>"),
+  "lines of one section each": filled(" {{#event}}\n {{/event}}\n"),
+  "halves of tags": filled("{ } "),
+};
+
+const notification = notificationOf({
+  event: { body: "<".repeat(65_536), summary: "\"&'<>".repeat(25) },
+  entity: {
+    id: "e",
+    name: "n",
+    dimensions: Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`k${i}`, "v".repeat(255)])),
+  },
+});
+
+/** Each kind with as many templates as it takes. */
+const kinds: Record<string, (text: string, filling: Filling) => TypeInit> = {
+  officeChat: (value) => ({
+    case: "officeChat",
+    value: { webhookUrl: place.receiver.url, text: value, facts: Array.from({ length: factsMax }, () => ({ value })) },
+  }),
+  email: (text) => ({ case: "email", value: { to: "ada@example.com", subject: text, body: text } }),
+  event: (text) => ({
+    case: "event",
+    value: {
+      nameTemplate: text,
+      typeTemplate: text,
+      summaryTemplate: text,
+      bodyTemplate: text,
+      severity: Severity.INFO,
+    },
+  }),
+  itsm: (text) => ({
+    case: "itsm",
+    value: { baseUrl: place.receiver.url, shortDescription: text, closeNotes: text, credentialId: "c" },
+  }),
+  teamChat: () => ({ case: "teamChat", value: { channel: "ops", token: "xoxb" } }),
+  incidentPaging: () => ({ case: "incidentPaging", value: { integrationKey: "k".repeat(32) } }),
+  webhook: (_text, filling) => ({
+    case: "webhook",
+    value: { url: `${place.receiver.url}/${filling(addressBytesMax)}` },
+  }),
+};
+
+describe.each(Object.entries(worst))("%s", (_what, filling) => {
+  const template = filling(templateBytesMax);
+
+  test("are read, rendered and sent by every kind without holding up others, and make a bounded text", async () => {
+    const told = { ...notification, rule: { ...notification.rule, message: template } };
+    for (const [name, kind] of Object.entries(kinds)) {
+      const type = create(DestinationTypeSchema, { type: kind(template, filling) });
+      expect(await longestHoldMs(() => checkDestination(type, "tenant")), `${name}, read`).toBeLessThan(holdMsMax);
+      place.receiver.received.length = 0;
+      const sent = await longestHoldMs(() => place.send(kind(template, filling), { notification: told }));
+      expect(sent, `${name}, sent`).toBeLessThan(holdMsMax);
+      // A text in a body of JSON may take six characters for each.
+      for (const { body } of place.receiver.received) expect(body.length).toBeLessThan(8 * renderedCharsMax);
+    }
+  });
+});
+
+test("a preview of many long templates does not hold up others, and is bounded", async () => {
+  const template = worst["long texts within sections"]?.(templateBytesMax) ?? "";
+  const type = create(DestinationTypeSchema, { type: kinds.officeChat?.(template, () => template) as TypeInit });
+  const held = await longestHoldMs(async () => {
+    const { subject, body } = await compose(type, notification, place.world);
+    expect(subject.length + body.length).toBeLessThan((factsMax + 2) * 27_000);
+  });
+  expect(held).toBeLessThan(holdMsMax);
+});
+
+test("an event that rules make of an event that rules made does not grow", async () => {
+  const text = "{{{event.body}}}{{{event.body}}}";
+  const type: TypeInit = {
+    case: "event",
+    value: {
+      nameTemplate: text,
+      typeTemplate: text,
+      summaryTemplate: text,
+      bodyTemplate: text,
+      severity: Severity.INFO,
+    },
+  };
+  let body = "x".repeat(8192);
+  for (let rule = 0; rule < 5; rule++) {
+    place.events.length = 0;
+    const chain = Array.from({ length: rule }, (_, i) => `rule ${i}`);
+    const told = notificationOf({ event: { body }, chain });
+    expect((await place.send(type, { notification: told })).result).toBe("sent");
+    const [made] = place.events;
+    body = made?.item.body ?? "";
+    expect(Buffer.byteLength(body)).toBe(Math.min(16_384 << rule, 65_536));
+    expect(made?.item.name.length).toBeLessThanOrEqual(255);
+    expect(made?.item.summary.length).toBeLessThanOrEqual(128);
+  }
+});
+
+test("an address that a template makes too long is not cut, but fails", async () => {
+  place.receiver.received.length = 0;
+  const url = `${place.receiver.url}/{{{event.body}}}`;
+  const outcome = await place.send({ case: "webhook", value: { url } }, { notification });
+  expect(outcome).toMatchObject({ result: "failed", reason: "bad_address", course: "fail" });
+  expect(outcome.answer).toBe("the address has 16384 characters or more");
+  expect(place.receiver.received).toEqual([]);
+});
