@@ -54,7 +54,7 @@ async function inTheMiddle(what: "export" | "import", file: string, act: (held: 
   const { url, sql } = what === "export" ? await filled() : await filled(0);
   let run: ReturnType<typeof command> | undefined;
   await sql.begin(async (tx) => {
-    await tx`lock table tenants in access exclusive mode`;
+    await tx.unsafe('lock table "tenants" in access exclusive mode');
     run = command(url, [what, file]);
     const { sql: other, close } = connectOnce(url, "belfry look");
     onTestFinished(close);
