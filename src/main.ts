@@ -49,8 +49,8 @@ class StoppedBySignal extends StartError {
 
 /** As shells number them. */
 const signalCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
-/** How long a copy that is stopped may take to remove what it has made; other commands have nothing to remove. */
-const undoMs = 2500;
+/** How long a copy that is stopped may take to remove what it has made. */
+const copyUndoMs = 2500;
 
 async function serve(config: Config): Promise<void> {
   const log = openLog(config.logLevel);
@@ -79,8 +79,15 @@ async function serve(config: Config): Promise<void> {
   process.exit(0);
 }
 
-/** Runs a command until it is done or a signal stops it: then what it has begun is undone, and the embedded database stopped. */
-async function onDatabase<T>(config: Config, work: (url: string, signal: AbortSignal) => Promise<T>): Promise<T> {
+/**
+ * Runs a command until it is done or a signal stops it: then it has `undoMs` to undo what it has begun, and the embedded database that was
+ * started for it is stopped.
+ */
+async function onDatabase<T>(
+  config: Config,
+  work: (url: string, signal: AbortSignal) => Promise<T>,
+  undoMs = 0,
+): Promise<T> {
   const stop = new AbortController();
   const stopped = Promise.withResolvers<never>();
   stopped.promise.catch(() => undefined);
@@ -89,8 +96,7 @@ async function onDatabase<T>(config: Config, work: (url: string, signal: AbortSi
       if (stop.signal.aborted) process.exit(exitCode);
       const reason = new StoppedBySignal(signal, exitCode);
       stop.abort(reason);
-      // A copy undoes what it has done, within moments; what else waits is left where it is.
-      setTimeout(stopped.reject, undoMs, reason).unref();
+      setTimeout(stopped.reject, undoMs, reason);
     });
   }
   const stoppable = (url: string) => Promise.race([work(url, stop.signal), stopped.promise]);
@@ -138,7 +144,7 @@ async function main(args: readonly string[]): Promise<number> {
     const applied = await onDatabase(config, (url) => migrate(url, { log }));
     process.stdout.write(applied.length === 0 ? "the schema is up to date\n" : `applied ${applied.join(", ")}\n`);
   } else if (transfer !== undefined) {
-    process.stdout.write(await onDatabase(config, transfer));
+    process.stdout.write(await onDatabase(config, transfer, copyUndoMs));
   } else if (work !== undefined) {
     process.stdout.write(await onDatabase(config, (url) => onPool(config, url, work)));
   } else {

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { diskSpace } from "../../src/db/disk-space.ts";
-import { testDatabase } from "../support/database.ts";
+import { emptyDatabase, testDatabase } from "../support/database.ts";
 
 const { sql, pool } = await testDatabase();
 
@@ -35,11 +35,10 @@ test("while probes find no room, there is none", async () => {
 });
 
 test("the probe writes to the disk", async () => {
+  const { query } = await emptyDatabase();
   // By the settings and the statement of src/db/connect.ts.
-  await sql.begin(async (tx) => {
-    await tx`set local work_mem = '64kB'`;
-    const plan = await tx.unsafe(`explain (analyze, costs off, timing off, summary off) select count(*) from (
+  const plan = await query(`set work_mem = '64kB'; explain (analyze, costs off, timing off, summary off)
+    select count(*) from (
       select repeat('x', 100) || n as text from generate_series(1, 10000) as n order by 1 offset 0) as sorted`);
-    expect(JSON.stringify(plan)).toMatch(/external merge +Disk/);
-  });
+  expect(JSON.stringify(plan)).toMatch(/external merge +Disk/);
 });

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { connectOnce, type Sql } from "../../../src/db/connect.ts";
 import { exportTo } from "../../../src/db/copy/export.ts";
 import { importFrom } from "../../../src/db/copy/import.ts";
+import { progressLine } from "../../../src/transfer.ts";
 import { version } from "../../../src/version.ts";
 import { emptyDatabase, temporaryDir } from "../../support/database.ts";
 import { program } from "../../support/program.ts";
@@ -53,7 +54,7 @@ async function inTheMiddle(what: "export" | "import", file: string, act: (held: 
   const { url, sql } = what === "export" ? await filled() : await filled(0);
   let run: ReturnType<typeof command> | undefined;
   await sql.begin(async (tx) => {
-    await tx`lock table tenants in access exclusive mode`;
+    await tx.unsafe('lock table "tenants" in access exclusive mode');
     run = command(url, [what, file]);
     const { sql: other, close } = connectOnce(url, "belfry look");
     onTestFinished(close);
@@ -123,6 +124,16 @@ test("an import that is stopped in its middle leaves no row and no transaction, 
   expect(await sql`select count(*)::int4 as count from tenants`).toEqual([{ count: 0 }]);
   await importFrom(url, file, version, async () => {});
   expect(await sql`select count(*)::int4 as count from tenants`).toEqual([{ count: 1000 }]);
+});
+
+test("on a terminal one line says how far a copy is, and is gone at its end; elsewhere there is none", async () => {
+  for (const isTTY of [true, false]) {
+    const written: string[] = [];
+    const line = progressLine({ isTTY, write: (text) => written.push(text) });
+    for (let i = 0; i < 100; i += 1) line.note({ rows: 1234, table: "feed", number: 14, of: 47 });
+    line.end();
+    expect(written).toEqual(isTTY ? ["\r\x1b[K1,234 rows; table 14 of 47, feed", "\r\x1b[K"] : []);
+  }
 });
 
 test("a command whose output nobody reads ends with one line", async () => {
