@@ -1,7 +1,5 @@
 import { type MaintenanceWindow, RunMode, type Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { toSql } from "../clause/to-sql.ts";
-import type { Db } from "../db/connect.ts";
-import { entityResolver } from "../entities/fields.ts";
+import { checkClause } from "../clause/check.ts";
 import { invalidFields } from "../errors.ts";
 import type { Broken } from "../rpc/rules.ts";
 import { brokenMs } from "../rpc/time-range.ts";
@@ -23,12 +21,7 @@ export interface Checked {
  * Checks what the proto file cannot say of a specification. A schedule that is stored as it is sent is not refused, though
  * it may be outdated. @throws code 3 that names every broken rule, or the one of the query's language
  */
-export function checkSpecification(
-  db: Db,
-  tenant: { id: string; name: string },
-  window: MaintenanceWindow,
-  stored?: Pick<WindowRow, "schedule">,
-): Checked {
+export function checkSpecification(window: MaintenanceWindow, stored?: Pick<WindowRow, "schedule">): Checked {
   const broken: Broken[] = [];
   const refuse = (field: string, rule: string) => void broken.push({ path: `${path}.${field}`, rule });
   if (window.overrideExitState && window.exitState === 0) refuse("exitState", "is required with overrideExitState");
@@ -46,7 +39,7 @@ export function checkSpecification(
   if ("broken" in read) broken.push(...read.broken);
   if (broken.length > 0 || "broken" in read) throw invalidFields(broken);
   // Refuses what the language does not take.
-  void toSql(db, clauseOf(window), `${path}.query.clause`, entityResolver(tenant.id, { tenantName: tenant.name }));
+  checkClause(clauseOf(window), `${path}.query.clause`);
   return { window, plan: read.plan };
 }
 

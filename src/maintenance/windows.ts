@@ -38,7 +38,7 @@ const rulesOfChecked = ({ window, plan }: Checked) => rulesWith(plan, window);
 /** Creates a window; one whose time has come starts. @throws code 3, and code 6 when the name is taken */
 export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: Writing): Promise<Written> {
   const { tenant, clientName, nowMs, hooks } = writing;
-  const checked = checkSpecification(tx, tenant, sent);
+  const checked = checkSpecification(sent);
   checkFuture(checked, nowMs);
   const { window, plan } = checked;
   const skipNext = Number(window.schedule?.skipNext ?? 0n);
@@ -75,7 +75,7 @@ async function lockWindow(tx: Db, tenantId: string, id: string): Promise<RunRow>
 export async function replaceWindow(tx: Db, id: string, sent: MaintenanceWindow, writing: Writing): Promise<Written> {
   const { tenant, clientName, nowMs, hooks } = writing;
   const [row] = await lockWindows(tx, tenant.id, [id]);
-  const checked = checkSpecification(tx, tenant, sent, row);
+  const checked = checkSpecification(sent, row);
   if (row === undefined) throw notFound(kind, id);
   const { window } = checked;
   if (window.name !== row.name) throw invalidField("specification.name", "cannot be changed");

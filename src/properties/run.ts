@@ -5,14 +5,14 @@ import { toSql } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { afterCommit } from "../db/transaction.ts";
-import { customPropertiesMax, lockEntities, writeCustomProperties } from "../entities/custom-properties.ts";
+import { lockEntities, writeCustomProperties } from "../entities/custom-properties.ts";
 import { keysIn, noteKeys } from "../entities/field-keys.ts";
 import { ID_BYTES } from "../entities/identity.ts";
 import { matchingIds, splitIds } from "../entities/portions.ts";
-import { enqueue, type Job, type NewJob } from "../jobs/queue.ts";
+import { type Again, enqueue, type Job, type NewJob } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
-import { applyUpdaters } from "./apply.ts";
+import { evaluate, pairsMax, readEntities, transactionPace } from "./evaluate.ts";
 import { toQuery } from "./messages.ts";
 import { readyUpdaters } from "./ready-updaters.ts";
 import { propertyUpdaters } from "./tables.ts";
@@ -47,6 +47,12 @@ const idsOf = (jobs: readonly Job[]) => {
   return [...distinct].map((text) => Buffer.from(text, "latin1"));
 };
 
+/** Leaves entities that the time did not suffice for to as many of their jobs as are needed. */
+function againOf(jobs: readonly Job[], left: readonly Buffer[], nowMs: number): Again[] {
+  const parts = jobsOf(Buffer.concat(left));
+  return parts.map(({ payload }, i) => ({ id: (jobs[i] as Job).id, payload, dueMs: nowMs }));
+}
+
 /**
  * Called with entities that models have created or changed, in their transaction: enqueues jobs for the enabled updaters.
  * `wake` is called with the time at which they are due, once they are committed.
@@ -73,20 +79,23 @@ export function updaterKinds(fieldsMax = Infinity): JobKind[] {
   const ready = readyUpdaters();
 
   async function apply(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    const ids = idsOf(jobs);
+    const pace = transactionPace(tx, tenantId);
+    const expected = await ready(tx, tenantId, pace);
+    // Much work is done before the locks; what has changed meanwhile is done again.
+    const early = ids.length * expected.length > pairsMax;
+    const before = early ? await evaluate(await readEntities(tx, tenantId, ids), expected, pace) : undefined;
     // Keys come before entities in the order of locks (src/events/lock.ts).
-    const keys = keysIn((await ready(tx, tenantId)).map(({ properties }) => properties));
+    const keys = keysIn(expected.map(({ properties }) => properties));
     await noteKeys(tx, tenantId, { customProperty: keys }, fieldsMax);
     // First the locks, then the updaters: a change since then starts its updater, and that run waits for these locks.
-    const entities = await lockEntities(tx, tenantId, idsOf(jobs));
-    const updaters = await ready(tx, tenantId);
+    const entities = await lockEntities(tx, tenantId, ids);
+    const updaters = await ready(tx, tenantId, pace);
     const since = [...keysIn(updaters.map(({ properties }) => properties))].filter((key) => !keys.has(key));
     if (since.length > 0) await noteKeys(tx, tenantId, { customProperty: since }, fieldsMax);
-    const changes = entities.flatMap((entity) => {
-      const properties = applyUpdaters(entity, updaters, customPropertiesMax);
-      return properties === undefined ? [] : [{ id: entity.id, properties }];
-    });
-    await writeCustomProperties(tx, tenantId, changes, nowMs);
-    return [];
+    const found = await evaluate(entities, updaters, pace, updaters === expected ? before : undefined);
+    await writeCustomProperties(tx, tenantId, found.changes, nowMs);
+    return againOf(jobs, found.left, nowMs);
   }
 
   async function start(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
