@@ -7,11 +7,12 @@ import { orm } from "../db/orm.ts";
 import { afterCommit } from "../db/transaction.ts";
 import { lockEntities, writeCustomProperties } from "../entities/custom-properties.ts";
 import { keysIn, noteKeys } from "../entities/field-keys.ts";
-import { ID_BYTES } from "../entities/identity.ts";
-import { matchingIds, splitIds } from "../entities/portions.ts";
-import { type Again, enqueue, type Job, type NewJob } from "../jobs/queue.ts";
+import { matchingIds } from "../entities/portions.ts";
+import { enqueue, type Job } from "../jobs/queue.ts";
+import { hasWaiting } from "../jobs/waiting.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
+import { entitiesOf, jobsOf, partJobsOf, portion } from "./entity-jobs.ts";
 import { evaluate, pairsMax, readEntities, transactionPace } from "./evaluate.ts";
 import { toQuery } from "./messages.ts";
 import { readyUpdaters } from "./ready-updaters.ts";
@@ -28,30 +29,14 @@ const matchedKind = "properties.matched";
 
 /** Changes of the same entities within this time are one run. */
 const gatherMs = 250;
-/** Entities a job; a run takes one or three: few enough that their locks are held for a short time. */
-const portion = 100;
-
-function jobsOf(ids: Buffer, dueMs?: number): NewJob[] {
-  const found: NewJob[] = [];
-  for (let at = 0; at < ids.byteLength; at += portion * ID_BYTES) {
-    const part = ids.subarray(at, at + portion * ID_BYTES);
-    const size = part.byteLength / ID_BYTES;
-    found.push({ payload: { ids: part.toString("base64") }, size, ...(dueMs !== undefined && { dueMs }) });
-  }
-  return found;
-}
-
-const idsOf = (jobs: readonly Job[]) => {
-  const bytes = jobs.map(({ payload }) => Buffer.from((payload as { ids: string }).ids, "base64"));
-  const distinct = new Set(bytes.flatMap((each) => splitIds(each).map((id) => id.toString("latin1"))));
-  return [...distinct].map((text) => Buffer.from(text, "latin1"));
-};
-
-/** Leaves entities that the time did not suffice for to as many of their jobs as are needed. */
-function againOf(jobs: readonly Job[], left: readonly Buffer[], nowMs: number): Again[] {
-  const parts = jobsOf(Buffer.concat(left));
-  return parts.map(({ payload }, i) => ({ id: (jobs[i] as Job).id, payload, dueMs: nowMs }));
-}
+/**
+ * So many jobs over what updaters have matched may wait before another updater begins to look: each job is a hundred entities
+ * and runs all updaters over them, whichever has matched them.
+ */
+const matchedMax = 10_000;
+const postponeMs = 1000;
+/** Of what models change so many jobs may wait; then what they change further is noted by parts of the tenant's entities. */
+const changedMax = 5000;
 
 /**
  * Called with entities that models have created or changed, in their transaction: enqueues jobs for the enabled updaters.
@@ -61,7 +46,9 @@ export function changedEntities(nowMs: () => number, wake: (dueMs: number) => vo
   return async (tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<void> => {
     if (!(await anyEnabled(tx, tenantId))) return;
     const dueMs = nowMs() + gatherMs;
-    await enqueue(tx, { tenantId, kind: changedKind }, jobsOf(Buffer.concat(ids), dueMs), nowMs());
+    const crowded = await hasWaiting(tx, { tenantId, kind: changedKind }, changedMax);
+    const changed = crowded ? partJobsOf(ids, dueMs) : jobsOf(Buffer.concat(ids), dueMs);
+    await enqueue(tx, { tenantId, kind: changedKind }, changed, nowMs());
     afterCommit(tx, () => wake(dueMs));
   };
 }
@@ -79,7 +66,7 @@ export function updaterKinds(fieldsMax = Infinity): JobKind[] {
   const ready = readyUpdaters();
 
   async function apply(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
-    const ids = idsOf(jobs);
+    const { ids, left } = await entitiesOf(tx, tenantId, jobs);
     const pace = transactionPace(tx, tenantId);
     const expected = await ready(tx, tenantId, pace);
     // Much work is done before the locks; what has changed meanwhile is done again.
@@ -95,10 +82,13 @@ export function updaterKinds(fieldsMax = Infinity): JobKind[] {
     if (since.length > 0) await noteKeys(tx, tenantId, { customProperty: since }, fieldsMax);
     const found = await evaluate(entities, updaters, pace, updaters === expected ? before : undefined);
     await writeCustomProperties(tx, tenantId, found.changes, nowMs);
-    return againOf(jobs, found.left, nowMs);
+    return left(found.left, nowMs);
   }
 
   async function start(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    if (await hasWaiting(tx, { tenantId, kind: matchedKind }, matchedMax)) {
+      return jobs.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + postponeMs }));
+    }
     const resolver = updaterResolver(tenantId, await tenantNameOf(tx, tenantId));
     for (const { id } of jobs) {
       const [row] = await orm(tx)

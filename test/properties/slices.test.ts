@@ -41,7 +41,8 @@ async function longestTurn(tenant: Awaited<ReturnType<typeof testTenant>>, count
 }
 
 const contains = (value: string) => ({ filter: { field: "entity.note", operation: "OP_CONTAINS", value } });
-const setBy = (tenantId: string) => sql`select distinct custom_properties as set from entities where tenant_id = ${tenantId}`;
+const setBy = (tenantId: string) =>
+  sql`select distinct custom_properties as set from entities where tenant_id = ${tenantId}`;
 
 test("thousands of updaters over a batch of entities are compiled and applied in slices", async () => {
   const tenant = await testTenant(sql);
