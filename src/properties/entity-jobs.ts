@@ -37,6 +37,7 @@ export interface JobEntities {
   left(unreached: readonly Buffer[], nowMs: number): Again[];
 }
 
+/** Finds the entities of jobs: those that they list, and of a part of the tenant's the next ones. */
 export async function entitiesOf(tx: Db, tenantId: string, jobs: readonly Job[]): Promise<JobEntities> {
   const listed: Job[] = [];
   const parts: { job: Job; part: number; ids: Buffer[] }[] = [];
