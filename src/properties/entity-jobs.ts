@@ -1,6 +1,7 @@
 import type { Db } from "../db/connect.ts";
 import { ID_BYTES } from "../entities/identity.ts";
 import { splitIds } from "../entities/portions.ts";
+import { idsInPart } from "../entities/unlocked.ts";
 import type { Again, Job, NewJob } from "../jobs/queue.ts";
 
 /** Entities a job; a run takes one or three: few enough that their locks are held for a short time. */
@@ -49,7 +50,8 @@ export async function entitiesOf(tx: Db, tenantId: string, jobs: readonly Job[])
       ids = splitIds(Buffer.from(payload.ids, "base64"));
       listed.push(job);
     } else {
-      ids = await readPart(tx, tenantId, payload);
+      const from = payload.from === undefined ? undefined : Buffer.from(payload.from, "base64");
+      ids = await idsInPart(tx, tenantId, payload.part, { from, max: partMax });
       parts.push({ job, part: payload.part, ids });
     }
     for (const id of ids) distinct.set(id.toString("latin1"), id);
@@ -70,12 +72,4 @@ export async function entitiesOf(tx: Db, tenantId: string, jobs: readonly Job[])
       return [...ofParts, ...ofListed];
     },
   };
-}
-
-async function readPart(tx: Db, tenantId: string, { part, from }: { part: number; from?: string }): Promise<Buffer[]> {
-  const first = from === undefined ? Buffer.of(part) : Buffer.from(from, "base64");
-  const end = part === 255 ? tx`true` : tx`id < ${Buffer.of(part + 1)}`;
-  const rows = await tx<{ id: Buffer }[]>`
-    select id from entities where tenant_id = ${tenantId} and id >= ${first} and ${end} order by id limit ${partMax}`;
-  return rows.map(({ id }) => id);
 }

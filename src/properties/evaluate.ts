@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { type CustomProperties, customPropertiesMax, type LockedEntity } from "../entities/custom-properties.ts";
-import { entityColumns } from "../entities/messages.ts";
 import { type Pace, paced } from "../event-loop.ts";
 import { applyUpdaters, type ReadyUpdater } from "./apply.ts";
 
@@ -43,13 +41,6 @@ export function transactionPace(tx: Db, tenantId: string): Pace {
       askedMs = performance.now();
     });
   };
-}
-
-/** Reads the living ones of these entities, as clauses read them, without a lock. */
-export async function readEntities(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEntity[]> {
-  return await tx<LockedEntity[]>`
-    select ${entityColumns(tx)} from entities
-    where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[]) and deleted_ms is null`;
 }
 
 /**

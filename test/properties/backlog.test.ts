@@ -68,3 +68,24 @@ test("an updater begins to look when what others have matched is done", async ()
   await settled();
   expect(await without("one")).toBe(0);
 });
+
+test("a part of more entities than one run takes is gone through to its end", async () => {
+  const { call, create, settled, without, tenant } = await world();
+  const models = Array.from({ length: 800 }, (_, i) => ({
+    timestamp: `${Date.now()}`,
+    dimensions: { source: `s${i}` },
+  }));
+  await call("POST", "/v1/data-receiver/models", { models });
+  // All in one part, which no tenant of a few hundred has.
+  await sql`update entities set id = '\\x07'::bytea || substr(id, 2) where tenant_id = ${tenant.id}`;
+  await create("one");
+  await settled();
+  await sql`update entities set custom_properties = '{}' where tenant_id = ${tenant.id}`;
+  expect(await without("one")).toBe(800);
+  await sql`
+    insert into jobs (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
+    values (${tenant.id}, 'properties.changed', 'part 7', '{"part":7}', 300, 0, 0, 0, 0, 0)`;
+  await sql`insert into due_work values (${tenant.id}, 'properties.changed', 0) on conflict do nothing`;
+  await settled();
+  expect(await without("one")).toBe(0);
+});
