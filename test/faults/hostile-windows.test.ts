@@ -34,6 +34,8 @@ async function beside(work: () => Promise<unknown>) {
   }
   const sending = send();
   await sleep(500);
+  // The first ones wait for code that has never run.
+  waits.length = 0;
   const turns = loopTurns();
   await work();
   await sleep(100);

@@ -74,7 +74,7 @@ test("an update of other fields passes; a schedule that is sent anew is held to 
   expect((await put({ schedule, description: "kept" })).body).toEqual({});
   expect(await shown()).toMatchObject({ status: "DISABLED", description: "kept", schedule });
   const { body } = await put({ schedule: { ...schedule, duration: "1" } });
-  expect(body.message).toContain("schedule.recurrence.year: must be at most 1024 bytes");
+  expect(body.message).toMatch(/schedule\.recurrence\.year: must .* at most 1024 bytes/);
   expect((await put({})).status).toBe(200);
   expect(await shown()).toMatchObject({ status: "ENABLED", nextStart: expect.any(String) });
 });
