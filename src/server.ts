@@ -170,7 +170,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   const hooks = rules.windows;
   const retention = startRetention(pool, config, { known, nowMs: clock.nowMs, log });
   starting.defer(() => retention.stop());
-  const windows = windowKinds(hooks, () => jobs.wake());
+  const windows = windowKinds(hooks, () => jobs.wake(), log);
   const kinds = [...updaterKinds(bounds.fieldsMax), ...rules.kinds, ...windows, ...metrics.kinds, ...retention.kinds];
   const jobs = startJobs(pool, replicas, {
     kinds,

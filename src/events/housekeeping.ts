@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts";
 import type { Pool } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
+import { inTurns } from "../jobs/in-turns.ts";
 import { leadership } from "../jobs/leader.ts";
 import type { Log } from "../log.ts";
 import { tenantIds } from "../tenants/tenant.ts";
@@ -16,7 +17,7 @@ interface Options {
 }
 
 /**
- * Ages and deletes events of all tenants, tenant by tenant, where this process leads: in portions, each in a transaction of
+ * Ages and deletes events of all tenants, in turns, where this process leads: in portions, each in a transaction of
  * its own which may be repeated, so that a process that is no longer the leader does no harm.
  */
 export function eventHousekeeping(
@@ -34,19 +35,20 @@ export function eventHousekeeping(
   let stopped = false;
   let round: Promise<void> | undefined;
 
-  async function keepHouse(tenantId: string): Promise<void> {
-    const going = () => !stopped && leader.held();
-    const age = () => transaction(sql, (tx) => ageOccurrences(tx, tenantId, ageing, { nowMs: nowMs(), store }));
-    while (going() && (await age()));
-    const drop = () => transaction(sql, (tx) => deleteOld(tx, tenantId, BigInt(nowMs() - retentionMs), onDeleted));
-    while (going() && (await drop()));
+  async function portion(tenantId: string): Promise<boolean> {
+    try {
+      const age = await transaction(sql, (tx) => ageOccurrences(tx, tenantId, ageing, { nowMs: nowMs(), store }));
+      const beforeMs = BigInt(nowMs() - retentionMs);
+      return (await transaction(sql, (tx) => deleteOld(tx, tenantId, beforeMs, onDeleted))) || age;
+    } catch (error) {
+      log.warn({ err: error, tenantId }, "events were not aged or deleted");
+      return false;
+    }
   }
 
   async function run(): Promise<void> {
     if (!leader.held()) return;
-    for (const tenantId of await tenantIds(sql)) {
-      await keepHouse(tenantId).catch((error) => log.warn({ err: error, tenantId }, "events were not aged or deleted"));
-    }
+    await inTurns(await tenantIds(sql), () => !stopped && leader.held(), portion);
   }
 
   const timer = setInterval(() => {

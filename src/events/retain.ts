@@ -1,4 +1,5 @@
-import { byteaArray } from "../db/batch.ts";
+import type { Fragment } from "postgres";
+import { byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { addToCount, correctCount } from "../tenants/counts.ts";
 import { lockEvents } from "./lock.ts";
@@ -17,19 +18,22 @@ const portion = 5000;
  * be repeated.
  */
 export async function deleteOld(tx: Db, tenantId: string, beforeMs: bigint, onDeleted?: OnDeleted): Promise<boolean> {
-  // By the primary key: the time at which the portion ends.
-  const [end] = await tx<{ time_ms: bigint }[]>`
-    select time_ms from instances
+  // By the primary key: where the portion ends. Thousands may have the same time.
+  const [end] = await tx<{ time_ms: bigint; event_id: Buffer; severity: number; status: number }[]>`
+    select time_ms, event_id, severity, status from instances
     where tenant_id = ${tenantId} and time_ms < ${beforeMs}
-    order by time_ms offset ${portion} limit 1`;
-  const instances = await tx`
-    delete from instances where tenant_id = ${tenantId} and time_ms < ${end?.time_ms ?? beforeMs}`;
+    order by time_ms, event_id, severity, status offset ${portion} limit 1`;
+  const untilEnd =
+    end === undefined
+      ? tx`time_ms < ${beforeMs}`
+      : tx`(time_ms, event_id, severity, status)
+          < (${end.time_ms}::int8, ${end.event_id}::bytea, ${end.severity}::int2, ${end.status}::int2)`;
+  const instances = await tx`delete from instances where tenant_id = ${tenantId} and ${untilEnd}`;
   // occurrences_end.
-  const old = await tx<{ event_id: Buffer }[]>`
-    select distinct event_id from (
-      select event_id from occurrences where tenant_id = ${tenantId} and end_ms < ${beforeMs} and last_seen_ms < ${beforeMs}
-      order by end_ms limit ${portion}
-    ) as oldest`;
+  const old = await tx<OccurrenceKey[]>`
+    select event_id as "eventId", number from occurrences
+    where tenant_id = ${tenantId} and end_ms < ${beforeMs} and last_seen_ms < ${beforeMs}
+    order by end_ms limit ${portion}`;
   const deleted = old.length === 0 ? 0 : await deleteOccurrences(tx, tenantId, beforeMs, old, onDeleted);
   return (end !== undefined && instances.count > 0) || deleted > 0;
 }
@@ -50,37 +54,38 @@ async function deleteOccurrences(
   tx: Db,
   tenantId: string,
   beforeMs: bigint,
-  old: readonly { event_id: Buffer }[],
+  old: readonly OccurrenceKey[],
   onDeleted?: OnDeleted,
 ) {
-  const locked = await lockEvents(
-    tx,
-    tenantId,
-    old.map((row) => row.event_id),
-  );
-  const ids = byteaArray(locked.ids);
+  const events = new Map(old.map(({ eventId }) => [eventId.toString("latin1"), eventId]));
+  const locked = await lockEvents(tx, tenantId, [...events.values()]);
+  const isOld = (o: Fragment) => tx`${o}.end_ms < ${beforeMs} and ${o}.last_seen_ms < ${beforeMs}`;
+  // Of an event whose occurrences are not all in the portion the newest one waits until the others have gone.
+  const stays = old.length < portion ? tx`(${isOld(tx`kept`)}) is not true` : tx`kept.number <> o.number`;
+  const own = tx`unnest(
+    ${byteaArray(old.map(({ eventId }) => eventId))}::bytea[], ${int4Array(old.map(({ number }) => number))}::int4[]
+  ) as own (event_id, number)`;
   const goes = tx`
-    o.tenant_id = ${tenantId} and o.event_id = any(${ids}::bytea[]) and o.end_ms < ${beforeMs} and o.last_seen_ms < ${beforeMs} and (
+    o.tenant_id = ${tenantId} and o.event_id = own.event_id and o.number = own.number and ${isOld(tx`o`)} and (
       exists (
         select from occurrences newer
         where newer.tenant_id = ${tenantId} and newer.event_id = o.event_id and newer.number > o.number
       ) or not exists (
         select from occurrences kept
-        where kept.tenant_id = ${tenantId} and kept.event_id = o.event_id
-          and (kept.end_ms is null or kept.end_ms >= ${beforeMs} or kept.last_seen_ms >= ${beforeMs})
+        where kept.tenant_id = ${tenantId} and kept.event_id = o.event_id and ${stays}
       )
     )`;
   await tx`
-    delete from annotations a using occurrences o
+    delete from annotations a using ${own}, occurrences o
     where a.tenant_id = ${tenantId} and a.event_id = o.event_id and a.number = o.number and ${goes}`;
   const occurrences = await tx<{ eventId: Buffer; number: number }[]>`
-    delete from occurrences o where ${goes} returning o.event_id as "eventId", o.number`;
+    delete from occurrences o using ${own} where ${goes} returning o.event_id as "eventId", o.number`;
   if (occurrences.length > 0) await onDeleted?.(tx, tenantId, occurrences);
-  const events = await tx`
+  const empty = await tx`
     delete from events e
-    where e.tenant_id = ${tenantId} and e.id = any(${ids}::bytea[]) and not exists (
+    where e.tenant_id = ${tenantId} and e.id = any(${byteaArray(locked.ids)}::bytea[]) and not exists (
       select from occurrences o where o.tenant_id = ${tenantId} and o.event_id = e.id
     )`;
-  await addToCount(tx, tenantId, "events", -events.count);
+  await addToCount(tx, tenantId, "events", -empty.count);
   return occurrences.length;
 }

@@ -62,13 +62,13 @@ function pageOf<S extends DescMessage>(
   return pageRequest("maintenance windows", tenant.id, input, path, schema, query);
 }
 
-/** The others of a window are at most 8 KiB together. */
-const contents: PageContents<"clause" | "notification" | "tags"> = {
+/** The others of a window are at most 8 KiB together. Schedules are small, but for those from before their texts had a bound. */
+const contents: PageContents<"clause" | "notification" | "schedule" | "tags"> = {
   table: "maintenance_windows",
   id: "text",
-  columns: { clause: "clause", notification: "notification", tags: "tags" },
+  columns: { clause: "clause", notification: "notification", schedule: "schedule", tags: "tags" },
 };
-const gone = { clause: {}, notification: null, tags: [] };
+const gone = { clause: {}, notification: null, schedule: {}, tags: [] };
 
 async function readPage(db: Db, tenant: Tenant, page: PageRequest, matching: Fragment): Promise<WindowPage> {
   const keys: SortKey[] = [{ expression: db`name`, type: "text", descending: false, required: true }];

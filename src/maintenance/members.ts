@@ -64,16 +64,20 @@ async function advanceMembers(
   const open = window !== undefined && window.runEndMs !== null ? window : undefined;
   if (version === undefined) {
     const over = open === undefined ? tx`true` : tx`run_start_ms < ${open.runStartMs}`;
-    if (await release(tx, tenantId, windowId, over, running)) return {};
+    const released = await release(tx, tenantId, windowId, over, running);
+    // Entities are locked once a transaction, in their order: what enters does so in the next one.
+    if (released === portion || (released > 0 && open !== undefined)) return {};
     await tx`delete from maintenance_targets where tenant_id = ${tenantId} and window_id = ${windowId}`;
     if (open === undefined) return undefined;
     await findTargets(tx, tenantId, open);
   }
   if (open === undefined) return undefined;
   const next = { version: String(open.version) };
-  if (await enterPortion(tx, tenantId, open, running.nowMs)) return next;
+  const entered = await enterPortion(tx, tenantId, open, running.nowMs);
+  if (entered === "more") return next;
   const leftOut = tx`run_start_ms = ${open.runStartMs} and version < ${open.version}`;
-  return (await release(tx, tenantId, windowId, leftOut, running)) ? next : undefined;
+  if (entered === "last") return (await anyMember(tx, tenantId, windowId, leftOut)) ? next : undefined;
+  return (await release(tx, tenantId, windowId, leftOut, running)) > 0 ? next : undefined;
 }
 
 /** Finds the entities of a run by the window's clause, and leaves them to be taken in. */
@@ -118,15 +122,23 @@ async function addTargets(tx: Db, tenantId: string, windowId: string, from: bigi
     ) as target (place, ids)`;
 }
 
-/** Takes the next portion of entities into a run; false: none was left. */
-async function enterPortion(tx: Db, tenantId: string, window: WindowRow, nowMs: number): Promise<boolean> {
-  const [target] = await tx<{ place: bigint; ids: Buffer }[]>`
+/** Takes the next portion of entities into a run; "last": there is no other after it, "none": there was none. */
+async function enterPortion(
+  tx: Db,
+  tenantId: string,
+  window: WindowRow,
+  nowMs: number,
+): Promise<"more" | "last" | "none"> {
+  const [target] = await tx<{ place: bigint; ids: Buffer; last: bigint }[]>`
     delete from maintenance_targets
     where tenant_id = ${tenantId} and window_id = ${window.id} and place = (
       select min(place) from maintenance_targets where tenant_id = ${tenantId} and window_id = ${window.id}
     )
-    returning place, ids`;
-  if (target === undefined) return false;
+    returning place, ids, (
+      select max(place) from maintenance_targets where tenant_id = ${tenantId} and window_id = ${window.id}
+    ) as last`;
+  if (target === undefined) return "none";
+  const rest = target.last > target.place ? "more" : "last";
   const wanted = splitIds(target.ids);
   // An entity may be found twice, itself and as a child; and parents may go round in a circle.
   const [locked, known] = await Promise.all([
@@ -140,19 +152,14 @@ async function enterPortion(tx: Db, tenantId: string, window: WindowRow, nowMs: 
   const ids = locked
     .filter(({ deleted, decommissioned }) => !deleted && (window.force || !decommissioned))
     .flatMap(({ id }) => (inside.has(keyOf(id)) ? [] : [id]));
-  if (ids.length === 0) return true;
+  if (ids.length === 0) return rest;
   const [, states] = await Promise.all([enter(tx, tenantId, window, ids), ruling(tx, tenantId, ids)]);
   const [, children] = await Promise.all([
     setWindowStates(tx, tenantId, states, nowMs),
     window.doNotPropagateToChildren ? [] : childIds(tx, tenantId, ids),
   ]);
-  if (children.length > 0) {
-    const [last] = await tx<[{ place: bigint | null }]>`
-      select max(place) as place from maintenance_targets
-      where tenant_id = ${tenantId} and window_id = ${window.id}`;
-    await addTargets(tx, tenantId, window.id, (last.place ?? target.place) + 1n, portionsOf(children));
-  }
-  return true;
+  await addTargets(tx, tenantId, window.id, target.last + 1n, portionsOf(children));
+  return children.length > 0 ? "more" : rest;
 }
 
 async function enter(tx: Db, tenantId: string, window: WindowRow, ids: readonly Buffer[]): Promise<void> {
@@ -177,18 +184,24 @@ async function ruling(tx: Db, tenantId: string, ids: readonly Buffer[]) {
   return ids.map((id) => ({ id, windowState: states.get(keyOf(id)) ?? null }));
 }
 
-/** Lets a portion of a window's entities go; false: there was none to whom the condition applies. */
+async function anyMember(tx: Db, tenantId: string, windowId: string, condition: Fragment): Promise<boolean> {
+  const found = await tx`
+    select from maintenance_members where tenant_id = ${tenantId} and window_id = ${windowId} and ${condition} limit 1`;
+  return found.count > 0;
+}
+
+/** Lets a portion of a window's entities go; returns how many. */
 async function release(
   tx: Db,
   tenantId: string,
   windowId: string,
   condition: Fragment,
   { nowMs, hooks }: Running,
-): Promise<boolean> {
+): Promise<number> {
   const found = await tx<{ id: Buffer }[]>`
     select entity_id as id from maintenance_members
     where tenant_id = ${tenantId} and window_id = ${windowId} and ${condition} limit ${portion}`;
-  if (found.length === 0) return false;
+  if (found.length === 0) return 0;
   const ids = found.map(({ id }) => id);
   await lockStates(tx, tenantId, ids);
   const gone = await tx<{ id: Buffer; exit: number | null }[]>`
@@ -204,7 +217,7 @@ async function release(
   await setWindowStates(tx, tenantId, changes, nowMs);
   const free = states.filter(({ windowState }) => windowState === null).map(({ id }) => id);
   if (free.length > 0) await hooks.onReleased?.(tx, tenantId, free);
-  return true;
+  return found.length;
 }
 
 /** Which of these entities are in a window that is open. */

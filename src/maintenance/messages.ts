@@ -1,4 +1,5 @@
-import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { isDeepStrictEqual } from "node:util";
+import { create, fromJson, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { InferInsertModel, InferSelectModel } from "drizzle-orm";
 import { type Clause, ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import {
@@ -7,8 +8,10 @@ import {
   type Schedule,
   ScheduleSchema,
   WindowNotificationSchema,
+  WindowStatus,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { Progress } from "./progress.ts";
+import { isOutdated } from "./schedule.ts";
 import type { maintenanceWindows } from "./tables.ts";
 
 /** A window as it is stored. */
@@ -25,11 +28,7 @@ export function specificationValues(window: MaintenanceWindow) {
     owner: window.owner,
     tags: window.tags,
     clause: toJson(ClauseSchema, clauseOf(window)),
-    schedule: toJson(ScheduleSchema, {
-      ...(schedule as Schedule),
-      timeZone: schedule?.timeZone || "UTC",
-      skipNext: 0n,
-    }),
+    schedule: scheduleJson(schedule as Schedule),
     notification: notification === undefined ? null : toJson(WindowNotificationSchema, notification),
     runMode: window.runMode,
     status: window.status,
@@ -39,6 +38,20 @@ export function specificationValues(window: MaintenanceWindow) {
     force: window.force,
     doNotPropagateToChildren: window.doNotPropagateToChildren,
   } satisfies Partial<Values>;
+}
+
+/** A schedule as it is stored: what is still to be skipped is a column of its own. */
+export function scheduleJson(schedule: Schedule): JsonObject {
+  return toJson(ScheduleSchema, { ...schedule, timeZone: schedule.timeZone || "UTC", skipNext: 0n }) as JsonObject;
+}
+
+/** Whether a schedule that is sent is the stored one. Answers hold nulls for what was not sent. */
+export function isStoredSchedule(schedule: Schedule, row: Pick<WindowRow, "schedule">): boolean {
+  const [sent, stored] = [scheduleJson(schedule), scheduleJson(storedSchedule(row))].map((json) => {
+    const given = Object.entries(json.recurrence ?? {}).filter(([, value]) => value !== null);
+    return { ...json, recurrence: Object.fromEntries(given) };
+  });
+  return isDeepStrictEqual(sent, stored);
 }
 
 /** The clause of a window's entities; ids are a clause, too. */
@@ -82,16 +95,19 @@ export function toProgress(row: Pick<WindowRow, ProgressColumn>): Progress {
 
 /** A window as the API shows it. */
 export function toWindow(row: WindowRow, tenantName: string): MaintenanceWindow {
-  const { nextStartMs, notification } = row;
+  const { notification } = row;
+  const schedule = storedSchedule(row);
+  const outdated = isOutdated(schedule);
+  const nextStartMs = outdated ? null : row.nextStartMs;
   return create(MaintenanceWindowSchema, {
     id: row.id,
     tenant: tenantName,
     target: { case: "query", value: { type: "ENTITY", clause: storedClause(row) } },
     runMode: row.runMode,
-    schedule: { ...storedSchedule(row), skipNext: BigInt(row.skipNext) },
+    schedule: { ...schedule, skipNext: BigInt(row.skipNext) },
     maintenanceState: row.maintenanceState,
     exitState: row.exitState,
-    status: row.status,
+    status: outdated ? WindowStatus.DISABLED : row.status,
     createTime: row.createdMs,
     updateTime: row.updatedMs,
     createdBy: row.createdBy,

@@ -110,7 +110,7 @@ export function replan(progress: Progress, rules: Rules, durationBeforeMs: numbe
   }
   const fromMs = Math.max(nowMs - plan.durationMs, now.handledMs ?? 0) + 1;
   const nextDueMs = runsByItself(rules) ? nextStartMs(plan, fromMs) : undefined;
-  const then = advance({ ...now, nextDueMs }, rules, nowMs);
+  const then = advance({ ...now, nextDueMs, nextStartMs: undefined }, rules, nowMs);
   return { progress: then.progress, steps: [...steps, ...then.steps] };
 }
 
@@ -139,10 +139,17 @@ const ended = (progress: Progress): Progress => ({
   runEndMs: undefined,
 });
 
+/** The start behind those that are skipped. While they pass, it stays the same: a thousand need not be gone through each time. */
+function nextNotSkipped({ skipNext, nextDueMs, nextStartMs: known }: Progress, { plan }: Rules): number | undefined {
+  if (skipNext > 0 && nextDueMs !== undefined && known !== undefined) return known;
+  let next = nextDueMs;
+  for (let i = 0; i < skipNext && next !== undefined; i++) next = nextStartMs(plan, next + 1);
+  return next;
+}
+
 /** What is shown of a window beside what it is doing. */
 function shown(progress: Progress, rules: Rules, nowMs: number): Pick<Progress, "runState" | "nextStartMs"> {
-  let next = progress.nextDueMs;
-  for (let i = 0; i < progress.skipNext && next !== undefined; i++) next = nextStartMs(rules.plan, next + 1);
+  const next = nextNotSkipped(progress, rules);
   if (isRunning(progress)) return { runState: RunState.IN_PROGRESS, nextStartMs: next };
   const more =
     rules.runMode === RunMode.MANUAL ? progress.runStartMs === undefined : nextStartMs(rules.plan, nowMs) !== undefined;

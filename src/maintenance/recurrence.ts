@@ -1,9 +1,9 @@
-import { type Cron, cronTime, isCronDay } from "./cron.ts";
+import { type Cron, cronTime, daysIn, nextCronDay } from "./cron.ts";
 
-/** How a window comes again. Days of the week are 1 (Monday) to 7; the day -1 is the last of its month. */
+/** How a window comes again. Days of the week are 1 (Monday) to 7, 1 at the index of each; the day -1 is the last of its month. */
 export type Recurrence =
   | { unit: "minutes" | "hours" | "days"; interval: number }
-  | { unit: "weeks"; interval: number; weekdays: ReadonlySet<number> }
+  | { unit: "weeks"; interval: number; weekdays: Uint8Array }
   | { unit: "months"; interval: number; day: number }
   | { unit: "years"; interval: number; month: number; day: number }
   | { unit: "cron"; cron: Cron };
@@ -22,8 +22,6 @@ const MINUTE_MS = 60_000;
 const YEAR_MAX = 9999;
 // The calendar comes again after 400 years: what is not found among so many months, or years, is never found.
 const MONTHS_MAX = 4800;
-// The same 29 February on the same weekday comes again within 40 years, whatever century lies between.
-const CRON_YEARS_MAX = 40;
 
 /**
  * The first start of a run at or after a moment, ms since the epoch; undefined: there is none.
@@ -101,7 +99,7 @@ const stepBefore = (passed: number, interval: number) => Math.max(0, Math.floor(
 function* weekDays(
   first: Temporal.ZonedDateTime,
   from: Temporal.ZonedDateTime,
-  { interval, weekdays }: { interval: number; weekdays: ReadonlySet<number> },
+  { interval, weekdays }: { interval: number; weekdays: Uint8Array },
 ) {
   const start = first.toPlainDate();
   const monday = start.subtract({ days: start.dayOfWeek - 1 });
@@ -109,7 +107,7 @@ function* weekDays(
   for (let at = stepBefore(passed, interval); ; at += interval) {
     for (let day = 1; day <= 7; day++) {
       const date = monday.add({ days: at * 7 + day - 1 });
-      if (weekdays.has(day) && Temporal.PlainDate.compare(date, start) >= 0) yield date;
+      if (weekdays[day] === 1 && Temporal.PlainDate.compare(date, start) >= 0) yield date;
     }
   }
 }
@@ -122,34 +120,30 @@ function* monthDays(
   const start = first.toPlainDate();
   const yearly = recurrence.unit === "years";
   const interval = recurrence.interval * (yearly ? 12 : 1);
-  const month = new Temporal.PlainYearMonth(start.year, yearly ? recurrence.month : start.month);
-  const passed = month.until(from.toPlainDate().toPlainYearMonth(), { largestUnit: "months" }).months;
-  const begin = stepBefore(passed, interval);
+  // Months counted from the year 0: thousands may be gone through before one has the day.
+  const monthOf = (date: Temporal.PlainDate) => date.year * 12 + date.month - 1;
+  const month = yearly ? start.year * 12 + recurrence.month - 1 : monthOf(start);
+  const begin = month + stepBefore(monthOf(from.toPlainDate()) - month, interval);
   for (let at = begin, count = 0; count < MONTHS_MAX; at += interval, count++) {
-    const { year, daysInMonth } = month.add({ months: at });
+    const year = Math.floor(at / 12);
     if (year > YEAR_MAX) return;
-    const day = recurrence.day === -1 ? daysInMonth : recurrence.day;
-    if (day > daysInMonth) continue;
-    const date = month.add({ months: at }).toPlainDate({ day });
+    const inMonth = { year, month: (at % 12) + 1 };
+    const last = daysIn(inMonth.year, inMonth.month);
+    const day = recurrence.day === -1 ? last : recurrence.day;
+    if (day > last) continue;
+    const date = Temporal.PlainDate.from({ ...inMonth, day });
     if (Temporal.PlainDate.compare(date, start) >= 0) yield date;
   }
 }
 
 function nextCronMs(cron: Cron, from: Temporal.ZonedDateTime): number | undefined {
-  const yearMax = Math.min(YEAR_MAX, cron.years === undefined ? YEAR_MAX : Math.max(...cron.years));
+  // A run of the day before may be late.
   let date = from.toPlainDate().subtract({ days: 1 });
-  const firstYear = cron.years === undefined ? date.year : Math.max(date.year, Math.min(...cron.years));
-  const end = Math.min(yearMax, firstYear + CRON_YEARS_MAX);
-  while (date.year <= end) {
-    if (cron.years?.has(date.year) === false) {
-      date = new Temporal.PlainDate(date.year + 1, 1, 1);
-    } else if (cron.months?.has(date.month) === false) {
-      date = date.with({ day: 1 }).add({ months: 1 });
-    } else {
-      const found = isCronDay(cron, date) ? cronTime(cron, date, from.timeZoneId, from.epochMilliseconds) : undefined;
-      if (found !== undefined) return found;
-      date = date.add({ days: 1 });
-    }
+  for (;;) {
+    const day = nextCronDay(cron, date);
+    if (day === undefined) return undefined;
+    const found = cronTime(cron, day, from.timeZoneId, from.epochMilliseconds);
+    if (found !== undefined) return found;
+    date = Temporal.PlainDate.from(day).add({ days: 1 });
   }
-  return undefined;
 }

@@ -1,9 +1,10 @@
 import { and, eq, inArray } from "drizzle-orm";
+import { WindowStatus } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { storedSchedule, type WindowRow } from "./messages.ts";
 import type { Rules } from "./progress.ts";
-import { planOf } from "./schedule.ts";
+import { type Plan, planOf } from "./schedule.ts";
 import { maintenanceWindows as table } from "./tables.ts";
 
 /** What decides when a window runs, and what is told of it; not its clause, which may hold megabytes. */
@@ -39,7 +40,12 @@ export async function lockWindows(tx: Db, tenantId: string, ids: readonly string
 
 /** By what a window runs. */
 export function rulesOf(row: RunRow): Rules {
-  return { plan: planOf(storedSchedule(row)), runMode: row.runMode, status: row.status };
+  return rulesWith(planOf(storedSchedule(row)), row);
+}
+
+/** The rules of a window with this plan: one whose plan is outdated stands disabled. */
+export function rulesWith(plan: Plan, { runMode, status }: Pick<Rules, "runMode" | "status">): Rules {
+  return { plan, runMode, status: plan.outdated === undefined ? status : WindowStatus.DISABLED };
 }
 
 /** One window, not locked; undefined: there is none. */

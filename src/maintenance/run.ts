@@ -1,12 +1,14 @@
 import { and, eq, inArray } from "drizzle-orm";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
+import { paced } from "../event-loop.ts";
 import { cancel, enqueue, type Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
+import type { Log } from "../log.ts";
 import type { RunNotice, WindowHooks } from "./hooks.ts";
 import { membersKind } from "./members.ts";
 import { progressValues, toProgress } from "./messages.ts";
-import { advance, nextChangeMs, type Progress, type Step } from "./progress.ts";
+import { advance, nextChangeMs, type Progress, replan, type Step } from "./progress.ts";
 import { lockWindows, type RunRow, rulesOf } from "./rows.ts";
 import { maintenanceTargets, maintenanceWindows as table } from "./tables.ts";
 
@@ -114,17 +116,30 @@ export async function cancelRuns(tx: Db, tenantId: string, id: string): Promise<
 }
 
 /** Starts and ends runs when it is time. */
-export function runsJob(hooks: WindowHooks, wake: () => void): JobKind {
+export function runsJob(hooks: WindowHooks, wake: () => void, log?: Pick<Log, "warn">): JobKind {
+  function moved(row: RunRow, tenantId: string, nowMs: number): Moved {
+    const rules = rulesOf(row);
+    const { durationMs, outdated } = rules.plan;
+    if (outdated === undefined) return { row, ...advance(toProgress(row), rules, nowMs) };
+    log?.warn({ tenant: tenantId, window: row.id, reason: outdated }, "a maintenance window is not run any more");
+    return { row, ...replan(toProgress(row), rules, durationMs, nowMs) };
+  }
+
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
     const rows = await lockWindows(
       tx,
       tenantId,
       jobs.map(({ id }) => id),
     );
-    const moved = rows.map((row) => ({ row, ...advance(toProgress(row), rulesOf(row), nowMs) }));
-    await store(tx, tenantId, moved, nowMs, hooks);
-    if (moved.some(({ steps }) => steps.length > 0)) wake();
-    return moved.flatMap(({ row, progress }) => {
+    const all: Moved[] = [];
+    const pace = paced(undefined, tenantId);
+    for (const row of rows) {
+      await pace();
+      all.push(moved(row, tenantId, nowMs));
+    }
+    await store(tx, tenantId, all, nowMs, hooks);
+    if (all.some(({ steps }) => steps.length > 0)) wake();
+    return all.flatMap(({ row, progress }) => {
       const dueMs = nextChangeMs(progress);
       return dueMs === undefined ? [] : [{ id: row.id, dueMs, payload: {} }];
     });

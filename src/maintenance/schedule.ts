@@ -1,12 +1,14 @@
 import type { Value } from "@bufbuild/protobuf/wkt";
 import type { Recurrence as RecurrenceMessage, Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { Broken } from "../rpc/rules.ts";
-import { type Cron, type CronField, cronFields, readCronField, weekdaysOf } from "./cron.ts";
+import { type Cron, type CronField, cronBytesMax, cronFields, readCronField, weekdaysOf } from "./cron.ts";
 import { nextStartMs, type Recurrence, type Timing } from "./recurrence.ts";
 
 /** When a window runs, and how long. */
 export interface Plan extends Timing {
   durationMs: number;
+  /** Why a stored schedule is not run any more. */
+  outdated?: string;
 }
 
 // The end of the year 9999, and a hundred years.
@@ -39,11 +41,19 @@ export function readSchedule(schedule: Schedule, path: string): { plan: Plan } |
   return { plan };
 }
 
-/** The same of a schedule that is stored. */
+/** The same of a schedule that is stored. One that is not taken any more has no recurrence, and says why. */
 export function planOf(schedule: Schedule): Plan {
   const read = readSchedule(schedule, "schedule");
-  if ("broken" in read) throw new Error(`a stored schedule is broken: ${JSON.stringify(read.broken)}`);
-  return read.plan;
+  if ("plan" in read) return read.plan;
+  const outdated = read.broken.map(({ path, rule }) => `${path} ${rule}`).join("; ");
+  const { start, duration } = schedule;
+  return { startMs: Number(start), durationMs: Number(duration), timeZone: "UTC", recurrence: undefined, outdated };
+}
+
+/** Whether a stored schedule is not run any more: a text is longer than is taken now, or its time zone has no clock here. */
+export function isOutdated({ timeZone, recurrence }: Schedule): boolean {
+  const names = Object.keys(cronFields) as CronName[];
+  return !isTimeZone(timeZone || "UTC") || (recurrence !== undefined && names.some((name) => isLong(recurrence, name)));
 }
 
 function isTimeZone(name: string): boolean {
@@ -73,9 +83,10 @@ function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken
   };
   switch (unit) {
     case "weeks": {
-      const days = readCronField(message.dayOfWeek, { ...cronFields.dayOfWeek, min: 1 });
+      const long = isLong(message, "dayOfWeek");
+      const days = long ? "broken" : readCronField(message.dayOfWeek, { ...cronFields.dayOfWeek, min: 1 });
       if (message.dayOfWeek.trim() !== "" && days !== "broken") {
-        return { unit, interval, weekdays: days ?? new Set([1, 2, 3, 4, 5, 6, 7]) };
+        return { unit, interval, weekdays: days ?? new Uint8Array(8).fill(1) };
       }
       refuse("dayOfWeek", "must be days of the week for type 4, as in MON,WED");
       return undefined;
@@ -88,6 +99,12 @@ function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken
       return { unit, interval };
   }
 }
+
+type CronName = keyof typeof cronFields;
+
+const textIn = (message: RecurrenceMessage, name: CronName) =>
+  name === "dayOfWeek" ? message.dayOfWeek.trim() : textOf(message[name]);
+const isLong = (message: RecurrenceMessage, name: CronName) => Buffer.byteLength(textIn(message, name)) > cronBytesMax;
 
 const NONE = "none";
 
@@ -107,8 +124,12 @@ function textOf(value: Value | undefined): string {
 }
 
 function readCron(message: RecurrenceMessage, path: string, broken: Broken[]): Cron {
-  const read = (name: keyof typeof cronFields) => {
-    const text = name === "dayOfWeek" ? message.dayOfWeek.trim() : textOf(message[name]);
+  const read = (name: CronName) => {
+    const text = textIn(message, name);
+    if (isLong(message, name)) {
+      broken.push({ path: `${path}.${name}`, rule: `must be at most ${cronBytesMax} bytes` });
+      return undefined;
+    }
     if (text === "" && name === "cronMinutes") {
       broken.push({ path: `${path}.cronMinutes`, rule: "is required for type 7" });
     }

@@ -1,13 +1,11 @@
 import { type MaintenanceWindow, RunMode, type Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { toSql } from "../clause/to-sql.ts";
-import type { Db } from "../db/connect.ts";
-import { entityResolver } from "../entities/fields.ts";
+import { checkClause } from "../clause/check.ts";
 import { invalidFields } from "../errors.ts";
 import type { Broken } from "../rpc/rules.ts";
 import { brokenMs } from "../rpc/time-range.ts";
-import { clauseOf } from "./messages.ts";
+import { clauseOf, isStoredSchedule, type WindowRow } from "./messages.ts";
 import { nextStartMs } from "./recurrence.ts";
-import { type Plan, readSchedule } from "./schedule.ts";
+import { type Plan, planOf, readSchedule } from "./schedule.ts";
 
 const SKIP_MAX = 1000n;
 const IDS_MAX = 100_000;
@@ -20,10 +18,10 @@ export interface Checked {
 }
 
 /**
- * Checks what the proto file cannot say of a specification. @throws code 3 that names every broken rule, or the one of the
- * query's language
+ * Checks what the proto file cannot say of a specification. A schedule that is stored as it is sent is not refused, though
+ * it may be outdated. @throws code 3 that names every broken rule, or the one of the query's language
  */
-export function checkSpecification(db: Db, tenant: { id: string; name: string }, window: MaintenanceWindow): Checked {
+export function checkSpecification(window: MaintenanceWindow, stored?: Pick<WindowRow, "schedule">): Checked {
   const broken: Broken[] = [];
   const refuse = (field: string, rule: string) => void broken.push({ path: `${path}.${field}`, rule });
   if (window.overrideExitState && window.exitState === 0) refuse("exitState", "is required with overrideExitState");
@@ -36,11 +34,12 @@ export function checkSpecification(db: Db, tenant: { id: string; name: string },
   // Not among the rules of schedules: windows are stored whose first run lies before.
   const inSeconds = schedule.start < 0n ? undefined : brokenMs(schedule.start, `${path}.schedule.start`);
   if (inSeconds !== undefined) broken.push(inSeconds);
-  const read = readSchedule(schedule, `${path}.schedule`);
+  const kept = stored !== undefined && isStoredSchedule(schedule, stored);
+  const read = kept ? { plan: planOf(schedule) } : readSchedule(schedule, `${path}.schedule`);
   if ("broken" in read) broken.push(...read.broken);
   if (broken.length > 0 || "broken" in read) throw invalidFields(broken);
   // Refuses what the language does not take.
-  void toSql(db, clauseOf(window), `${path}.query.clause`, entityResolver(tenant.id, { tenantName: tenant.name }));
+  checkClause(clauseOf(window), `${path}.query.clause`);
   return { window, plan: read.plan };
 }
 

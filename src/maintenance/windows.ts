@@ -1,14 +1,18 @@
 import { randomUUIDv7 } from "node:crypto";
-import { isDeepStrictEqual } from "node:util";
 import { and, eq, inArray } from "drizzle-orm";
-import { type MaintenanceWindow, RunState, WindowStatus } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import {
+  type MaintenanceWindow,
+  RunState,
+  type Schedule,
+  WindowStatus,
+} from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { alreadyExists, failedPrecondition, invalidField, notFound } from "../errors.ts";
 import type { WindowHooks } from "./hooks.ts";
-import { progressValues, specificationValues, toProgress } from "./messages.ts";
+import { isStoredSchedule, progressValues, specificationValues, toProgress } from "./messages.ts";
 import { notRun, replan, type Step, startNow, stopNow } from "./progress.ts";
-import { lockWindows, type RunRow, rulesOf, runColumns } from "./rows.ts";
+import { lockWindows, type RunRow, rulesOf, rulesWith, runColumns } from "./rows.ts";
 import { cancelRuns, changeMembers, planNext, storeMoved } from "./run.ts";
 import { type Checked, checkFuture, checkSpecification } from "./specification.ts";
 import { maintenanceWindows as table } from "./tables.ts";
@@ -29,12 +33,12 @@ export interface Written {
   dueMs: number | undefined;
 }
 
-const rulesOfChecked = ({ window, plan }: Checked) => ({ plan, runMode: window.runMode, status: window.status });
+const rulesOfChecked = ({ window, plan }: Checked) => rulesWith(plan, window);
 
 /** Creates a window; one whose time has come starts. @throws code 3, and code 6 when the name is taken */
 export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: Writing): Promise<Written> {
   const { tenant, clientName, nowMs, hooks } = writing;
-  const checked = checkSpecification(tx, tenant, sent);
+  const checked = checkSpecification(sent);
   checkFuture(checked, nowMs);
   const { window, plan } = checked;
   const skipNext = Number(window.schedule?.skipNext ?? 0n);
@@ -70,13 +74,14 @@ async function lockWindow(tx: Db, tenantId: string, id: string): Promise<RunRow>
 /** Replaces a window but for its name; a run that goes on takes the new specification over. @throws code 3, 5 */
 export async function replaceWindow(tx: Db, id: string, sent: MaintenanceWindow, writing: Writing): Promise<Written> {
   const { tenant, clientName, nowMs, hooks } = writing;
-  const checked = checkSpecification(tx, tenant, sent);
-  const row = await lockWindow(tx, tenant.id, id);
+  const [row] = await lockWindows(tx, tenant.id, [id]);
+  const checked = checkSpecification(sent, row);
+  if (row === undefined) throw notFound(kind, id);
   const { window } = checked;
   if (window.name !== row.name) throw invalidField("specification.name", "cannot be changed");
   const values = specificationValues(window);
   // A window that is over may still get another description.
-  if (!isDeepStrictEqual(values.schedule, row.schedule)) checkFuture(checked, nowMs);
+  if (!isStoredSchedule(window.schedule as Schedule, row)) checkFuture(checked, nowMs);
   const [changed] = await orm(tx)
     .update(table)
     .set({ ...values, updatedMs: BigInt(nowMs), updatedBy: clientName })
@@ -108,9 +113,12 @@ export async function deleteWindows(tx: Db, ids: readonly string[], { tenant, no
 /** Starts a run by hand, for the schedule's duration. @throws code 5; code 9 when one goes on, or the window is disabled */
 export async function startWindow(tx: Db, id: string, { tenant, nowMs, hooks }: Writing): Promise<Written> {
   const row = await lockWindow(tx, tenant.id, id);
-  if (row.status === WindowStatus.DISABLED) throw failedPrecondition(`${kind} "${id}" is disabled`);
+  const rules = rulesOf(row);
+  if (rules.plan.outdated !== undefined)
+    throw failedPrecondition(`${kind} "${id}" is disabled: ${rules.plan.outdated}`);
+  if (rules.status === WindowStatus.DISABLED) throw failedPrecondition(`${kind} "${id}" is disabled`);
   if (row.runState === RunState.IN_PROGRESS) throw failedPrecondition(`${kind} "${id}" is running already`);
-  const moved = { row, ...startNow(toProgress(row), rulesOf(row), nowMs) };
+  const moved = { row, ...startNow(toProgress(row), rules, nowMs) };
   return { id, dueMs: await storeMoved(tx, tenant.id, moved, nowMs, hooks) };
 }
 

@@ -36,11 +36,14 @@ export const address: Markup = {
   link: plain,
 };
 
+/** A text that makes no link and no picture in the Markdown of cards. */
+export const escapeCard = (text: string) => text.replace(/[[\]\\]/g, "\\$&");
+
 /** The Markdown of cards. */
 export const markdown: Markup = {
-  double: escapeHtml,
+  double: (text) => escapeCard(escapeHtml(text)),
   triple: plain,
-  link: (url, text) => `[${text.replace(/[[\]\\]/g, "\\$&")}](${url.replace(/[()\s]/g, encodeURIComponent)})`,
+  link: (url, text) => `[${escapeCard(text)}](${url.replace(/[()\s]/g, encodeURIComponent)})`,
 };
 
 const escapeChat = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

@@ -1,26 +1,34 @@
 import { isDeepStrictEqual } from "node:util";
 import type { CustomProperties } from "../entities/custom-properties.ts";
 import { isOverfull } from "../entities/terms.ts";
+import type { Pace } from "../event-loop.ts";
+import type { Matcher } from "./matcher.ts";
 
 /** An updater that is ready to be applied. */
 export interface ReadyUpdater<Row> {
-  matches(row: Row): boolean;
+  matches: Matcher<Row>;
   properties: CustomProperties;
 }
 
 /**
  * The properties that an entity has after these updaters, each of which sees what the earlier ones have set; undefined
  * when nothing changes. One that would bring the entity above `propertiesMax` properties, or above what the index holds of
- * them, leaves it alone.
+ * them, leaves it alone. Work of many updaters is cut into slices.
  */
-export function applyUpdaters<Row extends { custom_properties: CustomProperties }>(
+export async function applyUpdaters<Row extends { custom_properties: CustomProperties }>(
   entity: Row,
   updaters: readonly ReadyUpdater<Row>[],
   propertiesMax: number,
-): CustomProperties | undefined {
+  pace: Pace,
+): Promise<CustomProperties | undefined> {
   let row = entity;
   for (const { matches, properties } of updaters) {
-    if (holdsAll(row.custom_properties, properties) || !matches(row)) continue;
+    const wait = pace();
+    if (wait !== undefined) await wait;
+    if (holdsAll(row.custom_properties, properties)) continue;
+    // Most answer at once, and a tenant has thousands: only those that do not are waited for.
+    const matched = matches(row, pace);
+    if (!(typeof matched === "boolean" ? matched : await matched)) continue;
     const next = { ...row.custom_properties, ...properties };
     if (Object.keys(next).length <= propertiesMax && !isOverfull("c", next)) row = { ...row, custom_properties: next };
   }

@@ -1,9 +1,11 @@
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { toPredicate } from "../clause/to-predicate.ts";
+import { checkClause } from "../clause/check.ts";
 import type { Db } from "../db/connect.ts";
 import type { CustomProperties, LockedEntity } from "../entities/custom-properties.ts";
+import { type Pace, paced } from "../event-loop.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
 import type { ReadyUpdater } from "./apply.ts";
+import { matcherOf } from "./matcher.ts";
 import { toQuery, type UpdaterRow } from "./messages.ts";
 import { updaterResolver } from "./updater-fields.ts";
 import { setVersion } from "./updater-set.ts";
@@ -22,15 +24,17 @@ interface Held {
 /** Of an updater, whatever it holds. */
 const ownWeight = 500;
 
-async function read(tx: Db, tenantId: string): Promise<Omit<Held, "version">> {
+async function read(tx: Db, tenantId: string, pace: Pace): Promise<Omit<Held, "version">> {
   const rows = await tx<Row[]>`
     select entity_input as "entityInput", properties, length(entity_input::text) + length(properties::text) as length
     from property_updaters where tenant_id = ${tenantId} and enabled order by sequence, name`;
   const resolver = updaterResolver(tenantId, await tenantNameOf(tx, tenantId));
-  const updaters = rows.map(({ entityInput, properties }) => ({
-    matches: toPredicate(toQuery(entityInput).clause as Clause, "clause", resolver),
-    properties: properties as CustomProperties,
-  }));
+  const updaters: ReadyUpdater<LockedEntity>[] = [];
+  for (const { entityInput, properties } of rows) {
+    await pace();
+    const clause = checkClause(toQuery(entityInput).clause as Clause, "clause");
+    updaters.push({ matches: matcherOf(clause, resolver), properties: properties as CustomProperties });
+  }
   return { updaters, weight: rows.reduce((sum, { length }) => sum + ownWeight + length, 0) };
 }
 
@@ -57,11 +61,11 @@ export function readyUpdaters({ tenantsMax = 1000, weightMax = 32 << 20 } = {}) 
     }
   }
 
-  return async (tx: Db, tenantId: string): Promise<Updaters> => {
+  return async (tx: Db, tenantId: string, pace = paced(undefined, tenantId)): Promise<Updaters> => {
     // The version is read first: what is read after it is of that version or a later one, and then read again next time.
     const version = await setVersion(tx, tenantId);
     const before = known.get(tenantId);
-    const held = before?.version === version ? before : { version, ...(await read(tx, tenantId)) };
+    const held = before?.version === version ? before : { version, ...(await read(tx, tenantId, pace)) };
     keep(tenantId, held);
     return held.updaters;
   };

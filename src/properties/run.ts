@@ -5,14 +5,16 @@ import { toSql } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { afterCommit } from "../db/transaction.ts";
-import { customPropertiesMax, lockEntities, writeCustomProperties } from "../entities/custom-properties.ts";
+import { lockEntities, writeCustomProperties } from "../entities/custom-properties.ts";
 import { keysIn, noteKeys } from "../entities/field-keys.ts";
-import { ID_BYTES } from "../entities/identity.ts";
-import { matchingIds, splitIds } from "../entities/portions.ts";
-import { enqueue, type Job, type NewJob } from "../jobs/queue.ts";
+import { matchingIds } from "../entities/portions.ts";
+import { readEntities } from "../entities/unlocked.ts";
+import { enqueue, type Job } from "../jobs/queue.ts";
+import { hasWaiting } from "../jobs/waiting.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
-import { applyUpdaters } from "./apply.ts";
+import { entitiesOf, jobsOf, partJobsOf, portion } from "./entity-jobs.ts";
+import { evaluate, pairsMax, transactionPace } from "./evaluate.ts";
 import { toQuery } from "./messages.ts";
 import { readyUpdaters } from "./ready-updaters.ts";
 import { propertyUpdaters } from "./tables.ts";
@@ -28,24 +30,14 @@ const matchedKind = "properties.matched";
 
 /** Changes of the same entities within this time are one run. */
 const gatherMs = 250;
-/** Entities a job; a run takes one or three: few enough that their locks are held for a short time. */
-const portion = 100;
-
-function jobsOf(ids: Buffer, dueMs?: number): NewJob[] {
-  const found: NewJob[] = [];
-  for (let at = 0; at < ids.byteLength; at += portion * ID_BYTES) {
-    const part = ids.subarray(at, at + portion * ID_BYTES);
-    const size = part.byteLength / ID_BYTES;
-    found.push({ payload: { ids: part.toString("base64") }, size, ...(dueMs !== undefined && { dueMs }) });
-  }
-  return found;
-}
-
-const idsOf = (jobs: readonly Job[]) => {
-  const bytes = jobs.map(({ payload }) => Buffer.from((payload as { ids: string }).ids, "base64"));
-  const distinct = new Set(bytes.flatMap((each) => splitIds(each).map((id) => id.toString("latin1"))));
-  return [...distinct].map((text) => Buffer.from(text, "latin1"));
-};
+/**
+ * So many jobs over what updaters have matched may wait before another updater begins to look: each job is a hundred entities
+ * and runs all updaters over them, whichever has matched them.
+ */
+const matchedMax = 10_000;
+const postponeMs = 1000;
+/** Of what models change so many jobs may wait; then what they change further is noted by parts of the tenant's entities. */
+const changedMax = 5000;
 
 /**
  * Called with entities that models have created or changed, in their transaction: enqueues jobs for the enabled updaters.
@@ -55,7 +47,9 @@ export function changedEntities(nowMs: () => number, wake: (dueMs: number) => vo
   return async (tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<void> => {
     if (!(await anyEnabled(tx, tenantId))) return;
     const dueMs = nowMs() + gatherMs;
-    await enqueue(tx, { tenantId, kind: changedKind }, jobsOf(Buffer.concat(ids), dueMs), nowMs());
+    const crowded = await hasWaiting(tx, { tenantId, kind: changedKind }, changedMax);
+    const changed = crowded ? partJobsOf(ids, dueMs) : jobsOf(Buffer.concat(ids), dueMs);
+    await enqueue(tx, { tenantId, kind: changedKind }, changed, nowMs());
     afterCommit(tx, () => wake(dueMs));
   };
 }
@@ -73,23 +67,29 @@ export function updaterKinds(fieldsMax = Infinity): JobKind[] {
   const ready = readyUpdaters();
 
   async function apply(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    const { ids, left } = await entitiesOf(tx, tenantId, jobs);
+    const pace = transactionPace(tx, tenantId);
+    const expected = await ready(tx, tenantId, pace);
+    // Much work is done before the locks; what has changed meanwhile is done again.
+    const early = ids.length * expected.length > pairsMax;
+    const before = early ? await evaluate(await readEntities(tx, tenantId, ids), expected, pace) : undefined;
     // Keys come before entities in the order of locks (src/events/lock.ts).
-    const keys = keysIn((await ready(tx, tenantId)).map(({ properties }) => properties));
+    const keys = keysIn(expected.map(({ properties }) => properties));
     await noteKeys(tx, tenantId, { customProperty: keys }, fieldsMax);
     // First the locks, then the updaters: a change since then starts its updater, and that run waits for these locks.
-    const entities = await lockEntities(tx, tenantId, idsOf(jobs));
-    const updaters = await ready(tx, tenantId);
+    const entities = await lockEntities(tx, tenantId, ids);
+    const updaters = await ready(tx, tenantId, pace);
     const since = [...keysIn(updaters.map(({ properties }) => properties))].filter((key) => !keys.has(key));
     if (since.length > 0) await noteKeys(tx, tenantId, { customProperty: since }, fieldsMax);
-    const changes = entities.flatMap((entity) => {
-      const properties = applyUpdaters(entity, updaters, customPropertiesMax);
-      return properties === undefined ? [] : [{ id: entity.id, properties }];
-    });
-    await writeCustomProperties(tx, tenantId, changes, nowMs);
-    return [];
+    const found = await evaluate(entities, updaters, pace, updaters === expected ? before : undefined);
+    await writeCustomProperties(tx, tenantId, found.changes, nowMs);
+    return left(found.left, nowMs);
   }
 
   async function start(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    if (await hasWaiting(tx, { tenantId, kind: matchedKind }, matchedMax)) {
+      return jobs.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + postponeMs }));
+    }
     const resolver = updaterResolver(tenantId, await tenantNameOf(tx, tenantId));
     for (const { id } of jobs) {
       const [row] = await orm(tx)

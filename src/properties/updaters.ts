@@ -13,6 +13,7 @@ import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { type Bounds, tooLarge, tooMany } from "../db/room.ts";
 import { alreadyExists, notFound } from "../errors.ts";
+import { paced } from "../event-loop.ts";
 import type { Broken } from "../rpc/rules.ts";
 import { validateItem } from "../rpc/validate.ts";
 import { startUpdaters } from "./run.ts";
@@ -50,6 +51,14 @@ function refusal(updater: CustomPropertyUpdater, path: string): string {
 
 const textOf = (broken: readonly Broken[]) => broken.map(({ path, rule }) => `${path}: ${rule}`).join("; ");
 
+/** Few enough that the statement of them is put together at once. */
+const statementMax = 50;
+
+function portionsOf<T>(items: readonly T[]): T[][] {
+  const count = Math.ceil(items.length / statementMax);
+  return Array.from({ length: count }, (_, i) => items.slice(i * statementMax, (i + 1) * statementMax));
+}
+
 /** What is wrong with a clause. A mistake of an item is told in its result, so what the language throws is caught here. */
 function brokenClause(clause: Clause, path: string): string {
   try {
@@ -81,9 +90,16 @@ interface Held {
 
 /** Locks the set, and answers what of each is to be stored, or why it cannot be taken, and what the tenant has. */
 async function checkInLock(tx: Db, tenantId: string, updaters: readonly CustomPropertyUpdater[]) {
-  const refusals = updaters.map((updater, i) => refusal(updater, `updaters[${i}]`));
-  const values = updaters.map((updater, i) => (refusals[i] === "" ? valuesOf(updater) : undefined));
-  const sizes = await bytesOf(tx, values);
+  const pace = paced(undefined, tenantId);
+  const refusals: string[] = [];
+  const values: (ReturnType<typeof valuesOf> | undefined)[] = [];
+  for (const [i, updater] of updaters.entries()) {
+    await pace();
+    refusals.push(refusal(updater, `updaters[${i}]`));
+    values.push(refusals[i] === "" ? valuesOf(updater) : undefined);
+  }
+  const sizes: number[] = [];
+  for (const part of portionsOf(values)) sizes.push(...(await bytesOf(tx, part)));
   const anyEnabled = updaters.some(({ enabled }) => enabled);
   await lockSet(tx, tenantId, anyEnabled);
   const rows = await heldUpdaters(tx, tenantId);
@@ -135,9 +151,11 @@ export async function createUpdaters(
   });
   if (made.length === 0) return results;
   const times = { createdMs: BigInt(nowMs), updatedMs: BigInt(nowMs) };
-  await orm(tx)
-    .insert(propertyUpdaters)
-    .values(made.map((each) => ({ tenantId, ...each, ...times })));
+  for (const part of portionsOf(made)) {
+    await orm(tx)
+      .insert(propertyUpdaters)
+      .values(part.map((each) => ({ tenantId, ...each, ...times })));
+  }
   await changeSet(tx, tenantId);
   await startUpdaters(tx, tenantId, enabledOf(made), nowMs);
   return results;
@@ -172,7 +190,9 @@ export async function replaceUpdaters(
   });
   if (order.length === 0) return results;
   // One after the other: within one statement a name could be taken before its last owner has given it up.
-  await Promise.all(order.map((each) => replaceOne(tx, tenantId, each, nowMs)));
+  for (const part of portionsOf(order)) {
+    await Promise.all(part.map((each) => replaceOne(tx, tenantId, each, nowMs)));
+  }
   await changeSet(tx, tenantId);
   await startUpdaters(tx, tenantId, enabledOf([...changed.values()]), nowMs);
   return results;

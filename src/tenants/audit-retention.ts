@@ -1,4 +1,5 @@
 import type { Db } from "../db/connect.ts";
+import { inTurns } from "../jobs/in-turns.ts";
 import { leadership } from "../jobs/leader.ts";
 
 const lookMs = 3_600_000;
@@ -17,7 +18,7 @@ export async function dropAuditRows(db: Db, tenantId: string, beforeMs: number):
 }
 
 /**
- * Removes what is older than `keepSec` from the audit log, tenant by tenant and once an hour, where this process leads;
+ * Removes what is older than `keepSec` from the audit log of all tenants, in turns and once an hour, where this process leads;
  * 0 keeps it for ever.
  */
 export function auditRetention(db: Db, keepSec: number, nowMs: () => number): { stop(): Promise<void> } {
@@ -26,9 +27,9 @@ export function auditRetention(db: Db, keepSec: number, nowMs: () => number): { 
 
   async function look() {
     if (!lead.held()) return;
-    for (const { id } of await db<{ id: string }[]>`select id from tenants`) {
-      while (lead.held() && (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion);
-    }
+    const ids = (await db<{ id: string }[]>`select id from tenants`).map(({ id }) => id);
+    const drop = async (id: string) => (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion;
+    await inTurns(ids, lead.held, drop);
   }
   const tryLook = () => void look().catch(() => undefined);
   const first = setTimeout(tryLook, 5000).unref();

@@ -136,6 +136,31 @@ describe("retention", () => {
     expect(results[0]?.occurrences).toMatchObject([{ instanceCount: 3n }]);
   });
 
+  test("goes on in portions, however many instances have one time, and occurrences one event", async () => {
+    const { id, put } = await world();
+    await put("a", 80 * day, INFO, CLOSED);
+    await sql`
+      insert into instances (tenant_id, event_id, time_ms, severity, status, number)
+      select tenant_id, int4send(i) || substr(event_id, 5), time_ms, severity, status, number
+      from instances, generate_series(1, 11000) i where tenant_id = ${id}`;
+    await sql`
+      insert into occurrences (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
+        start_ms, last_seen_ms, end_ms, instance_count)
+      select tenant_id, event_id, number + i, severity, status, acknowledged, type, summary, body, metadata,
+        start_ms, last_seen_ms, end_ms, instance_count
+      from occurrences, generate_series(1, 11000) i where tenant_id = ${id}`;
+    const left = async () => [
+      (await sql`select from instances where tenant_id = ${id}`).count,
+      (await sql`select from occurrences where tenant_id = ${id}`).count,
+    ];
+    expect(await left()).toEqual([11_001, 11_001]);
+    await transaction(sql, (tx) => deleteOld(tx, id, beforeMs));
+    expect(await left()).toEqual([6001, 6001]);
+    await drop(id);
+    expect(await left()).toEqual([0, 0]);
+    expect((await sql`select from events where tenant_id = ${id}`).count).toBe(0);
+  });
+
   test("keeps the newest occurrence while an older one stays, so that no number is given twice", async () => {
     const { id, put, occurrences, management } = await world();
     await put("a", 80 * day, INFO, CLOSED);

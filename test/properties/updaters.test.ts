@@ -99,6 +99,8 @@ describe("an updater that is enabled", () => {
     };
     const all = { entity_input: { clause: prefixed(exists) } };
     await create(enabled("one", all));
+    // Its first run is over: it would find what data make meanwhile.
+    await stored();
     await see(hourAgoMs);
     expect(await stored()).toEqual({ a: {} });
     await put("a");

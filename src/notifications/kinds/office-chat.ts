@@ -1,6 +1,6 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { OfficeChatDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { markdown } from "../markup.ts";
+import { escapeCard, markdown } from "../markup.ts";
 import type { Answer } from "../outbound.ts";
 import { isSuccess, notSent, refusal, sent, told, tried } from "../outcome.ts";
 import { reasonOf } from "../retry.ts";
@@ -40,7 +40,9 @@ function factsOf({ destination, notification, texts }: Card): { title: string; v
         ]),
     { title: "Time", value: isoTime(timeMs) },
   ];
-  return known.filter(({ value }) => value.trim() !== "");
+  return known
+    .filter(({ value }) => value.trim() !== "")
+    .map(({ title, value }) => ({ title, value: escapeCard(value) }));
 }
 
 const titleOf = ({ notification }: Card) => `${notification.clear ? "Cleared: " : ""}${headline(notification)}`;
@@ -50,7 +52,13 @@ function cardText(card: Card, publicUrl: string, charsMax: number): string {
   const url = eventUrl(notification, publicUrl);
   const cut = (text: string, max = charsMax) => cutText(text, Math.min(max, charsMax));
   const color = notification.clear ? "good" : (colours[notification.event?.severity ?? 0] ?? "default");
-  const title = { type: "TextBlock", text: cut(titleOf(card), titleCharsMax), weight: "bolder", size: "medium", color };
+  const title = {
+    type: "TextBlock",
+    text: escapeCard(cut(titleOf(card), titleCharsMax)),
+    weight: "bolder",
+    size: "medium",
+    color,
+  };
   const facts = factsOf(card).map(({ title: name, value }) => ({ title: cut(name), value: cut(value) }));
   const content = {
     // Cards above version 1.4 are shown as an error, and the receiver still reports success.

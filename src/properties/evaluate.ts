@@ -1,0 +1,80 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Db } from "../db/connect.ts";
+import { type CustomProperties, customPropertiesMax, type LockedEntity } from "../entities/custom-properties.ts";
+import { type Pace, paced } from "../event-loop.ts";
+import { applyUpdaters, type ReadyUpdater } from "./apply.ts";
+
+/** Of an entity and the properties that it is to have; undefined: it stays as it is. */
+interface Evaluation {
+  row: LockedEntity;
+  properties: CustomProperties | undefined;
+}
+
+/** What updaters make of entities. */
+export interface Evaluated {
+  byId: ReadonlyMap<string, Evaluation>;
+  changes: { id: Buffer; properties: CustomProperties }[];
+  /** Entities that the time did not suffice for. */
+  left: Buffer[];
+}
+
+/** Up to so many evaluations of one updater for one entity are done while the entities are locked. */
+export const pairsMax = 20_000;
+/** After this time no further entity is begun: its job is done again. */
+const evaluationMsMax = 2000;
+/** What the changes of one transaction take, characters of JSON: after that no further entity is begun. */
+const changesMax = 4 << 20;
+/** A transaction that asks nothing for longer could be ended by the database. */
+const aliveMs = 5000;
+
+const keyOf = (id: Buffer) => id.toString("latin1");
+
+/** The pace of a tenant's work within a transaction, which stays alive however long others have their turns. */
+export function transactionPace(tx: Db, tenantId: string): Pace {
+  const pace = paced(undefined, tenantId);
+  let askedMs = performance.now();
+  return () => {
+    const wait = pace();
+    if (wait === undefined || performance.now() - askedMs < aliveMs) return wait;
+    return wait.then(async () => {
+      await tx`select`;
+      askedMs = performance.now();
+    });
+  };
+}
+
+/**
+ * Applies updaters to entities, in slices, for as long as time allows. What `before` has found for an entity that has not
+ * changed since counts; entities that it has not reached are left.
+ */
+export async function evaluate(
+  entities: readonly LockedEntity[],
+  updaters: readonly ReadyUpdater<LockedEntity>[],
+  pace: Pace,
+  before?: Evaluated,
+): Promise<Evaluated> {
+  const byId = new Map<string, Evaluation>();
+  const left: Buffer[] = [];
+  const endMs = performance.now() + evaluationMsMax;
+  let begun = 0;
+  let size = 0;
+  const isOver = () => begun > 0 && (performance.now() > endMs || size > changesMax);
+  for (const row of entities) {
+    const known = before?.byId.get(keyOf(row.id));
+    await pace();
+    if (known !== undefined && isDeepStrictEqual(known.row, row)) {
+      byId.set(keyOf(row.id), known);
+    } else if ((before !== undefined && known === undefined) || isOver()) {
+      left.push(row.id);
+    } else {
+      begun += 1;
+      const properties = await applyUpdaters(row, updaters, customPropertiesMax, pace);
+      size += properties === undefined ? 0 : JSON.stringify(properties).length;
+      byId.set(keyOf(row.id), { row, properties });
+    }
+  }
+  const changes = [...byId.values()].flatMap(({ row: { id }, properties }) =>
+    properties === undefined ? [] : [{ id, properties }],
+  );
+  return { byId, changes, left };
+}
