@@ -112,7 +112,7 @@ export async function putList<S extends DescMessage, Item>(
   const { outcome, add } = gather<MessageShape<S>>(detailed ? messages.length : 0);
   const each = bytes / Math.max(1, messages.length);
   const size = Math.max(1, Math.min(batchItemsMax, Math.floor(batchBytesMax / Math.max(1, each))));
-  const pace = paced(() => {});
+  const pace = paced(() => {}, sender.tenantId);
   for (let from = 0; from < messages.length; from += size) {
     await pace(); // parts of which nothing is good wait for nothing
     const part = messages.slice(from, from + size);
