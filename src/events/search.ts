@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { Event } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type EventQuery,
   EventQuerySchema,
@@ -13,6 +14,7 @@ import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts"
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
 import { storedBytes } from "../db/stored-bytes.ts";
+import { paced } from "../event-loop.ts";
 import { eventField, eventSortKeys } from "./fields.ts";
 import { matchingOccurrences } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
@@ -149,8 +151,13 @@ export async function searchEvents(
   const limit = Math.min(page.limit, fitting);
   const ordered = page.backward ? found.toReversed() : found;
   const { items, info } = await page.cut(ordered, (group) => (group[0] as PageRow).key_texts, total, limit);
-  const results = items.map((group) =>
-    toEvent(group[0] as PageRow, group, (group[0] as PageRow).count, tenantId, shown, group[0]?.matched),
-  );
+  const pace = paced(() => signal.throwIfAborted(), tenantId);
+  const results: Event[] = [];
+  for (const group of items) {
+    const turn = pace();
+    if (turn !== undefined) await turn;
+    const [first] = group as [PageRow];
+    results.push(toEvent(first, group, first.count, tenantId, shown, first.matched));
+  }
   return create(SearchEventsResponseSchema, { results, pageInfo: info });
 }

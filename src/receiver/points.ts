@@ -14,6 +14,7 @@ import {
   type PutMetricsRequest,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { Config } from "../config.ts";
+import { paced } from "../event-loop.ts";
 import { batchBuilder, type PointBatch, type PointItem, partOf } from "../metrics/point-batch.ts";
 import { type KnownSeries, seriesKey } from "../metrics/series-memory.ts";
 import { type MetricStore, storePoints } from "../metrics/store.ts";
@@ -49,6 +50,8 @@ interface Points {
 
 /** A batch is at most so large: a write costs little more for many points than for few. */
 const pointsMax = 16_384;
+/** How many points are checked in one go. */
+const checkedAtOnce = 500;
 
 const emptyMetric = () => ({ case: "canonical" as const, value: create(MetricSchema) });
 
@@ -141,17 +144,14 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
     };
   }
 
-  /** Checks and stores the points from one place to another. */
-  async function putSome(
-    sender: Sender,
+  /** Adds the points that are good to a batch; answers their places. */
+  function addTo(
+    builder: ReturnType<typeof batchBuilder>,
     points: Points,
     [from, to]: [number, number],
-    { bytes, pathOf, first }: { bytes: number; pathOf: PathOf; first: boolean },
-  ): Promise<Failed<PutMetricRequest>[]> {
-    const now = sender.nowMs();
-    const { messages, known, failed } = check(sender, points, [from, to], pathOf, now);
+    { messages, known, failed }: ReturnType<typeof check>,
+  ): number[] {
     const bad = new Set(failed.map(({ index }) => index));
-    const builder = batchBuilder(store, sender.tenantId, to - from, now, points.read?.table);
     const placed: number[] = [];
     for (let i = from; i < to; i++) {
       if (bad.has(i)) continue;
@@ -164,6 +164,30 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
         const { timestamp, value } = pointOf(message).value;
         builder.addKnown(series, Number(timestamp), value as number);
       } else builder.addItem(toItem(message), points.bytesOf?.(i));
+    }
+    return placed;
+  }
+
+  /** Checks and stores the points from one place to another. */
+  async function putSome(
+    sender: Sender,
+    points: Points,
+    [from, to]: [number, number],
+    { bytes, pathOf, first }: { bytes: number; pathOf: PathOf; first: boolean },
+  ): Promise<Failed<PutMetricRequest>[]> {
+    const now = sender.nowMs();
+    const messages = new Map<number, PutMetricRequest>();
+    const failed: Failed<PutMetricRequest>[] = [];
+    const builder = batchBuilder(store, sender.tenantId, to - from, now, points.read?.table);
+    const placed: number[] = [];
+    const pace = paced(() => {}, sender.tenantId);
+    for (let at = from; at < to; at += checkedAtOnce) {
+      const turn = pace();
+      if (turn !== undefined) await turn;
+      const some = check(sender, points, [at, Math.min(to, at + checkedAtOnce)], pathOf, now);
+      for (const [i, message] of some.messages) messages.set(i, message);
+      failed.push(...some.failed);
+      placed.push(...addTo(builder, points, [at, Math.min(to, at + checkedAtOnce)], some));
     }
     if (placed.length === 0) return failed;
     for (const [place, reason] of await putBatch(sender, builder.batch(), bytes, first)) {

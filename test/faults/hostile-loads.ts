@@ -77,6 +77,36 @@ export function watchedBatch(watches: number, count = 200, bodyBytes = 2000): Ho
   };
 }
 
+/** Watches that all go on at once from a cursor behind which there are some batches, as clients do when a server has started. */
+export function resumedWatches(watches: number, batches = 2, count = 200, bodyBytes = 2000): HostileLoad {
+  return {
+    name: `${watches.toLocaleString("en")} watches that resume at once behind ${batches * count} events of ${bodyBytes / 1000} KB`,
+    async prepare(target, headers) {
+      const before = await openWatches(target, headers, 2);
+      const cursor = before.cursor(1);
+      before.close();
+      const { send, close } = sender(target);
+      for (let i = 0; i < batches; i += 1) {
+        const body = [events(count, bodyBytes, count)];
+        const answer = await send({ path: "/v1/data-receiver/events", headers: { ...headers, ...json }, body });
+        if (answer.status !== 200) throw new Error(`events were not stored: ${answer.body}`);
+      }
+      return {
+        async run() {
+          const readers = await openWatches(target, headers, watches, new Array<string>(watches).fill(cursor));
+          await readers.until(batches * count, 120_000);
+          readers.close();
+          return [
+            ...readers.ended,
+            ...readers.counts.filter((told) => told > batches * count).map((told) => `${told}`),
+          ];
+        },
+        close,
+      };
+    },
+  };
+}
+
 /** Senders of batches of events, each of which sends the next when one is answered. */
 export function batches(together: number, each = 3, count = 1000): HostileLoad {
   return {
