@@ -15,6 +15,7 @@ import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
 import { storedBytes } from "../db/stored-bytes.ts";
 import { paced } from "../event-loop.ts";
+import { inTurn } from "../rpc/large-answers.ts";
 import { eventField, eventSortKeys } from "./fields.ts";
 import { matchingOccurrences } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
@@ -132,6 +133,9 @@ function byEvent(rows: readonly PageRow[]): PageRow[][] {
   return groups;
 }
 
+/** Larger pages are made one after the other. */
+const smallPage = 100;
+
 /** Events with all their matching occurrences, ordered by the first matching occurrence of each; pages are of events. */
 export async function searchEvents(
   db: Db,
@@ -144,6 +148,11 @@ export async function searchEvents(
     ...query,
     pageInput: undefined,
   });
+  const make = () => eventPage(db, tenantId, query, page, signal);
+  return page.limit > smallPage ? await inTurn(tenantId, signal, make) : await make();
+}
+
+async function eventPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
   const { total, rows } = await readPage(db, tenantId, query, page, signal);
   const shown = selection(query.fields.map(({ field }) => field));
   const found = byEvent(rows);

@@ -18,6 +18,7 @@ import { effectiveMetrics } from "../dictionary/effective.ts";
 import { firstEntity } from "../entities/first.ts";
 import { invalidField } from "../errors.ts";
 import { paced } from "../event-loop.ts";
+import { inTurn } from "../rpc/large-answers.ts";
 import { checkEnd } from "../rpc/time-range.ts";
 import { bucketsIn, type Downsampling, downsample, NEIGHBOUR_MS } from "./aggregate.ts";
 import type { Points } from "./codec/chunk.ts";
@@ -35,6 +36,8 @@ const pageValuesMax = 500_000;
 const readMax = 1_000_000;
 /** Points of one series that one search looks at. */
 const seriesPointsMax = 20_000_000;
+/** Pages that may hold more values are made one after the other. */
+const smallValues = 20_000;
 /** Series whose facts are looked at together. */
 const portion = 1000;
 
@@ -66,6 +69,10 @@ function downsampling({ timeRange, downsample: wanted }: SearchMetricsRequest): 
   }
   return how;
 }
+
+/** How many values a series can have. */
+const valuesAtMost = (how: Omit<Downsampling, "isRate">) =>
+  how.aggregator === Aggregator.NONE ? valuesMax : bucketsIn({ ...how, isRate: false });
 
 /** What decides the result, but for the page. */
 function queryText(request: SearchMetricsRequest): string {
@@ -193,7 +200,9 @@ export async function searchMetrics(
   const turns = { signal, pace: paced(() => signal.throwIfAborted(), tenant.id) };
   for (const entity of entities) {
     const facts = await readFacts(db, tenant.id, entity, place?.[1] ?? "", page.rowsMax as number, wanted, signal);
-    if (facts !== undefined) return await readPage(db, tenant.id, facts.entityId, facts.found, page, how, turns);
+    if (facts === undefined) continue;
+    const make = () => readPage(db, tenant.id, facts.entityId, facts.found, page, how, turns);
+    return facts.found.length * valuesAtMost(how) > smallValues ? await inTurn(tenant.id, signal, make) : await make();
   }
   return create(SearchMetricsResponseSchema);
 }
