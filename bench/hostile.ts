@@ -1,5 +1,8 @@
 // What requests of one client cost another: how long each holds the event loop, and the neighbour's p99 beside the worst.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import http2 from "node:http2";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { create } from "@bufbuild/protobuf";
@@ -10,11 +13,20 @@ import {
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { createClient, createKey, createTenant } from "../src/auth/issue.ts";
 import { hostile, requestsOf } from "../test/faults/hostile.ts";
+import {
+  batches,
+  eventPages,
+  type HostileLoad,
+  metricSearches,
+  resumedWatches,
+  watchedBatch,
+} from "../test/faults/hostile-loads.ts";
+import { chainedRules, containsRules, cronWindow } from "../test/faults/hostile-stored.ts";
 import { openHttp2, type RawRequest } from "../test/support/clients.ts";
 import type { SteadyLoad, SteadyOutcome } from "./load/steady.ts";
 import { callsOf } from "./support/calls.ts";
 import { startChild } from "./support/child.ts";
-import { startDatabase } from "./support/database.ts";
+import { startDatabase, tenantKey } from "./support/database.ts";
 import { machineFacts } from "./support/machine.ts";
 import { commandOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
@@ -27,6 +39,7 @@ const { values } = parseArgs({
     entities: { type: "string", default: "50000" },
     seconds: { type: "string", default: "10" },
     streams: { type: "string", default: "5000" },
+    only: { type: "string", default: "" },
   },
 });
 const forMs = Number(values.seconds) * 1000;
@@ -149,15 +162,73 @@ const alone = await trial.send(search);
 if (alone.status !== 200) throw new Error(`the search was answered ${alone.status}: ${alone.body}`);
 trial.close();
 
+/** Does again and again what one tenant may do, an attacker of its own for each. */
+function loading(load: HostileLoad): [string, () => Promise<() => void>] {
+  return [
+    `beside ${load.name}`,
+    async () => {
+      const { run, close } = await load.prepare({ url }, await tenantKey(sql, load.name));
+      let going = true;
+      const wrong = new Set<string>();
+      void (async () => {
+        while (going) {
+          for (const one of await run().catch((error: Error) => [error.message])) wrong.add(one);
+          await sleep(1);
+        }
+      })();
+      await sleep(500);
+      return () => {
+        going = false;
+        close();
+        for (const one of [...wrong].slice(0, 3))
+          if (!/closed|destroyed/.test(one)) console.log(`${load.name}: ${one}`);
+      };
+    },
+  ];
+}
+
+/** Exports all data again and again, as an operator does from a command line. */
+function exporting(): () => void {
+  let going = true;
+  let child: ChildProcess | undefined;
+  void (async () => {
+    for (let n = 0; going; n += 1) {
+      const file = join(database.env.BELFRY_DATA_DIR ?? "", `copy ${n}`);
+      const command = [new URL("../src/main.ts", import.meta.url).pathname, "export", file];
+      child = spawn(process.execPath, command, {
+        env: { ...process.env, ...env },
+        stdio: ["ignore", "ignore", "inherit"],
+      });
+      await once(child, "exit");
+    }
+  })();
+  return () => {
+    going = false;
+    child?.kill();
+  };
+}
+
 const scenes: [string, () => Promise<() => void> | (() => void)][] = [
   ["alone", () => () => {}],
   [`beside 40 searches by regular expression, ${Math.round(alone.ms)} ms each alone`, () => again(search, 40)],
   [`beside ${values.streams} idle streams`, () => idleStreams(Number(values.streams))],
   ["beside two half-sent bodies of 64 MiB", slowBodies],
+  ...[
+    watchedBatch(1500),
+    resumedWatches(1500),
+    batches(20),
+    metricSearches(20),
+    eventPages(40),
+    chainedRules(),
+    cronWindow(),
+    containsRules(),
+  ].map(loading),
+  ["beside exports of all data", exporting],
 ];
+const chosen = scenes.filter(([name], place) => place === 0 || name.includes(values.only));
 await beside(); // it warms up
 const rows: string[][] = [];
-for (const [name, begin] of scenes) {
+for (const [name, begin] of chosen) {
   const end = await begin();
   const { p50Ms, p99Ms, maxMs, lateMs, refused, other, heldMs: held } = await beside();
   end();

@@ -5,6 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { openHttp2 } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
+import { neighbourBound } from "./neighbour-bound.ts";
 import { clear, place } from "./place.ts";
 import { serverProcess } from "./server-process.ts";
 
@@ -59,6 +60,7 @@ test("240 pages of 1,000 events that nobody takes do not fill the memory, and a 
     stream.on("error", () => {}).on("close", () => (closed += 1));
     stream.end('{"query":{"pageInput":{"limit":1000}}}');
   }
+  const bound = neighbourBound();
   let most = before;
   let worstMs = 0;
   for (let i = 0; i < 1000 && closed < 200; i += 1) {
@@ -72,10 +74,10 @@ test("240 pages of 1,000 events that nobody takes do not fill the memory, and a 
     most = Math.max(most, residentBytes());
     await sleep(100);
   }
-  expect(worstMs).toBeLessThan(1000);
+  expect(worstMs).toBeLessThan(bound());
   expect(closed).toBeGreaterThanOrEqual(200);
   expect(most - before).toBeLessThan(150 * MiB);
   expect(server.complaints).toEqual([]);
   takesNothing.destroy();
   one.close();
-}, 120_000);
+}, 240_000);

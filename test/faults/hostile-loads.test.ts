@@ -12,6 +12,7 @@ import {
   resumedWatches,
   watchedBatch,
 } from "./hostile-loads.ts";
+import { neighbourBound } from "./neighbour-bound.ts";
 import { clear, place } from "./place.ts";
 import { serverProcess } from "./server-process.ts";
 
@@ -31,8 +32,6 @@ afterAll(async () => {
   await clear(dataDir);
 });
 const json = { "content-type": "application/json" };
-
-const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 
 /** Processor time that the server has used, s. */
 function processorSec(): number {
@@ -82,7 +81,8 @@ async function beside(load: HostileLoad, times = 1) {
   const { run, close } = await load.prepare(server, attacker.headers);
   const quiet = neighbour(other);
   await sleep(1000);
-  const { events: usualMs } = await quiet();
+  await quiet();
+  const bound = neighbourBound();
   await server.heldMs();
   const end = neighbour(other);
   const wrong: string[] = [];
@@ -93,12 +93,11 @@ async function beside(load: HostileLoad, times = 1) {
   const seen = await end();
   const heldMs = await server.heldMs();
   close();
-  // Where other programs have the machine, an event of this neighbour alone takes longer, too.
-  const boundMs = Math.max(1000, 50 * median(usualMs));
+  const boundMs = bound();
   const p99 = seen.events.toSorted((a, b) => a - b)[Math.floor(seen.events.length * 0.99)];
   if (process.env.HOSTILE_SAY)
     console.log(
-      `${load.name}: ${Math.round(tookMs)} ms, ${(processorSec() - beforeSec).toFixed(1)} s of the processor, held ${heldMs.toFixed(0)}, usual ${median(usualMs).toFixed(0)}, event ${seen.eventMs.toFixed(0)} p99 ${p99?.toFixed(0)} of ${seen.events.length}, health ${seen.healthMs.toFixed(0)}, ${(seen.mostBytes / MiB).toFixed(0)} MiB`,
+      `${load.name}: ${Math.round(tookMs)} ms, ${(processorSec() - beforeSec).toFixed(1)} s of the processor, held ${heldMs.toFixed(0)}, bound ${boundMs.toFixed(0)}, event ${seen.eventMs.toFixed(0)} p99 ${p99?.toFixed(0)} of ${seen.events.length}, health ${seen.healthMs.toFixed(0)}, ${(seen.mostBytes / MiB).toFixed(0)} MiB`,
     );
   return { ...seen, boundMs, heldMs, wrong: [...wrong.slice(0, 3), ...seen.wrong], attacker };
 }

@@ -16,6 +16,8 @@ export interface WatchReaders {
 }
 
 const together = 100;
+/** Changes are larger. */
+const cursorBytesMax = 500;
 
 interface Reader {
   take(piece: Buffer): void;
@@ -23,7 +25,7 @@ interface Reader {
 }
 
 /** Counts envelopes by their lengths. */
-function ofEnvelopes(told: () => void): Reader {
+function ofEnvelopes(told: (bytes: number) => void): Reader {
   let head = Buffer.alloc(0);
   let skip = 0;
   return {
@@ -43,14 +45,14 @@ function ofEnvelopes(told: () => void): Reader {
         if (head.byteLength < 5) return;
         skip = head.readUInt32BE(1);
         head = Buffer.alloc(0);
-        told();
+        told(skip);
       }
     },
   };
 }
 
 /** Counts lines, and keeps the last one whole. */
-function ofLines(told: () => void): Reader {
+function ofLines(told: (bytes: number) => void): Reader {
   let line: Buffer[] = [];
   let last = "";
   return {
@@ -61,7 +63,7 @@ function ofLines(told: () => void): Reader {
         last = Buffer.concat([...line, piece.subarray(from, at)]).toString();
         line = [];
         from = at + 1;
-        told();
+        told(last.length);
       }
       if (from < piece.byteLength) line.push(piece.subarray(from));
     },
@@ -80,7 +82,7 @@ export async function openWatches(
   cursors?: readonly string[],
 ): Promise<WatchReaders> {
   const sessions: http2.ClientHttp2Session[] = [];
-  const counts = new Array<number>(count).fill(-1); // the first message is a cursor alone
+  const counts = new Array<number>(count).fill(-1); // none has begun
   const ended: string[] = [];
   const readers: Reader[] = [];
   let closing = false;
@@ -93,8 +95,9 @@ export async function openWatches(
       "content-type": binary ? "application/grpc+proto" : "application/json",
       ...headers,
     });
-    const told = () => {
-      counts[i] = (counts[i] as number) + 1;
+    // The first message is a cursor alone, and so are those after 15 s without a change.
+    const told = (bytes: number) => {
+      if (bytes > cursorBytesMax || counts[i] === -1) counts[i] = (counts[i] as number) + 1;
     };
     const reader = binary ? ofEnvelopes(told) : ofLines(told);
     readers.push(reader);
