@@ -1,6 +1,7 @@
 // What requests of one client cost another: how long each holds the event loop, and the neighbour's p99 beside the worst.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { openSync } from "node:fs";
 import http2 from "node:http2";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -68,14 +69,16 @@ const route = { method: "POST", path: "/v1/events:search" } as const;
 const calls = callsOf(EventQueryService.method.searchEvents, message, route, { "service-api-key": text });
 
 /** How long the server's event loop was held at most since the last time, ms. */
-const heldMs = async () => (await server.ask<{ maxMs: number }>("loop")).maxMs;
+const heldMs = async (of = server) => (await of.ask<{ maxMs: number }>("loop")).maxMs;
+
+type Outcome = SteadyOutcome & { heldMs: number };
 
 /** A neighbour that searches 50 times a second, beside something else. */
-async function beside(): Promise<SteadyOutcome & { heldMs: number }> {
-  await heldMs();
-  const load: SteadyLoad = { port, request: calls.rest, perSec: 50, forMs, connectionsMax: 50 };
+async function beside(of = server, at = port): Promise<Outcome> {
+  await heldMs(of);
+  const load: SteadyLoad = { port: at, request: calls.rest, perSec: 50, forMs, connectionsMax: 50 };
   const [outcome] = await steady.ask<[SteadyOutcome]>(load);
-  return { ...outcome, heldMs: await heldMs() };
+  return { ...outcome, heldMs: await heldMs(of) };
 }
 
 /** Sends a request again and again over so many streams until it is stopped. */
@@ -226,14 +229,25 @@ const scenes: [string, () => Promise<() => void> | (() => void)][] = [
   ["beside exports of all data", exporting],
 ];
 const chosen = scenes.filter(([name], place) => place === 0 || name.includes(values.only));
+const rowOf = (name: string, { p50Ms, p99Ms, maxMs, lateMs, refused, other, heldMs: held }: Outcome) => [
+  name,
+  ...[p50Ms, p99Ms, maxMs, lateMs, held].map((ms) => ms.toFixed(1)),
+  String(refused + other),
+];
 await beside(); // it warms up
 const rows: string[][] = [];
 for (const [name, begin] of chosen) {
   const end = await begin();
-  const { p50Ms, p99Ms, maxMs, lateMs, refused, other, heldMs: held } = await beside();
+  rows.push(rowOf(name, await beside()));
   end();
   await sleep(1000);
-  rows.push([name, ...[p50Ms, p99Ms, maxMs, lateMs, held].map((ms) => ms.toFixed(1)), String(refused + other)]);
+}
+const fullDisk = "beside a log on a full disk";
+if (fullDisk.includes(values.only)) {
+  // Every write to it fails as on a full disk.
+  await using logging = startChild("server", "servers/belfry.ts", env, [], openSync("/dev/full", "w"));
+  const { port: at } = await logging.ask<{ port: number }>();
+  rows.push(rowOf(fullDisk, await beside(logging, at)));
 }
 console.log(`\n${table(["neighbour", "p50 ms", "p99 ms", "worst", "of it late", "loop held ms", "not good"], rows)}\n`);
 

@@ -1,9 +1,6 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import {
   CompactMetricSchema,
-  FailedCompactMetricSchema,
-  FailedMetricSchema,
-  FailedTaggedMetricSchema,
   type Metric,
   MetricSchema,
   TaggedMetricSchema,
@@ -20,7 +17,7 @@ import { type KnownSeries, seriesKey } from "../metrics/series-memory.ts";
 import { type MetricStore, storePoints } from "../metrics/store.ts";
 import { type Failed, type ItemRules, sift, timesTaken } from "./item.ts";
 import { batchBytesMax, type LaneKind } from "./lanes.ts";
-import { counts, gather, type Outcome, type PutPart, type Sender } from "./put.ts";
+import { gather, type Outcome, type PutPart, type Sender } from "./put.ts";
 import { decodePoint, type ReadPoints, readPointsOf } from "./read-points.ts";
 
 /** How points are taken. */
@@ -56,7 +53,7 @@ const checkedAtOnce = 500;
 const emptyMetric = () => ({ case: "canonical" as const, value: create(MetricSchema) });
 
 /** The point that a wrapper holds; an empty one holds an empty point. */
-const pointOf = ({ metric }: PutMetricRequest) => (metric.case === undefined ? emptyMetric() : metric);
+export const pointOf = ({ metric }: PutMetricRequest) => (metric.case === undefined ? emptyMetric() : metric);
 
 const schemas = { canonical: MetricSchema, tagged: TaggedMetricSchema, compact: CompactMetricSchema };
 
@@ -286,22 +283,5 @@ function pointsOf(form: "tagged" | "canonical", messages: readonly unknown[], re
         (forms[i] as number) < 0 ? messages[places[i] as number] : decodePoint(schemas[form], read.bytes, list, i),
       ),
     bytesOf: (i) => read.bytes.subarray(starts[i], ends[i]),
-  };
-}
-
-/** What both answers to points say; the failed ones in the lists of their forms. */
-export function pointAnswer(outcome: Outcome<PutMetricRequest>) {
-  const points = outcome.failed.map(({ error, item }) => ({ error, ...pointOf(item) }));
-  return {
-    ...counts(outcome, "metrics"),
-    failedCompactMetrics: points.flatMap(({ error, ...point }) =>
-      point.case === "compact" ? create(FailedCompactMetricSchema, { error, metric: point.value }) : [],
-    ),
-    failedTaggedMetrics: points.flatMap(({ error, ...point }) =>
-      point.case === "tagged" ? create(FailedTaggedMetricSchema, { error, metric: point.value }) : [],
-    ),
-    failedMetrics: points.flatMap(({ error, ...point }) =>
-      point.case === "canonical" ? create(FailedMetricSchema, { error, metric: point.value }) : [],
-    ),
   };
 }
