@@ -1,9 +1,6 @@
 // What requests of one client cost another: how long each holds the event loop, and the neighbour's p99 beside the worst.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { openSync } from "node:fs";
 import http2 from "node:http2";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { create } from "@bufbuild/protobuf";
@@ -28,6 +25,7 @@ import type { SteadyLoad, SteadyOutcome } from "./load/steady.ts";
 import { callsOf } from "./support/calls.ts";
 import { startChild } from "./support/child.ts";
 import { startDatabase, tenantKey } from "./support/database.ts";
+import { exporting } from "./support/exports.ts";
 import { machineFacts } from "./support/machine.ts";
 import { commandOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
@@ -190,27 +188,6 @@ function loading(load: HostileLoad): [string, () => Promise<() => void>] {
   ];
 }
 
-/** Exports all data again and again, as an operator does from a command line. */
-function exporting(): () => void {
-  let going = true;
-  let child: ChildProcess | undefined;
-  void (async () => {
-    for (let n = 0; going; n += 1) {
-      const file = join(database.env.BELFRY_DATA_DIR ?? "", `copy ${n}`);
-      const command = [new URL("../src/main.ts", import.meta.url).pathname, "export", file];
-      child = spawn(process.execPath, command, {
-        env: { ...process.env, ...env },
-        stdio: ["ignore", "ignore", "inherit"],
-      });
-      await once(child, "exit");
-    }
-  })();
-  return () => {
-    going = false;
-    child?.kill();
-  };
-}
-
 const scenes: [string, () => Promise<() => void> | (() => void)][] = [
   ["alone", () => () => {}],
   [`beside 40 searches by regular expression, ${Math.round(alone.ms)} ms each alone`, () => again(search, 40)],
@@ -226,7 +203,7 @@ const scenes: [string, () => Promise<() => void> | (() => void)][] = [
     cronWindow(),
     containsRules(),
   ].map(loading),
-  ["beside exports of all data", exporting],
+  ["beside exports of all data", () => exporting(env)],
 ];
 const chosen = scenes.filter(([name], place) => place === 0 || name.includes(values.only));
 const rowOf = (name: string, { p50Ms, p99Ms, maxMs, lateMs, refused, other, heldMs: held }: Outcome) => [
@@ -245,9 +222,14 @@ for (const [name, begin] of chosen) {
 const fullDisk = "beside a log on a full disk";
 if (fullDisk.includes(values.only)) {
   // Every write to it fails as on a full disk.
-  await using logging = startChild("server", "servers/belfry.ts", env, [], openSync("/dev/full", "w"));
-  const { port: at } = await logging.ask<{ port: number }>();
-  rows.push(rowOf(fullDisk, await beside(logging, at)));
+  const logging = startChild("server", "servers/belfry.ts", env, [], openSync("/dev/full", "w"));
+  try {
+    const { port: at } = await logging.ask<{ port: number }>();
+    rows.push(rowOf(fullDisk, await beside(logging, at)));
+  } catch (error) {
+    console.log(`${fullDisk}: ${(error as Error).message}`);
+  }
+  await logging[Symbol.asyncDispose]();
 }
 console.log(`\n${table(["neighbour", "p50 ms", "p99 ms", "worst", "of it late", "loop held ms", "not good"], rows)}\n`);
 

@@ -92,8 +92,9 @@ export function chainedRules(rules = 10): HostileLoad {
       const clause = { contains: { field: "name", value: "event" } };
       await call("notification/triggers", { name: "all", type: { event: { query: { clause } } } });
       for (let i = 0; i < rules; i += 1) {
-        const made = { nameTemplate: `event ${i} {{{event.name}}}`, severity: "SEVERITY_INFO" };
-        await call("notification/destinations", { name: `d${i}`, type: { event: made } });
+        const made = { nameTemplate: `event ${i} {{{event.name}}}`, typeTemplate: "chain", summaryTemplate: "made" };
+        const type = { event: { ...made, severity: "SEVERITY_INFO" } };
+        await call("notification/destinations", { name: `d${i}`, type });
         const rule = { triggerNames: ["all"], destinationNames: [`d${i}`], message: "x" };
         const answer = await call("notification/rules", { name: `r${i}`, enabled: true, ...rule });
         if (!answer.startsWith("200")) throw new Error(`rule ${i}: ${answer}`);
