@@ -17,6 +17,7 @@ const alone = [
   "test/faults/hostile.test.ts",
   "test/faults/hostile-answers.test.ts",
   "test/faults/hostile-bodies.test.ts",
+  "test/faults/hostile-loads.test.ts",
   "test/faults/stopped.test.ts",
   "test/faults/upgrade.test.ts",
   "test/faults/windows.test.ts",

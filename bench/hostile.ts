@@ -1,4 +1,5 @@
 // What requests of one client cost another: how long each holds the event loop, and the neighbour's p99 beside the worst.
+import { openSync } from "node:fs";
 import http2 from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -10,11 +11,21 @@ import {
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { createClient, createKey, createTenant } from "../src/auth/issue.ts";
 import { hostile, requestsOf } from "../test/faults/hostile.ts";
+import {
+  batches,
+  eventPages,
+  type HostileLoad,
+  metricSearches,
+  resumedWatches,
+  watchedBatch,
+} from "../test/faults/hostile-loads.ts";
+import { chainedRules, containsRules, cronWindow } from "../test/faults/hostile-stored.ts";
 import { openHttp2, type RawRequest } from "../test/support/clients.ts";
 import type { SteadyLoad, SteadyOutcome } from "./load/steady.ts";
 import { callsOf } from "./support/calls.ts";
 import { startChild } from "./support/child.ts";
-import { startDatabase } from "./support/database.ts";
+import { startDatabase, tenantKey } from "./support/database.ts";
+import { exporting } from "./support/exports.ts";
 import { machineFacts } from "./support/machine.ts";
 import { commandOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
@@ -27,6 +38,7 @@ const { values } = parseArgs({
     entities: { type: "string", default: "50000" },
     seconds: { type: "string", default: "10" },
     streams: { type: "string", default: "5000" },
+    only: { type: "string", default: "" },
   },
 });
 const forMs = Number(values.seconds) * 1000;
@@ -55,14 +67,16 @@ const route = { method: "POST", path: "/v1/events:search" } as const;
 const calls = callsOf(EventQueryService.method.searchEvents, message, route, { "service-api-key": text });
 
 /** How long the server's event loop was held at most since the last time, ms. */
-const heldMs = async () => (await server.ask<{ maxMs: number }>("loop")).maxMs;
+const heldMs = async (of = server) => (await of.ask<{ maxMs: number }>("loop")).maxMs;
+
+type Outcome = SteadyOutcome & { heldMs: number };
 
 /** A neighbour that searches 50 times a second, beside something else. */
-async function beside(): Promise<SteadyOutcome & { heldMs: number }> {
-  await heldMs();
-  const load: SteadyLoad = { port, request: calls.rest, perSec: 50, forMs, connectionsMax: 50 };
+async function beside(of = server, at = port): Promise<Outcome> {
+  await heldMs(of);
+  const load: SteadyLoad = { port: at, request: calls.rest, perSec: 50, forMs, connectionsMax: 50 };
   const [outcome] = await steady.ask<[SteadyOutcome]>(load);
-  return { ...outcome, heldMs: await heldMs() };
+  return { ...outcome, heldMs: await heldMs(of) };
 }
 
 /** Sends a request again and again over so many streams until it is stopped. */
@@ -149,20 +163,73 @@ const alone = await trial.send(search);
 if (alone.status !== 200) throw new Error(`the search was answered ${alone.status}: ${alone.body}`);
 trial.close();
 
+/** Does again and again what one tenant may do, an attacker of its own for each. */
+function loading(load: HostileLoad): [string, () => Promise<() => void>] {
+  return [
+    `beside ${load.name}`,
+    async () => {
+      const { run, close } = await load.prepare({ url }, await tenantKey(sql, load.name));
+      let going = true;
+      const wrong = new Set<string>();
+      void (async () => {
+        while (going) {
+          for (const one of await run().catch((error: Error) => [error.message])) wrong.add(one);
+          await sleep(1);
+        }
+      })();
+      await sleep(500);
+      return () => {
+        going = false;
+        close();
+        for (const one of [...wrong].slice(0, 3))
+          if (!/closed|destroyed/.test(one)) console.log(`${load.name}: ${one}`);
+      };
+    },
+  ];
+}
+
 const scenes: [string, () => Promise<() => void> | (() => void)][] = [
   ["alone", () => () => {}],
   [`beside 40 searches by regular expression, ${Math.round(alone.ms)} ms each alone`, () => again(search, 40)],
   [`beside ${values.streams} idle streams`, () => idleStreams(Number(values.streams))],
   ["beside two half-sent bodies of 64 MiB", slowBodies],
+  ...[
+    watchedBatch(1500),
+    resumedWatches(1500),
+    batches(20),
+    metricSearches(20),
+    eventPages(40),
+    chainedRules(),
+    cronWindow(),
+    containsRules(),
+  ].map(loading),
+  ["beside exports of all data", () => exporting(env)],
+];
+const chosen = scenes.filter(([name], place) => place === 0 || name.includes(values.only));
+const rowOf = (name: string, { p50Ms, p99Ms, maxMs, lateMs, refused, other, heldMs: held }: Outcome) => [
+  name,
+  ...[p50Ms, p99Ms, maxMs, lateMs, held].map((ms) => ms.toFixed(1)),
+  String(refused + other),
 ];
 await beside(); // it warms up
 const rows: string[][] = [];
-for (const [name, begin] of scenes) {
+for (const [name, begin] of chosen) {
   const end = await begin();
-  const { p50Ms, p99Ms, maxMs, lateMs, refused, other, heldMs: held } = await beside();
+  rows.push(rowOf(name, await beside()));
   end();
   await sleep(1000);
-  rows.push([name, ...[p50Ms, p99Ms, maxMs, lateMs, held].map((ms) => ms.toFixed(1)), String(refused + other)]);
+}
+const fullDisk = "beside a log on a full disk";
+if (fullDisk.includes(values.only)) {
+  // Every write to it fails as on a full disk.
+  const logging = startChild("server", "servers/belfry.ts", env, [], openSync("/dev/full", "w"));
+  try {
+    const { port: at } = await logging.ask<{ port: number }>();
+    rows.push(rowOf(fullDisk, await beside(logging, at)));
+  } catch (error) {
+    console.log(`${fullDisk}: ${(error as Error).message}`);
+  }
+  await logging[Symbol.asyncDispose]();
 }
 console.log(`\n${table(["neighbour", "p50 ms", "p99 ms", "worst", "of it late", "loop held ms", "not good"], rows)}\n`);
 

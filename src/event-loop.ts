@@ -1,47 +1,79 @@
 /** Called again and again during long work: undefined while it may go on, else what to wait for first. */
 export type Pace = () => Promise<void> | undefined;
 
-/** How long one piece of work may run before others get their turn. */
+/** How long the paced work of all tenants together may run in one turn of the event loop. */
 const sliceMs = 5;
 
 /** Work that waits for its next slice, by tenant, in the order of the tenants' turns. */
 const waiting = new Map<string, (() => void)[]>();
+/** Whether `serve` is at work, or will be in the next turn of the loop. */
+let serving = false;
+/** When the slice ends that runs. */
+let untilMs = 0;
+/** When the slice ends of all work that begins in this turn of the loop; undefined when none has begun yet. */
+let begunUntilMs: number | undefined;
 
 /**
- * Cuts long work into slices, so that no tenant holds the event loop. Between two slices the loop serves its connections, and
- * tenants whose work waits take turns: one slice in each turn of the loop, however much long work there is.
- * Work begins with a full slice when nothing else waits, else with its first call of the pace.
+ * Cuts long work into slices, so that no tenant holds the event loop. Between two slices the loop serves its connections. In
+ * each turn of the loop one slice is shared out: tenants whose work waits take turns in it, and short pieces share it. Work
+ * begins at once when none waits, within one slice for all that begins in the same turn.
  * @param tenantId whose work it is; absent: that of the server itself, which takes its turn as a tenant does
  * @param check called before each further slice; what it throws ends the work: the deadline has passed, the client has gone
  */
 export function paced(check: () => void = () => {}, tenantId = ""): Pace {
-  let untilMs = waiting.size > 0 ? 0 : performance.now() + sliceMs;
+  let ownUntilMs = waiting.size > 0 ? 0 : beginning();
   return () => {
-    if (performance.now() < untilMs) return undefined;
+    if (performance.now() < ownUntilMs) return undefined;
     return nextTurn(tenantId).then(() => {
       check();
-      untilMs = performance.now() + sliceMs;
+      ownUntilMs = untilMs;
     });
   };
 }
 
+function beginning(): number {
+  if (begunUntilMs === undefined) {
+    begunUntilMs = performance.now() + sliceMs;
+    setImmediate(() => {
+      begunUntilMs = undefined;
+    });
+  }
+  return begunUntilMs;
+}
+
 function nextTurn(tenantId: string): Promise<void> {
   return new Promise((resolve) => {
-    if (waiting.size === 0) setImmediate(serve);
     const own = waiting.get(tenantId);
     if (own === undefined) waiting.set(tenantId, [resolve]);
     else own.push(resolve);
+    if (serving) return;
+    serving = true;
+    setImmediate(serve);
   });
 }
 
-/** Lets one piece of work go on: it runs before the loop's next turn. */
+/** A slice: once in each turn of the loop. */
 function serve() {
+  untilMs = performance.now() + sliceMs;
+  resumeNext();
+}
+
+/** Lets one piece of work go on, and then another one for as long as the slice lasts. */
+function resumeNext() {
   const next = waiting.entries().next().value;
-  if (next === undefined) return;
-  const [tenantId, queue] = next;
-  const resume = queue.shift();
-  waiting.delete(tenantId);
-  if (queue.length > 0) waiting.set(tenantId, queue);
-  resume?.();
-  if (waiting.size > 0) setImmediate(serve);
+  if (next !== undefined) {
+    const [tenantId, queue] = next;
+    const resume = queue.shift();
+    waiting.delete(tenantId);
+    if (queue.length > 0) waiting.set(tenantId, queue);
+    resume?.();
+  }
+  // A tick comes after all microtasks, so after all that the work does before it waits.
+  queueMicrotask(() => process.nextTick(afterPiece));
+}
+
+function afterPiece() {
+  if (waiting.size === 0) serving = false;
+  else if (performance.now() < untilMs) resumeNext();
+  else setImmediate(serve);
 }

@@ -8,6 +8,19 @@ function work() {
   while (performance.now() < untilMs);
 }
 
+/** Counts turns of the event loop. */
+function countTurns() {
+  let turn = 0;
+  let going = true;
+  void (async () => {
+    while (going) {
+      await nextTurn();
+      turn += 1;
+    }
+  })();
+  return { count: () => turn, stop: () => (going = false) };
+}
+
 describe("long work in slices", () => {
   test("goes on without waiting until its slice is used up", () => {
     expect(paced()()).toBeUndefined();
@@ -15,27 +28,46 @@ describe("long work in slices", () => {
 
   test("of many at once, one slice runs in a turn of the event loop", async () => {
     const turns: number[] = [];
-    let turn = 0;
-    let going = true;
-    const counting = (async () => {
-      while (going) {
-        await nextTurn();
-        turn += 1;
-      }
-    })();
+    const turn = countTurns();
     await Promise.all(
       Array.from({ length: 10 }, async () => {
         const pace = paced();
         for (let slice = 0; slice < 3; slice += 1) {
           work();
           await pace();
-          turns.push(turn);
+          if (slice < 2) turns.push(turn.count());
         }
       }),
     );
-    going = false;
-    await counting;
+    turn.stop();
     expect(new Set(turns).size).toBe(turns.length);
+  });
+
+  test("short pieces share a slice", async () => {
+    const turn = countTurns();
+    const before = turn.count();
+    work(); // none begins with a slice of its own
+    const begun = paced();
+    work();
+    await Promise.all(
+      Array.from({ length: 1000 }, async () => {
+        const pace = paced();
+        await begun();
+        await pace();
+      }),
+    );
+    expect(turn.count() - before).toBeLessThan(200);
+    turn.stop();
+  });
+
+  test("pieces that begin in one turn share its slice", async () => {
+    const paces = Array.from({ length: 3 }, () => paced());
+    work();
+    const waits = paces.map((pace) => pace());
+    expect(waits.every((wait) => wait !== undefined)).toBe(true);
+    const later = paced();
+    expect(later()).toBeDefined();
+    await Promise.all(waits);
   });
 
   test("takes turns tenant by tenant: one piece of work waits for one slice of each other tenant, not for all that they have", async () => {

@@ -13,8 +13,14 @@ export interface Child extends AsyncDisposable {
 const bench = new URL("..", import.meta.url).pathname;
 const nowhere = openSync(devNull, "w");
 
-/** Starts a program of `bench/` at its place; its standard output, where servers log, goes nowhere. */
-export function startChild(place: Place, program: string, argument: unknown, nodeOptions: string[] = []): Child {
+/** Starts a program of `bench/` at its place; its standard output, where servers log, goes nowhere, or to `log`. */
+export function startChild(
+  place: Place,
+  program: string,
+  argument: unknown,
+  nodeOptions: string[] = [],
+  log = nowhere,
+): Child {
   // The option and the variable as start.js sets them.
   const command = [
     process.execPath,
@@ -24,7 +30,7 @@ export function startChild(place: Place, program: string, argument: unknown, nod
     JSON.stringify(argument),
   ];
   const child = spawn(...placed(place, command), {
-    stdio: ["ignore", nowhere, "inherit", "ipc"],
+    stdio: ["ignore", log, "inherit", "ipc"],
     serialization: "advanced",
     env: { MALLOC_ARENA_MAX: "2", ...process.env, NODE_ENV: "production" },
   });

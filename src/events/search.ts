@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { Event } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type EventQuery,
   EventQuerySchema,
@@ -13,6 +14,8 @@ import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts"
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
 import { storedBytes } from "../db/stored-bytes.ts";
+import { paced } from "../event-loop.ts";
+import { inTurn } from "../rpc/large-answers.ts";
 import { eventField, eventSortKeys } from "./fields.ts";
 import { matchingOccurrences } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
@@ -130,6 +133,9 @@ function byEvent(rows: readonly PageRow[]): PageRow[][] {
   return groups;
 }
 
+/** Larger pages are made one after the other. */
+const smallPage = 100;
+
 /** Events with all their matching occurrences, ordered by the first matching occurrence of each; pages are of events. */
 export async function searchEvents(
   db: Db,
@@ -142,6 +148,11 @@ export async function searchEvents(
     ...query,
     pageInput: undefined,
   });
+  const make = () => eventPage(db, tenantId, query, page, signal);
+  return page.limit > smallPage ? await inTurn(tenantId, signal, make) : await make();
+}
+
+async function eventPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
   const { total, rows } = await readPage(db, tenantId, query, page, signal);
   const shown = selection(query.fields.map(({ field }) => field));
   const found = byEvent(rows);
@@ -149,8 +160,13 @@ export async function searchEvents(
   const limit = Math.min(page.limit, fitting);
   const ordered = page.backward ? found.toReversed() : found;
   const { items, info } = await page.cut(ordered, (group) => (group[0] as PageRow).key_texts, total, limit);
-  const results = items.map((group) =>
-    toEvent(group[0] as PageRow, group, (group[0] as PageRow).count, tenantId, shown, group[0]?.matched),
-  );
+  const pace = paced(() => signal.throwIfAborted(), tenantId);
+  const results: Event[] = [];
+  for (const group of items) {
+    const turn = pace();
+    if (turn !== undefined) await turn;
+    const [first] = group as [PageRow];
+    results.push(toEvent(first, group, first.count, tenantId, shown, first.matched));
+  }
   return create(SearchEventsResponseSchema, { results, pageInfo: info });
 }

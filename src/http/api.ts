@@ -1,4 +1,4 @@
-import { recordOf } from "../rpc/context.ts";
+import { recordOf, tenantOf } from "../rpc/context.ts";
 import type { Discovery } from "../rpc/discovery.ts";
 import { logUnexpected } from "../rpc/log.ts";
 import { type TranscoderOptions, transcoder } from "../transcoding/handler.ts";
@@ -39,6 +39,7 @@ function jsonApi({ config, routes, services, admit, bodies, log }: Options, sign
     bodyIdleMs: config.streamIdleMs,
     timeoutMsMax: config.deadlineMsMax,
     headersOf: answerHeaders,
+    tenantOf,
     received(request, bytes) {
       const record = recordOf(request);
       if (record !== undefined) bodies.reserve(record, bytes);

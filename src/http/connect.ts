@@ -14,7 +14,7 @@ import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } f
 import { exhausted } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import type { Bodies } from "../rpc/bodies.ts";
-import { recordOf } from "../rpc/context.ts";
+import { recordOf, tenantOf } from "../rpc/context.ts";
 import { type Deadline, deadlineOf } from "../rpc/deadline.ts";
 import { deadlineExceeded, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
@@ -25,6 +25,7 @@ import { isGrpc, type UnaryRpc, unaryGrpc } from "./grpc.ts";
 import { standIn, withLargeAnswer } from "./large-answer.ts";
 import { messageReader, type OwnReader } from "./message.ts";
 import { formOf, isEncoding, messageInAddress, messages, oneMessage, type Reading, withoutBody } from "./requests.ts";
+import { streamStandIns, withStreamBytes } from "./shared-bytes.ts";
 import { writeAnswer } from "./write.ts";
 
 /** A service and its RPCs, wrapped by the pipeline. */
@@ -59,9 +60,6 @@ interface Options {
   stopping: AbortSignal;
 }
 
-// Each message of a stream is compressed by itself, for each client anew: that costs more time than sending it whole.
-const streamedCompressBytesMin = 64 * 1024;
-
 const denialKey = createContextKey<ConnectError | undefined>(undefined);
 const requestKey = createContextKey<unknown>(undefined);
 const deadlineKey = createContextKey<Deadline | undefined>(undefined);
@@ -84,9 +82,7 @@ export function rpcRoutes({ services, admit, limits, report, stopping }: Options
   for (const { service, implementation } of services) {
     const functions = onReadRequests(service, implementation);
     for (const method of service.methods) {
-      const streams = method.methodKind === "server_streaming";
-      const options = streams ? { compressMinBytes: streamedCompressBytesMin } : {};
-      router.rpc(method, functions[method.localName] as MethodImpl<typeof method>, options);
+      router.rpc(method, functions[method.localName] as MethodImpl<typeof method>);
     }
   }
   const implementations = new Map(services.map(({ service, implementation }) => [service, implementation]));
@@ -110,7 +106,12 @@ function onReadRequests(service: DescService, implementation: ServiceImpl<DescSe
       const call = functions[method.localName] as (request: unknown, context: HandlerContext) => unknown;
       const onRead = (_: unknown, context: HandlerContext) => call(context.values.get(requestKey), context);
       const { localName, methodKind } = method;
-      if (methodKind === "server_streaming" || methodKind === "bidi_streaming") return [localName, onRead];
+      if (methodKind === "bidi_streaming") return [localName, onRead];
+      if (methodKind === "server_streaming") {
+        const stream = (none: unknown, context: HandlerContext) =>
+          streamStandIns(method.output, onRead(none, context) as AsyncIterable<Message>, context);
+        return [localName, stream];
+      }
       const unary = async (none: unknown, context: HandlerContext) =>
         standIn(method, (await onRead(none, context)) as Message, context.values);
       return [localName, unary];
@@ -167,7 +168,7 @@ function rpcRoute(
       if (inAddress !== undefined) given.body.whole = async () => inAddress.bytes;
       response.once("close", given.body.release);
       values.set(deadlineKey, timeout);
-      const reading = { ...given, form, encoding, pace: paced(() => checkCall(response, timeout)) };
+      const reading = { ...given, form, encoding, pace: paced(() => checkCall(response, timeout), tenantOf(request)) };
       values.set(requestKey, streamed ? messages(reading) : await oneMessage(reading));
       timeout?.write(call.header);
       return withoutBody(call, method, form);
@@ -209,8 +210,9 @@ function rpcRoute(
     const read = denial === undefined ? await withRequest(call, values, request, response, inAddress) : call;
     if (read === undefined) return;
     const asked = { ...read, contextValues: values };
-    const pace = paced(() => checkCall(response, values.get(deadlineKey)));
+    const pace = paced(() => checkCall(response, values.get(deadlineKey)), tenantOf(request));
     let answer = await handler(asked);
+    if (method.methodKind === "server_streaming") answer = withStreamBytes(answer, asked);
     try {
       answer = await withLargeAnswer(method, asked, answer, compressions, pace);
     } catch (error) {

@@ -13,7 +13,7 @@ import {
   setTrailerStatus,
 } from "@connectrpc/connect/protocol-grpc";
 import { paced } from "../event-loop.ts";
-import { recordOf } from "../rpc/context.ts";
+import { recordOf, tenantOf } from "../rpc/context.ts";
 import { internalError, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
@@ -80,11 +80,13 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
         client.started(call);
         reads = true;
         const encoding = packing.request === null ? null : packing.request.name;
-        const reading = { ...given, form: { enveloped: true, binary }, encoding, pace: paced(() => call?.check()) };
+        const tenantId = tenantOf(request);
+        const check = () => call?.check();
+        const reading = { ...given, form: { enveloped: true, binary }, encoding, pace: paced(check, tenantId) };
         const sent = await untilAborted(oneMessage(reading), call);
         reads = false;
         const answer = create(method.output, (await untilAborted(rpc.call(sent, call), call)) as Message);
-        const pace = paced(() => call?.check());
+        const pace = paced(check, tenantId);
         const data = binary
           ? await binaryOf(method.output, answer, pace)
           : Buffer.from(await jsonOf(method.output, answer, pace));

@@ -49,12 +49,45 @@ function deviation(points: Points, from: number, to: number): number {
 
 function percentile(share: number): Reducer {
   return ({ values }, from, to) => {
-    const sorted = values.slice(from, to).sort();
-    const rank = share * (sorted.length - 1);
-    const low = at(sorted, Math.floor(rank));
-    const high = at(sorted, Math.ceil(rank));
-    return low + (high - low) * (rank - Math.floor(rank));
+    const own = values.slice(from, to);
+    const rank = share * (own.length - 1);
+    const place = Math.floor(rank);
+    if (own.length <= sortedMax) own.sort();
+    else select(own, place);
+    const low = at(own, place);
+    if (place === rank) return low;
+    let high = at(own, place + 1);
+    if (own.length > sortedMax) for (let i = place + 2; i < own.length; i++) if (at(own, i) < high) high = at(own, i);
+    return low + (high - low) * (rank - place);
   };
+}
+
+/** To sort more takes long; a part of it in order is enough. */
+const sortedMax = 10_000;
+
+/** Puts the value at its place that would be there if all were sorted: none before it is greater, none after it smaller. */
+function select(values: Float64Array, place: number): void {
+  let low = 0;
+  let high = values.length - 1;
+  while (low < high) {
+    // At random, so that no data make it slow.
+    const pivot = at(values, low + Math.floor(Math.random() * (high - low + 1)));
+    let left = low;
+    let right = high;
+    while (left <= right) {
+      while (at(values, left) < pivot) left += 1;
+      while (at(values, right) > pivot) right -= 1;
+      if (left > right) break;
+      const value = at(values, left);
+      values[left] = at(values, right);
+      values[right] = value;
+      left += 1;
+      right -= 1;
+    }
+    if (place <= right) high = right;
+    else if (place >= left) low = left;
+    else return;
+  }
 }
 
 /** The change from the neighbour, or else from the first point, to the last one. */

@@ -1,6 +1,7 @@
 import { bigintArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
+import type { Pace } from "../event-loop.ts";
 import { CHUNK_SPAN_MS } from "./chunks.ts";
 import { decodeChunk, type Points } from "./codec/chunk.ts";
 import { decodeHeadBlock, ofSeries } from "./codec/head-block.ts";
@@ -11,6 +12,12 @@ import { mergedPoints } from "./merged-points.ts";
 export interface Span {
   firstMs: number;
   lastMs: number;
+}
+
+/** When a search ends early, and how it takes turns with others. */
+export interface Turns {
+  signal: AbortSignal;
+  pace: Pace;
 }
 
 interface StoredRow {
@@ -49,7 +56,7 @@ export async function readPointsUpTo(
   series: readonly number[],
   { firstMs, lastMs }: Span,
   max: number,
-  signal: AbortSignal,
+  { signal, pace }: Turns,
 ): Promise<Map<number, Points> | undefined> {
   const numbers = bigintArray(series.map(BigInt));
   const buckets = [...new Set(series.map((number) => number % HEAD_BUCKETS))];
@@ -78,6 +85,8 @@ export async function readPointsUpTo(
   );
   const parts = new Map<number, Points[]>(series.map((number) => [number, []]));
   for (const { series: number, bytes } of rows) {
+    const turn = pace();
+    if (turn !== undefined) await turn;
     if (bytes === null) return undefined;
     if (number !== null) {
       parts.get(Number(number))?.push(decodeChunk(bytes));
@@ -89,7 +98,13 @@ export async function readPointsUpTo(
       if (points !== undefined) list.push(points);
     }
   }
-  return new Map([...parts].map(([number, list]) => [number, mergedPoints(list)] as const));
+  const found = new Map<number, Points>();
+  for (const [number, list] of parts) {
+    const turn = pace();
+    if (turn !== undefined) await turn;
+    found.set(number, mergedPoints(list));
+  }
+  return found;
 }
 
 /** The same, however many there are. */
@@ -98,7 +113,7 @@ export async function readPoints(
   tenantId: string,
   series: readonly number[],
   span: Span,
-  signal: AbortSignal,
+  turns: Turns,
 ): Promise<Map<number, Points>> {
-  return (await readPointsUpTo(db, tenantId, series, span, Number.MAX_SAFE_INTEGER, signal)) ?? new Map();
+  return (await readPointsUpTo(db, tenantId, series, span, Number.MAX_SAFE_INTEGER, turns)) ?? new Map();
 }

@@ -17,6 +17,8 @@ import { type TokenPage, tokenPage } from "../db/paging/token-page.ts";
 import { effectiveMetrics } from "../dictionary/effective.ts";
 import { firstEntity } from "../entities/first.ts";
 import { invalidField } from "../errors.ts";
+import { paced } from "../event-loop.ts";
+import { inTurn } from "../rpc/large-answers.ts";
 import { checkEnd } from "../rpc/time-range.ts";
 import { bucketsIn, type Downsampling, downsample, NEIGHBOUR_MS } from "./aggregate.ts";
 import type { Points } from "./codec/chunk.ts";
@@ -24,7 +26,7 @@ import { seriesId } from "./identity.ts";
 import { type SeriesFacts, toMetricSeries } from "./messages.ts";
 import { type MetricPredicate, metricPredicate } from "./metric-clause.ts";
 import { readPeriod } from "./period.ts";
-import { countPoints, readPoints, readPointsUpTo, type Span } from "./read.ts";
+import { countPoints, readPoints, readPointsUpTo, type Span, type Turns } from "./read.ts";
 
 /** Points of one series with NONE, and buckets of one with the others. */
 const valuesMax = 100_000;
@@ -34,6 +36,8 @@ const pageValuesMax = 500_000;
 const readMax = 1_000_000;
 /** Points of one series that one search looks at. */
 const seriesPointsMax = 20_000_000;
+/** Pages that may hold more values are made one after the other. */
+const smallValues = 20_000;
 /** Series whose facts are looked at together. */
 const portion = 1000;
 
@@ -65,6 +69,10 @@ function downsampling({ timeRange, downsample: wanted }: SearchMetricsRequest): 
   }
   return how;
 }
+
+/** How many values a series can have. */
+const valuesAtMost = (how: Omit<Downsampling, "isRate">) =>
+  how.aggregator === Aggregator.NONE ? valuesMax : bucketsIn({ ...how, isRate: false });
 
 /** What decides the result, but for the page. */
 function queryText(request: SearchMetricsRequest): string {
@@ -189,9 +197,12 @@ export async function searchMetrics(
   const entities = place
     ? [db`select ${Buffer.from(place[0] ?? "", "hex")}::bytea`]
     : await firstEntity(db, tenant, entityClause, "entityClause");
+  const turns = { signal, pace: paced(() => signal.throwIfAborted(), tenant.id) };
   for (const entity of entities) {
     const facts = await readFacts(db, tenant.id, entity, place?.[1] ?? "", page.rowsMax as number, wanted, signal);
-    if (facts !== undefined) return await readPage(db, tenant.id, facts.entityId, facts.found, page, how, signal);
+    if (facts === undefined) continue;
+    const make = () => readPage(db, tenant.id, facts.entityId, facts.found, page, how, turns);
+    return facts.found.length * valuesAtMost(how) > smallValues ? await inTurn(tenant.id, signal, make) : await make();
   }
   return create(SearchMetricsResponseSchema);
 }
@@ -202,13 +213,13 @@ async function* readGroups(
   tenantId: string,
   facts: readonly Named[],
   span: Span,
-  signal: AbortSignal,
+  turns: Turns,
 ): AsyncGenerator<Map<number, Points>> {
   const numbersOf = (group: readonly Named[]) => group.map(({ number }) => number);
-  const all = await readPointsUpTo(db, tenantId, numbersOf(facts), span, readMax, signal);
+  const all = await readPointsUpTo(db, tenantId, numbersOf(facts), span, readMax, turns);
   if (all !== undefined) return yield all;
-  const counts = await countPoints(db, tenantId, numbersOf(facts), span, signal);
-  for (const group of groupsOf(facts, counts)) yield await readPoints(db, tenantId, numbersOf(group), span, signal);
+  const counts = await countPoints(db, tenantId, numbersOf(facts), span, turns.signal);
+  for (const group of groupsOf(facts, counts)) yield await readPoints(db, tenantId, numbersOf(group), span, turns);
 }
 
 async function readPage(
@@ -218,13 +229,13 @@ async function readPage(
   facts: readonly Named[],
   page: TokenPage,
   how: Omit<Downsampling, "isRate">,
-  signal: AbortSignal,
+  turns: Turns,
 ): Promise<SearchMetricsResponse> {
   const { items, nextPageToken } = page.cut(facts, ({ metric }) => [entityId.toString("hex"), metric]);
   if (items.length === 0) return create(SearchMetricsResponseSchema);
   const around = withNeighbours.has(how.aggregator) ? NEIGHBOUR_MS : 0;
   const span: Span = { firstMs: how.startMs - around, lastMs: how.endMs - 1 + around };
-  const groups = readGroups(db, tenantId, items, span, signal);
+  const groups = readGroups(db, tenantId, items, span, turns);
   // The first points and the dictionary's entries are asked for at once.
   const [entered, first] = await Promise.all([withEntries(db, tenantId, items), groups.next()]);
   const metrics: MetricSeries[] = [];
@@ -232,9 +243,11 @@ async function readPage(
   for (let group = first; !group.done; group = await groups.next()) {
     const points = group.value;
     for (const each of entered.filter(({ number }) => points.has(number))) {
+      await turns.pace();
       const made = valuesOf(each, points.get(each.number) as Points, how);
       values += made.times.length;
       if (values > pageValuesMax && metrics.length > 0) return cutShort(metrics, items, page, entityId);
+      await turns.pace();
       metrics.push(toMetricSeries(each, made));
     }
   }

@@ -1,9 +1,6 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import {
   CompactMetricSchema,
-  FailedCompactMetricSchema,
-  FailedMetricSchema,
-  FailedTaggedMetricSchema,
   type Metric,
   MetricSchema,
   TaggedMetricSchema,
@@ -14,12 +11,13 @@ import {
   type PutMetricsRequest,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { Config } from "../config.ts";
+import { paced } from "../event-loop.ts";
 import { batchBuilder, type PointBatch, type PointItem, partOf } from "../metrics/point-batch.ts";
 import { type KnownSeries, seriesKey } from "../metrics/series-memory.ts";
 import { type MetricStore, storePoints } from "../metrics/store.ts";
 import { type Failed, type ItemRules, sift, timesTaken } from "./item.ts";
 import { batchBytesMax, type LaneKind } from "./lanes.ts";
-import { counts, gather, type Outcome, type PutPart, type Sender } from "./put.ts";
+import { gather, type Outcome, type PutPart, type Sender } from "./put.ts";
 import { decodePoint, type ReadPoints, readPointsOf } from "./read-points.ts";
 
 /** How points are taken. */
@@ -49,11 +47,13 @@ interface Points {
 
 /** A batch is at most so large: a write costs little more for many points than for few. */
 const pointsMax = 16_384;
+/** How many points are checked in one go. */
+const checkedAtOnce = 500;
 
 const emptyMetric = () => ({ case: "canonical" as const, value: create(MetricSchema) });
 
 /** The point that a wrapper holds; an empty one holds an empty point. */
-const pointOf = ({ metric }: PutMetricRequest) => (metric.case === undefined ? emptyMetric() : metric);
+export const pointOf = ({ metric }: PutMetricRequest) => (metric.case === undefined ? emptyMetric() : metric);
 
 const schemas = { canonical: MetricSchema, tagged: TaggedMetricSchema, compact: CompactMetricSchema };
 
@@ -141,17 +141,14 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
     };
   }
 
-  /** Checks and stores the points from one place to another. */
-  async function putSome(
-    sender: Sender,
+  /** Adds the points that are good to a batch; answers their places. */
+  function addTo(
+    builder: ReturnType<typeof batchBuilder>,
     points: Points,
     [from, to]: [number, number],
-    { bytes, pathOf, first }: { bytes: number; pathOf: PathOf; first: boolean },
-  ): Promise<Failed<PutMetricRequest>[]> {
-    const now = sender.nowMs();
-    const { messages, known, failed } = check(sender, points, [from, to], pathOf, now);
+    { messages, known, failed }: ReturnType<typeof check>,
+  ): number[] {
     const bad = new Set(failed.map(({ index }) => index));
-    const builder = batchBuilder(store, sender.tenantId, to - from, now, points.read?.table);
     const placed: number[] = [];
     for (let i = from; i < to; i++) {
       if (bad.has(i)) continue;
@@ -164,6 +161,30 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
         const { timestamp, value } = pointOf(message).value;
         builder.addKnown(series, Number(timestamp), value as number);
       } else builder.addItem(toItem(message), points.bytesOf?.(i));
+    }
+    return placed;
+  }
+
+  /** Checks and stores the points from one place to another. */
+  async function putSome(
+    sender: Sender,
+    points: Points,
+    [from, to]: [number, number],
+    { bytes, pathOf, first }: { bytes: number; pathOf: PathOf; first: boolean },
+  ): Promise<Failed<PutMetricRequest>[]> {
+    const now = sender.nowMs();
+    const messages = new Map<number, PutMetricRequest>();
+    const failed: Failed<PutMetricRequest>[] = [];
+    const builder = batchBuilder(store, sender.tenantId, to - from, now, points.read?.table);
+    const placed: number[] = [];
+    const pace = paced(() => {}, sender.tenantId);
+    for (let at = from; at < to; at += checkedAtOnce) {
+      const turn = pace();
+      if (turn !== undefined) await turn;
+      const some = check(sender, points, [at, Math.min(to, at + checkedAtOnce)], pathOf, now);
+      for (const [i, message] of some.messages) messages.set(i, message);
+      failed.push(...some.failed);
+      placed.push(...addTo(builder, points, [at, Math.min(to, at + checkedAtOnce)], some));
     }
     if (placed.length === 0) return failed;
     for (const [place, reason] of await putBatch(sender, builder.batch(), bytes, first)) {
@@ -262,22 +283,5 @@ function pointsOf(form: "tagged" | "canonical", messages: readonly unknown[], re
         (forms[i] as number) < 0 ? messages[places[i] as number] : decodePoint(schemas[form], read.bytes, list, i),
       ),
     bytesOf: (i) => read.bytes.subarray(starts[i], ends[i]),
-  };
-}
-
-/** What both answers to points say; the failed ones in the lists of their forms. */
-export function pointAnswer(outcome: Outcome<PutMetricRequest>) {
-  const points = outcome.failed.map(({ error, item }) => ({ error, ...pointOf(item) }));
-  return {
-    ...counts(outcome, "metrics"),
-    failedCompactMetrics: points.flatMap(({ error, ...point }) =>
-      point.case === "compact" ? create(FailedCompactMetricSchema, { error, metric: point.value }) : [],
-    ),
-    failedTaggedMetrics: points.flatMap(({ error, ...point }) =>
-      point.case === "tagged" ? create(FailedTaggedMetricSchema, { error, metric: point.value }) : [],
-    ),
-    failedMetrics: points.flatMap(({ error, ...point }) =>
-      point.case === "canonical" ? create(FailedMetricSchema, { error, metric: point.value }) : [],
-    ),
   };
 }

@@ -61,6 +61,34 @@ export interface Sender {
   abandoned(): boolean;
 }
 
+/** How many messages are checked in one go. */
+const checkedAtOnce = 50;
+
+/** Checks messages in slices, and makes items of those that are good. */
+async function checked<S extends DescMessage, Item>(
+  { rules, toItem }: Kind<S, Item>,
+  { tenantId, nowMs }: Sender,
+  messages: readonly MessageShape<S>[],
+  pathOf: (index: number) => string,
+) {
+  const good: { item: MessageShape<S>; index: number }[] = [];
+  const failed: Failed<MessageShape<S>>[] = [];
+  const items: Item[] = [];
+  const pace = paced(() => {}, tenantId);
+  const now = nowMs();
+  for (let from = 0; from < messages.length; from += checkedAtOnce) {
+    const turn = pace();
+    if (turn !== undefined) await turn;
+    const some = sift(rules, messages.slice(from, from + checkedAtOnce), (index) => pathOf(from + index), now);
+    for (const { item, index } of some.good) {
+      good.push({ item, index: from + index });
+      items.push(toItem(item));
+    }
+    for (const each of some.failed) failed.push({ ...each, index: from + each.index });
+  }
+  return { good, failed, items };
+}
+
 /** Stores up to 1,000 messages in one part. */
 async function putPart<S extends DescMessage, Item>(
   kind: Kind<S, Item>,
@@ -70,9 +98,8 @@ async function putPart<S extends DescMessage, Item>(
   first: boolean,
 ): Promise<Failed<MessageShape<S>>[]> {
   const { lanes, tenantId, abandoned } = sender;
-  const { good, failed } = sift(kind.rules, messages, pathOf, sender.nowMs());
+  const { good, failed, items } = await checked(kind, sender, messages, pathOf);
   if (good.length === 0) return failed;
-  const items = good.map(({ item }) => kind.toItem(item));
   const refused = await lanes.put(kind.lane, tenantId, { items, bytes, abandoned }, first);
   if (refused.size === 0) return failed;
   const late = [...refused].map(([place, reason]) => {
@@ -112,9 +139,7 @@ export async function putList<S extends DescMessage, Item>(
   const { outcome, add } = gather<MessageShape<S>>(detailed ? messages.length : 0);
   const each = bytes / Math.max(1, messages.length);
   const size = Math.max(1, Math.min(batchItemsMax, Math.floor(batchBytesMax / Math.max(1, each))));
-  const pace = paced(() => {});
   for (let from = 0; from < messages.length; from += size) {
-    await pace(); // parts of which nothing is good wait for nothing
     const part = messages.slice(from, from + size);
     const pathOf = (index: number) => `${kind.list}[${from + index}]`;
     const failed = await putPart(kind, sender, { messages: part, bytes: each * part.length }, pathOf, from === 0);

@@ -15,7 +15,8 @@ import type { EventItem } from "../events/ingest.ts";
 import { heldBody } from "../rpc/bodies.ts";
 import { callRecord, principalOf } from "../rpc/context.ts";
 import type { Lanes } from "./lanes.ts";
-import { type PointKinds, pointAnswer } from "./points.ts";
+import { pointAnswer } from "./point-answer.ts";
+import type { PointKinds } from "./points.ts";
 import { counts, type Kind, type Outcome, putList, putPortions, putStream, type Sender } from "./put.ts";
 
 /** What the receiver's operations work with. */

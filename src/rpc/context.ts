@@ -63,6 +63,11 @@ export function recordOf(request: RecordedRequest): RequestRecord | undefined {
   return request[recordOnRequest];
 }
 
+/** The tenant of a request that was admitted; undefined before. */
+export function tenantOf(request: RecordedRequest): string | undefined {
+  return recordOf(request)?.principal?.tenantId;
+}
+
 const recordKey = createContextKey<RequestRecord | undefined>(undefined);
 
 /** The context of an admitted call. */

@@ -7,6 +7,7 @@ import { memoryFactor } from "../wire/bounds.ts";
 import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
 import { brokenOff, clientLeft, type Request } from "../wire/pieces.ts";
+import { formOf, isShared } from "../wire/shared-messages.ts";
 import { asConnectError, errorStatus, refusal } from "../wire/status.ts";
 import { checkContentType, checkEncoding, headEndsRequest, readBody, refuseBody } from "./body.ts";
 import { errorText } from "./error-text.ts";
@@ -42,6 +43,8 @@ export interface TranscoderOptions {
   signal?: AbortSignal;
   /** Whether JSON keys that no field has are an error (the default). */
   unknownFields?: "refuse" | "ignore";
+  /** Whose request this is once it was admitted: long work is shared out among tenants. */
+  tenantOf?(request: Request): string | undefined;
   /** Headers that every answer to this request carries. */
   headersOf?(request: Request): OutgoingHttpHeaders;
   /** Told of unexpected errors; the answer says "internal error" alone. */
@@ -114,7 +117,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const { reader, route } = plan;
     const received = (bytes: number) => options.received?.(request, bytes);
     const limits = { bytesMax: options.bodyBytesMax(route.method), idleMs: options.bodyIdleMs ?? 60_000, received };
-    const reading = { reserve: received, pace: paced(() => call.check()) };
+    const reading = { reserve: received, pace: paced(() => call.check(), options.tenantOf?.(request)) };
     if (plan.takesStream) {
       checkContentType(request, true);
       const streamBytesMax = options.streamBytesMax ?? Number.POSITIVE_INFINITY;
@@ -147,7 +150,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       headers["content-type"] = "application/json";
       const large = plan.writeLarge(
         value,
-        paced(() => call.check()),
+        paced(() => call.check(), options.tenantOf?.(request)),
       );
       if (large === undefined) return sendText(plan.write(value));
       return large.then(sendText);
@@ -187,7 +190,17 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       const begin = first.done === true ? undefined : plan.answerOf(first.value as Values);
       return rawStream(httpBodyParts(begin).contentType, bytesOf);
     }
-    return wantsEvents(request.headers.accept) ? eventStream(write) : ndjson(write);
+    return sharing(wantsEvents(request.headers.accept) ? eventStream(write) : ndjson(write));
+  }
+
+  /** The same framing, which makes the bytes of a message once that many clients are sent. */
+  function sharing(framing: Framing): Framing {
+    const bytesOf = (message: unknown) => Buffer.from(framing.message(message) as string);
+    return {
+      ...framing,
+      message: (message) =>
+        isShared(message) ? formOf(message, framing.contentType, () => bytesOf(message)) : framing.message(message),
+    };
   }
 
   async function unrouted(request: Request, response: Response): Promise<void> {

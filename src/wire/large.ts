@@ -5,7 +5,7 @@ type LongField = DescField & { fieldKind: "list" | "message" };
 
 /** So many elements of a list are written at a time, and so many that are no messages. */
 export const itemsAtOnce = 16;
-export const valuesAtOnce = 10_000;
+export const valuesAtOnce = 2000;
 
 /** The fields of a message in which long lists stand, so that it is written in portions; empty: it is written as one. */
 export function longFields(desc: DescMessage, message: Values): LongField[] {

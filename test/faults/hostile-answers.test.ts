@@ -5,6 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { openHttp2 } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
+import { neighbourBound } from "./neighbour-bound.ts";
 import { clear, place } from "./place.ts";
 import { serverProcess } from "./server-process.ts";
 
@@ -26,11 +27,11 @@ afterAll(async () => {
 const residentBytes = () => Number(execFileSync("ps", ["-o", "rss=", "-p", String(server.pid)])) * 1024;
 const json = { "content-type": "application/json" };
 
-test("240 answers of 500 large events that nobody takes do not fill the memory, and a neighbour is answered", async () => {
+test("240 pages of 1,000 events that nobody takes do not fill the memory, and a neighbour is answered", async () => {
   const greedy = await testTenant(sql);
   const neighbour = await testTenant(sql);
   const one = openHttp2(server);
-  const events = Array.from({ length: 500 }, (_, i) => ({
+  const events = Array.from({ length: 1000 }, (_, i) => ({
     name: `event ${i}`,
     severity: "SEVERITY_ERROR",
     timestamp: String(Date.now()),
@@ -39,9 +40,9 @@ test("240 answers of 500 large events that nobody takes do not fill the memory, 
   }));
   const body = [Buffer.from(JSON.stringify({ events }))];
   const stored = await one.send({ path: "/v1/data-receiver/events", headers: { ...greedy.headers, ...json }, body });
-  expect(JSON.parse(stored.body.toString())).toMatchObject({ succeeded: 500 });
+  expect(JSON.parse(stored.body.toString())).toMatchObject({ succeeded: 1000 });
   // A server that has just started compiles its code first.
-  const search = { path: "/v1/events:search", body: [Buffer.from('{"query":{"pageInput":{"limit":500}}}')] };
+  const search = { path: "/v1/events:search", body: [Buffer.from('{"query":{"pageInput":{"limit":1000}}}')] };
   for (let i = 0; i < 60; i += 1) await one.send({ ...search, headers: { ...greedy.headers, ...json } });
   const before = residentBytes();
 
@@ -57,9 +58,11 @@ test("240 answers of 500 large events that nobody takes do not fill the memory, 
       ...greedy.headers,
     });
     stream.on("error", () => {}).on("close", () => (closed += 1));
-    stream.end('{"query":{"pageInput":{"limit":500}}}');
+    stream.end('{"query":{"pageInput":{"limit":1000}}}');
   }
+  const bound = neighbourBound();
   let most = before;
+  let worstMs = 0;
   for (let i = 0; i < 1000 && closed < 200; i += 1) {
     const { status, ms } = await one.send({
       path: "/v1/events:search",
@@ -67,13 +70,14 @@ test("240 answers of 500 large events that nobody takes do not fill the memory, 
       body: [Buffer.from('{"query":{}}')],
     });
     expect(status).toBe(200);
-    expect(ms).toBeLessThan(1000);
+    worstMs = Math.max(worstMs, ms);
     most = Math.max(most, residentBytes());
     await sleep(100);
   }
+  expect(worstMs).toBeLessThan(bound());
   expect(closed).toBeGreaterThanOrEqual(200);
   expect(most - before).toBeLessThan(150 * MiB);
   expect(server.complaints).toEqual([]);
   takesNothing.destroy();
   one.close();
-}, 120_000);
+}, 240_000);

@@ -34,6 +34,8 @@ export interface ServerProcess {
   resume(): void;
   /** From now on these faults happen in it; answers what its own clock says, ms. */
   arm(faults: Faults): Promise<number>;
+  /** The processor time of the longest turn of its event loop since the last question, ms; the first one begins to measure. */
+  heldMs(): Promise<number>;
   /** In order, as an operator stops it. */
   stop(): Promise<void>;
 }
@@ -127,6 +129,21 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
     ]);
   }
 
+  /** Sends the process a message; resolves with the member of its answer. */
+  async function ask<Name extends string>(message: object, name: Name): Promise<number> {
+    const running = child as ChildProcess;
+    const { promise, resolve } = Promise.withResolvers<number>();
+    const listen = (answer: Partial<Record<Name, number>>) => {
+      const value = answer[name];
+      if (value === undefined) return;
+      running.off("message", listen);
+      resolve(value);
+    };
+    running.on("message", listen);
+    running.send(message);
+    return await promise;
+  }
+
   return {
     url: `http://127.0.0.1:${port}`,
     get pid() {
@@ -142,18 +159,8 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
     ended: () => exited,
     pause: () => void child?.kill("SIGSTOP"),
     resume: () => void child?.kill("SIGCONT"),
-    async arm(faults) {
-      const running = child as ChildProcess;
-      const { promise, resolve } = Promise.withResolvers<number>();
-      const listen = (message: { clockMs?: number }) => {
-        if (message.clockMs === undefined) return;
-        running.off("message", listen);
-        resolve(message.clockMs);
-      };
-      running.on("message", listen);
-      running.send(faults);
-      return await promise;
-    },
+    arm: (faults) => ask(faults, "clockMs"),
+    heldMs: () => ask({ held: true }, "heldMs"),
     async stop() {
       expected = true;
       child?.kill("SIGCONT");

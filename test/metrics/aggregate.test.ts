@@ -70,3 +70,21 @@ test("sums beyond the largest number do not spoil the mean", () => {
     -300,
   );
 });
+
+test("percentiles of very many points are those of the sorted ones", () => {
+  const values = Float64Array.from({ length: 30_001 }, (_, i) => ((i * 7919) % 30_011) - (i % 3));
+  const points = { times: Float64Array.from(values, (_, i) => i), values };
+  const sorted = values.toSorted();
+  const how = { periodMs: 60_000, startMs: 0, endMs: 60_000, isRate: false };
+  for (const [aggregator, share] of [
+    [Aggregator.P5, 0.05],
+    [Aggregator.P50, 0.5],
+    [Aggregator.P95, 0.95],
+    [Aggregator.P99, 0.99],
+  ] as const) {
+    const rank = share * (values.length - 1);
+    const [low, high] = [sorted[Math.floor(rank)] as number, sorted[Math.ceil(rank)] as number];
+    const [value] = downsample(points, { ...how, aggregator }).values;
+    expect(value).toBeCloseTo(low + (high - low) * (rank - Math.floor(rank)), 9);
+  }
+});

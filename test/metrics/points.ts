@@ -1,6 +1,7 @@
 import type { Db, Sql } from "../../src/db/connect.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { paced } from "../../src/event-loop.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
 import { batchBuilder } from "../../src/metrics/point-batch.ts";
 import { readPoints } from "../../src/metrics/read.ts";
@@ -39,7 +40,7 @@ export async function stored(db: Db, tenantId: string, firstMs: number, lastMs: 
     select number::float8 as number, metric from series where tenant_id = ${tenantId}`;
   if (rows.length === 0) return {};
   const numbers = rows.map(({ number }) => number);
-  const points = await readPoints(db, tenantId, numbers, { firstMs, lastMs }, signal);
+  const points = await readPoints(db, tenantId, numbers, { firstMs, lastMs }, { signal, pace: paced() });
   return Object.fromEntries(
     rows.map(({ number, metric }) => {
       const { times, values } = points.get(number) ?? { times: [], values: [] };

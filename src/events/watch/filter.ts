@@ -19,21 +19,32 @@ const kinds = { created: Change.CREATED, updated: Change.UPDATED, closed: Change
 export interface ChangedRow {
   change: FeedChange;
   row: EventRow;
+  /** About how much memory the row takes. */
+  bytes: number;
+  /** How many messages about it wait for clients. */
+  waiting: number;
 }
 
-/** The message about a change, without its cursor; undefined when the change does not match. */
-export type Filter = (changed: ChangedRow) => WatchEventsResponse | undefined;
+/** What the watches of a query are sent. */
+export interface Filter {
+  matches(changed: ChangedRow): boolean;
+  /** The message about a change that matches, without its cursor. */
+  message(changed: ChangedRow): WatchEventsResponse;
+}
 
 /** The filter of a query: an occurrence that matched before a change or matches after it. @throws code 3 for a bad query. */
 export function watchFilter(tenantId: string, query: EventQuery): Filter {
   const matches = predicate(tenantId, query);
   const shown = selection(query.fields.map(({ field }) => field));
-  return ({ change, row }) => {
-    const after = at(row, change.after, change);
-    const before = change.before && at(row, change.before, change);
-    if (!matches(after) && (before === undefined || !matches(before))) return undefined;
-    const event = toEvent(after, [after], after.count, tenantId, shown);
-    return create(WatchEventsResponseSchema, { change: kinds[change.kind], event });
+  return {
+    matches: ({ change, row }) =>
+      matches(at(row, change.after, change)) ||
+      (change.before !== undefined && matches(at(row, change.before, change))),
+    message({ change, row }) {
+      const after = at(row, change.after, change);
+      const event = toEvent(after, [after], after.count, tenantId, shown);
+      return create(WatchEventsResponseSchema, { change: kinds[change.kind], event });
+    },
   };
 }
 

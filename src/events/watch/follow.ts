@@ -10,6 +10,18 @@ import { type Place, placeExpired } from "./place.ts";
 /** How many rows of the feed are read at once. */
 const rowsMax = 20;
 
+interface StoredFeedRow {
+  position: bigint;
+  created_ms: bigint;
+  changes: Buffer;
+}
+
+const toFeedRow = ({ position, created_ms, changes }: StoredFeedRow): FeedRow => ({
+  position,
+  createdMs: created_ms,
+  changes: decodeChanges(changes),
+});
+
 /** The place behind the newest row of a tenant's feed. */
 export async function feedEnd(db: Db, tenantId: string): Promise<Place> {
   const [row] = await db<{ position: bigint; created_ms: bigint; bytes: number }[]>`
@@ -22,15 +34,11 @@ export async function feedEnd(db: Db, tenantId: string): Promise<Place> {
  * means that there are none yet. @throws code 3 when rows behind the place are no longer kept
  */
 export async function rowsBehind(db: Db, tenantId: string, place: Place): Promise<FeedRow[]> {
-  const rows = await db<{ position: bigint; created_ms: bigint; changes: Buffer }[]>`
+  const rows = await db<StoredFeedRow[]>`
     select position, created_ms, changes from feed
     where tenant_id = ${tenantId} and position >= ${place.position}
     order by position limit ${rowsMax + 1}`;
-  const found = rows.map((row) => ({
-    position: row.position,
-    createdMs: row.created_ms,
-    changes: decodeChanges(row.changes),
-  }));
+  const found = rows.map(toFeedRow);
   const first = found[0];
   if (place.position === 0n) {
     if (first !== undefined && first.position > 1n) throw placeExpired();
@@ -41,27 +49,28 @@ export async function rowsBehind(db: Db, tenantId: string, place: Place): Promis
   return found.slice(1);
 }
 
-/** How many changes are in memory at once: their occurrences may be large. */
-const changesMax = 250;
+/** How many positions of the feed are read together for all watches that catch up. */
+export const blockRows = 20;
 
-/**
- * The changes of a row of the feed from one on, in portions that begin at `from`, each with its occurrence as it is now; without
- * those that were deleted since.
- */
-export async function* changedRows(
-  db: Db,
-  tenantId: string,
-  { changes }: FeedRow,
-  first = 0,
-): AsyncGenerator<{ from: number; changed: (ChangedRow | undefined)[] }> {
-  for (let from = first; from < changes.length; from += changesMax) {
-    yield { from, changed: await portionOf(db, tenantId, changes.slice(from, from + changesMax)) };
-  }
+/** The rows of the feed from a position on, as many as a block has. */
+export async function feedBlock(db: Db, tenantId: string, first: bigint): Promise<FeedRow[]> {
+  const rows = await db<StoredFeedRow[]>`
+    select position, created_ms, changes from feed
+    where tenant_id = ${tenantId} and position >= ${first} and position < ${first + BigInt(blockRows)}
+    order by position`;
+  return rows.map(toFeedRow);
 }
 
-async function portionOf(db: Db, tenantId: string, changes: readonly FeedChange[]) {
+/** How many changes are read at once: their occurrences may be large, and the driver makes all rows of an answer in one go. */
+export const changesMax = 64;
+
+/** These changes with their occurrences as they are now; undefined for those that were deleted since. By primary keys alone. */
+export async function changedRows(
+  db: Db,
+  tenantId: string,
+  changes: readonly FeedChange[],
+): Promise<(ChangedRow | undefined)[]> {
   const keys = [...new Map(changes.map((change) => [keyText(change), change])).values()];
-  // Primary keys alone.
   const rows = await db<EventRow[]>`
     select ${occurrenceColumns(db)},
       (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = o.event_id) as count
@@ -74,6 +83,16 @@ async function portionOf(db: Db, tenantId: string, changes: readonly FeedChange[
   const byKey = new Map(rows.map((row) => [keyText({ eventId: row.event_id, number: row.number }), row]));
   return changes.map((change) => {
     const row = byKey.get(keyText(change));
-    return row && { change, row };
+    return row && { change, row, bytes: bytesOf(row), waiting: 0 };
   });
+}
+
+/** About how much memory a value takes. */
+function bytesOf(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 8;
+  if (value instanceof Uint8Array) return value.byteLength;
+  let bytes = 32;
+  for (const [key, member] of Object.entries(value)) bytes += key.length + bytesOf(member);
+  return bytes;
 }

@@ -10,6 +10,10 @@ export interface Place {
   passed: number;
 }
 
+/** Whether a place stands behind another one. */
+export const isBehind = (one: Place, other: Place) =>
+  one.position > other.position || (one.position === other.position && one.passed > other.passed);
+
 /** The cursor of a place in the feed, for watches of one tenant with the query of this digest. */
 export function placeCursor(tenantId: string, digest: Uint8Array, { position, createdMs, passed }: Place): string {
   return encodeCursor("watch", tenantId, digest, [String(position), String(createdMs), String(passed)]);

@@ -1,6 +1,5 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import {
-  Change,
   EventQuerySchema,
   type WatchEventsRequest,
   type WatchEventsResponse,
@@ -8,15 +7,15 @@ import {
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Sql } from "../../db/connect.ts";
 import { queryDigest } from "../../db/paging/cursor.ts";
-import { exhausted } from "../../errors.ts";
+import { type Pace, paced } from "../../event-loop.ts";
+import type { FeedRow } from "../feed.ts";
 import { watchFilter } from "./filter.ts";
-import { changedRows, feedEnd, rowsBehind } from "./follow.ts";
-import { cursorPlace, type Place, placeCursor } from "./place.ts";
-import type { Told, Watches } from "./watches.ts";
+import { feedEnd } from "./follow.ts";
+import { cursorPlace, isBehind, type Place, placeCursor } from "./place.ts";
+import { messageQueue } from "./queue.ts";
+import type { Query } from "./told.ts";
+import type { Watches } from "./watches.ts";
 
-/** How many messages, and bytes of them, wait for a client before its watch is ended. */
-const waitingMax = 10_000;
-const waitingBytesMax = 16 * 1024 * 1024;
 const keepAliveMs = 15_000;
 
 /**
@@ -46,97 +45,73 @@ async function* watchFeed(
   request: WatchEventsRequest,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
-  const query = request.query ?? create(EventQuerySchema);
-  const digest = queryDigest(toBinary(EventQuerySchema, query));
-  const filter = watchFilter(tenantId, query);
-  const withCursor = (place: Place, message?: WatchEventsResponse): WatchEventsResponse =>
-    create(WatchEventsResponseSchema, {
-      change: message?.change ?? Change.CHANGE_UNSPECIFIED,
-      event: message?.event,
-      cursor: placeCursor(tenantId, digest, place),
-    });
+  const asked = request.query ?? create(EventQuerySchema);
+  const digest = queryDigest(toBinary(EventQuerySchema, asked));
+  const query = { tenantId, digest, filter: watchFilter(tenantId, asked) };
+  const pace = paced(() => {}, tenantId);
+  const cursorAlone = (place: Place) =>
+    create(WatchEventsResponseSchema, { cursor: placeCursor(tenantId, digest, place) });
 
   let place = request.cursor === "" ? await feedEnd(sql, tenantId) : cursorPlace(tenantId, digest, request.cursor);
-  const queue = messageQueue(signal);
   await watches.open(tenantId);
-  // Earlier changes are read for this watch alone, at the client's pace, before it follows the feed with the others.
-  for (let first = true; ; first = false) {
-    const rows = await rowsBehind(sql, tenantId, place);
-    if (first) yield withCursor(place);
-    for (const row of rows) {
-      const { position, createdMs } = row;
-      const first = position === place.position ? place.passed : 0;
-      for await (const { from, changed } of changedRows(sql, tenantId, row, first)) {
-        for (const [i, each] of changed.entries()) {
-          const message = each && filter(each);
-          if (message !== undefined) yield withCursor({ position, createdMs, passed: from + i + 1 }, message);
-        }
-      }
-      place = { position, createdMs, passed: Number.MAX_SAFE_INTEGER };
+  const ended = watches.past.begin(tenantId);
+  try {
+    // Earlier changes are read at the client's pace, before it follows the feed with the others.
+    for (let first = true; ; first = false) {
+      const rows = await watches.past.rows(tenantId, place);
+      if (first) yield cursorAlone(place);
+      for (const row of rows) place = yield* earlier(watches, query, row, place, pace);
+      signal.throwIfAborted();
+      await watches.open(tenantId);
+      // Whatever is behind the place that all were told is told to this one, too.
+      if (!isBehind(watches.toldUpTo(tenantId) ?? place, place)) break;
     }
-    signal.throwIfAborted();
-    await watches.open(tenantId);
-    if (rows.length === 0 && (watches.toldUpTo(tenantId) ?? 0n) <= place.position) break;
+  } finally {
+    ended();
   }
-  const leave = watches.add(tenantId, digest.toString("hex"), filter, { after: place.position, ...queue });
+  const queue = messageQueue(signal, watches.heldOf(tenantId));
+  const leave = watches.add(query, { after: place, queue });
   try {
     for (let sentMs = performance.now(); ; ) {
-      const told = await queue.next(sentMs + keepAliveMs - performance.now());
-      place = told?.place ?? place;
-      // Changes that do not match move the cursor, too.
-      if (told?.message === undefined && performance.now() - sentMs < keepAliveMs) continue;
+      const told = await queue.next(sentMs + keepAliveMs - performance.now(), pace);
+      if (told !== undefined) place = told.place;
+      else {
+        if (performance.now() - sentMs < keepAliveMs) continue;
+        // Changes that do not match move the cursor, too.
+        const reached = watches.toldUpTo(tenantId) ?? place;
+        if (isBehind(reached, place)) place = reached;
+      }
       sentMs = performance.now();
-      yield withCursor(place, told?.message);
+      yield told === undefined ? cursorAlone(place) : watches.messageOf(told);
     }
   } finally {
     leave();
+    queue.end();
   }
 }
 
-/** The messages that wait for the client: bounded, in order. */
-function messageQueue(signal: AbortSignal) {
-  let waiting: Told[] = [];
-  let bytes = 0;
-  let failure: unknown;
-  let wake: (() => void) | undefined;
-  const fail = (error: unknown) => {
-    failure ??= error;
-    waiting = [];
-    wake?.();
-  };
-  return {
-    tell(told: Told): void {
-      if (failure !== undefined) return;
-      // Several places without a message are one.
-      const last = waiting.at(-1);
-      if (told.message === undefined && last?.message === undefined && last !== undefined) waiting.pop();
-      waiting.push(told);
-      bytes += told.bytes;
-      if (waiting.length > waitingMax || (bytes > waitingBytesMax && waiting.length > 1))
-        fail(exhausted("the client takes the changes too slowly; watch again from its last cursor"));
-      else wake?.();
-    },
-    fail,
-    /** The next one; undefined when there is none within this time. @throws what the watch ends with */
-    async next(withinMs: number): Promise<Told | undefined> {
-      if (failure === undefined && waiting.length === 0) {
-        signal.throwIfAborted();
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, withinMs);
-          wake = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-          signal.addEventListener("abort", wake, { once: true });
-        });
-        if (wake !== undefined) signal.removeEventListener("abort", wake);
-        wake = undefined;
+/** What a watch is sent of a row that was stored before it follows the feed. Returns the place behind it. */
+async function* earlier(
+  watches: Watches,
+  query: Query,
+  row: FeedRow,
+  place: Place,
+  pace: Pace,
+): AsyncGenerator<WatchEventsResponse, Place> {
+  const { position, createdMs, changes } = row;
+  for (let at = position === place.position ? place.passed : 0; at < changes.length; ) {
+    const portion = await watches.past.portion(query.tenantId, row, at);
+    try {
+      for (const told of portion.told(query)) {
+        if (told.place.passed <= at) continue;
+        const turn = pace();
+        if (turn !== undefined) await turn;
+        yield portion.message(told);
       }
-      signal.throwIfAborted();
-      if (failure !== undefined) throw failure;
-      const told = waiting.shift();
-      bytes -= told?.bytes ?? 0;
-      return told;
-    },
-  };
+    } finally {
+      portion.release();
+    }
+    at = portion.from + portion.count;
+  }
+  return { position, createdMs, passed: Number.MAX_SAFE_INTEGER };
 }

@@ -1,46 +1,58 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Code } from "@connectrpc/connect";
 import type { WatchEventsResponse } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Sql } from "../../db/connect.ts";
+import { paced } from "../../event-loop.ts";
 import type { FeedRow } from "../feed.ts";
-import type { Filter } from "./filter.ts";
-import { changedRows, feedEnd, rowsBehind } from "./follow.ts";
-import type { Place } from "./place.ts";
+import type { ChangedRow } from "./filter.ts";
+import { changedRows, changesMax, feedEnd, rowsBehind } from "./follow.ts";
+import { type Past, pastReader } from "./past.ts";
+import { isBehind, type Place } from "./place.ts";
+import { endSlowest, type Queue } from "./queue.ts";
+import { type Held, messageMaker, type Query, type Told, toldOf } from "./told.ts";
 
 /** How many rows that this process has written wait in memory; beyond them they are read from the feed. */
 const rowsMax = 100;
 const pollMs = 1000;
 
-/** What a watch gets of the feed: a message, or only a place behind a row in which nothing matched. */
-export interface Told {
-  place: Place;
-  message: WatchEventsResponse | undefined;
-  /** About how much memory the message takes. */
-  bytes: number;
-}
+/** What the watches of a tenant may have waiting, each row counted once, bytes; beyond it the slowest are ended. */
+const heldBytesMax = 64 * 1024 * 1024;
+/** How long the feed waits for clients of which much waits, ms; then it goes on without them. */
+const patienceMs = 200;
+const lookMs = 5;
 
 /** One watch that follows the feed as it grows. */
 export interface Watcher {
-  /** Gets changes behind this position only. */
-  after: bigint;
-  /** Called in the order of the feed. */
-  tell(told: Told): void;
-  /** Called when the feed cannot be followed any further. */
-  fail(error: unknown): void;
+  /** Gets changes behind this place only. */
+  after: Place;
+  queue: Queue;
 }
 
 interface Group {
-  filter: Filter;
+  query: Query;
   watchers: Set<Watcher>;
 }
 
+/** Changes that are being told, in slices. */
+interface Telling {
+  changed: readonly (ChangedRow | undefined)[];
+  placeOf(i: number): Place;
+}
+
 interface Tenant {
-  /** Behind the last row that was delivered. */
+  /** Behind the last changes that all were told. */
   place: Place;
   /** By the digest of the query: a change is judged once for all that ask the same. */
   groups: Map<string, Group>;
+  /** Rows that this process has stored and that are not told yet. */
   waiting: FeedRow[];
+  telling: Telling | undefined;
+  /** Those that came meanwhile. */
+  late: { group: Group; watcher: Watcher }[];
   following: boolean;
   more: boolean;
+  held: Held;
+  message(told: Told): WatchEventsResponse;
 }
 
 /** All watches of this process. */
@@ -49,12 +61,18 @@ export interface Watches {
   stored(tenantId: string, row: FeedRow): void;
   /** A hint that the feeds of these tenants, or of all, have grown. */
   wake(tenantIds?: readonly string[]): void;
-  /** The position up to which a tenant's feed was delivered; undefined when this process does not follow it. */
-  toldUpTo(tenantId: string): bigint | undefined;
+  /** The place up to which a tenant's feed was told to all; undefined when this process does not follow it. */
+  toldUpTo(tenantId: string): Place | undefined;
   /** A watch of this tenant begins. Answers what ends it: without any the tenant's feed is followed no longer. */
   begin(tenantId: string): () => void;
-  /** Adds a watcher; answers the function that removes it. Call `open` before. */
-  add(tenantId: string, digest: string, filter: Filter, watcher: Watcher): () => void;
+  /** Adds a watcher that stands at the place up to which all were told, or behind it; answers the function that removes it. */
+  add(query: Query, watcher: Watcher): () => void;
+  /** The message of a change, made once for the watches of a query that are sent it one after the other. */
+  messageOf(told: Told): WatchEventsResponse;
+  /** What the watches of a tenant have not taken yet. Call `open` before. */
+  heldOf(tenantId: string): Held;
+  /** What happened before a watch follows the feed. */
+  readonly past: Past;
   /** Makes sure that a tenant's feed is followed, within `begin` and its end. */
   open(tenantId: string): Promise<void>;
   /** Tenants whose feeds are followed, and watches of them. */
@@ -71,6 +89,7 @@ export function watches(sql: Sql): Watches {
   const opening = new Map<string, Promise<void>>();
   /** How many watches of a tenant have begun and not ended. */
   const begun = new Map<string, number>();
+  const past = pastReader(sql);
   const timer = setInterval(() => wake(), pollMs).unref();
 
   function wake(tenantIds?: readonly string[]): void {
@@ -78,6 +97,12 @@ export function watches(sql: Sql): Watches {
       const tenant = tenants.get(tenantId);
       if (tenant !== undefined) follow(tenantId, tenant, true);
     }
+  }
+
+  function followed(tenantId: string): Tenant {
+    const tenant = tenants.get(tenantId);
+    if (tenant === undefined) throw new Error("the feed of this tenant is not followed");
+    return tenant;
   }
 
   function follow(tenantId: string, tenant: Tenant, more: boolean): void {
@@ -88,7 +113,7 @@ export function watches(sql: Sql): Watches {
       // Missing rows of the feed end its watches; while the database is unavailable the read is repeated later.
       if ((error as { code?: unknown }).code !== Code.InvalidArgument) return;
       tenants.delete(tenantId);
-      for (const watcher of watchersOf(tenant)) watcher.fail(error);
+      for (const queue of queuesOf(tenant)) queue.fail(error);
     });
   }
 
@@ -114,24 +139,56 @@ export function watches(sql: Sql): Watches {
   }
 
   async function tell(tenantId: string, tenant: Tenant, row: FeedRow): Promise<void> {
-    const { position, createdMs } = row;
+    const { position, createdMs, changes } = row;
     const first = position === tenant.place.position ? tenant.place.passed : 0;
-    for await (const { from, changed } of changedRows(sql, tenantId, row, first)) {
-      for (const { filter, watchers } of tenant.groups.values()) {
-        const told = changed.flatMap((each, i): Told[] => {
-          const message = each && filter(each);
-          if (message === undefined) return [];
-          return [{ place: { position, createdMs, passed: from + i + 1 }, message, bytes: bytesOf(message) }];
-        });
-        for (const watcher of [...watchers]) {
-          if (position > watcher.after) for (const each of told) watcher.tell(each);
-        }
-      }
-      tenant.place = { position, createdMs, passed: from + changed.length };
+    for (let from = first; from < changes.length; from += changesMax) {
+      const changed = await changedRows(sql, tenantId, changes.slice(from, from + changesMax));
+      await tellPortion(tenantId, tenant, {
+        changed,
+        placeOf: (i) => ({ position, createdMs, passed: from + i + 1 }),
+      });
+      await taken(tenantId, tenant);
     }
     tenant.place = { position, createdMs, passed: Number.MAX_SAFE_INTEGER };
-    for (const watcher of watchersOf(tenant)) {
-      if (position > watcher.after) watcher.tell({ place: tenant.place, message: undefined, bytes: 0 });
+  }
+
+  /** Tells changes to all that watch, group by group, in slices. */
+  async function tellPortion(tenantId: string, tenant: Tenant, telling: Telling): Promise<void> {
+    const pace = paced(() => {}, tenantId);
+    tenant.telling = telling;
+    for (const { query, watchers } of [...tenant.groups.values()]) {
+      for (const [i, each] of telling.changed.entries()) {
+        const turn = pace();
+        if (turn !== undefined) await turn;
+        const told = each && toldOf(query, each, telling.placeOf(i));
+        if (told !== undefined) for (const watcher of watchers) tellOne(watcher, told);
+      }
+    }
+    // Further ones may come as long as these are told.
+    for (let late = tenant.late.shift(); late !== undefined; late = tenant.late.shift()) {
+      const { group, watcher } = late;
+      for (const [i, each] of telling.changed.entries()) {
+        const told = each && toldOf(group.query, each, telling.placeOf(i));
+        if (told !== undefined) tellOne(watcher, told);
+      }
+      group.watchers.add(watcher);
+      const turn = pace();
+      if (turn !== undefined) await turn;
+    }
+    tenant.telling = undefined;
+    tenant.place = telling.placeOf(telling.changed.length - 1);
+  }
+
+  /** Until the watches have taken most of what they were told, but for those whose clients are slow. */
+  async function taken(tenantId: string, tenant: Tenant): Promise<void> {
+    const long = () => queuesOf(tenant).filter((queue) => queue.long());
+    for (let sinceMs = performance.now(); tenants.get(tenantId) === tenant; await sleep(lookMs)) {
+      while (tenant.held.bytes > heldBytesMax && endSlowest(queuesOf(tenant)));
+      const left = long();
+      if (left.length === 0) return;
+      if (performance.now() - sinceMs < patienceMs) continue;
+      for (const queue of left) queue.lags ||= !queue.asking;
+      sinceMs = performance.now();
     }
   }
 
@@ -143,15 +200,17 @@ export function watches(sql: Sql): Watches {
       follow(tenantId, tenant, tenant.waiting.length >= rowsMax);
     },
     wake,
-    toldUpTo: (tenantId) => tenants.get(tenantId)?.place.position,
+    toldUpTo: (tenantId) => tenants.get(tenantId)?.place,
+    past,
+    messageOf: (told) => tenants.get(told.query.tenantId)?.message(told) ?? messageMaker()(told),
+    heldOf: (tenantId) => followed(tenantId).held,
     async open(tenantId) {
       if (tenants.has(tenantId)) return;
       let made = opening.get(tenantId);
       if (made === undefined) {
         made = feedEnd(sql, tenantId)
           .then((place) => {
-            if (begun.has(tenantId))
-              tenants.set(tenantId, { place, groups: new Map(), waiting: [], following: false, more: false });
+            if (begun.has(tenantId)) tenants.set(tenantId, newTenant(place));
           })
           .finally(() => opening.delete(tenantId));
         opening.set(tenantId, made);
@@ -167,21 +226,27 @@ export function watches(sql: Sql): Watches {
         tenants.delete(tenantId);
       };
     },
-    add(tenantId, digest, filter, watcher) {
-      const tenant = tenants.get(tenantId);
-      if (tenant === undefined) throw new Error("the feed of this tenant is not followed");
-      const group = tenant.groups.get(digest) ?? { filter, watchers: new Set() };
+    add(query, watcher) {
+      const { tenantId } = query;
+      const tenant = followed(tenantId);
+      const digest = Buffer.from(query.digest).toString("hex");
+      const group = tenant.groups.get(digest) ?? { query, watchers: new Set() };
       tenant.groups.set(digest, group);
-      group.watchers.add(watcher);
+      const late = { group, watcher };
+      if (tenant.telling === undefined) group.watchers.add(watcher);
+      else tenant.late.push(late);
       follow(tenantId, tenant, true);
       return () => {
         group.watchers.delete(watcher);
-        if (group.watchers.size === 0) tenant.groups.delete(digest);
+        tenant.late = tenant.late.filter((each) => each !== late);
+        if (group.watchers.size === 0 && tenant.late.every((each) => each.group !== group)) {
+          if (tenant.groups.get(digest) === group) tenant.groups.delete(digest);
+        }
       };
     },
     stats: () => ({
       tenants: tenants.size,
-      watchers: [...tenants.values()].reduce((sum, tenant) => sum + watchersOf(tenant).length, 0),
+      watchers: [...tenants.values()].reduce((sum, tenant) => sum + queuesOf(tenant).length, 0),
     }),
     stop() {
       clearInterval(timer);
@@ -190,14 +255,23 @@ export function watches(sql: Sql): Watches {
   };
 }
 
-function watchersOf({ groups }: Tenant): Watcher[] {
-  return [...groups.values()].flatMap(({ watchers }) => [...watchers]);
+const newTenant = (place: Place): Tenant => ({
+  place,
+  groups: new Map(),
+  waiting: [],
+  telling: undefined,
+  late: [],
+  following: false,
+  more: false,
+  held: { bytes: 0 },
+  message: messageMaker(),
+});
+
+function tellOne({ after, queue }: Watcher, told: Told): void {
+  if (isBehind(told.place, after)) queue.tell(told);
 }
 
-function bytesOf(value: unknown): number {
-  if (typeof value === "string") return value.length;
-  if (typeof value !== "object" || value === null) return 8;
-  let bytes = 32;
-  for (const [key, member] of Object.entries(value)) bytes += key.length + bytesOf(member);
-  return bytes;
+function queuesOf({ groups, late }: Tenant): Queue[] {
+  const watchers = [...groups.values()].flatMap((group) => [...group.watchers]);
+  return [...watchers, ...late.map(({ watcher }) => watcher)].map(({ queue }) => queue);
 }

@@ -3,6 +3,7 @@ import type { Db } from "../../db/connect.ts";
 import { afterCommit } from "../../db/transaction.ts";
 import type { EntityRow } from "../../entities/messages.ts";
 import { readEntities } from "../../entities/read.ts";
+import { paced } from "../../event-loop.ts";
 import { readPoints } from "../../metrics/read.ts";
 import type { OnPoints, StoredPoints } from "../../metrics/store.ts";
 import { decide } from "../decide.ts";
@@ -176,7 +177,8 @@ async function withoutLate(tx: Db, tenantId: string, watched: readonly Watched[]
   const firstMs = Math.min(...watched.flatMap(({ points }) => points.map(({ timeMs }) => timeMs)));
   const numbers = watched.map(({ number }) => number);
   const span = { firstMs, lastMs: nowMs + aheadMs };
-  const stored = await readPoints(tx, tenantId, numbers, span, new AbortController().signal);
+  const turns = { signal: new AbortController().signal, pace: paced(() => {}, tenantId) };
+  const stored = await readPoints(tx, tenantId, numbers, span, turns);
   return watched.map((each) => {
     const sent = new Set(each.points.map(({ timeMs }) => timeMs));
     let lastMs = -Infinity;

@@ -1,0 +1,201 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { WatchEventsResponse } from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { Sql } from "../../db/connect.ts";
+import { limiter } from "../../limiter.ts";
+import type { FeedRow } from "../feed.ts";
+import type { ChangedRow } from "./filter.ts";
+import { blockRows, changedRows, changesMax, feedBlock, feedEnd } from "./follow.ts";
+import { type Place, placeExpired } from "./place.ts";
+import { messageMaker, type Query, type Told, toldOf } from "./told.ts";
+
+/** Changes of one row of the feed with their occurrences, as all watches of the tenant share them that catch up. */
+export interface Portion {
+  /** The place of its first change within the row. */
+  readonly from: number;
+  /** How many changes it has, with those that do not match and those whose occurrences are gone. */
+  readonly count: number;
+  /** What the watches of a query are sent of it. */
+  told(query: Query): readonly Told[];
+  message(told: Told): WatchEventsResponse;
+  /** A watch needs it no longer. */
+  release(): void;
+}
+
+/** Reads what happened before, for watches that begin or resume. */
+export interface Past {
+  /** A watch of the tenant catches up. Returns what ends it. */
+  begin(tenantId: string): () => void;
+  /** The next rows after a place, the first one whole. @throws code 3 when rows after the place are no longer kept */
+  rows(tenantId: string, place: Place): Promise<FeedRow[]>;
+  /** The portion of a row in which a change is. To be released. */
+  portion(tenantId: string, row: FeedRow, change: number): Promise<Portion>;
+}
+
+/** Reads at once of all tenants; one alone has half of them. */
+const readsMax = 4;
+/** What portions may take that are in use by watches of one tenant, and what is kept of others, bytes. */
+const usedBytesMax = 64 * 1024 * 1024;
+const keptBytesMax = 16 * 1024 * 1024;
+const blocksMax = 4;
+/** For how many queries what matches of a portion is kept. */
+const queriesMax = 32;
+
+interface Kept {
+  read: Promise<(ChangedRow | undefined)[]>;
+  users: number;
+  bytes: number;
+  told: Map<string, Told[]>;
+}
+
+interface OfTenant {
+  watches: number;
+  blocks: Map<bigint, Promise<FeedRow[]>>;
+  portions: Map<string, Kept>;
+  bytes: number;
+  message(told: Told): WatchEventsResponse;
+}
+
+/** Many watches resume at once after a restart, most of them at the same places: each place is read once. */
+export function pastReader(sql: Sql): Past {
+  const tenants = new Map<string, OfTenant>();
+  const turns = limiter({ max: readsMax, what: "reads of feeds", waitingMax: 1e6, shares: { tenant: 1 } });
+
+  const ofTenant = (tenantId: string) => {
+    let found = tenants.get(tenantId);
+    if (found === undefined) {
+      found = { watches: 0, blocks: new Map(), portions: new Map(), bytes: 0, message: messageMaker() };
+      tenants.set(tenantId, found);
+    }
+    return found;
+  };
+
+  async function inTurn<T>(tenantId: string, read: () => Promise<T>): Promise<T> {
+    const turn = await turns.turn({ tenant: tenantId });
+    try {
+      return await read();
+    } finally {
+      turn.release();
+    }
+  }
+
+  function block(tenantId: string, first: bigint): Promise<FeedRow[]> {
+    const { blocks } = ofTenant(tenantId);
+    const known = blocks.get(first);
+    if (known !== undefined) return known;
+    const read = inTurn(tenantId, () => feedBlock(sql, tenantId, first));
+    blocks.set(first, read);
+    read.then(
+      (rows) => {
+        // What may still grow is read again.
+        const whole = rows.at(-1)?.position === first + BigInt(blockRows - 1);
+        if (!whole && blocks.get(first) === read) blocks.delete(first);
+        if (blocks.size > blocksMax) blocks.delete(blocks.keys().next().value as bigint);
+      },
+      () => blocks.get(first) === read && blocks.delete(first),
+    );
+    return read;
+  }
+
+  function read(tenantId: string, of: OfTenant, row: FeedRow, from: number): Kept {
+    const changes = row.changes.slice(from, from + changesMax);
+    const kept: Kept = {
+      read: inTurn(tenantId, () => changedRows(sql, tenantId, changes)),
+      users: 0,
+      bytes: 0,
+      told: new Map(),
+    };
+    kept.read.then(
+      (changed) => {
+        kept.bytes = changed.reduce((sum, each) => sum + (each?.bytes ?? 0), 0);
+        of.bytes += kept.bytes;
+      },
+      () => {},
+    );
+    return kept;
+  }
+
+  /** Forgets what nobody uses, the oldest first, when much is kept. */
+  function evict(of: OfTenant) {
+    for (const [key, kept] of of.portions) {
+      if (of.bytes <= keptBytesMax) return;
+      if (kept.users > 0) continue;
+      of.portions.delete(key);
+      of.bytes -= kept.bytes;
+    }
+  }
+
+  function portionOf(of: OfTenant, row: FeedRow, from: number, kept: Kept, changed: (ChangedRow | undefined)[]) {
+    const { position, createdMs } = row;
+    let released = false;
+    return {
+      from,
+      count: changed.length,
+      message: of.message,
+      told(query: Query) {
+        const key = Buffer.from(query.digest).toString("latin1");
+        const known = kept.told.get(key);
+        if (known !== undefined) return known;
+        const told = changed.flatMap((each, i): Told[] => {
+          const made = each && toldOf(query, each, { position, createdMs, passed: from + i + 1 });
+          return made === undefined ? [] : [made];
+        });
+        // Its messages are kept for the others.
+        for (const each of told) each.waiting = 1;
+        if (kept.told.size < queriesMax) kept.told.set(key, told);
+        return told;
+      },
+      release() {
+        if (released) return;
+        released = true;
+        kept.users -= 1;
+        evict(of);
+      },
+    };
+  }
+
+  return {
+    begin(tenantId) {
+      const of = ofTenant(tenantId);
+      of.watches += 1;
+      return () => {
+        of.watches -= 1;
+        if (of.watches === 0) tenants.delete(tenantId);
+      };
+    },
+    async rows(tenantId, place) {
+      const { position, createdMs } = place;
+      const size = BigInt(blockRows);
+      let first = position - (position % size);
+      let rows = (await block(tenantId, first)).filter((row) => row.position >= position);
+      if (position === 0n) {
+        const oldest = rows[0]?.position ?? (await feedEnd(sql, tenantId)).position;
+        if (oldest > 1n && rows[0]?.position !== 1n) throw placeExpired();
+      } else {
+        if (rows[0]?.position !== position || rows[0].createdMs !== createdMs) throw placeExpired();
+        if (place.passed >= rows[0].changes.length) rows = rows.slice(1);
+      }
+      if (rows.length > 0 || position !== first + size - 1n) return rows;
+      first += size;
+      return await block(tenantId, first);
+    },
+    async portion(tenantId, row, change) {
+      const of = ofTenant(tenantId);
+      const from = change - (change % changesMax);
+      const key = `${row.position}/${row.createdMs}/${from}`;
+      while (!of.portions.has(key) && of.bytes > usedBytesMax) await sleep(20);
+      let kept = of.portions.get(key);
+      if (kept === undefined) {
+        kept = read(tenantId, of, row, from);
+        of.portions.set(key, kept);
+      }
+      kept.users += 1;
+      try {
+        return portionOf(of, row, from, kept, await kept.read);
+      } catch (error) {
+        kept.users -= 1;
+        if (of.portions.get(key) === kept) of.portions.delete(key);
+        throw error;
+      }
+    },
+  };
+}
