@@ -40,7 +40,11 @@ function brokenHere(schema: DescMessage, message: Message, path: string): Broken
   }));
 }
 
-const controlCharacters = "^\\P{Cc}*$";
+/** What the patterns of the proto files ask, in words. */
+const patternWords: [pattern: string, words: string][] = [
+  ["^\\P{Cc}*$", "must not contain control characters"],
+  ["^(\\*\\.)?[A-Za-z0-9_]", "must be a host name, such as api.example.com or *.example.com"],
+];
 
 /** What a rule asks, so that it reads on after the path: protovalidate's own words where they do. */
 function ruleText({ ruleId, message, field }: Violation, schema: DescMessage): string {
@@ -62,7 +66,7 @@ function ruleText({ ruleId, message, field }: Violation, schema: DescMessage): s
     case "string.min_len":
       return message.replace("must be at least 1 characters", "must not be empty");
     case "string.pattern":
-      return message.includes(controlCharacters) ? "must not contain control characters" : `must match ${message}`;
+      return patternWords.find(([pattern]) => message.includes(pattern))?.[1] ?? `must match ${message}`;
     case "string.not_contains":
       return message.includes("\0") ? "must not contain NUL" : message;
     case "map.min_pairs":

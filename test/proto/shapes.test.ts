@@ -15,7 +15,7 @@ users.SearchUserAccountIdsResponse: ids: [string]
 users.UserGroup: name: string, cloudRoles: [string], restrictionFilters: [string]
 credentials.Credential: id: string, info: CredentialInfo
 credentials.CredentialInfo: name: string, type: string, description: string, tags: [string], usedBy: CredentialUsers,
-  allowedApiClients: [string]
+  allowedApiClients: [string], allowedHosts: [string]
 credentials.CredentialUsers: collections: CredentialUses, destinations: CredentialUses
 credentials.CredentialUses: ids: [string]
 credentials.CreateCredentialResponse: info: Credential
