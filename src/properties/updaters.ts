@@ -14,7 +14,7 @@ import { orm } from "../db/orm.ts";
 import { type Bounds, tooLarge, tooMany } from "../db/room.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import type { Broken } from "../rpc/rules.ts";
-import { validateItem } from "../rpc/validate.ts";
+import { textOf, validateItem } from "../rpc/validate.ts";
 import { startUpdaters } from "./run.ts";
 import { propertyUpdaters } from "./tables.ts";
 import { bytesOf, heldUpdaters } from "./updater-bytes.ts";
@@ -47,8 +47,6 @@ function refusal(updater: CustomPropertyUpdater, path: string): string {
   if (broken.length === 0) return brokenClause(entityInput?.clause as Clause, `${path}.entity_input.clause`);
   return textOf(broken);
 }
-
-const textOf = (broken: readonly Broken[]) => broken.map(({ path, rule }) => `${path}: ${rule}`).join("; ");
 
 /** What is wrong with a clause. A mistake of an item is told in its result, so what the language throws is caught here. */
 function brokenClause(clause: Clause, path: string): string {

@@ -14,6 +14,7 @@ import {
   type PutMetricsRequest,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { Config } from "../config.ts";
+import { paced } from "../event-loop.ts";
 import { batchBuilder, type PointBatch, type PointItem, partOf } from "../metrics/point-batch.ts";
 import { type KnownSeries, seriesKey } from "../metrics/series-memory.ts";
 import { type MetricStore, storePoints } from "../metrics/store.ts";
@@ -114,25 +115,34 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
   }
 
   /** The points from one place to another: messages of those that have no form, their series where known, and failures. */
-  function check({ tenantId }: Sender, points: Points, [from, to]: [number, number], pathOf: PathOf, now: number) {
+  async function check(
+    { tenantId }: Sender,
+    points: Points,
+    [from, to]: [number, number],
+    pathOf: PathOf,
+    now: number,
+  ) {
     const taken = timesTaken(bounds, now);
     const messages = new Map<number, PutMetricRequest>();
     const known = new Map<number, KnownSeries>();
     const slow: { i: number; message: PutMetricRequest }[] = [];
+    const pace = paced(() => {}, tenantId);
     for (let i = from; i < to; i++) {
       const timeMs = points.columns?.times[i] ?? 0;
       if (points.formOf(i) >= 0 && timeMs >= taken[0] && timeMs <= taken[1]) continue;
+      const wait = pace();
+      if (wait !== undefined) await wait;
       const message = points.message(i);
       messages.set(i, message);
       const series = points.bytesOf === undefined ? knownSeries(tenantId, message, taken, now) : undefined;
       if (series === undefined) slow.push({ i, message });
       else known.set(i, series);
     }
-    const { failed } = sift(
+    const { failed } = await sift(
       rules,
       slow.map(({ message }) => message),
       (index) => pathOf((slow[index] as { i: number }).i),
-      now,
+      { nowMs: now, pace },
     );
     return {
       messages,
@@ -149,7 +159,7 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
     { bytes, pathOf, first }: { bytes: number; pathOf: PathOf; first: boolean },
   ): Promise<Failed<PutMetricRequest>[]> {
     const now = sender.nowMs();
-    const { messages, known, failed } = check(sender, points, [from, to], pathOf, now);
+    const { messages, known, failed } = await check(sender, points, [from, to], pathOf, now);
     const bad = new Set(failed.map(({ index }) => index));
     const builder = batchBuilder(store, sender.tenantId, to - from, now, points.read?.table);
     const placed: number[] = [];

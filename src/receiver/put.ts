@@ -70,7 +70,8 @@ async function putPart<S extends DescMessage, Item>(
   first: boolean,
 ): Promise<Failed<MessageShape<S>>[]> {
   const { lanes, tenantId, abandoned } = sender;
-  const { good, failed } = sift(kind.rules, messages, pathOf, sender.nowMs());
+  const checks = { nowMs: sender.nowMs(), pace: paced(() => {}, tenantId) };
+  const { good, failed } = await sift(kind.rules, messages, pathOf, checks);
   if (good.length === 0) return failed;
   const items = good.map(({ item }) => kind.toItem(item));
   const refused = await lanes.put(kind.lane, tenantId, { items, bytes, abandoned }, first);

@@ -104,6 +104,7 @@ describe("a create", () => {
       description: "d\ne",
       tags: ["b", "a", "b"],
       allowedApiClients: ["x"],
+      allowedHosts: [],
     };
     const answer = await json("POST", path, {
       info: { ...info, usedBy: { destinations: { ids: ["x"] } } },
@@ -207,7 +208,7 @@ describe("a replacement", () => {
       info: { name: "a", type: "teamChat", description: "d", tags: ["t"], allowedApiClients: ["c"] },
       secrets: { token: "t" },
     });
-    const info = { name: "b", type: "itsmOAuth", description: "", tags: [], allowedApiClients: [] };
+    const info = { name: "b", type: "itsmOAuth", description: "", tags: [], allowedApiClients: [], allowedHosts: [] };
     const answer = await json("PUT", `${path}/${id}`, {
       info: { name: "b", type: "itsmOAuth" },
       secrets: { clientID: "i", clientSecret: "s" },
