@@ -25,7 +25,9 @@ describe("texts in JSON values", () => {
   test("are found wherever they lie, by their path", () => {
     const long = "x".repeat(65_537);
     const rule = "must hold texts of at most 65536 bytes";
-    const clause = { and: { clauses: [{ filter: { value: "a" } }, { not: { clause: { range: { lt: long } } } }] } };
+    const clause: JsonValue = {
+      and: { clauses: [{ filter: { value: "a" } }, { not: { clause: { range: { lt: long } } } }] },
+    };
     expect(brokenBytes(ClauseSchema, fromJson(ClauseSchema, clause))).toEqual([
       { path: "and.clauses[1].not.clause.range.lt", rule },
     ]);
