@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 const calls = await readCalls();
 const heldMsMax = 250;
-const atOnce = 4;
+const atOnce = 2;
 // A server closes a connection on which many streams are reset, as this client does after each answer.
 const perConnection = 250;
 
