@@ -14,6 +14,7 @@ const apart = "test/auth/undeclared.test.ts";
 
 /** These measure how fast the server answers: a test beside them would be measured too. */
 const alone = [
+  "test/faults/full-fields.test.ts",
   "test/faults/hostile.test.ts",
   "test/faults/hostile-answers.test.ts",
   "test/faults/hostile-bodies.test.ts",

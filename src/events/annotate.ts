@@ -2,12 +2,14 @@ import { randomInt } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import {
   type AnnotationItem,
+  AnnotationItemSchema,
   type AnnotationResult,
   AnnotationResultSchema,
 } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { bigintArray, byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
+import { itemError } from "../rpc/validate.ts";
 import { lockEvents } from "./lock.ts";
 import { keyText, type OccurrenceKey, occurrenceKey, readOccurrences } from "./occurrences.ts";
 
@@ -46,10 +48,10 @@ export async function annotate(
   const [occurrences, notes] = await Promise.all([readOccurrences(tx, tenantId, keys), readNotes(tx, tenantId, keys)]);
   const added: Note[] = [];
   const changed = new Map<string, Note>();
-  const results = asked.map(({ item, key }) => {
+  const results = asked.map(({ item, key }, i) => {
     const known = key !== undefined && occurrences.has(keyText(key)) ? key : undefined;
     const on = known && (notes.get(keyText(known)) ?? { sizes: new Map(), bytes: 0 });
-    const error = errorOf(item, on, annotationsMax);
+    const error = itemError(AnnotationItemSchema, item, `annotations[${i}]`) || errorOf(item, on, annotationsMax);
     const id = item.annotationId === "" ? newId() : item.annotationId;
     if (error === "" && known !== undefined && on !== undefined) {
       const note = { ...known, id, text: item.annotation };

@@ -1,6 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import { type StatusItem, type StatusResult, StatusResultSchema } from "#gen/belfry/events/v1/management_service_pb.ts";
+import {
+  type StatusItem,
+  StatusItemSchema,
+  type StatusResult,
+  StatusResultSchema,
+} from "#gen/belfry/events/v1/management_service_pb.ts";
 import type { Db } from "../db/connect.ts";
+import { itemError } from "../rpc/validate.ts";
 import type { Change } from "./changes.ts";
 import { CLOSED, type Occurrence } from "./lifecycle.ts";
 import { type LockedEvents, lockEvents } from "./lock.ts";
@@ -32,9 +38,9 @@ export async function setStatuses(
   const locked = await lockEvents(tx, tenantId, [...events.values()]);
   const found = await readOccurrences(tx, tenantId, [...keys.values()]);
   const changes: Change[] = [];
-  const results = asked.map(({ item, key }) => {
+  const results = asked.map(({ item, key }, i) => {
     const known = key && found.get(keyText(key));
-    const error = errorOf(item, known !== undefined);
+    const error = itemError(StatusItemSchema, item, `statuses[${i}]`) || errorOf(item, known !== undefined);
     if (error === "" && known !== undefined) {
       const after = standing(known.occurrence, item, BigInt(nowMs));
       if (after !== known.occurrence) {

@@ -14,6 +14,11 @@ import { binaryOf } from "../wire/write-binary.ts";
 import { jsonOf } from "../wire/write-json.ts";
 
 const compressBytesMin = 1024; // as Connect's handlers
+/** Content types of answers that stand in envelopes, by their beginnings, and the headers that name their compression. */
+const encodingHeaders = [
+  ["application/grpc", "grpc-encoding"],
+  ["application/connect+", "connect-content-encoding"],
+] as const;
 const largeKey = createContextKey<Message | undefined>(undefined);
 
 /**
@@ -42,8 +47,9 @@ export async function withLargeAnswer(
   const data = type.endsWith("json")
     ? Buffer.from(await jsonOf(output, message, pace))
     : await binaryOf(output, message, pace);
-  if (type.startsWith("application/grpc-web")) {
-    const chosen = compressions.find(({ name }) => name === header.get("grpc-encoding")) ?? null;
+  const envelopeEncoding = encodingHeaders.find(([start]) => type.startsWith(start))?.[1];
+  if (envelopeEncoding !== undefined) {
+    const chosen = compressions.find(({ name }) => name === header.get(envelopeEncoding)) ?? null;
     const { flags, data: packed } = await envelopeCompress({ flags: 0, data }, chosen, compressBytesMin);
     return { ...response, body: behindFirst(encodeEnvelope(flags, packed), response.body) };
   }

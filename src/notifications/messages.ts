@@ -6,7 +6,8 @@ import {
   DestinationTypeSchema,
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
-import { type Trigger, TriggerSchema, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { storedTriggerType } from "./trigger-type.ts";
 
 /** What triggers, destinations and rules have alike. */
 interface Named {
@@ -46,7 +47,7 @@ export interface RuleRow extends Named {
 
 /** A trigger as the API shows it. */
 export function toTrigger({ type, ...row }: TriggerRow): Trigger {
-  return create(TriggerSchema, { ...row, type: fromJson(TriggerTypeSchema, type) });
+  return create(TriggerSchema, { ...row, type: storedTriggerType(type) });
 }
 
 /** A destination as the API shows it. */

@@ -7,7 +7,8 @@ import type { Notification } from "./notification.ts";
 import { type Variables, Verbatim } from "./template.ts";
 
 /** `2026-11-22T10:00:00.000Z`; empty for no time at all. */
-export const isoTime = (ms: number | undefined) => (ms === undefined ? "" : new Date(ms).toISOString());
+/** Empty, too, for what no date is made of: a preview takes any time. */
+export const isoTime = (ms = Number.NaN) => (Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : "");
 
 /** `CRITICAL`, `DEFAULT`. */
 export const severityName = (severity: Severity) => SeveritySchema.value[severity]?.localName ?? "";

@@ -15,7 +15,7 @@ import { type Bounds, tooLarge, tooMany } from "../db/room.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import type { Broken } from "../rpc/rules.ts";
-import { validateItem } from "../rpc/validate.ts";
+import { textOf, validateItem } from "../rpc/validate.ts";
 import { startUpdaters } from "./run.ts";
 import { propertyUpdaters } from "./tables.ts";
 import { bytesOf, heldUpdaters } from "./updater-bytes.ts";
@@ -48,8 +48,6 @@ function refusal(updater: CustomPropertyUpdater, path: string): string {
   if (broken.length === 0) return brokenClause(entityInput?.clause as Clause, `${path}.entity_input.clause`);
   return textOf(broken);
 }
-
-const textOf = (broken: readonly Broken[]) => broken.map(({ path, rule }) => `${path}: ${rule}`).join("; ");
 
 /** Few enough that the statement of them is put together at once. */
 const statementMax = 50;

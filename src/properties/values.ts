@@ -4,7 +4,6 @@ import { isOverfull } from "../entities/terms.ts";
 import type { Broken } from "../rpc/rules.ts";
 
 const nameCharactersMax = 255;
-const propertiesBytesMax = 64 * 1024;
 
 function brokenName(name: string): string | undefined {
   if (name === "") return "must have a name of at least 1 character";
@@ -53,9 +52,6 @@ export function brokenProperties(properties: JsonObject | undefined, path: strin
     const rule = brokenName(name);
     return rule === undefined ? brokenValue(value, own) : [{ path: own, rule }];
   });
-  if (broken.length === 0 && Buffer.byteLength(JSON.stringify(properties)) > propertiesBytesMax) {
-    return [{ path, rule: `must take at most ${propertiesBytesMax} bytes as JSON` }];
-  }
   return broken.length > 0 ? broken : brokenTerms(properties ?? {}, path);
 }
 

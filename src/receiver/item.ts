@@ -1,9 +1,9 @@
 import type { DescMessage, JsonObject, JsonValue, Message, MessageShape } from "@bufbuild/protobuf";
+import type { Pace } from "../event-loop.ts";
 import type { Broken } from "../rpc/rules.ts";
 import { plausibleMs } from "../rpc/time-range.ts";
-import { validateItem } from "../rpc/validate.ts";
+import { textOf, validateItem } from "../rpc/validate.ts";
 
-const METADATA_BYTES_MAX = 64 * 1024;
 // A key is a row of an index, which takes 2.7 KB.
 const METADATA_KEY_BYTES_MAX = 1024;
 // Readers of protobuf give up at 100 messages within each other, and a level of JSON takes two or three.
@@ -83,29 +83,22 @@ function brokenText(text: string, path: string): Broken[] {
   return text.isWellFormed() ? [] : [{ path, rule: "must not contain a lone surrogate" }];
 }
 
-function brokenMetadata(metadata: JsonObject | undefined, path: string): Broken[] {
-  if (metadata === undefined) return [];
-  const own = `${path}.metadataFields`;
-  const broken = brokenJson(metadata, own);
-  if (broken.length === 0 && Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES_MAX) {
-    return [{ path: own, rule: `must take at most ${METADATA_BYTES_MAX} bytes as JSON` }];
-  }
-  return broken;
-}
-
 const inner = (rules: ItemRules<DescMessage>, item: Item): { schema: DescMessage; item: Item } =>
   rules.within?.(item) ?? { schema: rules.schema, item };
 
 /** Why an item cannot be taken, each rule with its path below `path`; undefined when it can. */
 function refusal(rules: ItemRules<DescMessage>, item: Item, path: string, nowMs: number): string | undefined {
   const own = inner(rules, item);
-  const broken = [
-    ...validateItem(own.schema, own.item, path),
-    ...brokenTime(own.item.timestamp, rules.bounds, nowMs, path),
-    ...brokenMetadata(own.item.metadataFields, path),
-    ...(rules.more?.(item, path) ?? []),
-  ];
-  return broken.length === 0 ? undefined : broken.map((each) => `${each.path}: ${each.rule}`).join("; ");
+  const broken = validateItem(own.schema, own.item, path);
+  const metadata = own.item.metadataFields;
+  const metadataPath = `${path}.metadataFields`;
+  // What is too large is not looked through.
+  if (!broken.some((each) => each.path === metadataPath)) {
+    if (metadata !== undefined) broken.push(...brokenJson(metadata, metadataPath));
+    broken.push(...(rules.more?.(item, path) ?? []));
+  }
+  broken.push(...brokenTime(own.item.timestamp, rules.bounds, nowMs, path));
+  return broken.length === 0 ? undefined : textOf(broken);
 }
 
 /** Makes an item one that every protocol can answer: JSON has no form for numbers that are not finite. */
@@ -114,15 +107,17 @@ function showable(item: Item): void {
 }
 
 /** Parts the items of a batch that can be taken from those that cannot. `pathOf` tells an item's path by its place. */
-export function sift<S extends DescMessage>(
+export async function sift<S extends DescMessage>(
   rules: ItemRules<S>,
   items: readonly MessageShape<S>[],
   pathOf: (index: number) => string,
-  nowMs: number,
-): { good: { item: MessageShape<S>; index: number }[]; failed: Failed<MessageShape<S>>[] } {
+  { nowMs, pace }: { nowMs: number; pace: Pace },
+): Promise<{ good: { item: MessageShape<S>; index: number }[]; failed: Failed<MessageShape<S>>[] }> {
   const good: { item: MessageShape<S>; index: number }[] = [];
   const failed: Failed<MessageShape<S>>[] = [];
   for (const [index, item] of items.entries()) {
+    const wait = pace();
+    if (wait !== undefined) await wait;
     const error = refusal(rules as ItemRules<DescMessage>, item, pathOf(index), nowMs);
     if (error === undefined) good.push({ item, index });
     else {

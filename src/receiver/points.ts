@@ -47,8 +47,6 @@ interface Points {
 
 /** A batch is at most so large: a write costs little more for many points than for few. */
 const pointsMax = 16_384;
-/** How many points are checked in one go. */
-const checkedAtOnce = 500;
 
 const emptyMetric = () => ({ case: "canonical" as const, value: create(MetricSchema) });
 
@@ -114,25 +112,34 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
   }
 
   /** The points from one place to another: messages of those that have no form, their series where known, and failures. */
-  function check({ tenantId }: Sender, points: Points, [from, to]: [number, number], pathOf: PathOf, now: number) {
+  async function check(
+    { tenantId }: Sender,
+    points: Points,
+    [from, to]: [number, number],
+    pathOf: PathOf,
+    now: number,
+  ) {
     const taken = timesTaken(bounds, now);
     const messages = new Map<number, PutMetricRequest>();
     const known = new Map<number, KnownSeries>();
     const slow: { i: number; message: PutMetricRequest }[] = [];
+    const pace = paced(() => {}, tenantId);
     for (let i = from; i < to; i++) {
       const timeMs = points.columns?.times[i] ?? 0;
       if (points.formOf(i) >= 0 && timeMs >= taken[0] && timeMs <= taken[1]) continue;
+      const wait = pace();
+      if (wait !== undefined) await wait;
       const message = points.message(i);
       messages.set(i, message);
       const series = points.bytesOf === undefined ? knownSeries(tenantId, message, taken, now) : undefined;
       if (series === undefined) slow.push({ i, message });
       else known.set(i, series);
     }
-    const { failed } = sift(
+    const { failed } = await sift(
       rules,
       slow.map(({ message }) => message),
       (index) => pathOf((slow[index] as { i: number }).i),
-      now,
+      { nowMs: now, pace },
     );
     return {
       messages,
@@ -141,14 +148,17 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
     };
   }
 
-  /** Adds the points that are good to a batch; answers their places. */
-  function addTo(
-    builder: ReturnType<typeof batchBuilder>,
+  /** Checks and stores the points from one place to another. */
+  async function putSome(
+    sender: Sender,
     points: Points,
     [from, to]: [number, number],
-    { messages, known, failed }: ReturnType<typeof check>,
-  ): number[] {
+    { bytes, pathOf, first }: { bytes: number; pathOf: PathOf; first: boolean },
+  ): Promise<Failed<PutMetricRequest>[]> {
+    const now = sender.nowMs();
+    const { messages, known, failed } = await check(sender, points, [from, to], pathOf, now);
     const bad = new Set(failed.map(({ index }) => index));
+    const builder = batchBuilder(store, sender.tenantId, to - from, now, points.read?.table);
     const placed: number[] = [];
     for (let i = from; i < to; i++) {
       if (bad.has(i)) continue;
@@ -161,30 +171,6 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
         const { timestamp, value } = pointOf(message).value;
         builder.addKnown(series, Number(timestamp), value as number);
       } else builder.addItem(toItem(message), points.bytesOf?.(i));
-    }
-    return placed;
-  }
-
-  /** Checks and stores the points from one place to another. */
-  async function putSome(
-    sender: Sender,
-    points: Points,
-    [from, to]: [number, number],
-    { bytes, pathOf, first }: { bytes: number; pathOf: PathOf; first: boolean },
-  ): Promise<Failed<PutMetricRequest>[]> {
-    const now = sender.nowMs();
-    const messages = new Map<number, PutMetricRequest>();
-    const failed: Failed<PutMetricRequest>[] = [];
-    const builder = batchBuilder(store, sender.tenantId, to - from, now, points.read?.table);
-    const placed: number[] = [];
-    const pace = paced(() => {}, sender.tenantId);
-    for (let at = from; at < to; at += checkedAtOnce) {
-      const turn = pace();
-      if (turn !== undefined) await turn;
-      const some = check(sender, points, [at, Math.min(to, at + checkedAtOnce)], pathOf, now);
-      for (const [i, message] of some.messages) messages.set(i, message);
-      failed.push(...some.failed);
-      placed.push(...addTo(builder, points, [at, Math.min(to, at + checkedAtOnce)], some));
     }
     if (placed.length === 0) return failed;
     for (const [place, reason] of await putBatch(sender, builder.batch(), bytes, first)) {

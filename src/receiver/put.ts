@@ -61,34 +61,6 @@ export interface Sender {
   abandoned(): boolean;
 }
 
-/** How many messages are checked in one go. */
-const checkedAtOnce = 50;
-
-/** Checks messages in slices, and makes items of those that are good. */
-async function checked<S extends DescMessage, Item>(
-  { rules, toItem }: Kind<S, Item>,
-  { tenantId, nowMs }: Sender,
-  messages: readonly MessageShape<S>[],
-  pathOf: (index: number) => string,
-) {
-  const good: { item: MessageShape<S>; index: number }[] = [];
-  const failed: Failed<MessageShape<S>>[] = [];
-  const items: Item[] = [];
-  const pace = paced(() => {}, tenantId);
-  const now = nowMs();
-  for (let from = 0; from < messages.length; from += checkedAtOnce) {
-    const turn = pace();
-    if (turn !== undefined) await turn;
-    const some = sift(rules, messages.slice(from, from + checkedAtOnce), (index) => pathOf(from + index), now);
-    for (const { item, index } of some.good) {
-      good.push({ item, index: from + index });
-      items.push(toItem(item));
-    }
-    for (const each of some.failed) failed.push({ ...each, index: from + each.index });
-  }
-  return { good, failed, items };
-}
-
 /** Stores up to 1,000 messages in one part. */
 async function putPart<S extends DescMessage, Item>(
   kind: Kind<S, Item>,
@@ -98,8 +70,10 @@ async function putPart<S extends DescMessage, Item>(
   first: boolean,
 ): Promise<Failed<MessageShape<S>>[]> {
   const { lanes, tenantId, abandoned } = sender;
-  const { good, failed, items } = await checked(kind, sender, messages, pathOf);
+  const checks = { nowMs: sender.nowMs(), pace: paced(() => {}, tenantId) };
+  const { good, failed } = await sift(kind.rules, messages, pathOf, checks);
   if (good.length === 0) return failed;
+  const items = good.map(({ item }) => kind.toItem(item));
   const refused = await lanes.put(kind.lane, tenantId, { items, bytes, abandoned }, first);
   if (refused.size === 0) return failed;
   const late = [...refused].map(([place, reason]) => {

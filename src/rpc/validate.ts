@@ -5,15 +5,15 @@ import {
   type DescMessage,
   type DescMethod,
   getOption,
-  hasOption,
   isFieldSet,
   type Message,
 } from "@bufbuild/protobuf";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
-import { field as fieldRules, Ignore } from "#gen/buf/validate/validate_pb.ts";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { invalidFields } from "../errors.ts";
+import { checkedApart } from "../wire/bounds.ts";
+import { brokenBytes, brokenCount } from "./bounds.ts";
 import { nameRules } from "./names.ts";
 import { type Broken, brokenRules, joined, memberOf, messagesIn } from "./rules.ts";
 
@@ -31,16 +31,33 @@ export function validateRequest(method: DescMethod): (request: unknown) => void 
     const message = request as Message;
     const missing: Broken[] = names?.(message) ?? [];
     if (behaviour !== undefined) applyBehaviour(behaviour, message, "", masked?.(message) ?? always, missing);
-    const broken = missing.concat(brokenRules(method.input, message));
+    const broken = [...missing, ...brokenRules(method.input, message), ...brokenBytes(method.input, message)];
     if (broken.length > 0) throw invalidFields(broken);
   };
 }
 
 /** The rules of `schema` that one item of a batch breaks, empty when it is good; `path` is the item's own, for example `events[3]`. */
 export function validateItem(schema: DescMessage, message: Message, path: string): Broken[] {
-  const broken = brokenRules(schema, message);
-  if (broken.length === 0) return broken;
+  const tooMany = brokenCount(schema, message);
+  // One that holds too much is not looked at any further.
+  const broken = tooMany === undefined ? [...brokenRules(schema, message), ...brokenBytes(schema, message)] : [tooMany];
   return broken.map(({ path: inner, rule }) => ({ path: joined(path, inner), rule }));
+}
+
+/** Why an item of a batch cannot be taken; empty when it can. */
+export function itemError(schema: DescMessage, message: Message, path: string): string {
+  return textOf(validateItem(schema, message, path));
+}
+
+const namedMax = 10;
+const textCharsMax = 4096;
+
+/** The first rules of those that an item breaks, and how many more: it may hold tens of thousands of wrong values. */
+export function textOf(broken: readonly Broken[]): string {
+  const first = broken.slice(0, namedMax).map(({ path, rule }) => `${path}: ${rule}`);
+  const more = broken.length - first.length;
+  const text = [...first, ...(more > 0 ? [`has ${more} more mistakes`] : [])].join("; ");
+  return (text.length > textCharsMax ? `${text.slice(0, textCharsMax)}…` : text).toWellFormed();
 }
 
 /** What field_behavior asks of a message: only the fields that it, or something below it, speaks of. */
@@ -66,11 +83,6 @@ function behaviourOf(desc: DescMessage): Behaviour | undefined {
   const behaviour = fields.length === 0 ? undefined : { fields };
   behaviours.set(desc, behaviour);
   return behaviour;
-}
-
-/** Items of a batch whose handler checks them one by one. */
-function checkedApart(field: DescField) {
-  return hasOption(field, fieldRules) && getOption(field, fieldRules).ignore === Ignore.ALWAYS;
 }
 
 function speaksOfBehaviour(desc: DescMessage, seen: Set<DescMessage>): boolean {

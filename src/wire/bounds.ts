@@ -1,7 +1,7 @@
 import { create, type DescField, type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { batch, items_max, type Tree, tree, values_max } from "#gen/belfry/wire/v1/bounds_pb.ts";
-import { field as fieldRules } from "#gen/buf/validate/validate_pb.ts";
+import { field as fieldRules, Ignore } from "#gen/buf/validate/validate_pb.ts";
 import { invalidValue, refusal } from "./status.ts";
 
 /** How many of a field a request may hold. */
@@ -37,34 +37,55 @@ export interface CountLimits {
   memoryBytesMax: number;
 }
 
-const known = new Map<DescMessage, MessageBounds>();
+/** How many times its bound a list, map or tree of an item may hold before the request is refused, and not the item alone. */
+const itemFactor = 16;
+/** The same of a JSON value, of which a bound is much already: one item is decoded at once. */
+const itemValuesFactor = 4;
 
-/** The bounds that the proto declares for a message and all that lies in it. */
-export function boundsOf(desc: DescMessage): MessageBounds {
-  let found = known.get(desc);
+const known = new Map<DescMessage, MessageBounds>();
+const knownInItem = new Map<DescMessage, MessageBounds>();
+
+/** Whether what a field holds is checked by its handler, one by one. */
+export function checkedApart(field: DescField): boolean {
+  return hasOption(field, fieldRules) && getOption(field, fieldRules).ignore === Ignore.ALWAYS;
+}
+
+/** The bounds that the proto declares for a message and all that lies in it; `inItem`: those beyond which its request is refused. */
+export function boundsOf(desc: DescMessage, inItem = false): MessageBounds {
+  const all = inItem ? knownInItem : known;
+  let found = all.get(desc);
   if (found === undefined) {
-    const fields = desc.fields.map(fieldBounds);
+    const fields = desc.fields.map((field, index) => fieldBounds(field, index, inItem));
     found = {
       desc,
       fields,
       byNumber: new Map(fields.map((each) => [each.field.number, each])),
-      tree: hasOption(desc, tree) ? getOption(desc, tree) : undefined,
+      tree: treeBounds(desc, inItem),
       bytes: emptyBytes(desc),
     };
-    known.set(desc, found);
+    all.set(desc, found);
   }
   return found;
 }
 
-function fieldBounds(field: DescField, index: number): FieldBounds {
+function treeBounds(desc: DescMessage, inItem: boolean): Tree | undefined {
+  if (!hasOption(desc, tree)) return undefined;
+  const declared = getOption(desc, tree);
+  if (!inItem) return declared;
+  return { ...declared, nodesMax: declared.nodesMax * itemFactor, depthMax: declared.depthMax * itemFactor };
+}
+
+function fieldBounds(field: DescField, index: number, inItem: boolean): FieldBounds {
   const { message } = field;
+  const factor = inItem ? itemFactor : 1;
+  const below = inItem || checkedApart(field);
   return {
     field,
     index,
-    max: declaredMax(field) ?? Number.POSITIVE_INFINITY,
+    max: (declaredMax(field) ?? Number.POSITIVE_INFINITY) * factor,
     batch: getOption(field, batch),
-    valuesMax: getOption(field, values_max),
-    below: message === undefined ? () => undefined : () => boundsOf(message),
+    valuesMax: getOption(field, values_max) * (inItem ? itemValuesFactor : 1),
+    below: message === undefined ? () => undefined : () => boundsOf(message, below),
   };
 }
 

@@ -184,6 +184,34 @@ describe("annotations", () => {
     ]);
   });
 
+  test("fail alone: a text that is too long, and ids that are", async () => {
+    const ids = await event(OPEN);
+    const { annotationResponses } = await management.annotateEvents({
+      annotations: [
+        { ...ids, annotation: "x".repeat(65_537) },
+        { ...ids, annotation: "a\0b" },
+        { ...ids, annotation: "good", annotationId: "x".repeat(1025) },
+        { ...ids, annotation: "good" },
+      ],
+    });
+    const { statusResponses } = await management.setEventStatus({
+      statuses: [
+        { ...ids, statusWrapper: { status: 99 as never } },
+        { ...ids, eventId: "x".repeat(1025), acknowledged: true },
+        { ...ids, acknowledged: true },
+      ],
+    });
+    expect([...annotationResponses, ...statusResponses].map(({ error }) => error)).toEqual([
+      "annotations[0].annotation: must be at most 65536 bytes",
+      "annotations[1].annotation: must not contain NUL",
+      "annotations[2].annotationId: must be at most 1024 characters",
+      "",
+      expect.stringMatching(/^statuses\[0\]\.statusWrapper\.status: must be one of STATUS_DEFAULT \(0\), /),
+      "statuses[1].eventId: must be at most 1024 characters",
+      "",
+    ]);
+  });
+
   test("of one occurrence are at most a thousand", async () => {
     const ids = await event(OPEN);
     const annotations = Array.from({ length: 1000 }, () => ({ ...ids, annotation: "a" }));

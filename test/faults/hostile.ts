@@ -28,7 +28,9 @@ const search = { rpc: `${queries}/SearchEvents`, v1: "/v1/events:search" };
 export function hostile(size: number): Record<string, Hostile> {
   const clauses = { open: '{"query":{"clause":{"and":{"clauses":[', close: "]}}}}" };
   const clauseBytes = (inner: Buffer) => held(1, held(2, held(1, inner)));
-  const struct = held(4, many(size, [10, 0]));
+  // More than refuse a request; an item with less fails alone.
+  const values = Math.max(size, 140_000);
+  const struct = held(4, many(values, [10, 0]));
   return {
     "empty events": { ...events, json: text(size, '{"events":[', "{}", "]}"), binary: many(size, [18, 0]) },
     "empty clauses": {
@@ -50,13 +52,13 @@ export function hostile(size: number): Record<string, Hostile> {
     },
     "values of metadata": {
       ...events,
-      json: text(size, '{"events":[{"metadataFields":{"a":[', "0", "]}}]}"),
+      json: text(values, '{"events":[{"metadataFields":{"a":[', "0", "]}}]}"),
       binary: held(2, struct),
     },
     "values of metadata, in a stream": {
       rpc: `${receiver}/PutEvent`,
       v1: undefined,
-      json: text(size, '{"canonical":{"metadataFields":{"a":[', "0", "]}}}"),
+      json: text(values, '{"canonical":{"metadataFields":{"a":[', "0", "]}}}"),
       binary: held(1, struct),
     },
     "clauses of a watch": {

@@ -127,11 +127,27 @@ describe("a new trigger", () => {
     ["nothing that is missed", { type: stale({}) }, "type.staleData: must have metricName, eventName or both"],
     ["no duration", { type: { staleData: { metricName: "m" } } }, "type.staleData.durationSec: is required"],
     ["a negative duration", { type: stale({ metricName: "m", durationSec: -1 }) }, "type.staleData.durationSec: "],
+    [
+      "a duration of more than 400 days",
+      { type: stale({ metricName: "m", durationSec: 34_560_001 }) },
+      "type.staleData.durationSec: must be greater than or equal to 1 and less than or equal to 34560000",
+    ],
   ])("with %s is refused with its place", async (_what, change, message) => {
     const answer = await json("POST", triggersPath, { name, type: eventJson("x"), ...change });
     expect(answer).toMatchObject(refused(message));
     await expect(triggers.getTrigger({ name })).rejects.toMatchObject({ code: 5 });
   });
+});
+
+test("a stored duration of more than 400 days counts as 400 days, and can be sent back", async () => {
+  const stored = { staleData: { metricName: "cpu", durationSec: "34560000" } };
+  await json("POST", triggersPath, { name: "rare", type: stored });
+  await server.database.sql`
+    update triggers set type = jsonb_set(type, '{staleData,durationSec}', '"99999999999"')
+    where tenant_id = ${tenant.id} and name = 'rare'`;
+  const { body } = await json("GET", `${triggersPath}/rare`);
+  expect(body.trigger.type.staleData.durationSec).toBe("34560000");
+  expect((await json("PUT", `${triggersPath}/rare`, body.trigger)).status).toBe(200);
 });
 
 describe("an update", () => {

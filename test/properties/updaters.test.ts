@@ -220,6 +220,35 @@ describe("results", () => {
     expect(updaters.map(({ name }) => name)).toEqual(["one", "two"]);
   });
 
+  test("an item that holds too much fails alone, too", async () => {
+    const { post } = await world();
+    const nested = (depth: number): object => (depth === 0 ? exists : { not: { clause: nested(depth - 1) } });
+    const query = (clause: object) => ({ entity_input: { clause } });
+    const { body, status } = await post("create", {
+      updaters: [
+        updater("good"),
+        updater("tags", { tags: Array(101).fill("t") }),
+        updater("wide", query({ and: { clauses: Array(1000).fill(exists) } })),
+        updater("deep", query(nested(32))),
+        updater("long", query({ in: { field: "entity.name", values: Array(10_001).fill("a") } })),
+        updater("large", { properties: { p: Array(40_000).fill(0) } }),
+        updater("good, too"),
+      ],
+    });
+    expect(status).toBe(200);
+    expect(body.results.map(({ error }: Result) => error)).toEqual([
+      "",
+      "updaters[1].tags: must have at most 100 items",
+      "updaters[2].entity_input.clause.and.clauses[999]: must not be more than the 1000th clause",
+      expect.stringMatching(
+        /^updaters\[3\]\.entity_input(\.clause\.not){32}\.clause: must not lie deeper than 32 clauses$/,
+      ),
+      "updaters[4].entity_input.clause.in.values: must have at most 10000 items",
+      expect.stringContaining("updaters[5].properties: must hold at most 32768 values"),
+      "",
+    ]);
+  });
+
   test("of a change: it replaces the whole; absent members become empty, and the updater disabled", async () => {
     const { post, create } = await world();
     const full = enabled("one", { description: "d", sequence: 3, tags: ["t"] });

@@ -11,14 +11,15 @@ import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
 import { countBinary } from "../../src/wire/count-binary.ts";
 
 const MiB = 1024 * 1024;
-const limits = { itemsMax: 50, memoryBytesMax: 8 * MiB };
+const limits = { itemsMax: 50, memoryBytesMax: 128 * MiB };
 const json = (desc: DescMessage, text: string, own = limits) => countJson(scanOf(text), desc, own);
 const times = (count: number, text: string) => Array(count).fill(text).join(",");
 const bytesOf = (...parts: (number[] | Uint8Array)[]) => Buffer.concat(parts.map((part): Buffer => Buffer.from(part)));
 /** A field of a number below 16 that holds bytes. */
 const held = (number: number, bytes: Uint8Array): Buffer => bytesOf([number * 8 + 2], varint(bytes.byteLength), bytes);
 const varint = (value: number): number[] => (value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]);
-const many = (count: number, part: number[] | Uint8Array): Buffer => bytesOf(...Array<typeof part>(count).fill(part));
+const many = (count: number, part: number[] | Uint8Array): Buffer =>
+  Buffer.alloc(count * part.length, Uint8Array.from(part));
 
 /** A clause of `depth` clauses within each other, as text and as bytes. */
 const nested = (depth: number): [string, Buffer] => {
@@ -55,9 +56,9 @@ describe("what a request holds too much of is refused before it is made, in JSON
     [
       "entries of a map",
       PutEventsRequestSchema,
-      `{"events":[{"dimensions":{${Array.from({ length: 65 }, (_, i) => `"k${i}":"v"`)}}}]}`,
-      held(2, many(65, held(3, Buffer.alloc(0)))),
-      { code: 3, rawMessage: "events[0].dimensions: must have at most 64 entries" },
+      `{"events":[{"dimensions":{${Array.from({ length: 1025 }, (_, i) => `"k${i}":"v"`)}}}]}`,
+      held(2, many(1025, held(3, Buffer.alloc(0)))),
+      { code: 3, rawMessage: "events[0].dimensions: must have at most 1024 entries" },
     ],
     [
       "clauses",
@@ -78,9 +79,9 @@ describe("what a request holds too much of is refused before it is made, in JSON
     [
       "values of a Struct",
       PutEventsRequestSchema,
-      `{"events":[{},{"metadataFields":{"a":[${times(32768, "0")}]}}]}`,
-      bytesOf([18, 0], struct(32769)),
-      { code: 3, rawMessage: "events[1].metadataFields: must hold at most 32768 values" },
+      `{"events":[{},{"metadataFields":{"a":[${times(131_072, "0")}]}}]}`,
+      bytesOf([18, 0], struct(131_073)),
+      { code: 3, rawMessage: "events[1].metadataFields: must hold at most 131072 values" },
     ],
     [
       "paths of a field mask",
@@ -92,9 +93,9 @@ describe("what a request holds too much of is refused before it is made, in JSON
     [
       "memory",
       PutEventsRequestSchema,
-      `{"events":[{"body":"${"x".repeat(9 * MiB)}"}]}`,
-      held(2, held(7, Buffer.alloc(9 * MiB))),
-      { code: 8, rawMessage: `the request would take more than ${8 * MiB} bytes of memory; split it` },
+      `{"events":[{"body":"${"x".repeat(129 * MiB)}"}]}`,
+      held(2, held(7, Buffer.alloc(129 * MiB))),
+      { code: 8, rawMessage: `the request would take more than ${128 * MiB} bytes of memory; split it` },
     ],
   ])("%s", (_name, desc, text, bytes, error) => {
     expect(() => json(desc, text)).toThrow(expect.objectContaining(error));
@@ -107,7 +108,7 @@ describe("what a request holds too much of is refused before it is made, in JSON
     const [text, bytes] = nested(32);
     expect(json(ClauseSchema, text)).toBeGreaterThan(0);
     expect(countBinary(ClauseSchema, bytes, limits)).toBeGreaterThan(0);
-    expect(countBinary(PutEventsRequestSchema, struct(32768), limits)).toBeGreaterThan(0);
+    expect(countBinary(PutEventsRequestSchema, struct(131_072), limits)).toBeGreaterThan(0);
   });
 });
 

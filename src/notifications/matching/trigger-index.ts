@@ -1,9 +1,10 @@
-import { fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Values } from "../../clause/field.ts";
 import { toPredicate } from "../../clause/to-predicate.ts";
 import { type CompiledTrigger, compileTrigger, equalityKeys } from "../../clause/trigger.ts";
 import type { EntityRow } from "../../entities/messages.ts";
+import { storedTriggerType } from "../trigger-type.ts";
 import { type Fields, type MatchRow, readsOf } from "./rows.ts";
 
 /** A trigger of events, ready to be asked of rows. */
@@ -33,7 +34,7 @@ export function loadTrigger(
   createdMs: number,
   { events, entities }: Fields,
 ): LoadedTrigger {
-  const type = fromJson(TriggerTypeSchema, stored, { ignoreUnknownFields: true });
+  const type = storedTriggerType(stored);
   if (type.source.case !== "event") {
     const clause = type.source.value?.entityQuery?.clause;
     const means = clause && toPredicate(clause, "clause", entities);

@@ -1,11 +1,12 @@
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Keyring } from "../../credentials/keyring.ts";
 import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import type { State } from "../kinds/kind.ts";
 import { type OpenDestination, openType } from "../open-type.ts";
+import { storedTriggerType } from "../trigger-type.ts";
 import type { DueDelivery } from "./due.ts";
 
 /** A rule, as its notifications tell of it. */
@@ -162,7 +163,7 @@ export async function readFacts(
   return {
     tenantName: tenants[0]?.name ?? "",
     rules: new Map(rules.map((rule) => [rule.id, rule])),
-    triggers: new Map(triggers.map(({ name, type }) => [name, fromJson(TriggerTypeSchema, type)])),
+    triggers: new Map(triggers.map(({ name, type }) => [name, storedTriggerType(type)])),
     destinations,
     occurrences: new Map(occurrences.map((each) => [occurrenceKey(each.eventId, each.number), each])),
     entities: new Map(entities.map((entity) => [entity.id.toString("hex"), entity])),

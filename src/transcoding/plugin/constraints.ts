@@ -1,4 +1,5 @@
 import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
+import { items_max, json_bytes_max, text_bytes_max } from "#gen/belfry/wire/v1/bounds_pb.ts";
 import {
   type FieldRules,
   field as fieldRules,
@@ -28,8 +29,9 @@ const implicit = 2;
 export function constraints(field: DescField): Constraints {
   const demanded = behaviors(field).includes(FieldBehavior.REQUIRED);
   const present = demanded ? notEmpty(field) : {};
+  const wire = wireBounds(field);
   if (!hasOption(field, fieldRules)) {
-    return { own: present, items: {}, keys: {}, required: demanded, sentences: [] };
+    return { own: present, items: {}, keys: {}, required: demanded, sentences: wire.sentences };
   }
   const rules = getOption(field, fieldRules);
   const { repeated, map } = { repeated: undefined, map: undefined, [rules.type.case ?? ""]: rules.type.value } as {
@@ -41,11 +43,11 @@ export function constraints(field: DescField): Constraints {
   const filled = ["minLength", "minItems", "minProperties"].some((name) => Number(own[name] ?? 0) > 0);
   const always = field.presence === implicit || field.fieldKind === "list" || field.fieldKind === "map";
   return {
-    own: { ...present, ...own },
+    own: { ...present, ...own, ...wire.own },
     items: items === undefined ? {} : words(items),
     keys: map?.keys === undefined ? {} : words(map.keys),
     required: demanded || rules.required || (filled && always && rules.ignore === Ignore.UNSPECIFIED),
-    sentences: [...bytes(rules), ...(items?.cel ?? []).map(each), ...rules.cel.map(it)],
+    sentences: [...wire.sentences, ...bytes(rules), ...(items?.cel ?? []).map(each), ...rules.cel.map(it)],
   };
 }
 
@@ -61,6 +63,20 @@ export function behaviors(field: DescField): readonly FieldBehavior[] {
 
 const it = ({ message }: { message: string }) => `It ${message}.`;
 const each = ({ message }: { message: string }) => `Each ${message}.`;
+
+/** What the bounds of belfry.wire.v1 say of a field. */
+function wireBounds(field: DescField): Pick<Constraints, "own" | "sentences"> {
+  const [itemsMax, textBytesMax, jsonBytesMax] = [items_max, text_bytes_max, json_bytes_max].map((bound) =>
+    getOption(field, bound),
+  );
+  return {
+    own: itemsMax ? { maxItems: itemsMax } : {},
+    sentences: [
+      ...(textBytesMax ? [`Texts in it have at most ${textBytesMax} bytes.`] : []),
+      ...(jsonBytesMax ? [`At most ${jsonBytesMax} bytes as JSON.`] : []),
+    ],
+  };
+}
 
 function bytes({ type }: FieldRules): string[] {
   return type.case === "string" && type.value.maxBytes > 0n ? [`At most ${type.value.maxBytes} bytes.`] : [];
