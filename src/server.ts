@@ -151,12 +151,18 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     untaken.check(call);
     const lane = laneOf[method.localName];
     if (method.parent === DataReceiverService && lane !== undefined) ingest.check(tenantId, lane);
+    if (lane === "events" || method.parent === EventManagementService) rules.check(tenantId);
   }
   const limits = { wrongKeys: guesses, room, streamsMax: config.streamsMax };
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...limits });
 
   // What rules make of what happens.
-  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs);
+  const rules = ruleEngine(
+    pool.sending,
+    (...due) => notifications.wake(...due),
+    clock.nowMs,
+    () => jobs.wake(),
+  );
   starting.defer(() => rules.stop());
 
   // What metric points are kept in.
@@ -258,7 +264,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   const telemetry = await startTelemetry(
     config,
     {
-      ...{ pool, jobs, metrics, notifications, audit, untaken, lanes: ingest, watches: watching, bodies: held },
+      ...{ pool, jobs, metrics, notifications, rules, audit, untaken, lanes: ingest, watches: watching, bodies: held },
       streams: calls.openStreams,
       connections: () => connections(),
       certificateEndsMs: () => tls?.endsMs(),

@@ -22,6 +22,9 @@ export interface WindowNotice {
   rules: readonly string[];
 }
 
+/** What must wait for other changes is looked at again after this time. */
+const laterMs = 500;
+
 /** What rules do when maintenance windows begin and end: each in the transaction in which it happens. */
 export function windowRules(deciding: Deciding, nowMs: () => number) {
   return {
@@ -59,6 +62,6 @@ async function run(deciding: Deciding, tx: Db, tenantId: string, jobs: readonly 
   const entities = await readEntities(tx, tenantId, ids);
   const free = entities.flatMap(({ id, window_production_state: state }) => (state === null ? [id] : []));
   const subjects = await mutedSubjects(tx, tenantId, free);
-  if (subjects.length > 0) await reconsider(tx, tenantId, subjects, deciding, { nowMs });
-  return [];
+  if (subjects.length === 0 || (await reconsider(tx, tenantId, subjects, deciding, { nowMs })) !== undefined) return [];
+  return jobs.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + laterMs }));
 }

@@ -34,10 +34,11 @@ const unclear = new Set<string>(["timeout"]);
 const ownFault = new Set<string>(["internal", "secrets", "not_configured", "chained"]);
 
 /** What was done without a try. */
-export const endedResult = ({ row, status, error, state }: Ended): Result => ({
+export const endedResult = ({ row, status, error, dueMs, state }: Ended): Result => ({
   row,
   status,
   error,
+  ...(dueMs !== undefined && { dueMs }),
   ...(state && { thread: { state, sent: true } }),
 });
 
