@@ -161,7 +161,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     pool.sending,
     (...due) => notifications.wake(...due),
     clock.nowMs,
-    () => jobs.wake(),
+    { wakeJobs: () => jobs.wake() },
   );
   starting.defer(() => rules.stop());
 

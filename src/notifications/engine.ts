@@ -36,18 +36,27 @@ export interface RuleEngine {
   stillMatching(tenantId: string, deliveries: readonly Waiting[], nowMs: number): Promise<Map<string, Verdict>>;
 }
 
-/**
- * @param wake told after the commit that deliveries of a tenant are due, now or later
- * @param wakeJobs told after the commit that jobs are to be done
- */
-export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number, wakeJobs: () => void = () => {}): RuleEngine {
+interface EngineOptions {
+  /** Told after the commit that jobs are to be done. */
+  wakeJobs?: () => void;
+  /** How long matching may keep a transaction that stores changes, ms; 0: all of them are matched after it. */
+  storingMs?: number;
+}
+
+/** @param wake told after the commit that deliveries of a tenant are due, now or later */
+export function ruleEngine(
+  sql: Sql,
+  wake: Wake,
+  nowMs: () => number,
+  { wakeJobs = () => {}, storingMs = 20 }: EngineOptions = {},
+): RuleEngine {
   const last = lastTimes(sql, nowMs);
   const waiting = backlog(sql);
   function wakeMatching(tenantId: string) {
     waiting.grew(tenantId);
     wakeJobs();
   }
-  const deciding = { memory: rulesMemory(), wake, last, wakeMatching };
+  const deciding = { memory: rulesMemory(), wake, last, wakeMatching, storingMs };
   const { kind, ...windows } = windowRules(deciding, nowMs);
   const late = lateMatching(deciding);
   return {

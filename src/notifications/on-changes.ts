@@ -19,12 +19,12 @@ export interface Deciding {
   readonly last?: LastTimes;
   /** Told after the commit that changes of a tenant wait to be matched. */
   readonly wakeMatching?: (tenantId: string) => void;
+  /** How long matching may keep a transaction that stores changes, ms. */
+  readonly storingMs: number;
 }
 
 /** Text comparisons an event that the rules of a tenant may ask for. */
 export const comparisonsMax = 20_000;
-/** How long matching may keep a transaction that stores changes, ms. */
-const storingMs = 20;
 /** More matches of rules and changes than this are decided on later, too. */
 const storingMatchesMax = 2000;
 
@@ -37,6 +37,7 @@ export function onChanges({
   wake,
   last,
   wakeMatching = () => {},
+  storingMs,
 }: Deciding): NonNullable<ChangeHooks["onChanges"]> {
   return async (tx, tenantId, changes, { rulesVersion, nowMs }) => {
     if (rulesVersion === 0n) return;
@@ -50,7 +51,7 @@ export function onChanges({
       noteLast(tx, tenantId, rules, all, { last, nowMs });
       const noted = readNoted(tx, tenantId, all);
       noted.catch(() => undefined); // likewise
-      const found = rules.comparisons > comparisonsMax ? 0 : await find(tx, tenantId, rules, all);
+      const found = rules.comparisons > comparisonsMax ? 0 : await find(tx, tenantId, rules, all, storingMs);
       // Behind those that wait, also what would be quick: an occurrence's changes are matched in their order.
       matched = (await waiting) ? 0 : found;
       const some = all.slice(0, matched);
@@ -61,7 +62,7 @@ export function onChanges({
   };
 }
 
-const find = (tx: Db, tenantId: string, rules: TenantRules, all: readonly SeenChange[]) =>
+const find = (tx: Db, tenantId: string, rules: TenantRules, all: readonly SeenChange[], storingMs: number) =>
   findMatches(tx, tenantId, rules, all, effort(tenantId, storingMs), storingMatchesMax);
 
 async function leave(
