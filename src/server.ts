@@ -157,12 +157,9 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...limits });
 
   // What rules make of what happens.
-  const rules = ruleEngine(
-    pool.sending,
-    (...due) => notifications.wake(...due),
-    clock.nowMs,
-    { wakeJobs: () => jobs.wake() },
-  );
+  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs, {
+    wakeJobs: () => jobs.wake(),
+  });
   starting.defer(() => rules.stop());
 
   // What metric points are kept in.

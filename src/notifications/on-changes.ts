@@ -1,6 +1,7 @@
 import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
 import type { ChangeHooks } from "../events/changes.ts";
+import { comparisonsMax } from "./comparisons.ts";
 import { decideChanges, isMade, readNoted, type SeenChange, seenChange } from "./decide-changes.ts";
 import { effort } from "./matching/effort.ts";
 import { findMatches } from "./matching/find-matches.ts";
@@ -23,8 +24,6 @@ export interface Deciding {
   readonly storingMs: number;
 }
 
-/** Text comparisons an event that the rules of a tenant may ask for. */
-export const comparisonsMax = 20_000;
 /** More matches of rules and changes than this are decided on later, too. */
 const storingMatchesMax = 2000;
 
