@@ -7,6 +7,7 @@ import type { Deciding } from "./on-changes.ts";
 import { type Notice, storeNotices } from "./outbox.ts";
 import { reconsider } from "./reconsider.ts";
 import { lookAtReleased, type Released, releasedKind } from "./released.ts";
+import { newRoot } from "./rule-changes.ts";
 import { windowSubject } from "./subjects.ts";
 
 /** A maintenance window whose run begins or ends. Times are ms since the epoch. */
@@ -32,16 +33,17 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
     async onRuns(tx: Db, tenantId: string, notices: readonly WindowNotice[]): Promise<void> {
       const { rules } = await deciding.memory.now(tx, tenantId);
       const now = nowMs();
-      const all = notices.flatMap(({ rules: names, windowId: id, windowName, what, atMs, runMs, message }, i) =>
-        [...new Set(names)].flatMap((name): Notice[] => {
+      const all = notices.flatMap(({ rules: names, windowId: id, windowName, what, atMs, runMs, message }, i) => {
+        const root = newRoot();
+        return [...new Set(names)].flatMap((name): Notice[] => {
           const rule = rules.get(name);
           if (rule === undefined) return [];
-          const told = { timeMs: atMs, window: { id, name: windowName, message, what, atMs } };
+          const told = { timeMs: atMs, root, window: { id, name: windowName, message, what, atMs } };
           const subject = { key: windowSubject(id, runMs) };
           const due = { occasion: what === "start" ? "first" : "clear", createdMs: now + i, dueMs: now } as const;
           return [{ ...due, rule, destinationNames: rule.destinationNames, triggerNames: [], subject, told }];
-        }),
-      );
+        });
+      });
       await storeNotices(tx, tenantId, { notices: all, nowMs: now }, deciding.wake);
     },
 

@@ -79,6 +79,7 @@ export function notificationOf(row: DueDelivery, facts: Facts, tenantId: string)
       },
     }),
     chain: told.chain ?? [],
+    ...(told.root !== undefined && { root: told.root }),
   };
 }
 

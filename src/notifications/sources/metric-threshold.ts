@@ -10,6 +10,7 @@ import { keyText, lockMatches, makePlaces, readMatches, type StoredMatches } fro
 import type { LoadedRule, TenantRules } from "../matching/tenant-rules.ts";
 import type { LoadedTrigger } from "../matching/trigger-index.ts";
 import type { Deciding } from "../on-changes.ts";
+import { newRoot } from "../rule-changes.ts";
 import { type Sight, settle } from "../settle.ts";
 import { type Subject, seriesSubject } from "../subjects.ts";
 import type { Told } from "../told.ts";
@@ -138,6 +139,7 @@ function* sights(
           return bound === undefined ? [] : [[trigger.name, bound] as const];
         }),
       );
+      const root = newRoot();
       for (const rule of rulesThatCare(rules, subject, bounds.keys(), noted)) {
         const triggerNames = rule.triggerNames.filter((name) => bounds.has(name));
         yield {
@@ -148,7 +150,7 @@ function* sights(
           again: true,
           inMaintenance: (entity?.window_production_state ?? null) !== null,
           now: undefined,
-          told: { timeMs, value, ...bounds.get(triggerNames[0] ?? "") },
+          told: { timeMs, value, root, ...bounds.get(triggerNames[0] ?? "") },
         };
       }
     }
