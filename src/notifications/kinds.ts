@@ -1,5 +1,6 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { paced, type Pace as Turns } from "../event-loop.ts";
 import { type Broken, joined } from "../rpc/rules.ts";
 import { email } from "./kinds/email.ts";
 import { event } from "./kinds/event.ts";
@@ -51,21 +52,30 @@ export function paceOf(kind: KindName): Pace | undefined {
   return kinds[kind].pace;
 }
 
-function renderTexts(type: DestinationType, notification: Notification, publicUrl: string): Record<string, string> {
+async function renderTexts(
+  type: DestinationType,
+  notification: Notification,
+  publicUrl: string,
+  pace: Turns,
+): Promise<Record<string, string>> {
   const { name, kind, message, desc } = kindOf(type);
-  const templates = Object.entries(kind.templates(message, notification.rule.message));
-  return Object.fromEntries(
-    templates.map(([path, { text, markup }]) => [
-      path,
-      render(text, variablesOf(notification, { name, desc, message }, markup, publicUrl), markup),
-    ]),
-  );
+  const texts: Record<string, string> = {};
+  for (const [path, { text, markup }] of Object.entries(kind.templates(message, notification.rule.message))) {
+    await pace();
+    texts[path] = render(text, variablesOf(notification, { name, desc, message }, markup, publicUrl), markup);
+  }
+  return texts;
 }
 
 /** What a destination would get, as people read it. Nothing is sent, and no secret is in it. */
-export function compose(type: DestinationType, notification: Notification, world: World): Composed {
+export async function compose(
+  type: DestinationType,
+  notification: Notification,
+  world: World,
+  pace: Turns = paced(undefined, notification.tenant.id),
+): Promise<Composed> {
   const { kind, message } = kindOf(type);
-  const texts = renderTexts(type, notification, world.publicUrl);
+  const texts = await renderTexts(type, notification, world.publicUrl, pace);
   return kind.compose({ destination: message, notification, texts }, world);
 }
 
@@ -91,7 +101,8 @@ export interface Try {
 export async function send({ type, ...given }: Try, world: World): Promise<Outcome> {
   const { kind, message, desc } = kindOf(type);
   const secrets = new Set(secretsOf(desc, message));
-  const texts = renderTexts(type, given.notification, world.publicUrl);
+  const { notification } = given;
+  const texts = await renderTexts(type, notification, world.publicUrl, paced(undefined, notification.tenant.id));
   const hide = (secret: string) => void secrets.add(secret);
   const outcome = await kind.send({ ...given, destination: message, texts, hide }, world);
   return { ...outcome, answer: redacted(outcome.answer, secrets) };

@@ -15,6 +15,7 @@ import type { Db } from "../db/connect.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { eventIds, idText, nameFromDimensions } from "../entities/identity.ts";
 import { invalidField, notFound } from "../errors.ts";
+import { type Pace, paced } from "../event-loop.ts";
 import { getEvent } from "../events/get.ts";
 import { principalOf } from "../rpc/context.ts";
 import { compose } from "./kinds.ts";
@@ -112,21 +113,26 @@ async function destinationsOf(db: Db, tenantId: string, rule: string) {
 }
 
 /** @throws code 3 when they hold more than an answer may: then the rest of them is not rendered */
-function previewsOf(
+async function previewsOf(
   destinations: Awaited<ReturnType<typeof destinationsOf>>,
   notification: Notification,
   world: World,
+  pace: Pace,
 ) {
   let bytes = 0;
-  return destinations.map(({ name, type }) => {
-    const preview = { destination: name, ...compose(type, notification, world) };
+  const previews = [];
+  for (const { name, type } of destinations) {
+    const preview = { destination: name, ...(await compose(type, notification, world, pace)) };
     for (const text of Object.values(preview)) bytes += Buffer.byteLength(text);
-    if (bytes <= pageBytesMax) return preview;
-    throw invalidField(
-      "name",
-      `names a rule whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,
-    );
-  });
+    if (bytes > pageBytesMax) {
+      throw invalidField(
+        "name",
+        `names a rule whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,
+      );
+    }
+    previews.push(preview);
+  }
+  return previews;
 }
 
 /** Shows what rules would send. */
@@ -146,8 +152,9 @@ export function rulePreviews(db: Db, world: World): Pick<ServiceImpl<typeof Rule
         tenant: { id: tenantId, name: tenantName },
         chain: [],
       };
+      const pace = paced(() => context.signal.throwIfAborted(), tenantId);
       const destinations = await destinationsOf(db, tenantId, request.name);
-      return create(PreviewRuleResponseSchema, { previews: previewsOf(destinations, notification, world) });
+      return create(PreviewRuleResponseSchema, { previews: await previewsOf(destinations, notification, world, pace) });
     },
   };
 }

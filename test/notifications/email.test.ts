@@ -317,7 +317,7 @@ function drain(then: (callback: (refusal?: Error) => void) => void): NonNullable
 test("what it would send is its subject and its text", async () => {
   await using place = await site();
   const type = create(DestinationTypeSchema, { type: email({ body: "{{{event.summary}}}" }) });
-  expect(compose(type, notificationOf(), place.world)).toEqual({
+  expect(await compose(type, notificationOf(), place.world)).toEqual({
     subject: "Disk /var is 97 % full (web-1)",
     body: "Disk /var is 97 % full",
   });

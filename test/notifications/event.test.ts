@@ -115,9 +115,9 @@ test("an entity without dimensions has no events", async () => {
   expect(await place.send(event({ nameTemplate: "x" }), { notification })).toMatchObject({ reason: "bad_request" });
 });
 
-test("what it would send is its name, summary and body", () => {
+test("what it would send is its name, summary and body", async () => {
   const type = create(DestinationTypeSchema, { type: event() });
-  expect(compose(type, notificationOf(), place.world)).toEqual({
+  expect(await compose(type, notificationOf(), place.world)).toEqual({
     subject: "from disk-full",
     body: "Disk /var is 97 % full\n\nby page-storage",
   });

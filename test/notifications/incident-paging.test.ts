@@ -135,9 +135,9 @@ test("what the product says of a bad event is shown", async () => {
   expect(answer).toBe(`HTTP 400: {"status":"invalid event","errors":["'routing_key' is invalid"]}`);
 });
 
-test("what it would send has no key", () => {
+test("what it would send has no key", async () => {
   const type = create(DestinationTypeSchema, { type: destinations.incidentPaging("") });
-  const { subject, body } = compose(type, notificationOf(), place.world);
+  const { subject, body } = await compose(type, notificationOf(), place.world);
   expect(subject).toBe("Disk /var is 97 % full on web-1");
   expect(JSON.parse(body)).toMatchObject({ event_action: "trigger", payload: { source: "web-1" } });
   expect(body).not.toContain(secrets.integrationKey);

@@ -348,9 +348,9 @@ describe("OAuth", () => {
   });
 });
 
-test("what it would send is its short description and its description", () => {
+test("what it would send is its short description and its description", async () => {
   const type = create(DestinationTypeSchema, { type: itsm() });
-  const { subject, body } = compose(type, notificationOf(), place.world);
+  const { subject, body } = await compose(type, notificationOf(), place.world);
   expect(subject).toBe("disk-full on web-1");
   expect(body).toContain("Rule: page-storage");
 });

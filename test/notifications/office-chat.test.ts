@@ -129,9 +129,9 @@ test("what is too large all the same is sent once more at half the size", async 
   expect(place.receiver.received).toHaveLength(2);
 });
 
-test("what it would send is read as text", () => {
+test("what it would send is read as text", async () => {
   const type = create(DestinationTypeSchema, { type: officeChat({ text: "{{{event.name}}}" }) });
-  expect(compose(type, notificationOf(), place.world)).toEqual({
+  expect(await compose(type, notificationOf(), place.world)).toEqual({
     subject: "Disk /var is 97 % full",
     body: "disk-full\nEntity: web-1\nSeverity: ERROR\nStatus: OPEN\nCount: 3\nTime: 2026-11-22T10:00:00.000Z",
   });

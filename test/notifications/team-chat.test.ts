@@ -133,9 +133,9 @@ test("what the product says is shown, without the token", async () => {
   expect(answer).toBe('HTTP 200: {"ok":false,"error":"invalid_auth","got":"Bearer ********"}');
 });
 
-test("what it would send is its text", () => {
+test("what it would send is its text", async () => {
   const type = create(DestinationTypeSchema, { type: destinations.teamChat("") });
-  expect(compose(type, notificationOf(), place.world)).toEqual({
+  expect(await compose(type, notificationOf(), place.world)).toEqual({
     subject: "",
     body: "Disk /var is 97 % full on web-1",
   });

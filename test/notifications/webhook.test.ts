@@ -149,9 +149,9 @@ test("an endless message is cut", async () => {
   expect(JSON.parse(last().body).message).toHaveLength(262_144);
 });
 
-test("what it would send is its body", () => {
+test("what it would send is its body", async () => {
   const type = create(DestinationTypeSchema, { type: destinations.webhook("https://hook.example.com") });
-  const { subject, body: text } = compose(type, notificationOf(), place.world);
+  const { subject, body: text } = await compose(type, notificationOf(), place.world);
   expect(subject).toBe("");
   expect(JSON.parse(text)).toEqual(body);
 });

@@ -3,6 +3,7 @@ import type { Db } from "../../db/connect.ts";
 import { afterCommit } from "../../db/transaction.ts";
 import type { EntityRow } from "../../entities/messages.ts";
 import { readEntities } from "../../entities/read.ts";
+import { type Pace, paced } from "../../event-loop.ts";
 import { readPoints } from "../../metrics/read.ts";
 import type { OnPoints, StoredPoints } from "../../metrics/store.ts";
 import { decide } from "../decide.ts";
@@ -27,9 +28,15 @@ interface Watched {
   readonly number: number;
   readonly triggers: readonly LoadedTrigger[];
   readonly points: { timeMs: number; value: number }[];
+  /** Values from `low` to `high` are good for all of the triggers. */
+  readonly low: number;
+  readonly high: number;
 }
 
 const sourceOf = ({ type }: LoadedTrigger) => type.source.value as MetricThresholdSource;
+
+/** A pace is asked for after so many points, or so many comparisons of them. */
+const pointsBetween = 10_000;
 
 /** The bound that a value crosses; undefined: it is good. */
 function crossed(trigger: LoadedTrigger, value: number): Pick<Told, "threshold" | "thresholdType"> | undefined {
@@ -69,18 +76,24 @@ export function onPoints({ memory, wake, last }: Deciding): OnPoints {
       });
     }
     if (rules.thresholds.size === 0) return;
-    const watched = watchedOf(rules, points);
+    const pace = paced(undefined, tenantId);
+    const watched = await watchedOf(rules, points, pace);
     if (watched.length === 0) return;
     const keys = watched.map(({ subject }) => subject.key);
     const noted = await readMatches(tx, tenantId, keys);
     const lively = watched.filter((each) => mayDecide(each, noted));
     if (lively.length === 0) return;
     const entities = await entitiesOf(tx, tenantId, lively);
-    const decided = [...sights(rules, lively, entities, noted)].filter((sight) => changes(sight, noted, nowMs));
-    if (decided.length === 0) return;
+    const decided = new Map<string, Pick<Sight, "subject" | "rule">>();
+    for await (const sight of sights(rules, lively, entities, noted, pace)) {
+      if (!changes(sight, noted, nowMs)) continue;
+      const { subject, rule } = sight;
+      decided.set(`${keyText(subject.key)}${rule.id}`, { subject, rule });
+    }
+    if (decided.size === 0) return;
     // The rows are the lock: of two transactions one sees what the other has decided.
-    await makePlaces(tx, tenantId, decided);
-    const concerned = new Set(decided.map(({ subject }) => subject));
+    await makePlaces(tx, tenantId, [...decided.values()]);
+    const concerned = new Set([...decided.values()].map(({ subject }) => subject));
     const some = lively.filter(({ subject }) => concerned.has(subject));
     const someKeys = some.map(({ subject }) => subject.key);
     await lockMatches(tx, tenantId, someKeys);
@@ -88,19 +101,28 @@ export function onPoints({ memory, wake, last }: Deciding): OnPoints {
       readMatches(tx, tenantId, someKeys),
       withoutLate(tx, tenantId, some, nowMs),
     ]);
-    await settle(tx, tenantId, sights(rules, news, entities, now), now, nowMs, wake);
+    await settle(tx, tenantId, sights(rules, news, entities, now, pace), now, nowMs, wake);
   };
 }
 
-function watchedOf(rules: TenantRules, { known, series, times, values }: StoredPoints): Watched[] {
+async function watchedOf(
+  rules: TenantRules,
+  { known, series, times, values }: StoredPoints,
+  pace: Pace,
+): Promise<Watched[]> {
   const byNumber = new Map<number, Watched>();
   for (const { number, entityId, metric } of known.values()) {
     const triggers = rules.thresholds.get(metric);
     if (triggers === undefined) continue;
-    byNumber.set(number, { subject: seriesSubject(entityId, metric), number, triggers, points: [] });
+    const sources = triggers.map(sourceOf);
+    const low = sources.reduce((most, { min }) => Math.max(most, min ?? -Infinity), -Infinity);
+    const high = sources.reduce((least, { max }) => Math.min(least, max ?? Infinity), Infinity);
+    byNumber.set(number, { subject: seriesSubject(entityId, metric), number, triggers, points: [], low, high });
+    if (byNumber.size % 100 === 0) await pace();
   }
   if (byNumber.size === 0) return [];
   for (let i = 0; i < series.length; i++) {
+    if (i % pointsBetween === pointsBetween - 1) await pace();
     const watched = byNumber.get(series[i] as number);
     watched?.points.push({ timeMs: times[i] as number, value: values[i] as number });
   }
@@ -108,9 +130,9 @@ function watchedOf(rules: TenantRules, { known, series, times, values }: StoredP
 }
 
 /** A value crosses a bound, or a rule matches the series by now. */
-function mayDecide({ subject, triggers, points }: Watched, noted: StoredMatches): boolean {
+function mayDecide({ subject, points, low, high }: Watched, noted: StoredMatches): boolean {
   if ([...(noted.get(keyText(subject.key))?.values() ?? [])].some(({ standing }) => standing)) return true;
-  return points.some(({ value }) => triggers.some((trigger) => crossed(trigger, value) !== undefined));
+  return points.some(({ value }) => value < low || value > high);
 }
 
 async function entitiesOf(tx: Db, tenantId: string, watched: readonly Watched[]) {
@@ -120,25 +142,31 @@ async function entitiesOf(tx: Db, tenantId: string, watched: readonly Watched[])
 }
 
 /** What rules see of points, each later than those before it. */
-function* sights(
+async function* sights(
   rules: TenantRules,
   watched: readonly Watched[],
   entities: ReadonlyMap<string, EntityRow>,
   noted: StoredMatches,
-): Generator<Sight> {
-  for (const { subject, triggers, points } of watched) {
+  pace: Pace,
+): AsyncGenerator<Sight> {
+  for (const { subject, triggers, points, low, high } of watched) {
     const entity = entities.get(keyText(subject.entityId));
-    const meant = triggers.filter(({ means }) => means === undefined || (entity !== undefined && means(entity)));
+    const meant: LoadedTrigger[] = [];
+    for (const trigger of triggers) {
+      const { means } = trigger;
+      if (means !== undefined) await pace();
+      if (means === undefined || (entity !== undefined && means(entity))) meant.push(trigger);
+    }
     let lastMs = -Infinity;
     for (const { timeMs, value } of points) {
+      await pace();
       if (timeMs < lastMs) continue;
       lastMs = timeMs;
-      const bounds = new Map(
-        meant.flatMap((trigger) => {
-          const bound = crossed(trigger, value);
-          return bound === undefined ? [] : [[trigger.name, bound] as const];
-        }),
-      );
+      const bounds = new Map<string, NonNullable<ReturnType<typeof crossed>>>();
+      for (const trigger of value < low || value > high ? meant : []) {
+        const bound = crossed(trigger, value);
+        if (bound !== undefined) bounds.set(trigger.name, bound);
+      }
       const root = newRoot();
       for (const rule of rulesThatCare(rules, subject, bounds.keys(), noted)) {
         const triggerNames = rule.triggerNames.filter((name) => bounds.has(name));
