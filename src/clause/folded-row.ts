@@ -30,7 +30,7 @@ export interface FoldedFields<Row> {
 const singlesMax = 8;
 const noField: FoldedField = { elements: [], contains: () => false, found: () => undefined };
 
-export function foldValue(value: FieldValue | undefined): FieldValue | undefined {
+function foldValue(value: FieldValue | undefined): FieldValue | undefined {
   if (typeof value === "string") return fold(value);
   return Array.isArray(value) ? value.map((item) => (typeof item === "string" ? fold(item) : item)) : value;
 }
