@@ -1,4 +1,4 @@
-import type { FieldValue, Literal, Values } from "./field.ts";
+import type { FieldValue, Literal, ValueField, Values } from "./field.ts";
 import { fold } from "./fold.ts";
 import { containsText, type TextAutomaton } from "./text-automaton.ts";
 import { elements } from "./to-predicate.ts";
@@ -7,16 +7,18 @@ import { elements } from "./to-predicate.ts";
 export interface FoldedField {
   /** What comparisons see; none: the row has no value. */
   readonly elements: readonly Literal[];
-  /** Whether a text among them contains this one, which is in lower case. */
-  contains(needle: string): boolean;
-  /** What its texts contain of the needles of the field's automaton; undefined: the field has none. */
-  found(): ReadonlySet<string> | undefined;
+  /** Finds all needles of the field at once; undefined: there are few. */
+  readonly automaton: TextAutomaton | undefined;
+  /** What it has found; undefined: it was not asked yet. */
+  all: ReadonlySet<string> | undefined;
+  /** How many texts were looked for one by one. */
+  singles: number;
 }
 
 /** A row as triggers compare it: each field is read and folded once, however many comparisons look at it. */
 export interface FoldedRow {
-  /** Undefined: rows have no such field. */
-  field(name: string): FoldedField | undefined;
+  readonly known: Map<string, FoldedField | undefined>;
+  read(name: string): FoldedField | undefined;
 }
 
 /** Fields by name, with what finds many texts in them at once. */
@@ -28,51 +30,57 @@ export interface FoldedFields<Row> {
 
 /** After so many searches in one field of a row all of its needles are looked for at once. */
 const singlesMax = 8;
-const noField: FoldedField = { elements: [], contains: () => false, found: () => undefined };
 
 function foldValue(value: FieldValue | undefined): FieldValue | undefined {
   if (typeof value === "string") return fold(value);
   return Array.isArray(value) ? value.map((item) => (typeof item === "string" ? fold(item) : item)) : value;
 }
 
+function foldedField<Row>(field: ValueField<Row>, row: Row, automaton: TextAutomaton | undefined): FoldedField {
+  const value = foldValue(field.get(row));
+  const own = typeof value === "string" ? [value] : elements(value);
+  return { elements: own, automaton, all: undefined, singles: 0 };
+}
+
 /** The row, which must not change from now on. */
 export function foldedRow<Row>(row: Row, { values, automata }: FoldedFields<Row>): FoldedRow {
-  const known = new Map<string, FoldedField | undefined>();
-  function read(name: string): FoldedField | undefined {
-    const field = values.field(name);
-    if (field === undefined) return undefined;
-    const value = foldValue(field.get(row));
-    return value === undefined || value === null ? noField : foldedField(elements(value), automata?.get(name));
-  }
   return {
-    field(name) {
-      const there = known.get(name);
-      if (there !== undefined || known.has(name)) return there;
-      const made = read(name);
-      known.set(name, made);
-      return made;
+    known: new Map(),
+    read(name) {
+      const field = values.field(name);
+      return field && foldedField(field, row, automata?.get(name));
     },
   };
 }
 
-function foldedField(elements: readonly Literal[], automaton: TextAutomaton | undefined): FoldedField {
-  const texts = elements.filter((element) => typeof element === "string");
-  let all: ReadonlySet<string> | undefined;
-  let singles = 0;
-  function found(): ReadonlySet<string> | undefined {
-    if (automaton === undefined || all !== undefined) return all;
-    const each = texts.map((text) => automaton.search(text));
-    all = each.length === 1 ? each[0] : new Set(each.flatMap((found) => [...found]));
-    return all;
+/** A field of a row; undefined: rows have no such field. */
+export function fieldOf(row: FoldedRow, name: string): FoldedField | undefined {
+  const { known } = row;
+  const there = known.get(name);
+  if (there !== undefined || known.has(name)) return there;
+  const made = row.read(name);
+  known.set(name, made);
+  return made;
+}
+
+const textsOf = ({ elements }: FoldedField) => elements.filter((element) => typeof element === "string");
+
+/** What the texts of a field contain of the needles of its automaton; undefined: it has none. */
+export function needlesIn(field: FoldedField): ReadonlySet<string> | undefined {
+  const { automaton } = field;
+  if (automaton === undefined || field.all !== undefined) return field.all;
+  const each = textsOf(field).map((text) => automaton.search(text));
+  field.all = each.length === 1 ? each[0] : new Set(each.flatMap((found) => [...found]));
+  return field.all;
+}
+
+/** Whether a text of a field contains this one, which is in lower case. */
+export function contains(field: FoldedField, needle: string): boolean {
+  const { automaton } = field;
+  if (automaton !== undefined && field.all === undefined && ++field.singles > singlesMax) needlesIn(field);
+  if (field.all !== undefined) {
+    if (field.all.has(needle)) return true;
+    if (automaton?.has(needle)) return false;
   }
-  return {
-    elements,
-    found,
-    contains(needle) {
-      if (all === undefined && automaton !== undefined && ++singles > singlesMax) found();
-      if (all?.has(needle)) return true;
-      if (all !== undefined && automaton?.has(needle)) return false;
-      return texts.some((text) => containsText(text, needle));
-    },
-  };
+  return field.elements.some((element) => typeof element === "string" && containsText(element, needle));
 }

@@ -2,7 +2,7 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Asked, Checked } from "./checked.ts";
 import { withNumbers } from "./enumeration.ts";
 import type { Literal } from "./field.ts";
-import type { FoldedField, FoldedRow } from "./folded-row.ts";
+import { contains, type FoldedField, type FoldedRow, fieldOf } from "./folded-row.ts";
 import { numericText } from "./numeric-text.ts";
 import { holds } from "./operations.ts";
 import type { FoldedNames } from "./trigger-needs.ts";
@@ -38,11 +38,11 @@ function comparing({ field: name, asks }: Asked, names: FoldedNames): Matches {
   const condition = withNumbers(known, asks);
   const [only, ...others] = condition;
   const some = (test: (field: FoldedField) => boolean) => (row: FoldedRow) => {
-    const field = row.field(name);
+    const field = fieldOf(row, name);
     return field !== undefined && test(field);
   };
   if (only !== undefined && others.length === 0) {
-    if (only.operation === Operation.OP_CONTAINS) return some((field) => field.contains(only.value));
+    if (only.operation === Operation.OP_CONTAINS) return some((field) => contains(field, only.value));
     if (only.operation === Operation.OP_IN) {
       const among = amongst(only.value);
       return some(({ elements }) => elements.some(among));

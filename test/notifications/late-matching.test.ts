@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { transaction } from "../../src/db/transaction.ts";
@@ -133,4 +134,32 @@ test("a look at the end of a delay waits for changes that wait", async () => {
   expect(await verdict()).toEqual({ send: "later" });
   await tenant.matchLate(t0 + 6000);
   expect(await verdict()).toEqual({ send: false, reason: "the condition is over" });
+});
+
+test("while too much of a tenant waits no more is taken of it, of others it is", async () => {
+  const tenant = await waiting();
+  const other = await waiting();
+  const wait = async (expected: boolean) => {
+    for (let i = 0; i < 100; i++) {
+      const refused = (() => {
+        try {
+          tenant.engine.check(tenant.tenantId);
+          return false;
+        } catch (error) {
+          expect(error).toMatchObject({ code: 8, rawMessage: expect.stringContaining("50001 changes of events wait") });
+          return true;
+        }
+      })();
+      if (refused === expected) return;
+      await sleep(50);
+    }
+    throw new Error("nothing has changed");
+  };
+  await tenant.store(t0, report(1));
+  await wait(false);
+  await sql`update unmatched_changes set count = 50001 where tenant_id = ${tenant.tenantId}`;
+  await wait(true);
+  tenant.engine.check(other.tenantId);
+  await sql`delete from unmatched_changes where tenant_id = ${tenant.tenantId}`;
+  await wait(false);
 });

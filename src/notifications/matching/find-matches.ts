@@ -12,7 +12,7 @@ export interface Matched {
   matches: Matches;
 }
 
-/** The clock is dearer than a comparison: the effort is asked for after so many triggers or rows. */
+/** The clock is dearer than a comparison: the effort is asked for after so many triggers. */
 const between = 16;
 
 /**
@@ -35,7 +35,7 @@ export async function findMatches(
   });
   const candidates = await findCandidates(rules, rows, effort);
   const rowsOf = (needed: (trigger: EventTrigger) => boolean) =>
-    candidates.flatMap(({ row, triggers }) => ([...triggers].some(needed) ? [row] : []));
+    candidates.flatMap(({ row, triggers }) => (some(triggers, needed) ? [row] : []));
   await effort.outside(async () => {
     await readEntitiesOf(
       db,
@@ -51,7 +51,10 @@ export async function findMatches(
   });
   let count = 0;
   for (const [i, candidate] of candidates.entries()) {
-    const matching = await matchingTriggers(candidate, effort);
+    const goesOn = effort.goOn();
+    if (goesOn !== true && !(await goesOn)) return i;
+    const few = candidate.triggers.size <= between;
+    const matching = few ? matchingOf(candidate, candidate.triggers) : await matchingOfMany(candidate, effort);
     if (matching === undefined) return i;
     const matches = rulesOf(rules, matching);
     count += matches.size;
@@ -80,22 +83,34 @@ async function findCandidates({ events }: TenantRules, rows: readonly MatchRow[]
   return found;
 }
 
-/** The names of the triggers that match; undefined: the effort has ended. A closed occurrence matches only those that look at the status. */
-async function matchingTriggers(
-  { row, folded, triggers }: Candidate,
-  effort: Effort,
-): Promise<Set<string> | undefined> {
-  const matching = new Set<string>();
+/** The names of the triggers that match. A closed occurrence matches only those that look at the status. */
+function matchingOf(
+  { row, folded }: Candidate,
+  triggers: Iterable<EventTrigger>,
+  matching = new Set<string>(),
+): Set<string> {
   const closed = row.status === CLOSED;
-  let count = 0;
   for (const trigger of triggers) {
-    if (count++ % between === 0) {
-      const goesOn = effort.goOn();
-      if (goesOn !== true && !(await goesOn)) return undefined;
-    }
     if ((trigger.namesStatus || !closed) && trigger.matches(folded)) matching.add(trigger.name);
   }
   return matching;
+}
+
+/** The same; undefined: the effort has ended. */
+async function matchingOfMany(candidate: Candidate, effort: Effort): Promise<Set<string> | undefined> {
+  const matching = new Set<string>();
+  const triggers = [...candidate.triggers];
+  for (let from = 0; from < triggers.length; from += between) {
+    const goesOn = effort.goOn();
+    if (goesOn !== true && !(await goesOn)) return undefined;
+    matchingOf(candidate, triggers.slice(from, from + between), matching);
+  }
+  return matching;
+}
+
+function some<T>(of: Iterable<T>, test: (each: T) => boolean): boolean {
+  for (const each of of) if (test(each)) return true;
+  return false;
 }
 
 function rulesOf({ users }: TenantRules, matching: ReadonlySet<string>): Matches {

@@ -1,6 +1,6 @@
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { type FoldedRow, foldedRow } from "../../clause/folded-row.ts";
+import { contains as containsText, type FoldedRow, fieldOf, foldedRow, needlesIn } from "../../clause/folded-row.ts";
 import { type TextAutomaton, textAutomaton } from "../../clause/text-automaton.ts";
 import { toPredicate } from "../../clause/to-predicate.ts";
 import { type CompiledTrigger, compileTrigger } from "../../clause/trigger.ts";
@@ -164,18 +164,18 @@ export async function triggerIndex(
         for (const trigger of more) found.add(trigger);
       };
       for (const [field, byKey] of equalities) {
-        for (const key of equalityKeys(row.field(field)?.elements ?? [])) add(byKey.get(key));
+        for (const key of equalityKeys(fieldOf(row, field)?.elements ?? [])) add(byKey.get(key));
       }
       for (const [field, byText] of needles) {
-        const own = row.field(field);
+        const own = fieldOf(row, field);
         if (own === undefined || own.elements.length === 0) continue;
         const at = automata.get(field);
-        if (at === undefined) for (const [text, more] of byText) if (own.contains(text)) add(more);
+        if (at === undefined) for (const [text, more] of byText) if (containsText(own, text)) add(more);
         if (at === undefined) continue;
-        for (const text of own.found() ?? []) add(byText.get(text));
+        for (const text of needlesIn(own) ?? []) add(byText.get(text));
         // What had no room in the automaton.
         if (at.needles < (contains.get(field)?.size ?? 0)) {
-          for (const [text, more] of byText) if (!at.has(text) && own.contains(text)) add(more);
+          for (const [text, more] of byText) if (!at.has(text) && containsText(own, text)) add(more);
         }
       }
       return found;
