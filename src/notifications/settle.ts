@@ -64,12 +64,13 @@ export async function settle(
 }
 
 function follow(sight: Sight, matches: StoredMatches, nowMs: number, { changed, notices, unneeded }: Course): void {
-  const { rule, subject, told } = sight;
+  const { rule, subject } = sight;
   const key = keyText(subject.key);
   const before = matches.get(key)?.get(rule.id);
   const decision = decide(rule, before, sight, nowMs);
   if (decision === undefined) return;
-  const triggerNames = sight.triggerNames.length > 0 ? sight.triggerNames : (before?.triggerNames ?? []);
+  const { told, triggerNames: matching } = sight;
+  const triggerNames = matching.length > 0 ? matching : (before?.triggerNames ?? []);
   const match: StoredMatch = {
     ...(decision.match satisfies Match),
     subject,

@@ -155,6 +155,36 @@ test("3,000 triggers of 12 texts hold up no one, whatever events come, and all t
   expect(await matched()).toEqual({ events: sum, deliveries: sum });
 }, 180_000);
 
+test("3,000 thresholds of one metric hold up no one, whatever points come", async () => {
+  const tenant = await testTenant(sql);
+  await storeRules(tenant.id);
+  await sql`
+    update triggers set source = 'metricThreshold', type = jsonb_build_object('metricThreshold',
+      jsonb_build_object('metricName', 'cpu', 'max', 50 + substr(name, 2)::int4 / 100.0))
+    where tenant_id = ${tenant.id}`;
+  const connection = openHttp2(server);
+  await beside(async () => {
+    const startMs = Date.now() - 1_000_000;
+    // Each value lies beyond some of the bounds, another number of them each time.
+    const metrics = Array.from({ length: 10_000 }, (_, i) => ({
+      metric: "cpu",
+      dimensions: { source: `host ${i % 100}` },
+      timestamp: String(startMs + Math.floor(i / 100) * 1000),
+      value: 50 + ((i * 7919) % 3000) / 100,
+    }));
+    const answer = await connection.send({
+      path: "/v1/data-receiver/metrics",
+      headers: { ...tenant.headers, ...json },
+      body: [Buffer.from(JSON.stringify({ metrics }))],
+    });
+    expect(answer.status).toBe(200);
+  });
+  connection.close();
+  const [row] = await sql<{ series: number }[]>`
+    select count(distinct subject)::int4 as series from rule_matches where tenant_id = ${tenant.id} and standing`;
+  expect(row?.series).toBe(100);
+}, 120_000);
+
 test("ten rules that cause each other hold up no one", async () => {
   const tenant = await testTenant(sql);
   const connection = openHttp2(server);

@@ -114,10 +114,8 @@ async function watchedOf(
   for (const { number, entityId, metric } of known.values()) {
     const triggers = rules.thresholds.get(metric);
     if (triggers === undefined) continue;
-    const sources = triggers.map(sourceOf);
-    const low = sources.reduce((most, { min }) => Math.max(most, min ?? -Infinity), -Infinity);
-    const high = sources.reduce((least, { max }) => Math.min(least, max ?? Infinity), Infinity);
-    byNumber.set(number, { subject: seriesSubject(entityId, metric), number, triggers, points: [], low, high });
+    const bounds = boundsOf(triggers);
+    byNumber.set(number, { subject: seriesSubject(entityId, metric), number, triggers, points: [], ...bounds });
     if (byNumber.size % 100 === 0) await pace();
   }
   if (byNumber.size === 0) return [];
@@ -132,7 +130,7 @@ async function watchedOf(
 /** A value crosses a bound, or a rule matches the series by now. */
 function mayDecide({ subject, points, low, high }: Watched, noted: StoredMatches): boolean {
   if ([...(noted.get(keyText(subject.key))?.values() ?? [])].some(({ standing }) => standing)) return true;
-  return points.some(({ value }) => value < low || value > high);
+  return points.some(({ value }) => isBeyond({ low, high }, value));
 }
 
 async function entitiesOf(tx: Db, tenantId: string, watched: readonly Watched[]) {
@@ -149,6 +147,7 @@ async function* sights(
   noted: StoredMatches,
   pace: Pace,
 ): AsyncGenerator<Sight> {
+  const shared = new Map<readonly LoadedTrigger[], readonly RuleBounds[]>();
   for (const { subject, triggers, points, low, high } of watched) {
     const entity = entities.get(keyText(subject.entityId));
     const meant: LoadedTrigger[] = [];
@@ -157,40 +156,85 @@ async function* sights(
       if (means !== undefined) await pace();
       if (means === undefined || (entity !== undefined && means(entity))) meant.push(trigger);
     }
+    const alike = meant.length === triggers.length ? shared.get(triggers) : undefined;
+    const own = alike ?? ruleBounds(rules, meant);
+    if (meant.length === triggers.length) shared.set(triggers, own);
+    const inMaintenance = (entity?.window_production_state ?? null) !== null;
     let lastMs = -Infinity;
     for (const { timeMs, value } of points) {
       await pace();
       if (timeMs < lastMs) continue;
       lastMs = timeMs;
-      const bounds = new Map<string, NonNullable<ReturnType<typeof crossed>>>();
-      for (const trigger of value < low || value > high ? meant : []) {
-        const bound = crossed(trigger, value);
-        if (bound !== undefined) bounds.set(trigger.name, bound);
-      }
       const root = newRoot();
-      for (const rule of rulesThatCare(rules, subject, bounds.keys(), noted)) {
-        const triggerNames = rule.triggerNames.filter((name) => bounds.has(name));
+      const good = value >= low && value <= high;
+      for (const [rule, ofRule] of rulesThatCare(rules, subject, value, good ? [] : own, noted)) {
+        await pace();
+        const matches = ofRule.length > 0;
+        // Which triggers they are is asked for only where something follows.
+        const crossing = () => ofRule.filter((trigger) => crossed(trigger, value) !== undefined);
         yield {
           rule,
           subject,
-          triggerNames,
-          matches: triggerNames.length > 0,
+          matches,
           again: true,
-          inMaintenance: (entity?.window_production_state ?? null) !== null,
+          inMaintenance,
           now: undefined,
-          told: { timeMs, value, root, ...bounds.get(triggerNames[0] ?? "") },
+          get triggerNames() {
+            return crossing().map(({ name }) => name);
+          },
+          get told() {
+            const [first] = crossing();
+            return { timeMs, value, root, ...(first && crossed(first, value)) };
+          },
         };
       }
     }
   }
 }
 
-function rulesThatCare(rules: TenantRules, { key }: Subject, matching: Iterable<string>, noted: StoredMatches) {
-  const found = new Set<LoadedRule>();
-  for (const name of matching) for (const rule of rules.users.get(name) ?? []) found.add(rule);
+/** A rule's triggers of a series in its order, and the values from `low` to `high` that are good for all of them. */
+interface RuleBounds {
+  readonly rule: LoadedRule;
+  readonly triggers: readonly LoadedTrigger[];
+  readonly low: number;
+  readonly high: number;
+}
+
+function boundsOf(triggers: readonly LoadedTrigger[]): { low: number; high: number } {
+  let [low, high] = [-Infinity, Infinity];
+  for (const trigger of triggers) {
+    const { min, max } = sourceOf(trigger);
+    low = Math.max(low, min ?? low);
+    high = Math.min(high, max ?? high);
+  }
+  return { low, high };
+}
+
+/** The rules that use some of these triggers. */
+function ruleBounds(rules: TenantRules, meant: readonly LoadedTrigger[]): RuleBounds[] {
+  const byName = new Map(meant.map((trigger) => [trigger.name, trigger]));
+  const users = new Set(meant.flatMap(({ name }) => rules.users.get(name) ?? []));
+  return [...users].map((rule) => {
+    const triggers = rule.triggerNames.flatMap((name) => byName.get(name) ?? []);
+    return { rule, triggers, ...boundsOf(triggers) };
+  });
+}
+
+const isBeyond = ({ low, high }: { low: number; high: number }, value: number) => value < low || value > high;
+
+/** The rules of which a value crosses a bound, and those that match the series by now, with their triggers of it. */
+function rulesThatCare(
+  rules: TenantRules,
+  { key }: Subject,
+  value: number,
+  own: readonly RuleBounds[],
+  noted: StoredMatches,
+) {
+  const found = new Map<LoadedRule, readonly LoadedTrigger[]>();
+  for (const each of own) if (isBeyond(each, value)) found.set(each.rule, each.triggers);
   for (const { ruleId, standing } of noted.get(keyText(key))?.values() ?? []) {
     const rule = standing ? rules.byId.get(ruleId) : undefined;
-    if (rule !== undefined) found.add(rule);
+    if (rule !== undefined && !found.has(rule)) found.set(rule, []);
   }
   return found;
 }
