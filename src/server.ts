@@ -151,12 +151,15 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     untaken.check(call);
     const lane = laneOf[method.localName];
     if (method.parent === DataReceiverService && lane !== undefined) ingest.check(tenantId, lane);
+    if (lane === "events" || method.parent === EventManagementService) rules.check(tenantId);
   }
   const limits = { wrongKeys: guesses, room, streamsMax: config.streamsMax };
   const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...limits });
 
   // What rules make of what happens.
-  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs);
+  const wakeJobs = () => jobs.wake();
+  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs, { wakeJobs });
+  const { stillMatching, windows: hooks } = rules;
   starting.defer(() => rules.stop());
 
   // What metric points are kept in.
@@ -167,10 +170,9 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   starting.defer(() => metrics.stop());
 
   // What goes on in the background, in turns with the other replicas.
-  const hooks = rules.windows;
   const retention = startRetention(pool, config, { known, nowMs: clock.nowMs, log });
   starting.defer(() => retention.stop());
-  const windows = windowKinds(hooks, () => jobs.wake(), log);
+  const windows = windowKinds(hooks, wakeJobs, log);
   const kinds = [...updaterKinds(bounds.fieldsMax), ...rules.kinds, ...windows, ...metrics.kinds, ...retention.kinds];
   const jobs = startJobs(pool, replicas, {
     kinds,
@@ -180,7 +182,6 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     leaseMs: config.jobLeaseMs,
   });
   starting.defer(() => jobs.stop());
-  const onModels = changedEntities(clock.nowMs, jobs.wake);
 
   // What happens to occurrences: told to those here that want to hear of it.
   const watching = watches(pool.background);
@@ -202,7 +203,6 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   starting.defer(() => housekeeping.stop());
 
   // What goes out.
-  const { stillMatching } = rules;
   const outgoing = { keyring: masterKeys, nowMs: clock.nowMs, store: storeChanges, stillMatching, log };
   const notifications = await startNotifications(pool, replicas, config, outgoing);
   starting.defer(() => notifications.stop());
@@ -214,7 +214,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
       dataReceiverService({
         lanes: ingest,
         nowMs: clock.nowMs,
-        models: modelKind(config, clock.nowMs, onModels, known, bounds),
+        models: modelKind(config, clock.nowMs, changedEntities(clock.nowMs, jobs.wake), known, bounds),
         events: eventKind(config, clock.nowMs, storeChanges, known, bounds),
         points: pointKinds(config, clock.nowMs, metrics.store),
       }),
@@ -258,7 +258,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   const telemetry = await startTelemetry(
     config,
     {
-      ...{ pool, jobs, metrics, notifications, audit, untaken, lanes: ingest, watches: watching, bodies: held },
+      ...{ pool, jobs, metrics, notifications, rules, audit, untaken, lanes: ingest, watches: watching, bodies: held },
       streams: calls.openStreams,
       connections: () => connections(),
       certificateEndsMs: () => tls?.endsMs(),

@@ -9,24 +9,18 @@ import type {
 import { invalidField } from "../errors.ts";
 import { namedField, refuseNul } from "./check.ts";
 import { askedOf, beyondBounds, type Checked, type Counting, not } from "./checked.ts";
-import { withNumbers } from "./enumeration.ts";
-import type { Comparison, FieldValue, Literal, ValueField, Values } from "./field.ts";
+import type { Comparison, Literal, Values } from "./field.ts";
 import { fold } from "./fold.ts";
-import { numericText } from "./numeric-text.ts";
+import type { FoldedRow } from "./folded-row.ts";
 import { rules } from "./operations.ts";
-import { elements, type Predicate, predicateOf } from "./to-predicate.ts";
+import { type Equality, type Needle, needlesOf, needsOf, textComparisons, withFoldedNames } from "./trigger-needs.ts";
+import { triggerPredicate } from "./trigger-predicate.ts";
 
 const jsonNames: Partial<Record<string, string>> = { allOf: "and", anyOf: "or", noneOf: "not", oneOf: "in" };
 
-/** A field with one of its elements, as a key of an index: what compares as equal has a key in common. */
-export interface Equality {
-  field: string;
-  key: string;
-}
-
 /** A trigger's clause, ready to be asked of rows. */
-export interface CompiledTrigger<Row> {
-  matches: Predicate<Row>;
+export interface CompiledTrigger {
+  matches(row: FoldedRow): boolean;
   /** The fields that its comparisons name. */
   fields: ReadonlySet<string>;
   /**
@@ -34,6 +28,12 @@ export interface CompiledTrigger<Row> {
    * matches. Undefined: a row may match without any.
    */
   needs: readonly Equality[] | undefined;
+  /** Of these every row that matches contains at least one; undefined: a row may match without any. */
+  needles: readonly Needle[] | undefined;
+  /** All texts that its comparisons look for by `contains`. */
+  contains: readonly Needle[];
+  /** How many texts it compares an event with that no index keeps from it: none where it needs an equality. */
+  comparisons: number;
 }
 
 /**
@@ -52,13 +52,21 @@ export function compileTrigger<Row>(
   clause: TriggerClause | undefined,
   path: string,
   values: Values<Row>,
-): CompiledTrigger<Row> {
+): CompiledTrigger {
   const checked = readTrigger(clause, path);
-  const folded = withoutCase(values);
+  const folded = withFoldedNames(values);
+  const needs = needsOf(checked, folded);
+  const contains = askedOf(checked).flatMap(({ field, asks }): Needle[] => {
+    const only = asks === "exists" ? undefined : asks[0];
+    return only?.operation === Operation.OP_CONTAINS ? [{ field, text: only.value }] : [];
+  });
   return {
-    matches: predicateOf(checked, folded),
+    matches: triggerPredicate(checked, folded),
     fields: new Set(askedOf(checked).map(({ field }) => field)),
-    needs: needsOf(checked, folded),
+    needs,
+    needles: needlesOf(checked),
+    contains,
+    comparisons: needs === undefined ? textComparisons(checked) : 0,
   };
 }
 
@@ -147,77 +155,4 @@ function readValue(value: TriggerValue | undefined, operation: keyof typeof rule
 function textOf(text: string, path: string): string {
   refuseNul(text, path);
   return fold(text.toWellFormed());
-}
-
-/** The same fields with each text in lower case, as the texts of triggers are. */
-function withoutCase<Row>(values: Values<Row>): Values<Row> {
-  return {
-    idsOf: values.idsOf,
-    field(key) {
-      const field = values.field(key);
-      if (field === undefined) return undefined;
-      const { get, numbers } = field;
-      return { get: (row) => foldValue(get(row)), ...(numbers && { numbers: foldNames(numbers) }) };
-    },
-  };
-}
-
-function foldValue(value: FieldValue | undefined): FieldValue | undefined {
-  if (typeof value === "string") return fold(value);
-  return Array.isArray(value) ? value.map((item) => (typeof item === "string" ? fold(item) : item)) : value;
-}
-
-const foldNames = (numbers: Readonly<Record<string, number>>) =>
-  Object.fromEntries(Object.entries(numbers).map(([name, number]) => [fold(name), number]));
-
-function needsOf<Row>(clause: Checked, values: Values<Row>): readonly Equality[] | undefined {
-  switch (clause.kind) {
-    case "and": {
-      const each = clause.parts.flatMap((part) => {
-        const needs = needsOf(part, values);
-        return needs === undefined ? [] : [needs];
-      });
-      return each.sort((a, b) => a.length - b.length)[0];
-    }
-    case "or": {
-      const each = clause.parts.map((part) => needsOf(part, values));
-      return each.every((needs) => needs !== undefined) ? each.flat() : undefined;
-    }
-    case "field": {
-      const field = values.field(clause.field);
-      if (field === undefined) return [];
-      const wanted = clause.asks === "exists" ? undefined : equalTo(field, clause.asks);
-      return wanted?.flatMap((value) => literalKeys(value).map((key) => ({ field: clause.field, key })));
-    }
-    default:
-      return undefined;
-  }
-}
-
-function equalTo<Row>(field: ValueField<Row>, condition: readonly Comparison[]): readonly Literal[] | undefined {
-  const [only] = withNumbers(field, condition);
-  if (only?.operation === Operation.OP_EQUALS) return [only.value];
-  return only?.operation === Operation.OP_IN ? only.value : undefined;
-}
-
-/*
- * How values compare as equal: texts as texts, numbers as numbers, and a number with a text that reads as it. So two texts
- * meet in `text`, two numbers in `number`; a wanted number meets all that reads as it, a wanted text the number it reads as.
- */
-
-function literalKeys(value: Literal): string[] {
-  if (typeof value === "boolean") return [`boolean ${value}`];
-  if (typeof value === "number") return [`reads as ${value}`];
-  const number = numericText(value);
-  return number === undefined ? [`text ${value}`] : [`text ${value}`, `number ${number}`];
-}
-
-/** The keys that a row's value of a field has in an index over `needs`. */
-export function equalityKeys(value: FieldValue | undefined): string[] {
-  return elements(foldValue(value)).flatMap((element) => {
-    if (typeof element === "boolean") return [`boolean ${element}`];
-    if (typeof element === "number") return [`number ${element}`, `reads as ${element}`];
-    const number = numericText(element);
-    return number === undefined ? [`text ${element}`] : [`text ${element}`, `reads as ${number}`];
-  });
 }

@@ -15,6 +15,8 @@ export interface Instance {
   metadata: Record<string, unknown>;
   /** The names of the rules that made it, the latest last; absent: none, it came from outside. */
   chain?: readonly string[];
+  /** What set these rules off: a UUID, the same for all that it leads to; absent: it came from outside. */
+  root?: string;
 }
 
 /** What an event was like from one first sight to its closing. Numbers run from 1. */

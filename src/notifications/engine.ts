@@ -4,13 +4,15 @@ import type { OnDeleted } from "../events/retain.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import type { OnPoints } from "../metrics/store.ts";
 import { forgetOccurrences } from "./matches.ts";
-import { rulesMemory } from "./matching/tenant-rules.ts";
+import { rulesMemory } from "./matching/rules-memory.ts";
 import { onChanges } from "./on-changes.ts";
 import type { Wake } from "./outbox.ts";
 import { lastTimes } from "./sources/last-times.ts";
 import { onPoints } from "./sources/metric-threshold.ts";
 import { staleJob } from "./sources/stale-data.ts";
 import { stillMatching, type Verdict, type Waiting } from "./still-matching.ts";
+import { backlog } from "./unmatched/backlog.ts";
+import { type LateStats, lateMatching } from "./unmatched/late-matching.ts";
 import { windowRules } from "./windows.ts";
 
 /** The part of notifications that decides: what is to be sent is stored in the transaction that stores its cause. */
@@ -22,6 +24,10 @@ export interface RuleEngine {
   /** What happens when maintenance windows begin and end. */
   readonly windows: Omit<ReturnType<typeof windowRules>, "kind">;
   readonly kinds: readonly JobKind[];
+  /** Before events of a tenant are taken. @throws code 8 while too many wait to be matched */
+  check(tenantId: string): void;
+  /** What was matched after the commit. */
+  stats(): LateStats;
   /** Writes what is to be known of data that came, for all servers; happens by itself every two seconds. */
   flush(nowMs: number): Promise<void>;
   /** After the last data were stored. */
@@ -30,17 +36,37 @@ export interface RuleEngine {
   stillMatching(tenantId: string, deliveries: readonly Waiting[], nowMs: number): Promise<Map<string, Verdict>>;
 }
 
+interface EngineOptions {
+  /** Told after the commit that jobs are to be done. */
+  wakeJobs?: () => void;
+  /** How long matching may keep a transaction that stores changes, ms; 0: all of them are matched after it. */
+  storingMs?: number;
+}
+
 /** @param wake told after the commit that deliveries of a tenant are due, now or later */
-export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number): RuleEngine {
+export function ruleEngine(
+  sql: Sql,
+  wake: Wake,
+  nowMs: () => number,
+  { wakeJobs = () => {}, storingMs = 20 }: EngineOptions = {},
+): RuleEngine {
   const last = lastTimes(sql, nowMs);
-  const deciding = { memory: rulesMemory(), wake, last };
+  const waiting = backlog(sql);
+  function wakeMatching(tenantId: string) {
+    waiting.grew(tenantId);
+    wakeJobs();
+  }
+  const deciding = { memory: rulesMemory(), wake, last, wakeMatching, storingMs };
   const { kind, ...windows } = windowRules(deciding, nowMs);
+  const late = lateMatching(deciding);
   return {
     onChanges: onChanges(deciding),
     onPoints: onPoints(deciding),
     onDeleted: forgetOccurrences,
     windows,
-    kinds: [kind, staleJob(deciding)],
+    kinds: [kind, staleJob(deciding), late.kind],
+    check: waiting.check,
+    stats: late.stats,
     flush: last.flush,
     stop: last.stop,
     stillMatching: (tenantId, deliveries, nowMs) => stillMatching(sql, tenantId, deliveries, deciding, nowMs),

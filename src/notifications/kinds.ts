@@ -1,6 +1,6 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { paced } from "../event-loop.ts";
+import { paced, type Pace as Turns } from "../event-loop.ts";
 import { type Broken, joined } from "../rpc/rules.ts";
 import { email } from "./kinds/email.ts";
 import { event } from "./kinds/event.ts";
@@ -63,23 +63,28 @@ async function renderTexts(
   type: DestinationType,
   notification: Notification,
   publicUrl: string,
+  pace: Turns,
 ): Promise<Record<string, string>> {
   const { name, kind, message, desc } = kindOf(type);
-  const pace = paced(undefined, notification.tenant.id);
   const texts: Record<string, string> = {};
   for (const [path, template] of Object.entries(kind.templates(message, notification.rule.message))) {
+    await pace();
     const { text, markup, charsMax } = template;
     const variables = variablesOf(notification, { name, desc, message }, markup, publicUrl);
     texts[path] = render(text, variables, markup, charsMax);
-    await pace();
   }
   return texts;
 }
 
 /** What a destination would get, as people read it. Nothing is sent, and no secret is in it. */
-export async function compose(type: DestinationType, notification: Notification, world: World): Promise<Composed> {
+export async function compose(
+  type: DestinationType,
+  notification: Notification,
+  world: World,
+  pace: Turns = paced(undefined, notification.tenant.id),
+): Promise<Composed> {
   const { kind, message } = kindOf(type);
-  const texts = await renderTexts(type, notification, world.publicUrl);
+  const texts = await renderTexts(type, notification, world.publicUrl, pace);
   return kind.compose({ destination: message, notification, texts }, world);
 }
 
@@ -122,7 +127,12 @@ export async function send(
   const hide = (secret: string) => void secrets.add(secret);
   let texts: Record<string, string>;
   try {
-    texts = await renderTexts(type, given.notification, world.publicUrl);
+    texts = await renderTexts(
+      type,
+      given.notification,
+      world.publicUrl,
+      paced(undefined, given.notification.tenant.id),
+    );
   } catch (error) {
     if (error instanceof TemplateError) return notSent(name, "bad_request", error.message, given.state);
     throw error;

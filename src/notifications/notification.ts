@@ -61,4 +61,6 @@ export interface Notification {
    * notification's own, the latest last. The event starts none of them again. Empty for what came from outside.
    */
   readonly chain: readonly string[];
+  /** What set them off, a UUID: the same for all that follows from it. Absent: nothing else follows from it. */
+  readonly root?: string;
 }

@@ -15,6 +15,7 @@ import type { Db } from "../db/connect.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { eventIds, idText, nameFromDimensions } from "../entities/identity.ts";
 import { invalidField, notFound } from "../errors.ts";
+import { type Pace, paced } from "../event-loop.ts";
 import { getEvent } from "../events/get.ts";
 import { principalOf } from "../rpc/context.ts";
 import type { Composed } from "./kinds/kind.ts";
@@ -117,11 +118,12 @@ async function previewsOf(
   destinations: Awaited<ReturnType<typeof destinationsOf>>,
   notification: Notification,
   world: World,
+  pace: Pace,
 ) {
   let bytes = 0;
   const previews: (Composed & { destination: string })[] = [];
   for (const { name, type } of destinations) {
-    const preview = { destination: name, ...(await compose(type, notification, world)) };
+    const preview = { destination: name, ...(await compose(type, notification, world, pace)) };
     for (const text of Object.values(preview)) bytes += Buffer.byteLength(text);
     if (bytes > pageBytesMax) {
       throw invalidField(
@@ -151,8 +153,9 @@ export function rulePreviews(db: Db, world: World): Pick<ServiceImpl<typeof Rule
         tenant: { id: tenantId, name: tenantName },
         chain: [],
       };
+      const pace = paced(() => context.signal.throwIfAborted(), tenantId);
       const destinations = await destinationsOf(db, tenantId, request.name);
-      return create(PreviewRuleResponseSchema, { previews: await previewsOf(destinations, notification, world) });
+      return create(PreviewRuleResponseSchema, { previews: await previewsOf(destinations, notification, world, pace) });
     },
   };
 }

@@ -2,12 +2,17 @@ import type { Db } from "../db/connect.ts";
 import { readEntities } from "../entities/read.ts";
 import { lockEvents } from "../events/lock.ts";
 import { keyText as occurrenceText, readOccurrences } from "../events/occurrences.ts";
+import { signatureOf, toldOf } from "./decide-changes.ts";
 import { keyText, lockMatches, nilRule, readMatches, type StoredMatch, type StoredMatches } from "./matches.ts";
+import { effort } from "./matching/effort.ts";
+import { findMatches } from "./matching/find-matches.ts";
 import { matchRow } from "./matching/rows.ts";
 import type { Matches, TenantRules } from "./matching/tenant-rules.ts";
-import { type Deciding, findMatches, signatureOf, toldOf } from "./on-changes.ts";
+import type { Deciding } from "./on-changes.ts";
+import { newRoot } from "./rule-changes.ts";
 import { type Sight, settle } from "./settle.ts";
 import type { Subject } from "./subjects.ts";
+import { hasUnmatched } from "./unmatched/unmatched-changes.ts";
 
 /** How a rule sees a subject now. */
 type Look = Pick<Sight, "triggerNames" | "now" | "told">;
@@ -28,7 +33,8 @@ export const pairText = ({ subject, ruleId }: { subject: { key: Buffer }; ruleId
 
 /**
  * Looks at subjects once more, as they and their entities are now, under their locks in the caller's transaction, for the
- * rules whose delay of them ends or that keep silent about them, and stores what follows.
+ * rules whose delay of them ends or that keep silent about them, and stores what follows. Undefined: changes of occurrences
+ * wait to be matched, which come first; nothing was looked at.
  * @param delayEnds the rules and subjects (`pairText`) whose first notification waits for this look
  */
 export async function reconsider(
@@ -37,9 +43,11 @@ export async function reconsider(
   subjects: readonly Subject[],
   { memory, wake }: Deciding,
   { nowMs, delayEnds = new Set() }: { nowMs: number; delayEnds?: ReadonlySet<string> },
-): Promise<Reconsidered> {
+): Promise<Reconsidered | undefined> {
   const rules = await memory.now(tx, tenantId);
   const looks = await lookAtOccurrences(tx, tenantId, rules, subjects);
+  if (looks === undefined) return undefined;
+  const root = newRoot();
   const others = subjects.flatMap(({ eventId, key }) => (eventId === undefined ? [key] : []));
   if (others.length > 0) await lockMatches(tx, tenantId, others);
   const entityIds = new Map(subjects.map(({ entityId }) => [keyText(entityId), entityId]));
@@ -65,7 +73,8 @@ export async function reconsider(
       const seen = look(match);
       const inMaintenance = inWindows.has(keyText(subject.entityId));
       const how = { again: false, inMaintenance, delayEnds: delayEnds.has(pairText(match)) };
-      yield { ...seen, ...how, rule, subject, matches: seen.triggerNames.length > 0 };
+      const told = { ...seen.told, root };
+      yield { ...seen, ...how, told, rule, subject, matches: seen.triggerNames.length > 0 };
     }
   }
   await settle(tx, tenantId, sights(), matches, nowMs, wake);
@@ -79,7 +88,7 @@ const standingStill = ({ standing, triggerNames, value, valueMs }: StoredMatch):
   told: { ...(value !== undefined && { value }), ...(valueMs !== undefined && { timeMs: valueMs }) },
 });
 
-/** Locks the events of occurrences among the subjects, and holds them against all rules. */
+/** Locks the events of occurrences among the subjects, and holds them against all rules. Undefined: others come first. */
 async function lookAtOccurrences(tx: Db, tenantId: string, rules: TenantRules, subjects: readonly Subject[]) {
   const keys = subjects.flatMap(({ eventId, number }) =>
     eventId === undefined || number === undefined ? [] : [{ eventId, number }],
@@ -90,12 +99,13 @@ async function lookAtOccurrences(tx: Db, tenantId: string, rules: TenantRules, s
     tenantId,
     keys.map(({ eventId }) => eventId),
   );
+  if (await hasUnmatched(tx, tenantId)) return undefined;
   const occurrences = await readOccurrences(tx, tenantId, keys);
   const all = [...occurrences].map(([key, { event, occurrence }]) => {
     const row = matchRow(event, occurrence);
     return { key, occurrence, row, matches: new Map() as Matches };
   });
-  await findMatches(tx, tenantId, rules, all);
+  await findMatches(tx, tenantId, rules, all, effort(tenantId));
   const byKey = new Map(all.map((each) => [each.key, each]));
   return ({ subject, ruleId }: StoredMatch, noted: StoredMatches): Look | undefined => {
     const { eventId, number } = subject;

@@ -23,6 +23,7 @@ import { principalOf } from "../rpc/context.ts";
 import { foundBy } from "../rpc/names.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { changed } from "./changed.ts";
+import { withinComparisons } from "./comparisons.ts";
 import { contains, listByName, oneContains, type Part } from "./lists.ts";
 import { forgetRule } from "./matches.ts";
 import { toRule } from "./messages.ts";
@@ -83,6 +84,9 @@ function valuesOf({ description, enabled, message, repeat, sendUpdates, muteDuri
   };
 }
 
+/** What may make a rule compare events with more texts. */
+const growths = ["enabled", "triggerNames", "destinationNames"] as const;
+
 /** @throws code 3 when the message is no template */
 function checkMessage({ message }: Rule): void {
   const broken = brokenTemplate(message);
@@ -115,7 +119,8 @@ export function ruleService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof 
           .onConflictDoNothing({ target: [rules.tenantId, rules.name] })
           .returning({ name: rules.name });
         if (made.length === 0) throw alreadyExists("rule", name);
-        const members = await setMembers(tx, tenantId, { ...rule, name });
+        const set = () => setMembers(tx, tenantId, { ...rule, name });
+        const members = rule.enabled ? await withinComparisons(tx, tenantId, set) : await set();
         await checkRoom(tx, tenantId, kept, bounds);
         await changed(tx, context, "rule", name);
         return create(CreateRuleResponseSchema, {
@@ -150,8 +155,12 @@ export function ruleService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof 
         const rule = withChanges(toRule(row), sent, members);
         const values = valuesOf(rule);
         const heldBefore = await heldBytes(tx, tenantId, kept);
-        await orm(tx).update(rules).set(values).where(own);
-        const used = await setMembers(tx, tenantId, rule, members);
+        const write = async () => {
+          await orm(tx).update(rules).set(values).where(own);
+          return await setMembers(tx, tenantId, rule, members);
+        };
+        const growing = rule.enabled && growths.some((member) => members.has(member));
+        const used = growing ? await withinComparisons(tx, tenantId, write) : await write();
         await checkRoom(tx, tenantId, kept, bounds, heldBefore);
         await changed(tx, context, "rule", name);
         return create(UpdateRuleResponseSchema, { rule: toRule({ ...row, ...values, ...used }) });

@@ -1,4 +1,5 @@
 import type { Db } from "../db/connect.ts";
+import { paced } from "../event-loop.ts";
 import { decide, type Match, type Seen } from "./decide.ts";
 import { keyText, note, type StoredMatch, type StoredMatches, writeMatches } from "./matches.ts";
 import type { LoadedRule } from "./matching/tenant-rules.ts";
@@ -16,6 +17,9 @@ export interface Sight extends Seen {
   readonly told: Told;
 }
 
+/** Rows of one statement, and sights after which others get their turn: what is more is written in several. */
+const portion = 1000;
+
 /** What sights come to. */
 interface Course {
   readonly changed: Map<string, StoredMatch>;
@@ -30,28 +34,43 @@ interface Course {
 export async function settle(
   tx: Db,
   tenantId: string,
-  sights: Iterable<Sight>,
+  sights: Iterable<Sight> | AsyncIterable<Sight>,
   matches: StoredMatches,
   nowMs: number,
   wake: Wake,
 ): Promise<void> {
   const course: Course = { changed: new Map(), notices: [], unneeded: [] };
-  for (const sight of sights) follow(sight, matches, nowMs, course);
+  const pace = paced(undefined, tenantId);
+  let count = 0;
+  for await (const sight of sights) {
+    if (++count % portion === 0) await pace();
+    follow(sight, matches, nowMs, course);
+  }
   const { changed, notices, unneeded } = course;
   if (changed.size === 0) return;
-  await writeMatches(tx, tenantId, [...changed.values()]);
-  await storeNotices(tx, tenantId, { notices, unneeded, nowMs }, wake);
+  const noted = [...changed.values()];
+  for (let from = 0; from < noted.length; from += portion) {
+    if (from > 0) await pace();
+    await writeMatches(tx, tenantId, noted.slice(from, from + portion));
+  }
+  // What is not needed any more is hastened with the first of them; there may be nothing but that.
+  for (let from = 0; from === 0 || from < notices.length; from += portion) {
+    if (from > 0) await pace();
+    const some = { notices: notices.slice(from, from + portion), unneeded: from === 0 ? unneeded : [], nowMs };
+    await storeNotices(tx, tenantId, some, wake);
+  }
   const silenced = [...changed.values()].flatMap(({ muted, subject }) => (muted ? [subject.entityId] : []));
   if (silenced.length > 0) await lookAtSilenced(tx, tenantId, silenced, nowMs);
 }
 
 function follow(sight: Sight, matches: StoredMatches, nowMs: number, { changed, notices, unneeded }: Course): void {
-  const { rule, subject, told } = sight;
+  const { rule, subject } = sight;
   const key = keyText(subject.key);
   const before = matches.get(key)?.get(rule.id);
   const decision = decide(rule, before, sight, nowMs);
   if (decision === undefined) return;
-  const triggerNames = sight.triggerNames.length > 0 ? sight.triggerNames : (before?.triggerNames ?? []);
+  const { told, triggerNames: matching } = sight;
+  const triggerNames = matching.length > 0 ? matching : (before?.triggerNames ?? []);
   const match: StoredMatch = {
     ...(decision.match satisfies Match),
     subject,

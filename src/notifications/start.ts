@@ -1,5 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Config } from "../config.ts";
 import type { Keyring } from "../credentials/keyring.ts";
 import type { Pool } from "../db/connect.ts";
@@ -7,11 +8,12 @@ import type { Listener } from "../db/listen.ts";
 import type { StoreChanges } from "../events/changes.ts";
 import { dataBounds, ingestEvents } from "../events/ingest.ts";
 import type { Log } from "../log.ts";
+import { BeyondChain, countMadeEvent } from "./chain-counts.ts";
 import type { RuleEngine } from "./engine.ts";
 import type { Dispatcher } from "./sending/dispatcher.ts";
 import { startSending } from "./sending/start.ts";
 import { notificationServices } from "./service.ts";
-import { openWorld } from "./world.ts";
+import { beyondChain, openWorld } from "./world.ts";
 
 interface Options {
   keyring: Keyring;
@@ -38,9 +40,19 @@ export async function startNotifications(
   const world = openWorld(config, {
     ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
     nowMs,
-    async createEvent(tenantId, item, chain) {
-      const storing = { nowMs: nowMs(), store, bounds: dataBounds(config) };
-      return (await ingestEvents(pool.ingest, tenantId, [{ ...item, chain }], storing)).get(0);
+    async createEvent(tenantId, item, chain, root) {
+      /** What is there already, and what ends, does not count. */
+      const counting: StoreChanges = async (tx, locked, changes, atMs) => {
+        if (changes.length > 0 && item.status !== Status.CLOSED) await countMadeEvent(tx, tenantId, root);
+        await store(tx, locked, changes, atMs);
+      };
+      const storing = { nowMs: nowMs(), store: counting, bounds: dataBounds(config) };
+      try {
+        return (await ingestEvents(pool.ingest, tenantId, [{ ...item, chain, root }], storing)).get(0);
+      } catch (error) {
+        if (error instanceof BeyondChain) return beyondChain;
+        throw error;
+      }
     },
   });
   const waitMsMax = config.deliveryWaitSecMax * 1000;

@@ -23,7 +23,11 @@ export interface Waiting {
 }
 
 /** Whether a delivery is still needed; with what there is to tell now, where that was to be looked at again. */
-export type Verdict = { readonly send: true; readonly told?: Told } | { readonly send: false; readonly reason: string };
+export type Verdict =
+  | { readonly send: true; readonly told?: Told }
+  | { readonly send: false; readonly reason: string }
+  /** Not known yet: it is asked about again. */
+  | { readonly send: "later" };
 
 const no = (reason: string): Verdict => ({ send: false, reason });
 
@@ -49,11 +53,13 @@ export async function stillMatching(
   const before = await readMatches(sql, tenantId, keys);
   const late = deliveries.filter((each) => delayed(each) && matchOf(before, each)?.firstDueMs !== undefined);
   const looked = late.length > 0 ? await lookAgain(sql, tenantId, late, rules, deciding, nowMs) : undefined;
+  const postponed = new Set(looked === undefined ? late : []);
   const noted = looked === undefined ? before : await readMatches(sql, tenantId, keys);
   return new Map(
-    deliveries.map((each) => {
+    deliveries.map((each): [string, Verdict] => {
       const match = matchOf(noted, each);
       if (!rules.byId.has(each.ruleId)) return [each.id, no("the rule is disabled, or is there no more")];
+      if (postponed.has(each)) return [each.id, { send: "later" }];
       if (ofWindow(each) || each.occasion === "clear") return [each.id, { send: true }];
       if (match === undefined || !match.standing || each.createdMs < match.matchedMs) {
         return [each.id, no("the condition is over")];
@@ -79,7 +85,9 @@ async function lookAgain(
   const subjects = new Map(late.map(({ subject }) => [subject.key.toString("latin1"), subject]));
   return await transaction(sql, async (tx) => {
     const options = { nowMs, delayEnds: new Set(late.map(pairText)) };
-    const { matches, look } = await reconsider(tx, tenantId, [...subjects.values()], deciding, options);
+    const seen = await reconsider(tx, tenantId, [...subjects.values()], deciding, options);
+    if (seen === undefined) return undefined;
+    const { matches, look } = seen;
     const pairs = new Map(late.map((each) => [pairText(each), matchOf(matches, each)]));
     const found = [...pairs.values()].flatMap((match) => (match ? [{ match, told: look(match).told }] : []));
     await keepTold(tx, tenantId, found, rules);

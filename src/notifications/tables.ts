@@ -27,6 +27,8 @@ export const triggers = pgTable(
     source: text("source").notNull(),
     /** The message TriggerType, in the JSON form of the API. */
     type: jsonb("type").notNull().$type<JsonValue>(),
+    /** How many texts it compares each event with, beside what an index decides; null until that was counted. */
+    comparisons: integer("comparisons"),
     createdMs: bigintMs("created_ms").notNull(),
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.name] })],
@@ -175,4 +177,22 @@ export const ruleMatches = pgTable(
     primaryKey({ columns: [table.tenantId, table.subject, table.ruleId] }),
     index("rule_matches_muted").on(table.tenantId, table.entityId).where(sql`muted`),
   ],
+);
+
+/**
+ * Of what set off rules that make events: how many events it has led to (the row of the nil rule), and how many more a rule
+ * would have made. Roots sort by time.
+ */
+export const chainCounts = pgTable(
+  "chain_counts",
+  {
+    tenantId: tenantId(),
+    root: uuid("root").notNull(),
+    ruleId: uuid("rule_id").notNull(),
+    count: integer("count").notNull(),
+    /** The delivery that says how many more there were, and when it was decided; null in the row of the nil rule. */
+    deliveryId: uuid("delivery_id"),
+    deliveryMs: bigintMs("delivery_ms"),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.root, table.ruleId] })],
 );

@@ -14,6 +14,8 @@ export interface Told {
   clear?: boolean;
   /** The names of the rules that made the event, the latest last. */
   chain?: string[];
+  /** What set off the rules: a report from outside, a call, a crossing, the end of a window. A UUID of its time. */
+  root?: string;
   /** A maintenance window that begins or ends, instead of an event. */
   window?: { id: string; name: string; message: string; what: "start" | "end"; atMs: number };
 }

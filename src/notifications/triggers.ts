@@ -28,6 +28,7 @@ import { principalOf } from "../rpc/context.ts";
 import { foundBy } from "../rpc/names.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { changed } from "./changed.ts";
+import { comparisonsOf, withinComparisons } from "./comparisons.ts";
 import { inRules, usersNamed } from "./in-use.ts";
 import { contains, listByName, oneContains, type Part } from "./lists.ts";
 import { toTrigger } from "./messages.ts";
@@ -58,13 +59,33 @@ const named = (tenantId: string, name: string) =>
 
 /** What is stored of a trigger that is checked; its type is there (REQUIRED). */
 function valuesOf({ description, tags, type = create(TriggerTypeSchema) }: Trigger) {
-  return { description, tags, source: type.source.case ?? "", type: toJson(TriggerTypeSchema, type) };
+  return {
+    description,
+    tags,
+    source: type.source.case ?? "",
+    type: toJson(TriggerTypeSchema, type),
+    comparisons: comparisonsOf(type),
+  };
 }
 
 const kept: Kept = { things: "triggers", table: "triggers", columns: ["name", "description", "tags", "type"] };
 
 /** The conditions that rules wait for. */
 export function triggerService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof TriggerService>> {
+  /** @throws code 5 when there is none; code 9 when it grows too large */
+  async function updateRow(tx: Db, tenantId: string, sent: Trigger, members: ReadonlySet<keyof Trigger>) {
+    const own = named(tenantId, sent.name);
+    const [row] = await orm(tx).select(columns).from(triggers).where(own).for("no key update");
+    if (row === undefined) throw notFound("trigger", sent.name);
+    const before = toTrigger(row);
+    const trigger = withChanges(before, sent, members);
+    const heldBefore = await heldBytes(tx, tenantId, kept);
+    await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
+    await checkRoom(tx, tenantId, kept, bounds, heldBefore);
+    if (!sameData(before.type, trigger.type)) await beginAnew(tx, tenantId, foundBy(sent.name));
+    return trigger;
+  }
+
   return {
     async createTrigger({ trigger = create(TriggerSchema) }, context) {
       const { tenantId } = principalOf(context);
@@ -103,15 +124,8 @@ export function triggerService(db: Db, bounds: Bounds): Partial<ServiceImpl<type
       const members = changedFields(TriggerSchema, sent, updateMask);
       if (members.has("type")) checkTriggerType(sent.type, "trigger.type");
       return await transaction(db, async (tx) => {
-        const own = named(tenantId, name);
-        const [row] = await orm(tx).select(columns).from(triggers).where(own).for("no key update");
-        if (row === undefined) throw notFound("trigger", name);
-        const before = toTrigger(row);
-        const trigger = withChanges(before, sent, members);
-        const heldBefore = await heldBytes(tx, tenantId, kept);
-        await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
-        await checkRoom(tx, tenantId, kept, bounds, heldBefore);
-        if (!sameData(before.type, trigger.type)) await beginAnew(tx, tenantId, foundBy(name));
+        const update = () => updateRow(tx, tenantId, sent, members);
+        const trigger = members.has("type") ? await withinComparisons(tx, tenantId, update) : await update();
         await changed(tx, context, "trigger", name);
         return create(UpdateTriggerResponseSchema, { trigger });
       });

@@ -7,6 +7,7 @@ import type { Deciding } from "./on-changes.ts";
 import { type Notice, storeNotices } from "./outbox.ts";
 import { reconsider } from "./reconsider.ts";
 import { lookAtReleased, type Released, releasedKind } from "./released.ts";
+import { newRoot } from "./rule-changes.ts";
 import { windowSubject } from "./subjects.ts";
 
 /** A maintenance window whose run begins or ends. Times are ms since the epoch. */
@@ -22,6 +23,9 @@ export interface WindowNotice {
   rules: readonly string[];
 }
 
+/** What must wait for other changes is looked at again after this time. */
+const laterMs = 500;
+
 /** What rules do when maintenance windows begin and end: each in the transaction in which it happens. */
 export function windowRules(deciding: Deciding, nowMs: () => number) {
   return {
@@ -29,16 +33,17 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
     async onRuns(tx: Db, tenantId: string, notices: readonly WindowNotice[]): Promise<void> {
       const { rules } = await deciding.memory.now(tx, tenantId);
       const now = nowMs();
-      const all = notices.flatMap(({ rules: names, windowId: id, windowName, what, atMs, runMs, message }, i) =>
-        [...new Set(names)].flatMap((name): Notice[] => {
+      const all = notices.flatMap(({ rules: names, windowId: id, windowName, what, atMs, runMs, message }, i) => {
+        const root = newRoot();
+        return [...new Set(names)].flatMap((name): Notice[] => {
           const rule = rules.get(name);
           if (rule === undefined) return [];
-          const told = { timeMs: atMs, window: { id, name: windowName, message, what, atMs } };
+          const told = { timeMs: atMs, root, window: { id, name: windowName, message, what, atMs } };
           const subject = { key: windowSubject(id, runMs) };
           const due = { occasion: what === "start" ? "first" : "clear", createdMs: now + i, dueMs: now } as const;
           return [{ ...due, rule, destinationNames: rule.destinationNames, triggerNames: [], subject, told }];
-        }),
-      );
+        });
+      });
       await storeNotices(tx, tenantId, { notices: all, nowMs: now }, deciding.wake);
     },
 
@@ -59,6 +64,6 @@ async function run(deciding: Deciding, tx: Db, tenantId: string, jobs: readonly 
   const entities = await readEntities(tx, tenantId, ids);
   const free = entities.flatMap(({ id, window_production_state: state }) => (state === null ? [id] : []));
   const subjects = await mutedSubjects(tx, tenantId, free);
-  if (subjects.length > 0) await reconsider(tx, tenantId, subjects, deciding, { nowMs });
-  return [];
+  if (subjects.length === 0 || (await reconsider(tx, tenantId, subjects, deciding, { nowMs })) !== undefined) return [];
+  return jobs.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + laterMs }));
 }

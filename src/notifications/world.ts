@@ -5,6 +5,9 @@ import { type AccessTokens, accessTokens } from "./kinds/access-tokens.ts";
 import { type Outbound, outbound } from "./outbound.ts";
 import { mailRelay, type Relay } from "./relay.ts";
 
+/** No event is made: as many as may be were made of what has set off the rules. */
+export const beyondChain = Symbol("beyond the bound of a chain");
+
 /** What senders reach the world by, and what the operator has set for them. */
 export interface World {
   readonly outbound: Outbound;
@@ -16,10 +19,15 @@ export interface World {
   readonly teamChatUrl: string;
   readonly accessTokens: AccessTokens;
   /**
-   * Stores an event of this tenant, caused by these rules, the latest last; answers why it does not, if so. May be repeated
-   * with the same item.
+   * Stores an event of this tenant, caused by these rules, the latest last, which `root` has set off; returns why it does not, if
+   * so. May be repeated with the same item.
    */
-  createEvent(tenantId: string, item: EventItem, chain: readonly string[]): Promise<string | undefined>;
+  createEvent(
+    tenantId: string,
+    item: EventItem,
+    chain: readonly string[],
+    root: string,
+  ): Promise<string | typeof beyondChain | undefined>;
   nowMs(): number;
 }
 

@@ -3,6 +3,7 @@ import type { Watches } from "../events/watch/watches.ts";
 import type { Histogram } from "../histogram.ts";
 import type { Jobs } from "../jobs/start.ts";
 import type { MetricPart } from "../metrics/start.ts";
+import type { RuleEngine } from "../notifications/engine.ts";
 import type { Notifications } from "../notifications/start.ts";
 import type { Lanes } from "../receiver/lanes.ts";
 import { codeName } from "../rpc/log.ts";
@@ -17,6 +18,7 @@ export interface Sources {
   readonly jobs: Pick<Jobs, "stats" | "backlogs">;
   readonly metrics: Pick<MetricPart, "stats">;
   readonly notifications: Pick<Notifications, "stats">;
+  readonly rules: Pick<RuleEngine, "stats">;
   readonly watches: Pick<Watches, "stats">;
   readonly audit: Pick<AuditQueue, "stats">;
   readonly streams: () => number;
@@ -66,6 +68,7 @@ export function families(sources: Sources, requests: RequestCounts): Family[] {
     ...databaseFamilies(sources),
     ...ingestFamilies(sources),
     ...jobFamilies(sources),
+    ...matchingFamilies(sources),
     ...deliveryFamilies(sources),
   ];
 }
@@ -185,6 +188,19 @@ function jobFamilies({ jobs }: Sources): Family[] {
     backlog("belfry_due_jobs", "Background jobs that could be done now.", ({ due }) => due),
     backlog("belfry_failing_jobs", "Background jobs that have failed at least once.", ({ failing }) => failing),
     backlog("belfry_oldest_job_seconds", "How long the oldest job waits.", ({ oldestMs }) => oldestMs / 1000),
+  ];
+}
+
+function matchingFamilies({ rules }: Sources): Family[] {
+  return [
+    counter(
+      "belfry_late_matched_changes_total",
+      "Changes of events that rules have looked at after their commit.",
+      () => one(rules.stats().changes),
+    ),
+    ranges("belfry_matching_late_seconds", "How long after their commit such changes were matched.", () => [
+      [{}, rules.stats().lateSec],
+    ]),
   ];
 }
 

@@ -3,7 +3,9 @@ import { ConnectError } from "@connectrpc/connect";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TriggerClauseSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
-import { checkTrigger, compileTrigger, equalityKeys } from "../../src/clause/trigger.ts";
+import { contains, fieldOf, foldedRow } from "../../src/clause/folded-row.ts";
+import { checkTrigger, compileTrigger } from "../../src/clause/trigger.ts";
+import { equalityKeys } from "../../src/clause/trigger-needs.ts";
 import { factor, seed } from "../support/seed.ts";
 import { type Row, resolver, row } from "./rows.ts";
 
@@ -22,7 +24,11 @@ type Trigger =
 
 const clauseOf = (trigger: unknown) => fromJson(TriggerClauseSchema, trigger as JsonValue);
 const values = resolver();
-const compile = (trigger: unknown) => compileTrigger(clauseOf(trigger), "clause", values);
+function compile(trigger: unknown) {
+  const { matches, ...compiled } = compileTrigger(clauseOf(trigger), "clause", values);
+  return { ...compiled, matches: (each: Row) => matches(foldedRow(each, { values })) };
+}
+const keysOf = (field: string, each: Row) => equalityKeys(fieldOf(foldedRow(each, { values }), field)?.elements ?? []);
 
 /** The values of a field, in a list, as its rows have them. */
 function valuesOf(field: string, row: Row): unknown[] {
@@ -135,10 +141,15 @@ describe(`for generated triggers (seed ${seed})`, () => {
         expect(rows.filter(compiled.matches)).toEqual(expected);
         asked += rows.length;
         matched += expected.length;
-        const { needs } = compiled;
+        const { needs, needles } = compiled;
+        const holds = (each: Row) =>
+          needles?.some(({ field, text }) => {
+            const own = fieldOf(foldedRow(each, { values }), field);
+            return own !== undefined && contains(own, text);
+          }) ?? true;
+        expect(expected.filter(holds)).toEqual(expected);
         if (needs === undefined) return;
-        const has = (each: Row) =>
-          needs.some(({ field, key }) => equalityKeys(values.field(field)?.get(each)).includes(key));
+        const has = (each: Row) => needs.some(({ field, key }) => keysOf(field, each).includes(key));
         expect(expected.filter(has)).toEqual(expected);
         needed += expected.length;
       }),
@@ -153,8 +164,7 @@ describe(`for generated triggers (seed ${seed})`, () => {
     fc.assert(
       fc.property(fc.record({ field, value }), (equals) => {
         const { matches, needs } = compile({ equals });
-        const found = (each: Row) =>
-          needs?.some(({ field, key }) => equalityKeys(values.field(field)?.get(each)).includes(key));
+        const found = (each: Row) => needs?.some(({ field, key }) => keysOf(field, each).includes(key));
         expect(rows.map(found)).toEqual(rows.map(matches));
       }),
       { numRuns: 300, seed },

@@ -143,6 +143,16 @@ CREATE INDEX audit_entries_client ON public.audit_entries USING btree (tenant_id
 CREATE INDEX audit_entries_method ON public.audit_entries USING btree (tenant_id, method, time_ms, id);
 CREATE INDEX audit_entries_time ON public.audit_entries USING btree (tenant_id, time_ms, id);
 
+create table chain_counts (
+  tenant_id uuid not null,
+  root uuid not null,
+  rule_id uuid not null,
+  count integer not null,
+  delivery_id uuid,
+  delivery_ms bigint,
+  constraint chain_counts_tenant_id_root_rule_id_pk PRIMARY KEY (tenant_id, root, rule_id)
+);
+
 create table credential_uses (
   tenant_id uuid not null,
   credential_id text collate "C" not null,
@@ -644,7 +654,20 @@ create table triggers (
   source text collate "C" not null,
   type jsonb not null,
   created_ms bigint not null,
+  comparisons integer,
   constraint triggers_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
+);
+
+create table unmatched_changes (
+  tenant_id uuid not null,
+  position bigint not null,
+  id uuid not null,
+  created_ms bigint not null,
+  count integer not null,
+  done integer not null,
+  bytes integer not null,
+  changes text collate "C" not null,
+  constraint unmatched_changes_tenant_id_position_id_pk PRIMARY KEY (tenant_id, "position", id)
 );
 
 create table user_account_groups (

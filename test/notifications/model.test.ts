@@ -51,16 +51,16 @@ interface Stored {
 /** A tenant of the service, its engine, and receivers that answer or do not. */
 class Real {
   readonly down = new Set<string>();
-  engine: RuleEngine = ruleEngine(
-    sql,
-    () => undefined,
-    () => 0,
-  );
+  engine: RuleEngine;
   readonly tenantId: string;
   readonly changing: ReturnType<typeof ruleTenant>;
+  private readonly storingMs: number;
 
-  constructor(tenantId: string) {
+  /** @param storingMs 0: all is matched after the commit */
+  constructor(tenantId: string, storingMs: number) {
     this.tenantId = tenantId;
+    this.storingMs = storingMs;
+    this.engine = this.newEngine();
     // Through this one's memory rules are changed; the engine is another server's.
     const engine = {
       ...this.engine,
@@ -72,10 +72,16 @@ class Real {
   /** A server that has no memory takes the place of the one before. */
   async restart() {
     await this.engine.stop();
-    this.engine = ruleEngine(
+    this.engine = this.newEngine();
+  }
+
+  private newEngine() {
+    const { storingMs } = this;
+    return ruleEngine(
       sql,
       () => undefined,
       () => 0,
+      { storingMs },
     );
   }
 
@@ -237,30 +243,37 @@ const commands = [
   fc.constant(command("restart", (_, real) => real.restart())),
 ];
 
-test("whatever happens, what rules decide is what the model decides, and all of it is sent or cancelled in the end", async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.commands(commands, { maxCommands: 60, size: "max" }), async (sequence) => {
-      const { id } = await testTenant(sql);
-      const [model, real] = [new RuleModel(beginMs), new Real(id)];
-      for (const each of destinationNames) await real.changing.destination(each);
-      await setTrigger(model, real, "disks", { name: "disk" });
-      await setTrigger(model, real, "severe", { severity: 4 });
-      await setTrigger(model, real, "ended", { closed: true });
-      const usual = { enabled: true, repeat: false, repeatIntervalSec: 600, delaySec: 0, sendUpdates: true };
-      await setRule(model, real, "one", { ...usual, triggers: ["disks"], destinations: ["ops", "log"] });
-      await setRule(model, real, "two", {
-        ...usual,
-        triggers: ["severe", "ended"],
-        destinations: ["ops"],
-        delaySec: 3,
-      });
-      await fc.asyncModelRun(() => ({ model, real }), sequence);
-      await expectDrained(model, real);
-      await real.engine.stop();
-    }),
-    { numRuns: runs, endOnFailure: runs < 50 },
-  );
-}, 600_000);
+test.each([
+  ["as it is stored", 20],
+  ["after the commit", 0],
+])(
+  "whatever happens, what rules decide %s is what the model decides, and all of it is sent or cancelled in the end",
+  async (_, storingMs) => {
+    await fc.assert(
+      fc.asyncProperty(fc.commands(commands, { maxCommands: 60, size: "max" }), async (sequence) => {
+        const { id } = await testTenant(sql);
+        const [model, real] = [new RuleModel(beginMs), new Real(id, storingMs)];
+        for (const each of destinationNames) await real.changing.destination(each);
+        await setTrigger(model, real, "disks", { name: "disk" });
+        await setTrigger(model, real, "severe", { severity: 4 });
+        await setTrigger(model, real, "ended", { closed: true });
+        const usual = { enabled: true, repeat: false, repeatIntervalSec: 600, delaySec: 0, sendUpdates: true };
+        await setRule(model, real, "one", { ...usual, triggers: ["disks"], destinations: ["ops", "log"] });
+        await setRule(model, real, "two", {
+          ...usual,
+          triggers: ["severe", "ended"],
+          destinations: ["ops"],
+          delaySec: 3,
+        });
+        await fc.asyncModelRun(() => ({ model, real }), sequence);
+        await expectDrained(model, real);
+        await real.engine.stop();
+      }),
+      { numRuns: runs, endOnFailure: runs < 50 },
+    );
+  },
+  600_000,
+);
 
 /** Receivers answer again, and time passes: nothing waits, and an end is sent where something was, never else. */
 async function expectDrained(model: RuleModel, real: Real) {

@@ -10,8 +10,11 @@ import { storingChanges } from "../../src/events/changes.ts";
 import { occurrenceIdText } from "../../src/events/identity.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { setStatuses } from "../../src/events/set-status.ts";
+import { claim, finish } from "../../src/jobs/queue.ts";
+import type { JobKind } from "../../src/jobs/worker.ts";
 import { type RuleEngine, ruleEngine } from "../../src/notifications/engine.ts";
 import { watchStaleData } from "../../src/notifications/sources/stale-data.ts";
+import { matchKind } from "../../src/notifications/unmatched/unmatched-changes.ts";
 import { type RulePart, raiseRulesVersion } from "../../src/tenants/rules-version.ts";
 
 /** A rule as tests write it. */
@@ -123,11 +126,17 @@ export function ruleTenant(
     deleteRule: (name: string) =>
       changed("rule", name, (tx) => tx`delete from rules where tenant_id = ${tenantId} and name = ${name}`),
 
+    /** Stores events that come at a moment, and matches what of them waits for it: on a busy machine that may be any. */
+    async put(nowMs: number, ...items: EventItem[]) {
+      await this.store(nowMs, ...items);
+      await this.matchLate(nowMs);
+    },
+
     /** Stores events that come at a moment. */
-    put: (nowMs: number, ...items: EventItem[]) => ingestEvents(sql, tenantId, items, { nowMs, store }),
+    store: (nowMs: number, ...items: EventItem[]) => ingestEvents(sql, tenantId, items, { nowMs, store }),
 
     /** Sets the status or acknowledgement of an occurrence by management. */
-    set(
+    async set(
       nowMs: number,
       item: EventItem,
       { status, acknowledged }: { status?: Status; acknowledged?: boolean },
@@ -140,10 +149,22 @@ export function ruleTenant(
         ...(acknowledged !== undefined && { acknowledged }),
         ...(status !== undefined && { statusWrapper: { status } }),
       });
-      return transaction(sql, async (tx) => {
+      await transaction(sql, async (tx) => {
         const { locked, changes } = await setStatuses(tx, tenantId, [sent], nowMs);
         await store(tx, locked, changes, nowMs);
       });
+      await this.matchLate(nowMs);
+    },
+
+    /** Matches what waits for it, as a server does. */
+    async matchLate(nowMs: number): Promise<void> {
+      const kind = engine.kinds.find(({ name }) => name === matchKind) as JobKind;
+      const lane = { tenantId, kind: matchKind };
+      for (;;) {
+        const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs: 10_000, nowMs });
+        if (jobs.length === 0) return;
+        await transaction(sql, async (tx) => finish(tx, lane, jobs, await kind.run(tx, tenantId, jobs, nowMs)));
+      }
     },
 
     /** What waits to be sent, in the order of its making. */

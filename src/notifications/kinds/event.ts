@@ -4,11 +4,13 @@ import type { EventDestination } from "#gen/belfry/notifications/v1/destination_
 import { EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { EventItem } from "../../events/ingest.ts";
 import { validateItem } from "../../rpc/validate.ts";
+import { chainEventsMax } from "../chain-counts.ts";
 import { plainText } from "../markup.ts";
 import { chainRulesMax } from "../notification.ts";
 import { notSent, sent } from "../outcome.ts";
 import { cutText } from "../template.ts";
-import type { Kind, Rendered, State } from "./kind.ts";
+import { beyondChain } from "../world.ts";
+import type { Kind, Outcome, Rendered, State } from "./kind.ts";
 
 const labelCharsMax = 255;
 const summaryCharsMax = 128;
@@ -77,7 +79,13 @@ export const event: Kind<EventDestination> = {
       const said = broken.map(({ path, rule }) => `${path}: ${rule}`).join("; ");
       return notSent("event", "bad_request", said, state);
     }
-    const refusal = await createEvent(notification.tenant.id, item, [...notification.chain, notification.rule.name]);
+    const root = notification.root ?? notification.id;
+    const chain = [...notification.chain, notification.rule.name];
+    const refusal = await createEvent(notification.tenant.id, item, chain, root);
+    if (refusal === beyondChain) {
+      const said = `${chainEventsMax} events were made of one cause: no further event`;
+      return { ...notSent("event", "chained", said, state), beyond: root } as Outcome;
+    }
     if (refusal !== undefined) return notSent("event", "bad_request", refusal, state);
     return sent("created", { name: item.name });
   },

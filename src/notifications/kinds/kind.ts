@@ -50,6 +50,8 @@ export type Outcome =
       /** What the receiver said, in a few words, for people. */
       readonly answer: string;
       readonly state: State;
+      /** The root of which no further event is made: that is said once a rule. */
+      readonly beyond?: string;
     };
 
 /** What a destination would get: for people to read, without secrets. */

@@ -19,10 +19,11 @@ export interface Ready {
   readonly others: readonly DueDelivery[];
 }
 
-/** A delivery that is done without a try. */
+/** A delivery that is done without a try, or goes back until `dueMs`. */
 export interface Ended {
   readonly row: DueDelivery;
-  readonly status: "CANCELLED" | "FAILED";
+  readonly status: "CANCELLED" | "FAILED" | "PENDING";
+  readonly dueMs?: number;
   readonly error: string;
   /** What was kept of its subject, where a lost try of it may have gone out. */
   readonly state?: State;
@@ -78,6 +79,7 @@ export function notificationOf(row: DueDelivery, facts: Facts, tenantId: string)
       },
     }),
     chain: told.chain ?? [],
+    ...(told.root !== undefined && { root: told.root }),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Config } from "../../config.ts";
 import type { Sql } from "../../db/connect.ts";
 import type { PartitionedTable } from "../../db/partitions.ts";
+import { forgetOldChains } from "../chain-counts.ts";
 
 const dayMs = 24 * 3_600_000;
 
@@ -24,7 +25,7 @@ export function historyPartitions({
 const portion = 1000;
 
 /**
- * Removes what is not needed any more beside the history: counts of more than 24 hours ago, and what destinations keep of
+ * Removes what is not needed any more beside the history: counts of more than 24 hours ago, counts of chains that have ended, and what destinations keep of
  * subjects of which nothing was sent for the time of retention. Answers whether there may be more. May be repeated.
  */
 export async function deleteOldNotes(
@@ -40,5 +41,6 @@ export async function deleteOldNotes(
         select from due_deliveries d
         where d.tenant_id = ${tenantId} and d.destination_name = o.destination_name and d.subject = o.subject)
       limit ${portion})`;
-  return threads.count === portion;
+  const chains = await forgetOldChains(sql, tenantId, nowMs);
+  return threads.count === portion || chains;
 }

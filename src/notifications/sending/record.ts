@@ -5,6 +5,7 @@ import { announce } from "../../jobs/queue.ts";
 import { newest } from "./attempts.ts";
 import { type DueDelivery, deliveriesKind, lockStates, storeStates } from "./due.ts";
 import { judged, type Sign } from "./limits.ts";
+import { isBeyond, recordBeyond } from "./record-beyond.ts";
 import type { Result } from "./result.ts";
 
 /** How long a count of the last 24 hours may be behind: their slots begin at multiples of this. */
@@ -39,6 +40,16 @@ export async function record(
   suspects: Suspects,
   nowMs: number,
 ): Promise<void> {
+  const beyond = results.filter(isBeyond);
+  if (beyond.length > 0) {
+    await transaction(db, async (tx) => {
+      const kept = await recordBeyond(tx, tenantId, beyond);
+      if (kept.length > 0) await write(tx, tenantId, kept, nowMs);
+    });
+    const others = results.filter((result) => !isBeyond(result));
+    if (others.length > 0) await record(db, tenantId, others, suspects, nowMs);
+    return;
+  }
   const due = results.flatMap(({ dueMs }) => dueMs ?? []);
   const signs = new Map<string, Sign[]>();
   const failing = new Set(results.flatMap(({ row, sign }) => (sign === "temporary" ? row.destinationName : [])));

@@ -22,6 +22,8 @@ export interface Result {
   readonly sign?: Sign;
   /** Why the destination is to be disabled. */
   readonly disable?: string;
+  /** The root whose bound of events it would have passed. */
+  readonly beyond?: string;
 }
 
 const charsMax = 500;
@@ -34,10 +36,11 @@ const unclear = new Set<string>(["timeout"]);
 const ownFault = new Set<string>(["internal", "secrets", "not_configured", "chained"]);
 
 /** What was done without a try. */
-export const endedResult = ({ row, status, error, state }: Ended): Result => ({
+export const endedResult = ({ row, status, error, dueMs, state }: Ended): Result => ({
   row,
   status,
   error,
+  ...(dueMs !== undefined && { dueMs }),
   ...(state && { thread: { state, sent: true } }),
 });
 
@@ -69,7 +72,8 @@ function triedResult(row: DueDelivery, outcome: Outcome, nowMs: number, random: 
     const attempt = { timeMs: nowMs, reason: "sent", answer };
     return { row, status: "SENT", error: "", attempt, ...thread(true), sign: "alive" };
   }
-  const { reason, course, retryAfterMs } = outcome;
+  const { reason, course, retryAfterMs, beyond } = outcome;
+  if (beyond !== undefined) return { row, status: "SUMMARISED", error: answer, beyond };
   const slow = course === "slowly";
   const tries = { all: row.tries + 1, slow: row.slowTries + (slow ? 1 : 0) };
   const waitMs = nextTryMs(course, tries, retryAfterMs, random);

@@ -47,7 +47,7 @@ export interface Round {
 }
 
 const namedMax = 5;
-/** After an error of ours. */
+/** After an error of ours, and for what cannot be judged yet. */
 const backMs = 1000;
 
 /** What was taken, with all that it tells. */
@@ -92,7 +92,7 @@ export async function takeRound(db: Sql, tenantId: string, options: RoundOptions
     });
     failpoint("deliveries:claimed");
     const verdicts = await judgedRows(db, tenantId, taken.rows, options, nowMs);
-    const sortedOut = sorted(tenantId, taken, verdicts);
+    const sortedOut = sorted(tenantId, taken, verdicts, nowMs);
     const tried = Map.groupBy(sortedOut.ready, ({ row }) => row.destinationName);
     const counts = new Map([...tried].map(([name, { length }]) => [name, length]));
     // Without it they are charged as if they were tried.
@@ -152,13 +152,15 @@ function sorted(
   tenantId: string,
   { rows, facts, plans }: Taken,
   verdicts: ReadonlyMap<string, Verdict>,
+  nowMs: number,
 ): Pick<Round, "ready" | "ended"> {
   const [ready, ended]: [Ready[], Ended[]] = [[], []];
   if (facts === undefined) return { ready, ended };
   const wanted = rows.flatMap((row) => {
-    const verdict = verdicts.get(row.id) ?? { send: true };
+    const verdict: Verdict = verdicts.get(row.id) ?? { send: true };
     const over = needless(row, facts);
     if (over !== undefined) ended.push(over);
+    else if (verdict.send === "later") ended.push({ row, status: "PENDING", error: row.error, dueMs: nowMs + backMs });
     else if (!verdict.send) ended.push({ row, status: "CANCELLED", error: verdict.reason, ...lostTry(row, facts) });
     else return [verdict.told === undefined ? row : { ...row, told: verdict.told }];
     return [];

@@ -3,7 +3,7 @@ import type { Db } from "../../db/connect.ts";
 import { afterCommit } from "../../db/transaction.ts";
 import type { EntityRow } from "../../entities/messages.ts";
 import { readEntities } from "../../entities/read.ts";
-import { paced } from "../../event-loop.ts";
+import { type Pace, paced } from "../../event-loop.ts";
 import { readPoints } from "../../metrics/read.ts";
 import type { OnPoints, StoredPoints } from "../../metrics/store.ts";
 import { decide } from "../decide.ts";
@@ -11,6 +11,7 @@ import { keyText, lockMatches, makePlaces, readMatches, type StoredMatches } fro
 import type { LoadedRule, TenantRules } from "../matching/tenant-rules.ts";
 import type { LoadedTrigger } from "../matching/trigger-index.ts";
 import type { Deciding } from "../on-changes.ts";
+import { newRoot } from "../rule-changes.ts";
 import { type Sight, settle } from "../settle.ts";
 import { type Subject, seriesSubject } from "../subjects.ts";
 import type { Told } from "../told.ts";
@@ -27,9 +28,15 @@ interface Watched {
   readonly number: number;
   readonly triggers: readonly LoadedTrigger[];
   readonly points: { timeMs: number; value: number }[];
+  /** Values from `low` to `high` are good for all of the triggers. */
+  readonly low: number;
+  readonly high: number;
 }
 
 const sourceOf = ({ type }: LoadedTrigger) => type.source.value as MetricThresholdSource;
+
+/** A pace is asked for after so many points, or so many comparisons of them. */
+const pointsBetween = 10_000;
 
 /** The bound that a value crosses; undefined: it is good. */
 function crossed(trigger: LoadedTrigger, value: number): Pick<Told, "threshold" | "thresholdType"> | undefined {
@@ -69,18 +76,24 @@ export function onPoints({ memory, wake, last }: Deciding): OnPoints {
       });
     }
     if (rules.thresholds.size === 0) return;
-    const watched = watchedOf(rules, points);
+    const pace = paced(undefined, tenantId);
+    const watched = await watchedOf(rules, points, pace);
     if (watched.length === 0) return;
     const keys = watched.map(({ subject }) => subject.key);
     const noted = await readMatches(tx, tenantId, keys);
     const lively = watched.filter((each) => mayDecide(each, noted));
     if (lively.length === 0) return;
     const entities = await entitiesOf(tx, tenantId, lively);
-    const decided = [...sights(rules, lively, entities, noted)].filter((sight) => changes(sight, noted, nowMs));
-    if (decided.length === 0) return;
+    const decided = new Map<string, Pick<Sight, "subject" | "rule">>();
+    for await (const sight of sights(rules, lively, entities, noted, pace)) {
+      if (!changes(sight, noted, nowMs)) continue;
+      const { subject, rule } = sight;
+      decided.set(`${keyText(subject.key)}${rule.id}`, { subject, rule });
+    }
+    if (decided.size === 0) return;
     // The rows are the lock: of two transactions one sees what the other has decided.
-    await makePlaces(tx, tenantId, decided);
-    const concerned = new Set(decided.map(({ subject }) => subject));
+    await makePlaces(tx, tenantId, [...decided.values()]);
+    const concerned = new Set([...decided.values()].map(({ subject }) => subject));
     const some = lively.filter(({ subject }) => concerned.has(subject));
     const someKeys = some.map(({ subject }) => subject.key);
     await lockMatches(tx, tenantId, someKeys);
@@ -88,19 +101,26 @@ export function onPoints({ memory, wake, last }: Deciding): OnPoints {
       readMatches(tx, tenantId, someKeys),
       withoutLate(tx, tenantId, some, nowMs),
     ]);
-    await settle(tx, tenantId, sights(rules, news, entities, now), now, nowMs, wake);
+    await settle(tx, tenantId, sights(rules, news, entities, now, pace), now, nowMs, wake);
   };
 }
 
-function watchedOf(rules: TenantRules, { known, series, times, values }: StoredPoints): Watched[] {
+async function watchedOf(
+  rules: TenantRules,
+  { known, series, times, values }: StoredPoints,
+  pace: Pace,
+): Promise<Watched[]> {
   const byNumber = new Map<number, Watched>();
   for (const { number, entityId, metric } of known.values()) {
     const triggers = rules.thresholds.get(metric);
     if (triggers === undefined) continue;
-    byNumber.set(number, { subject: seriesSubject(entityId, metric), number, triggers, points: [] });
+    const bounds = boundsOf(triggers);
+    byNumber.set(number, { subject: seriesSubject(entityId, metric), number, triggers, points: [], ...bounds });
+    if (byNumber.size % 100 === 0) await pace();
   }
   if (byNumber.size === 0) return [];
   for (let i = 0; i < series.length; i++) {
+    if (i % pointsBetween === pointsBetween - 1) await pace();
     const watched = byNumber.get(series[i] as number);
     watched?.points.push({ timeMs: times[i] as number, value: values[i] as number });
   }
@@ -108,9 +128,9 @@ function watchedOf(rules: TenantRules, { known, series, times, values }: StoredP
 }
 
 /** A value crosses a bound, or a rule matches the series by now. */
-function mayDecide({ subject, triggers, points }: Watched, noted: StoredMatches): boolean {
+function mayDecide({ subject, points, low, high }: Watched, noted: StoredMatches): boolean {
   if ([...(noted.get(keyText(subject.key))?.values() ?? [])].some(({ standing }) => standing)) return true;
-  return points.some(({ value }) => triggers.some((trigger) => crossed(trigger, value) !== undefined));
+  return points.some(({ value }) => isBeyond({ low, high }, value));
 }
 
 async function entitiesOf(tx: Db, tenantId: string, watched: readonly Watched[]) {
@@ -120,48 +140,101 @@ async function entitiesOf(tx: Db, tenantId: string, watched: readonly Watched[])
 }
 
 /** What rules see of points, each later than those before it. */
-function* sights(
+async function* sights(
   rules: TenantRules,
   watched: readonly Watched[],
   entities: ReadonlyMap<string, EntityRow>,
   noted: StoredMatches,
-): Generator<Sight> {
-  for (const { subject, triggers, points } of watched) {
+  pace: Pace,
+): AsyncGenerator<Sight> {
+  const shared = new Map<readonly LoadedTrigger[], readonly RuleBounds[]>();
+  for (const { subject, triggers, points, low, high } of watched) {
     const entity = entities.get(keyText(subject.entityId));
-    const meant = triggers.filter(({ means }) => means === undefined || (entity !== undefined && means(entity)));
+    const meant: LoadedTrigger[] = [];
+    for (const trigger of triggers) {
+      const { means } = trigger;
+      if (means !== undefined) await pace();
+      if (means === undefined || (entity !== undefined && means(entity))) meant.push(trigger);
+    }
+    const alike = meant.length === triggers.length ? shared.get(triggers) : undefined;
+    const own = alike ?? ruleBounds(rules, meant);
+    if (meant.length === triggers.length) shared.set(triggers, own);
+    const inMaintenance = (entity?.window_production_state ?? null) !== null;
     let lastMs = -Infinity;
     for (const { timeMs, value } of points) {
+      await pace();
       if (timeMs < lastMs) continue;
       lastMs = timeMs;
-      const bounds = new Map(
-        meant.flatMap((trigger) => {
-          const bound = crossed(trigger, value);
-          return bound === undefined ? [] : [[trigger.name, bound] as const];
-        }),
-      );
-      for (const rule of rulesThatCare(rules, subject, bounds.keys(), noted)) {
-        const triggerNames = rule.triggerNames.filter((name) => bounds.has(name));
+      const root = newRoot();
+      const good = value >= low && value <= high;
+      for (const [rule, ofRule] of rulesThatCare(rules, subject, value, good ? [] : own, noted)) {
+        await pace();
+        const matches = ofRule.length > 0;
+        // Which triggers they are is asked for only where something follows.
+        const crossing = () => ofRule.filter((trigger) => crossed(trigger, value) !== undefined);
         yield {
           rule,
           subject,
-          triggerNames,
-          matches: triggerNames.length > 0,
+          matches,
           again: true,
-          inMaintenance: (entity?.window_production_state ?? null) !== null,
+          inMaintenance,
           now: undefined,
-          told: { timeMs, value, ...bounds.get(triggerNames[0] ?? "") },
+          get triggerNames() {
+            return crossing().map(({ name }) => name);
+          },
+          get told() {
+            const [first] = crossing();
+            return { timeMs, value, root, ...(first && crossed(first, value)) };
+          },
         };
       }
     }
   }
 }
 
-function rulesThatCare(rules: TenantRules, { key }: Subject, matching: Iterable<string>, noted: StoredMatches) {
-  const found = new Set<LoadedRule>();
-  for (const name of matching) for (const rule of rules.users.get(name) ?? []) found.add(rule);
+/** A rule's triggers of a series in its order, and the values from `low` to `high` that are good for all of them. */
+interface RuleBounds {
+  readonly rule: LoadedRule;
+  readonly triggers: readonly LoadedTrigger[];
+  readonly low: number;
+  readonly high: number;
+}
+
+function boundsOf(triggers: readonly LoadedTrigger[]): { low: number; high: number } {
+  let [low, high] = [-Infinity, Infinity];
+  for (const trigger of triggers) {
+    const { min, max } = sourceOf(trigger);
+    low = Math.max(low, min ?? low);
+    high = Math.min(high, max ?? high);
+  }
+  return { low, high };
+}
+
+/** The rules that use some of these triggers. */
+function ruleBounds(rules: TenantRules, meant: readonly LoadedTrigger[]): RuleBounds[] {
+  const byName = new Map(meant.map((trigger) => [trigger.name, trigger]));
+  const users = new Set(meant.flatMap(({ name }) => rules.users.get(name) ?? []));
+  return [...users].map((rule) => {
+    const triggers = rule.triggerNames.flatMap((name) => byName.get(name) ?? []);
+    return { rule, triggers, ...boundsOf(triggers) };
+  });
+}
+
+const isBeyond = ({ low, high }: { low: number; high: number }, value: number) => value < low || value > high;
+
+/** The rules of which a value crosses a bound, and those that match the series by now, with their triggers of it. */
+function rulesThatCare(
+  rules: TenantRules,
+  { key }: Subject,
+  value: number,
+  own: readonly RuleBounds[],
+  noted: StoredMatches,
+) {
+  const found = new Map<LoadedRule, readonly LoadedTrigger[]>();
+  for (const each of own) if (isBeyond(each, value)) found.set(each.rule, each.triggers);
   for (const { ruleId, standing } of noted.get(keyText(key))?.values() ?? []) {
     const rule = standing ? rules.byId.get(ruleId) : undefined;
-    if (rule !== undefined) found.add(rule);
+    if (rule !== undefined && !found.has(rule)) found.set(rule, []);
   }
   return found;
 }

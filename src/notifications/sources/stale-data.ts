@@ -11,6 +11,7 @@ import { tenantNameOf } from "../../tenants/tenant.ts";
 import { keyText, lockMatches, makePlaces, readMatches } from "../matches.ts";
 import type { LoadedTrigger } from "../matching/trigger-index.ts";
 import type { Deciding } from "../on-changes.ts";
+import { newRoot } from "../rule-changes.ts";
 import { type Sight, settle } from "../settle.ts";
 import { staleSubject } from "../subjects.ts";
 
@@ -196,13 +197,14 @@ async function tell(tx: Db, tenantId: string, changes: readonly Change[], decidi
     const subject = staleSubject(triggerName, entityId, source?.metricName ?? "");
     const inMaintenance = inWindows.has(keyText(entityId));
     const seen = { subject, matches: fired, again: false, now: undefined, inMaintenance };
+    const root = newRoot();
     const bound = source && { threshold: Number(source.durationSec), thresholdType: "duration" };
     const triggerNames = fired ? [triggerName] : [];
     return (users.get(triggerName) ?? []).map((rule) => ({
       ...seen,
       rule,
       triggerNames,
-      told: { timeMs: lastMs, ...bound },
+      told: { timeMs: lastMs, root, ...bound },
     }));
   });
   const keys = new Map(sights.map(({ subject: { key } }) => [keyText(key), key]));

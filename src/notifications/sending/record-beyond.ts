@@ -1,0 +1,51 @@
+import { bigintArray, uuidArray } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import { countBeyond } from "../chain-counts.ts";
+import type { Result } from "./result.ts";
+
+/** A result of a delivery that would have made an event beyond the bound of what set it off. */
+export type Beyond = Result & { readonly beyond: string };
+
+export const isBeyond = (result: Result): result is Beyond => result.beyond !== undefined;
+
+/**
+ * Counts deliveries that made no event because of the bound, those that are still the caller's. Returns what is to be recorded: of each
+ * rule and root the first one, which tells how many there are; the others go, and it tells of them.
+ */
+export async function recordBeyond(tx: Db, tenantId: string, results: readonly Beyond[]): Promise<Result[]> {
+  const own = await tx<{ id: string }[]>`
+    select d.id from due_deliveries d
+      join unnest(
+        ${uuidArray(results.map(({ row }) => row.id))}::uuid[], ${bigintArray(results.map(({ row }) => row.fence))}::bigint[]
+      ) as own (id, fence) on own.id = d.id and own.fence = d.fence
+    where d.tenant_id = ${tenantId} order by d.id for no key update of d`;
+  const ids = new Set(own.map(({ id }) => id));
+  const held = results.filter(({ row }) => ids.has(row.id));
+  const kept: Result[] = [];
+  const dropped: string[] = [];
+  const groups = [...Map.groupBy(held, ({ beyond, row }) => `${beyond} ${row.ruleId}`)].sort(([a], [b]) =>
+    a < b ? -1 : 1,
+  );
+  for (const [, group] of groups) {
+    const [first] = group as [Beyond, ...Beyond[]];
+    const { beyond: root, row } = first;
+    const summary = await countBeyond(tx, tenantId, { root, ruleId: row.ruleId, count: group.length }, row);
+    const isFirst = summary.deliveryId === row.id;
+    if (isFirst) kept.push({ row, status: "SUMMARISED", error: summary.error });
+    else await tellAgain(tx, tenantId, summary);
+    dropped.push(...group.slice(isFirst ? 1 : 0).map((each) => each.row.id));
+  }
+  if (dropped.length > 0) {
+    await tx`delete from due_deliveries where tenant_id = ${tenantId} and id = any(${uuidArray(dropped)}::uuid[])`;
+  }
+  return kept;
+}
+
+const tellAgain = (
+  tx: Db,
+  tenantId: string,
+  { deliveryId, deliveryMs, error }: { deliveryId: string; deliveryMs: bigint; error: string },
+) =>
+  tx`
+    update delivery_history set error = ${error}
+    where tenant_id = ${tenantId} and created_ms = ${deliveryMs} and id = ${deliveryId}`;

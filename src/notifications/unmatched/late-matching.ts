@@ -1,0 +1,105 @@
+import type { Db } from "../../db/connect.ts";
+import { afterCommit } from "../../db/transaction.ts";
+import { lockEvents } from "../../events/lock.ts";
+import { type Histogram, histogram, secondsBounds } from "../../histogram.ts";
+import type { Again, Job } from "../../jobs/queue.ts";
+import type { JobKind } from "../../jobs/worker.ts";
+import { decideChanges, readNoted, type SeenChange, seenChange } from "../decide-changes.ts";
+import { effort } from "../matching/effort.ts";
+import { findMatches } from "../matching/find-matches.ts";
+import { type Deciding, noteLast } from "../on-changes.ts";
+import { changesOf } from "./snapshot.ts";
+import { endUnmatched, lockOldest, matchKind, type Unmatched } from "./unmatched-changes.ts";
+
+/** What this process has matched after the commit. */
+export interface LateStats {
+  changes: number;
+  /** How long after they were stored, s. */
+  readonly lateSec: Histogram;
+}
+
+/** One run takes at most so many rows, works for about so long, ms, and decides on about so many matches. */
+const rowsMax = 50;
+const workMs = 500;
+const matchesMax = 5000;
+const charsMax = 512 * 1024;
+/** Another server has the oldest changes: it is looked again after this time, ms. */
+const busyMs = 100;
+
+/** A row with its changes that are still to be matched. */
+interface Portion {
+  readonly row: Unmatched;
+  readonly all: readonly SeenChange[];
+}
+
+/**
+ * Matches what was stored unmatched, in its order, on one server at a time for each tenant, by the rules as they are by then. Each
+ * row has left a job: a run that ends a job has ended a row, or found that none is left.
+ */
+export function lateMatching(deciding: Deciding): { kind: JobKind; stats(): LateStats } {
+  const stats: LateStats = { changes: 0, lateSec: histogram([...secondsBounds, 60, 300, 1800]) };
+
+  async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]> {
+    const again = (from: number, dueMs: number) => jobs.slice(from).map(({ id, payload }) => ({ id, dueMs, payload }));
+    const portions = await lockPortions(tx, tenantId, jobs.length);
+    if (portions.length === 0) {
+      const others = await tx`select from unmatched_changes where tenant_id = ${tenantId} limit 1`;
+      return others.count === 0 ? [] : again(0, nowMs + busyMs);
+    }
+    const done = await match(tx, tenantId, portions, nowMs);
+    const whole = portions.filter((_, i) => endOf(portions, i) <= done);
+    const begun = portions[whole.length];
+    const left = begun && { row: begun.row, done: begun.row.done + done - endOf(portions, whole.length - 1) };
+    await endUnmatched(
+      tx,
+      tenantId,
+      whole.map(({ row }) => row),
+      left,
+    );
+    afterCommit(tx, () => {
+      stats.changes += done;
+      for (const { row } of whole) stats.lateSec.note(Math.max(0, nowMs - row.createdMs) / 1000);
+    });
+    return again(whole.length, nowMs);
+  }
+
+  /** Matches changes until the effort ends, and decides on them; returns how many. */
+  async function match(tx: Db, tenantId: string, portions: readonly Portion[], nowMs: number): Promise<number> {
+    const rules = await deciding.memory.now(tx, tenantId);
+    const all = portions.flatMap((portion) => portion.all);
+    // At least one, however long it takes: else nothing would ever end.
+    const first = await findMatches(tx, tenantId, rules, all.slice(0, 1), effort(tenantId));
+    const others = await findMatches(tx, tenantId, rules, all.slice(1), effort(tenantId, workMs), matchesMax);
+    const some = all.slice(0, first + others);
+    const events = new Map(some.map(({ change: { event } }) => [event.id.toString("latin1"), event.id]));
+    const { ids } = await lockEvents(tx, tenantId, [...events.values()]);
+    const there = new Set(ids.map((id) => id.toString("latin1")));
+    const known = some.filter(({ change }) => there.has(change.event.id.toString("latin1")));
+    noteLast(tx, tenantId, rules, known, { last: deciding.last, nowMs: portions[0]?.row.createdMs ?? nowMs });
+    const noted = await readNoted(tx, tenantId, known);
+    await decideChanges(tx, tenantId, rules, known, { noted, nowMs, wake: deciding.wake });
+    return some.length;
+  }
+
+  return { kind: { name: matchKind, sizeMax: rowsMax, share: 1, run }, stats: () => stats };
+}
+
+/** How many changes the portions up to this one hold. */
+const endOf = (portions: readonly Portion[], last: number) =>
+  portions.slice(0, last + 1).reduce((sum, { all }) => sum + all.length, 0);
+
+/** Takes the oldest rows, until there are enough, or another server has the next one. */
+async function lockPortions(tx: Db, tenantId: string, rowsMax: number): Promise<Portion[]> {
+  const portions: Portion[] = [];
+  for (let chars = 0; portions.length < rowsMax && chars < charsMax; ) {
+    const row = await lockOldest(
+      tx,
+      tenantId,
+      portions.map(({ row }) => row),
+    );
+    if (row === undefined) break;
+    chars += row.changes.length;
+    portions.push({ row, all: changesOf(row.changes).slice(row.done).map(seenChange) });
+  }
+  return portions;
+}

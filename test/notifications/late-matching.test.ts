@@ -1,0 +1,165 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { claim, finish } from "../../src/jobs/queue.ts";
+import type { JobKind } from "../../src/jobs/worker.ts";
+import { comparisonsMax } from "../../src/notifications/comparisons.ts";
+import { ruleEngine } from "../../src/notifications/engine.ts";
+import { countUnmatched, matchKind } from "../../src/notifications/unmatched/unmatched-changes.ts";
+import { testDatabase } from "../support/database.ts";
+import { equals, report, ruleTenant } from "./rule-tenant.ts";
+
+const { sql } = await testDatabase();
+const t0 = 1_790_000_000_000;
+const late = () =>
+  ruleEngine(
+    sql,
+    () => undefined,
+    () => t0,
+    { storingMs: 0 },
+  );
+
+/** A tenant with one rule over events of one name, all of whose matching waits. */
+async function waiting(more: object = {}) {
+  const tenant = ruleTenant(sql, late());
+  await tenant.trigger("disks", equals("name", "disk full"));
+  await tenant.destination("d");
+  await tenant.rule({ name: "r", triggers: ["disks"], sendUpdates: true, ...more });
+  return tenant;
+}
+const left = async (tenantId: string) => (await countUnmatched(sql, tenantId)).changes;
+
+test("what is not matched as it is stored is matched later, whole and once", async () => {
+  const tenant = await waiting();
+  const body = "x".repeat(60_000);
+  const many = Array.from({ length: 500 }, (_, i) =>
+    report(1, { dimensions: { source: `web-${i}` }, metadata: { i }, body: i % 10 === 0 ? body : "" }),
+  );
+  await tenant.store(t0, ...many, report(2, { name: "fan" }));
+  expect([await tenant.deliveries(), await left(tenant.tenantId)]).toEqual([[], 501]);
+  await tenant.matchLate(t0 + 1000);
+  expect(await left(tenant.tenantId)).toBe(0);
+  const told = await tenant.deliveries();
+  expect(new Set(told.map(({ entity }) => entity)).size).toBe(500);
+  expect(told).toHaveLength(500);
+  await tenant.store(t0, ...many);
+  await tenant.matchLate(t0 + 2000);
+  expect(await tenant.deliveries()).toHaveLength(500);
+});
+
+test("rules over the bound of comparisons, which were there before it, are matched later", async () => {
+  const tenant = ruleTenant(sql);
+  const clauses = Array.from({ length: 999 }, (_, i) => ({ contains: { field: "body", value: `needle ${i}` } }));
+  const names = Array.from({ length: Math.ceil((comparisonsMax + 1) / 999) }, (_, i) => `t${i}`);
+  for (const name of names) await tenant.trigger(name, { or: { clauses } });
+  await tenant.destination("d");
+  await tenant.rule({ name: "r", triggers: names });
+  await tenant.store(t0, report(1, { body: "a NEEDLE 77 b" }), report(1, { body: "none", name: "fan" }));
+  expect(await tenant.deliveries()).toEqual([]);
+  await tenant.matchLate(t0);
+  expect(await tenant.deliveries()).toMatchObject([{ event: "disk full", triggers: names }]);
+});
+
+test("what comes behind changes that wait waits, too, whichever server stores it: an occurrence is seen in its order", async () => {
+  const tenant = await waiting();
+  const quick = ruleTenant(sql, undefined, tenant.tenantId);
+  await tenant.store(t0, report(1));
+  await quick.store(t0 + 1, report(2, { status: Status.CLOSED }));
+  await quick.store(t0 + 2, report(3));
+  expect([await quick.deliveries(), await left(tenant.tenantId)]).toEqual([[], 3]);
+  await quick.matchLate(t0 + 10);
+  expect((await quick.deliveries()).map(({ occasion, createdMs }) => [occasion, createdMs - t0])).toEqual([
+    ["first", 10],
+    ["first", 10],
+    ["clear", 11],
+  ]);
+  await quick.store(t0 + 20, report(4, { status: Status.CLOSED }));
+  expect(await left(tenant.tenantId)).toBe(0);
+});
+
+test("of two servers one matches at a time, and a run that fails leaves all as it was", async () => {
+  const tenant = await waiting();
+  for (let i = 0; i < 30; i++)
+    await tenant.store(t0, report(i, { dimensions: { source: `web-${i % 7}` }, status: 1 + 2 * (i % 2) }));
+  let fails = 3;
+  async function server() {
+    const kind = late().kinds.find(({ name }) => name === matchKind) as JobKind;
+    const lane = { tenantId: tenant.tenantId, kind: matchKind };
+    for (let now = t0; (await left(tenant.tenantId)) > 0; now += 200) {
+      const jobs = await claim(sql, lane, { sizeMax: 4, leaseMs: 0, nowMs: now });
+      await transaction(sql, async (tx) => {
+        const again = await kind.run(tx, tenant.tenantId, jobs, now);
+        if (fails-- > 0) throw new Error("the server is killed");
+        await finish(tx, lane, jobs, again);
+      }).catch(() => undefined);
+    }
+  }
+  await Promise.all([server(), server()]);
+  const byEntity = Map.groupBy(await tenant.deliveries(), ({ entity }) => entity);
+  const expected = ruleTenant(sql);
+  await expected.trigger("disks", equals("name", "disk full"));
+  await expected.destination("d");
+  await expected.rule({ name: "r", triggers: ["disks"], sendUpdates: true });
+  for (let i = 0; i < 30; i++)
+    await expected.put(t0, report(i, { dimensions: { source: `web-${i % 7}` }, status: 1 + 2 * (i % 2) }));
+  const wanted = Map.groupBy(await expected.deliveries(), ({ entity }) => entity);
+  const occasions = (of: typeof wanted) =>
+    [...of].map(([entity, all]) => [entity, all.map(({ occasion }) => occasion).sort()]).sort();
+  expect(occasions(byEntity)).toEqual(occasions(wanted));
+  expect(byEntity.size).toBe(7);
+});
+
+test("a look at the end of a delay waits for changes that wait", async () => {
+  const tenant = await waiting({ delaySec: 5 });
+  const [first] = await (async () => {
+    await tenant.put(t0, report(1));
+    return sql<{ id: string; ruleId: string; subject: Buffer; eventId: Buffer; entityId: Buffer }[]>`
+      select id, rule_id as "ruleId", subject, event_id as "eventId", entity_id as "entityId" from due_deliveries
+      where tenant_id = ${tenant.tenantId}`;
+  })();
+  if (first === undefined) throw new Error("nothing was decided");
+  await tenant.store(t0 + 1, report(2, { status: Status.CLOSED }));
+  const subject = { key: first.subject, eventId: first.eventId, number: 1, entityId: first.entityId };
+  const delivery = {
+    ...first,
+    subject,
+    occasion: "first" as const,
+    createdMs: t0,
+    dueMs: t0 + 5000,
+    tries: 0,
+    told: {},
+  };
+  const verdict = async () => (await tenant.engine.stillMatching(tenant.tenantId, [delivery], t0 + 6000)).get(first.id);
+  expect(await verdict()).toEqual({ send: "later" });
+  await tenant.matchLate(t0 + 6000);
+  expect(await verdict()).toEqual({ send: false, reason: "the condition is over" });
+});
+
+test("while too much of a tenant waits no more is taken of it, of others it is", async () => {
+  const tenant = await waiting();
+  const other = await waiting();
+  const wait = async (expected: boolean) => {
+    for (let i = 0; i < 100; i++) {
+      const refused = (() => {
+        try {
+          tenant.engine.check(tenant.tenantId);
+          return false;
+        } catch (error) {
+          expect(error).toMatchObject({ code: 8, rawMessage: expect.stringContaining("50001 changes of events wait") });
+          return true;
+        }
+      })();
+      if (refused === expected) return;
+      await sleep(50);
+    }
+    throw new Error("nothing has changed");
+  };
+  await tenant.store(t0, report(1));
+  await wait(false);
+  await sql`update unmatched_changes set count = 50001 where tenant_id = ${tenant.tenantId}`;
+  await wait(true);
+  tenant.engine.check(other.tenantId);
+  await sql`delete from unmatched_changes where tenant_id = ${tenant.tenantId}`;
+  await wait(false);
+});
