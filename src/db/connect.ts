@@ -59,14 +59,15 @@ export interface PoolOptions {
 /** Longest time of one statement that stores data, of a wait for a lock, and of a pause within a transaction, ms. */
 const ingestTimeoutMs = 5000;
 /*
- * Few statements, each over and over: planned once. Their batches name rows by whole keys, so what reads or joins whole
- * tables is never right, however small a table was when its plan was made.
+ * Few statements, each over and over: planned once. Their batches name rows by whole keys, so what joins whole tables or sorts
+ * them is never right, however small a table was when its plan was made (decisions/0060).
  */
 const plannedOnce = {
   plan_cache_mode: "force_generic_plan",
-  enable_seqscan: "off",
   enable_hashjoin: "off",
   enable_mergejoin: "off",
+  enable_sort: "off",
+  enable_incremental_sort: "off",
 };
 const ingestSettings = { lock_timeout: ingestTimeoutMs, ...plannedOnce };
 
@@ -183,6 +184,8 @@ export function connect(url: string, options: PoolOptions): Pool {
       // The driver leaves out a 0 that is a number.
       max_parallel_workers_per_gather: "0",
       jit: "off",
+      // All that is read is of one tenant, which an index finds. A scan of a table that was empty when it was planned costs nothing.
+      enable_seqscan: "off",
       ...more,
     };
     const { debug } = options;
