@@ -69,6 +69,8 @@ const plannedOnce = {
   enable_sort: "off",
   enable_incremental_sort: "off",
 };
+/** How long other connections keep a plan: it may be of tables that were small when it was made. */
+const replanMs = 10_000;
 const ingestSettings = { lock_timeout: ingestTimeoutMs, ...plannedOnce };
 
 /** Longest time of one statement of a job, ms: no caller waits for it. */
@@ -150,6 +152,7 @@ interface Watch {
   onclose(): void;
   asker(): Holder;
   lifetimeMs?: number;
+  replanMs?: number | undefined;
 }
 
 /** Up to `max` connections of one name, with what cuts them. */
@@ -189,7 +192,8 @@ export function connect(url: string, options: PoolOptions): Pool {
       ...more,
     };
     const { debug } = options;
-    const own = { allowed: () => watch.open, onclose, asker: name === "system" ? noHolder : asker };
+    const replan = more === plannedOnce || more === ingestSettings ? undefined : replanMs;
+    const own = { allowed: () => watch.open, onclose, asker: name === "system" ? noHolder : asker, replanMs: replan };
     return open(url, counts[name], { connection, ...(debug && { debug }) }, own);
   }
   const kinds = {
