@@ -52,4 +52,6 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     begin: /^select subject, event_id is null and not standing/,
     why: "looks at a portion of 1,000 matches in the order of subjects",
   },
+  { begin: /^select position from feed|^select from events where tenant_id = \$1$/, why: "a test looks at all" },
+  { begin: /^insert into occurrences .* select o\.tenant_id, o\.event_id, n,/, why: "a test makes many" },
 ];
