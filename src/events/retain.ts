@@ -72,7 +72,8 @@ async function deleteOccurrences(
     )`;
   await tx`
     delete from annotations a using occurrences o
-    where a.tenant_id = ${tenantId} and a.event_id = o.event_id and a.number = o.number and ${goes}`;
+    where a.tenant_id = ${tenantId} and a.event_id = any(${ids}::bytea[])
+      and a.event_id = o.event_id and a.number = o.number and ${goes}`;
   const occurrences = await tx<{ eventId: Buffer; number: number }[]>`
     delete from occurrences o where ${goes} returning o.event_id as "eventId", o.number`;
   if (occurrences.length > 0) await onDeleted?.(tx, tenantId, occurrences);
