@@ -52,6 +52,8 @@ export interface PoolOptions {
   waitingCallsMax: number;
   statementTimeoutMs: number;
   lockTimeoutMs: number;
+  /** How long plans are kept, where they are not kept for good; 10 s when left out. */
+  replanMs?: number;
   /** Sees every statement with its parameters, for tests. */
   debug?: (connection: number, statement: string, parameters: unknown[]) => void;
 }
@@ -70,7 +72,7 @@ const plannedOnce = {
   enable_incremental_sort: "off",
 };
 /** How long other connections keep a plan: it may be of tables that were small when it was made. */
-const replanMs = 10_000;
+const usualReplanMs = 10_000;
 const ingestSettings = { lock_timeout: ingestTimeoutMs, ...plannedOnce };
 
 /** Longest time of one statement of a job, ms: no caller waits for it. */
@@ -192,7 +194,7 @@ export function connect(url: string, options: PoolOptions): Pool {
       ...more,
     };
     const { debug } = options;
-    const replan = more === plannedOnce || more === ingestSettings ? undefined : replanMs;
+    const replan = more === plannedOnce || more === ingestSettings ? undefined : (options.replanMs ?? usualReplanMs);
     const own = { allowed: () => watch.open, onclose, asker: name === "system" ? noHolder : asker, replanMs: replan };
     return open(url, counts[name], { connection, ...(debug && { debug }) }, own);
   }

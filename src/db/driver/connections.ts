@@ -121,7 +121,10 @@ export function connections(options: ConnectionsOptions) {
     const { replanMs = Number.POSITIVE_INFINITY } = options;
     if (performance.now() < slot.plannedMs + replanMs) return;
     slot.plannedMs = performance.now();
-    slot.client.unsafe("discard plans").catch(() => undefined);
+    slot.client
+      .unsafe("discard plans")
+      .execute()
+      .catch(() => undefined);
   }
 
   /** A statement of its own: takes a connection for as long as it runs. */

@@ -168,3 +168,21 @@ describe("statements that differ in their text", () => {
     await fresh.drop();
   });
 });
+
+test("a connection gives up its plans after their time, between statements; one that plans once keeps them", async () => {
+  const sent: string[] = [];
+  const debug = (_: number, statement: string) => void sent.push(statement);
+  const fresh = await testDatabase({ counts: { questions: 1, ingest: 1 }, replanMs: 0, debug });
+  const twice = (on: typeof fresh.sql) => Promise.all([on`select 1 as n`, on`select 2 as n`]);
+  expect(await twice(fresh.sql)).toEqual([[{ n: 1 }], [{ n: 2 }]]);
+  expect(sent.filter((text) => !text.includes("standby"))).toEqual([
+    "select 1 as n",
+    "discard plans",
+    "select 2 as n",
+    "discard plans",
+  ]);
+  sent.length = 0;
+  await twice(fresh.pool.ingest);
+  expect(sent).toEqual(["select 1 as n", "select 2 as n"]);
+  await fresh.drop();
+});
