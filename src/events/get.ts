@@ -16,9 +16,9 @@ import { type AnnotationRow, selection, toAnnotation, toEvent } from "./messages
 import { type OccurrenceRow, occurrenceColumns } from "./rows.ts";
 
 /** The occurrences of an event by number, of those that an id list names; the latest one when it names none. */
-function asked(db: Db, occurrenceIds: readonly string[], event: Buffer) {
+function asked(db: Db, tenantId: string, occurrenceIds: readonly string[], event: Buffer) {
   if (occurrenceIds.length === 0) {
-    return db`o.number = (select max(number) from occurrences l where l.tenant_id = e.tenant_id and l.event_id = e.id)`;
+    return db`o.number = (select max(number) from occurrences l where l.tenant_id = ${tenantId} and l.event_id = e.id)`;
   }
   const numbers = occurrenceIds.flatMap((text) => {
     const id = parseOccurrenceId(text);
@@ -31,14 +31,16 @@ function asked(db: Db, occurrenceIds: readonly string[], event: Buffer) {
 async function checkSize(db: Db, tenantId: string, id: Buffer, { occurrenceIds, fields }: GetEventRequest) {
   const notes = db` + coalesce((
     select sum(octet_length(a.text)) from annotations a
-    where a.tenant_id = o.tenant_id and a.event_id = o.event_id and a.number = o.number
+    where a.tenant_id = ${tenantId} and a.event_id = o.event_id and a.number = o.number
   ), 0)`;
   const [row] = await db<[{ bytes: number }]>`
     select coalesce(sum(${storedBytes(db, [db`o.metadata`, db`o.body`, db`n.dimensions`, db`n.metadata`])}
       ${fields.length === 0 ? notes : db``}), 0)::float8 as bytes
     from events e
-      join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
-      join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id and ${asked(db, occurrenceIds, id)}
+      cross join lateral (
+        select name, dimensions, metadata from entities where tenant_id = ${tenantId} and id = e.entity_id limit 1
+      ) as n
+      join occurrences o on o.tenant_id = ${tenantId} and o.event_id = e.id and ${asked(db, tenantId, occurrenceIds, id)}
     where e.tenant_id = ${tenantId} and e.id = ${id}`;
   if (row.bytes > pageBytesMax) {
     throw invalidField(
@@ -58,8 +60,10 @@ export async function getEvent(db: Db, tenantId: string, request: GetEventReques
     select ${occurrenceColumns(db)}, e.id as event_id,
       (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = e.id) as count
     from events e
-      join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
-      left join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id and ${asked(db, request.occurrenceIds, id)}
+      cross join lateral (
+        select name, dimensions, metadata from entities where tenant_id = ${tenantId} and id = e.entity_id limit 1
+      ) as n
+      left join occurrences o on o.tenant_id = ${tenantId} and o.event_id = e.id and ${asked(db, tenantId, request.occurrenceIds, id)}
     where e.tenant_id = ${tenantId} and e.id = ${id}
     order by o.number`;
   const first = rows[0];

@@ -1,5 +1,5 @@
 import type { Fragment } from "postgres";
-import { byteaArray, int4Array } from "../db/batch.ts";
+import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { addToCount, correctCount } from "../tenants/counts.ts";
 import { lockEvents } from "./lock.ts";
@@ -41,8 +41,8 @@ export async function deleteOld(tx: Db, tenantId: string, beforeMs: bigint, onDe
 /** Which of these entities have events, by events_entity. */
 export async function entitiesWithEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<Buffer[]> {
   const rows = await tx<{ id: Buffer }[]>`
-    select distinct entity_id as id from events
-    where tenant_id = ${tenantId} and entity_id = any(${byteaArray(ids)}::bytea[])`;
+    select distinct id from unnest(${byteaArray(ids)}::bytea[]) as asked (id)
+      cross join lateral (select from events where tenant_id = ${tenantId} and entity_id = asked.id limit 1) as used`;
   return rows.map(({ id }) => id);
 }
 
@@ -62,11 +62,16 @@ async function deleteOccurrences(
   const isOld = (o: Fragment) => tx`${o}.end_ms < ${beforeMs} and ${o}.last_seen_ms < ${beforeMs}`;
   // Of an event whose occurrences are not all in the portion the newest one waits until the others have gone.
   const stays = old.length < portion ? tx`(${isOld(tx`kept`)}) is not true` : tx`kept.number <> o.number`;
-  const own = tx`unnest(
-    ${byteaArray(old.map(({ eventId }) => eventId))}::bytea[], ${int4Array(old.map(({ number }) => number))}::int4[]
-  ) as own (event_id, number)`;
+  // Of each event those up to the newest of the portion: one table, so that no plan compares every two rows.
+  const lastOf: Record<string, number> = {};
+  for (const { eventId, number } of old) {
+    const id = eventId.toString("hex");
+    lastOf[id] = Math.max(lastOf[id] ?? 0, number);
+  }
+  const ids = byteaArray(locked.ids);
   const goes = tx`
-    o.tenant_id = ${tenantId} and o.event_id = own.event_id and o.number = own.number and ${isOld(tx`o`)} and (
+    o.tenant_id = ${tenantId} and o.event_id = any(${ids}::bytea[])
+    and o.number <= (${JSON.stringify(lastOf)}::jsonb ->> encode(o.event_id, 'hex'))::int4 and ${isOld(tx`o`)} and (
       exists (
         select from occurrences newer
         where newer.tenant_id = ${tenantId} and newer.event_id = o.event_id and newer.number > o.number
@@ -76,14 +81,15 @@ async function deleteOccurrences(
       )
     )`;
   await tx`
-    delete from annotations a using ${own}, occurrences o
-    where a.tenant_id = ${tenantId} and a.event_id = o.event_id and a.number = o.number and ${goes}`;
+    delete from annotations a using occurrences o
+    where a.tenant_id = ${tenantId} and a.event_id = any(${ids}::bytea[])
+      and a.event_id = o.event_id and a.number = o.number and ${goes}`;
   const occurrences = await tx<{ eventId: Buffer; number: number }[]>`
-    delete from occurrences o using ${own} where ${goes} returning o.event_id as "eventId", o.number`;
+    delete from occurrences o where ${goes} returning o.event_id as "eventId", o.number`;
   if (occurrences.length > 0) await onDeleted?.(tx, tenantId, occurrences);
   const empty = await tx`
     delete from events e
-    where e.tenant_id = ${tenantId} and e.id = any(${byteaArray(locked.ids)}::bytea[]) and not exists (
+    where e.tenant_id = ${tenantId} and e.id = any(${ids}::bytea[]) and not exists (
       select from occurrences o where o.tenant_id = ${tenantId} and o.event_id = e.id
     )`;
   await addToCount(tx, tenantId, "events", -empty.count);

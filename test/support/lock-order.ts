@@ -3,7 +3,7 @@
  * statement counts.
  */
 const ranks: readonly [what: string, statement: RegExp][] = [
-  ["the feed", /\binto (?:tenant_state|feed)\b|\bfrom tenant_state\b.* for no key update/],
+  ["the feed", /\binto (?:tenant_state|feed)\b|\bfrom tenant_state where tenant_id = \$\d+ for no key update/],
   ["due work", /\binto due_work\b|\bfrom due_work\b.* for (?:no key )?update/],
   ["rows below events", /\b(?:into|update) (?:occurrences|instances|annotations)\b/],
   ["new events", /\binto events\b/],

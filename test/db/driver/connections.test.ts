@@ -168,3 +168,19 @@ describe("statements that differ in their text", () => {
     await fresh.drop();
   });
 });
+
+test("a connection gives up its plans after their time, between statements; one that plans once keeps them", async () => {
+  const sent: string[] = [];
+  const debug = (_: number, statement: string) => void sent.push(statement);
+  const fresh = await testDatabase({ counts: { questions: 1, ingest: 1 }, replanMs: 0, debug });
+  const twice = async (on: typeof fresh.sql) => [await on`select 1 as n`, await on`select 2 as n`];
+  expect(await twice(fresh.sql)).toEqual([[{ n: 1 }], [{ n: 2 }]]);
+  await sleep(10);
+  const own = sent.filter((text) => !text.includes("standby"));
+  expect(own.filter((text) => text !== "discard plans")).toEqual(["select 1 as n", "select 2 as n"]);
+  expect(own.length).toBeGreaterThan(2);
+  sent.length = 0;
+  await twice(fresh.pool.ingest);
+  expect(sent).toEqual(["select 1 as n", "select 2 as n"]);
+  await fresh.drop();
+});

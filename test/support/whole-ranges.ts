@@ -1,0 +1,75 @@
+/**
+ * Statements that ask for a whole range of a tenant's rows, by how they begin, and why they may read it. Clauses of callers
+ * may ask for all that a tenant has.
+ */
+export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
+  { begin: /^with matching as/, why: "a clause may match all of the tenant's, and is counted" },
+  { begin: /^select count\(\*\)(?: as \w+)? from/, why: "counts what a list or a clause asks for" },
+  { begin: /^with counted as \(/, why: "counts the events of a range" },
+  {
+    begin: /^select id from (?:unnest\(\S+\) as wanted .* as )?entities where tenant_id = \$\d and deleted_ms is null/,
+    why: "by a clause",
+  },
+  {
+    begin: /^select id, name, (?:case when|dimensions).* from (?:unnest.* as )?entities where tenant_id/,
+    why: "a page by a clause",
+  },
+  { begin: /^select string_agg\(id, ''::bytea/, why: "all entities that a clause matches, in portions" },
+  { begin: /^with picked as materialized/, why: "writes all entities that a clause matches, a portion at most" },
+  { begin: /^with recursive walk/, why: "the contents of a page by a clause" },
+  {
+    begin: /^insert into tenant_counts \(tenant_id, what, count\) select/,
+    why: "counts all of the tenant's once a day",
+  },
+  {
+    begin: /^select id, case when deleted_ms is null then greatest/,
+    why: "looks at a portion of 1,000 in the order of ids",
+  },
+  {
+    begin: /^select o\.event_id, o\.number from occurrences o where o\.tenant_id = \$1 and o\.end_ms is null/,
+    why: "looks at what is open",
+  },
+  { begin: /^delete from feed where/, why: "removes what is older than an hour" },
+  { begin: /^delete from (?:instances|audit_entries|delivery_\w+)/, why: "removes what is older than its retention" },
+  {
+    begin: /^(?:select|update|delete) .*"?(?:maintenance_windows|property_updaters)"?/,
+    why: "a tenant has few, by bounds: a page or two",
+  },
+  {
+    begin:
+      /^select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|dictionary_entries|audit_entries)"?/,
+    why: "lists that are shown or loaded whole, or by a filter",
+  },
+  {
+    begin: /^select 1 from entities where tenant_id = \$\d and deleted_ms is null/,
+    why: "whether a clause matches any",
+  },
+  { begin: /^select entity\.id as "entityId", own\.\* from/, why: "the first entity that a clause matches" },
+  { begin: /^select source, key from entity_keys/, why: "all names of a tenant's fields" },
+  { begin: /^select position, created_ms, changes from feed/, why: "the feed from a place on, a page at a time" },
+  {
+    begin: /^select subject, event_id is null and not standing/,
+    why: "looks at a portion of 1,000 matches in the order of subjects",
+  },
+  { begin: /^select position from feed|^select from events where tenant_id = \$1$/, why: "a test looks at all" },
+  {
+    begin: /^select o\.event_id, .* from occurrences o left join .* order by o\.start_ms$/,
+    why: "a test looks at all",
+  },
+  { begin: /^insert into occurrences .* select o\.tenant_id, o\.event_id, n,/, why: "a test makes many" },
+];
+
+/**
+ * Statements that, planned with their values, read a tenant's rows while ANALYZE has seen other tenants alone: several indexes of
+ * events and occurrences begin with the tenant, and all cost the same for the one row that is expected (decisions/0060).
+ */
+export const readWhileUnseen: readonly RegExp[] = [
+  /^select o\.\*, e\.name, e\.entity_id from unnest/,
+  /^select o\.event_id, o\.number, o\.severity, .* from (?:events e|unnest)/,
+  /^select coalesce\(sum\(case when pg_column_compression\(o\.metadata\)/,
+  /^insert into annotations/,
+  /^delete from annotations a using occurrences/,
+  /^delete from events e where/,
+];
+/** When that is. */
+export const unseen = "statistics of other tenants";
