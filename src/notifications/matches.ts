@@ -194,12 +194,13 @@ export async function forgetOldMatches(
   if (old.length > 0) {
     await db`
       with ending as materialized (
-        select subject, rule_id from rule_matches
+        select encode(subject, 'hex') || rule_id as key from rule_matches
         where tenant_id = ${tenantId} and subject = any(${byteaArray(old)}::bytea[]) and ${isOld}
         for update skip locked
       )
-      delete from rule_matches m using ending
-      where m.tenant_id = ${tenantId} and m.subject = ending.subject and m.rule_id = ending.rule_id`;
+      delete from rule_matches
+      where tenant_id = ${tenantId} and subject = any(${byteaArray(old)}::bytea[])
+        and (select jsonb_object_agg(key, 1) from ending) ? (encode(subject, 'hex') || rule_id)`;
   }
   return rows.length < portion ? undefined : rows.at(-1)?.subject;
 }
