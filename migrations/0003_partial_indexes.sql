@@ -6,11 +6,11 @@
 -- condition is only for statements that name it. The version before goes on without them, by the keys.
 CREATE INDEX CONCURRENTLY "due_work_by_due" ON "due_work" USING btree ("kind","due_ms","tenant_id") WHERE due_ms >= 0;
 --> statement-breakpoint
-CREATE INDEX CONCURRENTLY "jobs_by_due" ON "jobs" USING btree ("tenant_id","kind","due_ms","id") WHERE due_ms >= 0;
+CREATE INDEX CONCURRENTLY "jobs_by_due" ON "jobs" USING btree ("tenant_id","kind","due_ms","id") WHERE size >= 0;
 --> statement-breakpoint
 CREATE INDEX CONCURRENTLY "due_deliveries_by_age" ON "due_deliveries" USING btree ("tenant_id","destination_name","subject","created_ms","id") WHERE created_ms >= 0;
 --> statement-breakpoint
-CREATE INDEX CONCURRENTLY "due_deliveries_by_due" ON "due_deliveries" USING btree ("tenant_id","destination_name","due_ms","id") WHERE due_ms >= 0;
+CREATE INDEX CONCURRENTLY "due_deliveries_by_due" ON "due_deliveries" USING btree ("tenant_id","destination_name","due_ms","id") WHERE tries >= 0;
 --> statement-breakpoint
 DROP INDEX CONCURRENTLY IF EXISTS "due_work_due";
 --> statement-breakpoint

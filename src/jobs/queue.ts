@@ -153,7 +153,7 @@ export async function claim(
         first_value(failures) over due as first_failures
       from (
         select id, due_ms, size, failures from jobs
-        where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${now} and due_ms >= 0 and lease_until_ms <= ${now}
+        where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${now} and size >= 0 and lease_until_ms <= ${now}
         order by due_ms, id limit ${nearMax}
       ) as first
       window due as (order by due_ms, id)
@@ -255,9 +255,9 @@ export async function settle(db: Db, { tenantId, kind }: Lane, nowMs: number): P
     const [row] = await tx<[{ due: bigint | null }]>`
       select least(
         (select min(due_ms) from jobs where tenant_id = ${tenantId} and kind = ${kind}
-          and due_ms > ${now} and due_ms >= 0),
+          and due_ms > ${now} and size >= 0),
         (select min(lease_until_ms) from jobs where tenant_id = ${tenantId} and kind = ${kind}
-          and due_ms <= ${now} and due_ms >= 0)
+          and due_ms <= ${now} and size >= 0)
       ) as due`;
     if (row.due === null) await tx`delete from due_work where tenant_id = ${tenantId} and kind = ${kind}`;
     else if (row.due > now)

@@ -59,12 +59,12 @@ const stateJson = (db: Db) => db`
 export async function dueDestinations(db: Db, tenantId: string, nowMs: number): Promise<DueDestination[]> {
   return await db<DueDestination[]>`
     with recursive first (name, due_ms) as (
-      (select destination_name, due_ms from due_deliveries where tenant_id = ${tenantId} and due_ms >= 0
+      (select destination_name, due_ms from due_deliveries where tenant_id = ${tenantId} and tries >= 0
         order by destination_name, due_ms limit 1)
       union all
       select next.* from first cross join lateral (
         select d.destination_name, d.due_ms from due_deliveries d
-        where d.tenant_id = ${tenantId} and d.destination_name > first.name and d.due_ms >= 0
+        where d.tenant_id = ${tenantId} and d.destination_name > first.name and d.tries >= 0
         order by d.destination_name, d.due_ms limit 1) as next
     )
     select first.name, first.due_ms::float8 as "dueMs", d.kind, d.max_per_minute as "maxPerMinute", d.disabled_reason as "disabledReason",
@@ -157,7 +157,7 @@ export async function claimDeliveries(
         ${int4Array(quotas.map(({ all }) => (all ? 1 : 0)))}::int4[]
       ) as quota (name, count, whole) cross join lateral (
         select d.id from due_deliveries d
-        where d.tenant_id = ${tenantId} and d.destination_name = quota.name and d.due_ms <= ${now} and d.due_ms >= 0
+        where d.tenant_id = ${tenantId} and d.destination_name = quota.name and d.due_ms <= ${now} and d.tries >= 0
           and d.lease_until_ms <= ${now}
           and (quota.whole = 1 or d.id = (
             select e.id from due_deliveries e
@@ -209,7 +209,7 @@ export async function somethingDue(db: Db, tenantId: string, destination: string
   const [row] = await db<{ due: boolean }[]>`
     select exists (
       select from due_deliveries
-      where tenant_id = ${tenantId} and destination_name = ${destination} and due_ms <= ${now} and due_ms >= 0
+      where tenant_id = ${tenantId} and destination_name = ${destination} and due_ms <= ${now} and tries >= 0
         and lease_until_ms <= ${now}) as due`;
   return row?.due ?? false;
 }
@@ -228,12 +228,12 @@ export async function settleDeliveries(db: Db, tenantId: string, nowMs: number):
     // For each destination: when its first comes due, or is free again, and it may be tried.
     const [row] = await tx<[{ due: bigint | null }]>`
       with recursive first (name) as (
-        (select destination_name from due_deliveries where tenant_id = ${tenantId} and due_ms >= 0
+        (select destination_name from due_deliveries where tenant_id = ${tenantId} and tries >= 0
           order by destination_name, due_ms limit 1)
         union all
         select next.* from first cross join lateral (
           select d.destination_name from due_deliveries d
-          where d.tenant_id = ${tenantId} and d.destination_name > first.name and d.due_ms >= 0
+          where d.tenant_id = ${tenantId} and d.destination_name > first.name and d.tries >= 0
           order by d.destination_name, d.due_ms limit 1) as next
       )
       select min(greatest(next.due_ms, s.open_until_ms, s.probe_until_ms,
@@ -248,11 +248,11 @@ export async function settleDeliveries(db: Db, tenantId: string, nowMs: number):
           select least(
             (select min(l.due_ms) from due_deliveries l
               where l.tenant_id = ${tenantId} and l.destination_name = first.name
-                and l.due_ms > ${now} and l.due_ms >= 0),
+                and l.due_ms > ${now} and l.tries >= 0),
             case when exists (
               select from due_deliveries l
               where l.tenant_id = ${tenantId} and l.destination_name = first.name
-                and l.due_ms <= ${now} and l.due_ms >= 0 and l.lease_until_ms <= ${now} and l.id = (
+                and l.due_ms <= ${now} and l.tries >= 0 and l.lease_until_ms <= ${now} and l.id = (
                   select e.id from due_deliveries e
                   where e.tenant_id = ${tenantId} and e.destination_name = l.destination_name and e.subject = l.subject
                     and e.created_ms >= 0
@@ -260,7 +260,7 @@ export async function settleDeliveries(db: Db, tenantId: string, nowMs: number):
             then ${now} else (
               select min(l.lease_until_ms) from due_deliveries l
               where l.tenant_id = ${tenantId} and l.destination_name = first.name
-                and l.due_ms <= ${now} and l.due_ms >= 0 and l.lease_until_ms > ${now}) end
+                and l.due_ms <= ${now} and l.tries >= 0 and l.lease_until_ms > ${now}) end
           ) as due_ms) as next`;
     if (row.due === null) {
       await tx`delete from due_work where tenant_id = ${tenantId} and kind = ${deliveriesKind}`;

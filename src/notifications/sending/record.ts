@@ -140,7 +140,7 @@ export async function endDeliveries(
     with ending as materialized (
       select id from due_deliveries
       where tenant_id = ${tenantId} and destination_name = ${destination} and lease_until_ms <= ${now}
-        and due_ms < ${BigInt(dueBeforeMs)} and due_ms >= 0
+        and due_ms < ${BigInt(dueBeforeMs)} and tries >= 0
       order by due_ms, id limit ${portion} for update skip locked
     ), gone as (
       delete from due_deliveries where tenant_id = ${tenantId} and id = any(array(select id from ending))

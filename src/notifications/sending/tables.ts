@@ -56,7 +56,7 @@ export const dueDeliveries = pgTable(
     // What is due at a destination, the first due first. Only a retry changes its place.
     index("due_deliveries_by_due")
       .on(table.tenantId, table.destinationName, table.dueMs, table.id)
-      .where(sql`due_ms >= 0`),
+      .where(sql`tries >= 0`),
   ],
 );
 
