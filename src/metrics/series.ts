@@ -170,7 +170,8 @@ async function makeSeries(
   const allowed = [...wanted.values()].slice(0, room);
   if (allowed.length === 0) return { rows: found, refused: [] };
   const refused = await seeEntities(tx, tenantId, sightings(allowed), nowMs, known, bounds);
-  const made = allowed.filter(({ entityId }) => !refused.some((id) => id.equals(entityId)));
+  const without = new Set(refused.map((id) => id.toString("latin1")));
+  const made = allowed.filter(({ entityId }) => !without.has(entityId.toString("latin1")));
   if (made.length === 0) return { rows: found, refused };
   const entityIds = [...new Map(made.map(({ entityId }) => [entityId.toString("latin1"), entityId])).values()];
   const [locked, rows] = await Promise.all([
