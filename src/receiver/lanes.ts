@@ -270,13 +270,8 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
       if (first || stopping) refuse(lane, sizeOf(part));
       return await new Promise((done, fail) => {
         lane.kind ??= kind as LaneKind<unknown>;
-        const waiting = {
-          ...part,
-          attempts: 0,
-          done: counted.counting(kind.name, part.count ?? sizeOf(part), done),
-          fail,
-        };
-        add(tenants.get(tenantId) as Tenant, lane, [waiting], "back");
+        const told = counted.counting(kind.name, part.count ?? sizeOf(part), done);
+        add(tenants.get(tenantId) as Tenant, lane, [{ ...part, attempts: 0, done: told, fail }], "back");
         start();
       });
     },

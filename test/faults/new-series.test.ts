@@ -26,7 +26,7 @@ async function put(headers: Record<string, string>, bytes: Uint8Array) {
   const answer = await fetch(`${server.url}/belfry.receiver.v1.DataReceiverService/PutMetrics`, {
     method: "POST",
     headers: { ...headers, "content-type": "application/proto" },
-    body: bytes as BodyInit,
+    body: Buffer.from(bytes),
   });
   if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
   return fromBinary(PutMetricsResponseSchema, new Uint8Array(await answer.arrayBuffer()));
