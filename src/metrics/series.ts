@@ -9,8 +9,8 @@ import { beginRetention } from "./retention.ts";
 
 /** A series that points name, and what else they say of it. */
 export interface NamedSeries {
-  /** What tells it from all others of the tenant: `seriesKey`. */
-  key: string;
+  /** What tells its entity from all others of the tenant: `dimensionsKey`. */
+  entityKey: string;
   entityId: Buffer;
   metric: string;
   dimensions: Record<string, string>;

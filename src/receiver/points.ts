@@ -15,7 +15,7 @@ import {
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { Config } from "../config.ts";
 import { batchBuilder, type PointBatch, type PointItem, partOf } from "../metrics/point-batch.ts";
-import { type KnownSeries, seriesKey } from "../metrics/series-memory.ts";
+import type { KnownSeries, SeriesFinder } from "../metrics/series-memory.ts";
 import { type MetricStore, storePoints } from "../metrics/store.ts";
 import { type Failed, type ItemRules, sift, timesTaken } from "./item.ts";
 import { batchBytesMax, type LaneKind } from "./lanes.ts";
@@ -105,16 +105,14 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
   };
 
   /** The series of a point that holds to all rules because one of the same series did; undefined: that is not known. */
-  function knownSeries(tenantId: string, request: PutMetricRequest, [firstMs, lastMs]: [number, number], now: number) {
+  function knownSeries(find: SeriesFinder, request: PutMetricRequest, [firstMs, lastMs]: [number, number]) {
     const { case: form, value: point } = pointOf(request);
     if (form === "compact" || (form === "canonical" && point.metadataFields !== undefined)) return undefined;
     const { metric, timestamp, value } = point;
     const dimensions = form === "tagged" ? point.tags : point.dimensions;
     if (value === undefined || !Number.isFinite(value) || timestamp === undefined) return undefined;
     if (!(Number(timestamp) >= firstMs && Number(timestamp) <= lastMs)) return undefined;
-    const known = store.memory.find(tenantId, seriesKey(metric, dimensions), now);
-    // The same key, metric and number of dimensions: none of them holds the NUL that parts them.
-    return known?.metric === metric && known.dimensions === Object.keys(dimensions).length ? known : undefined;
+    return find(metric, dimensions);
   }
 
   /**
@@ -125,6 +123,7 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
     const taken = timesTaken(bounds, now);
     const messages = new Map<number, PutMetricRequest>();
     const known = new Map<number, KnownSeries>();
+    const find = store.memory.finder(tenantId, now);
     const slow: { i: number; message: PutMetricRequest }[] = [];
     let to = from;
     for (; to < max && slow.length < newMax; to++) {
@@ -133,7 +132,7 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
       if (points.formOf(i) >= 0 && timeMs >= taken[0] && timeMs <= taken[1]) continue;
       const message = points.message(i);
       messages.set(i, message);
-      const series = points.bytesOf === undefined ? knownSeries(tenantId, message, taken, now) : undefined;
+      const series = points.bytesOf === undefined ? knownSeries(find, message, taken) : undefined;
       if (series === undefined) slow.push({ i, message });
       else known.set(i, series);
     }
