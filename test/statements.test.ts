@@ -3,6 +3,7 @@ import { loadModule } from "libpg-query";
 import { describe, expect, inject, test } from "vitest";
 import { testDatabase } from "./support/database.ts";
 import { lockOrder } from "./support/lock-order.ts";
+import { ourStatements, plain } from "./support/our-statements.ts";
 import { distributedTables, schemaFaults } from "./support/schema-rules.ts";
 import { readStatements } from "./support/statement-log.ts";
 import { statementFaults } from "./support/statement-rules.ts";
@@ -89,26 +90,10 @@ const distributed = await distributedTables(sql, everywhere);
 await loadModule();
 
 const root = new URL("..", import.meta.url).pathname;
-const plain = (text: string) => text.replaceAll(/\s+/g, " ").trim();
-const allOf = (pattern: string) =>
-  plain(
-    globSync(pattern, { cwd: root })
-      .map((path) => readFileSync(root + path, "utf8"))
-      .join("\n"),
-  );
-const source = allOf("src/**/*.ts");
-const tests = allOf("test/**/*.ts");
-const migrations = allOf("migrations/*.sql");
-
-/** Tests look at tables too, and their schemas are their own affair: what stands word for word in a test, or comes from none of our statements. */
-function ofTests(text: string): boolean {
-  const begin = plain(text.split(/\$\d/, 1)[0] as string);
-  return tests.includes(begin) && !source.includes(begin);
-}
 
 describe("everything that the server's code sends to PostgreSQL would run on tables distributed by tenant", () => {
-  const ran = readStatements(inject("statements")).filter(({ text }) => plain(text) !== "");
-  const ours = ran.filter(({ text }) => !ofTests(text) && !migrations.includes(plain(text)));
+  const ran = readStatements(inject("statements"));
+  const ours = ourStatements(ran);
 
   test("the tests before this one have shown statements", () => {
     if (ran.length < 50) throw new Error("this file reads the statements of the whole run: npm test runs it last");

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -16,24 +16,35 @@ export interface RanStatement {
   file: string;
   /** What it locked after what comes later in the order of locks; its text is empty then. */
   late?: string;
+  /** The connection's name, which says for what kind of work it is. */
+  connection?: string;
+  /** Parameters of one run, as PostgreSQL reads them, and their types where the driver names them, else 0. */
+  parameters?: (string | null)[];
+  types?: number[];
 }
 
-/** Vitest's globalSetup: where this run writes down its statements. */
+/** Vitest's globalSetup: where this run writes down its statements. A directory that STATEMENTS_DIR names is kept, with what is in it. */
 export function setup(project: TestProject) {
-  const dir = mkdtempSync(join(tmpdir(), "belfry-statements-"));
+  const kept = process.env.STATEMENTS_DIR;
+  const dir = kept ?? mkdtempSync(join(tmpdir(), "belfry-statements-"));
+  mkdirSync(dir, { recursive: true });
   project.provide("statements", dir);
+  if (kept !== undefined) return;
   return () => rmSync(dir, { recursive: true, force: true });
 }
 
-/** What the test files have sent so far, each text once. */
+/** What the test files have sent so far, each text once, with the longest parameters that were written down. */
 export function readStatements(dir: string): RanStatement[] {
   if (!existsSync(dir)) return [];
   const lines = readdirSync(dir).flatMap((name) => readFileSync(join(dir, name), "utf8").trim().split("\n"));
-  const statements = new Map<string, RanStatement>();
+  const statements = new Map<string, RanStatement & { length: number }>();
   for (const line of lines) {
     const statement: RanStatement = JSON.parse(line);
     const key = statement.late ?? statement.text;
-    if (!statements.has(key)) statements.set(key, statement);
+    const length = statement.parameters === undefined ? 0 : line.length;
+    const known = statements.get(key);
+    if (known === undefined) statements.set(key, { ...statement, length });
+    else if (known.length < length) statements.set(key, { ...statement, file: known.file, length });
   }
   return [...statements.values()];
 }

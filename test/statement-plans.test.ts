@@ -1,0 +1,26 @@
+import { expect, inject, test } from "vitest";
+import { testDatabase } from "./support/database.ts";
+import { ourStatements, plain } from "./support/our-statements.ts";
+import { described, growingStatements } from "./support/plan-scenarios.ts";
+import { readStatements } from "./support/statement-log.ts";
+import { wholeRanges } from "./support/whole-ranges.ts";
+
+const statements = ourStatements(readStatements(inject("statements"))).filter(
+  ({ text, parameters }) =>
+    parameters !== undefined && /^\s*(?:select|with|insert|update|delete)\b/i.test(text) && /tenant_id/.test(text),
+);
+const isWhole = (text: string) => wholeRanges.some(({ begin }) => plain(text).startsWith(begin));
+
+test("no statement reads more where a tenant has more rows, whatever PostgreSQL knows of them", async () => {
+  const { url, sql } = await testDatabase({ statementTimeoutMs: 120_000 });
+  const held = statements.filter(({ text }) => !isWhole(text));
+  const { growing, measured } = await growingStatements(url, sql, held);
+  expect(growing.map(described)).toEqual([]);
+  // Else nothing was held to anything.
+  expect(measured).toBeGreaterThan(100);
+}, 180_000);
+
+test("each statement that may read a whole range was run", () => {
+  const idle = wholeRanges.filter(({ begin }) => !statements.some(({ text }) => plain(text).startsWith(begin)));
+  expect(idle).toEqual([]);
+});

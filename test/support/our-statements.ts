@@ -1,0 +1,27 @@
+import { globSync, readFileSync } from "node:fs";
+import type { RanStatement } from "./statement-log.ts";
+
+const root = new URL("../..", import.meta.url).pathname;
+
+/** A text with single spaces. */
+export const plain = (text: string) => text.replaceAll(/\s+/g, " ").trim();
+
+const allOf = (pattern: string) =>
+  plain(
+    globSync(pattern, { cwd: root })
+      .map((path) => readFileSync(root + path, "utf8"))
+      .join("\n"),
+  );
+
+/** Those of these statements that the server's code has sent, other than its migrations. */
+export function ourStatements(ran: readonly RanStatement[]): RanStatement[] {
+  const source = allOf("src/**/*.ts");
+  const tests = allOf("test/**/*.ts");
+  const migrations = allOf("migrations/*.sql");
+  // Tests look at tables too, and their schemas are their own affair: what stands word for word in a test, or comes from none of our statements.
+  function ofTests(text: string): boolean {
+    const begin = plain(text.split(/\$\d/, 1)[0] as string);
+    return tests.includes(begin) && !source.includes(begin);
+  }
+  return ran.filter(({ text }) => plain(text) !== "" && !ofTests(text) && !migrations.includes(plain(text)));
+}
