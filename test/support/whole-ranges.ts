@@ -85,4 +85,16 @@ export const wholeRanges: readonly { begin: string; why: string }[] = [
     begin: "select (select count(*) from due_deliveries",
     why: "the total of a list of deliveries",
   },
+  {
+    begin: "delete from rule_matches where tenant_id = $1 and rule_id",
+    why: "what is noted of all subjects of a tenant, when a rule is deleted",
+  },
+  {
+    begin: 'select "name", "description"',
+    why: "a list of rules, triggers or destinations, which BELFRY_RESOURCES_MAX bounds",
+  },
+  {
+    begin: "select count(*)::float8 as count, (coalesce(sum(",
+    why: "all of a kind that is bounded by number and bytes",
+  },
 ];
