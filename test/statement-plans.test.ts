@@ -9,7 +9,7 @@ const statements = ourStatements(readStatements(inject("statements"))).filter(
   ({ text, parameters }) =>
     parameters !== undefined && /^\s*(?:select|with|insert|update|delete)\b/i.test(text) && /tenant_id/.test(text),
 );
-const isWhole = (text: string) => wholeRanges.some(({ begin }) => plain(text).startsWith(begin));
+const isWhole = (text: string) => wholeRanges.some(({ begin }) => begin.test(plain(text)));
 
 test("no statement reads more where a tenant has more rows, whatever PostgreSQL knows of them", async () => {
   const { url, sql } = await testDatabase({ statementTimeoutMs: 120_000 });
@@ -21,6 +21,6 @@ test("no statement reads more where a tenant has more rows, whatever PostgreSQL 
 }, 180_000);
 
 test("each statement that may read a whole range was run", () => {
-  const idle = wholeRanges.filter(({ begin }) => !statements.some(({ text }) => plain(text).startsWith(begin)));
+  const idle = wholeRanges.filter(({ begin }) => !statements.some(({ text }) => begin.test(plain(text))));
   expect(idle).toEqual([]);
 });

@@ -44,6 +44,7 @@ const exceptions: { begin: string; fault: RegExp; why: string }[] = [
     fault: /a query in what an insert of selected rows returns/,
     why: "saves each batch of new events a statement; docs/scaling.md says so",
   },
+  { begin: "discard plans", fault: /DiscardStmt/, why: "a connection plans anew" },
   { begin: "listen ", fault: /ListenStmt/, why: "a hint; what is not heard is found by looking" },
   { begin: "select pg_notify(", fault: /pg_notify/, why: "a hint; feeds are looked at each second" },
   { begin: "create table seen_", fault: /CreateStmt/, why: "tables of a test of partitions" },

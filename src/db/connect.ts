@@ -59,15 +59,18 @@ export interface PoolOptions {
 /** Longest time of one statement that stores data, of a wait for a lock, and of a pause within a transaction, ms. */
 const ingestTimeoutMs = 5000;
 /*
- * Few statements, each over and over: planned once. Their batches name rows by whole keys, so what reads or joins whole
- * tables is never right, however small a table was when its plan was made.
+ * Few statements, each over and over: planned once. Their batches name rows by whole keys, so what joins whole tables or sorts
+ * them is never right, however small a table was when its plan was made (decisions/0060).
  */
 const plannedOnce = {
   plan_cache_mode: "force_generic_plan",
-  enable_seqscan: "off",
   enable_hashjoin: "off",
   enable_mergejoin: "off",
+  enable_sort: "off",
+  enable_incremental_sort: "off",
 };
+/** How long other connections keep a plan: it may be of tables that were small when it was made. */
+const replanMs = 10_000;
 const ingestSettings = { lock_timeout: ingestTimeoutMs, ...plannedOnce };
 
 /** Longest time of one statement of a job, ms: no caller waits for it. */
@@ -149,6 +152,7 @@ interface Watch {
   onclose(): void;
   asker(): Holder;
   lifetimeMs?: number;
+  replanMs?: number | undefined;
 }
 
 /** Up to `max` connections of one name, with what cuts them. */
@@ -183,10 +187,13 @@ export function connect(url: string, options: PoolOptions): Pool {
       // The driver leaves out a 0 that is a number.
       max_parallel_workers_per_gather: "0",
       jit: "off",
+      // All that is read is of one tenant, which an index finds. A scan of a table that was empty when it was planned costs nothing.
+      enable_seqscan: "off",
       ...more,
     };
     const { debug } = options;
-    const own = { allowed: () => watch.open, onclose, asker: name === "system" ? noHolder : asker };
+    const replan = more === plannedOnce || more === ingestSettings ? undefined : replanMs;
+    const own = { allowed: () => watch.open, onclose, asker: name === "system" ? noHolder : asker, replanMs: replan };
     return open(url, counts[name], { connection, ...(debug && { debug }) }, own);
   }
   const kinds = {

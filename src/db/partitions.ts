@@ -59,6 +59,8 @@ async function make(sql: Sql, wanted: PartitionedTable, fromMs: number): Promise
   const [parent, partition] = [quoted(wanted.table), quoted(name)];
   await transaction(sql, async (tx) => {
     await tx.unsafe(`create table ${partition} (like ${parent} including all)`);
+    // As the other tables have it since 0003_plans.sql, and `like` does not copy.
+    await tx.unsafe(`alter table ${partition} alter column tenant_id set statistics 0`);
     await tx.unsafe(
       `alter table ${parent} attach partition ${partition} for values from (${fromMs}) to (${fromMs + wanted.widthMs})`,
     );

@@ -7,6 +7,7 @@ import { noteKeys } from "./field-keys.ts";
 import { idText, idTextSql } from "./identity.ts";
 import { type EntityRow, entityColumns } from "./messages.ts";
 import { inPortions, matchingIds, portionMax, type Writing } from "./portions.ts";
+import { storedRow } from "./stored-row.ts";
 import { customTermsBytesMax } from "./terms.ts";
 
 /** How many custom properties an entity may have. */
@@ -20,6 +21,10 @@ const crowdedBytesMin = 1600;
 
 // Nor can one that takes less make more terms than an index holds: each byte of a value makes up to 150 of them.
 const overfullBytesMin = Math.floor(customTermsBytesMax / 150);
+
+/** Ends an insert of rows that are there and locked: conflicts are found by the key's index alone (decisions/0060). */
+const replacing = (db: Db) => db`on conflict (tenant_id, id) do update set
+  custom_properties = excluded.custom_properties, updated_ms = excluded.updated_ms`;
 
 /** SQL of a row whose properties, with these added, are too many, or make too many terms. */
 const isCrowded = (db: Db, after: Fragment) =>
@@ -71,11 +76,10 @@ export async function setCustomProperties(
         ), crowded as materialized (
           select id from picked where ${isCrowded(tx, tx`after` as Fragment)} limit 1
         ), changed as (
-          update entities set custom_properties = picked.after, updated_ms = ${BigInt(writing.nowMs)}
-          from picked
-          where entities.tenant_id = ${tenantId} and entities.id = picked.id and picked.after <> picked.before
-            and not exists (select from crowded)
-          returning 1
+          insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms, custom_properties)
+          select ${tenantId}::uuid, id, '', '{}', '{}', 0, ${BigInt(writing.nowMs)}, 0, after
+          from picked where after <> before and not exists (select from crowded)
+          ${replacing(tx)} returning 1
         )
         select (select id from crowded) as crowded,
           (select string_agg(${idTextSql(tx, tx`id` as Fragment)}, ',') from picked) as ids`,
@@ -111,9 +115,9 @@ export async function deleteCustomProperties(
         where tenant_id = ${tenantId} and deleted_ms is null and ${having(tx, some)}
         order by id for no key update
       )
-      update entities set custom_properties = picked.after, updated_ms = ${BigInt(writing.nowMs)}
-      from picked
-      where entities.tenant_id = ${tenantId} and entities.id = picked.id`;
+      insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms, custom_properties)
+      select ${tenantId}::uuid, id, '', '{}', '{}', 0, ${BigInt(writing.nowMs)}, 0, after from picked
+      ${replacing(tx)}`;
     const { count } = await cancelOn(query, writing.signal);
     return { answer: undefined, count };
   });
@@ -140,10 +144,12 @@ export async function writeCustomProperties(
 ): Promise<void> {
   if (changes.length === 0) return;
   await tx`
-    update entities set custom_properties = changed.properties, updated_ms = ${BigInt(nowMs)}
+    insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms, custom_properties)
+    select ${tenantId}::uuid, sent.id, name, dimensions, metadata, created_ms, ${BigInt(nowMs)}, 0, properties
     from unnest(
       ${byteaArray(changes.map(({ id }) => id))}::bytea[],
       ${jsonArray(changes.map(({ properties }) => properties))}::jsonb[]
-    ) as changed (id, properties)
-    where entities.tenant_id = ${tenantId} and entities.id = changed.id`;
+    ) as sent (id, properties)
+      ${storedRow(tx, tenantId)}
+    ${replacing(tx)}`;
 }

@@ -34,10 +34,11 @@ async function unknownOf(tx: Db, tenantId: string, pairs: readonly Pair[]): Prom
       ${textArray(pairs.map(({ source }) => source))}::text[],
       ${textArray(pairs.map(({ key }) => key))}::text[]
     ) as seen (source, key)
-    where not exists (
-      select from entity_keys known
-      where known.tenant_id = ${tenantId}::uuid and known.source = seen.source and known.key = seen.key
-    )
+      left join lateral (
+        select true as known from entity_keys k
+        where k.tenant_id = ${tenantId} and k.source = seen.source and k.key = seen.key limit 1
+      ) as entry on true
+    where known is null
     order by source, key`;
 }
 

@@ -1,6 +1,7 @@
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Sql } from "../db/connect.ts";
 import { type Known, knownEntities } from "./known.ts";
+import { storedRow } from "./stored-row.ts";
 
 const MINUTE_MS = 60_000;
 /** Entities that wait at most; beyond, they are written before the minute is over. */
@@ -73,15 +74,11 @@ export function liveness(sql: Sql, periodMs = MINUTE_MS, known: Known = knownEnt
 async function write(sql: Sql, tenantId: string, seen: readonly Seen[]) {
   const times = seen.map(({ timeMs }) => BigInt(timeMs - (timeMs % MINUTE_MS)));
   return await sql<{ id: Buffer; liveness_ms: bigint }[]>`
-    with moved as materialized (
-      select e.id, s.liveness_ms from entities e
-      join unnest(${byteaArray(seen.map(({ id }) => id))}::bytea[], ${bigintArray(times)}::bigint[]) as s (id, liveness_ms)
-        on e.id = s.id
-      where e.tenant_id = ${tenantId} and e.liveness_ms < s.liveness_ms and (e.deleted_ms is null or e.idle)
-      order by e.id for no key update of e
-    )
-    update entities set liveness_ms = greatest(entities.liveness_ms, moved.liveness_ms), deleted_ms = null, idle = null
-    from moved
-    where entities.tenant_id = ${tenantId} and entities.id = moved.id
-    returning entities.id, entities.liveness_ms`;
+    insert into entities as stored (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
+    select ${tenantId}::uuid, sent.id, name, dimensions, metadata, created_ms, updated_ms, sent.liveness_ms
+    from unnest(${byteaArray(seen.map(({ id }) => id))}::bytea[], ${bigintArray(times)}::bigint[]) as sent (id, liveness_ms)
+      ${storedRow(sql, tenantId)}
+    on conflict (tenant_id, id) do update set liveness_ms = excluded.liveness_ms, deleted_ms = null, idle = null
+      where stored.liveness_ms < excluded.liveness_ms and (stored.deleted_ms is null or stored.idle)
+    returning id, liveness_ms`;
 }

@@ -18,7 +18,7 @@ export interface Matching {
 export function matchingEntities(db: Db, tenantId: string, clause: Checked, columns: Columns): Matching {
   const { sql, few, ids } = foundBy(db, clause, columns);
   return {
-    from: ids === undefined ? db`entities` : entitiesOf(db, parseIds(ids.reduce(inBoth))),
+    from: ids === undefined ? db`entities` : entitiesOf(db, tenantId, parseIds(ids.reduce(inBoth))),
     sql: db`tenant_id = ${tenantId} and deleted_ms is null and ${sql}`,
     few,
   };
@@ -29,7 +29,9 @@ function inBoth(some: readonly string[], others: readonly string[]): string[] {
   return some.filter((id) => among.has(id));
 }
 
-/** The rows that have these ids, of which none comes twice: each is looked up once in entities_id. */
-function entitiesOf(db: Db, ids: readonly Buffer[]): Fragment {
-  return db`unnest(${byteaArray(ids)}::bytea[]) as wanted (id) join entities using (id)`;
+/** The living rows that have these ids, of which none comes twice: each is looked up once in entities_id. */
+function entitiesOf(db: Db, tenantId: string, ids: readonly Buffer[]): Fragment {
+  return db`unnest(${byteaArray(ids)}::bytea[]) as wanted (wanted_id) cross join lateral (
+    select * from entities where tenant_id = ${tenantId} and id = wanted_id and deleted_ms is null limit 1
+  ) as entities`;
 }

@@ -11,6 +11,7 @@ import { keysIn, noteNewKeys } from "./field-keys.ts";
 import { entityId, nameFromDimensions } from "./identity.ts";
 import { type Known, knownEntities } from "./known.ts";
 import { metadataNumber } from "./state.ts";
+import { storedRow } from "./stored-row.ts";
 
 /** One model as the receiver has checked it. */
 export interface ModelItem {
@@ -151,19 +152,22 @@ const lock = (tx: Db, tenantId: string, changes: readonly Change[]) =>
     where tenant_id = ${tenantId} and id = any(${byteaArray(changes.map(({ id }) => id))}::bytea[])
     order by id for no key update`.execute();
 
-/** A plain update: an index over entities has no part in it. */
+/** As an insert, whose conflicts only the key's index can find (decisions/0060), of rows that are there: it makes none. */
 const moveTimes = (tx: Db, tenantId: string, changes: readonly Change[]) =>
   tx`
-    update entities set liveness_ms = sent.minute_ms, model_ms = sent.model_ms
+    insert into entities as stored
+      (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, content_hash, liveness_ms, model_ms)
+    select ${tenantId}::uuid, sent.id, name, dimensions, metadata, created_ms, updated_ms, sent.content_hash, minute_ms, sent.model_ms
     from unnest(
       ${byteaArray(changes.map(({ id }) => id))}::bytea[],
       ${bigintArray(changes.map(minuteOf))}::bigint[],
       ${bigintArray(changes.map(({ model }) => model.timestampMs))}::bigint[],
       ${byteaArray(changes.map(({ content }) => content))}::bytea[]
     ) as sent (id, minute_ms, model_ms, content_hash)
-    where entities.tenant_id = ${tenantId} and entities.id = sent.id and entities.deleted_ms is null
-      and entities.model_ms <= sent.model_ms and entities.liveness_ms < sent.minute_ms
-      and entities.content_hash = sent.content_hash`.execute();
+      ${storedRow(tx, tenantId)}
+    on conflict (tenant_id, id) do update set liveness_ms = excluded.liveness_ms, model_ms = excluded.model_ms
+      where stored.deleted_ms is null and stored.model_ms <= excluded.model_ms
+        and stored.liveness_ms < excluded.liveness_ms and stored.content_hash = excluded.content_hash`.execute();
 
 interface Written {
   id: Buffer;

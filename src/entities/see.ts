@@ -72,11 +72,12 @@ async function see(
   const refused = missing.splice(Math.max(0, room));
   // Those that are there before those that are made: the order of locks (src/events/lock.ts).
   const [moved, made] = await Promise.all([
-    older.length > 0 ? moveLiveness(tx, tenantId, older) : [],
-    missing.length > 0 ? make(tx, tenantId, missing, nowMs) : [],
+    older.length > 0 ? write(tx, tenantId, older, nowMs) : [],
+    missing.length > 0 ? write(tx, tenantId, missing, nowMs) : [],
   ]);
-  await addToCount(tx, tenantId, "entities", made.length, bounds.entitiesMax);
-  for (const { id, liveness_ms } of [...moved, ...made]) alive.push({ id, livenessMs: liveness_ms });
+  const written = [...moved, ...made];
+  await addToCount(tx, tenantId, "entities", written.filter((row) => row.made).length, bounds.entitiesMax);
+  for (const { id, liveness_ms } of written) alive.push({ id, livenessMs: liveness_ms });
   afterCommit(tx, () => {
     for (const { id, livenessMs } of alive) known.noteEntity(id, Number(livenessMs));
   });
@@ -86,30 +87,25 @@ async function see(
 interface Alive {
   id: Buffer;
   liveness_ms: bigint;
+  /** There was no row of it. */
+  made: boolean;
 }
 
-/** A plain update: an index over entities has no part in it. */
-const moveLiveness = (tx: Db, tenantId: string, older: readonly Seen[]) =>
+/**
+ * Makes entities, and moves the liveness of those that are there. As an insert, whose conflicts only the key's index can find: an
+ * update would be joined with the tenant's rows where PostgreSQL takes these for few (decisions/0060).
+ */
+const write = (tx: Db, tenantId: string, seen: readonly Seen[], nowMs: number) =>
   tx<Alive[]>`
-    update entities set liveness_ms = seen.minute_ms, deleted_ms = null, idle = null
-    from unnest(
-      ${byteaArray(older.map(({ id }) => id))}::bytea[],
-      ${bigintArray(older.map(({ minuteMs }) => minuteMs))}::bigint[]
-    ) as seen (id, minute_ms)
-    where entities.tenant_id = ${tenantId} and entities.id = seen.id and liveness_ms < seen.minute_ms
-      and (deleted_ms is null or idle)
-    returning entities.id, liveness_ms`.execute();
-
-const make = (tx: Db, tenantId: string, missing: readonly Seen[], nowMs: number) =>
-  tx<Alive[]>`
-    insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
+    insert into entities as stored (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
     select ${tenantId}::uuid, id, name, dimensions, '{}', ${BigInt(nowMs)}, ${BigInt(nowMs)}, minute_ms
     from unnest(
-      ${byteaArray(missing.map(({ id }) => id))}::bytea[],
-      ${textArray(missing.map(({ dimensions }) => nameFromDimensions(dimensions)))}::text[],
-      ${jsonArray(missing.map(({ dimensions }) => dimensions))}::jsonb[],
-      ${bigintArray(missing.map(({ minuteMs }) => minuteMs))}::bigint[]
+      ${byteaArray(seen.map(({ id }) => id))}::bytea[],
+      ${textArray(seen.map(({ dimensions }) => nameFromDimensions(dimensions)))}::text[],
+      ${jsonArray(seen.map(({ dimensions }) => dimensions))}::jsonb[],
+      ${bigintArray(seen.map(({ minuteMs }) => minuteMs))}::bigint[]
     ) as seen (id, name, dimensions, minute_ms)
     order by id
-    on conflict do nothing
-    returning id, liveness_ms`.execute();
+    on conflict (tenant_id, id) do update set liveness_ms = excluded.liveness_ms, deleted_ms = null, idle = null
+      where stored.liveness_ms < excluded.liveness_ms and (stored.deleted_ms is null or stored.idle)
+    returning id, liveness_ms, stored.xmax::text = '0' as made`.execute();

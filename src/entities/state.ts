@@ -2,6 +2,7 @@ import type { Fragment } from "postgres";
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { EntityRow } from "./messages.ts";
+import { storedRow } from "./stored-row.ts";
 
 /** The production state of an entity whose model names none. */
 const PRODUCTION = 1000n;
@@ -74,18 +75,21 @@ export async function setWindowStates(
   nowMs: number,
 ): Promise<Buffer[]> {
   const rows = await tx<{ id: Buffer }[]>`
-    update entities set
-      window_production_state = window_state,
-      model_production_state = coalesce(model_state, model_production_state),
-      updated_ms = ${BigInt(nowMs)}
+    insert into entities as stored (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms,
+      window_production_state, model_production_state)
+    select ${tenantId}::uuid, sent.id, name, dimensions, metadata, created_ms, ${BigInt(nowMs)}, 0, window_state, model_state
     from unnest(
       ${byteaArray(states.map(({ id }) => id))}::bytea[],
       ${bigintArray(states.map(({ windowState }) => windowState))}::bigint[],
       ${bigintArray(states.map(({ modelState }) => modelState ?? null))}::bigint[]
     ) as sent (id, window_state, model_state)
-    where entities.tenant_id = ${tenantId} and entities.id = sent.id
-      and (window_production_state, model_production_state)
-        is distinct from (window_state, coalesce(model_state, model_production_state))
-    returning entities.id`;
+      ${storedRow(tx, tenantId)}
+    on conflict (tenant_id, id) do update set
+      window_production_state = excluded.window_production_state,
+      model_production_state = coalesce(excluded.model_production_state, stored.model_production_state),
+      updated_ms = excluded.updated_ms
+      where (stored.window_production_state, stored.model_production_state) is distinct from
+        (excluded.window_production_state, coalesce(excluded.model_production_state, stored.model_production_state))
+    returning id`;
   return rows.map(({ id }) => id);
 }

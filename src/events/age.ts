@@ -27,9 +27,8 @@ export async function ageOccurrences(
   const found = await tx<{ event_id: Buffer; number: number }[]>`
     select o.event_id, o.number
     from occurrences o
-      join unnest(${int4Array(severities)}::int4[], ${bigintArray(beforeMs)}::bigint[]) as old (severity, before_ms)
-        on o.severity = old.severity and o.last_seen_ms < old.before_ms
     where o.tenant_id = ${tenantId} and o.end_ms is null
+      and o.last_seen_ms < (${bigintArray(beforeMs)}::bigint[])[array_position(${int4Array(severities)}::int4[], o.severity::int4)]
     limit ${portion}`;
   if (found.length === 0) return false;
   const keys = found.map(({ event_id: eventId, number }) => ({ eventId, number }));

@@ -88,12 +88,15 @@ function errorOf(item: AnnotationItem, on: Notes | undefined, annotationsMax: nu
 
 async function readNotes(tx: Db, tenantId: string, keys: readonly OccurrenceKey[]) {
   const rows = await tx<{ event_id: Buffer; number: number; id: string; bytes: number }[]>`
-    select a.event_id, a.number, a.id, octet_length(a.text) as bytes
+    select asked.event_id, asked.number, a.id, a.bytes
     from unnest(
         ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
         ${int4Array(keys.map(({ number }) => number))}::int4[]
       ) as asked (event_id, number)
-      join annotations a on a.tenant_id = ${tenantId} and a.event_id = asked.event_id and a.number = asked.number`;
+      cross join lateral (
+        select id, octet_length(text) as bytes from annotations
+        where tenant_id = ${tenantId} and event_id = asked.event_id and number = asked.number offset 0
+      ) as a`;
   const notes = new Map<string, Notes>();
   for (const { event_id: eventId, number, id, bytes } of rows) {
     const key = keyText({ eventId, number });
@@ -127,9 +130,11 @@ async function writeNotes(
       from ${columns(added)}`;
   }
   if (changed.length > 0) {
+    // They are there, under the locks of their events.
     await tx`
-      update annotations a set text = note.text, updated_ms = ${nowMs}
-      from ${columns(changed)}
-      where a.tenant_id = ${tenantId} and a.event_id = note.event_id and a.number = note.number and a.id = note.id`;
+      insert into annotations (tenant_id, event_id, number, id, text, created_by, created_ms, updated_ms, place)
+      select ${tenantId}::uuid, event_id, number, id, text, '', 0, ${nowMs}::bigint, 0 from ${columns(changed)}
+      on conflict (tenant_id, event_id, number, id) do update set
+        text = excluded.text, updated_ms = excluded.updated_ms`;
   }
 }

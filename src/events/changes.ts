@@ -105,13 +105,11 @@ function onlySeen(first: Occurrence, last: Occurrence): boolean {
 
 function writeOccurrences(tx: Db, tenantId: string, changes: readonly Change[]): PromiseLike<unknown>[] {
   const all = summed(changes);
-  const opened = all.filter(({ first }) => first === undefined);
   const seen = all.filter(({ first, last }) => first !== undefined && onlySeen(first, last));
-  const changed = all.filter(({ first, last }) => first !== undefined && !onlySeen(first, last));
+  const whole = all.filter(({ first, last }) => first === undefined || !onlySeen(first, last));
   const statements: PromiseLike<unknown>[] = [];
   if (seen.length > 0) statements.push(writeSeen(tx, tenantId, seen));
-  if (changed.length > 0) statements.push(writeChanged(tx, tenantId, changed));
-  if (opened.length > 0) statements.push(writeOpened(tx, tenantId, opened));
+  if (whole.length > 0) statements.push(writeWhole(tx, tenantId, whole));
   return statements;
 }
 
@@ -120,17 +118,28 @@ const keys = (written: readonly Written[]) => ({
   numbers: int4Array(written.map(({ last }) => last.number)),
 });
 
-function writeSeen(tx: Db, tenantId: string, written: readonly Written[]) {
+/*
+ * Both are inserts, of which the conflicts with what is there are found by the primary key alone: an update would be joined with
+ * all of the tenant's rows where PostgreSQL takes these for few (decisions/0060).
+ */
+
+/** What no occurrence has: none is made, since those that are seen once more are there, under the locks of their events. */
+async function writeSeen(tx: Db, tenantId: string, written: readonly Written[]): Promise<void> {
   const { ids, numbers } = keys(written);
-  return tx`
-    update occurrences o set last_seen_ms = seen.last_seen_ms, instance_count = seen.instance_count
+  const rows = await tx<{ made: boolean }[]>`
+    insert into occurrences as o (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
+      start_ms, last_seen_ms, instance_count)
+    select ${tenantId}::uuid, event_id, number, 0, 0, false, '', '', '', '{}', 0, last_seen_ms, instance_count
     from unnest(
       ${ids}::bytea[],
       ${numbers}::int4[],
       ${bigintArray(written.map(({ last }) => last.lastSeenMs))}::bigint[],
       ${bigintArray(written.map(({ last }) => last.instanceCount))}::bigint[]
     ) as seen (event_id, number, last_seen_ms, instance_count)
-    where o.tenant_id = ${tenantId} and o.event_id = seen.event_id and o.number = seen.number`.execute();
+    on conflict (tenant_id, event_id, number) do update set
+      last_seen_ms = excluded.last_seen_ms, instance_count = excluded.instance_count
+    returning o.xmax::text = '0' as made`.execute();
+  if (rows.some(({ made }) => made)) throw new Error("an occurrence that was read under its event's lock is not there");
 }
 
 /** The columns of whole occurrences, as arrays. */
@@ -154,23 +163,16 @@ function columns(tx: Db, written: readonly Written[]) {
       start_ms, last_seen_ms, end_ms, instance_count)`;
 }
 
-function writeChanged(tx: Db, tenantId: string, written: readonly Written[]) {
-  return tx`
-    update occurrences o set
-      severity = made.severity, status = made.status, acknowledged = made.acknowledged, type = made.type,
-      summary = made.summary, body = made.body, metadata = made.metadata, start_ms = made.start_ms,
-      last_seen_ms = made.last_seen_ms, end_ms = made.end_ms, instance_count = made.instance_count
-    from ${columns(tx, written)}
-    where o.tenant_id = ${tenantId} and o.event_id = made.event_id and o.number = made.number`.execute();
-}
-
-function writeOpened(tx: Db, tenantId: string, written: readonly Written[]) {
-  return tx`
+async function writeWhole(tx: Db, tenantId: string, written: readonly Written[]): Promise<void> {
+  await tx`
     insert into occurrences (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
       start_ms, last_seen_ms, end_ms, instance_count)
-    select ${tenantId}::uuid, made.* from ${columns(tx, written)}`
-    .execute()
-    .then(() => failpoint("ingest:occurrences-written"));
+    select ${tenantId}::uuid, made.* from ${columns(tx, written)}
+    on conflict (tenant_id, event_id, number) do update set
+      severity = excluded.severity, status = excluded.status, acknowledged = excluded.acknowledged, type = excluded.type,
+      summary = excluded.summary, body = excluded.body, metadata = excluded.metadata, start_ms = excluded.start_ms,
+      last_seen_ms = excluded.last_seen_ms, end_ms = excluded.end_ms, instance_count = excluded.instance_count`.execute();
+  failpoint("ingest:occurrences-written");
 }
 
 function writeInstances(tx: Db, tenantId: string, changes: readonly Change[]): PromiseLike<unknown>[] {

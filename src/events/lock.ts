@@ -18,7 +18,7 @@ export interface LockedEvents {
  * All writers lock in one order: entity_keys, entities by id, events by id, rows below the event, due_work, tenant_state.
  */
 export async function lockEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEvents> {
-  // The primary key, in its order.
+  // The primary key, in its order: sorted is nothing on the connections of what comes in (decisions/0060).
   const rows = await tx<{ id: Buffer; rules_version: bigint | null }[]>`
     select e.id, (select rules_version from tenant_state where tenant_id = ${tenantId}) as rules_version
     from events e

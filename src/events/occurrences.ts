@@ -29,13 +29,18 @@ export async function readOccurrences(
   keys: readonly OccurrenceKey[],
 ): Promise<Map<string, { event: EventIdentity; occurrence: Occurrence }>> {
   const rows = await tx<(StoredOccurrence & { name: string; entity_id: Buffer })[]>`
-    select ${storedColumns(tx)}, e.name, e.entity_id
+    select o.*, e.name, e.entity_id
     from unnest(
         ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
         ${int4Array(keys.map(({ number }) => number))}::int4[]
       ) as asked (event_id, number)
-      join occurrences o on o.tenant_id = ${tenantId} and o.event_id = asked.event_id and o.number = asked.number
-      join events e on e.tenant_id = o.tenant_id and e.id = o.event_id`;
+      cross join lateral (
+        select ${storedColumns(tx)} from occurrences o
+        where o.tenant_id = ${tenantId} and o.event_id = asked.event_id and o.number = asked.number limit 1
+      ) as o
+      cross join lateral (
+        select name, entity_id from events where tenant_id = ${tenantId} and id = asked.event_id limit 1
+      ) as e`;
   return new Map(
     rows.map((row) => {
       const event = { id: row.event_id, entityId: row.entity_id, name: row.name };
@@ -51,7 +56,10 @@ export async function countOccurrences(
   eventIds: readonly Buffer[],
 ): Promise<Map<string, bigint>> {
   const rows = await db<{ id: Buffer; count: bigint }[]>`
-    select event_id as id, count(*) as count from occurrences
-    where tenant_id = ${tenantId} and event_id = any(${byteaArray(eventIds)}::bytea[]) group by event_id`;
+    select id, count from unnest(${byteaArray(eventIds)}::bytea[]) as asked (id)
+      cross join lateral (
+        select count(*) as count from occurrences where tenant_id = ${tenantId} and event_id = asked.id
+      ) as counted
+    where count > 0`;
   return new Map(rows.map(({ id, count }) => [id.toString("latin1"), count]));
 }

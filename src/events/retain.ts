@@ -37,8 +37,8 @@ export async function deleteOld(tx: Db, tenantId: string, beforeMs: bigint, onDe
 /** Which of these entities have events, by events_entity. */
 export async function entitiesWithEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<Buffer[]> {
   const rows = await tx<{ id: Buffer }[]>`
-    select distinct entity_id as id from events
-    where tenant_id = ${tenantId} and entity_id = any(${byteaArray(ids)}::bytea[])`;
+    select distinct id from unnest(${byteaArray(ids)}::bytea[]) as asked (id)
+      cross join lateral (select from events where tenant_id = ${tenantId} and entity_id = asked.id limit 1) as used`;
   return rows.map(({ id }) => id);
 }
 

@@ -51,6 +51,16 @@ export function eventAndEntity(db: Db): Fragment {
     left join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id`;
 }
 
+/** The same of few occurrences o, each looked up by its key whatever PostgreSQL expects (decisions/0060). */
+export function lookedUp(db: Db, tenantId: string): Fragment {
+  return db`left join lateral (
+      select id, name, entity_id from events where tenant_id = ${tenantId} and id = o.event_id limit 1
+    ) as e on true
+    left join lateral (
+      select name, dimensions, metadata from entities where tenant_id = ${tenantId} and id = e.entity_id limit 1
+    ) as n on true`;
+}
+
 /** A row of occurrences as the lifecycle knows it. */
 export function toOccurrence(row: StoredOccurrence): Occurrence {
   return {

@@ -54,13 +54,13 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   const reading = orderBy(db, byEvent, page.backward);
   const entityBytes = storedBytes(db, [db`n.dimensions`, db`n.metadata`]);
   const ownBytes = storedBytes(db, [db`o.metadata`, db`o.body`]);
-  // Each match is read once; its event and entity once for the page, and before only where a sort key asks for them. Occurrences
-  // of the page are found by where their rows lie, since a join with the matches could compare each with each (decisions/0050).
+  // Each match is read once; its event and entity once for the page, and before only where a sort key asks for them. What the page
+  // shows is looked up by its keys: a join could compare each with each (decisions/0060).
   // Of events whose occurrences no longer fit into the page only the first is read, which says that there are more.
   const statement = db<(PageRow & { total: bigint })[]>`
     with matching as (
       select o.event_id, ${named}, row_number() over of_event as place, count(*) over of_event as matched,
-        array_agg(o.ctid) over of_event as row_ids
+        array_agg(o.number) over of_event as numbers
       from ${matching.from}
       where ${matching.where}
       window of_event as (
@@ -77,8 +77,12 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
           or sum(least(matched, ${shownMax})) over (order by ${reading}) <= ${pageOccurrencesMax} as few,
         (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = cut.event_id) as count
       from cut
-        left join events e on e.tenant_id = ${tenantId} and e.id = cut.event_id
-        left join entities n on n.tenant_id = ${tenantId} and n.id = e.entity_id
+        left join lateral (
+          select name, entity_id from events where tenant_id = ${tenantId} and id = cut.event_id limit 1
+        ) as e on true
+        left join lateral (
+          select name, dimensions, metadata from entities where tenant_id = ${tenantId} and id = e.entity_id limit 1
+        ) as n on true
     ), sized as (
       select ${storedColumns(db)}, page.event_name, page.entity_id, page.entity_name, page.event_place, page.few,
         page.count, page.matched, m.place, case when m.place = 1 then page.entity_dimensions end as entity_dimensions,
@@ -89,8 +93,11 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
         )} end as key_texts,
         sum(page.entity_bytes + ${ownBytes}) over (order by page.event_place, m.place rows unbounded preceding) as bytes
       from page
-        cross join unnest(row_ids[1:case when few then ${shownMax} else 1 end]) with ordinality as m (row_id, place)
-        left join occurrences o on o.tenant_id = ${tenantId} and o.ctid = m.row_id
+        cross join unnest(numbers[1:case when few then ${shownMax} else 1 end]) with ordinality as m (number, place)
+        left join lateral (
+          select * from occurrences
+          where tenant_id = ${tenantId} and event_id = page.event_id and number = m.number limit 1
+        ) as o on true
     ), judged as (
       select *, event_place = 1 or (few and bytes <= ${pageBytesMax}) as fits from sized
     )

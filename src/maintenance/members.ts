@@ -170,9 +170,11 @@ async function enter(tx: Db, tenantId: string, window: WindowRow, ids: readonly 
 /** The state that windows give each of these entities, whose rows are locked: that of the latest started; null: none. */
 async function ruling(tx: Db, tenantId: string, ids: readonly Buffer[]) {
   const rows = await tx<{ id: Buffer; state: number }[]>`
-    select distinct on (entity_id) entity_id as id, state from maintenance_members
-    where tenant_id = ${tenantId} and entity_id = any(${byteaArray(ids)}::bytea[])
-    order by entity_id, run_start_ms desc, window_id desc`;
+    select id, state from unnest(${byteaArray(ids)}::bytea[]) as asked (id)
+      cross join lateral (
+        select state from maintenance_members where tenant_id = ${tenantId} and entity_id = asked.id
+        order by run_start_ms desc, window_id desc limit 1
+      ) as latest`;
   const states = new Map(rows.map(({ id, state }) => [keyOf(id), BigInt(state)]));
   return ids.map((id) => ({ id, windowState: states.get(keyOf(id)) ?? null }));
 }
@@ -210,7 +212,9 @@ async function release(
 /** Which of these entities are in a window that is open. */
 export async function entitiesInWindows(db: Db, tenantId: string, ids: readonly Buffer[]): Promise<Buffer[]> {
   const rows = await db<{ id: Buffer }[]>`
-    select distinct entity_id as id from maintenance_members
-    where tenant_id = ${tenantId} and entity_id = any(${byteaArray(ids)}::bytea[])`;
+    select distinct id from unnest(${byteaArray(ids)}::bytea[]) as asked (id)
+      cross join lateral (
+        select from maintenance_members where tenant_id = ${tenantId} and entity_id = asked.id limit 1
+      ) as inside`;
   return rows.map(({ id }) => id);
 }

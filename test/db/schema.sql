@@ -5,7 +5,7 @@ create extension pg_trgm;
 CREATE OR REPLACE FUNCTION public.entity_terms(tenant_id uuid, name text, dimensions jsonb, core_properties jsonb, custom_properties jsonb)
  RETURNS tsvector
  LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE STRICT
+ IMMUTABLE PARALLEL SAFE STRICT COST 10000
 AS $function$
 declare
   tenant constant text := right(tenant_id::text, 8);

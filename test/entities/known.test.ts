@@ -42,7 +42,7 @@ test("what is known takes no statement; a new minute moves liveness, without the
   await see(tenant, known, 9);
   expect(sent).toEqual([]);
   await see(tenant, known, 11);
-  expect(sent.map((text) => text.split(" ", 1)[0])).toEqual(["begin", "select", "update", "commit"]);
+  expect(sent.map((text) => text.split(" ", 1)[0])).toEqual(["begin", "select", "insert", "commit"]);
   expect(await livenessOf(tenant)).toBe(11);
 });
 
@@ -94,7 +94,7 @@ test("a model that changes nothing takes one read, whatever the order of its key
     undefined,
     known,
   );
-  expect(sent.map((text) => text.split(" ", 1)[0])).toEqual(["begin", "select", "update", "commit"]);
+  expect(sent.map((text) => text.split(" ", 1)[0])).toEqual(["begin", "select", "insert", "commit"]);
   const changed: Buffer[] = [];
   const onChanged = async (_tx: unknown, _tenant: string, ids: Buffer[]) => void changed.push(...ids);
   await putModels(sql, tenant, [model(minuteMs + 1, { name: "b" })], 4, onChanged, known);

@@ -61,7 +61,7 @@ function collect(dir: string, now: Collector) {
     if (parameters === undefined && runs > 0) return;
     if (values.length === 0) now.seen.set(text, runsMax);
     else now.seen.set(text, runs + 1);
-    write({ text, ...(parameters && { connection: this?.connection?.application_name ?? "", parameters, types }) });
+    write({ text, ...(parameters && { connections: [this?.connection?.application_name ?? ""], parameters, types }) });
   }
   Object.assign(globalThis, { [Symbol.for("belfry.statement")]: statementRan });
 }

@@ -20,8 +20,9 @@ export function ourStatements(ran: readonly RanStatement[]): RanStatement[] {
   const migrations = allOf("migrations/*.sql");
   // Tests look at tables too, and their schemas are their own affair: what stands word for word in a test, or comes from none of our statements.
   function ofTests(text: string): boolean {
-    const begin = plain(text.split(/\$\d/, 1)[0] as string);
-    return tests.includes(begin) && !source.includes(begin);
+    const [begin = "", ...rest] = text.split(/\$\d+/).map(plain);
+    if (!tests.includes(begin)) return false;
+    return !source.includes(begin) || !rest.every((part) => source.includes(part) || !tests.includes(part));
   }
   return ran.filter(({ text }) => plain(text) !== "" && !ofTests(text) && !migrations.includes(plain(text)));
 }

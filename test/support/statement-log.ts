@@ -16,8 +16,8 @@ export interface RanStatement {
   file: string;
   /** What it locked after what comes later in the order of locks; its text is empty then. */
   late?: string;
-  /** The connection's name, which says for what kind of work it is. */
-  connection?: string;
+  /** Names of the connections that it ran on, which say for what kind of work. */
+  connections?: string[];
   /** Parameters of one run, as PostgreSQL reads them, and their types where the driver names them, else 0. */
   parameters?: (string | null)[];
   types?: number[];
@@ -43,8 +43,10 @@ export function readStatements(dir: string): RanStatement[] {
     const key = statement.late ?? statement.text;
     const length = statement.parameters === undefined ? 0 : line.length;
     const known = statements.get(key);
+    const connections = [...new Set([...(known?.connections ?? []), ...(statement.connections ?? [])])];
     if (known === undefined) statements.set(key, { ...statement, length });
-    else if (known.length < length) statements.set(key, { ...statement, file: known.file, length });
+    else if (known.length < length) statements.set(key, { ...statement, file: known.file, connections, length });
+    else known.connections = connections;
   }
   return [...statements.values()];
 }

@@ -1,100 +1,93 @@
-/** Statements that ask for a whole range of a tenant's rows, and why they may read it. */
-export const wholeRanges: readonly { begin: string; why: string }[] = [
+/**
+ * Statements that ask for a whole range of a tenant's rows, by how they begin, and why they may read it. Clauses of callers
+ * may ask for all that a tenant has.
+ */
+export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
+  { begin: /^with matching as/, why: "a clause may match all of the tenant's, and is counted" },
+  { begin: /^select count\(\*\)(?: as \w+)? from/, why: "counts what a list or a clause asks for" },
+  { begin: /^with counted as \(/, why: "counts the events of a range" },
+  { begin: /^with buckets? as/, why: "counts the events of a range by time" },
+  {
+    begin: /^select id from (?:unnest\(\S+\) as wanted .* as )?entities where tenant_id = \$\d and deleted_ms is null/,
+    why: "by a clause",
+  },
+  {
+    begin: /^select id, name, (?:case when|dimensions).* from (?:unnest.* as )?entities where tenant_id/,
+    why: "a page by a clause",
+  },
+  { begin: /^select string_agg\(id, ''::bytea/, why: "all entities that a clause matches, in portions" },
+  { begin: /^with picked as materialized/, why: "writes all entities that a clause matches, a portion at most" },
+  { begin: /^with recursive walk/, why: "the contents of a page by a clause" },
+  {
+    begin: /^insert into tenant_counts \(tenant_id, what, count\) select/,
+    why: "counts all of the tenant's once a day",
+  },
+  {
+    begin: /^select id, case when deleted_ms is null then greatest/,
+    why: "looks at a portion of 1,000 in the order of ids",
+  },
+  {
+    begin: /^select o\.event_id, o\.number from occurrences o where o\.tenant_id = \$1 and o\.end_ms is null/,
+    why: "looks at what is open",
+  },
+  { begin: /^delete from feed where/, why: "removes what is older than an hour" },
+  { begin: /^delete from (?:instances|audit_entries|delivery_\w+)/, why: "removes what is older than its retention" },
+  {
+    begin: /^(?:select|update|delete) .*"?(?:maintenance_windows|property_updaters)"?/,
+    why: "a tenant has few, by bounds: a page or two",
+  },
+  {
+    begin:
+      /^select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|dictionary_entries|audit_entries)"?/,
+    why: "lists that are shown or loaded whole, or by a filter",
+  },
+  {
+    begin: /^select 1 from entities where tenant_id = \$\d and deleted_ms is null/,
+    why: "whether a clause matches any",
+  },
+  { begin: /^select entity\.id as "entityId", own\.\* from/, why: "the first entity that a clause matches" },
+  { begin: /^select source, key from entity_keys/, why: "all names of a tenant's fields" },
+  { begin: /^select position, created_ms, changes from feed/, why: "the feed from a place on, a page at a time" },
+  {
+    begin: /^select subject, event_id is null and not standing/,
+    why: "looks at a portion of 1,000 matches in the order of subjects",
+  },
+  { begin: /^select position from feed|^select from events where tenant_id = \$1$/, why: "a test looks at all" },
+  { begin: /^insert into occurrences .* select o\.tenant_id, o\.event_id, n,/, why: "a test makes many" },
   // Jobs, points and notifications.
+  { begin: /^with near as materialized \( select id, sum\(size\)/, why: "at most 1,000 jobs that are due" },
+  { begin: /^select least\( \(select min\(due_ms\) from jobs/, why: "the jobs of a lane that are due and claimed" },
   {
-    begin: 'select floor(extract(epoch from statement_timestamp()) * 1000)::float8 as "nowMs" from triggers',
-    why: "the triggers of a tenant, when a rule or trigger has changed",
+    begin:
+      /^select max\(number\)::float8 as last|^select number, unused_ms as marked|^with gone as \( delete from series/,
+    why: "a portion of 1,000 series in the order of their numbers",
+  },
+  { begin: /^select bucket, level, count\(distinct/, why: "all rows of the head, which merging keeps few" },
+  { begin: /^with oldest as materialized \( select written_us/, why: "a bucket of the head" },
+  {
+    begin: /^with chunks as materialized/,
+    why: "the chunks of a span, and the rows of the head in the buckets of their series",
   },
   {
-    begin: "with state as materialized ( select rules_version",
-    why: "all rules of a tenant, when they are first held; then those that have changed",
+    begin: /^with state as materialized/,
+    why: "all rules of a tenant when they are first held, then those that have changed",
+  },
+  { begin: /^with recursive first \(name/, why: "one look for each destination that has something due" },
+  { begin: /^with recursive watched/, why: "one look for each trigger that has watches" },
+  {
+    begin: /^select string_agg\(entity_id|^select entity_id as id from stale_watches|^select min\(last_ms\)/,
+    why: "all watches of a trigger, in proportion to the time between looks, or when the oldest may be stale",
   },
   {
-    begin: "with recursive first (name",
-    why: "each destination that has something due: one look in the index for each",
+    begin: /^update stale_watches set (?:last_ms =|fired = false)/,
+    why: "all watches of a trigger that has changed, or after a time without any server; those that have fired",
   },
   {
-    begin: "with recursive watched (name)",
-    why: "each trigger that has watches: one look in the index for each",
+    begin: /^select \* from \( \(select id, created_ms as "createdMs"|^select \(select count\(\*\) from due_deliveries/,
+    why: "a list of deliveries by what has no index, and its total",
   },
   {
-    begin: "update stale_watches set last_ms = last_ms +",
-    why: "all watches of a tenant, after a time without any server",
-  },
-  {
-    begin: "update stale_watches set last_ms = (extract",
-    why: "all watches of a trigger that has changed",
-  },
-  {
-    begin: "update stale_watches set fired = false",
-    why: "what of a trigger stays away, by the index of these",
-  },
-  {
-    begin: "select string_agg(entity_id, ''::bytea order by entity_id) as ids from ( select entity_id,",
-    why: "all watches of a trigger, held against the entities that it means; rested in proportion",
-  },
-  {
-    begin: "select entity_id as id from stale_watches",
-    why: "the watches of a trigger, when the oldest may stay away too long",
-  },
-  {
-    begin: "select min(last_ms)::float8 as ms from stale_watches",
-    why: "the watches of a trigger, when the oldest may stay away too long",
-  },
-  {
-    begin: "select subject, event_id is null and not standing",
-    why: "a portion of 1,000 in the order of the key",
-  },
-  {
-    begin: "select max(number)::float8 as last, count(*)::float8 as count from ( select number from series",
-    why: "a portion of 1,000 in the order of the key",
-  },
-  {
-    begin: "select number, unused_ms as marked from series",
-    why: "the series of one portion",
-  },
-  {
-    begin: "with gone as ( delete from series",
-    why: "the series of one portion",
-  },
-  {
-    begin: "select bucket, level, count(distinct written_us)",
-    why: "all rows of the head, which merging keeps few",
-  },
-  {
-    begin: "with oldest as materialized ( select written_us, part",
-    why: "a bucket of the head",
-  },
-  {
-    begin: "with chunks as materialized ( select series, first_ms",
-    why: "chunks of the span, and the rows of the head in the buckets of its series",
-  },
-  {
-    begin: "with near as materialized ( select id, sum(size)",
-    why: "at most 1,000 jobs that are due",
-  },
-  {
-    begin: "select least( (select min(due_ms) from jobs",
-    why: "the jobs of a lane that are due and claimed",
-  },
-  {
-    begin: 'select * from ( (select id, created_ms as "createdMs"',
-    why: "a list of deliveries, filtered by what has no index",
-  },
-  {
-    begin: "select (select count(*) from due_deliveries",
-    why: "the total of a list of deliveries",
-  },
-  {
-    begin: "delete from rule_matches where tenant_id = $1 and rule_id",
-    why: "what is noted of all subjects of a tenant, when a rule is deleted",
-  },
-  {
-    begin: 'select "name", "description"',
-    why: "a list of rules, triggers or destinations, which BELFRY_RESOURCES_MAX bounds",
-  },
-  {
-    begin: "select count(*)::float8 as count, (coalesce(sum(",
-    why: "all of a kind that is bounded by number and bytes",
+    begin: /^delete from rule_matches where tenant_id = \$1 and rule_id/,
+    why: "what is noted of all subjects, when a rule is deleted",
   },
 ];

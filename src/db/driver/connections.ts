@@ -27,6 +27,8 @@ interface ConnectionsOptions {
   max: number;
   /** After this time a connection is replaced by a new one, between statements; 30 to 60 min when left out. */
   lifetimeMs?: number | undefined;
+  /** After this time a connection's plans are made anew, between statements, as tables are then; never when left out. */
+  replanMs?: number | undefined;
   /** False while the database is away: statements then fail at once. */
   allowed(): boolean;
   /** The tenant and key on whose behalf a statement is sent now. */
@@ -68,7 +70,7 @@ export function connections(options: ConnectionsOptions) {
       cancelling: undefined,
       place: undefined,
     };
-    const slot: Slot = { client, run, retireMs, ...nothing };
+    const slot: Slot = { client, run, retireMs, plannedMs: performance.now(), ...nothing };
     slots.add(slot);
     return slot;
   }
@@ -108,9 +110,18 @@ export function connections(options: ConnectionsOptions) {
       slots.delete(slot);
       if (!slot.closed) void slot.client.end({ timeout: slot.spent ? 0 : 5 });
     } else {
+      replan(slot);
       idle.push(slot);
     }
     slot.place?.release();
+  }
+
+  /** Plans that PostgreSQL keeps may be of tables that were empty. Nothing waits: what comes next is sent after it. */
+  function replan(slot: Slot) {
+    const { replanMs = Number.POSITIVE_INFINITY } = options;
+    if (performance.now() < slot.plannedMs + replanMs) return;
+    slot.plannedMs = performance.now();
+    slot.client.unsafe("discard plans").catch(() => undefined);
   }
 
   /** A statement of its own: takes a connection for as long as it runs. */

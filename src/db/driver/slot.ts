@@ -18,6 +18,8 @@ export interface Slot {
   /** Not to be used again, although it is open. */
   spent: boolean;
   retireMs: number;
+  /** When its plans were last given up. */
+  plannedMs: number;
   /** How many statements it has prepared. */
   statements: number;
   /** Fails what runs there now. */

@@ -3,7 +3,7 @@ import type { Db } from "../../db/connect.ts";
 import { decodeChanges, type FeedChange, type FeedRow } from "../feed.ts";
 import type { EventRow } from "../fields.ts";
 import { keyText } from "../occurrences.ts";
-import { eventAndEntity, occurrenceColumns } from "../rows.ts";
+import { lookedUp, occurrenceColumns } from "../rows.ts";
 import type { ChangedRow } from "./filter.ts";
 import { type Place, placeExpired } from "./place.ts";
 
@@ -69,8 +69,11 @@ async function portionOf(db: Db, tenantId: string, changes: readonly FeedChange[
         ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
         ${int4Array(keys.map(({ number }) => number))}::int4[]
       ) as changed (event_id, number)
-      join occurrences o on o.tenant_id = ${tenantId} and o.event_id = changed.event_id and o.number = changed.number
-      ${eventAndEntity(db)}`;
+      cross join lateral (
+        select * from occurrences
+        where tenant_id = ${tenantId} and event_id = changed.event_id and number = changed.number limit 1
+      ) as o
+      ${lookedUp(db, tenantId)}`;
   const byKey = new Map(rows.map((row) => [keyText({ eventId: row.event_id, number: row.number }), row]));
   return changes.map((change) => {
     const row = byKey.get(keyText(change));
