@@ -55,6 +55,11 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   { begin: /^select position from feed|^select from events where tenant_id = \$1$/, why: "a test looks at all" },
   { begin: /^insert into occurrences .* select o\.tenant_id, o\.event_id, n,/, why: "a test makes many" },
   // Jobs, points and notifications.
+  {
+    begin:
+      /^(?:select|delete) from (?:jobs|rule_matches|due_deliveries) where tenant_id = \$1$|^select number from series where tenant_id = \$1 order by number$/,
+    why: "tests look at all",
+  },
   { begin: /^with near as materialized \( select id, sum\(size\)/, why: "at most 1,000 jobs that are due" },
   { begin: /^select least\( \(select min\(due_ms\) from jobs/, why: "the jobs of a lane that are due and claimed" },
   {
