@@ -146,21 +146,39 @@ export async function resolveSeries(
   });
 }
 
+interface Made {
+  rows: Map<string, SeriesRow>;
+  refused: readonly Buffer[];
+}
+
 async function makeSeries(
   tx: Db,
   tenantId: string,
   missing: readonly NamedSeries[],
   nowMs: number,
-  { seriesMax, bounds, known = knownEntities() }: Making,
-): Promise<{ rows: Map<string, SeriesRow>; refused: readonly Buffer[] }> {
+  making: Making,
+): Promise<Made> {
   // The makers of a tenant's series wait here for each other, so that each sees what the one before has made.
   const first = await tx`
     insert into series_counts (tenant_id, last_number, count) values (${tenantId}, 0, 0)
     on conflict (tenant_id) do nothing`;
+  const made = await makeAllowed(tx, tenantId, missing, nowMs, making);
+  // Behind the entities: the order of locks (src/events/lock.ts).
   if (first.count > 0) {
     await beginMerging(tx, tenantId, nowMs);
     await beginRetention(tx, tenantId, nowMs);
   }
+  return made;
+}
+
+/** Makes as many as there may be, of entities that there may be. */
+async function makeAllowed(
+  tx: Db,
+  tenantId: string,
+  missing: readonly NamedSeries[],
+  nowMs: number,
+  { seriesMax, bounds, known = knownEntities() }: Making,
+): Promise<Made> {
   const [counts] = await tx<{ count: bigint }[]>`
     select count from series_counts where tenant_id = ${tenantId} for no key update`;
   const found = await readSeries(tx, tenantId, missing);
