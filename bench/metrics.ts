@@ -21,7 +21,7 @@ const { values } = parseArgs({
     series: { type: "string", default: "10000" },
     stored: { type: "string", default: "1000" },
     only: { type: "string", default: "ingest,queries,sizes" },
-    prof: { type: "string" },
+    profile: { type: "string" },
     hosts: { type: "string", default: "3000" },
     soak: { type: "string" },
   },
@@ -39,7 +39,7 @@ const server = stack.use(
     "server",
     "servers/belfry.ts",
     env,
-    values.prof === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${values.prof}`],
+    values.profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${values.profile}`],
   ),
 );
 const { port } = await server.ask<{ port: number }>();
