@@ -57,7 +57,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   // Jobs, points and notifications.
   {
     begin:
-      /^(?:select|delete) from (?:jobs|rule_matches|due_deliveries) where tenant_id = \$1$|^select number from series where tenant_id = \$1 order by number$/,
+      /^(?:select|delete) from (?:jobs|rule_matches|due_deliveries) where tenant_id = \$1$|^select number from series where tenant_id = \$1 order by number$|^update entities set deleted_ms = \$1 where tenant_id = \$2$/,
     why: "tests look at all",
   },
   { begin: /^with near as materialized \( select id, sum\(size\)/, why: "at most 1,000 jobs that are due" },
