@@ -7,6 +7,7 @@ import { startGenerator } from "./support/generator.ts";
 import { machineFacts } from "./support/machine.ts";
 import { manySeries } from "./support/many-series.ts";
 import { plainTable } from "./support/plain-points.ts";
+import { fleetMetrics, fleetTable } from "./support/point-fleet.ts";
 import { ingestTable, soakLines, type Target } from "./support/point-ingest.ts";
 import { mergingTable } from "./support/point-merging.ts";
 import { queryLines, sizeLines } from "./support/point-queries.ts";
@@ -20,6 +21,8 @@ const { values } = parseArgs({
     series: { type: "string", default: "10000" },
     stored: { type: "string", default: "1000" },
     only: { type: "string", default: "ingest,queries,sizes" },
+    profile: { type: "string" },
+    hosts: { type: "string", default: "3000" },
     soak: { type: "string" },
   },
 });
@@ -31,17 +34,24 @@ process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exi
 const database = stack.use(await startDatabase());
 // What waits is to be measured, not refused.
 const env = { ...database.env, BELFRY_INGEST_WAIT_MS_MAX: "30000", BELFRY_SERIES_MAX: "10000000" };
-const server = stack.use(startChild("server", "servers/belfry.ts", env));
+const server = stack.use(
+  startChild(
+    "server",
+    "servers/belfry.ts",
+    env,
+    values.profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${values.profile}`],
+  ),
+);
 const { port } = await server.ask<{ port: number }>();
 console.log(`npm run bench -- metrics ${process.argv.slice(2).join(" ")}\n`);
 for (const line of machineFacts(database.version)) console.log(line);
 
 const baseMs = Date.now() - 23 * 3_600_000;
 const generator = stack.use(startGenerator("node", true));
-const ours = (form: "grpc" | "json"): Target => ({
+const ours = (form: "grpc" | "json", metricsEach?: number): Target => ({
   name: form === "grpc" ? "Belfry, gRPC" : "Belfry, JSON",
   port,
-  put: (count, all, fromMs) => putPoints(count, all, fromMs, database.key)[form],
+  put: (count, all, fromMs) => putPoints(count, all, fromMs, database.key, metricsEach)[form],
   cpu: async () => (await server.ask<{ cpuUs: number }>("cpu")).cpuUs,
 });
 const measure = { generator, series, baseMs, rounds: Number(values.rounds), countMs: Number(values.seconds) * 1000 };
@@ -59,6 +69,10 @@ if (values.soak !== undefined) {
   const { sql, close } = connectOnce(database.env.DATABASE_URL ?? "", "bench");
   stack.defer(() => close());
   const asked = { sql, url: `http://127.0.0.1:${port}`, key: database.key, stored: Number(values.stored) };
+  if (parts.includes("fleet")) {
+    const targets = [ours("json", fleetMetrics), ours("grpc", fleetMetrics)];
+    console.log(await fleetTable(targets, { ...measure, hosts: Number(values.hosts) }));
+  }
   if (parts.includes("many")) {
     const { key } = database;
     console.log(await manySeries(ours("grpc"), { ...measure, url: `http://127.0.0.1:${port}`, key }));

@@ -26,7 +26,7 @@ export const metricOf = (metric: number) => `metric_${String(metric).padStart(8,
 /** The value in a body before the first request: unlike any other number in it. */
 export const value = 12.34;
 
-function request(count: number, baseMs: number): PutMetricsRequest {
+function request(count: number, baseMs: number, metricsEach: number): PutMetricsRequest {
   const metrics = Array.from({ length: count }, (_, index) => ({
     metric: metricOf(index % metricsEach),
     timestamp: BigInt(baseMs),
@@ -40,8 +40,14 @@ function request(count: number, baseMs: number): PutMetricsRequest {
  * PutMetrics of so many points a request, one of each of `series` series in turn, each `stepMs` after the one before, with
  * values of two decimals; over gRPC and over JSON.
  */
-export function putPoints(count: number, series: number, baseMs: number, key: Record<string, string>) {
-  const message = request(count, baseMs);
+export function putPoints(
+  count: number,
+  series: number,
+  baseMs: number,
+  key: Record<string, string>,
+  ofHost = metricsEach,
+) {
+  const message = request(count, baseMs, ofHost);
   const method = DataReceiverService.method.putMetrics;
   const calls = callsOf(method, message, { method: "POST", path: "/v1/data-receiver/metrics" }, key);
   const vary = (load: LoadRequest, times: Variation["times"]): LoadRequest => {
@@ -53,7 +59,7 @@ export function putPoints(count: number, series: number, baseMs: number, key: Re
       metricsAt: placesOf(body, Buffer.from("metric_")).map((at) => at + 7),
     };
     for (const places of Object.values(marks)) if (places.length !== count) throw new Error("a place was not found");
-    return { ...load, vary: { times, baseMs, hostSets: series / count, stepMs, metricsEach, ...marks } };
+    return { ...load, vary: { times, baseMs, hostSets: series / count, stepMs, metricsEach: ofHost, ...marks } };
   };
   return { grpc: vary(calls.grpc, "varint"), json: vary(calls.rest, "digits") };
 }

@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from "node:crypto";
+import type { Fragment } from "postgres";
 import { bigintArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
@@ -85,12 +86,11 @@ export async function enqueue(
  */
 export async function announce(tx: Db, { tenantId, kind }: Lane, dueMs: bigint): Promise<void> {
   await tx`
-    with known as materialized (
-      select due_ms from due_work
+    insert into due_work (tenant_id, kind, due_ms)
+    select ${tenantId}::uuid, ${kind}, ${dueMs} where not exists (
+      select from due_work
       where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${dueMs} for key share
     )
-    insert into due_work (tenant_id, kind, due_ms)
-    select ${tenantId}::uuid, ${kind}, ${dueMs} where not exists (select from known)
     on conflict (tenant_id, kind) do update set due_ms = least(due_work.due_ms, excluded.due_ms)`;
 }
 
@@ -130,7 +130,8 @@ export async function dueLanes(
     select tenant_id as "tenantId", kind, due_ms::float8 as "dueMs"
     from unnest(${textArray(kinds)}::text[]) as wanted (name) cross join lateral (
       select tenant_id, kind, due_ms from due_work
-      where kind = wanted.name and due_ms <= ${BigInt(untilMs)} order by due_ms, tenant_id limit ${lanesMax}
+      where kind = wanted.name and due_ms <= ${BigInt(untilMs)} and due_ms >= 0
+      order by due_ms, tenant_id limit ${lanesMax}
     ) as due
     order by due_ms`;
 }
@@ -145,47 +146,47 @@ export async function claim(
   { sizeMax, leaseMs, nowMs }: { sizeMax: number; leaseMs: number; nowMs: number },
 ): Promise<Job[]> {
   const now = BigInt(nowMs);
-  // By jobs_due. What another claim takes meanwhile is seen under the lock.
+  // By jobs_by_due, then by the key. What another claim takes meanwhile is seen under the lock.
   return await db<Job[]>`
     with near as materialized (
       select id, sum(size) over due - size as before, row_number() over due as place, failures,
         first_value(failures) over due as first_failures
       from (
         select id, due_ms, size, failures from jobs
-        where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${now} and lease_until_ms <= ${now}
+        where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${now} and size >= 0 and lease_until_ms <= ${now}
         order by due_ms, id limit ${nearMax}
       ) as first
       window due as (order by due_ms, id)
     ), taken as materialized (
-      select id from jobs
+      select id, payload, size, due_ms, fence, failures from jobs
       where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${now} and lease_until_ms <= ${now}
         and id = any(array(
           select id from near
           where place = 1 or (failures = 0 and first_failures = 0 and before < ${sizeMax}::int8)
         ))
       for update skip locked
+    ), claimed as (
+      update jobs set fence = fence + 1, lease_until_ms = ${now + BigInt(leaseMs)}
+      where tenant_id = ${tenantId} and kind = ${kind} and id = any(array(select id from taken))
     )
-    update jobs set fence = jobs.fence + 1, lease_until_ms = ${now + BigInt(leaseMs)}
-    from taken
-    where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = taken.id
-    returning jobs.id, jobs.payload, jobs.size, jobs.due_ms::float8 as "dueMs", jobs.fence, jobs.failures`;
+    select id, payload, size, due_ms::float8 as "dueMs", fence + 1 as fence, failures from taken`;
 }
 
-const held = (jobs: readonly Pick<Job, "id" | "fence">[]) =>
-  [textArray(jobs.map(({ id }) => id)), bigintArray(jobs.map(({ fence }) => fence))] as const;
+/** Conditions that hold for those of these jobs that are still the caller's. */
+function held(db: Db, { tenantId, kind }: Lane, jobs: readonly Pick<Job, "id" | "fence">[]): Fragment {
+  const fences = JSON.stringify(Object.fromEntries(jobs.map(({ id, fence }) => [id, String(fence)])));
+  return db`tenant_id = ${tenantId} and kind = ${kind} and id = any(${textArray(jobs.map(({ id }) => id))}::text[])
+    and fence = (${fences}::jsonb ->> id)::bigint`;
+}
 
 /** Keeps jobs for `leaseMs` more. What is no longer the caller's stays as it is. */
 export async function renew(
   db: Db,
-  { tenantId, kind }: Lane,
+  lane: Lane,
   jobs: readonly Job[],
   { leaseMs, nowMs }: { leaseMs: number; nowMs: number },
 ): Promise<void> {
-  const [ids, fences] = held(jobs);
-  await db`
-    update jobs set lease_until_ms = ${BigInt(nowMs + leaseMs)}
-    from unnest(${ids}::text[], ${fences}::bigint[]) as own (id, fence)
-    where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = own.id and jobs.fence = own.fence`;
+  await db`update jobs set lease_until_ms = ${BigInt(nowMs + leaseMs)} where ${held(db, lane, jobs)}`;
 }
 
 /**
@@ -194,7 +195,6 @@ export async function renew(
  * @throws LeaseLost when one of them is no longer the caller's, so that the work is undone with it.
  */
 export async function finish(tx: Db, lane: Lane, jobs: readonly Job[], again: readonly Again[] = []): Promise<void> {
-  const { tenantId, kind } = lane;
   const next = new Map(again.map((each) => [each.id, each]));
   const done = jobs.filter(({ id }) => !next.has(id));
   const kept = jobs.flatMap((job) => {
@@ -202,26 +202,18 @@ export async function finish(tx: Db, lane: Lane, jobs: readonly Job[], again: re
     return then === undefined ? [] : [{ ...then, fence: job.fence }];
   });
   let count = 0;
-  if (done.length > 0) {
-    const [ids, fences] = held(done);
-    count += (
-      await tx`
-        delete from jobs using unnest(${ids}::text[], ${fences}::bigint[]) as own (id, fence)
-        where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = own.id and jobs.fence = own.fence`
-    ).count;
-  }
+  if (done.length > 0) count += (await tx`delete from jobs where ${held(tx, lane, done)}`).count;
   if (kept.length > 0) {
-    const [ids, fences] = held(kept);
     const dueMs = kept.map((each) => BigInt(each.dueMs));
+    const then = JSON.stringify(
+      Object.fromEntries(kept.map(({ id, payload, dueMs }) => [id, { payload, due: String(BigInt(dueMs)) }])),
+    );
     count += (
       await tx`
-        update jobs set payload = own.payload, due_ms = own.due_ms, created_ms = own.due_ms, lease_until_ms = 0,
-          failures = 0, fence = jobs.fence + 1
-        from unnest(
-          ${ids}::text[], ${fences}::bigint[], ${jsonArray(kept.map(({ payload }) => payload))}::jsonb[],
-          ${bigintArray(dueMs)}::bigint[]
-        ) as own (id, fence, payload, due_ms)
-        where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = own.id and jobs.fence = own.fence`
+        update jobs set payload = own.by_id -> id -> 'payload', due_ms = (own.by_id -> id ->> 'due')::bigint,
+          created_ms = (own.by_id -> id ->> 'due')::bigint, lease_until_ms = 0, failures = 0, fence = fence + 1
+        from (select ${then}::jsonb as by_id) as own
+        where ${held(tx, lane, kept)}`
     ).count;
     await announce(
       tx,
@@ -229,7 +221,7 @@ export async function finish(tx: Db, lane: Lane, jobs: readonly Job[], again: re
       dueMs.reduce((a, b) => (b < a ? b : a)),
     );
   }
-  if (count < jobs.length) throw new LeaseLost(`${jobs.length - count} of ${jobs.length} jobs of ${kind} went`);
+  if (count < jobs.length) throw new LeaseLost(`${jobs.length - count} of ${jobs.length} jobs of ${lane.kind} went`);
 }
 
 /** Gives jobs back, to be claimed at `dueMs`; `failed` counts it against them. What is no longer the caller's stays as it is. */
@@ -240,14 +232,11 @@ export async function giveBack(
   dueMs: number,
   failed: boolean,
 ): Promise<void> {
-  const { tenantId, kind } = lane;
-  const [ids, fences] = held(jobs);
   const due = BigInt(dueMs);
   await transaction(db, async (tx) => {
     await tx`
-      update jobs set due_ms = greatest(jobs.due_ms, ${due}), lease_until_ms = 0, failures = jobs.failures + ${failed ? 1 : 0}
-      from unnest(${ids}::text[], ${fences}::bigint[]) as own (id, fence)
-      where jobs.tenant_id = ${tenantId} and jobs.kind = ${kind} and jobs.id = own.id and jobs.fence = own.fence`;
+      update jobs set due_ms = greatest(due_ms, ${due}), lease_until_ms = 0, failures = failures + ${failed ? 1 : 0}
+      where ${held(tx, lane, jobs)}`;
     await announce(tx, lane, due);
   });
 }
@@ -265,8 +254,10 @@ export async function settle(db: Db, { tenantId, kind }: Lane, nowMs: number): P
     // What is due and claimed is due again when its lease ends, unless it is done by then.
     const [row] = await tx<[{ due: bigint | null }]>`
       select least(
-        (select min(due_ms) from jobs where tenant_id = ${tenantId} and kind = ${kind} and due_ms > ${now}),
-        (select min(lease_until_ms) from jobs where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${now})
+        (select min(due_ms) from jobs where tenant_id = ${tenantId} and kind = ${kind}
+          and due_ms > ${now} and size >= 0),
+        (select min(lease_until_ms) from jobs where tenant_id = ${tenantId} and kind = ${kind}
+          and due_ms <= ${now} and size >= 0)
       ) as due`;
     if (row.due === null) await tx`delete from due_work where tenant_id = ${tenantId} and kind = ${kind}`;
     else if (row.due > now)

@@ -103,12 +103,12 @@ async function replace(
   if (gone.length > 0) {
     const series = bigintArray(gone.map((each) => BigInt(each.series)));
     const firstMs = bigintArray(gone.map((each) => BigInt(each.firstMs)));
-    // The two lists bound what is read, whatever the planner thinks of the table.
+    const pairs = JSON.stringify(gone.map((each) => `${each.series} ${each.firstMs}`));
+    // The two lists bound what is read; of these, the pairs go.
     await tx`
-      delete from metric_chunks using unnest(${series}::bigint[], ${firstMs}::bigint[]) as gone (series, first_ms)
-      where metric_chunks.tenant_id = ${tenantId} and metric_chunks.series = any(${series}::bigint[])
-        and metric_chunks.first_ms = any(${firstMs}::bigint[])
-        and metric_chunks.series = gone.series and metric_chunks.first_ms = gone.first_ms`;
+      delete from metric_chunks
+      where tenant_id = ${tenantId} and series = any(${series}::bigint[]) and first_ms = any(${firstMs}::bigint[])
+        and ${pairs}::jsonb ? (series || ' ' || first_ms)`;
   }
   await tx`
     insert into metric_chunks (tenant_id, series, first_ms, last_ms, points, chunk)

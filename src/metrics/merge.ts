@@ -100,12 +100,14 @@ async function takeRows(tx: Db, tenantId: string, step: Step): Promise<TakenRow[
   const limit = step.to === READY ? 2 * bucketPointsMax : pointsMax;
   const rows = await tx<{ written_us: bigint; block: Buffer }[]>`
     with oldest as materialized (
-      select ctid as place, sum(points) over (order by written_us, part) - points as before from metric_heads
+      select written_us, part, sum(points) over (order by written_us, part) - points as before from metric_heads
       where tenant_id = ${tenantId} and bucket = ${step.bucket} and level between ${step.from} and ${step.upTo}
     ), taken as (
       delete from metric_heads
-      where tenant_id = ${tenantId} and bucket = ${step.bucket}
-        and ctid = any(array(select place from oldest where before < ${limit}::int8))
+      where tenant_id = ${tenantId} and bucket = ${step.bucket} and level between ${step.from} and ${step.upTo}
+        and (written_us, part) <= (
+          select written_us, part from oldest where before < ${limit}::int8 order by written_us desc, part desc limit 1
+        )
       returning written_us, part, block
     )
     select written_us, block from taken order by written_us, part`;

@@ -1,7 +1,7 @@
 import { entityId } from "../entities/identity.ts";
 import type { Forms, FormTable, SeenEntity } from "./forms.ts";
 import type { NamedSeries, StoredSeries } from "./series.ts";
-import { type KnownSeries, type SeriesMemory, seriesKey } from "./series-memory.ts";
+import { dimensionsKey, type KnownSeries, repeated, type SeriesMemory } from "./series-memory.ts";
 
 /** One point that has been checked. */
 export interface PointItem {
@@ -44,6 +44,12 @@ export interface BatchBuilder {
   batch(): PointBatch;
 }
 
+interface NewEntity {
+  key: string;
+  id: Buffer;
+  byMetric: Map<string, number>;
+}
+
 /** Begins a batch of at most `countMax` points. */
 export function batchBuilder(
   { memory, forms }: { memory: SeriesMemory; forms: Forms },
@@ -59,7 +65,22 @@ export function batchBuilder(
   const sources: (number | KnownSeries | undefined)[] = [];
   const series: NamedSeries[] = [];
   const learnt: { place: number; item: PointItem; bytes: Uint8Array }[] = [];
-  const byKey = new Map<string, number>();
+  const find = memory.finder(tenantId, nowMs);
+  const repeats = repeated();
+  /** Entities of new series, and the places of these by their metrics. */
+  const entities = new Map<string, NewEntity>();
+  let last: NewEntity | undefined;
+
+  function entityOf(dimensions: Record<string, string>): NewEntity {
+    if (repeats(dimensions) && last !== undefined) return last;
+    const key = dimensionsKey(dimensions);
+    last = entities.get(key);
+    if (last === undefined) {
+      last = { key, id: entityId(tenantId, dimensions), byMetric: new Map() };
+      entities.set(key, last);
+    }
+    return last;
+  }
 
   function add(number: number, source: number | KnownSeries | undefined, timeMs: number, value: number) {
     const at = sources.push(source) - 1;
@@ -68,12 +89,12 @@ export function batchBuilder(
     values[at] = value;
   }
 
-  function named(key: string, { metric, dimensions, timeMs, units, description }: PointItem): number {
-    const place = byKey.get(key);
+  function named({ metric, dimensions, timeMs, units, description }: PointItem): number {
+    const { key: entityKey, id, byMetric } = entityOf(dimensions);
+    const place = byMetric.get(metric);
     if (place === undefined) {
-      byKey.set(key, series.length);
-      const id = entityId(tenantId, dimensions);
-      return series.push({ key, entityId: id, metric, dimensions, lastMs: timeMs, units, description }) - 1;
+      byMetric.set(metric, series.length);
+      return series.push({ entityKey, entityId: id, metric, dimensions, lastMs: timeMs, units, description }) - 1;
     }
     const found = series[place] as NamedSeries;
     if (timeMs > found.lastMs) found.lastMs = timeMs;
@@ -86,14 +107,13 @@ export function batchBuilder(
     addForm: (place, timeMs, value) => add(table.number(place), place, timeMs, value),
     addKnown: (known, timeMs, value) => add(known.number, known, timeMs, value),
     addItem(item, bytes) {
-      const key = seriesKey(item.metric, item.dimensions);
-      const known = memory.find(tenantId, key, nowMs);
+      const known = find(item.metric, item.dimensions);
       if (known !== undefined && agrees(known, item)) {
         add(known.number, known, item.timeMs, item.value);
         if (bytes !== undefined) forms.learn(tenantId, bytes, known);
         return;
       }
-      const place = named(key, item);
+      const place = named(item);
       if (bytes !== undefined) learnt.push({ place, item, bytes });
       places[sources.length] = place;
       add(0, undefined, item.timeMs, item.value);

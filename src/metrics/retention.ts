@@ -50,24 +50,35 @@ export async function ageSeries(
     ) as portion`;
   if (looked === undefined || looked.last === null) return undefined;
   const bounds = tx`number > ${BigInt(after)} and number <= ${BigInt(looked.last)}`;
-  // By the primary keys; the head holds points of the last hours, so that a series with a chunk or a new one is not looked for in it.
+  // By the primary keys: a query with an offset is run for each series, and becomes no join. The head holds points of the last
+  // hours, so that a series with a chunk or a new one is not looked for in it.
+  const keptMs = nowMs - retentionSec * 1000;
   const unused = await tx<{ number: bigint; marked: bigint | null }[]>`
     select number, unused_ms as marked from series s
     where tenant_id = ${tenantId} and ${bounds} and created_ms < ${BigInt(nowMs - 2 * hourMs)}
       and not exists (
         select from metric_chunks c where c.tenant_id = ${tenantId} and c.series = s.number
-          and c.last_ms >= ${BigInt(nowMs - retentionSec * 1000)}
+          and c.last_ms >= ${BigInt(keptMs)} and c.first_ms > ${BigInt(keptMs - CHUNK_SPAN_MS)} offset 0
       )
       and not exists (
         select from metric_heads h where h.tenant_id = ${tenantId} and h.bucket = s.number % 16
-          and h.first_series <= s.number and h.last_series >= s.number
-      )`;
+          and h.first_series <= s.number and h.last_series >= s.number offset 0
+      )
+    order by number`;
   const due = unused.filter(({ marked }) => marked !== null && Number(marked) <= nowMs - markMs);
   const fresh = unused.filter(({ marked }) => marked === null);
   if (fresh.length > 0) {
+    // By the key: they are locked where they are there, so that none is made.
     await tx`
-      update series set unused_ms = ${BigInt(nowMs)}
-      where tenant_id = ${tenantId} and number = any(${bigintArray(fresh.map(({ number }) => number))}::bigint[])`;
+      insert into series as stored (tenant_id, number, entity_id, metric, units, description, created_ms, unused_ms)
+      select s.tenant_id, s.number, s.entity_id, s.metric, s.units, s.description, s.created_ms, ${BigInt(nowMs)}::bigint
+      from unnest(${bigintArray(fresh.map(({ number }) => number))}::bigint[]) as fresh (number)
+      cross join lateral (
+        select tenant_id, number, entity_id, metric, units, description, created_ms from series
+        where tenant_id = ${tenantId} and number >= fresh.number and number <= fresh.number
+        order by number for no key update offset 0
+      ) as s
+      on conflict (tenant_id, number) do update set unused_ms = excluded.unused_ms`;
   }
   if (due.length > 0)
     await removeSeries(
@@ -79,12 +90,14 @@ export async function ageSeries(
   return looked.count < portion ? undefined : looked.last;
 }
 
+/** The numbers are those of one portion, in their order. */
 async function removeSeries(tx: Db, tenantId: string, numbers: readonly bigint[], nowMs: number): Promise<void> {
+  const [first, last] = [numbers[0] as bigint, numbers.at(-1) as bigint];
   await tx`
     with gone as (
       delete from series
-      where tenant_id = ${tenantId} and number = any(${bigintArray(numbers)}::bigint[])
-        and unused_ms <= ${BigInt(nowMs - markMs)}
+      where tenant_id = ${tenantId} and number >= ${first} and number <= ${last}
+        and ${JSON.stringify(numbers.map(String))}::jsonb ? number::text and unused_ms <= ${BigInt(nowMs - markMs)}
       returning 1
     )
     update series_counts set count = count - (select count(*) from gone) where tenant_id = ${tenantId}`;
@@ -93,8 +106,11 @@ async function removeSeries(tx: Db, tenantId: string, numbers: readonly bigint[]
 /** Which of these entities have series, by series_entity. */
 export async function entitiesWithSeries(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<Buffer[]> {
   const rows = await tx<{ id: Buffer }[]>`
-    select distinct entity_id as id from series
-    where tenant_id = ${tenantId} and entity_id = any(${byteaArray(ids)}::bytea[])`;
+    select id from unnest(${byteaArray(ids)}::bytea[]) as asked (id)
+    where exists (
+      select from series where tenant_id = ${tenantId} and entity_id >= asked.id and entity_id <= asked.id
+      order by entity_id offset 0
+    )`;
   return rows.map(({ id }) => id);
 }
 

@@ -5,61 +5,116 @@ import type { StoredSeries } from "./series.ts";
 export interface KnownSeries extends StoredSeries {
   /** When the statement was sent that answered it, ms. */
   confirmedMs: number;
-  /** How many dimensions its entity has. */
-  dimensions: number;
   entity: SeenEntity;
 }
 
+/** Finds the series of a metric and dimensions, when it was confirmed not too long ago. */
+export type SeriesFinder = (metric: string, dimensions: Dimensions) => KnownSeries | undefined;
+
 /** The series that this process has seen lately, of all tenants. */
 export interface SeriesMemory {
-  /** The series of this key, when it was confirmed not too long ago. */
-  find(tenantId: string, key: string, nowMs: number): KnownSeries | undefined;
+  /** For one request: points of one entity that follow each other share its look-up. */
+  finder(tenantId: string, nowMs: number): SeriesFinder;
   /** How many there are. */
   size(): number;
-  /** After the commit of what confirmed it. */
-  remember(tenantId: string, key: string, series: KnownSeries): void;
+  /** After the commit of what confirmed it. @param entityKey `dimensionsKey` of its entity, which has so many dimensions */
+  remember(tenantId: string, entityKey: string, dimensions: number, series: KnownSeries): void;
+}
+
+type Dimensions = Readonly<Record<string, string>>;
+
+/** What is known of the series of one entity. */
+interface KnownEntity {
+  dimensions: number;
+  byMetric: Map<string, KnownSeries>;
 }
 
 /** How long a number is trusted: a series that is marked as unused is removed an hour later, unless it is looked up by then. */
 const trustMs = 600_000;
 
 /**
- * Bounded: when it has taken half of `seriesMax` it begins anew, and what is found in the half before moves over, so that
- * what is used least lately is forgotten.
+ * Bounded: when it has taken half of `seriesMax` it begins anew, and the entities that are found in the half before move over,
+ * so that what is used least lately is forgotten. A series takes some 150 bytes.
  */
-export function seriesMemory(seriesMax = 200_000): SeriesMemory {
-  let young = new Map<string, KnownSeries>();
-  let old = new Map<string, KnownSeries>();
+export function seriesMemory(seriesMax = 1_000_000): SeriesMemory {
+  let young = new Map<string, KnownEntity>();
+  let old = new Map<string, KnownEntity>();
+  let youngCount = 0;
+  let oldCount = 0;
 
-  function keep(key: string, series: KnownSeries) {
-    young.set(key, series);
-    if (young.size * 2 < seriesMax) return;
+  function turn() {
+    if (youngCount * 2 < seriesMax) return;
     old = young;
+    oldCount = youngCount;
     young = new Map();
+    youngCount = 0;
+  }
+
+  function entityOf(key: string): KnownEntity | undefined {
+    const known = young.get(key);
+    if (known !== undefined) return known;
+    const older = old.get(key);
+    if (older === undefined) return undefined;
+    old.delete(key);
+    oldCount -= older.byMetric.size;
+    young.set(key, older);
+    youngCount += older.byMetric.size;
+    turn();
+    return older;
   }
 
   return {
-    find(tenantId, key, nowMs) {
-      const full = tenantId + key;
-      let known = young.get(full);
-      if (known === undefined) {
-        known = old.get(full);
-        if (known === undefined) return undefined;
-        old.delete(full);
-        keep(full, known);
-      }
-      return nowMs - known.confirmedMs < trustMs ? known : undefined;
+    finder(tenantId, nowMs) {
+      const repeats = repeated();
+      let entity: KnownEntity | undefined;
+      return (metric, dimensions) => {
+        if (!repeats(dimensions)) {
+          entity = entityOf(tenantId + dimensionsKey(dimensions));
+          // A value that has not been checked may hold the NUL that parts the others.
+          if (entity?.dimensions !== Object.keys(dimensions).length) entity = undefined;
+        }
+        const known = entity?.byMetric.get(metric);
+        return known !== undefined && nowMs - known.confirmedMs < trustMs ? known : undefined;
+      };
     },
-    size: () => young.size + old.size,
-    remember: (tenantId, key, series) => keep(tenantId + key, series),
+    size: () => youngCount + oldCount,
+    remember(tenantId, entityKey, dimensions, series) {
+      const key = tenantId + entityKey;
+      let entity = entityOf(key);
+      if (entity === undefined) {
+        entity = { dimensions, byMetric: new Map() };
+        young.set(key, entity);
+      }
+      if (!entity.byMetric.has(series.metric)) youngCount += 1;
+      entity.byMetric.set(series.metric, series);
+      turn();
+    },
   };
 }
 
-/** What tells a series of a tenant from all others: the metric and the dimensions in one order. NUL occurs in none of them. */
-export function seriesKey(metric: string, dimensions: Record<string, string>): string {
-  const keys = Object.keys(dimensions);
-  if (keys.length > 1) keys.sort();
-  let key = metric;
-  for (const name of keys) key += `\0${name}\0${dimensions[name]}`;
+/** What tells an entity of a tenant from all others: the dimensions in one order. NUL occurs in none of them. */
+export function dimensionsKey(dimensions: Dimensions): string {
+  const names = Object.keys(dimensions);
+  if (names.length > 1) names.sort();
+  let key = "";
+  for (const name of names) key += `\0${name}\0${dimensions[name]}`;
   return key;
+}
+
+/** Tells whether dimensions are those of the call before: to compare them is cheaper than to join them. */
+export function repeated(): (dimensions: Dimensions) => boolean {
+  let last: Dimensions = {};
+  let lastCount = -1;
+  return (dimensions) => {
+    let count = 0;
+    let same = true;
+    for (const name in dimensions) {
+      count += 1;
+      if (last[name] !== dimensions[name]) same = false;
+    }
+    same &&= count === lastCount;
+    last = dimensions;
+    lastCount = count;
+    return same;
+  };
 }

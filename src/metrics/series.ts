@@ -9,8 +9,8 @@ import { beginRetention } from "./retention.ts";
 
 /** A series that points name, and what else they say of it. */
 export interface NamedSeries {
-  /** What tells it from all others of the tenant: `seriesKey`. */
-  key: string;
+  /** What tells its entity from all others of the tenant: `dimensionsKey`. */
+  entityKey: string;
   entityId: Buffer;
   metric: string;
   dimensions: Record<string, string>;
@@ -53,7 +53,10 @@ const toSeries = ({ number, entity_id, metric, units, description, changed = fal
   changed,
 });
 
-/** The series among these that there are, by their keys. By series_entity, one look each, whatever the planner thinks of the table. */
+/**
+ * The series among these that there are, by their keys. By series_entity, one look each: no other index has the order that is
+ * asked for, so the planner takes it whatever it knows of the table.
+ */
 async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[]): Promise<Map<string, SeriesRow>> {
   const rows = await tx<SeriesRow[]>`
     select s.number, s.entity_id, s.metric, s.units, s.description, s.unused_ms is not null as unused
@@ -63,7 +66,8 @@ async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[
     ) as named (entity_id, metric)
     cross join lateral (
       select number, entity_id, metric, units, description, unused_ms from series
-      where tenant_id = ${tenantId} and entity_id = named.entity_id and metric = named.metric offset 0
+      where tenant_id = ${tenantId} and entity_id = named.entity_id and metric >= named.metric and metric <= named.metric
+      order by metric offset 0
     ) as s`;
   return new Map(rows.map((row) => [keyOf(row.entity_id, row.metric), row]));
 }
@@ -86,15 +90,22 @@ async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], 
   }
   if (rows.size === 0) return;
   const changed = [...rows].sort((a, b) => Number(a.number - b.number));
-  const numbers = bigintArray(changed.map(({ number }) => number));
+  // By the key: they are locked where they are there, so that none is made.
   const { count } = await tx`
-    update series set unused_ms = null, units = c.units, description = c.description
+    insert into series as stored (tenant_id, number, entity_id, metric, units, description, created_ms)
+    select s.tenant_id, s.number, s.entity_id, s.metric, c.units, c.description, s.created_ms
     from unnest(
-      ${numbers}::bigint[],
+      ${bigintArray(changed.map(({ number }) => number))}::bigint[],
       ${textArray(changed.map(({ units }) => units))}::text[],
       ${textArray(changed.map(({ description }) => description))}::text[]
     ) as c (number, units, description)
-    where series.tenant_id = ${tenantId} and series.number = any(${numbers}::bigint[]) and series.number = c.number`;
+    cross join lateral (
+      select tenant_id, number, entity_id, metric, created_ms from series
+      where tenant_id = ${tenantId} and number >= c.number and number <= c.number
+      order by number for no key update offset 0
+    ) as s
+    on conflict (tenant_id, number) do update
+      set unused_ms = null, units = excluded.units, description = excluded.description`;
   // Points under a number that has gone would be stored, and never found again.
   if (count < changed.length) throw again("a series that was there is removed");
 }
@@ -135,21 +146,39 @@ export async function resolveSeries(
   });
 }
 
+interface Made {
+  rows: Map<string, SeriesRow>;
+  refused: readonly Buffer[];
+}
+
 async function makeSeries(
   tx: Db,
   tenantId: string,
   missing: readonly NamedSeries[],
   nowMs: number,
-  { seriesMax, bounds, known = knownEntities() }: Making,
-): Promise<{ rows: Map<string, SeriesRow>; refused: readonly Buffer[] }> {
+  making: Making,
+): Promise<Made> {
   // The makers of a tenant's series wait here for each other, so that each sees what the one before has made.
   const first = await tx`
     insert into series_counts (tenant_id, last_number, count) values (${tenantId}, 0, 0)
     on conflict (tenant_id) do nothing`;
+  const made = await makeAllowed(tx, tenantId, missing, nowMs, making);
+  // Behind the entities: the order of locks (src/events/lock.ts).
   if (first.count > 0) {
     await beginMerging(tx, tenantId, nowMs);
     await beginRetention(tx, tenantId, nowMs);
   }
+  return made;
+}
+
+/** Makes as many as there may be, of entities that there may be. */
+async function makeAllowed(
+  tx: Db,
+  tenantId: string,
+  missing: readonly NamedSeries[],
+  nowMs: number,
+  { seriesMax, bounds, known = knownEntities() }: Making,
+): Promise<Made> {
   const [counts] = await tx<{ count: bigint }[]>`
     select count from series_counts where tenant_id = ${tenantId} for no key update`;
   const found = await readSeries(tx, tenantId, missing);
@@ -159,39 +188,52 @@ async function makeSeries(
   const allowed = [...wanted.values()].slice(0, room);
   if (allowed.length === 0) return { rows: found, refused: [] };
   const refused = await seeEntities(tx, tenantId, sightings(allowed), nowMs, known, bounds);
-  const made = allowed.filter(({ entityId }) => !refused.some((id) => id.equals(entityId)));
+  const without = new Set(refused.map((id) => id.toString("latin1")));
+  const made = allowed.filter(({ entityId }) => !without.has(entityId.toString("latin1")));
   if (made.length === 0) return { rows: found, refused };
-  const rows = await insertSeries(tx, tenantId, made, nowMs);
-  if (rows.length < made.length) {
+  const entityIds = [...new Map(made.map(({ entityId }) => [entityId.toString("latin1"), entityId])).values()];
+  const [locked, rows] = await Promise.all([
+    lockEntities(tx, tenantId, entityIds.sort(Buffer.compare)),
+    insertSeries(tx, tenantId, made, nowMs),
+  ]);
+  if (locked < entityIds.length) {
     // A database that was restored lacks entities that this process knows; and one that had gone idle may have been removed.
-    for (const { entityId } of made) known.forgetEntity(entityId);
+    for (const id of entityIds) known.forgetEntity(id);
     throw again("an entity that was known is not there");
   }
   for (const row of rows) found.set(keyOf(row.entity_id, row.metric), row);
   return { rows: found, refused };
 }
 
-/** Its lock keeps the entities from being removed until the transaction ends. */
-const insertSeries = (tx: Db, tenantId: string, made: readonly NamedSeries[], nowMs: number) =>
-  tx<SeriesRow[]>`
-    with counted as (
-      update series_counts set last_number = last_number + ${made.length}::int4, count = count + ${made.length}::int4
-      where tenant_id = ${tenantId} returning last_number - ${made.length}::int4 as before
-    ), kept as materialized (
-      select id from entities
-      where tenant_id = ${tenantId} and id = any(${byteaArray(made.map(({ entityId }) => entityId))}::bytea[])
-      order by id for key share
-    )
+/** Keeps entities from being removed until the transaction ends, in their order; answers how many there are. */
+async function lockEntities(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<number> {
+  const { count } = await tx`
+    select from unnest(${byteaArray(ids)}::bytea[]) as made (id) cross join lateral (
+      select from entities where tenant_id = ${tenantId} and id >= made.id and id <= made.id
+      order by id for key share offset 0
+    ) as kept`;
+  return count;
+}
+
+async function insertSeries(tx: Db, tenantId: string, made: readonly NamedSeries[], nowMs: number) {
+  const counted = tx`
+    update series_counts set last_number = last_number + ${made.length}::int4, count = count + ${made.length}::int4
+    where tenant_id = ${tenantId}`.execute();
+  // The tenant comes from its row, so that the statement as a whole runs where that is.
+  const rows = await tx<SeriesRow[]>`
     insert into series (tenant_id, number, entity_id, metric, units, description, created_ms)
-    select ${tenantId}::uuid, before + place, entity_id, metric, units, description, ${BigInt(nowMs)}::bigint
-    from counted, unnest(
+    select counts.tenant_id, counts.last_number - ${made.length}::int4 + place, entity_id, metric, units, description,
+      ${BigInt(nowMs)}::bigint
+    from (select tenant_id, last_number from series_counts where tenant_id = ${tenantId}) as counts, unnest(
       ${byteaArray(made.map(({ entityId }) => entityId))}::bytea[],
       ${textArray(made.map(({ metric }) => metric))}::text[],
       ${textArray(made.map(({ units }) => units))}::text[],
       ${textArray(made.map(({ description }) => description))}::text[]
     ) with ordinality as made (entity_id, metric, units, description, place)
-    where exists (select from kept where kept.id = made.entity_id)
-    returning number, entity_id, metric, units, description, false as unused`.execute();
+    returning number, entity_id, metric, units, description, false as unused`;
+  await counted;
+  return rows;
+}
 
 /** Each entity once, at its latest time. */
 function sightings(named: readonly NamedSeries[]) {

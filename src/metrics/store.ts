@@ -134,13 +134,15 @@ function remember({ memory, forms, onData }: MetricStore, tenantId: string, { ba
     if (batch.numbers[i] !== 0) alive(entityOf(batch, i), batch.times[i] as number);
   }
   if (own.some((series) => series?.changed)) forms.changed();
+  const entities = new Map<string, SeenEntity>();
   const known = own.map((series, place) => {
     if (series === undefined) return undefined;
-    const { key, entityId, dimensions, lastMs } = batch.series[place] as NamedSeries;
-    const entity = { id: entityId, nextMs: 0 };
+    const { entityKey, entityId, dimensions, lastMs } = batch.series[place] as NamedSeries;
+    const entity = entities.get(entityKey) ?? { id: entityId, nextMs: 0 };
+    entities.set(entityKey, entity);
     alive(entity, lastMs);
-    const confirmed = { ...series, entityId, confirmedMs: nowMs, dimensions: Object.keys(dimensions).length, entity };
-    memory.remember(tenantId, key, confirmed);
+    const confirmed = { ...series, entityId, confirmedMs: nowMs, entity };
+    memory.remember(tenantId, entityKey, Object.keys(dimensions).length, confirmed);
     return confirmed;
   });
   for (const { place, item, bytes } of batch.learnt) {

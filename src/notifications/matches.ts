@@ -194,12 +194,13 @@ export async function forgetOldMatches(
   if (old.length > 0) {
     await db`
       with ending as materialized (
-        select subject, rule_id from rule_matches
+        select encode(subject, 'hex') || rule_id as key from rule_matches
         where tenant_id = ${tenantId} and subject = any(${byteaArray(old)}::bytea[]) and ${isOld}
         for update skip locked
       )
-      delete from rule_matches m using ending
-      where m.tenant_id = ${tenantId} and m.subject = ending.subject and m.rule_id = ending.rule_id`;
+      delete from rule_matches
+      where tenant_id = ${tenantId} and subject = any(${byteaArray(old)}::bytea[])
+        and (select jsonb_object_agg(key, 1) from ending) ? (encode(subject, 'hex') || rule_id)`;
   }
   return rows.length < portion ? undefined : rows.at(-1)?.subject;
 }
@@ -208,8 +209,13 @@ export async function forgetOldMatches(
 export async function mutedSubjects(tx: Db, tenantId: string, entityIds: readonly Buffer[]): Promise<Subject[]> {
   if (entityIds.length === 0) return [];
   const rows = await tx<SubjectColumns[]>`
-    select distinct subject, entity_id, event_id, number, metric_name from rule_matches
-    where tenant_id = ${tenantId} and muted and entity_id = any(${byteaArray(entityIds)}::bytea[])`;
+    select distinct m.subject, m.entity_id, m.event_id, m.number, m.metric_name
+    from unnest(${byteaArray(entityIds)}::bytea[]) as asked (id)
+    cross join lateral (
+      select * from rule_matches
+      where tenant_id = ${tenantId} and muted and entity_id >= asked.id and entity_id <= asked.id
+      order by entity_id offset 0
+    ) as m`;
   return rows.map(toSubject);
 }
 

@@ -86,19 +86,24 @@ export async function storeNotices(
   afterCommit(tx, () => wake(tenantId, dueMs));
 }
 
-/** By due_deliveries_order. Answers how many there were. */
+/** By due_deliveries_by_age, then by the key. Answers how many there were. */
 async function hasten(tx: Db, tenantId: string, unneeded: readonly Unneeded[], nowMs: number): Promise<number> {
   const each = unneeded.flatMap(({ ruleId, key, destinationNames }) =>
     destinationNames.map((destinationName) => ({ ruleId, key, destinationName })),
   );
   const moved = await tx`
-    update due_deliveries d set due_ms = ${BigInt(nowMs)}
-    from unnest(
-      ${textArray(each.map(({ destinationName }) => destinationName))}::text[],
-      ${byteaArray(each.map(({ key }) => key))}::bytea[],
-      ${textArray(each.map(({ ruleId }) => ruleId))}::uuid[]
-    ) as over (destination_name, subject, rule_id)
-    where d.tenant_id = ${tenantId} and d.destination_name = over.destination_name and d.subject = over.subject
-      and d.rule_id = over.rule_id and d.due_ms > ${BigInt(nowMs)}`;
+    update due_deliveries set due_ms = ${BigInt(nowMs)}
+    where tenant_id = ${tenantId} and due_ms > ${BigInt(nowMs)} and id = any(array(
+      select d.id from unnest(
+        ${textArray(each.map(({ destinationName }) => destinationName))}::text[],
+        ${byteaArray(each.map(({ key }) => key))}::bytea[],
+        ${textArray(each.map(({ ruleId }) => ruleId))}::uuid[]
+      ) as over (destination_name, subject, rule_id)
+      cross join lateral (
+        select id from due_deliveries
+        where tenant_id = ${tenantId} and destination_name = over.destination_name and subject = over.subject
+          and created_ms >= 0 and rule_id = over.rule_id order by created_ms, id offset 0
+      ) as d
+    ))`;
   return moved.count;
 }

@@ -105,15 +105,21 @@ async function keepTold(
   const each = found.flatMap(({ match: { ruleId, subject }, told }) =>
     (byId.get(ruleId)?.destinationNames ?? []).map((name) => ({ name, key: subject.key, ruleId, told })),
   );
-  // By due_deliveries_order.
+  // By due_deliveries_by_age, then by the key.
   await tx`
-    update due_deliveries d set told = d.told || now.told
-    from unnest(
-      ${textArray(each.map(({ name }) => name))}::text[],
-      ${byteaArray(each.map(({ key }) => key))}::bytea[],
-      ${uuidArray(each.map(({ ruleId }) => ruleId))}::uuid[],
-      ${jsonArray(each.map(({ told }) => told))}::jsonb[]
-    ) as now (destination_name, subject, rule_id, told)
-    where d.tenant_id = ${tenantId} and d.destination_name = now.destination_name and d.subject = now.subject
-      and d.rule_id = now.rule_id and d.occasion = 'first'`;
+    with meant as materialized (
+      select jsonb_object_agg(d.id, now.told) as by_id from unnest(
+        ${textArray(each.map(({ name }) => name))}::text[],
+        ${byteaArray(each.map(({ key }) => key))}::bytea[],
+        ${uuidArray(each.map(({ ruleId }) => ruleId))}::uuid[],
+        ${jsonArray(each.map(({ told }) => told))}::jsonb[]
+      ) as now (destination_name, subject, rule_id, told)
+      cross join lateral (
+        select id from due_deliveries
+        where tenant_id = ${tenantId} and destination_name = now.destination_name and subject = now.subject
+          and created_ms >= 0 and rule_id = now.rule_id and occasion = 'first' order by created_ms, id offset 0
+      ) as d
+    )
+    update due_deliveries set told = told || ((select by_id from meant) -> id::text)
+    where tenant_id = ${tenantId} and id = any(array(select jsonb_object_keys(by_id)::uuid from meant))`;
 }

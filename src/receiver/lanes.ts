@@ -29,7 +29,8 @@ export type Refused = ReadonlyMap<number, string>;
 /** Items of one request or stream, checked, that are stored in one transaction. */
 export interface Part<Item> {
   items: readonly Item[];
-  /** How much work they are; absent: as many as they are. */
+  /** How many they count as, and how much work they are; absent: as many as they are. */
+  count?: number;
   size?: number;
   /** About how many bytes they had in the request. */
   bytes: number;
@@ -70,7 +71,6 @@ interface LanesOptions {
 /** A batch is at most this large, but for a part that alone is larger. */
 export const batchItemsMax = 1000;
 export const batchBytesMax = 4 * 1024 * 1024;
-
 const attemptsMax = 8;
 const busyMs = 500;
 const stopMsMax = 10_000;
@@ -270,8 +270,8 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
       if (first || stopping) refuse(lane, sizeOf(part));
       return await new Promise((done, fail) => {
         lane.kind ??= kind as LaneKind<unknown>;
-        const waiting = { ...part, attempts: 0, done: counted.counting(kind.name, sizeOf(part), done), fail };
-        add(tenants.get(tenantId) as Tenant, lane, [waiting], "back");
+        const told = counted.counting(kind.name, part.count ?? sizeOf(part), done);
+        add(tenants.get(tenantId) as Tenant, lane, [{ ...part, attempts: 0, done: told, fail }], "back");
         start();
       });
     },
@@ -291,8 +291,8 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
       clearTimeout(timer);
       for (const { lanes: all } of tenants.values()) {
         for (const lane of all.values()) {
-          for (const part of lane.queue.splice(0))
-            part.fail(unavailable("the server is stopping; send the request again"));
+          const stopped = unavailable("the server is stopping; send the request again");
+          for (const part of lane.queue.splice(0)) part.fail(stopped);
         }
       }
     },

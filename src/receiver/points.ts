@@ -13,7 +13,7 @@ import {
 import type { Config } from "../config.ts";
 import { paced } from "../event-loop.ts";
 import { batchBuilder, type PointBatch, type PointItem, partOf } from "../metrics/point-batch.ts";
-import { type KnownSeries, seriesKey } from "../metrics/series-memory.ts";
+import type { KnownSeries, SeriesFinder } from "../metrics/series-memory.ts";
 import { type MetricStore, storePoints } from "../metrics/store.ts";
 import { type Failed, type ItemRules, sift, timesTaken } from "./item.ts";
 import { batchBytesMax, type LaneKind } from "./lanes.ts";
@@ -47,6 +47,10 @@ interface Points {
 
 /** A batch is at most so large: a write costs little more for many points than for few. */
 const pointsMax = 16_384;
+/** A part has at most so many points of series that are not known: their series and entities are looked up, and made. */
+const newMax = 1000;
+/** What such a point counts in a batch, which so holds at most 2,048 of them. */
+const newWeight = 8;
 
 const emptyMetric = () => ({ case: "canonical" as const, value: create(MetricSchema) });
 
@@ -99,39 +103,43 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
   };
 
   /** The series of a point that holds to all rules because one of the same series did; undefined: that is not known. */
-  function knownSeries(tenantId: string, request: PutMetricRequest, [firstMs, lastMs]: [number, number], now: number) {
+  function knownSeries(find: SeriesFinder, request: PutMetricRequest, [firstMs, lastMs]: [number, number]) {
     const { case: form, value: point } = pointOf(request);
     if (form === "compact" || (form === "canonical" && point.metadataFields !== undefined)) return undefined;
     const { metric, timestamp, value } = point;
     const dimensions = form === "tagged" ? point.tags : point.dimensions;
     if (value === undefined || !Number.isFinite(value) || timestamp === undefined) return undefined;
     if (!(Number(timestamp) >= firstMs && Number(timestamp) <= lastMs)) return undefined;
-    const known = store.memory.find(tenantId, seriesKey(metric, dimensions), now);
-    // The same key, metric and number of dimensions: none of them holds the NUL that parts them.
-    return known?.metric === metric && known.dimensions === Object.keys(dimensions).length ? known : undefined;
+    return find(metric, dimensions);
   }
 
-  /** The points from one place to another: messages of those that have no form, their series where known, and failures. */
+  /**
+   * The points from one place to another, or until enough of them are new: messages of those that have no form, their series
+   * where known, and failures. Returns how far it has come.
+   */
   async function check(
     { tenantId }: Sender,
     points: Points,
-    [from, to]: [number, number],
+    [from, max]: [number, number],
     pathOf: PathOf,
     now: number,
   ) {
     const taken = timesTaken(bounds, now);
     const messages = new Map<number, PutMetricRequest>();
     const known = new Map<number, KnownSeries>();
+    const find = store.memory.finder(tenantId, now);
     const slow: { i: number; message: PutMetricRequest }[] = [];
     const pace = paced(() => {}, tenantId);
-    for (let i = from; i < to; i++) {
+    let to = from;
+    for (; to < max && slow.length < newMax; to++) {
+      const i = to;
       const timeMs = points.columns?.times[i] ?? 0;
       if (points.formOf(i) >= 0 && timeMs >= taken[0] && timeMs <= taken[1]) continue;
       const wait = pace();
       if (wait !== undefined) await wait;
       const message = points.message(i);
       messages.set(i, message);
-      const series = points.bytesOf === undefined ? knownSeries(tenantId, message, taken, now) : undefined;
+      const series = points.bytesOf === undefined ? knownSeries(find, message, taken) : undefined;
       if (series === undefined) slow.push({ i, message });
       else known.set(i, series);
     }
@@ -142,21 +150,22 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
       { nowMs: now, pace },
     );
     return {
+      to,
       messages,
       known,
       failed: failed.map((each) => ({ ...each, index: (slow[each.index] as { i: number }).i })),
     };
   }
 
-  /** Checks and stores the points from one place to another. */
+  /** Checks and stores the points from one place to another, or a part of them that one transaction takes; answers where it ends. */
   async function putSome(
     sender: Sender,
     points: Points,
-    [from, to]: [number, number],
-    { bytes, pathOf, first }: { bytes: number; pathOf: PathOf; first: boolean },
-  ): Promise<Failed<PutMetricRequest>[]> {
+    [from, max]: [number, number],
+    { each, pathOf, first }: { each: number; pathOf: PathOf; first: boolean },
+  ): Promise<{ to: number; failed: Failed<PutMetricRequest>[] }> {
     const now = sender.nowMs();
-    const { messages, known, failed } = await check(sender, points, [from, to], pathOf, now);
+    const { to, messages, known, failed } = await check(sender, points, [from, max], pathOf, now);
     const bad = new Set(failed.map(({ index }) => index));
     const builder = batchBuilder(store, sender.tenantId, to - from, now, points.read?.table);
     const placed: number[] = [];
@@ -172,12 +181,12 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
         builder.addKnown(series, Number(timestamp), value as number);
       } else builder.addItem(toItem(message), points.bytesOf?.(i));
     }
-    if (placed.length === 0) return failed;
-    for (const [place, reason] of await putBatch(sender, builder.batch(), bytes, first)) {
+    if (placed.length === 0) return { to, failed };
+    for (const [place, reason] of await putBatch(sender, builder.batch(), each * (to - from), first)) {
       const index = placed[place] as number;
       failed.push({ index, item: messages.get(index) ?? points.message(index), error: `${pathOf(index)}: ${reason}` });
     }
-    return failed.sort((a, b) => a.index - b.index);
+    return { to, failed: failed.sort((a, b) => a.index - b.index) };
   }
 
   /** Stores a batch; answers the places of the points that were not, and why. */
@@ -188,27 +197,31 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
     first: boolean,
   ): Promise<[place: number, reason: string][]> {
     const { lanes, tenantId, abandoned } = sender;
-    const size = batch.numbers.length;
-    const reason = (await lanes.put(lane, tenantId, { items: [batch], size, bytes, abandoned }, first)).get(0);
+    const count = batch.numbers.length;
+    const size = count + (newWeight - 1) * batch.series.length;
+    const reason = (await lanes.put(lane, tenantId, { items: [batch], count, size, bytes, abandoned }, first)).get(0);
     if (reason === undefined) {
       const refused: [number, string][] = [];
-      for (let i = 0; i < size; i++) {
+      for (let i = 0; i < count; i++) {
         const why = batch.numbers[i] === 0 ? batch.refused[batch.places[i] as number] : undefined;
         if (why !== undefined) refused.push([i, why]);
       }
       return refused;
     }
-    if (size === 1) return [[0, reason]];
+    if (count === 1) return [[0, reason]];
     // Something in it cannot be stored: in halves, in their order, until it stands alone.
-    const middle = size >> 1;
+    const middle = count >> 1;
     const left = await putBatch(sender, partOf(batch, 0, middle), bytes / 2, false);
-    const right = await putBatch(sender, partOf(batch, middle, size), bytes / 2, false);
+    const right = await putBatch(sender, partOf(batch, middle, count), bytes / 2, false);
     return [...left, ...right.map(([place, why]): [number, string] => [place + middle, why])];
   }
 
   return {
-    put: (sender, { messages, bytes }, pathOf, first) =>
-      putSome(sender, ofMessages(messages), [0, messages.length], { bytes, pathOf, first }),
+    // A part of a stream has no more messages than may be new.
+    async put(sender, { messages, bytes }, pathOf, first) {
+      const each = bytes / Math.max(1, messages.length);
+      return (await putSome(sender, ofMessages(messages), [0, messages.length], { each, pathOf, first })).failed;
+    },
     async putAll(sender, request, bytes) {
       const lists = listsOf(request);
       const count = lists.reduce((sum, { points }) => sum + points.count, 0);
@@ -217,10 +230,11 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
       const { outcome, add } = gather<PutMetricRequest>(request.detailedResponse ? count : 0);
       for (const { list, points } of lists) {
         const pathOf = (i: number) => `${list}[${i}]`;
-        for (let from = 0; from < points.count; from += size) {
-          const to = Math.min(points.count, from + size);
-          const part = { bytes: each * (to - from), pathOf, first: from === 0 };
-          add(to - from, await putSome(sender, points, [from, to], part));
+        for (let from = 0; from < points.count; ) {
+          const max = Math.min(points.count, from + size);
+          const { to, failed } = await putSome(sender, points, [from, max], { each, pathOf, first: from === 0 });
+          add(to - from, failed);
+          from = to;
         }
       }
       return outcome;

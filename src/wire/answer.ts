@@ -5,9 +5,10 @@ import { brotliCompress, constants, deflate, gzip } from "node:zlib";
 /** A response as Node gives it, over HTTP/1.1 or HTTP/2. */
 export type Response = ServerResponse | Http2ServerResponse;
 
-const compressBytesMin = 1024;
+/** Below this, to compress an answer takes longer than to send it. */
+const compressBytesMin = 4096;
 
-/** Sends a whole answer: Content-Length set, compressed as the request accepts when it is above 1 KiB, no body for HEAD. */
+/** Sends a whole answer: Content-Length set, compressed as the request accepts when it is above 4 KiB, no body for HEAD. */
 export function sendWhole(
   response: Response,
   status: number,

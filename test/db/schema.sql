@@ -287,8 +287,8 @@ create table due_deliveries (
   retried_ms bigint,
   constraint due_deliveries_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
-CREATE INDEX due_deliveries_due ON public.due_deliveries USING btree (tenant_id, destination_name, due_ms, id);
-CREATE INDEX due_deliveries_order ON public.due_deliveries USING btree (tenant_id, destination_name, subject, created_ms, id);
+CREATE INDEX due_deliveries_by_age ON public.due_deliveries USING btree (tenant_id, destination_name, subject, created_ms, id) WHERE (created_ms >= 0);
+CREATE INDEX due_deliveries_by_due ON public.due_deliveries USING btree (tenant_id, destination_name, due_ms, id) WHERE (tries >= 0);
 
 create table due_work (
   tenant_id uuid not null,
@@ -296,7 +296,7 @@ create table due_work (
   due_ms bigint not null,
   constraint due_work_tenant_id_kind_pk PRIMARY KEY (tenant_id, kind)
 );
-CREATE INDEX due_work_due ON public.due_work USING btree (kind, due_ms, tenant_id);
+CREATE INDEX due_work_by_due ON public.due_work USING btree (kind, due_ms, tenant_id) WHERE (due_ms >= 0);
 
 create table entities (
   tenant_id uuid not null,
@@ -373,7 +373,7 @@ create table jobs (
   failures integer not null,
   constraint jobs_tenant_id_kind_id_pk PRIMARY KEY (tenant_id, kind, id)
 );
-CREATE INDEX jobs_due ON public.jobs USING btree (tenant_id, kind, due_ms, id);
+CREATE INDEX jobs_by_due ON public.jobs USING btree (tenant_id, kind, due_ms, id) WHERE (size >= 0);
 
 create table leases (
   name text collate "C" not null,

@@ -57,6 +57,47 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "a test looks at all",
   },
   { begin: /^insert into occurrences .* select o\.tenant_id, o\.event_id, n,/, why: "a test makes many" },
+  // Jobs, points and notifications.
+  {
+    begin:
+      /^(?:select|delete) from (?:jobs|rule_matches|due_deliveries) where tenant_id = \$1$|^select number from series where tenant_id = \$1 order by number$|^update entities set deleted_ms = \$1 where tenant_id = \$2$/,
+    why: "tests look at all",
+  },
+  { begin: /^with near as materialized \( select id, sum\(size\)/, why: "at most 1,000 jobs that are due" },
+  { begin: /^select least\( \(select min\(due_ms\) from jobs/, why: "the jobs of a lane that are due and claimed" },
+  {
+    begin:
+      /^select max\(number\)::float8 as last|^select number, unused_ms as marked|^with gone as \( delete from series/,
+    why: "a portion of 1,000 series in the order of their numbers",
+  },
+  { begin: /^select bucket, level, count\(distinct/, why: "all rows of the head, which merging keeps few" },
+  { begin: /^with oldest as materialized \( select written_us/, why: "a bucket of the head" },
+  {
+    begin: /^with chunks as materialized/,
+    why: "the chunks of a span, and the rows of the head in the buckets of their series",
+  },
+  {
+    begin: /^with state as materialized/,
+    why: "all rules of a tenant when they are first held, then those that have changed",
+  },
+  { begin: /^with recursive first \(name/, why: "one look for each destination that has something due" },
+  { begin: /^with recursive watched/, why: "one look for each trigger that has watches" },
+  {
+    begin: /^select string_agg\(entity_id|^select entity_id as id from stale_watches|^select min\(last_ms\)/,
+    why: "all watches of a trigger, in proportion to the time between looks, or when the oldest may be stale",
+  },
+  {
+    begin: /^update stale_watches set (?:last_ms =|fired = false)/,
+    why: "all watches of a trigger that has changed, or after a time without any server; those that have fired",
+  },
+  {
+    begin: /^select \* from \( \(select id, created_ms as "createdMs"|^select \(select count\(\*\) from due_deliveries/,
+    why: "a list of deliveries by what has no index, and its total",
+  },
+  {
+    begin: /^delete from rule_matches where tenant_id = \$1 and rule_id/,
+    why: "what is noted of all subjects, when a rule is deleted",
+  },
 ];
 
 /**

@@ -55,23 +55,25 @@ const stateJson = (db: Db) => db`
     'openUntilMs', s.open_until_ms, 'probeUntilMs', s.probe_until_ms, 'allowedMs', s.allowed_ms,
     'minuteMs', s.minute_ms, 'minuteCount', s.minute_count, 'summaryMs', s.summary_ms) end`;
 
-/** The destinations of a tenant that have something due, claimed or not. Skips from one to the next in due_deliveries_due. */
+/** The destinations of a tenant that have something due, claimed or not. Skips from one to the next in due_deliveries_by_due. */
 export async function dueDestinations(db: Db, tenantId: string, nowMs: number): Promise<DueDestination[]> {
   return await db<DueDestination[]>`
     with recursive first (name, due_ms) as (
-      (select destination_name, due_ms from due_deliveries where tenant_id = ${tenantId}
+      (select destination_name, due_ms from due_deliveries where tenant_id = ${tenantId} and tries >= 0
         order by destination_name, due_ms limit 1)
       union all
       select next.* from first cross join lateral (
         select d.destination_name, d.due_ms from due_deliveries d
-        where d.tenant_id = ${tenantId} and d.destination_name > first.name
+        where d.tenant_id = ${tenantId} and d.destination_name > first.name and d.tries >= 0
         order by d.destination_name, d.due_ms limit 1) as next
     )
     select first.name, first.due_ms::float8 as "dueMs", d.kind, d.max_per_minute as "maxPerMinute", d.disabled_reason as "disabledReason",
       ${stateJson(db)} as state
     from first
-      left join destinations d on d.tenant_id = ${tenantId} and d.name = first.name
-      left join destination_states s on s.tenant_id = ${tenantId} and s.destination_name = first.name
+      left join lateral (
+        select * from destinations where tenant_id = ${tenantId} and name = first.name offset 0) as d on true
+      left join lateral (
+        select * from destination_states where tenant_id = ${tenantId} and destination_name = first.name offset 0) as s on true
     where first.due_ms <= ${BigInt(nowMs)}`;
 }
 
@@ -105,11 +107,11 @@ export async function storeStates(
   if (states.size === 0) return;
   const all = [...states.values()];
   const times = (of: (state: DestinationState) => number) => bigintArray(all.map((state) => BigInt(of(state))));
+  // By the key alone: they are there, and locked, so that none is made.
   await tx`
-    update destination_states s set failures = now.failures, opened = now.opened, open_until_ms = now.open_until_ms,
-      probe_until_ms = now.probe_until_ms, allowed_ms = now.allowed_ms, minute_ms = now.minute_ms,
-      minute_count = now.minute_count, summary_ms = now.summary_ms
-    from unnest(
+    insert into destination_states (tenant_id, destination_name, failures, opened, open_until_ms, probe_until_ms,
+      allowed_ms, minute_ms, minute_count, summary_ms)
+    select ${tenantId}::uuid, now.* from unnest(
       ${textArray([...states.keys()])}::text[],
       ${int4Array(all.map(({ failures }) => failures))}::int4[],
       ${int4Array(all.map(({ opened }) => opened))}::int4[],
@@ -120,7 +122,10 @@ export async function storeStates(
       ${int4Array(all.map(({ minuteCount }) => minuteCount))}::int4[],
       ${times(({ summaryMs }) => summaryMs)}::bigint[]
     ) as now (name, failures, opened, open_until_ms, probe_until_ms, allowed_ms, minute_ms, minute_count, summary_ms)
-    where s.tenant_id = ${tenantId} and s.destination_name = now.name`;
+    on conflict (tenant_id, destination_name) do update set failures = excluded.failures, opened = excluded.opened,
+      open_until_ms = excluded.open_until_ms, probe_until_ms = excluded.probe_until_ms,
+      allowed_ms = excluded.allowed_ms, minute_ms = excluded.minute_ms, minute_count = excluded.minute_count,
+      summary_ms = excluded.summary_ms`;
 }
 
 /** How many to take of a destination; `all`: several of one subject as well, because they go as one. */
@@ -141,7 +146,8 @@ export async function claimDeliveries(
   { nowMs, leaseMs }: { nowMs: number; leaseMs: number },
 ): Promise<DueDelivery[]> {
   const now = BigInt(nowMs);
-  // By due_deliveries_due, and due_deliveries_order for the earlier ones. What is taken meanwhile is seen under the lock.
+  // By due_deliveries_by_due, due_deliveries_by_age for the earlier ones, then the key: each condition names its index. What is
+  // taken meanwhile is seen under the lock.
   const rows = await db<DueDelivery[]>`
     with near as materialized (
       select head.id
@@ -151,30 +157,33 @@ export async function claimDeliveries(
         ${int4Array(quotas.map(({ all }) => (all ? 1 : 0)))}::int4[]
       ) as quota (name, count, whole) cross join lateral (
         select d.id from due_deliveries d
-        where d.tenant_id = ${tenantId} and d.destination_name = quota.name and d.due_ms <= ${now}
+        where d.tenant_id = ${tenantId} and d.destination_name = quota.name and d.due_ms <= ${now} and d.tries >= 0
           and d.lease_until_ms <= ${now}
           and (quota.whole = 1 or d.id = (
             select e.id from due_deliveries e
             where e.tenant_id = ${tenantId} and e.destination_name = d.destination_name and e.subject = d.subject
+              and e.created_ms >= 0
             order by e.created_ms, e.id limit 1))
           and (quota.whole = 0 or not exists (
             select from due_deliveries e
             where e.tenant_id = ${tenantId} and e.destination_name = d.destination_name and e.subject = d.subject
-              and (e.created_ms, e.id) < (d.created_ms, d.id) and (e.due_ms > ${now} or e.lease_until_ms > ${now})))
+              and e.created_ms >= 0 and (e.created_ms, e.id) < (d.created_ms, d.id) and (e.due_ms > ${now} or e.lease_until_ms > ${now})))
         order by d.due_ms, d.id limit quota.count) as head
     ), taken as materialized (
-      select id, lease_until_ms > 0 as lost from due_deliveries
+      select * from due_deliveries
       where tenant_id = ${tenantId} and id = any(array(select id from near)) and lease_until_ms <= ${now}
-        and due_ms + 0 <= ${now} -- by the primary key, not by when it is due
+        and due_ms <= ${now}
       for update skip locked
+    ), claimed as (
+      update due_deliveries set fence = fence + 1, lease_until_ms = ${now + BigInt(leaseMs)}
+      where tenant_id = ${tenantId} and id = any(array(select id from taken))
     )
-    update due_deliveries d set fence = d.fence + 1, lease_until_ms = ${now + BigInt(leaseMs)}
-    from taken where d.tenant_id = ${tenantId} and d.id = taken.id
-    returning d.id, d.created_ms::float8 as "createdMs", d.rule_id as "ruleId", d.rule_name as "ruleName",
-      d.trigger_names as "triggerNames", d.destination_name as "destinationName", d.subject, d.event_id as "eventId",
-      d.number, d.entity_id as "entityId", d.metric_name as "metricName", d.occasion, d.told, d.attempts, d.error,
-      d.due_ms::float8 as "dueMs", d.fence, d.tries, d.slow_tries as "slowTries", d.retried_ms::float8 as "retriedMs",
-      taken.lost`;
+    select id, created_ms::float8 as "createdMs", rule_id as "ruleId", rule_name as "ruleName",
+      trigger_names as "triggerNames", destination_name as "destinationName", subject, event_id as "eventId",
+      number, entity_id as "entityId", metric_name as "metricName", occasion, told, attempts, error,
+      due_ms::float8 as "dueMs", fence + 1 as fence, tries, slow_tries as "slowTries",
+      retried_ms::float8 as "retriedMs", lease_until_ms > 0 as lost
+    from taken`;
   return rows.sort((a, b) => a.dueMs - b.dueMs || (a.id < b.id ? -1 : 1));
 }
 
@@ -185,13 +194,12 @@ export async function renewLeases(
   held: readonly Pick<DueDelivery, "id" | "fence">[],
   { nowMs, leaseMs }: { nowMs: number; leaseMs: number },
 ): Promise<Set<string>> {
+  const fences = JSON.stringify(Object.fromEntries(held.map(({ id, fence }) => [id, String(fence)])));
   const rows = await db<{ id: string }[]>`
-    update due_deliveries d set lease_until_ms = ${BigInt(nowMs + leaseMs)}
-    from unnest(
-      ${uuidArray(held.map(({ id }) => id))}::uuid[], ${bigintArray(held.map(({ fence }) => fence))}::bigint[]
-    ) as own (id, fence)
-    where d.tenant_id = ${tenantId} and d.id = own.id and d.fence = own.fence
-    returning d.id`;
+    update due_deliveries set lease_until_ms = ${BigInt(nowMs + leaseMs)}
+    where tenant_id = ${tenantId} and id = any(${uuidArray(held.map(({ id }) => id))}::uuid[])
+      and fence = (${fences}::jsonb ->> id::text)::bigint
+    returning id`;
   return new Set(rows.map(({ id }) => id));
 }
 
@@ -201,7 +209,7 @@ export async function somethingDue(db: Db, tenantId: string, destination: string
   const [row] = await db<{ due: boolean }[]>`
     select exists (
       select from due_deliveries
-      where tenant_id = ${tenantId} and destination_name = ${destination} and due_ms <= ${now}
+      where tenant_id = ${tenantId} and destination_name = ${destination} and due_ms <= ${now} and tries >= 0
         and lease_until_ms <= ${now}) as due`;
   return row?.due ?? false;
 }
@@ -220,32 +228,39 @@ export async function settleDeliveries(db: Db, tenantId: string, nowMs: number):
     // For each destination: when its first comes due, or is free again, and it may be tried.
     const [row] = await tx<[{ due: bigint | null }]>`
       with recursive first (name) as (
-        (select destination_name from due_deliveries where tenant_id = ${tenantId} order by destination_name limit 1)
+        (select destination_name from due_deliveries where tenant_id = ${tenantId} and tries >= 0
+          order by destination_name, due_ms limit 1)
         union all
         select next.* from first cross join lateral (
           select d.destination_name from due_deliveries d
-          where d.tenant_id = ${tenantId} and d.destination_name > first.name order by d.destination_name limit 1) as next
+          where d.tenant_id = ${tenantId} and d.destination_name > first.name and d.tries >= 0
+          order by d.destination_name, d.due_ms limit 1) as next
       )
       select min(greatest(next.due_ms, s.open_until_ms, s.probe_until_ms,
         case when d.max_per_minute > 0 then s.summary_ms end, s.allowed_ms)) as due
       from first
-        left join destinations d on d.tenant_id = ${tenantId} and d.name = first.name
-        left join destination_states s on s.tenant_id = ${tenantId} and s.destination_name = first.name
+        left join lateral (
+          select * from destinations where tenant_id = ${tenantId} and name = first.name offset 0) as d on true
+        left join lateral (
+          select * from destination_states where tenant_id = ${tenantId} and destination_name = first.name offset 0
+        ) as s on true
         cross join lateral (
           select least(
             (select min(l.due_ms) from due_deliveries l
-              where l.tenant_id = ${tenantId} and l.destination_name = first.name and l.due_ms > ${now}),
+              where l.tenant_id = ${tenantId} and l.destination_name = first.name
+                and l.due_ms > ${now} and l.tries >= 0),
             case when exists (
               select from due_deliveries l
-              where l.tenant_id = ${tenantId} and l.destination_name = first.name and l.due_ms <= ${now}
-                and l.lease_until_ms <= ${now} and l.id = (
+              where l.tenant_id = ${tenantId} and l.destination_name = first.name
+                and l.due_ms <= ${now} and l.tries >= 0 and l.lease_until_ms <= ${now} and l.id = (
                   select e.id from due_deliveries e
                   where e.tenant_id = ${tenantId} and e.destination_name = l.destination_name and e.subject = l.subject
+                    and e.created_ms >= 0
                   order by e.created_ms, e.id limit 1))
             then ${now} else (
               select min(l.lease_until_ms) from due_deliveries l
-              where l.tenant_id = ${tenantId} and l.destination_name = first.name and l.due_ms <= ${now}
-                and l.lease_until_ms > ${now}) end
+              where l.tenant_id = ${tenantId} and l.destination_name = first.name
+                and l.due_ms <= ${now} and l.tries >= 0 and l.lease_until_ms > ${now}) end
           ) as due_ms) as next`;
     if (row.due === null) {
       await tx`delete from due_work where tenant_id = ${tenantId} and kind = ${deliveriesKind}`;

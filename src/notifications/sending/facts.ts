@@ -71,14 +71,17 @@ export const occurrenceKey = (eventId: Buffer, number: number) => `${eventId.toS
 
 const each = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
-function readRules(tx: Db, tenantId: string, ids: readonly string[]) {
+/** By their names, which are their keys: a rule of a name has another id when it was deleted and made again. */
+function readRules(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const [names, ids] = [each(rows.map(({ ruleName }) => ruleName)), each(rows.map(({ ruleId }) => ruleId))];
   return tx<RuleFacts[]>`
     select r.id, r.name, r.message, r.enabled, r.repeat_interval_sec as "repeatIntervalSec",
       array(select t.trigger_name from rule_triggers t where t.tenant_id = ${tenantId} and t.rule_name = r.name
         order by t.place) as "triggerNames",
       array(select d.destination_name from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = r.name
         order by d.place) as "destinationNames"
-    from rules r where r.tenant_id = ${tenantId} and r.id = any(${uuidArray(ids)}::uuid[])`;
+    from rules r
+    where r.tenant_id = ${tenantId} and r.name = any(${textArray(names)}::text[]) and r.id = any(${uuidArray(ids)}::uuid[])`;
 }
 
 function readTriggers(tx: Db, tenantId: string, names: readonly string[]) {
@@ -100,8 +103,15 @@ function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[])
     from unnest(
       ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[]
     ) as asked (event_id, number)
-      join occurrences o on o.tenant_id = ${tenantId} and o.event_id = asked.event_id and o.number = asked.number
-      join events e on e.tenant_id = ${tenantId} and e.id = o.event_id`;
+      cross join lateral (
+        select * from occurrences
+        where tenant_id = ${tenantId} and event_id = asked.event_id
+          and number >= asked.number and number <= asked.number order by number offset 0
+      ) as o
+      cross join lateral (
+        select name from events where tenant_id = ${tenantId} and id >= asked.event_id and id <= asked.event_id
+        order by id offset 0
+      ) as e`;
 }
 
 function readEntities(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
@@ -119,8 +129,10 @@ function readThreads(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
       ${textArray(byKey.map(({ destinationName }) => destinationName))}::text[],
       ${byteaArray(byKey.map(({ subject }) => subject))}::bytea[]
     ) as asked (destination_name, subject)
-      join delivery_threads t on t.tenant_id = ${tenantId} and t.destination_name = asked.destination_name
-        and t.subject = asked.subject`;
+      cross join lateral (
+        select * from delivery_threads
+        where tenant_id = ${tenantId} and destination_name = asked.destination_name and subject = asked.subject offset 0
+      ) as t`;
 }
 
 /** The types of destinations as senders take them. What cannot be opened hinders its own deliveries alone. */
@@ -153,7 +165,7 @@ export async function readFacts(
 ): Promise<Facts> {
   const [tenants, rules, triggers, destinations, occurrences, entities, threads] = await Promise.all([
     tx<{ name: string }[]>`select name from tenants where id = ${tenantId}`,
-    readRules(tx, tenantId, each(rows.map(({ ruleId }) => ruleId))),
+    readRules(tx, tenantId, rows),
     readTriggers(tx, tenantId, each(told.flatMap(({ triggerNames }) => triggerNames[0] ?? []))),
     readDestinations(tx, tenantId, each(rows.map(({ destinationName }) => destinationName)), keyring),
     readOccurrences(tx, tenantId, told),

@@ -1,4 +1,4 @@
-import { bigintArray, int4Array, jsonArray, textArray, uuidArray } from "../../db/batch.ts";
+import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
 import { announce } from "../../jobs/queue.ts";
@@ -22,12 +22,6 @@ const facts = (
   db: Db,
 ) => db`id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject, event_id, number,
   entity_id, metric_name, occasion, told`;
-/** The same of d, which stands beside others. */
-const factsOfDue = (
-  db: Db,
-) => db`d.id, d.created_ms, d.rule_id, d.rule_name, d.trigger_names, d.destination_name, d.subject,
-  d.event_id, d.number, d.entity_id, d.metric_name, d.occasion, d.told`;
-
 /**
  * Writes what became of deliveries, all or nothing, for those that are still the caller's: the done ones go to the history,
  * the others wait for their time. May be repeated. Breakers are told of what failed, and of what did not where `suspects`
@@ -76,44 +70,44 @@ export async function record(
 }
 
 async function disable(tx: Db, tenantId: string, reasons: ReadonlyMap<string, string>): Promise<void> {
-  const names = [...reasons.keys()].sort();
   await tx`
-    update destinations d set disabled_reason = gone.reason
-    from unnest(${textArray(names)}::text[], ${textArray(names.map((name) => reasons.get(name) ?? ""))}::text[])
-      as gone (name, reason)
-    where d.tenant_id = ${tenantId} and d.name = gone.name`;
+    update destinations set disabled_reason = ${JSON.stringify(Object.fromEntries(reasons))}::jsonb ->> name
+    where tenant_id = ${tenantId} and name = any(${textArray([...reasons.keys()])}::text[])`;
 }
 
 async function write(db: Db, tenantId: string, results: readonly Result[], nowMs: number): Promise<void> {
   const now = BigInt(nowMs);
-  // By primary keys alone. One statement: what is not the caller's any more is left out of all of it.
+  const ofId = ({ row, attempt, ...rest }: Result) => ({
+    fence: String(row.fence),
+    status: rest.status,
+    error: rest.error,
+    attempts: newest([...row.attempts, ...(attempt ? [attempt] : [])]),
+    tries: row.tries + (attempt === undefined ? 0 : 1),
+    slow: row.slowTries + (rest.slow ? 1 : 0),
+    due: rest.dueMs ?? 0,
+    state: rest.thread?.state ?? null,
+    sent: rest.thread?.sent ?? false,
+  });
+  const idsOf = (some: readonly Result[]) => uuidArray(some.map(({ row }) => row.id));
+  const [waiting, done] = [true, false].map((is) => results.filter(({ status }) => (status === "PENDING") === is));
+  // By primary keys alone: what is written stands in one object, by ids. One statement: what is not the caller's any more is
+  // left out of all of it.
+  const own = db`(select ${JSON.stringify(Object.fromEntries(results.map((each) => [each.row.id, ofId(each)])))}::jsonb as of_id)`;
+  const held = (some: readonly Result[] = []) => db`tenant_id = ${tenantId} and id = any(${idsOf(some)}::uuid[])
+    and fence = (of_id -> id::text ->> 'fence')::bigint`;
   await db`
-    with own as materialized (
-      select * from unnest(
-        ${uuidArray(results.map(({ row }) => row.id))}::uuid[],
-        ${bigintArray(results.map(({ row }) => row.fence))}::bigint[],
-        ${textArray(results.map(({ status }) => status))}::text[],
-        ${textArray(results.map(({ error }) => error))}::text[],
-        ${jsonArray(results.map(({ row, attempt }) => newest([...row.attempts, ...(attempt ? [attempt] : [])])))}::jsonb[],
-        ${int4Array(results.map(({ row, attempt }) => row.tries + (attempt === undefined ? 0 : 1)))}::int4[],
-        ${int4Array(results.map(({ row, slow }) => row.slowTries + (slow ? 1 : 0)))}::int4[],
-        ${bigintArray(results.map(({ dueMs }) => BigInt(dueMs ?? 0)))}::bigint[],
-        ${jsonArray(results.map(({ thread }) => thread?.state ?? null))}::jsonb[],
-        ${int4Array(results.map(({ thread }) => (thread?.sent ? 1 : 0)))}::int4[]
-      ) as own (id, fence, status, error, attempts, tries, slow_tries, due_ms, state, sent)
-    ), gone as (
-      delete from due_deliveries d using own
-      where d.tenant_id = ${tenantId} and d.id = own.id and d.fence = own.fence and own.status <> 'PENDING'
-      returning ${factsOfDue(db)}, own.attempts, own.status, own.error, own.state, own.sent
+    with gone as (
+      delete from due_deliveries using ${own} as written where ${held(done)}
+      returning ${facts(db)}, of_id -> id::text as own
     ), waiting as (
-      update due_deliveries d set lease_until_ms = 0, due_ms = own.due_ms, error = own.error, tries = own.tries,
-        slow_tries = own.slow_tries, attempts = own.attempts
-      from own
-      where d.tenant_id = ${tenantId} and d.id = own.id and d.fence = own.fence and own.status = 'PENDING'
-      returning d.destination_name, d.subject, own.state, own.sent
+      update due_deliveries set lease_until_ms = 0, due_ms = (of_id -> id::text ->> 'due')::bigint,
+        error = of_id -> id::text ->> 'error', tries = (of_id -> id::text ->> 'tries')::int4,
+        slow_tries = (of_id -> id::text ->> 'slow')::int4, attempts = of_id -> id::text -> 'attempts'
+      from ${own} as written where ${held(waiting)}
+      returning destination_name, subject, of_id -> id::text as own
     ), kept as (
       insert into delivery_history (tenant_id, ${facts(db)}, attempts, status, error, ended_ms)
-      select ${tenantId}::uuid, ${facts(db)}, attempts, status, error, ${now} from gone
+      select ${tenantId}::uuid, ${facts(db)}, own -> 'attempts', own ->> 'status', own ->> 'error', ${now} from gone
     ), counted as (
       insert into delivery_counts as c (tenant_id, about, name, slot_ms, count)
       select ${tenantId}::uuid, about, name, ${now - (now % BigInt(slotMs))}, count(*)::int4
@@ -121,15 +115,16 @@ async function write(db: Db, tenantId: string, results: readonly Result[], nowMs
         values ('rule', rule_name), ('destination', destination_name)
         union all select 'trigger', t from unnest(trigger_names) as t
       ) as counts (about, name)
-      where status = 'SENT' group by about, name order by about, name
+      where own ->> 'status' = 'SENT' group by about, name order by about, name
       on conflict (tenant_id, about, name, slot_ms) do update set count = c.count + excluded.count
     )
     insert into delivery_threads as t (tenant_id, destination_name, subject, state, sent, updated_ms)
-    select distinct on (destination_name, subject) ${tenantId}::uuid, destination_name, subject, state, sent = 1, ${now}
+    select distinct on (destination_name, subject) ${tenantId}::uuid, destination_name, subject, own -> 'state',
+      (own ->> 'sent')::boolean, ${now}
     from (
-      select destination_name, subject, state, sent from gone where state is not null
-      union all select destination_name, subject, state, sent from waiting where state is not null
+      select destination_name, subject, own from gone union all select destination_name, subject, own from waiting
     ) as told
+    where own ->> 'state' is not null
     order by destination_name, subject
     on conflict (tenant_id, destination_name, subject) do update
       set state = excluded.state, sent = t.sent or excluded.sent, updated_ms = excluded.updated_ms`;
@@ -156,11 +151,11 @@ export async function endDeliveries(
     with ending as materialized (
       select id from due_deliveries
       where tenant_id = ${tenantId} and destination_name = ${destination} and lease_until_ms <= ${now}
-        and due_ms < ${BigInt(dueBeforeMs)}
+        and due_ms < ${BigInt(dueBeforeMs)} and tries >= 0
       order by due_ms, id limit ${portion} for update skip locked
     ), gone as (
-      delete from due_deliveries d using ending where d.tenant_id = ${tenantId} and d.id = ending.id
-      returning ${factsOfDue(tx)}, d.attempts
+      delete from due_deliveries where tenant_id = ${tenantId} and id = any(array(select id from ending))
+      returning ${facts(tx)}, attempts
     )
     insert into delivery_history (tenant_id, ${facts(tx)}, attempts, status, error, ended_ms)
     select ${tenantId}::uuid, ${facts(tx)}, attempts, ${status}, ${error}, ${now} from gone returning 1`;

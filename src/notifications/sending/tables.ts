@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { bigint, boolean, foreignKey, index, integer, pgTable, primaryKey, uuid } from "drizzle-orm/pg-core";
 import { bigintMs, bytea, jsonb, tenantId, text, texts } from "../../db/columns.ts";
 import { destinations } from "../tables.ts";
@@ -47,10 +48,15 @@ export const dueDeliveries = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),
+    // Both are partial: a statement uses the one whose condition it names, and a look-up by key neither (decisions/0061).
     // The oldest of a destination and a subject goes first. Of columns that never change.
-    index("due_deliveries_order").on(table.tenantId, table.destinationName, table.subject, table.createdMs, table.id),
+    index("due_deliveries_by_age")
+      .on(table.tenantId, table.destinationName, table.subject, table.createdMs, table.id)
+      .where(sql`created_ms >= 0`),
     // What is due at a destination, the first due first. Only a retry changes its place.
-    index("due_deliveries_due").on(table.tenantId, table.destinationName, table.dueMs, table.id),
+    index("due_deliveries_by_due")
+      .on(table.tenantId, table.destinationName, table.dueMs, table.id)
+      .where(sql`tries >= 0`),
   ],
 );
 

@@ -72,16 +72,23 @@ export function lastTimes(db: Db, nowMs: () => number): LastTimes {
 
 const pairKey = (triggerName: string, entityId: Buffer) => `${keyText(entityId)}${triggerName}`;
 
-/** Answers those that are watched. */
+/** Answers those that are watched. By the key: they are there, and locked, so that none is made. */
 async function write(db: Db, tenantId: string, times: readonly Last[]): Promise<Set<string>> {
   const rows = await db<{ name: string; id: Buffer }[]>`
-    update stale_watches w set last_ms = greatest(w.last_ms, seen.last_ms)
+    insert into stale_watches as stored (tenant_id, trigger_name, entity_id, last_ms, fired)
+    select watched.tenant_id, watched.trigger_name, watched.entity_id, seen.last_ms, watched.fired
     from unnest(
       ${textArray(times.map(({ triggerName }) => triggerName))}::text[],
       ${byteaArray(times.map(({ entityId }) => entityId))}::bytea[],
       ${bigintArray(times.map(({ lastMs }) => BigInt(lastMs)))}::bigint[]
     ) as seen (trigger_name, entity_id, last_ms)
-    where w.tenant_id = ${tenantId} and w.trigger_name = seen.trigger_name and w.entity_id = seen.entity_id
-    returning w.trigger_name as name, w.entity_id as id`;
+    cross join lateral (
+      select tenant_id, trigger_name, entity_id, fired from stale_watches
+      where tenant_id = ${tenantId} and trigger_name = seen.trigger_name
+        and entity_id >= seen.entity_id and entity_id <= seen.entity_id
+      order by entity_id for no key update offset 0
+    ) as watched
+    on conflict (tenant_id, trigger_name, entity_id) do update set last_ms = greatest(stored.last_ms, excluded.last_ms)
+    returning stored.trigger_name as name, stored.entity_id as id`;
   return new Set(rows.map(({ name, id }) => pairKey(name, id)));
 }

@@ -1,3 +1,4 @@
+import type { Fragment } from "postgres";
 import type { StaleDataSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { toSql } from "../../clause/to-sql.ts";
 import { byteaArray, textArray } from "../../db/batch.ts";
@@ -5,6 +6,7 @@ import type { Db } from "../../db/connect.ts";
 import { entityResolver } from "../../entities/fields.ts";
 import { matchingIds, splitIds } from "../../entities/portions.ts";
 import { readEntities } from "../../entities/read.ts";
+import { paced } from "../../event-loop.ts";
 import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { tenantNameOf } from "../../tenants/tenant.ts";
@@ -114,11 +116,22 @@ interface Left {
   fired: boolean;
 }
 
-/** Ends the watches of triggers that wait for data no more, or that no rule uses. */
+/** Ends the watches of triggers that wait for data no more, or that no rule uses. Skips from one trigger to the next by the key. */
 async function dropOthers(tx: Db, tenantId: string, stale: readonly LoadedTrigger[]): Promise<Change[]> {
-  const names = textArray(stale.map(({ name }) => name));
+  const watched = await tx<{ name: string }[]>`
+    with recursive watched (name) as (
+      (select trigger_name from stale_watches where tenant_id = ${tenantId} order by trigger_name limit 1)
+      union all
+      select next.* from watched cross join lateral (
+        select trigger_name from stale_watches
+        where tenant_id = ${tenantId} and trigger_name > watched.name order by trigger_name limit 1) as next
+    )
+    select name from watched`;
+  const kept = new Set(stale.map(({ name }) => name));
+  const others = watched.map(({ name }) => name).filter((name) => !kept.has(name));
+  if (others.length === 0) return [];
   const gone = await tx<Left[]>`
-    delete from stale_watches where tenant_id = ${tenantId} and not trigger_name = any(${names}::text[])
+    delete from stale_watches where tenant_id = ${tenantId} and trigger_name = any(${textArray(others)}::text[])
     returning trigger_name as "triggerName", entity_id as "entityId", last_ms::float8 as "lastMs", fired`;
   return over(gone, undefined);
 }
@@ -133,25 +146,61 @@ async function enrolAll(tx: Db, tenantId: string, stale: readonly LoadedTrigger[
   for (const trigger of stale) {
     const clause = sourceOf(trigger).entityQuery?.clause;
     const matching = clause === undefined ? tx`true` : toSql(tx, clause, "clause", resolver);
-    const ids = (await matchingIds(tx, tenantId, matching, portion)).flatMap(splitIds);
-    const gone = await tx<Left[]>`
-      delete from stale_watches
-      where tenant_id = ${tenantId} and trigger_name = ${trigger.name}
-        and not entity_id = any(${byteaArray(ids)}::bytea[])
-      returning trigger_name as "triggerName", entity_id as "entityId", last_ms::float8 as "lastMs", fired`;
-    changes.push(...over(gone, trigger));
-    // The first time all are awaited since the trigger was made; what is added later, since then.
-    await tx`
-      insert into stale_watches (tenant_id, trigger_name, entity_id, last_ms, fired)
-      select ${tenantId}::uuid, ${trigger.name}, id, since.ms, false
-      from unnest(${byteaArray(ids)}::bytea[]) as meant (id), (
-        select case when exists (
-          select from stale_watches where tenant_id = ${tenantId} and trigger_name = ${trigger.name}
-        ) then ${BigInt(nowMs)}::int8 else ${BigInt(trigger.createdMs)}::int8 end as ms
-      ) as since
-      on conflict do nothing`;
+    changes.push(...(await enrol(tx, tenantId, trigger, matching, nowMs)));
   }
   return changes;
+}
+
+/** Both lists come in the order of ids: what differs is found here, so that only that is written. */
+async function enrol(tx: Db, tenantId: string, trigger: LoadedTrigger, matching: Fragment, nowMs: number) {
+  const meant = await matchingIds(tx, tenantId, matching, portion);
+  const watched = await tx<{ ids: Buffer }[]>`
+    select string_agg(entity_id, ''::bytea order by entity_id) as ids from (
+      select entity_id, (row_number() over (order by entity_id) - 1) / ${portion}::int4 as portion
+      from stale_watches where tenant_id = ${tenantId} and trigger_name = ${trigger.name}
+    ) as watched
+    group by portion order by portion`;
+  const { added, gone, same } = await differing(
+    meant,
+    watched.map(({ ids }) => ids),
+  );
+  const left: Left[] = [];
+  for (let from = 0; from < gone.length; from += portion) {
+    left.push(
+      ...(await tx<Left[]>`
+        delete from stale_watches
+        where tenant_id = ${tenantId} and trigger_name = ${trigger.name}
+          and entity_id = any(${byteaArray(gone.slice(from, from + portion))}::bytea[])
+        returning trigger_name as "triggerName", entity_id as "entityId", last_ms::float8 as "lastMs", fired`),
+    );
+  }
+  // The first time all are awaited since the trigger was made; what is added later, since then.
+  const sinceMs = BigInt(same > 0 ? nowMs : trigger.createdMs);
+  for (let from = 0; from < added.length; from += portion) {
+    await tx`
+      insert into stale_watches (tenant_id, trigger_name, entity_id, last_ms, fired)
+      select ${tenantId}::uuid, ${trigger.name}, id, ${sinceMs}, false
+      from unnest(${byteaArray(added.slice(from, from + portion))}::bytea[]) as meant (id)
+      on conflict do nothing`;
+  }
+  return over(left, trigger);
+}
+
+/** What of two lists of ids in their order, each in portions, only the first has, and what only the second; how many both have. */
+async function differing(meant: readonly Buffer[], watched: readonly Buffer[]) {
+  const pace = paced(() => {});
+  const [wanted, known] = [meant.flatMap(splitIds), watched.flatMap(splitIds)];
+  const added: Buffer[] = [];
+  const gone: Buffer[] = [];
+  let at = 0;
+  for (const id of wanted) {
+    while (at < known.length && Buffer.compare(known[at] as Buffer, id) < 0) gone.push(known[at++] as Buffer);
+    if (at < known.length && id.equals(known[at] as Buffer)) at += 1;
+    else added.push(id);
+    if ((at + added.length) % 1000 === 0) await pace();
+  }
+  gone.push(...known.slice(at));
+  return { added, gone, same: known.length - gone.length };
 }
 
 async function changesOf(
@@ -170,15 +219,19 @@ async function changesOf(
     returning entity_id as "entityId", last_ms::float8 as "lastMs"`;
   const changes: Change[] = back.map((row) => ({ ...row, triggerName: name, trigger, fired: false }));
   if (nowMs < (nextMs[name] ?? 0)) return changes;
-  const away = await tx<{ entityId: Buffer; lastMs: number }[]>`
-    update stale_watches w set fired = true
-    from (
-      select entity_id from stale_watches
-      where tenant_id = ${tenantId} and trigger_name = ${name} and not fired and last_ms <= ${bound}
-      order by entity_id limit ${firedMax} for no key update
-    ) as due
-    where w.tenant_id = ${tenantId} and w.trigger_name = ${name} and w.entity_id = due.entity_id
-    returning w.entity_id as "entityId", w.last_ms::float8 as "lastMs"`;
+  // In the order of the key; then by the key.
+  const due = await tx<{ id: Buffer }[]>`
+    select entity_id as id from stale_watches
+    where tenant_id = ${tenantId} and trigger_name = ${name} and not fired and last_ms <= ${bound}
+    order by entity_id limit ${firedMax} for no key update`;
+  const away =
+    due.length === 0
+      ? []
+      : await tx<{ entityId: Buffer; lastMs: number }[]>`
+          update stale_watches set fired = true
+          where tenant_id = ${tenantId} and trigger_name = ${name}
+            and entity_id = any(${byteaArray(due.map(({ id }) => id))}::bytea[])
+          returning entity_id as "entityId", last_ms::float8 as "lastMs"`;
   const [least] = await tx<{ ms: number | null }[]>`
     select min(last_ms)::float8 as ms from stale_watches
     where tenant_id = ${tenantId} and trigger_name = ${name} and not fired`;

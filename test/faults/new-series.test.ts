@@ -1,0 +1,54 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { PutMetricsRequestSchema, PutMetricsResponseSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+
+const server = await testServer();
+const { sql } = server.database;
+const seriesCount = 50_000;
+/** Beside another tenant's load, points are stored within this time. */
+const heldMsMax = 250;
+
+/** PutMetrics of a point of each of `count` series, every fifth of them of an entity of its own, the others fifty an entity. */
+function body(name: string, count: number): Uint8Array {
+  const timestamp = BigInt(Date.now());
+  const metrics = Array.from({ length: count }, (_, i) => ({
+    metric: `metric_${i % 50}`,
+    timestamp,
+    value: i,
+    dimensions: i % 5 === 0 ? { host: `${name}-alone-${i}` } : { host: `${name}-${Math.floor(i / 50)}` },
+  }));
+  return toBinary(PutMetricsRequestSchema, create(PutMetricsRequestSchema, { metrics }));
+}
+
+async function put(headers: Record<string, string>, bytes: Uint8Array) {
+  const answer = await fetch(`${server.url}/belfry.receiver.v1.DataReceiverService/PutMetrics`, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/proto" },
+    body: Buffer.from(bytes),
+  });
+  if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
+  return fromBinary(PutMetricsResponseSchema, new Uint8Array(await answer.arrayBuffer()));
+}
+
+test("50,000 new series in one request are stored on a fresh database, and another tenant's points are not held up", async () => {
+  const [many, few] = [await testTenant(sql), await testTenant(sql)];
+  const [large, small] = [body("many", seriesCount), body("few", 10)];
+  for (let i = 0; i < 20; i++) await put(few.headers, small);
+  let stored = false;
+  const storing = put(many.headers, large).finally(() => {
+    stored = true;
+  });
+  const tookMs: number[] = [];
+  while (!stored) {
+    const startMs = performance.now();
+    expect(await put(few.headers, small)).toMatchObject({ succeeded: 10, failed: 0 });
+    tookMs.push(performance.now() - startMs);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  expect(await storing).toMatchObject({ succeeded: seriesCount, failed: 0 });
+  const [row] = await sql<{ count: number }[]>`select count(*)::int4 as count from series where tenant_id = ${many.id}`;
+  expect(row?.count).toBe(seriesCount);
+  expect(Math.max(...tookMs)).toBeLessThan(heldMsMax);
+}, 60_000);
