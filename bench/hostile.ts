@@ -37,9 +37,7 @@ const database = stack.use(await startDatabase());
 const { sql } = database;
 const env = {
   ...database.env,
-  BELFRY_STREAMS_MAX: "10000",
-  BELFRY_STREAM_IDLE_MS: "600000",
-  BELFRY_RECEIVER_BYTES_MAX: String(64 * MiB),
+  limits: { streamsMax: 10_000, streamIdleMs: 600_000, receiverBytesMax: 64 * MiB },
 };
 const server = stack.use(startChild("server", "servers/belfry.ts", env));
 const { port } = await server.ask<{ port: number }>();

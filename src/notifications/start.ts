@@ -1,6 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import type { Keyring } from "../credentials/keyring.ts";
 import type { Pool } from "../db/connect.ts";
 import type { Listener } from "../db/listen.ts";

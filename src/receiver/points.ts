@@ -13,7 +13,7 @@ import {
   PutMetricRequestSchema,
   type PutMetricsRequest,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import { batchBuilder, type PointBatch, type PointItem, partOf } from "../metrics/point-batch.ts";
 import { type KnownSeries, seriesKey } from "../metrics/series-memory.ts";
 import { type MetricStore, storePoints } from "../metrics/store.ts";

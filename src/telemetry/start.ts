@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import type { Log } from "../log.ts";
 import type { RequestRecord } from "../rpc/context.ts";
 import type { Sources } from "./families.ts";
@@ -17,13 +17,13 @@ export interface Telemetry {
 
 /** Opens the port of metrics and begins to send traces, where they are asked for; without both it costs nothing. */
 export async function startTelemetry(
-  { metricsHost, metricsPort: port, tracesUrl }: Pick<Config, "metricsHost" | "metricsPort" | "tracesUrl">,
+  { metricsAddress, tracesUrl }: Pick<Config, "metricsAddress" | "tracesUrl">,
   sources: Sources,
   log: Log,
 ): Promise<Telemetry> {
   const traces = tracesUrl === undefined ? undefined : await openTraces(tracesUrl);
-  const requests = port === undefined ? undefined : requestCounts();
-  const metrics = requests && (await metricsPort({ metricsHost, metricsPort: port as number }, sources, requests));
+  const requests = metricsAddress && requestCounts();
+  const metrics = requests && (await metricsPort(metricsAddress, sources, requests));
   if (metrics !== undefined) log.info({ url: metrics.url }, "metrics are served");
   return {
     metricsUrl: metrics?.url,
