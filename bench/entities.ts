@@ -2,7 +2,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { PageInputSchema } from "#gen/belfry/db/v1/paging_pb.ts";
 import { type SearchEntitiesRequest, SearchEntitiesRequestSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
-import { readConfig } from "../src/config.ts";
+import { readConfig } from "../src/config/settings.ts";
 import { connect, connectOnce } from "../src/db/connect.ts";
 import { searchEntities } from "../src/entities/search.ts";
 import { startDatabase } from "./support/database.ts";

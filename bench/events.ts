@@ -1,7 +1,7 @@
 // Questions about 5 million instances in 500,000 occurrences beside the same put directly in SQL, in one process and over
 // one pool; then how soon watchers are told of a change.
 import { parseArgs } from "node:util";
-import { readConfig } from "../src/config.ts";
+import { readConfig } from "../src/config/settings.ts";
 import { connect, connectOnce } from "../src/db/connect.ts";
 import { startChild } from "./support/child.ts";
 import { startDatabase } from "./support/database.ts";

@@ -49,9 +49,7 @@ const database = stack.use(await startDatabase());
 const { sql } = database;
 const env = {
   ...database.env,
-  BELFRY_STREAMS_MAX: "10000",
-  BELFRY_STREAM_IDLE_MS: "600000",
-  BELFRY_RECEIVER_BYTES_MAX: String(64 * MiB),
+  limits: { streamsMax: 10_000, streamIdleMs: 600_000, receiverBytesMax: 64 * MiB },
 };
 const server = stack.use(startChild("server", "servers/belfry.ts", env));
 const { port } = await server.ask<{ port: number }>();
@@ -203,7 +201,7 @@ const scenes: [string, () => Promise<() => void> | (() => void)][] = [
     cronWindow(),
     containsRules(),
   ].map(loading),
-  ["beside exports of all data", () => exporting(env)],
+  ["beside exports of all data", () => exporting(database.env)],
 ];
 const chosen = scenes.filter(([name], place) => place === 0 || name.includes(values.only));
 const rowOf = (name: string, { p50Ms, p99Ms, maxMs, lateMs, refused, other, heldMs: held }: Outcome) => [

@@ -33,7 +33,7 @@ await using stack = new AsyncDisposableStack();
 process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
 const database = stack.use(await startDatabase());
 // What waits is to be measured, not refused.
-const env = { ...database.env, BELFRY_INGEST_WAIT_MS_MAX: "30000", BELFRY_SERIES_MAX: "10000000" };
+const env = { ...database.env, BELFRY_INGEST_WAIT: "30s", BELFRY_SERIES_MAX: "10000000" };
 const server = stack.use(
   startChild(
     "server",

@@ -1,5 +1,5 @@
 // PutModels beside the upsert that comes to mind first: same process, same pool, same models.
-import { readConfig } from "../src/config.ts";
+import { readConfig } from "../src/config/settings.ts";
 import { connect } from "../src/db/connect.ts";
 import { startDatabase } from "./support/database.ts";
 import { machineFacts, move } from "./support/machine.ts";

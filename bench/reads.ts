@@ -3,7 +3,7 @@
 import { create } from "@bufbuild/protobuf";
 import { routes } from "#gen/routes.ts";
 import { keyVerifier } from "../src/auth/verify.ts";
-import { readConfig } from "../src/config.ts";
+import { readConfig } from "../src/config/settings.ts";
 import { connect } from "../src/db/connect.ts";
 import { openLog } from "../src/rpc/log.ts";
 import { pipeline } from "../src/rpc/pipeline.ts";

@@ -1,6 +1,6 @@
 // Storing of events beside 10 rules and beside 10,000, each over another entity; and without any.
 import { randomUUID } from "node:crypto";
-import { readConfig } from "../src/config.ts";
+import { readConfig } from "../src/config/settings.ts";
 import { connect } from "../src/db/connect.ts";
 import { transaction } from "../src/db/transaction.ts";
 import { knownEntities } from "../src/entities/known.ts";

@@ -37,7 +37,7 @@ const servers = {
   neither: await serve({}),
   // The same once more: how far its ratio is from 1 is what processes of the same program differ by.
   "neither, again": await serve({}),
-  metrics: await serve({ BELFRY_METRICS_PORT: "0" }),
+  metrics: await serve({ BELFRY_METRICS_ADDRESS: "0" }),
   traces: await serve({ OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl }),
 };
 const rest = { method: "GET", path: `/v1/events/${id}` } as const;

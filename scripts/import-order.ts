@@ -16,6 +16,9 @@ export const domains: readonly string[] = [
   "receiver",
 ];
 
+/** Folders of `src/` at the ends of the order: settings, which know nothing. */
+export const edges: readonly string[] = ["config"];
+
 /** Folders of `src/` that look at all mechanisms and domains, and are no domain themselves. */
 export const observers: readonly string[] = ["telemetry"];
 
@@ -28,7 +31,6 @@ export const importOrder: readonly string[] = [
   "gen",
   "version",
   "errors",
-  "setting",
   "config",
   "failpoint",
   "log",

@@ -1,7 +1,8 @@
 import { writeSync } from "node:fs";
 import { ConnectError } from "@connectrpc/connect";
 import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./command-line.ts";
-import { type Config, readConfig, settingsHelp } from "./config.ts";
+import { SettingError } from "./config/parsers.ts";
+import { type Config, readConfig, settingsHelp } from "./config/settings.ts";
 import { credentialCommand, credentialUsage } from "./credentials/commands.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { useEmbedded } from "./db/embedded/use-embedded.ts";
@@ -10,7 +11,6 @@ import { StartError } from "./db/start-error.ts";
 import { openLog } from "./rpc/log.ts";
 import { schemaCommand, schemaUsage } from "./schema.ts";
 import { startServer } from "./server.ts";
-import { SettingError } from "./setting.ts";
 import { tenantCommand, tenantUsage } from "./tenants/commands.ts";
 import { nearest } from "./transcoding/nearest.ts";
 import { transferCommand, transferUsage } from "./transfer.ts";

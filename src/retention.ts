@@ -1,4 +1,4 @@
-import type { Config } from "./config.ts";
+import type { Config } from "./config/settings.ts";
 import type { Pool } from "./db/connect.ts";
 import type { Known } from "./entities/known.ts";
 import { entityRetentionKind } from "./entities/retain.ts";

@@ -1,7 +1,7 @@
 import { globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { SettingError } from "./setting.ts";
+import { SettingError } from "./config/parsers.ts";
 
 const root = resolve(import.meta.dirname, "..");
 /** Beside what the services import: the details of errors, which no message names. */

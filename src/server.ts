@@ -23,7 +23,7 @@ import { checkPermissions } from "./auth/permission.ts";
 import type { Principal } from "./auth/principal.ts";
 import { keyVerifier } from "./auth/verify.ts";
 import { wrongKeys } from "./auth/wrong-keys.ts";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/settings.ts";
 import { keyring } from "./credentials/keyring.ts";
 import { checkMasterKeys } from "./credentials/master-keys.ts";
 import { credentialService } from "./credentials/service.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "./config.ts";
+import type { Config } from "./config/settings.ts";
 import { keyring } from "./credentials/keyring.ts";
 import { checkStoredMasterKeys } from "./credentials/master-keys.ts";
 import type { Db } from "./db/connect.ts";

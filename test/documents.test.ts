@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { settingsHelp } from "../src/config.ts";
+import { settingsHelp } from "../src/config/settings.ts";
 import { documentRules } from "./support/document-rules.ts";
 import { errorTexts } from "./support/error-texts.ts";
 import { readTree } from "./support/tree.ts";

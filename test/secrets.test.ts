@@ -16,7 +16,7 @@ import { DestinationService } from "#gen/belfry/notifications/v1/destination_ser
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { createClient, createKey } from "../src/auth/issue.ts";
-import { readConfig } from "../src/config.ts";
+import { readConfig } from "../src/config/settings.ts";
 import { keyring } from "../src/credentials/keyring.ts";
 import { openSecrets } from "../src/credentials/secrets.ts";
 import { connect } from "../src/db/connect.ts";
@@ -36,17 +36,19 @@ const dataDir = clusterDir();
 /** Repeats all that it gets, in its answers to destinations. */
 const echo = await httpReceiver();
 const lines: string[] = [];
-const config = readConfig({
-  BELFRY_DATA_DIR: dataDir,
-  BELFRY_PORT: "0",
-  BELFRY_PLAINTEXT: "1",
-  BELFRY_DRAIN_MS: "100",
-  BELFRY_LOCK_TIMEOUT_MS: "200",
-  BELFRY_LOG_LEVEL: "trace",
-  BELFRY_OUTBOUND_ALLOW: "127.0.0.1",
-  BELFRY_TEAM_CHAT_URL: echo.url,
-  BELFRY_INCIDENT_PAGING_URL: echo.url,
-});
+const config = {
+  ...readConfig({
+    BELFRY_DATA_DIR: dataDir,
+    BELFRY_PORT: "0",
+    BELFRY_PLAINTEXT: "1",
+    BELFRY_SHUTDOWN_TIMEOUT: "100ms",
+    BELFRY_LOG_LEVEL: "trace",
+    BELFRY_OUTBOUND_ALLOW: "127.0.0.1",
+    BELFRY_TEAM_CHAT_URL: echo.url,
+    BELFRY_INCIDENT_PAGING_URL: echo.url,
+  }),
+  lockTimeoutMs: 200,
+};
 const server = await startServer(config, openLog(config.logLevel, { write: (line: string) => void lines.push(line) }));
 const database = () => readFileSync(join(dataDir, "database.url"), "utf8").trim();
 const pool = connect(database(), poolOptions());

@@ -4,7 +4,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { routes } from "#gen/routes.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { connect } from "../../src/db/connect.ts";
 import { answerHeaders, messageBytesMax, openPort } from "../../src/http/port.ts";
 import { openLog } from "../../src/rpc/log.ts";

@@ -1,6 +1,6 @@
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { userAccountService } from "../../src/users/accounts.ts";
 import { userGroupService } from "../../src/users/groups.ts";
 import { passwordHasher } from "../../src/users/password.ts";

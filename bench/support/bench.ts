@@ -82,7 +82,8 @@ async function answerOf({ port }: Served, { rest }: Calls): Promise<object> {
   const response = await fetch(`http://127.0.0.1:${port}${rest.path}`, { method, headers, body: body ?? null });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${rest.path} answers ${response.status}: ${text}`);
-  if (JSON.stringify(JSON.parse(text)) !== text) throw new Error("the answer's bytes are not those of JSON.stringify");
+  if (`${JSON.stringify(JSON.parse(text))}\n` !== text)
+    throw new Error("the answer's bytes are not those of JSON.stringify");
   return JSON.parse(text);
 }
 

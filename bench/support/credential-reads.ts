@@ -1,5 +1,5 @@
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import { credentialService } from "../../src/credentials/service.ts";
 import type { Reads } from "./reads.ts";

@@ -1,5 +1,5 @@
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { metricDictionaryService } from "../../src/dictionary/service.ts";
 import type { Reads } from "./reads.ts";
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type PutModelsRequest, PutModelsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { bigintArray, byteaArray, jsonArray, textArray } from "../../src/db/batch.ts";
 import type { Sql } from "../../src/db/connect.ts";
 import { coreFacts } from "../../src/entities/core-properties.ts";

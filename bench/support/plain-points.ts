@@ -1,4 +1,4 @@
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { bigintArray } from "../../src/db/batch.ts";
 import { connect } from "../../src/db/connect.ts";
 import { metricsEach, stepMs } from "./points.ts";

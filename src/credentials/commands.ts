@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import type { Db } from "../db/connect.ts";
 import { commandLine } from "../tenants/commands.ts";
 import { keyring } from "./keyring.ts";

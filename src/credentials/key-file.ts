@@ -12,8 +12,8 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { type MasterKey, readMasterKeys, SettingError } from "../config/parsers.ts";
 import { StartError } from "../db/start-error.ts";
-import { type MasterKey, readMasterKeys, SettingError } from "../setting.ts";
 
 /** The master keys of a file, a line each. @throws StartError when it cannot be read or is malformed */
 export function readKeyFile(path: string): readonly MasterKey[] {

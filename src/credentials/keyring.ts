@@ -1,8 +1,8 @@
 import type { KeyObject } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config.ts";
-import type { MasterKey } from "../setting.ts";
+import type { MasterKey } from "../config/parsers.ts";
+import type { Config } from "../config/settings.ts";
 import { newKey } from "./envelope.ts";
 import { readKeyFile } from "./key-file.ts";
 

@@ -1,7 +1,7 @@
+import type { MasterKey } from "../config/parsers.ts";
 import type { Db } from "../db/connect.ts";
 import { StartError } from "../db/start-error.ts";
 import { failedPrecondition } from "../errors.ts";
-import type { MasterKey } from "../setting.ts";
 import { proofOf, proves } from "./envelope.ts";
 import { makeKeyFile } from "./key-file.ts";
 import { type Keyring, newMasterKey } from "./keyring.ts";

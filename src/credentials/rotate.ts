@@ -1,9 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { MasterKey } from "../config/parsers.ts";
 import type { Db } from "../db/connect.ts";
 import { StartError } from "../db/start-error.ts";
 import { transaction } from "../db/transaction.ts";
 import { resourceText } from "../rpc/audit.ts";
-import type { MasterKey } from "../setting.ts";
 import { type Actor, auditedAction } from "../tenants/audit.ts";
 import { wrapDataKey } from "./envelope.ts";
 import { replaceKeyFile } from "./key-file.ts";

@@ -33,7 +33,7 @@ const oldestServerLine = /^-- oldest server: (\d+\.\d+\.\d+)$/m;
 const lockKey = 7_206_551_846_342_183n;
 
 const pollMs = 200;
-// Data that waits longer than BELFRY_INGEST_WAIT_MS_MAX, 1 s, is refused.
+// Data that waits longer than 1 s is refused.
 const usualLockTimeoutMs = 500;
 
 interface MigrateOptions {

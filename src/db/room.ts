@@ -1,5 +1,5 @@
 import type { Fragment } from "postgres";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import { failedPrecondition } from "../errors.ts";
 import type { Db } from "./connect.ts";
 import { joined } from "./joined.ts";
@@ -56,9 +56,7 @@ export const tooMany = (things: string, { resourcesMax }: Bounds) =>
 
 /** Code 9: more bytes than a tenant may have. */
 export const tooLarge = (things: string, bytes: number, { resourceBytesMax }: Bounds) =>
-  failedPrecondition(
-    `the ${things} of the tenant would hold ${bytes} bytes together; BELFRY_RESOURCE_BYTES_MAX allows ${resourceBytesMax}`,
-  );
+  failedPrecondition(`the ${things} of the tenant would hold ${bytes} bytes together, of at most ${resourceBytesMax}`);
 
 /**
  * Checks what a tenant has of a kind after a row was made, in the caller's transaction; after a change with the bytes of before

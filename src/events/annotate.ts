@@ -81,7 +81,7 @@ function errorOf(item: AnnotationItem, on: Notes | undefined, annotationsMax: nu
   if (annotationId !== "" && !on.sizes.has(annotationId)) return "the occurrence has no such annotation";
   if (annotationId === "" && annotation === "") return "annotation is needed";
   if (annotationId === "" && on.sizes.size >= annotationsMax) {
-    return `the occurrence has ${annotationsMax} annotations already, as many as BELFRY_ANNOTATIONS_MAX allows`;
+    return `the occurrence has ${annotationsMax} annotations already, the most that it may have`;
   }
   const growth = growthOf(item, on);
   if (growth <= 0 || on.bytes + growth <= bytesMax) return "";

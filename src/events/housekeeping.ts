@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import type { Pool } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { inTurns } from "../jobs/in-turns.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import { bigintArray, byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { again, transaction } from "../db/transaction.ts";

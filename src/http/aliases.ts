@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { SettingError } from "../config/parsers.ts";
 import { keyHeader } from "../rpc/pipeline.ts";
-import { SettingError } from "../setting.ts";
 import type { RpcRoute } from "./answer.ts";
 
 /** Foreign names by which agents made for another service, with the same messages and methods, may call. */

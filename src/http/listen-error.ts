@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import { StartError } from "../db/start-error.ts";
 
 /** What the operator is told of a port that cannot be opened, as a StartError; any other error as it is. */

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import type { Log } from "../log.ts";
 import { certificate, localNames } from "./certificate.ts";
 import type { Identity, Pair } from "./tls-server.ts";

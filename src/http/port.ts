@@ -3,7 +3,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import { unavailable } from "../errors.ts";
 import type { Bodies } from "../rpc/bodies.ts";
 import { openRecord, type RequestRecord, recordOf } from "../rpc/context.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import type { Sql } from "../db/connect.ts";
 import type { EntityBounds } from "../entities/bounds.ts";
 import type { Known } from "../entities/known.ts";

@@ -1,5 +1,5 @@
 import { type BlockList, isIPv4, isIPv6 } from "node:net";
-import { addressRanges } from "../setting.ts";
+import { addressRanges } from "../config/parsers.ts";
 
 /*
  * Which addresses are public: the registries of special addresses of IANA (RFC 6890), and what else is known to answer

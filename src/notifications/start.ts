@@ -1,7 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import type { Keyring } from "../credentials/keyring.ts";
 import type { Pool } from "../db/connect.ts";
 import type { Listener } from "../db/listen.ts";

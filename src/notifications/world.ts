@@ -1,5 +1,5 @@
 import type { Resolver } from "node:dns/promises";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import type { EventItem } from "../events/ingest.ts";
 import { type AccessTokens, accessTokens } from "./kinds/access-tokens.ts";
 import { type Outbound, outbound } from "./outbound.ts";

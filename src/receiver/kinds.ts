@@ -1,5 +1,5 @@
 import { EventSchema, type Model, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import type { EntityBounds } from "../entities/bounds.ts";
 import { coreFacts } from "../entities/core-properties.ts";
 import type { Known } from "../entities/known.ts";

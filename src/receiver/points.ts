@@ -10,7 +10,7 @@ import {
   PutMetricRequestSchema,
   type PutMetricsRequest,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import { paced } from "../event-loop.ts";
 import { batchBuilder, type PointBatch, type PointItem, partOf } from "../metrics/point-batch.ts";
 import type { KnownSeries, SeriesFinder } from "../metrics/series-memory.ts";

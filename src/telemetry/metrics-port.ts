@@ -17,7 +17,7 @@ const misnamed = ["nodejs_active_handles_total", "nodejs_active_requests_total",
 
 /** Opens the port. @throws StartError when it cannot listen */
 export async function metricsPort(
-  { metricsHost: host, metricsPort: port }: { metricsHost: string; metricsPort: number },
+  { host, port }: { host: string; port: number },
   sources: Sources,
   requests: RequestCounts,
 ): Promise<MetricsPort> {
@@ -59,9 +59,7 @@ export async function metricsPort(
 }
 
 function notOpened(error: NodeJS.ErrnoException, host: string, port: number) {
-  return new StartError(
-    `port ${port} on ${host} cannot be opened (${error.code}); set BELFRY_METRICS_PORT and BELFRY_METRICS_HOST`,
-  );
+  return new StartError(`port ${port} on ${host} cannot be opened (${error.code}); set BELFRY_METRICS_ADDRESS`);
 }
 
 interface Value {

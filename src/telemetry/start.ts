@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import type { RequestRecord } from "../rpc/context.ts";
 import { lostLines } from "../rpc/log.ts";
 import type { Sources } from "./families.ts";
@@ -18,14 +18,14 @@ export interface Telemetry {
 
 /** Opens the port of metrics and begins to send traces, where they are asked for; without both it costs nothing. */
 export async function startTelemetry(
-  { metricsHost, metricsPort: port, tracesUrl }: Pick<Config, "metricsHost" | "metricsPort" | "tracesUrl">,
+  { metricsAddress, tracesUrl }: Pick<Config, "metricsAddress" | "tracesUrl">,
   measured: Omit<Sources, "lostLogLines">,
   log: Logger,
 ): Promise<Telemetry> {
   const traces = tracesUrl === undefined ? undefined : await openTraces(tracesUrl);
   const sources: Sources = { ...measured, lostLogLines: () => lostLines(log) };
-  const requests = port === undefined ? undefined : requestCounts();
-  const metrics = requests && (await metricsPort({ metricsHost, metricsPort: port as number }, sources, requests));
+  const requests = metricsAddress && requestCounts();
+  const metrics = requests && (await metricsPort(metricsAddress, sources, requests));
   if (metrics !== undefined) log.info({ url: metrics.url }, "metrics are served");
   return {
     metricsUrl: metrics?.url,

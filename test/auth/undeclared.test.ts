@@ -2,7 +2,7 @@ import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { checkPermissions } from "../../src/auth/permission.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import { testDatabase } from "../support/database.ts";

@@ -51,7 +51,7 @@ describe("wrong keys of one address", () => {
 });
 
 describe("a server", async () => {
-  const server = await testServer({ BELFRY_WRONG_KEYS_MAX: "10" });
+  const server = await testServer({}, { wrongKeysMax: 10 });
   const { sql } = server.database;
   const tenant = await testTenant(sql);
   const path = "/v1/data-receiver/events";

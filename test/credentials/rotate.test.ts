@@ -6,7 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import type { MasterKey } from "../../src/config/parsers.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { credentialCommand } from "../../src/credentials/commands.ts";
 import { type Keyring, keyring } from "../../src/credentials/keyring.ts";
 import { addMasterKey, checkMasterKeys } from "../../src/credentials/master-keys.ts";
@@ -16,7 +17,6 @@ import type { Db } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
-import type { MasterKey } from "../../src/setting.ts";
 import { transport } from "../support/clients.ts";
 import { copyCluster } from "../support/cluster.ts";
 import { type TestDatabase, temporaryDir, testDatabase } from "../support/database.ts";
@@ -36,7 +36,7 @@ function directory(): string {
 }
 
 async function start(env: Record<string, string>) {
-  const config = readConfig({ BELFRY_PORT: "0", BELFRY_PLAINTEXT: "1", BELFRY_DRAIN_MS: "100", ...env });
+  const config = readConfig({ BELFRY_PORT: "0", BELFRY_PLAINTEXT: "1", BELFRY_SHUTDOWN_TIMEOUT: "100ms", ...env });
   const server = await startServer(config, openLog("silent"));
   onTestFinished(() => server.stop());
   return server;

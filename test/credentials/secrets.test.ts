@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { createClient } from "@connectrpc/connect";
 import { beforeEach, describe, expect, test } from "vitest";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import { openSealed, openSecrets, sealSecrets } from "../../src/credentials/secrets.ts";
 import { transaction } from "../../src/db/transaction.ts";

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import { readMasterKeys } from "../../src/config/parsers.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import { checkMasterKeys } from "../../src/credentials/master-keys.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
-import { readMasterKeys } from "../../src/setting.ts";
 import { transport } from "../support/clients.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -54,7 +54,7 @@ describe("with DATABASE_URL", () => {
       BELFRY_DATA_DIR: directory(),
       BELFRY_PORT: "0",
       BELFRY_PLAINTEXT: "1",
-      BELFRY_DRAIN_MS: "100",
+      BELFRY_SHUTDOWN_TIMEOUT: "100ms",
       ...env,
     });
     const server = await startServer(config, openLog("warn", { write: (line: string) => void lines.push(line) }));

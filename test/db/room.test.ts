@@ -16,7 +16,7 @@ import { eventTrigger, webhook } from "../notifications/samples.ts";
 import { newWorld, type World } from "../support/calls.ts";
 import { testServer } from "../support/server.ts";
 
-const server = await testServer({ BELFRY_RESOURCES_MAX: "3", BELFRY_RESOURCE_BYTES_MAX: "10000" });
+const server = await testServer({ BELFRY_RESOURCES_MAX: "3" }, { resourceBytesMax: 10_000 });
 
 type Make = (world: World, name: string, description: string) => Promise<unknown>;
 

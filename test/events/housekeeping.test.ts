@@ -183,7 +183,7 @@ describe("retention", () => {
 });
 
 test("a server ages and deletes by itself", async () => {
-  const busy = await testServer({ BELFRY_HOUSEKEEPING_MS: "50", BELFRY_EVENT_AGEING: "INFO=3600" });
+  const busy = await testServer({ BELFRY_EVENT_AGEING: "INFO=1h" }, { housekeepingMs: 50 });
   const tenant = await testTenant(busy.database.sql);
   const grpc = transport(busy.target, "grpc", tenant.headers);
   await createClient(DataReceiverService, grpc).putEvents({

@@ -9,6 +9,7 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { envelope, transport } from "../support/clients.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
+import { program } from "../support/program.ts";
 import { masterKeys } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
@@ -42,7 +43,7 @@ async function startServer() {
       "--expose-gc",
       "--import",
       `data:text/javascript,${encodeURIComponent(tell)}`,
-      "src/main.ts",
+      await program(),
       "serve",
     ],
     {
@@ -55,9 +56,9 @@ async function startServer() {
         BELFRY_PORT: "0",
         BELFRY_PLAINTEXT: "1",
         BELFRY_LOG_LEVEL: "error",
-        BELFRY_DRAIN_MS: "500",
+        BELFRY_SHUTDOWN_TIMEOUT: "500ms",
         BELFRY_MASTER_KEYS: masterKeys,
-        BELFRY_WAITING_CALLS_MAX: String(callsMax),
+        TEST_LIMITS: JSON.stringify({ waitingCallsMax: callsMax }),
       },
       stdio: ["ignore", "pipe", "ignore", "ipc"],
     },

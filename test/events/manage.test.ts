@@ -220,7 +220,7 @@ describe("annotations", () => {
     expect(annotationResponses).toMatchObject([
       {
         success: false,
-        error: "the occurrence has 1000 annotations already, as many as BELFRY_ANNOTATIONS_MAX allows",
+        error: "the occurrence has 1000 annotations already, the most that it may have",
       },
     ]);
   });

@@ -5,7 +5,7 @@ import { v1 } from "../support/v1.ts";
 
 const occurrences = 8000;
 // Counting them anew for each of them took five times as long as this.
-const server = await testServer({ BELFRY_STATEMENT_TIMEOUT_MS: "5000" });
+const server = await testServer({}, { statementTimeoutMs: 5000 });
 const { sql } = server.database;
 
 test("of an event with thousands of matching occurrences the first thousand are answered, with the number of all", async () => {

@@ -5,7 +5,7 @@ import { httpVersions, protocols, raw, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
-const server = await testServer({ BELFRY_DRAIN_MS: "20000" });
+const server = await testServer({ BELFRY_SHUTDOWN_TIMEOUT: "20000ms" });
 const { headers } = await testTenant(server.database.sql);
 
 test("a server that stops ends its watches at once with code 14, over every protocol", async () => {

@@ -44,7 +44,7 @@ async function serve(port: number): Promise<ChildProcess> {
       BELFRY_PORT: String(port),
       BELFRY_PLAINTEXT: "1",
       BELFRY_DATA_DIR: dataDir,
-      BELFRY_DRAIN_MS: "500",
+      BELFRY_SHUTDOWN_TIMEOUT: "500ms",
     },
     stdio: ["ignore", log, log],
   });

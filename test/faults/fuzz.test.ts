@@ -11,7 +11,7 @@ import { type Random, random, seedOf } from "./random.ts";
 
 const seed = seedOf(19);
 const requestsEach = Number(process.env.FAULTS_REQUESTS ?? 150);
-const server = await testServer({ BELFRY_STATEMENT_TIMEOUT_MS: "4000" });
+const server = await testServer({}, { statementTimeoutMs: 4000 });
 const { id, headers } = await testTenant(server.database.sql);
 
 interface Target {

@@ -15,7 +15,7 @@ const dataDir = await place();
 const server = await serverProcess({
   BELFRY_DATA_DIR: dataDir,
   DATABASE_URL: url,
-  BELFRY_ANSWER_BYTES_MAX: String(32 * MiB),
+  TEST_LIMITS: JSON.stringify({ answerBytesMax: 32 * MiB }),
   NODE_OPTIONS: "--max-old-space-size=256",
 });
 await server.start();

@@ -12,7 +12,7 @@ const dataDir = await place();
 const server = await serverProcess({
   BELFRY_DATA_DIR: dataDir,
   DATABASE_URL: url,
-  BELFRY_RECEIVER_BYTES_MAX: String(64 * MiB),
+  TEST_LIMITS: JSON.stringify({ receiverBytesMax: 64 * MiB }),
   NODE_OPTIONS: "--max-old-space-size=256",
 });
 await server.start();

@@ -8,5 +8,7 @@ const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
 test(`a server, PostgreSQL or both that stand still for longer than each lease lose and double nothing, and serve again within seconds (FAULTS_SEED=${seed})`, async () => {
   const play = { seed, until: { rounds: 4 }, say };
   // Twice the least lease there is; `npm run faults -- --scene pauses` stands still for 40 s.
-  expect(await playPausesOf(play, { pauseMs: 2000, env: { BELFRY_JOB_LEASE_MS: "1000" } })).toBe(4);
+  expect(await playPausesOf(play, { pauseMs: 2000, env: { TEST_LIMITS: JSON.stringify({ jobLeaseMs: 1000 }) } })).toBe(
+    4,
+  );
 }, 180_000);

@@ -83,7 +83,7 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
           BELFRY_PORT: String(port),
           BELFRY_PLAINTEXT: "1",
           BELFRY_LOG_LEVEL: "warn",
-          BELFRY_DRAIN_MS: "500",
+          ...(tree === root && { BELFRY_SHUTDOWN_TIMEOUT: "500ms" }),
           NODE_COMPILE_CACHE: compiled,
           ...env,
           ...more,

@@ -23,7 +23,7 @@ const server = await serverProcess({
   DATABASE_URL: postgres.url,
   BELFRY_DATA_DIR: ownDir,
   // Refusals of wrong keys tell how busy the machine is: they are not to be slowed.
-  BELFRY_WRONG_KEYS_MAX: "1000000",
+  TEST_LIMITS: JSON.stringify({ wrongKeysMax: 1_000_000 }),
 });
 await server.start();
 const pool = connect(postgres.url, poolOptions());

@@ -25,7 +25,11 @@ for (let i = 0; i < 2; i++) {
   const ownDir = await place();
   ownDirs.push(ownDir);
   servers.push(
-    await serverProcess({ BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url, BELFRY_JOB_LEASE_MS: "3000" }),
+    await serverProcess({
+      BELFRY_DATA_DIR: ownDir,
+      DATABASE_URL: postgres.url,
+      TEST_LIMITS: JSON.stringify({ jobLeaseMs: 3000 }),
+    }),
   );
 }
 const [one, two] = servers as [ServerProcess, ServerProcess];

@@ -225,8 +225,21 @@ function watchWaits(url: string) {
 
 const stopsAbruptly = /the server is stopping|REFUSED_STREAM|ECONNRESET|other side closed/;
 
-const settingsOf = ({ knows }: Version): Record<string, string> =>
-  knows("BELFRY_LEAVE_MS") ? { BELFRY_LEAVE_MS: String(leaveMs) } : {};
+/** Settings of a version, in its own names: those of 0.1.0 had no units. */
+function settingsOf({ knows }: Version, defaults = false): Record<string, string> {
+  const [drainMs, waitMs] = [defaults ? 10_000 : answerMs, defaults ? 1000 : answerMs / 2];
+  if (!knows("BELFRY_SHUTDOWN_DELAY"))
+    return {
+      BELFRY_DRAIN_MS: `${drainMs}`,
+      BELFRY_INGEST_WAIT_MS_MAX: `${waitMs}`,
+      ...(knows("BELFRY_LEAVE_MS") && { BELFRY_LEAVE_MS: `${leaveMs}` }),
+    };
+  return {
+    BELFRY_SHUTDOWN_DELAY: `${leaveMs}ms`,
+    BELFRY_SHUTDOWN_TIMEOUT: `${drainMs}ms`,
+    BELFRY_INGEST_WAIT: `${waitMs}ms`,
+  };
+}
 
 async function applied(db: Sql): Promise<{ count: number; next: number }> {
   const [row] = await db<{ count: number; next: number }[]>`
@@ -249,7 +262,7 @@ async function beyondReach(db: Sql, [one, two]: readonly ServerProcess[], old: V
  * Two servers of a version under load are replaced by the next one, one after the other, and then by the version before
  * again; clients have the addresses of both. No call may fail. The version before is this checkout, and the next one a copy of it
  * with migrations; or it is the one of `before`, and the next one is such a copy, too. `defaults`: servers have no other settings
- * than BELFRY_LEAVE_MS. @throws what is not as it must be
+ * than how long it serves on after a stop signal. @throws what is not as it must be
  */
 export async function playUpgrade({ seed, until, say, before, defaults }: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
@@ -271,10 +284,9 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     stack.defer(() => clear(ownDir));
     const env = { BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url, BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" };
     // What a busy machine cannot store in time is no matter of an upgrade, as long as it is answered within `answerMs`.
-    const long = { BELFRY_DRAIN_MS: String(answerMs), BELFRY_INGEST_WAIT_MS_MAX: String(answerMs / 2) };
-    const server = await serverProcess({ ...env, ...(defaults ? { BELFRY_DRAIN_MS: "10000" } : long) });
+    const server = await serverProcess(env);
     stack.defer(() => server.stop());
-    await server.start({}, { tree: old.tree, env: settingsOf(old) });
+    await server.start({}, { tree: old.tree, env: settingsOf(old, defaults) });
     servers.push(server);
   }
   const { sql, close } = connectOnce(postgres.url, "faults");
@@ -328,7 +340,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     await server.stop();
     const stoppedMs = performance.now();
     const reader = version === next ? reading(postgres.url, one.id) : undefined;
-    await server.start({}, { tree: version.tree, env: settingsOf(version) });
+    await server.start({}, { tree: version.tree, env: settingsOf(version, defaults) });
     await reader;
     const ms = [stoppedMs - beganMs, performance.now() - stoppedMs].map(Math.round);
     say(
@@ -367,8 +379,11 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     await all.stop();
     say(`clients were told ${[...way.told].map(([what, count]) => `${count} × ${what}`).join(", ")}`);
     const failures = failed();
-    // A version before BELFRY_LEAVE_MS refuses some calls while it stops: no newer one can mend that.
-    const excused = old.knows("BELFRY_LEAVE_MS") ? [] : failures.filter((line) => stopsAbruptly.test(line));
+    // A version that stops serving at once refuses some calls while it stops: no newer one can mend that.
+    const excused =
+      old.knows("BELFRY_LEAVE_MS") || old.knows("BELFRY_SHUTDOWN_DELAY")
+        ? []
+        : failures.filter((line) => stopsAbruptly.test(line));
     if (excused.length > 0) say(`version ${old.version} failed while it stopped:\n${excused.join("\n")}`);
     const unexcused = failures.filter((line) => !excused.includes(line));
     const wrong = [...unexcused, ...(await compareAll(db, one.id))];

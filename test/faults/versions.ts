@@ -27,7 +27,7 @@ export interface Version {
 
 function versionIn(tree: string, remove: () => void): Version {
   const { version } = JSON.parse(readFileSync(join(tree, "package.json"), "utf8"));
-  const source = ["src/config.ts", "dist/src/config.js"].map((path) => join(tree, path)).find(existsSync);
+  const source = ["src/config/settings.ts", "dist/src/config.js"].map((path) => join(tree, path)).find(existsSync);
   if (source === undefined) throw new Error(`${tree} holds no version of the server`);
   const settings = readFileSync(source, "utf8");
   return { version, tree, knows: (setting) => settings.includes(`"${setting}"`), remove };

@@ -76,7 +76,7 @@ export async function playWindowsOf({ seed, say }: Pick<Play, "seed" | "say">, s
         await serverProcess({
           BELFRY_DATA_DIR: ownDir,
           DATABASE_URL: postgres.url,
-          BELFRY_JOB_LEASE_MS: String(leaseMs),
+          TEST_LIMITS: JSON.stringify({ jobLeaseMs: leaseMs }),
         }),
       );
     }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { addressRanges, SettingError } from "../../src/config/parsers.ts";
 import { mayDial } from "../../src/notifications/addresses.ts";
-import { addressRanges, SettingError } from "../../src/setting.ts";
 
 const ranges = addressRanges;
 const none = ranges("");

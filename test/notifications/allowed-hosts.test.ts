@@ -17,7 +17,7 @@ const receiver = await httpReceiver();
 afterAll(() => receiver[Symbol.asyncDispose]());
 const server = await testServer({
   BELFRY_OUTBOUND_ALLOW: "127.0.0.1",
-  BELFRY_OUTBOUND_TIMEOUT_MS: "5000",
+  BELFRY_OUTBOUND_TIMEOUT: "5s",
   BELFRY_TEAM_CHAT_URL: `${receiver.url}/api`,
   BELFRY_INCIDENT_PAGING_URL: receiver.url,
 });

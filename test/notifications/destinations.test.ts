@@ -5,7 +5,7 @@ import { CredentialService } from "#gen/belfry/credentials/v1/credential_service
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import { openType } from "../../src/notifications/open-type.ts";
 import { transport } from "../support/clients.ts";

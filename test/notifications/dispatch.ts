@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll } from "vitest";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import { byteaArray, jsonArray, textArray, uuidArray } from "../../src/db/batch.ts";
 import type { Pool } from "../../src/db/connect.ts";
@@ -205,7 +205,7 @@ export async function dispatchSite() {
   let world!: World;
   beforeAll(async () => {
     receiver = await httpReceiver();
-    const config = readConfig({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8", BELFRY_OUTBOUND_TIMEOUT_MS: "2000" });
+    const config = readConfig({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8", BELFRY_OUTBOUND_TIMEOUT: "2000ms" });
     world = openWorld(config, { ownUrl: "https://belfry.test", nowMs: Date.now, createEvent: async () => undefined });
   });
   afterAll(async () => {

@@ -15,7 +15,7 @@ const sender = "Belfry <alerts@belfry.example.com>";
 const relayAt = (url: string, timeoutMs = 10_000) => ({
   BELFRY_SMTP_URL: url,
   BELFRY_SMTP_SENDER: sender,
-  BELFRY_OUTBOUND_TIMEOUT_MS: String(timeoutMs),
+  BELFRY_OUTBOUND_TIMEOUT: `${timeoutMs}ms`,
 });
 const email = (value: object = {}): TypeInit => ({ case: "email", value: { to: "ops@example.com", ...value } });
 

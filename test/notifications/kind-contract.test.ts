@@ -16,8 +16,8 @@ let place: Site;
 /** The same with a short time limit, for receivers that use all of it. */
 let hasty: Site;
 beforeAll(async () => {
-  place = await site({ env: { BELFRY_OUTBOUND_TIMEOUT_MS: "10000" } });
-  hasty = await site({ env: { BELFRY_OUTBOUND_TIMEOUT_MS: "300" } });
+  place = await site({ env: { BELFRY_OUTBOUND_TIMEOUT: "10000ms" } });
+  hasty = await site({ env: { BELFRY_OUTBOUND_TIMEOUT: "300ms" } });
 });
 afterAll(async () => {
   await place[Symbol.asyncDispose]();

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import type { EventItem } from "../../src/events/ingest.ts";
 import type { Outcome } from "../../src/notifications/kinds/kind.ts";
 import { send, type Try } from "../../src/notifications/kinds.ts";
@@ -98,7 +98,7 @@ export async function site(
   const stored: string[] = [secrets.refreshToken];
   const settings = readConfig({
     BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8",
-    BELFRY_OUTBOUND_TIMEOUT_MS: "10000",
+    BELFRY_OUTBOUND_TIMEOUT: "10000ms",
     BELFRY_PUBLIC_URL: "https://belfry.example.com/",
     BELFRY_INCIDENT_PAGING_URL: receiver.url,
     BELFRY_TEAM_CHAT_URL: `${receiver.url}/api`,
@@ -109,6 +109,7 @@ export async function site(
     ...(resolver && { resolver }),
     async createEvent(tenantId, item, chain) {
       events.push({ tenantId, item, chain });
+      return undefined;
     },
     nowMs: Date.now,
   });

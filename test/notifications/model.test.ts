@@ -1,7 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import { type RuleEngine, ruleEngine } from "../../src/notifications/engine.ts";
 import { notSent, sent } from "../../src/notifications/outcome.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { addressRanges } from "../../src/config/parsers.ts";
 import { type Outbound, OutboundError, outbound } from "../../src/notifications/outbound.ts";
-import { addressRanges } from "../../src/setting.ts";
 import { nameServer } from "../support/name-server.ts";
 import { answering, type HttpReceiver, httpReceiver, misbehaving } from "../support/receivers.ts";
 

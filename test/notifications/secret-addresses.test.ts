@@ -3,7 +3,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { DestinationSchema, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import { storedRefreshToken } from "../../src/notifications/refresh-token.ts";
 import { fixedOrigin, originOf } from "../../src/notifications/secret-addresses.ts";
@@ -22,7 +22,7 @@ afterAll(async () => {
   await home[Symbol.asyncDispose]();
   await thief[Symbol.asyncDispose]();
 });
-const server = await testServer({ BELFRY_OUTBOUND_ALLOW: "127.0.0.1", BELFRY_OUTBOUND_TIMEOUT_MS: "5000" });
+const server = await testServer({ BELFRY_OUTBOUND_ALLOW: "127.0.0.1", BELFRY_OUTBOUND_TIMEOUT: "5s" });
 const { sql } = server.database;
 const tenant = await testTenant(sql);
 const json = v1(server.url, tenant.headers);

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import { dispatcher } from "../../src/notifications/sending/dispatcher.ts";
 import type { StillMatching } from "../../src/notifications/sending/round.ts";

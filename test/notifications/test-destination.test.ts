@@ -13,7 +13,7 @@ const receiver = await httpReceiver();
 afterAll(() => receiver[Symbol.asyncDispose]());
 const server = await testServer({
   BELFRY_OUTBOUND_ALLOW: "127.0.0.1",
-  BELFRY_OUTBOUND_TIMEOUT_MS: "5000",
+  BELFRY_OUTBOUND_TIMEOUT: "5000ms",
   BELFRY_TEAM_CHAT_URL: `${receiver.url}/api`,
   BELFRY_INCIDENT_PAGING_URL: receiver.url,
 });

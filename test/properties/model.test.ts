@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { entityId, idText } from "../../src/entities/identity.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
@@ -21,7 +21,7 @@ const config = readConfig({
   BELFRY_DATA_DIR: dataDir,
   BELFRY_PORT: "0",
   BELFRY_PLAINTEXT: "1",
-  BELFRY_DRAIN_MS: "500",
+  BELFRY_SHUTDOWN_TIMEOUT: "500ms",
 });
 let server = await startServer(config, openLog("silent"));
 afterAll(async () => {

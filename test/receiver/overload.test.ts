@@ -95,12 +95,10 @@ describe("many clients that send one event a request", async () => {
 
 // All at once: what stands at the lock is given up after five seconds.
 describe("while more comes than can be stored", async () => {
-  const server = await testServer({
-    BELFRY_INGEST_WAIT_MS_MAX: "500",
-    BELFRY_LOCK_TIMEOUT_MS: "120000",
-    BELFRY_STATEMENT_TIMEOUT_MS: "120000",
-    BELFRY_DEADLINE_MS_MAX: "120000",
-  });
+  const server = await testServer(
+    { BELFRY_INGEST_WAIT: "500ms" },
+    { lockTimeoutMs: 120_000, statementTimeoutMs: 120_000, deadlineMsMax: 120_000 },
+  );
   const { sql } = server.database;
   const { headers } = await testTenant(sql);
   const receiver = createClient(DataReceiverService, transport(server, "grpc", headers));
@@ -175,7 +173,7 @@ describe("while more comes than can be stored", async () => {
 
 describe("bodies that are held", async () => {
   const KiB = 1024;
-  const server = await testServer({ BELFRY_BODY_BYTES_MAX: String(256 * KiB), BELFRY_STREAM_IDLE_MS: "3000" });
+  const server = await testServer({}, { bodyBytesMax: 256 * KiB, streamIdleMs: 3000 });
   const { headers } = await testTenant(server.database.sql);
   const json = { ...headers, "content-type": "application/json" };
 

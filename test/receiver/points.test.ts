@@ -12,12 +12,10 @@ import { protocols, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
-const server = await testServer({
-  BELFRY_SERIES_MAX: "4",
-  BELFRY_ENTITIES_MAX: "5",
-  BELFRY_EVENTS_MAX: "2",
-  BELFRY_ANNOTATIONS_MAX: "2",
-});
+const server = await testServer(
+  { BELFRY_SERIES_MAX: "4", BELFRY_ENTITIES_MAX: "5", BELFRY_EVENTS_MAX: "2" },
+  { annotationsMax: 2 },
+);
 const { sql } = server.database;
 const nowMs = Date.now();
 const hourMs = 3_600_000;
@@ -160,7 +158,7 @@ describe("beyond the bounds of a tenant", () => {
     const occurrenceId = results[0]?.occurrences[0]?.id ?? "";
     const one = { eventId: results[0]?.id ?? "", occurrenceId, annotation: "a" };
     const { annotationResponses } = await management.annotateEvents({ annotations: [one, one, one] });
-    const error = "the occurrence has 2 annotations already, as many as BELFRY_ANNOTATIONS_MAX allows";
+    const error = "the occurrence has 2 annotations already, the most that it may have";
     expect(annotationResponses.map((each) => each.error)).toEqual(["", "", error]);
   });
 });

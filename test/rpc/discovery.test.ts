@@ -29,7 +29,7 @@ import { testTenant } from "../support/tenant.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
 // Of five streams without a key one address has four.
-const server = await testServer({ BELFRY_STREAMS_MAX: "100", BELFRY_STREAM_IDLE_MS: "1000" });
+const server = await testServer({}, { streamsMax: 100, streamIdleMs: 1000 });
 const grpc = transport(server.target, "grpc", {});
 const thrown = (call: Promise<unknown>) => call.then(() => expect.fail("it succeeded"), ConnectError.from);
 

@@ -5,7 +5,7 @@ import { routes } from "#gen/routes.ts";
 import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import type { ClientType, Role } from "../../src/auth/principal.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
-import { type Config, readConfig } from "../../src/config.ts";
+import { type Config, readConfig } from "../../src/config/settings.ts";
 import { certificate } from "../../src/http/certificate.ts";
 import { answerHeaders, messageBytesMax, openPort, type PortOptions } from "../../src/http/port.ts";
 import { untakenAnswers } from "../../src/http/untaken.ts";

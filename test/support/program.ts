@@ -11,12 +11,21 @@ const dayMs = 86_400_000;
 
 /** Of everything that the bundle is made of. */
 function digest(): string {
-  const hash = createHash("sha256");
+  const hash = createHash("sha256").update(readFileSync(import.meta.filename));
   for (const path of [...globSync("{src,gen}/**/*.ts", { cwd: root }).sort(), "package-lock.json"]) {
     hash.update(`${path}\0`).update(readFileSync(join(root, path)));
   }
   return hash.digest("hex").slice(0, 16);
 }
+
+/** Tests may set what is fixed elsewhere: `TEST_LIMITS`, JSON, in the environment of the process. */
+const testLimits = {
+  name: "test-limits",
+  transform(code: string, id: string) {
+    if (id !== join(root, "src/config/fixed-limits.ts")) return null;
+    return `${code}\nObject.assign(fixedLimits, JSON.parse(process.env.TEST_LIMITS ?? "{}"));`;
+  },
+};
 
 /** A module still reads what lies beside its source. */
 const ownPlaces = {
@@ -40,7 +49,12 @@ async function make(): Promise<string> {
     if (name.startsWith(prefix) && Date.now() - statSync(old).mtimeMs > dayMs)
       rmSync(old, { recursive: true, force: true });
   }
-  const bundle = await rolldown({ cwd: root, input: "src/main.ts", platform: "node", plugins: [ownPlaces] });
+  const bundle = await rolldown({
+    cwd: root,
+    input: "src/main.ts",
+    platform: "node",
+    plugins: [ownPlaces, testLimits],
+  });
   const fresh = `${dir}.${process.pid}`;
   await bundle.write({ dir: fresh, format: "esm", entryFileNames: "[name].mjs", chunkFileNames: "[name]-[hash].mjs" });
   await bundle.close();

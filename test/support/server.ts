@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { readConfig } from "../../src/config.ts";
+import { type Config, readConfig } from "../../src/config/settings.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { type Server, startServer } from "../../src/server.ts";
 import { type TestDatabase, testDatabase } from "./database.ts";
@@ -17,7 +17,8 @@ export interface TestServer extends Server {
 /** Protects the secrets of test databases; every server on one needs it. */
 export const masterKeys = `test:${Buffer.alloc(32, 7).toString("base64")}`;
 
-export async function testServer(env: Record<string, string> = {}): Promise<TestServer> {
+/** `limits`: of those that are fixed, which are others here. */
+export async function testServer(env: Record<string, string> = {}, limits: Partial<Config> = {}): Promise<TestServer> {
   const database = await testDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), "belfry-server-"));
   const config = readConfig({
@@ -25,12 +26,11 @@ export async function testServer(env: Record<string, string> = {}): Promise<Test
     BELFRY_DATA_DIR: dataDir,
     BELFRY_PORT: "0",
     BELFRY_PLAINTEXT: "1",
-    BELFRY_DRAIN_MS: "500",
-    BELFRY_WRONG_KEYS_MAX: "1000000",
+    BELFRY_SHUTDOWN_TIMEOUT: "500ms",
     BELFRY_MASTER_KEYS: masterKeys,
     ...env,
   });
-  const server = await startServer(config, openLog("silent"));
+  const server = await startServer({ ...config, wrongKeysMax: 1_000_000, ...limits }, openLog("silent"));
   afterAll(async () => {
     await server.stop();
     rmSync(dataDir, { recursive: true, force: true });

@@ -23,7 +23,7 @@ interface Parsed {
 
 const parse: (text: string) => Parsed[] = createRequire(import.meta.url)("parse-prometheus-text-format");
 
-const server = await testServer({ BELFRY_METRICS_PORT: "0", BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
+const server = await testServer({ BELFRY_METRICS_ADDRESS: "0", BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
 const { headers, id } = await testTenant(server.database.sql);
 const key = headers["service-api-key"] ?? "";
 
@@ -235,7 +235,7 @@ describe("what Prometheus reads", () => {
 
 test("a metric that cannot be read fails its scrape, and not the server", async () => {
   const nothing = new Proxy({}, { get: () => () => expect.unreachable("no numbers") }) as never;
-  const port = await metricsPort({ metricsHost: "127.0.0.1", metricsPort: 0 }, nothing, requestCounts());
+  const port = await metricsPort({ host: "127.0.0.1", port: 0 }, nothing, requestCounts());
   for (let i = 0; i < 2; i += 1) expect((await fetch(port.url)).status).toBe(500);
   await port.close();
 });

@@ -6,7 +6,7 @@ import { createClient, createKey } from "../../src/auth/issue.ts";
 import { newKey, parseKey } from "../../src/auth/key.ts";
 import { lastUse } from "../../src/auth/last-use.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import { masterKeys, testServer } from "../support/server.ts";
@@ -37,7 +37,7 @@ async function replica() {
     DATABASE_URL: url,
     BELFRY_PORT: "0",
     BELFRY_PLAINTEXT: "1",
-    BELFRY_DRAIN_MS: "100",
+    BELFRY_SHUTDOWN_TIMEOUT: "100ms",
     BELFRY_MASTER_KEYS: masterKeys,
   };
   return await startServer(readConfig(env), openLog("silent"));

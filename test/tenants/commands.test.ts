@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import { tenantCommand } from "../../src/tenants/commands.ts";
@@ -150,7 +150,7 @@ describe("on the embedded database", () => {
     expect((await belfry(["migrate"], env)).code).toBe(0);
     expect((await belfry(["tenants", "list"], env)).code).toBe(0);
 
-    const config = readConfig({ ...env, BELFRY_PORT: "0", BELFRY_PLAINTEXT: "1", BELFRY_DRAIN_MS: "100" });
+    const config = readConfig({ ...env, BELFRY_PORT: "0", BELFRY_PLAINTEXT: "1", BELFRY_SHUTDOWN_TIMEOUT: "100ms" });
     const own = await startServer(config, openLog("silent"));
     const call = v1(own.url, { "service-api-key": readFileSync(join(dataDir, "admin.key"), "utf8").trim() });
     expect((await call("GET", "/v1/audit-log")).body.entries).toMatchObject([

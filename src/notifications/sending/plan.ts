@@ -45,7 +45,7 @@ function endOf(due: DueDestination, waitMsMax: number, nowMs: number): Ending | 
   const dueBeforeMs = nowMs - waitMsMax;
   // An open breaker costs no attempt, so attempts alone would let them wait for ever.
   if ((state?.opened ?? 0) === 0 || dueMs >= dueBeforeMs) return undefined;
-  const error = `the destination has not answered for ${waitMsMax / 1000} s (BELFRY_DELIVERY_WAIT_SEC_MAX)`;
+  const error = `the destination has not answered for ${waitMsMax / 1000} s`;
   return { destination, status: "FAILED", error, dueBeforeMs };
 }
 

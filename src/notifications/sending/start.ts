@@ -1,4 +1,4 @@
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/settings.ts";
 import type { Pool } from "../../db/connect.ts";
 import type { Listener } from "../../db/listen.ts";
 import { leadership } from "../../jobs/leader.ts";

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSyn
 import { join } from "node:path";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import { readConfig } from "../../../src/config.ts";
+import { readConfig } from "../../../src/config/settings.ts";
 import { keyring } from "../../../src/credentials/keyring.ts";
 import { openSecrets } from "../../../src/credentials/secrets.ts";
 import { connectOnce, type Sql } from "../../../src/db/connect.ts";
@@ -33,7 +33,7 @@ const settings = (env: Record<string, string> = {}) =>
     BELFRY_DATA_DIR: dir,
     BELFRY_PORT: "0",
     BELFRY_PLAINTEXT: "1",
-    BELFRY_DRAIN_MS: "500",
+    BELFRY_SHUTDOWN_TIMEOUT: "500ms",
     BELFRY_MASTER_KEYS: masterKeys,
     ...env,
   });

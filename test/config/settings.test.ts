@@ -1,11 +1,14 @@
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { readConfig, settingsHelp } from "../src/config.ts";
-import { SettingError } from "../src/setting.ts";
-import { nearest } from "../src/transcoding/nearest.ts";
+import { formerSettings } from "../../src/config/former-settings.ts";
+import { SettingError } from "../../src/config/parsers.ts";
+import { readConfig, settingsHelp } from "../../src/config/settings.ts";
+import { nearest } from "../../src/transcoding/nearest.ts";
 
+const testDir = join(import.meta.dirname, "..");
 const names = settingsHelp()
   .split("\n")
   .map((line) => line.trim().split(" ", 1)[0] ?? "");
@@ -53,6 +56,38 @@ test("a name that is no setting is answered with the nearest one", () => {
   }
 });
 
+test("a duration has a unit; without one, or out of bounds, it is refused with the form that is right", () => {
+  expect(readConfig({ BELFRY_METRIC_RETENTION: "2d" }).metricRetentionSec).toBe(2 * 86_400);
+  expect(readConfig({ BELFRY_OUTBOUND_TIMEOUT: "500ms" }).outboundTimeoutMs).toBe(500);
+  expect(readConfig({ BELFRY_AUDIT_RETENTION: "90d" }).auditRetentionSec).toBe(90 * 86_400);
+  for (const bare of ["34560000", "400 d", "1e3s", "5y", "-1d", "1h", "forever"]) {
+    expect(() => readConfig({ BELFRY_METRIC_RETENTION: bare })).toThrow(
+      new SettingError("BELFRY_METRIC_RETENTION must be a duration with its unit (ms, s, m, h or d) from 1d to 36500d"),
+    );
+  }
+  expect(() => readConfig({ BELFRY_AUDIT_RETENTION: "0" })).toThrow(/, or forever$/);
+});
+
+test("a setting of 0.1.0 that has gone ends the start with a line that names what replaced it", () => {
+  expect(() => readConfig({ BELFRY_DRAIN_MS: "10000" })).toThrow(
+    new SettingError("BELFRY_DRAIN_MS is no longer a setting: BELFRY_SHUTDOWN_TIMEOUT, such as 10s, replaces it"),
+  );
+  expect(() => readConfig({ BELFRY_LOCK_TIMEOUT_MS: "" })).not.toThrow();
+  for (const [former, replaced] of Object.entries(formerSettings)) {
+    expect(names).not.toContain(former);
+    const now = /^(BELFRY_\w+), such as/.exec(replaced)?.[1];
+    if (now !== undefined) expect(names).toContain(now);
+  }
+});
+
+test("a test beside this folder sets each setting", () => {
+  const tests = globSync("**/*.ts", { cwd: testDir })
+    .filter((path) => !path.startsWith("config/settings"))
+    .map((path) => readFileSync(join(testDir, path), "utf8"))
+    .join("\n");
+  expect(names.filter((name) => !tests.includes(`${name}:`) && !tests.includes(`${name}=`))).toEqual([]);
+});
+
 test.each(["alerts@example.com", "Belfry <alerts@example.com>", "Warnung Süd <a@b>"])("%s is a sender", (sender) => {
   const { smtpSender } = readConfig({ BELFRY_SMTP_URL: "smtps://u:p@relay.example.com", BELFRY_SMTP_SENDER: sender });
   expect(smtpSender).toBe(sender);
@@ -68,7 +103,7 @@ test("--help prints every setting, --version the version, and a wrong setting en
 }, async () => {
   const run = (args: string[], env = {}) =>
     promisify(execFile)(process.execPath, ["src/main.ts", ...args], {
-      cwd: `${import.meta.dirname}/..`,
+      cwd: `${import.meta.dirname}/../..`,
       env: { PATH: process.env.PATH, ...env },
     });
   const [all, named, one] = await Promise.all(

@@ -1,13 +1,8 @@
 import { createSecretKey, type KeyObject } from "node:crypto";
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
-/** What a setting is: its environment variable, how it is read, its default as text, and its meaning for `--help`. */
-export interface Setting<T> {
-  env: string;
-  fallback: string;
-  meaning: string;
-  read: (text: string) => T;
-}
+/** What a setting is: its environment variable, its default as text, how it is read, and its meaning for `--help`. */
+export type Setting<T> = readonly [variable: string, fallback: string, read: (text: string) => T, meaning: string];
 
 /** A setting that cannot be used; the message names it, the value's rule and nothing secret. */
 export class SettingError extends Error {
@@ -30,16 +25,52 @@ export function integer(min: number, max: number) {
   };
 }
 
-/** A whole number within bounds, or 0. */
-export function integerOrZero(min: number, max: number) {
+const unitsMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A number with its unit, in milliseconds; undefined when it is something else. */
+function millisecondsOf(value: string): number | undefined {
+  const [, count, unit] = /^(\d{1,12})(ms|s|m|h|d)$/.exec(value) ?? [];
+  return count === undefined ? undefined : Number(count) * unitsMs[unit as keyof typeof unitsMs];
+}
+
+/** A duration within bounds, such as `500ms`, `10s`, `15m`, `24h` or `90d`, in milliseconds. */
+export function duration(min: string, max: string) {
   return (value: string) => {
-    if (value === "0") return 0;
-    const number = Number(value);
-    if (!/^\d+$/.test(value) || number < min || number > max) {
-      throw new SettingError(`must be 0 or a whole number from ${min} to ${max}`);
+    const ms = millisecondsOf(value);
+    if (ms === undefined || ms < (millisecondsOf(min) ?? 0) || ms > (millisecondsOf(max) ?? 0)) {
+      throw new SettingError(`must be a duration with its unit (ms, s, m, h or d) from ${min} to ${max}`);
     }
-    return number;
+    return ms;
   };
+}
+
+/** A duration within bounds, in seconds. */
+export function durationSec(min: string, max: string) {
+  const read = duration(min, max);
+  return (value: string) => Math.round(read(value) / 1000);
+}
+
+/** How long things are kept, in seconds; 0 for the word `forever`. */
+export function retentionSec(min: string, max: string) {
+  const read = durationSec(min, max);
+  return (value: string) => {
+    if (value === "forever") return 0;
+    try {
+      return read(value);
+    } catch (error) {
+      throw error instanceof SettingError ? new SettingError(`${error.message}, or forever`) : error;
+    }
+  };
+}
+
+/** Where to listen: `<host>:<port>`, or a port of 127.0.0.1 alone; undefined when it is not set. */
+export function listenAddress(value: string): { host: string; port: number } | undefined {
+  if (value === "") return undefined;
+  const [, bracketed, bare, port = ""] = /^(?:(?:\[([^\]]+)\]|([^:]+)):)?(\d{1,5})$/.exec(value) ?? [];
+  if (port === "" || Number(port) > 65_535) {
+    throw new SettingError("must be <host>:<port>, such as 127.0.0.1:9464, or a port alone");
+  }
+  return { host: bracketed ?? bare ?? "127.0.0.1", port: Number(port) };
 }
 
 /** On or off. */
@@ -150,14 +181,15 @@ export function addressRanges(value: string): BlockList {
 
 const severities = ["DEFAULT", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 
-/** Such as `INFO=86400,WARNING=259200`: seconds by the number of the severity. */
+/** Such as `INFO=1d,WARNING=3d`: seconds by the number of the severity. */
 export function secondsBySeverity(value: string): ReadonlyMap<number, number> {
-  const parts = value === "" ? [] : value.split(",").map((part) => /^([A-Z]+)=(\d{1,10})$/.exec(part.trim()));
-  const ages = parts.map((part) => [severities.indexOf(part?.[1] ?? ""), Number(part?.[2])] as const);
+  const parts = value === "" ? [] : value.split(",").map((part) => part.trim().split("="));
+  const ages = parts.map(([name = "", age = ""]) => {
+    const ms = millisecondsOf(age) ?? 0;
+    return [severities.indexOf(name), Math.round(ms / 1000)] as const;
+  });
   if (ages.some(([severity, seconds]) => severity < 0 || !(seconds > 0))) {
-    throw new SettingError(
-      `must be severities (${severities.join(", ")}) with seconds, such as INFO=86400,WARNING=259200`,
-    );
+    throw new SettingError(`must be severities (${severities.join(", ")}) with durations, such as INFO=1d,WARNING=3d`);
   }
   return new Map(ages);
 }
