@@ -78,6 +78,17 @@ test("what comes behind changes that wait waits, too, whichever server stores it
   expect(await left(tenant.tenantId)).toBe(0);
 });
 
+test("what comes while there is no rule follows changes that wait, too: an alert that ends meanwhile is not left open", async () => {
+  const tenant = await waiting();
+  await tenant.store(t0, report(1));
+  await tenant.rule({ name: "r", triggers: ["disks"], enabled: false });
+  await tenant.store(t0 + 1, report(2, { status: Status.CLOSED }));
+  expect(await left(tenant.tenantId)).toBe(2);
+  await tenant.rule({ name: "r", triggers: ["disks"], sendUpdates: true });
+  await tenant.matchLate(t0 + 10);
+  expect((await tenant.deliveries()).map(({ occasion }) => occasion)).toEqual(["first", "clear"]);
+});
+
 test("of two servers one matches at a time, and a run that fails leaves all as it was", async () => {
   const tenant = await waiting();
   for (let i = 0; i < 30; i++)
