@@ -109,6 +109,7 @@ export async function site(
     ...(resolver && { resolver }),
     async createEvent(tenantId, item, chain) {
       events.push({ tenantId, item, chain });
+      return undefined;
     },
     nowMs: Date.now,
   });

@@ -27,6 +27,7 @@ function kindOf(more: (tx: Db, items: readonly number[]) => Promise<unknown>): L
       batches.push({ tenant, items: [...items] });
       await tx`insert into stored (tenant, n) select ${tenant}, n from unnest(${int4Array(items)}::int4[]) as n`;
       await more(tx, items);
+      return undefined;
     },
   };
 }
@@ -59,6 +60,7 @@ test("a second batch of a lane starts only when it would be full, and never a th
       if (running === 2) expect(items.length).toBe(1000);
       await sleep(20);
       running -= 1;
+      return undefined;
     },
   };
   const all = open();
