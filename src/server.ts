@@ -158,7 +158,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
 
   // What rules make of what happens.
   const wakeJobs = () => jobs.wake();
-  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs, { wakeJobs });
+  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs, { wakeJobs, log });
   const { stillMatching, windows: hooks } = rules;
   starting.defer(() => rules.stop());
 

@@ -1,3 +1,5 @@
+import { randomInt } from "node:crypto";
+
 /** Finds which of many needles occur in a text, in one pass over it. */
 export interface TextAutomaton {
   /** How many places of needles it holds. */
@@ -13,8 +15,9 @@ export interface TextAutomaton {
 /** Called now and then during long work: what to wait for before it goes on. */
 type Pace = () => Promise<void> | undefined;
 
-/** A pace is asked for after so many steps. */
+/** A pace is asked for after so many steps, or so many units of needles. */
 const stepsMax = 500;
+const unitsMax = 5000;
 const latinMax = 256;
 
 /** A tree of needles: each node stands for a beginning of some, by its UTF-16 units; 0 for the empty one. */
@@ -26,10 +29,15 @@ interface Trie {
   ends: Int32Array;
   /** Children by parent and unit, in open addressing. */
   slots: Int32Array;
+  /** Leaves as many bits of a hash as number the slots. */
+  shift: number;
 }
 
-const slotOf = ({ slots }: Trie, node: number, unit: number) =>
-  ((Math.imul(node, 0x9e3779b1) ^ Math.imul(unit, 0x85ebca6b)) >>> 7) & (slots.length - 1);
+/** Random and odd, so that nobody can write needles whose nodes all want the same slots. */
+const [nodeFactor, unitFactor] = [randomInt(2 ** 31) * 2 + 1, randomInt(2 ** 31) * 2 + 1];
+
+const slotOf = ({ shift }: Trie, node: number, unit: number) =>
+  (Math.imul(node, nodeFactor) + Math.imul(unit, unitFactor)) >>> shift;
 
 /** The child of a node by a unit; 0: there is none. */
 function childOf(trie: Trie, node: number, unit: number): number {
@@ -54,15 +62,22 @@ function addChild(trie: Trie, node: number, unit: number): number {
 async function trieOf(needles: readonly string[], nodesMax: number, pace: Pace): Promise<Trie> {
   const size = 1 + needles.reduce((sum, { length }) => sum + length, 0);
   const capacity = Math.max(1, Math.min(size, nodesMax));
+  const slotBits = Math.ceil(Math.log2(2 * capacity + 2));
   const trie: Trie = {
     count: 1,
     parent: new Int32Array(capacity),
     unit: new Uint16Array(capacity),
     ends: new Int32Array(capacity),
-    slots: new Int32Array(2 ** Math.ceil(Math.log2(2 * capacity + 2))),
+    slots: new Int32Array(2 ** slotBits),
+    shift: 32 - slotBits,
   };
+  let unitsRead = 0;
   for (const [i, needle] of needles.entries()) {
-    if (i % stepsMax === stepsMax - 1) await pace();
+    unitsRead += needle.length;
+    if (unitsRead >= unitsMax) {
+      unitsRead = 0;
+      await pace();
+    }
     // One that has no room, even if some of it is there, is left out.
     if (needle === "" || trie.count + needle.length > nodesMax) continue;
     let node = 0;
@@ -162,9 +177,10 @@ const shortMax = 256;
 
 /** `text.includes(needle)`, in a time that grows with the sum of their lengths, not with their product. */
 export function containsText(text: string, needle: string): boolean {
+  if (needle.length > text.length) return false;
   if (needle.length <= shortMax || text.length <= shortMax * 16) return text.includes(needle);
   // Knuth, Morris and Pratt.
-  const border = new Uint16Array(needle.length);
+  const border = new Uint32Array(needle.length);
   for (let i = 1, length = 0; i < needle.length; i++) {
     while (length > 0 && needle.charCodeAt(i) !== needle.charCodeAt(length)) length = border[length - 1] as number;
     if (needle.charCodeAt(i) === needle.charCodeAt(length)) length++;

@@ -1,4 +1,5 @@
-import type { Value } from "@bufbuild/protobuf/wkt";
+import { toJsonString } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Recurrence as RecurrenceMessage, Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { Broken } from "../rpc/rules.ts";
 import { type Cron, type CronField, cronBytesMax, cronFields, readCronField, weekdaysOf } from "./cron.ts";
@@ -52,8 +53,7 @@ export function planOf(schedule: Schedule): Plan {
 
 /** Whether a stored schedule is not run any more: a text is longer than is taken now, or its time zone has no clock here. */
 export function isOutdated({ timeZone, recurrence }: Schedule): boolean {
-  const names = Object.keys(cronFields) as CronName[];
-  return !isTimeZone(timeZone || "UTC") || (recurrence !== undefined && names.some((name) => isLong(recurrence, name)));
+  return !isTimeZone(timeZone || "UTC") || (recurrence !== undefined && longFields(recurrence).length > 0);
 }
 
 function isTimeZone(name: string): boolean {
@@ -67,8 +67,10 @@ function isTimeZone(name: string): boolean {
 }
 
 function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken[]): Recurrence | undefined {
+  const long = longFields(message);
+  broken.push(...long.map((name) => ({ path: `${path}.${name}`, rule: `must be at most ${cronBytesMax} bytes` })));
   const type = Number(message.type);
-  if (type === 0) return undefined;
+  if (type === 0 || long.length > 0) return undefined;
   if (type === 7) return { unit: "cron", cron: readCron(message, path, broken) };
   const refuse = (name: string, rule: string) => void broken.push({ path: `${path}.${name}`, rule });
   const interval = Number(message.interval);
@@ -83,8 +85,7 @@ function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken
   };
   switch (unit) {
     case "weeks": {
-      const long = isLong(message, "dayOfWeek");
-      const days = long ? "broken" : readCronField(message.dayOfWeek, { ...cronFields.dayOfWeek, min: 1 });
+      const days = readCronField(message.dayOfWeek, { ...cronFields.dayOfWeek, min: 1 });
       if (message.dayOfWeek.trim() !== "" && days !== "broken") {
         return { unit, interval, weekdays: days ?? new Uint8Array(8).fill(1) };
       }
@@ -104,7 +105,18 @@ type CronName = keyof typeof cronFields;
 
 const textIn = (message: RecurrenceMessage, name: CronName) =>
   name === "dayOfWeek" ? message.dayOfWeek.trim() : textOf(message[name]);
-const isLong = (message: RecurrenceMessage, name: CronName) => Buffer.byteLength(textIn(message, name)) > cronBytesMax;
+
+/** The fields whose values are longer than is taken, whether the type of the recurrence needs them or not. */
+function longFields(message: RecurrenceMessage): CronName[] {
+  const names = Object.keys(cronFields) as CronName[];
+  return names.filter((name) => {
+    const value = message[name];
+    const { kind } = typeof value === "object" ? value : {};
+    const nested = kind?.case === "listValue" || kind?.case === "structValue";
+    const text = nested ? toJsonString(ValueSchema, value as Value) : textIn(message, name);
+    return Buffer.byteLength(text) > cronBytesMax;
+  });
+}
 
 const NONE = "none";
 
@@ -126,10 +138,6 @@ function textOf(value: Value | undefined): string {
 function readCron(message: RecurrenceMessage, path: string, broken: Broken[]): Cron {
   const read = (name: CronName) => {
     const text = textIn(message, name);
-    if (isLong(message, name)) {
-      broken.push({ path: `${path}.${name}`, rule: `must be at most ${cronBytesMax} bytes` });
-      return undefined;
-    }
     if (text === "" && name === "cronMinutes") {
       broken.push({ path: `${path}.cronMinutes`, rule: "is required for type 7" });
     }

@@ -2,6 +2,7 @@ import type { Sql } from "../db/connect.ts";
 import type { ChangeHooks } from "../events/changes.ts";
 import type { OnDeleted } from "../events/retain.ts";
 import type { JobKind } from "../jobs/worker.ts";
+import type { Log } from "../log.ts";
 import type { OnPoints } from "../metrics/store.ts";
 import { forgetOccurrences } from "./matches.ts";
 import { rulesMemory } from "./matching/rules-memory.ts";
@@ -41,6 +42,7 @@ interface EngineOptions {
   wakeJobs?: () => void;
   /** How long matching may keep a transaction that stores changes, ms; 0: all of them are matched after it. */
   storingMs?: number;
+  log?: Pick<Log, "error">;
 }
 
 /** @param wake told after the commit that deliveries of a tenant are due, now or later */
@@ -48,7 +50,7 @@ export function ruleEngine(
   sql: Sql,
   wake: Wake,
   nowMs: () => number,
-  { wakeJobs = () => {}, storingMs = 20 }: EngineOptions = {},
+  { wakeJobs = () => {}, storingMs = 20, log }: EngineOptions = {},
 ): RuleEngine {
   const last = lastTimes(sql, nowMs);
   const waiting = backlog(sql);
@@ -58,7 +60,7 @@ export function ruleEngine(
   }
   const deciding = { memory: rulesMemory(), wake, last, wakeMatching, storingMs };
   const { kind, ...windows } = windowRules(deciding, nowMs);
-  const late = lateMatching(deciding);
+  const late = lateMatching(deciding, log);
   return {
     onChanges: onChanges(deciding),
     onPoints: onPoints(deciding),

@@ -46,7 +46,8 @@ export function onChanges({
     const rules = await memory.soon(tx, tenantId, rulesVersion, storingMs);
     let matched = 0;
     if (rules !== undefined) {
-      if (rules.users.size === 0 && !all.some(({ change }) => isMade(change))) return;
+      // With no rule left a change still follows those that wait: by the time that they are matched there may be one again.
+      if (rules.users.size === 0 && !all.some(({ change }) => isMade(change)) && !(await waiting)) return;
       noteLast(tx, tenantId, rules, all, { last, nowMs });
       const noted = readNoted(tx, tenantId, all);
       noted.catch(() => undefined); // likewise

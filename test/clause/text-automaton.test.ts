@@ -65,6 +65,38 @@ test("a text in which every needle ends at every place takes a time that grows w
   expect(cpu(1_000_000)).toBeLessThan(2_000_000);
 });
 
+test("needles whose places would share slots of a hash that is known beforehand take no longer than others", async () => {
+  const [count, length] = [20, 1000];
+  const mask = 2 ** Math.ceil(Math.log2(2 * (1 + count * length) + 2)) - 1;
+  // By a hash with fixed factors: each place wants a slot among those that are taken.
+  const slotOf = (node: number, unit: number) =>
+    ((Math.imul(node, 0x9e3779b1) ^ Math.imul(unit, 0x85ebca6b)) >>> 7) & mask;
+  let node = 0;
+  const colliding = Array.from({ length: count }, (_, i) => {
+    let parent = 0;
+    let text = "";
+    for (let at = 0; at < length; at++) {
+      let [best, bestSlot] = [0x4e00 + i, Infinity];
+      for (let unit = 0x4e00; at > 0 && unit < 0x5e00; unit++) {
+        const slot = slotOf(parent, unit);
+        if (slot < bestSlot) [best, bestSlot] = [unit, slot];
+      }
+      text += String.fromCharCode(best);
+      parent = ++node;
+    }
+    return text;
+  });
+  const usual = colliding.map((_, i) => `${String.fromCharCode(0x4e00 + i)}${"a".repeat(length - 1)}`);
+  async function cpu(needles: readonly string[]) {
+    const { user } = process.cpuUsage();
+    const automaton = await textAutomaton(needles);
+    expect(automaton.search(needles.join("")).size).toBe(count);
+    return process.cpuUsage().user - user;
+  }
+  await cpu(usual);
+  expect(await cpu(colliding)).toBeLessThan(10 * Math.max(10_000, await cpu(usual)));
+});
+
 test("building it lets others take their turns", async () => {
   let turns = 0;
   const pace = () => {
@@ -76,4 +108,11 @@ test("building it lets others take their turns", async () => {
     { pace },
   );
   expect(turns).toBeGreaterThan(20);
+  turns = 0;
+  await textAutomaton(
+    Array.from({ length: 100 }, (_, i) => `${"a".repeat(4000)}${i}`),
+    { pace },
+  );
+  // Few places, and all of them are passed for each needle.
+  expect(turns).toBeGreaterThan(50);
 });

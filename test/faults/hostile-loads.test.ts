@@ -83,7 +83,7 @@ async function beside(load: HostileLoad, times = 1) {
   await sleep(1000);
   await quiet();
   const bound = neighbourBound();
-  await server.heldMs();
+  await server.longestTurn();
   const end = neighbour(other);
   const wrong: string[] = [];
   const startMs = performance.now();
@@ -91,7 +91,7 @@ async function beside(load: HostileLoad, times = 1) {
   for (let i = 0; i < times; i += 1) wrong.push(...(await run()));
   const tookMs = performance.now() - startMs;
   const seen = await end();
-  const heldMs = await server.heldMs();
+  const { ms: heldMs } = await server.longestTurn();
   close();
   const boundMs = bound();
   const p99 = seen.events.toSorted((a, b) => a - b)[Math.floor(seen.events.length * 0.99)];

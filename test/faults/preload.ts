@@ -1,5 +1,6 @@
 // Loaded into a server process before anything of it (`node --import`). FAULTS says what is to go wrong.
 import { flushCompileCache } from "node:module";
+import { type LoopTurns, loopTurns } from "../support/loop-turns.ts";
 import { random } from "./random.ts";
 
 // One that is killed writes nothing at its end.
@@ -50,26 +51,14 @@ class ShiftedDate extends RealDate {
 
 globalThis.Date = ShiftedDate as DateConstructor;
 
-let heldMs = 0;
+/** Measured from the first question on. */
+let turns: LoopTurns | undefined;
 
-/** From the first question on: the processor time of the longest turn of the event loop, ms, whatever else the machine does. */
-function measureTurns() {
-  let before = process.threadCpuUsage();
-  setInterval(() => {
-    const now = process.threadCpuUsage();
-    heldMs = Math.max(heldMs, (now.user + now.system - before.user - before.system) / 1000);
-    before = now;
-  }, 1).unref();
-}
-let measuring = false;
-
-/** From now on it is these faults; counting begins again. */
-process.on("message", (faults: Faults | { held: true }) => {
-  if ("held" in faults) {
-    if (!measuring) measureTurns();
-    measuring = true;
-    process.send?.({ heldMs });
-    heldMs = 0;
+/** From now on it is these faults; counting begins again. Or it is asked for the longest turn of its event loop. */
+process.on("message", (faults: Faults | "longestTurn") => {
+  if (faults === "longestTurn") {
+    turns ??= loopTurns();
+    process.send?.({ longestTurn: turns.longest() });
     return;
   }
   ({ seed = 1, points = {}, clockShiftMs = 0 } = faults);

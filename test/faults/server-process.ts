@@ -4,6 +4,7 @@ import { appendFileSync, existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Turn } from "../support/loop-turns.ts";
 import { compiled, program } from "../support/program.ts";
 import type { Faults } from "./preload.ts";
 
@@ -34,10 +35,16 @@ export interface ServerProcess {
   resume(): void;
   /** From now on these faults happen in it; answers what its own clock says, ms. */
   arm(faults: Faults): Promise<number>;
-  /** The processor time of the longest turn of its event loop since the last question, ms; the first one begins to measure. */
-  heldMs(): Promise<number>;
+  /** The longest turn of its event loop since the last call; the first one begins to measure. */
+  longestTurn(): Promise<Turn>;
   /** In order, as an operator stops it. */
   stop(): Promise<void>;
+}
+
+/** What the process answers to messages. */
+interface Answers {
+  clockMs: number;
+  longestTurn: Turn;
 }
 
 /** What starts a version that is not this checkout. */
@@ -130,10 +137,10 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
   }
 
   /** Sends the process a message; resolves with the member of its answer. */
-  async function ask<Name extends string>(message: object, name: Name): Promise<number> {
+  async function ask<Name extends keyof Answers>(message: object | string, name: Name): Promise<Answers[Name]> {
     const running = child as ChildProcess;
-    const { promise, resolve } = Promise.withResolvers<number>();
-    const listen = (answer: Partial<Record<Name, number>>) => {
+    const { promise, resolve } = Promise.withResolvers<Answers[Name]>();
+    const listen = (answer: Partial<Answers>) => {
       const value = answer[name];
       if (value === undefined) return;
       running.off("message", listen);
@@ -160,7 +167,7 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
     pause: () => void child?.kill("SIGSTOP"),
     resume: () => void child?.kill("SIGCONT"),
     arm: (faults) => ask(faults, "clockMs"),
-    heldMs: () => ask({ held: true }, "heldMs"),
+    longestTurn: () => ask("longestTurn", "longestTurn"),
     async stop() {
       expected = true;
       child?.kill("SIGCONT");

@@ -122,4 +122,13 @@ describe("the text of a cron", () => {
       broken: [{ path: "schedule.recurrence.year", rule: "must be at most 1024 bytes" }],
     });
   });
+
+  test.each([0, 1, 4, 6])("is held to the same bound by a recurrence of type %i, which does not need it", (type) => {
+    const needed = { interval: 1, dayOfWeek: "MON", month: 1, dayOfMonth: 1 };
+    for (const year of ["9".repeat(1025), ["9".repeat(1025)], { a: "9".repeat(1025) }]) {
+      const recurrence = fromJson(RecurrenceSchema, { type, ...needed, year });
+      const read = readSchedule(create(ScheduleSchema, { duration: 1n, recurrence }), "schedule");
+      expect(read).toEqual({ broken: [{ path: "schedule.recurrence.year", rule: "must be at most 1024 bytes" }] });
+    }
+  });
 });

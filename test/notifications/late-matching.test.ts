@@ -21,8 +21,8 @@ const late = () =>
   );
 
 /** A tenant with one rule over events of one name, all of whose matching waits. */
-async function waiting(more: object = {}) {
-  const tenant = ruleTenant(sql, late());
+async function waiting(more: object = {}, engine = late()) {
+  const tenant = ruleTenant(sql, engine);
   await tenant.trigger("disks", equals("name", "disk full"));
   await tenant.destination("d");
   await tenant.rule({ name: "r", triggers: ["disks"], sendUpdates: true, ...more });
@@ -76,6 +76,48 @@ test("what comes behind changes that wait waits, too, whichever server stores it
   ]);
   await quick.store(t0 + 20, report(4, { status: Status.CLOSED }));
   expect(await left(tenant.tenantId)).toBe(0);
+});
+
+test("what comes while there is no rule follows changes that wait, too: an alert that ends meanwhile is not left open", async () => {
+  const tenant = await waiting();
+  await tenant.store(t0, report(1));
+  await tenant.rule({ name: "r", triggers: ["disks"], enabled: false });
+  await tenant.store(t0 + 1, report(2, { status: Status.CLOSED }));
+  expect(await left(tenant.tenantId)).toBe(2);
+  await tenant.rule({ name: "r", triggers: ["disks"], sendUpdates: true });
+  await tenant.matchLate(t0 + 10);
+  expect((await tenant.deliveries()).map(({ occasion }) => occasion)).toEqual(["first", "clear"]);
+});
+
+test("a row that cannot be read keeps nothing from being matched that follows it", async () => {
+  const causes: object[] = [];
+  const log = { error: (fields: object) => void causes.push(fields) };
+  const engine = ruleEngine(
+    sql,
+    () => undefined,
+    () => t0,
+    { storingMs: 0, log },
+  );
+  const tenant = await waiting({}, engine);
+  const store = (source: string) => tenant.store(t0, report(1, { dimensions: { source } }));
+  const breaks: ((changes: string) => string)[] = [
+    () => "{",
+    () => "[]",
+    (changes) => changes.replace(/"texts":\[.*?\]/, '"texts":[]'),
+    (changes) => changes.replace('"disk full"', "7"),
+  ];
+  for (const [i, broken] of breaks.entries()) {
+    await store(`broken-${i}`);
+    const [{ changes }] = await sql<[{ changes: string }]>`
+      select changes from unmatched_changes where tenant_id = ${tenant.tenantId}`;
+    await sql`update unmatched_changes set changes = ${broken(changes)} where tenant_id = ${tenant.tenantId}`;
+    await store(`whole-${i}`);
+    await tenant.matchLate(t0 + 1);
+    expect(causes).toHaveLength(i + 1);
+  }
+  expect(causes[0]).toMatchObject({ tenant: tenant.tenantId, cause: expect.stringContaining("JSON") });
+  const told = await tenant.deliveries();
+  expect(told.map(({ entity }) => entity).sort()).toEqual(breaks.map((_, i) => `whole-${i}`));
 });
 
 test("of two servers one matches at a time, and a run that fails leaves all as it was", async () => {

@@ -1,25 +1,38 @@
-/** How long turns of this process's event loop take, in processor time: what other processes take does not count. */
-export interface LoopTurns {
-  /** The longest turn since the start, ms. */
-  stop(): number;
+/** A turn of the event loop. */
+export interface Turn {
+  /** The processor time that it took: what other processes take does not count, ms. */
+  ms: number;
+  /** When it ended, ms since the epoch. */
+  endedMs: number;
 }
+
+/** The turns of this process's event loop. */
+export interface LoopTurns {
+  /** The longest turn since the last call, or since the start. */
+  longest(): Turn;
+  stop(): void;
+}
+
+const none: Turn = { ms: 0, endedMs: 0 };
 
 /** Begins to measure; turns within a millisecond count as one, so that the measuring itself takes little. */
 export function loopTurns(): LoopTurns {
-  let longestMs = 0;
-  let going = true;
+  let longest = none;
   let before = process.threadCpuUsage();
+  let timer = setTimeout(turn, 1).unref();
   function turn() {
     const { user, system } = process.threadCpuUsage(before);
-    longestMs = Math.max(longestMs, (user + system) / 1000);
+    const ms = (user + system) / 1000;
+    if (ms > longest.ms) longest = { ms, endedMs: performance.timeOrigin + performance.now() };
     before = process.threadCpuUsage();
-    if (going) setTimeout(turn, 1);
+    timer = setTimeout(turn, 1).unref();
   }
-  setTimeout(turn, 1);
   return {
-    stop() {
-      going = false;
-      return longestMs;
+    longest() {
+      const found = longest;
+      longest = none;
+      return found;
     },
+    stop: () => clearTimeout(timer),
   };
 }

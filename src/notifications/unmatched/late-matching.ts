@@ -4,6 +4,7 @@ import { lockEvents } from "../../events/lock.ts";
 import { type Histogram, histogram, secondsBounds } from "../../histogram.ts";
 import type { Again, Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
+import type { Log } from "../../log.ts";
 import { decideChanges, readNoted, type SeenChange, seenChange } from "../decide-changes.ts";
 import { effort } from "../matching/effort.ts";
 import { findMatches } from "../matching/find-matches.ts";
@@ -36,12 +37,15 @@ interface Portion {
  * Matches what was stored unmatched, in its order, on one server at a time for each tenant, by the rules as they are by then. Each
  * row has left a job: a run that ends a job has ended a row, or found that none is left.
  */
-export function lateMatching(deciding: Deciding): { kind: JobKind; stats(): LateStats } {
+export function lateMatching(
+  deciding: Deciding,
+  log?: Pick<Log, "error">,
+): { kind: JobKind; stats(): LateStats } {
   const stats: LateStats = { changes: 0, lateSec: histogram([...secondsBounds, 60, 300, 1800]) };
 
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]> {
     const again = (from: number, dueMs: number) => jobs.slice(from).map(({ id, payload }) => ({ id, dueMs, payload }));
-    const portions = await lockPortions(tx, tenantId, jobs.length);
+    const portions = await lockPortions(tx, tenantId, jobs.length, log);
     if (portions.length === 0) {
       const others = await tx`select from unmatched_changes where tenant_id = ${tenantId} limit 1`;
       return others.count === 0 ? [] : again(0, nowMs + busyMs);
@@ -89,7 +93,12 @@ const endOf = (portions: readonly Portion[], last: number) =>
   portions.slice(0, last + 1).reduce((sum, { all }) => sum + all.length, 0);
 
 /** Takes the oldest rows, until there are enough, or another server has the next one. */
-async function lockPortions(tx: Db, tenantId: string, rowsMax: number): Promise<Portion[]> {
+async function lockPortions(
+  tx: Db,
+  tenantId: string,
+  rowsMax: number,
+  log: Pick<Log, "error"> | undefined,
+): Promise<Portion[]> {
   const portions: Portion[] = [];
   for (let chars = 0; portions.length < rowsMax && chars < charsMax; ) {
     const row = await lockOldest(
@@ -99,7 +108,17 @@ async function lockPortions(tx: Db, tenantId: string, rowsMax: number): Promise<
     );
     if (row === undefined) break;
     chars += row.changes.length;
-    portions.push({ row, all: changesOf(row.changes).slice(row.done).map(seenChange) });
+    portions.push({ row, all: changesLeft(tenantId, row, log) });
   }
   return portions;
+}
+
+/** A row that cannot be read is passed over: as long as it stood, nothing of the tenant would be matched again. */
+function changesLeft(tenantId: string, { id, changes, done }: Unmatched, log: Pick<Log, "error"> | undefined) {
+  try {
+    return changesOf(changes).slice(done).map(seenChange);
+  } catch (error) {
+    log?.error({ tenant: tenantId, row: id, cause: (error as Error).message }, "unmatched changes cannot be read");
+    return [];
+  }
 }

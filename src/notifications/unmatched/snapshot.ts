@@ -74,10 +74,14 @@ function rowOf(
   ];
 }
 
-/** The changes of a portion. */
+/** The changes of a portion. @throws an error for what is none, as only a file that was changed before its import has it */
 export function changesOf(text: string): RuleChange[] {
   const { texts, changes } = JSON.parse(text) as Snapshot;
-  const at = (place: number) => texts[place] as string;
+  const at = (place: number) => {
+    const found: unknown = texts[place];
+    if (typeof found !== "string") throw new RangeError(`a change names a text ${place} that is not there`);
+    return found;
+  };
   return changes.map(
     ([[event, entity], [name, number, opened, reported, news], [chain, root], state, places, times]) => {
       const [severity, status, acknowledged] = state;
