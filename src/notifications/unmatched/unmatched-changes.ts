@@ -30,6 +30,13 @@ export async function hasUnmatched(tx: Db, tenantId: string): Promise<boolean> {
   return rows.count > 0;
 }
 
+/** When the oldest of the tenant's changes that wait to be matched was stored; Infinity when none waits. */
+export async function oldestUnmatchedMs(db: Db, tenantId: string): Promise<number> {
+  const [oldest] = await db<{ created_ms: bigint }[]>`
+    select created_ms from unmatched_changes where tenant_id = ${tenantId} order by position, id limit 1`;
+  return oldest === undefined ? Infinity : Number(oldest.created_ms);
+}
+
 /**
  * Stores changes to be matched after the commit, in the transaction that makes them, which holds the locks of their events.
  * The order of positions is that of the changes of each event: two transactions with the same position have other events.
