@@ -160,7 +160,7 @@ function misread(args: readonly string[]): number {
 
 // A command that waits for what can no longer come would end with code 13 and no word.
 process.on("exit", (code) => {
-  if (code === 13) writeSync(2, "belfry: it ended before it was done, and does not know why: please report this\n");
+  if (code === 13) writeSync(2, "belfry: the process ended before its work was done, for an unknown reason\n");
 });
 process.stdout.on("error", (error) => {
   // A server serves on, whether its log and its welcome can be written or not.

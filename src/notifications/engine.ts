@@ -38,7 +38,7 @@ export interface RuleEngine {
 }
 
 interface EngineOptions {
-  /** Told after the commit that jobs are to be done. */
+  /** Called after the commit when jobs are due. */
   wakeJobs?: () => void;
   /** How long matching may keep a transaction that stores changes, ms; 0: all of them are matched after it. */
   storingMs?: number;

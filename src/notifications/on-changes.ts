@@ -18,7 +18,7 @@ export interface Deciding {
   readonly wake: Wake;
   /** Absent where nothing is stored that triggers wait for. */
   readonly last?: LastTimes;
-  /** Told after the commit that changes of a tenant wait to be matched. */
+  /** Called after the commit when changes of a tenant wait to be matched. */
   readonly wakeMatching?: (tenantId: string) => void;
   /** How long matching may keep a transaction that stores changes, ms. */
   readonly storingMs: number;
@@ -52,7 +52,7 @@ export function onChanges({
       const noted = readNoted(tx, tenantId, all);
       noted.catch(() => undefined); // likewise
       const found = rules.comparisons > comparisonsMax ? 0 : await find(tx, tenantId, rules, all, storingMs);
-      // Behind those that wait, also what would be quick: an occurrence's changes are matched in their order.
+      // After those that wait, even what would be quick: an occurrence's changes are matched in their order.
       matched = (await waiting) ? 0 : found;
       const some = all.slice(0, matched);
       await decideChanges(tx, tenantId, rules, some, { noted: await noted, nowMs, wake });

@@ -12,7 +12,7 @@ import type { Deciding } from "./on-changes.ts";
 import { newRoot } from "./rule-changes.ts";
 import { type Sight, settle } from "./settle.ts";
 import type { Subject } from "./subjects.ts";
-import { hasUnmatched } from "./unmatched/unmatched-changes.ts";
+import { oldestUnmatchedMs } from "./unmatched/unmatched-changes.ts";
 
 /** How a rule sees a subject now. */
 type Look = Pick<Sight, "triggerNames" | "now" | "told">;
@@ -34,7 +34,8 @@ export const pairText = ({ subject, ruleId }: { subject: { key: Buffer }; ruleId
 /**
  * Looks at subjects once more, as they and their entities are now, under their locks in the caller's transaction, for the
  * rules whose delay of them ends or that keep silent about them, and stores what follows. Undefined: changes of occurrences
- * wait to be matched, which come first; nothing was looked at.
+ * from before `sinceMs` wait to be matched, which come first; nothing was looked at.
+ * @param sinceMs when the last of the delays, or of the windows, ended
  * @param delayEnds the rules and subjects (`pairText`) whose first notification waits for this look
  */
 export async function reconsider(
@@ -42,10 +43,10 @@ export async function reconsider(
   tenantId: string,
   subjects: readonly Subject[],
   { memory, wake }: Deciding,
-  { nowMs, delayEnds = new Set() }: { nowMs: number; delayEnds?: ReadonlySet<string> },
+  { nowMs, sinceMs, delayEnds = new Set() }: { nowMs: number; sinceMs: number; delayEnds?: ReadonlySet<string> },
 ): Promise<Reconsidered | undefined> {
   const rules = await memory.now(tx, tenantId);
-  const looks = await lookAtOccurrences(tx, tenantId, rules, subjects);
+  const looks = await lookAtOccurrences(tx, tenantId, rules, subjects, sinceMs);
   if (looks === undefined) return undefined;
   const root = newRoot();
   const others = subjects.flatMap(({ eventId, key }) => (eventId === undefined ? [key] : []));
@@ -89,7 +90,13 @@ const standingStill = ({ standing, triggerNames, value, valueMs }: StoredMatch):
 });
 
 /** Locks the events of occurrences among the subjects, and holds them against all rules. Undefined: others come first. */
-async function lookAtOccurrences(tx: Db, tenantId: string, rules: TenantRules, subjects: readonly Subject[]) {
+async function lookAtOccurrences(
+  tx: Db,
+  tenantId: string,
+  rules: TenantRules,
+  subjects: readonly Subject[],
+  sinceMs: number,
+) {
   const keys = subjects.flatMap(({ eventId, number }) =>
     eventId === undefined || number === undefined ? [] : [{ eventId, number }],
   );
@@ -99,7 +106,7 @@ async function lookAtOccurrences(tx: Db, tenantId: string, rules: TenantRules, s
     tenantId,
     keys.map(({ eventId }) => eventId),
   );
-  if (await hasUnmatched(tx, tenantId)) return undefined;
+  if ((await oldestUnmatchedMs(tx, tenantId)) <= sinceMs) return undefined;
   const occurrences = await readOccurrences(tx, tenantId, keys);
   const all = [...occurrences].map(([key, { event, occurrence }]) => {
     const row = matchRow(event, occurrence);

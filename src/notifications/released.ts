@@ -7,9 +7,11 @@ export const releasedKind = "notifications.released";
 /** After this time a transaction that kept silent has ended, and a job sees what it has noted. */
 const settledMs = 1000;
 
-/** The payload of such a job: ids in base64. */
+/** The payload of such a job: ids in base64, and when they left maintenance. */
 export interface Released {
   entityIds: string[];
+  /** Absent in jobs of 0.1.0. */
+  atMs?: number;
 }
 
 /** Leaves a job that looks at what is kept silent about these entities. */
@@ -19,7 +21,7 @@ export async function lookAtReleased(
   entityIds: readonly Buffer[],
   dueMs: number,
 ): Promise<void> {
-  const payload: Released = { entityIds: entityIds.map((id) => id.toString("base64url")) };
+  const payload: Released = { entityIds: entityIds.map((id) => id.toString("base64url")), atMs: dueMs };
   await enqueue(tx, { tenantId, kind: releasedKind }, [{ payload, dueMs }], dueMs);
 }
 

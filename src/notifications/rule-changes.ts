@@ -18,7 +18,7 @@ export interface RuleChange {
   readonly root: string;
 }
 
-/** Names what sets off notifications: a report from outside, a call, a crossing. Later ones sort behind earlier ones. */
+/** Names what sets off notifications: a report from outside, a call, a crossing. They sort by time. */
 export const newRoot = (): string => randomUUIDv7();
 
 /** What rules see of changes. Those of one management call have one root. */

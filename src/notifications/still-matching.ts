@@ -8,6 +8,7 @@ import type { Deciding } from "./on-changes.ts";
 import { pairText, reconsider } from "./reconsider.ts";
 import type { Subject } from "./subjects.ts";
 import type { Told } from "./told.ts";
+import { oldestUnmatchedMs } from "./unmatched/unmatched-changes.ts";
 
 /** A delivery that is about to be tried. */
 export interface Waiting {
@@ -52,8 +53,11 @@ export async function stillMatching(
   const keys = deliveries.filter((each) => !ofWindow(each)).map(({ subject }) => subject.key);
   const before = await readMatches(sql, tenantId, keys);
   const late = deliveries.filter((each) => delayed(each) && matchOf(before, each)?.firstDueMs !== undefined);
-  const looked = late.length > 0 ? await lookAgain(sql, tenantId, late, rules, deciding, nowMs) : undefined;
-  const postponed = new Set(looked === undefined ? late : []);
+  // What happened before a delay ended comes first; what came after it does not hold the look up.
+  const oldestMs = late.length > 0 ? await oldestUnmatchedMs(sql, tenantId) : Infinity;
+  const ready = late.filter(({ dueMs }) => dueMs < oldestMs);
+  const looked = ready.length > 0 ? await lookAgain(sql, tenantId, ready, rules, deciding, nowMs) : undefined;
+  const postponed = new Set(looked === undefined ? late : late.filter((each) => !ready.includes(each)));
   const noted = looked === undefined ? before : await readMatches(sql, tenantId, keys);
   return new Map(
     deliveries.map((each): [string, Verdict] => {
@@ -84,7 +88,8 @@ async function lookAgain(
 ) {
   const subjects = new Map(late.map(({ subject }) => [subject.key.toString("latin1"), subject]));
   return await transaction(sql, async (tx) => {
-    const options = { nowMs, delayEnds: new Set(late.map(pairText)) };
+    const sinceMs = Math.max(...late.map(({ dueMs }) => dueMs));
+    const options = { nowMs, sinceMs, delayEnds: new Set(late.map(pairText)) };
     const seen = await reconsider(tx, tenantId, [...subjects.values()], deciding, options);
     if (seen === undefined) return undefined;
     const { matches, look } = seen;

@@ -9,6 +9,7 @@ import { reconsider } from "./reconsider.ts";
 import { lookAtReleased, type Released, releasedKind } from "./released.ts";
 import { newRoot } from "./rule-changes.ts";
 import { windowSubject } from "./subjects.ts";
+import { oldestUnmatchedMs } from "./unmatched/unmatched-changes.ts";
 
 /** A maintenance window whose run begins or ends. Times are ms since the epoch. */
 export interface WindowNotice {
@@ -59,11 +60,30 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
 }
 
 async function run(deciding: Deciding, tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+  const oldestMs = await oldestUnmatchedMs(tx, tenantId);
+  const endedMs = ({ payload }: Job) => (payload as Released).atMs ?? 0;
+  const ready = jobs.filter((job) => endedMs(job) < oldestMs);
+  const looked =
+    ready.length === 0 || (await look(deciding, tx, tenantId, ready, Math.max(...ready.map(endedMs)), nowMs));
+  const postponed = looked ? jobs.filter((job) => !ready.includes(job)) : jobs;
+  return postponed.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + laterMs }));
+}
+
+/** Returns whether nothing had to come first. */
+async function look(
+  deciding: Deciding,
+  tx: Db,
+  tenantId: string,
+  jobs: readonly Job[],
+  sinceMs: number,
+  nowMs: number,
+): Promise<boolean> {
   const texts = new Set(jobs.flatMap(({ payload }) => (payload as Released).entityIds));
   const ids = [...texts].map((text) => Buffer.from(text, "base64url"));
   const entities = await readEntities(tx, tenantId, ids);
   const free = entities.flatMap(({ id, window_production_state: state }) => (state === null ? [id] : []));
   const subjects = await mutedSubjects(tx, tenantId, free);
-  if (subjects.length === 0 || (await reconsider(tx, tenantId, subjects, deciding, { nowMs })) !== undefined) return [];
-  return jobs.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + laterMs }));
+  return (
+    subjects.length === 0 || (await reconsider(tx, tenantId, subjects, deciding, { nowMs, sinceMs })) !== undefined
+  );
 }

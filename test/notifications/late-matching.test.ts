@@ -178,6 +178,22 @@ test("a look at the end of a delay waits for changes that wait", async () => {
   expect(await verdict()).toEqual({ send: false, reason: "the condition is over" });
 });
 
+test("a look at the end of a delay does not wait for changes that came after it, of which there may always be some", async () => {
+  const tenant = await waiting({ delaySec: 5 });
+  await tenant.put(t0, report(1));
+  const [first] = await sql<{ id: string; ruleId: string; subject: Buffer; eventId: Buffer; entityId: Buffer }[]>`
+    select id, rule_id as "ruleId", subject, event_id as "eventId", entity_id as "entityId" from due_deliveries
+    where tenant_id = ${tenant.tenantId}`;
+  if (first === undefined) throw new Error("nothing was decided");
+  await tenant.store(t0 + 5001, report(2, { dimensions: { source: "another" } }));
+  const subject = { key: first.subject, eventId: first.eventId, number: 1, entityId: first.entityId };
+  const times = { createdMs: t0, dueMs: t0 + 5000, tries: 0 };
+  const delivery = { ...first, subject, occasion: "first" as const, told: {}, ...times };
+  const verdicts = await tenant.engine.stillMatching(tenant.tenantId, [delivery], t0 + 6000);
+  expect(verdicts.get(first.id)).toMatchObject({ send: true });
+  expect(await left(tenant.tenantId)).toBeGreaterThan(0);
+});
+
 test("while too much of a tenant waits no more is taken of it, of others it is", async () => {
   const tenant = await waiting();
   const other = await waiting();

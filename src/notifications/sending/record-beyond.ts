@@ -1,4 +1,4 @@
-import { bigintArray, uuidArray } from "../../db/batch.ts";
+import { uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { countBeyond } from "../chain-counts.ts";
 import type { Result } from "./result.ts";
@@ -10,17 +10,16 @@ export const isBeyond = (result: Result): result is Beyond => result.beyond !== 
 
 /**
  * Counts deliveries that made no event because of the bound, those that are still the caller's. Returns what is to be recorded: of each
- * rule and root the first one, which tells how many there are; the others go, and it tells of them.
+ * rule and root the first one, whose error says how many there are; the others are deleted.
  */
 export async function recordBeyond(tx: Db, tenantId: string, results: readonly Beyond[]): Promise<Result[]> {
-  const own = await tx<{ id: string }[]>`
-    select d.id from due_deliveries d
-      join unnest(
-        ${uuidArray(results.map(({ row }) => row.id))}::uuid[], ${bigintArray(results.map(({ row }) => row.fence))}::bigint[]
-      ) as own (id, fence) on own.id = d.id and own.fence = d.fence
-    where d.tenant_id = ${tenantId} order by d.id for no key update of d`;
-  const ids = new Set(own.map(({ id }) => id));
-  const held = results.filter(({ row }) => ids.has(row.id));
+  const ids = uuidArray(results.map(({ row }) => row.id));
+  // By the primary key, in its order.
+  const locked = await tx<{ id: string; fence: bigint }[]>`
+    select id, fence from due_deliveries
+    where tenant_id = ${tenantId} and id = any(${ids}::uuid[]) order by id for no key update`;
+  const fences = new Map(locked.map(({ id, fence }) => [id, fence]));
+  const held = results.filter(({ row }) => fences.get(row.id) === row.fence);
   const kept: Result[] = [];
   const dropped: string[] = [];
   const groups = [...Map.groupBy(held, ({ beyond, row }) => `${beyond} ${row.ruleId}`)].sort(([a], [b]) =>
@@ -32,7 +31,7 @@ export async function recordBeyond(tx: Db, tenantId: string, results: readonly B
     const summary = await countBeyond(tx, tenantId, { root, ruleId: row.ruleId, count: group.length }, row);
     const isFirst = summary.deliveryId === row.id;
     if (isFirst) kept.push({ row, status: "SUMMARISED", error: summary.error });
-    else await tellAgain(tx, tenantId, summary);
+    else await rewriteError(tx, tenantId, summary);
     dropped.push(...group.slice(isFirst ? 1 : 0).map((each) => each.row.id));
   }
   if (dropped.length > 0) {
@@ -41,7 +40,7 @@ export async function recordBeyond(tx: Db, tenantId: string, results: readonly B
   return kept;
 }
 
-const tellAgain = (
+const rewriteError = (
   tx: Db,
   tenantId: string,
   { deliveryId, deliveryMs, error }: { deliveryId: string; deliveryMs: bigint; error: string },

@@ -2,7 +2,7 @@ import type { Db } from "../../db/connect.ts";
 import { exhausted } from "../../errors.ts";
 import { countUnmatched, type Waiting } from "./unmatched-changes.ts";
 
-/** What of a tenant may wait to be matched: beyond it no more events are taken, of this tenant alone. */
+/** How much of a tenant may wait to be matched: beyond it further events of this tenant are refused. */
 const changesMax = 50_000;
 const bytesMax = 128 * 1024 * 1024;
 /** How old a count may be, ms. */

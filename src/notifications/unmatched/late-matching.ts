@@ -24,7 +24,7 @@ const rowsMax = 50;
 const workMs = 500;
 const matchesMax = 5000;
 const charsMax = 512 * 1024;
-/** Another server has the oldest changes: it is looked again after this time, ms. */
+/** Another server has the oldest changes: the job runs again after this time, ms. */
 const busyMs = 100;
 
 /** A row with its changes that are still to be matched. */
@@ -37,10 +37,7 @@ interface Portion {
  * Matches what was stored unmatched, in its order, on one server at a time for each tenant, by the rules as they are by then. Each
  * row has left a job: a run that ends a job has ended a row, or found that none is left.
  */
-export function lateMatching(
-  deciding: Deciding,
-  log?: Pick<Log, "error">,
-): { kind: JobKind; stats(): LateStats } {
+export function lateMatching(deciding: Deciding, log?: Pick<Log, "error">): { kind: JobKind; stats(): LateStats } {
   const stats: LateStats = { changes: 0, lateSec: histogram([...secondsBounds, 60, 300, 1800]) };
 
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]> {

@@ -24,10 +24,17 @@ export interface Waiting {
   readonly bytes: number;
 }
 
-/** Whether changes of a tenant wait to be matched: then others go behind them. Under the lock of an event: also those of its own. */
+/** Whether changes of a tenant wait to be matched: then later ones queue after them. Under the lock of an event it sees that event's, too. */
 export async function hasUnmatched(tx: Db, tenantId: string): Promise<boolean> {
   const rows = await tx`select from unmatched_changes where tenant_id = ${tenantId} limit 1`.execute();
   return rows.count > 0;
+}
+
+/** When the oldest of the tenant's changes that wait to be matched was stored; Infinity when none waits. */
+export async function oldestUnmatchedMs(db: Db, tenantId: string): Promise<number> {
+  const [oldest] = await db<{ created_ms: bigint }[]>`
+    select created_ms from unmatched_changes where tenant_id = ${tenantId} order by position, id limit 1`;
+  return oldest === undefined ? Infinity : Number(oldest.created_ms);
 }
 
 /**
@@ -60,7 +67,7 @@ export async function storeUnmatched(
 
 /**
  * Locks the oldest changes of a tenant that are not among `taken`; undefined when there are none, or another server has them:
- * what comes behind waits for it.
+ * later rows wait for it.
  */
 export async function lockOldest(
   tx: Db,
