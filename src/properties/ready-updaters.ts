@@ -5,7 +5,7 @@ import type { CustomProperties, LockedEntity } from "../entities/custom-properti
 import { type Pace, paced } from "../event-loop.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
 import type { ReadyUpdater } from "./apply.ts";
-import { matcherOf } from "./matcher.ts";
+import { matcherOf } from "../clause/matcher.ts";
 import { toQuery, type UpdaterRow } from "./messages.ts";
 import { updaterResolver } from "./updater-fields.ts";
 import { setVersion } from "./updater-set.ts";
