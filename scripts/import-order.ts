@@ -54,5 +54,5 @@ export const strictImports: Readonly<Record<string, readonly string[]>> = {
   gen: [],
   wire: ["gen", "event-loop"],
   transcoding: ["gen", "event-loop", "wire"],
-  clause: ["gen", "errors", "db"],
+  clause: ["gen", "errors", "db", "event-loop"],
 };

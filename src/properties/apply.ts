@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Matcher } from "../clause/matcher.ts";
 import type { CustomProperties } from "../entities/custom-properties.ts";
 import { isOverfull } from "../entities/terms.ts";
 import type { Pace } from "../event-loop.ts";
-import type { Matcher } from "./matcher.ts";
 
 /** An updater that is ready to be applied. */
 export interface ReadyUpdater<Row> {

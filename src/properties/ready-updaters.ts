@@ -1,11 +1,11 @@
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { checkClause } from "../clause/check.ts";
+import { matcherOf } from "../clause/matcher.ts";
 import type { Db } from "../db/connect.ts";
 import type { CustomProperties, LockedEntity } from "../entities/custom-properties.ts";
 import { type Pace, paced } from "../event-loop.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
 import type { ReadyUpdater } from "./apply.ts";
-import { matcherOf } from "./matcher.ts";
 import { toQuery, type UpdaterRow } from "./messages.ts";
 import { updaterResolver } from "./updater-fields.ts";
 import { setVersion } from "./updater-set.ts";

@@ -6,7 +6,9 @@ import {
   type WatchEventsResponse,
   WatchEventsResponseSchema,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { toPredicate } from "../../clause/to-predicate.ts";
+import { checkClause } from "../../clause/check.ts";
+import { type Matcher, matcherOf } from "../../clause/matcher.ts";
+import type { Pace } from "../../event-loop.ts";
 import type { FeedChange, State } from "../feed.ts";
 import type { EventRow } from "../fields.ts";
 import { checkedRange } from "../matching.ts";
@@ -27,19 +29,21 @@ export interface ChangedRow {
 
 /** What the watches of a query are sent. */
 export interface Filter {
-  matches(changed: ChangedRow): boolean;
+  matches(changed: ChangedRow, pace: Pace): boolean | Promise<boolean>;
   /** The message about a change that matches, without its cursor. */
   message(changed: ChangedRow): WatchEventsResponse;
 }
 
 /** The filter of a query: an occurrence that matched before a change or matches after it. @throws code 3 for a bad query. */
 export function watchFilter(tenantId: string, query: EventQuery): Filter {
-  const matches = predicate(tenantId, query);
+  const matches = matcher(tenantId, query);
   const shown = selection(query.fields.map(({ field }) => field));
   return {
-    matches: ({ change, row }) =>
-      matches(at(row, change.after, change)) ||
-      (change.before !== undefined && matches(at(row, change.before, change))),
+    matches({ change, row }, pace) {
+      const before = () => change.before !== undefined && matches(at(row, change.before, change), pace);
+      const after = matches(at(row, change.after, change), pace);
+      return typeof after === "boolean" ? after || before() : after.then((found) => found || before());
+    },
     message({ change, row }) {
       const after = at(row, change.after, change);
       const event = toEvent(after, [after], after.count, tenantId, shown);
@@ -54,19 +58,21 @@ function at(row: EventRow, { severity, status, acknowledged }: State, change: Fe
   return { ...row, severity, status, acknowledged, last_seen_ms: lastSeenMs, instance_count: instanceCount };
 }
 
-function predicate(tenantId: string, query: EventQuery): (row: EventRow) => boolean {
+function matcher(tenantId: string, query: EventQuery): Matcher<EventRow> {
   const { start, end } = checkedRange(query, "query");
   const overlap = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
   const severities = new Set<number>(query.severities);
   const statuses = new Set<number>(query.statuses);
-  const clause =
-    query.clause === undefined ? () => true : toPredicate(query.clause, "query.clause", eventResolver(tenantId));
-  return (row) => {
+  const clause: Matcher<EventRow> =
+    query.clause === undefined
+      ? () => true
+      : matcherOf(checkClause(query.clause, "query.clause"), eventResolver(tenantId));
+  return (row, pace) => {
     if (severities.size > 0 && !severities.has(row.severity)) return false;
     if (statuses.size > 0 && !statuses.has(row.status)) return false;
     const lastMs = overlap ? row.end_ms : row.last_seen_ms;
     if (start !== undefined && lastMs !== null && lastMs < start) return false;
     if (end !== undefined && (overlap ? row.start_ms : row.last_seen_ms) >= end) return false;
-    return clause(row);
+    return clause(row, pace);
   };
 }

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WatchEventsResponse } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Sql } from "../../db/connect.ts";
-import { limiter } from "../../limiter.ts";
+import type { Pace } from "../../event-loop.ts";
+import { type Limiter, limiter } from "../../limiter.ts";
 import type { FeedRow } from "../feed.ts";
 import type { ChangedRow } from "./filter.ts";
 import { blockRows, changedRows, changesMax, feedBlock, feedEnd } from "./follow.ts";
@@ -15,7 +16,7 @@ export interface Portion {
   /** How many changes it has, with those that do not match and those whose occurrences are gone. */
   readonly count: number;
   /** What the watches of a query are sent of it. */
-  told(query: Query): readonly Told[];
+  told(query: Query, pace: Pace): Promise<readonly Told[]>;
   message(told: Told): WatchEventsResponse;
   /** A watch needs it no longer. */
   release(): void;
@@ -27,8 +28,8 @@ export interface Past {
   begin(tenantId: string): () => void;
   /** The next rows after a place, the first one whole. @throws code 3 when rows after the place are no longer kept */
   rows(tenantId: string, place: Place): Promise<FeedRow[]>;
-  /** The portion of a row in which a change is. To be released. */
-  portion(tenantId: string, row: FeedRow, change: number): Promise<Portion>;
+  /** The portion of a row in which a change is. To be released. @throws the signal's reason */
+  portion(tenantId: string, row: FeedRow, change: number, signal: AbortSignal): Promise<Portion>;
 }
 
 /** Reads at once of all tenants; one alone has half of them. */
@@ -44,7 +45,7 @@ interface Kept {
   read: Promise<(ChangedRow | undefined)[]>;
   users: number;
   bytes: number;
-  told: Map<string, Told[]>;
+  told: Map<string, Promise<Told[]>>;
 }
 
 interface OfTenant {
@@ -52,6 +53,8 @@ interface OfTenant {
   blocks: Map<bigint, Promise<FeedRow[]>>;
   portions: Map<string, Kept>;
   bytes: number;
+  /** Portions are read one after the other, so that no more than one is beyond the bound. */
+  turns: Limiter;
   message(told: Told): WatchEventsResponse;
 }
 
@@ -63,7 +66,14 @@ export function pastReader(sql: Sql): Past {
   const ofTenant = (tenantId: string) => {
     let found = tenants.get(tenantId);
     if (found === undefined) {
-      found = { watches: 0, blocks: new Map(), portions: new Map(), bytes: 0, message: messageMaker() };
+      found = {
+        watches: 0,
+        blocks: new Map(),
+        portions: new Map(),
+        bytes: 0,
+        turns: limiter({ max: 1, what: "portions are read", waitingMax: Infinity, shares: {} }),
+        message: messageMaker(),
+      };
       tenants.set(tenantId, found);
     }
     return found;
@@ -114,6 +124,29 @@ export function pastReader(sql: Sql): Past {
     return kept;
   }
 
+  /** A portion, read when there is room for it. */
+  async function use(of: OfTenant, key: string, read: () => Kept, signal: AbortSignal): Promise<Kept> {
+    const known = of.portions.get(key);
+    if (known !== undefined) {
+      known.users += 1;
+      return known;
+    }
+    const turn = await of.turns.turn({}, signal);
+    try {
+      while (!of.portions.has(key) && of.bytes > usedBytesMax) {
+        signal.throwIfAborted();
+        await sleep(20);
+      }
+      const kept = of.portions.get(key) ?? read();
+      of.portions.set(key, kept);
+      kept.users += 1;
+      await kept.read.catch(() => undefined);
+      return kept;
+    } finally {
+      turn.release();
+    }
+  }
+
   /** Forgets what nobody uses, the oldest first, when much is kept. */
   function evict(of: OfTenant) {
     for (const [key, kept] of of.portions) {
@@ -127,20 +160,27 @@ export function pastReader(sql: Sql): Past {
   function portionOf(of: OfTenant, row: FeedRow, from: number, kept: Kept, changed: (ChangedRow | undefined)[]) {
     const { position, createdMs } = row;
     let released = false;
+    async function judge(query: Query, pace: Pace): Promise<Told[]> {
+      const found: Told[] = [];
+      for (const [i, each] of changed.entries()) {
+        const turn = pace();
+        if (turn !== undefined) await turn;
+        const told = each && (await toldOf(query, each, { position, createdMs, passed: from + i + 1 }, pace));
+        if (told === undefined) continue;
+        told.waiting = 1; // its message is kept for the others
+        found.push(told);
+      }
+      return found;
+    }
     return {
       from,
       count: changed.length,
       message: of.message,
-      told(query: Query) {
+      told(query: Query, pace: Pace) {
         const key = Buffer.from(query.digest).toString("latin1");
         const known = kept.told.get(key);
         if (known !== undefined) return known;
-        const told = changed.flatMap((each, i): Told[] => {
-          const made = each && toldOf(query, each, { position, createdMs, passed: from + i + 1 });
-          return made === undefined ? [] : [made];
-        });
-        // Its messages are kept for the others.
-        for (const each of told) each.waiting = 1;
+        const told = judge(query, pace);
         if (kept.told.size < queriesMax) kept.told.set(key, told);
         return told;
       },
@@ -178,17 +218,11 @@ export function pastReader(sql: Sql): Past {
       first += size;
       return await block(tenantId, first);
     },
-    async portion(tenantId, row, change) {
+    async portion(tenantId, row, change, signal) {
       const of = ofTenant(tenantId);
       const from = change - (change % changesMax);
       const key = `${row.position}/${row.createdMs}/${from}`;
-      while (!of.portions.has(key) && of.bytes > usedBytesMax) await sleep(20);
-      let kept = of.portions.get(key);
-      if (kept === undefined) {
-        kept = read(tenantId, of, row, from);
-        of.portions.set(key, kept);
-      }
-      kept.users += 1;
+      const kept = await use(of, key, () => read(tenantId, of, row, from), signal);
       try {
         return portionOf(of, row, from, kept, await kept.read);
       } catch (error) {

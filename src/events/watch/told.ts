@@ -1,4 +1,5 @@
 import type { WatchEventsResponse } from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { Pace } from "../../event-loop.ts";
 import { shareForms } from "../../wire/shared-messages.ts";
 import type { ChangedRow, Filter } from "./filter.ts";
 import { type Place, placeCursor } from "./place.ts";
@@ -27,23 +28,31 @@ export const toldBytes = 200;
 /** Messages that are kept for watches of the same query: all forms of a message take a few times as much as its row. */
 const madeBytesMax = 8 * 1024 * 1024;
 
-/** Makes the messages of a tenant, and keeps the newest: others of the same query are sent them next. */
+/** Makes the messages of a tenant, and keeps the newest until the last watch of their query has taken them. */
 export function messageMaker(): (told: Told) => WatchEventsResponse {
-  const kept: Told[] = [];
+  const kept = new Set<Told>();
   let bytes = 0;
+  function forget(told: Told) {
+    if (!kept.delete(told)) return;
+    told.made = undefined;
+    bytes -= told.changed.bytes;
+  }
   return (told) => {
-    if (told.made !== undefined) return told.made;
+    const { made } = told;
+    if (made !== undefined) {
+      if (told.waiting === 0) forget(told);
+      return made;
+    }
     const { query, changed, place } = told;
     const message = query.filter.message(changed);
     message.cursor = placeCursor(query.tenantId, query.digest, place);
     if (told.waiting === 0) return message; // no other watch will be sent it
     told.made = shareForms(message);
-    kept.push(told);
+    kept.add(told);
     bytes += changed.bytes;
-    while (bytes > madeBytesMax) {
-      const oldest = kept.shift() as Told;
-      oldest.made = undefined;
-      bytes -= oldest.changed.bytes;
+    for (const oldest of kept) {
+      if (bytes <= madeBytesMax) break;
+      forget(oldest);
     }
     return message;
   };
@@ -74,7 +83,7 @@ export function release(held: Held, told: Told): void {
 }
 
 /** The change for the watches of a query; undefined when it does not match. */
-export function toldOf(query: Query, changed: ChangedRow, place: Place): Told | undefined {
-  if (!query.filter.matches(changed)) return undefined;
+export async function toldOf(query: Query, changed: ChangedRow, place: Place, pace: Pace): Promise<Told | undefined> {
+  if (!(await query.filter.matches(changed, pace))) return undefined;
   return { place, changed, waiting: 0, made: undefined, query };
 }

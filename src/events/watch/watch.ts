@@ -60,7 +60,7 @@ async function* watchFeed(
     for (let first = true; ; first = false) {
       const rows = await watches.past.rows(tenantId, place);
       if (first) yield cursorAlone(place);
-      for (const row of rows) place = yield* earlier(watches, query, row, place, pace);
+      for (const row of rows) place = yield* earlier(watches, query, row, place, pace, signal);
       signal.throwIfAborted();
       await watches.open(tenantId);
       // Whatever is behind the place that all were told is told to this one, too.
@@ -97,12 +97,13 @@ async function* earlier(
   row: FeedRow,
   place: Place,
   pace: Pace,
+  signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse, Place> {
   const { position, createdMs, changes } = row;
   for (let at = position === place.position ? place.passed : 0; at < changes.length; ) {
-    const portion = await watches.past.portion(query.tenantId, row, at);
+    const portion = await watches.past.portion(query.tenantId, row, at, signal);
     try {
-      for (const told of portion.told(query)) {
+      for (const told of await portion.told(query, pace)) {
         if (told.place.passed <= at) continue;
         const turn = pace();
         if (turn !== undefined) await turn;

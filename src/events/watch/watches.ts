@@ -160,20 +160,23 @@ export function watches(sql: Sql): Watches {
       for (const [i, each] of telling.changed.entries()) {
         const turn = pace();
         if (turn !== undefined) await turn;
-        const told = each && toldOf(query, each, telling.placeOf(i));
+        const told = each && (await toldOf(query, each, telling.placeOf(i), pace));
         if (told !== undefined) for (const watcher of watchers) tellOne(watcher, told);
       }
     }
     // Further ones may come as long as these are told.
-    for (let late = tenant.late.shift(); late !== undefined; late = tenant.late.shift()) {
+    for (let late = tenant.late[0]; late !== undefined; late = tenant.late[0]) {
       const { group, watcher } = late;
       for (const [i, each] of telling.changed.entries()) {
-        const told = each && toldOf(group.query, each, telling.placeOf(i));
+        const turn = pace();
+        if (turn !== undefined) await turn;
+        const told = each && (await toldOf(group.query, each, telling.placeOf(i), pace));
+        if (tenant.late[0] !== late) break; // it has left meanwhile
         if (told !== undefined) tellOne(watcher, told);
       }
+      if (tenant.late[0] !== late) continue;
+      tenant.late.shift();
       group.watchers.add(watcher);
-      const turn = pace();
-      if (turn !== undefined) await turn;
     }
     tenant.telling = undefined;
     tenant.place = telling.placeOf(telling.changed.length - 1);

@@ -1,7 +1,7 @@
-import { askedOf, type Checked } from "../clause/checked.ts";
-import type { Values } from "../clause/field.ts";
-import { predicateOf } from "../clause/to-predicate.ts";
 import type { Pace } from "../event-loop.ts";
+import { askedOf, type Checked } from "./checked.ts";
+import type { Values } from "./field.ts";
+import { predicateOf } from "./to-predicate.ts";
 
 /** Whether a clause matches a row: at once for a small clause, in slices for a large one. */
 export type Matcher<Row> = (row: Row, pace: Pace) => boolean | Promise<boolean>;
