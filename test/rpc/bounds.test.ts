@@ -23,7 +23,8 @@ describe("texts in JSON values", () => {
   });
 
   test("of a field of cron are left to the maintenance service, but for NUL", () => {
-    const recurrence = (year: string) => brokenBytes(ScheduleSchema, fromJson(ScheduleSchema, { recurrence: { year } }));
+    const recurrence = (year: string) =>
+      brokenBytes(ScheduleSchema, fromJson(ScheduleSchema, { recurrence: { year } }));
     expect(recurrence("9".repeat(1025))).toEqual([]);
     expect(recurrence("1\0")).toEqual([{ path: "recurrence.year", rule: "must not contain NUL" }]);
   });
