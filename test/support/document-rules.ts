@@ -102,6 +102,30 @@ export const documentRules: readonly Rule[] = [
     },
   },
   {
+    guarantee: "docs/decisions.md lists each decision, and says which are superseded",
+    broken: {
+      "docs/decisions.md": "| [0001](decisions/0001-a.md) | A | in force |",
+      "docs/decisions/0001-a.md": "# 0001: a\n\nDate: 2026-01-01\n",
+      "docs/decisions/0002-b.md": "# 0002: b\n\nDate: 2026-01-01\n\nSupersedes 0001.\n",
+    },
+    violations: (tree) => {
+      const index = tree.get("docs/decisions.md");
+      const files = [...tree].filter(([path]) => path.startsWith("docs/decisions/"));
+      if (index === undefined) return files.map(([path]) => `${path}: there is no docs/decisions.md`);
+      const statusOf = (number: string) => new RegExp(`^\\| \\[${number}\\].*\\| ([^|]+) \\|$`, "m").exec(index)?.[1];
+      return files.flatMap(([path, text]) => {
+        const number = path.slice("docs/decisions/".length).slice(0, 4);
+        const superseded = [...text.matchAll(/^Supersedes (\d{4})/gm)].map((match) => match[1] ?? "");
+        return [
+          ...(statusOf(number) === undefined ? [`${path}: is not listed`] : []),
+          ...superseded
+            .filter((other) => !statusOf(other)?.includes(`superseded by ${number}`))
+            .map((other) => `${path}: supersedes ${other}, and the list does not say so`),
+        ];
+      });
+    },
+  },
+  {
     guarantee:
       "the change log keeps the form of Keep a Changelog, and its newest release is the version of the package",
     broken: { "CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n### New\n\n- Search is faster\n" },
