@@ -4,10 +4,10 @@ const burnUs = 4000;
 const ownStretch = 3;
 
 /**
- * How long a neighbour may wait, ms: a second, as the contract says. Where other programs have the machine it is longer by as
+ * How long a neighbour may wait, ms: a second, or as the contract says. Where other programs have the machine it is longer by as
  * much as they stretch work: by the time that 4 ms of processor time take this thread, on average, beyond three times as long.
  */
-export function neighbourBound(): () => number {
+export function neighbourBound(contractMs = 1000): () => number {
   let wallMs = 0;
   let processorMs = 0;
   const timer = setInterval(() => {
@@ -24,6 +24,6 @@ export function neighbourBound(): () => number {
   return () => {
     clearInterval(timer);
     const stretch = processorMs === 0 ? 1 : wallMs / processorMs;
-    return 1000 * Math.max(1, stretch / ownStretch);
+    return contractMs * Math.max(1, stretch / ownStretch);
   };
 }
