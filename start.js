@@ -2,9 +2,9 @@
 // Runs the server with the Node that it is made for, which `npm ci` installs beside the other packages. Plain JavaScript
 // for any Node from 20 on: an older one could only answer src/main.ts with a syntax error.
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
 const root = import.meta.dirname ?? new URL(".", import.meta.url).pathname;
 
@@ -45,6 +45,21 @@ function findNode() {
   };
 }
 
+/**
+ * Where Node keeps what it has compiled for the next start (docs/decisions/0063): beside the data, where nobody else writes.
+ * undefined for other commands, which may run as another user, and before there is a data directory.
+ */
+function compiledDir() {
+  if (process.argv[2] !== "serve") return undefined;
+  const dir = join(resolve(process.env.BELFRY_DATA_DIR || ".belfry"), "compiled");
+  try {
+    mkdirSync(dir, { mode: 0o700 });
+  } catch (error) {
+    if (error.code !== "EEXIST") return undefined;
+  }
+  return dir;
+}
+
 /** A server that dies after it has served is started again, but not for ever: so many times within this time. */
 const againMax = 5;
 const againWithinMs = 600_000;
@@ -55,7 +70,8 @@ function run(node) {
   // Fewer collections of young objects, each of them longer (docs/decisions/0038).
   const args = ["--max-semi-space-size=16", ...process.execArgv, main, ...process.argv.slice(2)];
   // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (docs/decisions/0015).
-  const env = { MALLOC_ARENA_MAX: "2", ...process.env };
+  const compiled = compiledDir();
+  const env = { MALLOC_ARENA_MAX: "2", ...(compiled && { NODE_COMPILE_CACHE: compiled }), ...process.env };
   const diedMs = [];
   let child;
   let stopAsked = false;

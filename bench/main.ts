@@ -8,6 +8,7 @@ const benches = [
   "read",
   "put",
   "batches",
+  "fresh",
   "clients",
   "reads",
   "entities",

@@ -8,12 +8,15 @@ export interface Cost {
 
 /** How much an observation still counts after the next one. */
 const keep = 0.9;
-/** What is taken for granted at first, and counts as much as a few observations: small and large transactions, ms. */
+/**
+ * What is taken for granted at first, and counts as much as a few observations: small and large transactions, ms. The first
+ * ones that a process runs take several times as long as those a second later, and must not make it refuse what is quick by then.
+ */
 const prior: readonly (readonly [items: number, ms: number])[] = [
   [1, 3],
   [1000, 100],
 ];
-const priorWeight = 0.3;
+const priorWeight = 3;
 
 /** Moving averages of the fixed cost of a transaction and of the cost of an item: a line through what was seen. */
 export function cost(): Cost {

@@ -143,7 +143,7 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
   const ready = (lane: Lane) =>
     lane.queue.length > 0 && (lane.running.length === 0 || (lane.running.length === 1 && full(lane)));
 
-  /** How long a part that is added now would wait, ms. */
+  /** How long a part that is added now would wait for its transaction to start, ms. */
   function waitMs(lane: Lane): number {
     if (lane.queue.length === 0) return 0;
     const nowMs = performance.now();
@@ -152,17 +152,17 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
       Math.max(sinceMs + expectedMs - nowMs, (nowMs - sinceMs) / 2),
     );
     const transactions = Math.ceil(Math.max(lane.items / sizeMax(lane), lane.bytes / batchBytesMax));
-    const own = Math.min(...rest, Infinity);
-    return (
-      ((own === Infinity ? 0 : own) + lane.cost.expect(transactions, lane.items)) *
-      Math.max(1, waitingLanes / batchesMax)
-    );
+    const queued = lane.cost.expect(transactions, lane.items);
+    const sum = rest.reduce((all, each) => all + each, queued);
+    // Two that run share what is queued, while it would fill another.
+    const atOnce = full(lane) ? Math.max(1, rest.length) : 1;
+    const ownMs = atOnce > 1 ? sum / atOnce : queued + (rest.length > 0 ? Math.min(...rest) : 0);
+    return ownMs * Math.max(1, waitingLanes / batchesMax);
   }
 
-  function refuse(lane: Lane, withItems: number) {
+  function refuse(lane: Lane) {
     if (stopping) throw unavailable("the server is stopping; send the request again");
-    if (lane.queue.length === 0) return;
-    const ms = waitMs(lane) + lane.cost.expect(0, withItems);
+    const ms = waitMs(lane);
     if (ms <= waitMsMax) return;
     counted.of(lane.kindName).refused += 1;
     const afterSec = (Math.max(waitMsMax, ms) / 1000) * (1 + Math.random() / 2);
@@ -264,10 +264,10 @@ export function lanes(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: La
   }
 
   return {
-    check: (tenantId, kindName) => refuse(laneOf(tenantId, kindName), 1),
+    check: (tenantId, kindName) => refuse(laneOf(tenantId, kindName)),
     async put(kind, tenantId, part, first) {
       const lane = laneOf(tenantId, kind.name);
-      if (first || stopping) refuse(lane, sizeOf(part));
+      if (first || stopping) refuse(lane);
       return await new Promise((done, fail) => {
         lane.kind ??= kind as LaneKind<unknown>;
         const told = counted.counting(kind.name, part.count ?? sizeOf(part), done);

@@ -166,6 +166,20 @@ test("more is refused when what waits would take too long, by how long it takes;
   expect(await all.put(kind, "flooded", part(1), true)).toEqual(new Map());
 }, 20_000);
 
+test("one slow transaction at first refuses nothing that waits behind it", async () => {
+  let runs = 0;
+  const kind = kindOf(() => sleep(runs++ < 2 ? 800 : 50));
+  const all = open(4, 1000);
+  let left = 24;
+  async function send() {
+    for (; left > 0; left--) {
+      all.check("cold", kind.name);
+      await all.put(kind, "cold", many(1000), true);
+    }
+  }
+  await Promise.all(Array.from({ length: 4 }, send));
+}, 20_000);
+
 test("stopping stores what was accepted, and admits nothing more", async () => {
   const kind = kindOf(() => sleep(30));
   const all = open();

@@ -4,8 +4,10 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -78,6 +80,27 @@ test("the server runs on the Node of its packages, with arguments and environmen
   const { exit, said } = start(checkout(), "exit", "5");
   expect(await exit).toBe(5);
   expect(said()).toContain(`up ${process.version} exit,5 hello`);
+});
+
+test("what a server has compiled is kept beside its data, where nobody else writes, once there is a data directory", async () => {
+  const dir = checkout();
+  const data = join(dir, "data");
+  async function served(...args: string[]) {
+    const server = started(oldNode, ["start.js", ...args], dir, {
+      env: { ...process.env, BELFRY_DATA_DIR: "data", NODE_COMPILE_CACHE: undefined },
+    });
+    await server.until("up");
+    server.child.kill("SIGTERM");
+    await server.exit;
+  }
+  await served("serve");
+  expect(existsSync(data)).toBe(false);
+  mkdirSync(data);
+  await served("credential");
+  expect(readdirSync(data)).toEqual([]);
+  await served("serve");
+  expect(readdirSync(join(data, "compiled"))).toHaveLength(1);
+  expect(statSync(join(data, "compiled")).mode & 0o777).toBe(0o700);
 });
 
 test("a server that a signal ended is seen to have ended by it", async () => {
