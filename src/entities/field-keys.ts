@@ -1,3 +1,4 @@
+import type { Fragment } from "postgres";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
@@ -100,13 +101,24 @@ export async function readKeys(db: Db, tenantId: string): Promise<{ source: KeyS
     select source, key from entity_keys where tenant_id = ${tenantId} order by source, key`;
 }
 
+/** A query of those of `keys` that metadata of the tenant have or had, and of a null where some keys of the tenant were left out. */
+export const metadataKeysQuery = (db: Db, tenantId: string, keys: readonly string[]): Fragment => db`
+  select key from entity_keys
+  where tenant_id = ${tenantId} and source = 'metadata' and key = any(${textArray(keys)}::text[])
+  union all select null from (${leftOutRow(db, tenantId)}) as left_out`;
+
+/** Those of `keys` that metadata have or had, of what the query finds; all of them where some keys were left out. */
+export function metadataKeysOf(keys: readonly string[], found: readonly (string | null)[]): Set<string> {
+  const known = found.filter((key) => key !== null);
+  return new Set(known.length < found.length ? keys : known);
+}
+
 /** Those of `keys` that metadata of the tenant have or had; all of them where some keys of the tenant were left out. */
 export async function metadataKeys(db: Db, tenantId: string, keys: readonly string[]): Promise<Set<string>> {
   if (keys.length === 0) return new Set();
-  const rows = await db<{ key: string | null }[]>`
-    select key from entity_keys
-    where tenant_id = ${tenantId} and source = 'metadata' and key = any(${textArray(keys)}::text[])
-    union all select null from (${leftOutRow(db, tenantId)}) as left_out`;
-  const found = rows.flatMap(({ key }) => key ?? []);
-  return new Set(found.length < rows.length ? keys : found);
+  const rows = await db<{ key: string | null }[]>`${metadataKeysQuery(db, tenantId, keys)}`;
+  return metadataKeysOf(
+    keys,
+    rows.map(({ key }) => key),
+  );
 }

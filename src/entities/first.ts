@@ -6,35 +6,39 @@ import type { Db } from "../db/connect.ts";
 import { entityResolver } from "./fields.ts";
 import { parseId } from "./identity.ts";
 import { matchingEntities } from "./matching.ts";
-import { knownKeys } from "./search.ts";
+import { bareKeys } from "./search.ts";
 
-/**
- * Statements that select the id of the first entity, by name, that a clause matches, no row where there is none: the first one
- * that has a row tells it. A clause that is nothing but ids finds deleted ones, too, where no living one matches.
- * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language
- */
-export async function firstEntity(
-  db: Db,
-  tenant: { id: string; name: string },
-  clause: Clause,
-  path: string,
-): Promise<Fragment[]> {
+/** How the first entity, by name, that a clause matches is found. */
+export interface FirstEntity {
+  /** The clause's keys without a prefix. */
+  bareKeys: readonly string[];
+  /**
+   * Statements that select the entity's id, no row where there is none: the first one that has a row tells it. A clause that is
+   * nothing but ids finds deleted ones, too, where no living one matches. `metadataKeys`: those of the bare keys that metadata have.
+   */
+  statements(metadataKeys: ReadonlySet<string>): Fragment[];
+}
+
+/** @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language */
+export function firstEntity(db: Db, tenant: { id: string; name: string }, clause: Clause, path: string): FirstEntity {
   const checked = checkClause(clause, path);
-  const columns = entityResolver(tenant.id, {
-    tenantName: tenant.name,
-    metadataKeys: await knownKeys(db, tenant.id, checked),
-  });
-  const { from, sql, few } = matchingEntities(db, tenant.id, checked, columns);
-  // Where an index finds few, they are put in order; else the walk along entities_name meets the first one soon.
-  const living = few
-    ? db`
-        with matching as materialized (select name, id from ${from} where ${sql})
-        select id from matching order by name, id limit 1`
-    : db`select id from ${from} where ${sql} order by name, id limit 1`;
-  if (clause.withIds === undefined) return [living];
-  const ids = clause.withIds.ids.flatMap((id) => parseId(id) ?? []);
-  const deleted = db`
-    select id from entities where tenant_id = ${tenant.id} and id = any(${byteaArray(ids)}::bytea[])
-    order by name, id limit 1`;
-  return [living, deleted];
+  return {
+    bareKeys: bareKeys(checked),
+    statements(metadataKeys) {
+      const columns = entityResolver(tenant.id, { tenantName: tenant.name, metadataKeys });
+      const { from, sql, few } = matchingEntities(db, tenant.id, checked, columns);
+      // Where an index finds few, they are put in order; else the walk along entities_name meets the first one soon.
+      const living = few
+        ? db`
+          with matching as materialized (select name, id from ${from} where ${sql})
+          select id from matching order by name, id limit 1`
+        : db`select id from ${from} where ${sql} order by name, id limit 1`;
+      if (clause.withIds === undefined) return [living];
+      const ids = clause.withIds.ids.flatMap((id) => parseId(id) ?? []);
+      const deleted = db`
+        select id from entities where tenant_id = ${tenant.id} and id = any(${byteaArray(ids)}::bytea[])
+        order by name, id limit 1`;
+      return [living, deleted];
+    },
+  };
 }

@@ -24,11 +24,10 @@ const path = "search_input";
 
 type PageRow = PageEntityRow & { key_texts: (string | null)[] };
 
-/** The keys without a prefix that metadata of the tenant have: the others are dimensions. */
-export function knownKeys(db: Db, tenantId: string, clause: Checked) {
+/** The keys without a prefix that a clause asks for: those of metadata of the tenant; the others are dimensions. */
+export function bareKeys(clause: Checked): string[] {
   const keys = askedOf(clause).map(({ field }) => field);
-  const bare = keys.filter((key) => fieldKey(key).kind === "bare");
-  return metadataKeys(db, tenantId, bare);
+  return keys.filter((key) => fieldKey(key).kind === "bare");
 }
 
 const place = (db: Db, keys: readonly SortKey[], page: PageRequest) =>
@@ -156,7 +155,7 @@ export async function searchEntities(
   const checked = checkClause(clause, `${path}.query.clause`);
   const known = entityResolver(tenant.id, {
     tenantName: tenant.name,
-    metadataKeys: await knownKeys(db, tenant.id, checked),
+    metadataKeys: await metadataKeys(db, tenant.id, bareKeys(checked)),
   });
   const matching = matchingEntities(db, tenant.id, checked, known);
   // What is sorted by stands in cursors, so it does not depend on the keys that are known today.

@@ -10,7 +10,8 @@ import type { Points } from "./codec/chunk.ts";
 
 /** What is known of a series beside its points. */
 export interface SeriesFacts {
-  id: string;
+  /** Makes its id, which few of those that a clause looks at need. */
+  id(): string;
   metric: string;
   /** What its points say of it; empty: nothing. */
   units: string;
@@ -53,7 +54,7 @@ function dictionaryOf({ metric, units, description, entry }: SeriesFacts): Serie
 /** A series with its values, as the API shows it. */
 export function toMetricSeries(facts: SeriesFacts, { times, values }: Points): MetricSeries {
   return create(MetricSeriesSchema, {
-    id: facts.id,
+    id: facts.id(),
     name: facts.entry?.label || facts.metric,
     dictionary: dictionaryOf(facts),
     timestamps: Array.from(times, BigInt),

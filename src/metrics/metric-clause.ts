@@ -1,6 +1,8 @@
 import { type Clause, Operation, OperationSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { checkClause } from "../clause/check.ts";
+import type { Checked } from "../clause/checked.ts";
 import type { FieldValue, Values } from "../clause/field.ts";
-import { toPredicate } from "../clause/to-predicate.ts";
+import { predicateOf } from "../clause/to-predicate.ts";
 import { unsupported } from "../errors.ts";
 import type { SeriesFacts } from "./messages.ts";
 
@@ -39,6 +41,18 @@ export interface MetricPredicate {
   matches(facts: SeriesFacts): boolean;
   /** Whether it looks at the dictionary's entry. */
   readonly asksEntry: boolean;
+  /** The only metric whose series it can match; undefined: any. */
+  readonly metric?: string | undefined;
+}
+
+/** The metric that a clause names: texts are equal where their characters are. */
+function namedMetric(clause: Checked): string | undefined {
+  if (clause.kind === "and") return clause.parts.map(namedMetric).find((metric) => metric !== undefined);
+  if (clause.kind !== "field" || clause.field !== "name" || clause.asks === "exists") return undefined;
+  for (const { operation, value } of clause.asks) {
+    if (operation === Operation.OP_EQUALS && typeof value === "string") return value;
+  }
+  return undefined;
 }
 
 /**
@@ -54,8 +68,9 @@ export function metricPredicate(clause: Clause, path: string): MetricPredicate {
       const get = Object.hasOwn(readers, key) ? readers[key] : undefined;
       return get && { get };
     },
-    idsOf: ({ id }) => [id],
+    idsOf: ({ id }) => [id()],
   };
-  const matches = toPredicate(clause, path, values);
-  return { matches, asksEntry };
+  const checked = checkClause(clause, path);
+  const matches = predicateOf(checked, values);
+  return { matches, asksEntry, metric: namedMetric(checked) };
 }

@@ -1,6 +1,5 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Fragment } from "postgres";
 import {
   Aggregator,
   type SearchMetricsRequest,
@@ -11,19 +10,17 @@ import {
 import type { MetricSeries } from "#gen/belfry/metrics/v1/metric_series_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import type { Db } from "../db/connect.ts";
-import { cancelOn } from "../db/driver/cancel.ts";
 import { textsOf } from "../db/paging/keyset.ts";
 import { type TokenPage, tokenPage } from "../db/paging/token-page.ts";
-import { effectiveMetrics } from "../dictionary/effective.ts";
-import { firstEntity } from "../entities/first.ts";
+import { type FirstEntity, firstEntity } from "../entities/first.ts";
 import { invalidField } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import { inTurn } from "../rpc/large-answers.ts";
 import { checkEnd } from "../rpc/time-range.ts";
 import { bucketsIn, type Downsampling, downsample, NEIGHBOUR_MS } from "./aggregate.ts";
 import type { Points } from "./codec/chunk.ts";
-import { seriesId } from "./identity.ts";
-import { type SeriesFacts, toMetricSeries } from "./messages.ts";
+import { type Facts, type Named, readFirst, withEntries } from "./find-series.ts";
+import { toMetricSeries } from "./messages.ts";
 import { type MetricPredicate, metricPredicate } from "./metric-clause.ts";
 import { readPeriod } from "./period.ts";
 import { countPoints, readPoints, readPointsUpTo, type Span, type Turns } from "./read.ts";
@@ -38,19 +35,12 @@ const readMax = 1_000_000;
 const seriesPointsMax = 20_000_000;
 /** Pages that may hold more values are made one after the other. */
 const smallValues = 20_000;
-/** Series whose facts are looked at together. */
-const portion = 1000;
-
 const withNeighbours = new Set<Aggregator>([
   Aggregator.DELTA,
   Aggregator.RATE,
   Aggregator.INTERPOLATE,
   Aggregator.NEXT_OLDER,
 ]);
-
-interface Facts extends SeriesFacts {
-  number: number;
-}
 
 /** The first whole ms that is not before a time. */
 const toMs = ({ seconds, nanos }: Timestamp) => Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
@@ -81,68 +71,6 @@ function queryText(request: SearchMetricsRequest): string {
 }
 
 const allSeries: MetricPredicate = { matches: () => true, asksEntry: false };
-
-/** Series without what the dictionary says of them. */
-type Named = Omit<Facts, "entry">;
-
-interface SeriesRow {
-  entityId: Buffer;
-  /** Null where the entity has no more series. */
-  number: number | null;
-  metric: string;
-  units: string;
-  description: string;
-}
-
-/** The first series after a metric, by its name, of the entity that a statement selects; no row without an entity. By series_entity. */
-async function readSeries(
-  db: Db,
-  tenantId: string,
-  entity: Fragment,
-  after: string,
-  signal: AbortSignal,
-): Promise<SeriesRow[]> {
-  const rows = db<SeriesRow[]>`
-    select entity.id as "entityId", own.* from (${entity}) as entity (id)
-    left join lateral (
-      select number::float8 as number, metric, units, description from series
-      where tenant_id = ${tenantId} and entity_id = entity.id and metric > ${after}
-      order by metric limit ${portion}
-    ) as own on true
-    order by own.metric`;
-  return await cancelOn(rows, signal);
-}
-
-/** An entity, and its series after a metric, by its name, as far as the clause wants them: up to `max`. */
-async function readFacts(
-  db: Db,
-  tenantId: string,
-  entity: Fragment,
-  after: string,
-  max: number,
-  { matches, asksEntry }: MetricPredicate,
-  signal: AbortSignal,
-): Promise<{ entityId: Buffer; found: Named[] } | undefined> {
-  const found: Named[] = [];
-  let rows = await readSeries(db, tenantId, entity, after, signal);
-  const entityId = rows[0]?.entityId;
-  if (entityId === undefined) return undefined;
-  for (;;) {
-    const named = rows.flatMap(({ number, metric, units, description }): Named[] =>
-      number === null ? [] : [{ number, metric, units, description, id: seriesId(tenantId, entityId, metric) }],
-    );
-    const facts = asksEntry ? await withEntries(db, tenantId, named) : named;
-    found.push(...facts.filter((each) => matches({ entry: undefined, ...each })));
-    if (rows.length < portion || found.length >= max) return { entityId, found: found.slice(0, max) };
-    rows = await readSeries(db, tenantId, db`select ${entityId}::bytea`, named.at(-1)?.metric as string, signal);
-  }
-}
-
-async function withEntries(db: Db, tenantId: string, named: readonly Named[]): Promise<Facts[]> {
-  const names = named.map(({ metric }) => metric);
-  const entries = await effectiveMetrics(db, tenantId, names);
-  return named.map((each) => ({ ...each, entry: entries.get(each.metric) }));
-}
 
 /** Series in groups whose points may be in memory at once. @throws code 3 where one has too many */
 function groupsOf(facts: readonly Named[], counts: ReadonlyMap<number, number>): Named[][] {
@@ -194,17 +122,15 @@ export async function searchMetrics(
   const how = downsampling(request);
   const page = tokenPage("metrics", tenant.id, request, queryText(request));
   const place = page.after && textsOf(page.after, ["bytea", "text"]);
-  const entities = place
-    ? [db`select ${Buffer.from(place[0] ?? "", "hex")}::bytea`]
-    : await firstEntity(db, tenant, entityClause, "entityClause");
+  const first: FirstEntity = place
+    ? { bareKeys: [], statements: () => [db`select ${Buffer.from(place[0] ?? "", "hex")}::bytea`] }
+    : firstEntity(db, tenant, entityClause, "entityClause");
   const turns = { signal, pace: paced(() => signal.throwIfAborted(), tenant.id) };
-  for (const entity of entities) {
-    const facts = await readFacts(db, tenant.id, entity, place?.[1] ?? "", page.rowsMax as number, wanted, signal);
-    if (facts === undefined) continue;
-    const make = () => readPage(db, tenant.id, facts.entityId, facts.found, page, how, turns);
-    return facts.found.length * valuesAtMost(how) > smallValues ? await inTurn(tenant.id, signal, make) : await make();
-  }
-  return create(SearchMetricsResponseSchema);
+  const asked = { ...wanted, after: place?.[1] ?? "", max: page.rowsMax as number };
+  const facts = await readFirst(db, tenant.id, first, asked, signal);
+  if (facts === undefined) return create(SearchMetricsResponseSchema);
+  const make = () => readPage(db, tenant.id, facts.entityId, facts.found, page, how, turns);
+  return facts.found.length * valuesAtMost(how) > smallValues ? await inTurn(tenant.id, signal, make) : await make();
 }
 
 /** Points of series, in groups that may be in memory at once; in one, by one statement, where all may. */

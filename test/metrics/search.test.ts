@@ -215,6 +215,33 @@ describe("succeeds", () => {
     expect(second.pageToken).toBe("");
   });
 
+  test("a key without a prefix that metadata have, and one that is both", async () => {
+    const dimensions = { source: "z-known", zone: "z7" };
+    const model = { timestamp: Date.now(), dimensions, metadataFields: { shelf: "upper", zone: "none" } };
+    await call("POST", "/v1/data-receiver/models", { models: [model] });
+    await putMetrics(everyMinute("in metadata", [1], dimensions));
+    for (const [field, value] of [
+      ["shelf", "upper"],
+      ["zone", "z7"],
+    ]) {
+      const { body } = await search({ entityClause: { filter: { field, operation: "OP_EQUALS", value } } });
+      expect(body.metrics).toMatchObject([{ name: "in metadata" }]);
+    }
+  });
+
+  test("a metric by its name alone, and beside other clauses", async () => {
+    const of = { source: "z-numbered" };
+    await putMetrics(["1.0", "1", "2", "a"].flatMap((name) => everyMinute(name, [1], of)));
+    const named = (value: string) => ({ filter: { field: "name", operation: "OP_EQUALS", value } });
+    const ask = async (metricClause: object) => {
+      const { body } = await search({ entityClause: bySource("z-numbered"), metricClause });
+      return body.metrics.map(({ name }: { name: string }) => name);
+    };
+    expect(await ask(named("1"))).toEqual(["1"]);
+    expect(await ask({ and: { clauses: [named("a"), { not: { clause: named("2") } }] } })).toEqual(["a"]);
+    expect(await ask({ or: { clauses: [named("a"), named("2")] } })).toEqual(["2", "a"]);
+  });
+
   test("several entities match: the first one by name", async () => {
     const { body } = await search({ entityClause: { filter: { field: "source", operation: "OP_EXISTS" } } });
     expect(body.metrics).toHaveLength(4);
