@@ -1,4 +1,4 @@
-import { bigintArray, uuidArray } from "../../db/batch.ts";
+import { uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { countBeyond } from "../chain-counts.ts";
 import type { Result } from "./result.ts";
@@ -13,12 +13,12 @@ export const isBeyond = (result: Result): result is Beyond => result.beyond !== 
  * rule and root the first one, which tells how many there are; the others go, and it tells of them.
  */
 export async function recordBeyond(tx: Db, tenantId: string, results: readonly Beyond[]): Promise<Result[]> {
+  const fences = JSON.stringify(Object.fromEntries(results.map(({ row }) => [row.id, String(row.fence)])));
   const own = await tx<{ id: string }[]>`
-    select d.id from due_deliveries d
-      join unnest(
-        ${uuidArray(results.map(({ row }) => row.id))}::uuid[], ${bigintArray(results.map(({ row }) => row.fence))}::bigint[]
-      ) as own (id, fence) on own.id = d.id and own.fence = d.fence
-    where d.tenant_id = ${tenantId} order by d.id for no key update of d`;
+    select id from due_deliveries
+    where tenant_id = ${tenantId} and id = any(${uuidArray(results.map(({ row }) => row.id))}::uuid[])
+      and fence = (${fences}::jsonb ->> id::text)::bigint
+    order by id for no key update`;
   const ids = new Set(own.map(({ id }) => id));
   const held = results.filter(({ row }) => ids.has(row.id));
   const kept: Result[] = [];
