@@ -12,6 +12,7 @@ const statements = ourStatements(readStatements(inject("statements"))).filter(
 const isWhole = (text: string) => wholeRanges.some(({ begin }) => begin.test(plain(text)));
 
 test("no statement reads more where a tenant has more rows, whatever PostgreSQL knows of them", async () => {
+  expect(statements.length, "the run is not whole: statements of ours that other files have sent").toBeGreaterThan(100);
   const { url, sql } = await testDatabase({ statementTimeoutMs: 120_000 });
   const held = statements.filter(({ text }) => !isWhole(text));
   const { growing, measured } = await growingStatements(url, sql, held);
@@ -24,5 +25,8 @@ test("no statement reads more where a tenant has more rows, whatever PostgreSQL 
 
 test("each statement that may read a whole range was run", () => {
   const idle = wholeRanges.filter(({ begin }) => !statements.some(({ text }) => begin.test(plain(text))));
-  expect(idle).toEqual([]);
+  const said = idle.map(
+    ({ begin, why }) => `the run is not whole, or this is none of our statements: ${begin} (${why})`,
+  );
+  expect(said).toEqual([]);
 });

@@ -49,10 +49,11 @@ export async function forgetOldChains(db: Db, tenantId: string, nowMs: number): 
     .toString(16)
     .padStart(12, "0")
     .replace(/^(.{8})/, "$1-")}-7000-8000-000000000000`;
-  // By the primary key: roots sort by time.
-  const gone = await db`
-    delete from chain_counts where tenant_id = ${tenantId} and (root, rule_id) in (
-      select root, rule_id from chain_counts where tenant_id = ${tenantId} and root < ${oldest} order by root limit ${portion}
-    )`;
-  return gone.count === portion;
+  // By the primary key, up to the first beyond the portion: roots sort by time.
+  const [end] = await db<{ root: string; ruleId: string }[]>`
+    select root, rule_id as "ruleId" from chain_counts where tenant_id = ${tenantId} and root < ${oldest}
+    order by root, rule_id offset ${portion} limit 1`;
+  const untilEnd = end === undefined ? db`root < ${oldest}` : db`(root, rule_id) < (${end.root}, ${end.ruleId})`;
+  await db`delete from chain_counts where tenant_id = ${tenantId} and ${untilEnd}`;
+  return end !== undefined;
 }

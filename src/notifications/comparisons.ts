@@ -1,7 +1,7 @@
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { compileTrigger } from "../clause/trigger.ts";
-import { int4Array, textArray } from "../db/batch.ts";
+import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { exhausted } from "../errors.ts";
 import { paced } from "../event-loop.ts";
@@ -51,13 +51,13 @@ async function countOlder(tx: Db, tenantId: string): Promise<void> {
     select name, type from triggers where tenant_id = ${tenantId} and comparisons is null`;
   if (older.length === 0) return;
   const pace = paced(undefined, tenantId);
-  const counts: number[] = [];
-  for (const { type } of older) {
+  const counted: [name: string, texts: number][] = [];
+  for (const { name, type } of older) {
     await pace();
-    counts.push(comparisonsOf(fromJson(TriggerTypeSchema, type, { ignoreUnknownFields: true })));
+    counted.push([name, comparisonsOf(fromJson(TriggerTypeSchema, type, { ignoreUnknownFields: true }))]);
   }
   await tx`
-    update triggers t set comparisons = counted.comparisons
-    from unnest(${textArray(older.map(({ name }) => name))}::text[], ${int4Array(counts)}::int4[]) as counted (name, comparisons)
-    where t.tenant_id = ${tenantId} and t.name = counted.name and t.comparisons is null`;
+    update triggers set comparisons = (${JSON.stringify(Object.fromEntries(counted))}::jsonb ->> name)::int4
+    where tenant_id = ${tenantId} and name = any(${textArray(older.map(({ name }) => name))}::text[])
+      and comparisons is null`;
 }

@@ -278,7 +278,9 @@ describe("turns", () => {
     });
     await all.promise;
     await made.stop();
-    expect(new Set(order.slice(0, 1000)).size).toBe(1000);
+    // Runs begin in turn; one that goes on beside others may be passed by them until its jobs are claimed.
+    expect(new Set(order.slice(0, 1000)).size).toBeGreaterThan(1000 - pool.counts.background);
+    expect(new Set(order).size).toBe(1000);
     await sql`delete from jobs where kind = ${kind}`;
   }, 120_000);
 

@@ -1,3 +1,6 @@
+/** Of what does not name its rows by id or name. */
+const notByKey = String.raw`(?!.*\b(?:id|name)"? (?:= \$|= any\(|in \(\$))`;
+
 /**
  * Statements that ask for a whole range of a tenant's rows, by how they begin, and why they may read it. Clauses of callers
  * may ask for all that a tenant has.
@@ -7,8 +10,14 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   { begin: /^select count\(\*\)(?: as \w+)? from/, why: "counts what a list or a clause asks for" },
   { begin: /^with counted as \(/, why: "counts the events of a range" },
   {
-    begin: /^select id from (?:unnest\(\S+\) as wanted .* as )?entities where tenant_id = \$\d and deleted_ms is null/,
+    begin:
+      /^(?!.* \?\| )select id from (?:unnest\(\S+\) as wanted .* as )?entities where tenant_id = \$\d and deleted_ms is null/,
     why: "by a clause",
+  },
+  {
+    begin:
+      /^select id from entities where tenant_id = \$1 and deleted_ms is null and coalesce\(.* \?\| \$2::text\[\] order by id/,
+    why: "not reached: children are found by entities_parents only where PostgreSQL knows how many a tenant has",
   },
   {
     begin: /^select id, name, (?:case when|dimensions).* from (?:unnest.* as )?entities where tenant_id/,
@@ -32,12 +41,14 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   { begin: /^delete from feed where/, why: "removes what is older than an hour" },
   { begin: /^delete from (?:instances|audit_entries|delivery_\w+)/, why: "removes what is older than its retention" },
   {
-    begin: /^(?:select|update|delete) .*"?(?:maintenance_windows|property_updaters)"?/,
-    why: "a tenant has few, by bounds: a page or two",
+    begin:
+      /^(?:select .* from|update|delete from) "?(?:maintenance_windows|property_updaters)"?|^update property_updater_sets set .* from property_updaters/,
+    why: "a tenant has few, by bounds: a page or two, also where they are named by id",
   },
   {
-    begin:
-      /^select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|dictionary_entries|audit_entries)"?/,
+    begin: new RegExp(
+      `^${notByKey}select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|dictionary_entries|audit_entries)"?`,
+    ),
     why: "lists that are shown or loaded whole, or by a filter",
   },
   {
@@ -51,7 +62,10 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     begin: /^select subject, event_id is null and not standing/,
     why: "looks at a portion of 1,000 matches in the order of subjects",
   },
-  { begin: /^select position from feed|^select from events where tenant_id = \$1$/, why: "a test looks at all" },
+  {
+    begin: /^select position from feed|^select (?:name )?from events where tenant_id = \$1$/,
+    why: "a test looks at all",
+  },
   {
     begin: /^select o\.event_id, .* from occurrences o left join .* order by o\.start_ms$/,
     why: "a test looks at all",
@@ -60,7 +74,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   // Jobs, points and notifications.
   {
     begin:
-      /^(?:select|delete) from (?:jobs|rule_matches|due_deliveries) where tenant_id = \$1$|^select number from series where tenant_id = \$1 order by number$|^update entities set deleted_ms = \$1 where tenant_id = \$2$/,
+      /^(?:select|delete) from (?:jobs|rule_matches|due_deliveries) where tenant_id = \$1$|^select number from series where tenant_id = \$1 order by number$|^update entities set deleted_ms = \$1 where tenant_id = \$2$|^select from entities where tenant_id = \$1$|^delete from unmatched_changes where tenant_id = \$1$/,
     why: "tests look at all",
   },
   { begin: /^with near as materialized \( select id, sum\(size\)/, why: "at most 1,000 jobs that are due" },
@@ -98,6 +112,18 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     begin: /^delete from rule_matches where tenant_id = \$1 and rule_id/,
     why: "what is noted of all subjects, when a rule is deleted",
   },
+  {
+    begin: /^select coalesce\(sum\(count - done\), 0\)::float8 as changes/,
+    why: "all that waits to be matched, which is bounded",
+  },
+  {
+    begin: /^select id from entities where tenant_id = \$\d and id >= \$\d and (?:id < \$\d|true) order by id limit/,
+    why: "a portion of a part of the tenant's entities, in the order of ids",
+  },
+  {
+    begin: /^select root, rule_id as "ruleId" from chain_counts|^delete from chain_counts/,
+    why: "a portion of what is older than it is kept, in the order of the key",
+  },
 ];
 
 /**
@@ -110,7 +136,8 @@ export const readWhileUnseen: readonly RegExp[] = [
   /^select coalesce\(sum\(case when pg_column_compression\(o\.metadata\)/,
   /^insert into annotations/,
   /^delete from annotations a using occurrences/,
-  /^delete from events e where/,
+  /^delete from (?:events e|occurrences o) where/,
+  /^select event_id as "eventId", number from occurrences where tenant_id = \$\d and end_ms < /,
 ];
 /** When that is. */
 export const unseen = "statistics of other tenants";

@@ -13,13 +13,14 @@ export const isBeyond = (result: Result): result is Beyond => result.beyond !== 
  * rule and root the first one, whose error says how many there are; the others are deleted.
  */
 export async function recordBeyond(tx: Db, tenantId: string, results: readonly Beyond[]): Promise<Result[]> {
-  const ids = uuidArray(results.map(({ row }) => row.id));
-  // By the primary key, in its order.
-  const locked = await tx<{ id: string; fence: bigint }[]>`
-    select id, fence from due_deliveries
-    where tenant_id = ${tenantId} and id = any(${ids}::uuid[]) order by id for no key update`;
-  const fences = new Map(locked.map(({ id, fence }) => [id, fence]));
-  const held = results.filter(({ row }) => fences.get(row.id) === row.fence);
+  const fences = JSON.stringify(Object.fromEntries(results.map(({ row }) => [row.id, String(row.fence)])));
+  const own = await tx<{ id: string }[]>`
+    select id from due_deliveries
+    where tenant_id = ${tenantId} and id = any(${uuidArray(results.map(({ row }) => row.id))}::uuid[])
+      and fence = (${fences}::jsonb ->> id::text)::bigint
+    order by id for no key update`;
+  const ids = new Set(own.map(({ id }) => id));
+  const held = results.filter(({ row }) => ids.has(row.id));
   const kept: Result[] = [];
   const dropped: string[] = [];
   const groups = [...Map.groupBy(held, ({ beyond, row }) => `${beyond} ${row.ruleId}`)].sort(([a], [b]) =>
