@@ -13,6 +13,9 @@ const allOf = (pattern: string) =>
       .join("\n"),
   );
 
+/** What tests put together of parts: it stands in none of them word for word. */
+const composed = [/^select \(to_jsonb\(t\) - 'last_used_ms'\)::text as row from/];
+
 /** Those of these statements that the server's code has sent, other than its migrations. */
 export function ourStatements(ran: readonly RanStatement[]): RanStatement[] {
   const source = allOf("src/**/*.ts");
@@ -20,6 +23,7 @@ export function ourStatements(ran: readonly RanStatement[]): RanStatement[] {
   const migrations = allOf("migrations/*.sql");
   // Tests look at tables too, and their schemas are their own affair: what stands word for word in a test, or comes from none of our statements.
   function ofTests(text: string): boolean {
+    if (composed.some((each) => each.test(plain(text)))) return true;
     const [begin = "", ...rest] = text.split(/\$\d+/).map(plain);
     if (!tests.includes(begin)) return false;
     return !source.includes(begin) || !rest.every((part) => source.includes(part) || !tests.includes(part));
