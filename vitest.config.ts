@@ -1,7 +1,18 @@
+import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { closingLine } from "./test/support/closing-line.ts";
 import { longestFirst } from "./test/support/longest-first.ts";
+import { heavy } from "./test/support/part.ts";
+
+/**
+ * Two parts: `npm test`, minutes, and `npm run test:heavy` with full sizes and with bounds on time. A file whose source asks for the
+ * sizes of a part plays in both; one that ends in `.heavy.test.ts` in the second alone; every other in the first alone.
+ */
+const heavyOnly = "test/**/*.heavy.test.ts";
+const inBoth = globSync("test/**/*.test.ts").filter((path) =>
+  /\/part\.ts"|\b(?:turnMsMax|neighbourBound)\b/.test(readFileSync(path, "utf8")),
+);
 
 /** Servers and databases that die and start again. */
 const faults = ["test/faults/**/*.test.ts", "test/start/**/*.test.ts", "test/db/embedded/embedded.test.ts"];
@@ -12,21 +23,21 @@ const maxWorkers = availableParallelism() + 1;
 /** Changes the schema that all files of a worker share. */
 const apart = "test/auth/undeclared.test.ts";
 
-/** These measure how fast the server answers: a test beside them would be measured too. */
+/** In the heavy part these measure how fast the server answers: a test beside them would be measured too. */
 const alone = [
+  "test/faults/full-disk.heavy.test.ts",
+  "test/faults/failpoints.test.ts",
   "test/faults/full-fields.test.ts",
-  "test/faults/hostile.test.ts",
-  "test/faults/hostile-answers.test.ts",
-  "test/faults/hostile-bodies.test.ts",
-  "test/faults/hostile-loads.test.ts",
-  "test/faults/hostile-rules.test.ts",
-  "test/faults/hostile-windows.test.ts",
+  "test/faults/hostile*.test.ts",
   "test/faults/new-series.test.ts",
-  "test/faults/stopped.test.ts",
+  "test/faults/notifications-pace.test.ts",
+  "test/faults/notifications.test.ts",
+  "test/faults/stopped.heavy.test.ts",
   "test/faults/upgrade.test.ts",
   "test/faults/windows.test.ts",
-  "test/db/gate.test.ts",
+  "test/db/circuit-breaker.test.ts",
   "test/http/refusal.test.ts",
+  "test/properties/slices.test.ts",
 ];
 
 const shared = {
@@ -34,14 +45,56 @@ const shared = {
   pool: "forks",
   // The files of one worker share its modules: to load them anew for each takes longer than most tests.
   isolate: false,
-  testTimeout: 20_000,
-  hookTimeout: 60_000,
+  // These end what hangs, also on a machine that is busy with something else.
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
   allowOnly: false,
   setupFiles: ["test/support/collect-statements.ts", "test/support/check-answers.ts"],
 };
 
 /** These read the statements that the others have sent. */
 const last = ["test/statements.test.ts", "test/statement-plans.test.ts"];
+
+const lightProjects = [
+  {
+    test: {
+      ...shared,
+      name: "together",
+      include: ["test/**/*.test.ts"],
+      exclude: [...faults, apart, ...last, heavyOnly],
+      sequence: { groupOrder: 0 },
+    },
+  },
+  // In one queue with the files above, and before them: the short ones come last, and no worker stands idle for long.
+  { test: { ...shared, name: "faults", include: faults, exclude: [heavyOnly], sequence: { groupOrder: 0 } } },
+  { test: { ...shared, name: "apart", isolate: true, include: [apart], sequence: { groupOrder: 0 } } },
+  { test: { ...shared, name: "statements", include: last, sequence: { groupOrder: 1 } } },
+];
+
+/** Scenes and sizes, which keep all processors busy; then what compares times, two files at once; then what measures the whole server. */
+const isScene = (path: string) => /^test\/(?:faults|events|entities)\//.test(path);
+const heavyProjects = [
+  {
+    test: {
+      ...shared,
+      name: "scenes",
+      include: [heavyOnly, ...inBoth.filter(isScene)],
+      exclude: alone,
+      sequence: { groupOrder: 0 },
+    },
+  },
+  {
+    test: {
+      ...shared,
+      name: "timed",
+      include: inBoth.filter((path) => !isScene(path)),
+      exclude: alone,
+      maxWorkers: 2,
+      sequence: { groupOrder: 1 },
+    },
+  },
+  { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
+];
 
 export default defineConfig({
   test: {
@@ -52,15 +105,20 @@ export default defineConfig({
     teardownTimeout: 20_000,
     sequence: {
       sequencer: longestFirst([
-        "test/faults/failpoints.test.ts",
+        "test/db/embedded/embedded.test.ts",
+        "test/faults/upgrade.test.ts",
         "test/faults/kill.test.ts",
         "test/faults/updaters.test.ts",
-        "test/db/embedded/embedded.test.ts",
+        "test/faults/failpoints.test.ts",
+        "test/faults/full-disk.heavy.test.ts",
+        "test/faults/full-fields.test.ts",
+        "test/faults/windows.test.ts",
+        "test/http/refusal.test.ts",
         "test/faults/points.test.ts",
         "test/faults/notifications.test.ts",
         "test/faults/watch.test.ts",
-        "test/tenants/commands.test.ts",
-        "test/http/untaken.test.ts",
+        "test/cli/tenants.test.ts",
+        "test/http/unread-responses.test.ts",
         "test/jobs/worker.test.ts",
         "test/credentials/rotate.test.ts",
         "test/clients/browser.test.ts",
@@ -74,29 +132,6 @@ export default defineConfig({
       ]),
     },
     reporters: ["default", closingLine()],
-    projects: [
-      {
-        test: {
-          ...shared,
-          name: "together",
-          include: ["test/**/*.test.ts"],
-          exclude: [...alone, ...faults, apart, ...last],
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: "faults",
-          include: faults,
-          exclude: alone,
-          // In one queue with the files above, and before them: the short ones come last, and no worker stands idle for long.
-          sequence: { groupOrder: 0 },
-        },
-      },
-      { test: { ...shared, name: "apart", isolate: true, include: [apart], sequence: { groupOrder: 0 } } },
-      { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
-      { test: { ...shared, name: "statements", include: last, sequence: { groupOrder: 2 } } },
-    ],
+    projects: heavy ? heavyProjects : lightProjects,
   },
 });

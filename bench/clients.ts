@@ -5,6 +5,7 @@ import { startChild } from "./support/child.ts";
 import { median } from "./support/compare.ts";
 import { putEvents } from "./support/events.ts";
 import { counted, startIngest } from "./support/ingest.ts";
+import { progress } from "./support/progress.ts";
 import { table } from "./support/table.ts";
 
 const hosts = 10_000;
@@ -34,6 +35,7 @@ const vary = rest.vary && { ...rest.vary, baseMs: rest.vary.baseMs + 3_600_000 }
 const request = { ...rest, ...(vary && { vary }) };
 
 async function phase(perSec: number): Promise<string[]> {
+  progress(`${perSec} requests a second`);
   const forMs = ingest.settings.countMs;
   const load: SteadyLoad = {
     port: ingest.port,

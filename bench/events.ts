@@ -8,6 +8,7 @@ import { startDatabase } from "./support/database.ts";
 import { fillEvents } from "./support/estate-history.ts";
 import { type EventQuestion, eventQuestions } from "./support/event-questions.ts";
 import { machineFacts, move, postgresCpuMs } from "./support/machine.ts";
+import { progress } from "./support/progress.ts";
 import { commandOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
 import { watchLatency } from "./support/watch-latency.ts";
@@ -29,7 +30,6 @@ const rounds = Number(values.rounds);
 const warmUps = 5;
 
 await using stack = new AsyncDisposableStack();
-process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
 const database = stack.use(await startDatabase());
 console.log(`${commandOf("events", args)}\n`);
 for (const line of machineFacts(database.version)) console.log(line);
@@ -55,6 +55,7 @@ function cpuMs(): number {
 async function time(times: Times, work: () => Promise<unknown>): Promise<void> {
   const beginCpuMs = cpuMs();
   const beginMs = performance.now();
+  progress("fills the tables");
   await work();
   times.ms.push(performance.now() - beginMs);
   times.cpuMs += cpuMs() - beginCpuMs;
@@ -65,7 +66,9 @@ async function askAll(): Promise<void> {
   stack.defer(() => pool.close());
   const sent: { text: string; parameters: unknown[] }[] = [];
   // A copy: the driver writes over the parameters as it sends them.
-  const debug = (_: number, text: string, parameters: unknown[]) => sent.push({ text, parameters: [...parameters] });
+  const debug = (_: number, text: string, parameters: unknown[]) =>
+    // What the pool sends of its own is none of the statements asked about.
+    text === "discard plans" ? 0 : sent.push({ text, parameters: [...parameters] });
   const telling = connect(url, { ...config, debug });
   stack.defer(() => telling.close());
   // Filling takes longer than a statement may, and need not be on disk at once.
@@ -75,6 +78,7 @@ async function askAll(): Promise<void> {
   const [tenant] = await pool.sql<{ id: string }[]>`select id from tenants`;
   const tenantId = tenant?.id ?? "";
   const beginMs = performance.now();
+  progress("fills the tables");
   const { occurrences, instances, endMs } = await fillEvents(unlimited.sql, tenantId, size, days);
   await unlimited.sql`checkpoint`.catch(() => undefined);
   console.log(
@@ -98,6 +102,7 @@ async function askAll(): Promise<void> {
   }
 
   async function measure(question: EventQuestion): Promise<string[]> {
+    progress(question.name);
     let [service, direct] = [nothing(), nothing()];
     let results = 0;
     for (let i = -warmUps; i < rounds; i++) {

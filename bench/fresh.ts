@@ -7,6 +7,7 @@ import { type Database, startDatabase } from "./support/database.ts";
 import { checkStored, putEvents } from "./support/events.ts";
 import { type Generator, startGenerator } from "./support/generator.ts";
 import { machineFacts, postgresCpuMs } from "./support/machine.ts";
+import { progress } from "./support/progress.ts";
 import { commandOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
 
@@ -70,6 +71,7 @@ interface Running {
 
 /** Puts the scene's load on a server for a while. */
 async function measure(running: Running, { child, port }: { child: Child; port: number }, what: string, ms: number) {
+  progress(`${running.scene.name}: ${what}`);
   const { scene, database, generator, request } = running;
   const usage = async () => ({
     serverUs: (await child.ask<{ cpuUs: number }>("cpu")).cpuUs,

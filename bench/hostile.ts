@@ -9,7 +9,7 @@ import {
   EventQueryService,
   SearchEventsRequestSchema,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { createClient, createKey, createTenant } from "../src/auth/issue.ts";
+import { createClient, createKey, createTenant } from "../src/auth/issue-key.ts";
 import { hostile, requestsOf } from "../test/faults/hostile.ts";
 import {
   batches,
@@ -27,6 +27,7 @@ import { startChild } from "./support/child.ts";
 import { startDatabase, tenantKey } from "./support/database.ts";
 import { exporting } from "./support/exports.ts";
 import { machineFacts } from "./support/machine.ts";
+import { progress } from "./support/progress.ts";
 import { commandOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
 
@@ -44,7 +45,6 @@ const { values } = parseArgs({
 const forMs = Number(values.seconds) * 1000;
 
 await using stack = new AsyncDisposableStack();
-process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
 const database = stack.use(await startDatabase());
 const { sql } = database;
 const env = {
@@ -212,6 +212,7 @@ const rowOf = (name: string, { p50Ms, p99Ms, maxMs, lateMs, refused, other, held
 await beside(); // it warms up
 const rows: string[][] = [];
 for (const [name, begin] of chosen) {
+  progress(name);
   const end = await begin();
   rows.push(rowOf(name, await beside()));
   end();
@@ -236,6 +237,7 @@ async function holding(requests: readonly (readonly [string, RawRequest])[]): Pr
   const connection = openHttp2({ url });
   const held: [string, number, number][] = [];
   for (const [name, request] of requests) {
+    progress(name);
     await heldMs();
     const { ms } = await connection.send(request);
     held.push([name, await heldMs(), ms]);

@@ -1,8 +1,10 @@
 // `npm run bench -- [name …] [options]`: runs the benches of this folder, each in a process of its own.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeDatabase } from "./support/leftovers.ts";
 
 const benches = [
   "read",
@@ -12,46 +14,66 @@ const benches = [
   "clients",
   "reads",
   "entities",
-  "indexes",
-  "models",
   "metrics",
-  "accounts",
-  "updaters",
-  "properties",
-  "windows",
-  "transcoding",
-  "telemetry",
   "events",
-  "rules",
   "overload",
-  "floods",
   "hostile",
   "notify",
   "scaling",
-].filter((name) => existsSync(fileOf(name)));
+];
 
 function fileOf(name: string): string {
   return join(import.meta.dirname, `${name}.ts`);
+}
+
+/** A folder for all temporary files of a bench, so that nothing is left even of one that was killed. */
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "belfry-bench-run-"));
+  chmodSync(folder, 0o711); // the database's own account must enter it
+  return folder;
+}
+
+function clear(folder: string): void {
+  for (const name of readdirSync(folder)) if (name.startsWith("belfry-bench-")) removeDatabase(join(folder, name));
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 const args = process.argv.slice(2);
 const firstOption = args.findIndex((arg) => arg.startsWith("-"));
 const names = firstOption < 0 ? args : args.slice(0, firstOption);
 const options = firstOption < 0 ? [] : args.slice(firstOption);
+const keep = options.includes("--keep");
 const unknown = names.filter((name) => !benches.includes(name));
 
 if (unknown.length > 0) {
   process.stderr.write(`there is no bench ${unknown.join(", ")}; there are ${benches.join(", ")}\n`);
   process.exitCode = 2;
 } else {
-  process.on("SIGINT", () => {}); // the bench cleans up and ends; then this process does
   for (const [index, name] of (names.length > 0 ? names : benches).entries()) {
     if (index > 0) process.stdout.write("\n\n");
-    const child = spawn(process.execPath, [fileOf(name), ...options], { stdio: "inherit" });
-    const [code] = await once(child, "exit");
+    const code = await run(name);
     if (code !== 0) {
-      process.exitCode = code ?? 1;
+      process.exitCode = code;
       break;
     }
+  }
+}
+
+async function run(name: string): Promise<number> {
+  const folder = temporaryFolder();
+  const child = spawn(process.execPath, [fileOf(name), ...options.filter((option) => option !== "--keep")], {
+    stdio: "inherit",
+    env: { ...process.env, TMPDIR: folder, ...(keep && { BENCH_KEEP: "1" }) },
+  });
+  // The bench cleans up and ends; then this process does. A terminal has sent Ctrl-C to both already.
+  const pass = (signal: NodeJS.Signals) => void child.kill(signal);
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) process.on(signal, pass);
+  try {
+    const [code] = await once(child, "exit");
+    return code ?? 1;
+  } finally {
+    clear(folder);
+    for (const signal of signals) process.off(signal, pass);
   }
 }

@@ -13,6 +13,7 @@ import { mergingTable } from "./support/point-merging.ts";
 import { queryLines, sizeLines } from "./support/point-queries.ts";
 import { pointStores } from "./support/point-stores.ts";
 import { putPoints } from "./support/points.ts";
+import { progress } from "./support/progress.ts";
 
 const { values } = parseArgs({
   options: {
@@ -30,7 +31,6 @@ const parts = values.only.split(",");
 const series = Number(values.series);
 
 await using stack = new AsyncDisposableStack();
-process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
 const database = stack.use(await startDatabase());
 // What waits is to be measured, not refused.
 const env = { ...database.env, BELFRY_INGEST_WAIT: "30s", BELFRY_SERIES_MAX: "10000000" };
@@ -61,6 +61,7 @@ if (values.soak !== undefined) {
   for await (const line of soakLines(ours("grpc"), measure, look)) console.log(line);
 } else {
   if (parts.includes("ingest")) {
+    progress("ingest");
     const others = await pointStores(stack);
     const plain = stack.use(await plainTable(database.env.DATABASE_URL ?? "", series, baseMs));
     console.log(await ingestTable([ours("grpc"), ours("json"), ...others], plain, measure));
@@ -78,6 +79,7 @@ if (values.soak !== undefined) {
     console.log(await manySeries(ours("grpc"), { ...measure, url: `http://127.0.0.1:${port}`, key }));
   }
   if (parts.includes("merging")) console.log(await mergingTable(sql, database.pid, series, 4));
+  progress("the other parts");
   if (parts.includes("queries")) for await (const line of queryLines(asked)) console.log(line);
   if (parts.includes("sizes")) for await (const line of sizeLines(sql)) console.log(line);
 }

@@ -11,6 +11,7 @@ import { parseArgs } from "node:util";
 import { startDatabase } from "./support/database.ts";
 import { machineFacts } from "./support/machine.ts";
 import { modelServer, quantileOf } from "./support/models.ts";
+import { progress } from "./support/progress.ts";
 import { commandOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
 
@@ -184,6 +185,7 @@ await oneByOne("warming idle", (name, i) => server.call("data-receiver/events", 
 
 const rows: string[][] = [];
 const ms = (value: number) => value.toFixed(1);
+progress("one at a time");
 const own = await oneByOne("idle", (name, i) => server.call("data-receiver/events", { events: [eventOf(name, i)] }));
 const line = (name: string, times: readonly number[], beside?: readonly number[]) => {
   const [p50, p99] = [quantileOf(times, 0.5), quantileOf(times, 0.99)];
@@ -207,6 +209,7 @@ for (const [name, perSec, each] of [
   ["single", Number(given.one), 1],
   ["tenfold", Number(given.ten), 10],
 ] as const) {
+  progress(name);
   const { arrived, wanted, tookMs, ...rest } = await steady(name, perSec, each);
   const receiversText = each === 1 ? "one receiver" : `${each} receivers`;
   rates.push([

@@ -7,6 +7,7 @@ import { startDatabase } from "./support/database.ts";
 import { checkStored, putEvents } from "./support/events.ts";
 import { startGenerator } from "./support/generator.ts";
 import { machineFacts } from "./support/machine.ts";
+import { progress } from "./support/progress.ts";
 import { commandOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
 
@@ -16,10 +17,11 @@ const { values } = parseArgs({
   options: { seconds: { type: "string", default: "60" }, events: { type: "string", default: "1" } },
 });
 const forMs = Number(values.seconds) * 1000;
+/** Of the phases around the overload. */
+const aroundMs = Math.min(10_000, forMs);
 const events = Number(values.events);
 
 await using stack = new AsyncDisposableStack();
-process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
 const database = stack.use(await startDatabase());
 const server = stack.use(startChild("server", "servers/belfry.ts", database.env));
 const { port } = await server.ask<{ port: number }>();
@@ -66,6 +68,7 @@ const sender = stack.use(startChild("generator", "load/steady.ts", {}));
 const rows: string[][] = [];
 
 async function phase(name: string, perSec: number, phaseMs: number) {
+  progress(name);
   let peakMiB = await memoryMiB();
   let going = true;
   const watch = (async () => {
@@ -89,12 +92,12 @@ async function phase(name: string, perSec: number, phaseMs: number) {
 }
 
 // Five at once may be too few for a larger machine: what it takes when more comes is the rate, if that is higher.
-const pressed = await phase("three times what those took", takes * 3, 20_000);
-takes = Math.max(takes, pressed.all.good / 20);
+const pressed = await phase("three times what those took", takes * 3, 2 * aroundMs);
+takes = Math.max(takes, (pressed.all.good * 1000) / (2 * aroundMs));
 await sleep(2000);
-const unloaded = await phase("a quarter of it", takes / 4, 10_000);
+const unloaded = await phase("a quarter of it", takes / 4, aroundMs);
 const over = await phase("three times it", takes * 3, forMs);
-const after = await phase("half of it, at once", takes / 2, 10_000);
+const after = await phase("half of it, at once", takes / 2, aroundMs);
 const [first] = after.seconds;
 if (first !== undefined) after.show("… its first second", first, 1000);
 

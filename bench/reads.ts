@@ -14,6 +14,7 @@ import { credentialReads } from "./support/credential-reads.ts";
 import { startDatabase } from "./support/database.ts";
 import { dictionaryReads } from "./support/dictionary-reads.ts";
 import { machineFacts, move } from "./support/machine.ts";
+import { progress } from "./support/progress.ts";
 import type { ReadCase, Reads } from "./support/reads.ts";
 import { commandOf, settingsOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
@@ -24,7 +25,6 @@ const inWork = [1, 16];
 const args = process.argv.slice(2);
 const settings = settingsOf(args, { rounds: 15, countMs: 200 });
 await using stack = new AsyncDisposableStack();
-process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
 const database = stack.use(await startDatabase());
 move(process.pid, "server");
 const config = readConfig(database.env);
@@ -107,5 +107,8 @@ console.log(`${commandOf("reads", args)}\n`);
 for (const line of machineFacts(database.version)) console.log(line);
 console.log(`Medians of ${settings.rounds} rounds of ${settings.countMs} ms, in turns; ratio: service by statement.\n`);
 const rows: string[][] = [];
-for (const each of cases) for (const atOnce of inWork) rows.push(await compare(each, atOnce));
+for (const each of cases) {
+  progress(each.name);
+  for (const atOnce of inWork) rows.push(await compare(each, atOnce));
+}
 console.log(table(["", "in work", "statement µs", "service µs", "ratio", "least–most"], rows));

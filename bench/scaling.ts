@@ -30,10 +30,6 @@ type Size = (typeof sizes)[number];
 const args = process.argv.slice(2);
 const settings = settingsOf(args, { rounds: 3, countMs: 1500 });
 const fleet = await startFleet(sizes.length);
-process.once("SIGINT", async () => {
-  await fleet[Symbol.asyncDispose]();
-  process.exit(130);
-});
 const { database, keys, servers } = fleet;
 const [key = {}] = keys;
 let ranges = 0;

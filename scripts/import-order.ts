@@ -16,8 +16,11 @@ export const domains: readonly string[] = [
   "receiver",
 ];
 
-/** Folders of `src/` at the ends of the order: settings, which know nothing. */
-export const edges: readonly string[] = ["config"];
+/** Folders of `src/` that speak other tools' protocols: a folder a tool. They write through the receiver and hold no SQL. */
+export const adapters: readonly string[] = ["integrations"];
+
+/** Folders of `src/` at the ends of the order: settings, which know nothing, and the command line, which knows everything. */
+export const edges: readonly string[] = ["config", "cli"];
 
 /** Folders of `src/` that look at all mechanisms and domains, and are no domain themselves. */
 export const observers: readonly string[] = ["telemetry"];
@@ -34,18 +37,18 @@ export const importOrder: readonly string[] = [
   "config",
   "failpoint",
   "log",
+  "bounded-map",
   "limiter",
   "histogram",
   "event-loop",
+  "every",
   ...mechanisms,
   ...domains,
-  "transfer",
+  ...adapters,
   "retention",
   ...observers,
-  "command-line",
   "server",
-  "schema",
-  "welcome",
+  "cli",
   "main",
 ];
 
@@ -55,4 +58,9 @@ export const strictImports: Readonly<Record<string, readonly string[]>> = {
   wire: ["gen", "event-loop"],
   transcoding: ["gen", "event-loop", "wire"],
   clause: ["gen", "errors", "db", "event-loop"],
+  // Without the database: what they read they are handed.
+  integrations: [
+    ...["gen", "errors", "config", "event-loop", "auth", "clause", "wire", "transcoding", "rpc", "http"],
+    ...["entities", "metrics", "events", "receiver"],
+  ],
 };

@@ -1,21 +1,21 @@
 import { writeSync } from "node:fs";
 import { ConnectError } from "@connectrpc/connect";
-import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./command-line.ts";
+import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./cli/command-line.ts";
+import { credentialCommand, credentialUsage } from "./cli/credentials.ts";
+import { schemaCommand, schemaUsage } from "./cli/schema.ts";
+import { tenantCommand, tenantUsage } from "./cli/tenants.ts";
+import { transferCommand, transferUsage } from "./cli/transfer.ts";
+import { shellQuoted, welcome } from "./cli/welcome.ts";
 import { SettingError } from "./config/parsers.ts";
 import { type Config, readConfig, settingsHelp } from "./config/settings.ts";
-import { credentialCommand, credentialUsage } from "./credentials/commands.ts";
 import { connect, type Sql } from "./db/connect.ts";
-import { useEmbedded } from "./db/embedded/use-embedded.ts";
+import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { openLog } from "./rpc/log.ts";
-import { schemaCommand, schemaUsage } from "./schema.ts";
 import { startServer } from "./server.ts";
-import { tenantCommand, tenantUsage } from "./tenants/commands.ts";
-import { nearest } from "./transcoding/nearest.ts";
-import { transferCommand, transferUsage } from "./transfer.ts";
+import { didYouMean } from "./transcoding/did-you-mean.ts";
 import { program, version } from "./version.ts";
-import { quoted, welcome } from "./welcome.ts";
 
 const usage: Usage = [
   ["serve", "serve; from a checkout, npm start is the same"],
@@ -67,7 +67,7 @@ async function serve(config: Config): Promise<void> {
   process.on("disconnect", stopAsked.resolve); // its launcher was killed
   process.channel?.unref();
   if (config.databaseUrl === undefined) {
-    process.stderr.write(`starting on ${quoted(config.dataDir)}; the first start there takes some seconds\n`);
+    process.stderr.write(`starting on ${shellQuoted(config.dataDir)}; the first start there takes some seconds\n`);
   }
   const server = await startServer(config, log);
   process.send?.("serving"); // from now on its launcher starts it again when it dies
@@ -134,7 +134,7 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(exported);
     return 0;
   }
-  const config = readConfig(process.env, nearest);
+  const config = readConfig(process.env, didYouMean);
   const work = tenantCommand(args) ?? credentialCommand(args, config);
   const transfer = transferCommand(args, config);
   if (command === "serve" && rest.length === 0) {

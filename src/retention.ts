@@ -1,8 +1,8 @@
 import type { Config } from "./config/settings.ts";
 import type { Pool } from "./db/connect.ts";
-import type { Known } from "./entities/known.ts";
-import { entityRetentionKind } from "./entities/retain.ts";
-import { correctEventCount, entitiesWithEvents } from "./events/retain.ts";
+import type { EntityCache } from "./entities/entity-cache.ts";
+import { entityRetentionKind } from "./entities/retention.ts";
+import { correctEventCount, entitiesWithEvents } from "./events/retention.ts";
 import { daily } from "./jobs/daily.ts";
 import type { JobKind } from "./jobs/worker.ts";
 import type { Log } from "./log.ts";
@@ -19,7 +19,7 @@ export interface Retention {
 export function startRetention(
   pool: Pick<Pool, "system" | "background">,
   config: Pick<Config, "idleEntityRetentionSec" | "deletedEntityRetentionSec" | "modelAgeSecMax">,
-  { known, nowMs, log }: { known: Known; nowMs(): number; log: Log },
+  { known, nowMs, log }: { known: EntityCache; nowMs(): number; log: Log },
 ): Retention {
   const entities = entityRetentionKind({
     idleSec: config.idleEntityRetentionSec,

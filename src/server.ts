@@ -1,4 +1,4 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
@@ -18,9 +18,8 @@ import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts"
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { routes } from "#gen/routes.ts";
-import { lastUse } from "./auth/last-use.ts";
+import { lastUse } from "./auth/key-last-used.ts";
 import { checkPermissions } from "./auth/permission.ts";
-import type { Principal } from "./auth/principal.ts";
 import { keyVerifier } from "./auth/verify.ts";
 import { wrongKeys } from "./auth/wrong-keys.ts";
 import type { Config } from "./config/settings.ts";
@@ -37,38 +36,42 @@ import {
   eventFieldDictionaryService,
   metricDictionaryService,
 } from "./dictionary/service.ts";
-import { knownEntities } from "./entities/known.ts";
+import { entityCache } from "./entities/entity-cache.ts";
 import { entityService } from "./entities/service.ts";
 import { storingChanges } from "./events/changes.ts";
+import { expiryJobs } from "./events/expiry.ts";
 import { pruneFeed } from "./events/feed.ts";
 import { eventHousekeeping } from "./events/housekeeping.ts";
 import { dataBounds } from "./events/ingest.ts";
+import { openAlerts } from "./events/open-alerts.ts";
 import { eventManagementService, eventQueryService } from "./events/service.ts";
-import { feedCalls } from "./events/watch/calls.ts";
-import { watches } from "./events/watch/watches.ts";
-import { openApi } from "./http/api.ts";
+import { feedNotifications } from "./events/watch/notify-channel.ts";
+import { watchHub } from "./events/watch/watch-hub.ts";
 import { certifiedNames } from "./http/certificate.ts";
 import { liveCertificate } from "./http/live-certificate.ts";
-import { untakenAnswers } from "./http/untaken.ts";
+import { serveApi } from "./http/serve.ts";
+import { unreadResponses } from "./http/unread-responses.ts";
+import { startIntegrations } from "./integrations/start.ts";
 import { startJobs } from "./jobs/start.ts";
 import { windowKinds } from "./maintenance/jobs.ts";
+import { openWindows } from "./maintenance/open-windows.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
 import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
-import { ruleEngine } from "./notifications/engine.ts";
+import { ruleEngine } from "./notifications/deciding/engine.ts";
 import { startNotifications } from "./notifications/start.ts";
-import { changedEntities, updaterKinds } from "./properties/run.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
-import { eventKind, modelKind } from "./receiver/kinds.ts";
-import { lanes } from "./receiver/lanes.ts";
+import { changedEntities, updaterKinds } from "./properties/updater-job.ts";
+import { ingestQueue } from "./receiver/ingest-queue.ts";
+import { eventKind, modelKind } from "./receiver/item-kinds.ts";
 import { pointKinds } from "./receiver/points.ts";
 import { pointReader } from "./receiver/read-points.ts";
-import { dataReceiverService, laneOf } from "./receiver/service.ts";
+import { roomForCalls } from "./receiver/room.ts";
+import { dataReceiverService } from "./receiver/service.ts";
 import { startRetention } from "./retention.ts";
-import { bodies } from "./rpc/bodies.ts";
-import type { RequestRecord } from "./rpc/context.ts";
 import { discovery } from "./rpc/discovery.ts";
 import { pipeline } from "./rpc/pipeline.ts";
+import { requestMemory } from "./rpc/request-memory.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import { type FirstKey, firstKey } from "./tenants/first-key.ts";
@@ -138,58 +141,41 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     onSlowed: (address) => log.warn({ address }, "many wrong keys come from this address; they are answered late"),
   });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
-  const held = bodies(config.bodyBytesMax);
-  const untaken = untakenAnswers({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
+  const held = requestMemory(config.bodyBytesMax);
+  const untaken = unreadResponses({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
   starting.defer(() => untaken.stop());
-  const ingest = lanes(pool.ingest, {
+  const ingest = ingestQueue(pool.ingest, {
     batchesMax: connectionCounts(config.poolConnectionsMax).ingest,
     waitMsMax: config.ingestWaitMsMax,
     report: (error) => log.error({ err: error }, "data that came in was not stored"),
   });
-  function room(method: DescMethod, header: Headers, { tenantId, keyId }: Principal, call: RequestRecord) {
-    held.check({ tenant: tenantId, key: keyId }, header.get("content-length"));
-    untaken.check(call);
-    const lane = laneOf[method.localName];
-    if (method.parent === DataReceiverService && lane !== undefined) ingest.check(tenantId, lane);
-    if (lane === "events" || method.parent === EventManagementService) rules.check(tenantId);
-  }
-  const limits = { wrongKeys: guesses, room, streamsMax: config.streamsMax };
-  const calls = pipeline({ verify, gate: pool.gate, log, recordAudit: audit.record, ...limits });
+  const room = roomForCalls({
+    bodies: held,
+    answers: untaken,
+    ingest,
+    checkRules: (tenantId) => rules.check(tenantId),
+  });
+  const limits = { wrongKeys: guesses, room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
+  const calls = pipeline({ verify, gate: pool.gate, log, ...limits });
 
   // What rules make of what happens.
   const wakeJobs = () => jobs.wake();
   const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs, { wakeJobs, log });
-  const { stillMatching, windows: hooks } = rules;
+  const { onChanges, onKeptOpen, onPoints } = rules;
   starting.defer(() => rules.stop());
 
   // What metric points are kept in.
-  const known = knownEntities();
-  const bounds = dataBounds(config);
-  const storing = { known, bounds, onPoints: rules.onPoints };
-  const metrics = await startMetrics(pool.background, config, clock.nowMs, log, storing);
+  const [known, bounds] = [entityCache(), dataBounds(config)];
+  const metrics = await startMetrics(pool.background, config, clock.nowMs, log, { known, bounds, onPoints });
   starting.defer(() => metrics.stop());
 
-  // What goes on in the background, in turns with the other replicas.
-  const retention = startRetention(pool, config, { known, nowMs: clock.nowMs, log });
-  starting.defer(() => retention.stop());
-  const windows = windowKinds(hooks, wakeJobs, log);
-  const kinds = [...updaterKinds(bounds.fieldsMax), ...rules.kinds, ...windows, ...metrics.kinds, ...retention.kinds];
-  const jobs = startJobs(pool, replicas, {
-    kinds,
-    nowMs: clock.nowMs,
-    log,
-    busy: ingest.busy,
-    leaseMs: config.jobLeaseMs,
-  });
-  starting.defer(() => jobs.stop());
-
   // What happens to occurrences: told to those here that want to hear of it.
-  const watching = watches(pool.background);
+  const watching = watchHub(pool.background);
   starting.defer(() => watching.stop());
-  const feeds = feedCalls(pool.system, replicas, watching);
+  const feeds = feedNotifications(pool.system, replicas, watching);
   starting.defer(() => feeds.stop());
   const storeChanges = storingChanges({
-    onChanges: rules.onChanges,
+    ...{ onChanges, onKeptOpen },
     onStored(tenantId, row) {
       watching.stored(tenantId, row);
       feeds.grew(tenantId);
@@ -198,27 +184,32 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     },
   });
 
+  // What goes on in the background, in turns with the other replicas.
+  const retention = startRetention(pool, config, { known, nowMs: clock.nowMs, log });
+  starting.defer(() => retention.stop());
+  const windows = [...windowKinds(rules.windows, wakeJobs, log), expiryJobs(storeChanges)];
+  const kinds = [...updaterKinds(bounds.fieldsMax), ...rules.kinds, ...windows, ...metrics.kinds, ...retention.kinds];
+  const working = { kinds, nowMs: clock.nowMs, log, busy: ingest.busy, leaseMs: config.jobLeaseMs };
+  const jobs = startJobs(pool, replicas, working);
+  starting.defer(() => jobs.stop());
+
   const happening = { nowMs: clock.nowMs, store: storeChanges, onDeleted: rules.onDeleted, log };
   const housekeeping = eventHousekeeping(pool, config, happening);
   starting.defer(() => housekeeping.stop());
 
   // What goes out.
-  const outgoing = { keyring: masterKeys, nowMs: clock.nowMs, store: storeChanges, stillMatching, log };
+  const outgoing = { keyring: masterKeys, nowMs: clock.nowMs, store: storeChanges, known, rules, openWindows, log };
   const notifications = await startNotifications(pool, replicas, config, outgoing);
   starting.defer(() => notifications.stop());
 
+  // What comes in.
+  const models = modelKind(config, clock.nowMs, changedEntities(clock.nowMs, jobs.wake), known, bounds);
+  const events = eventKind(config, clock.nowMs, storeChanges, known, bounds);
+  const points = pointKinds(config, clock.nowMs, metrics.store);
+
   // The services. An RPC that none of them has answers code 12.
   const built = new Map<DescService, Partial<ServiceImpl<DescService>>>([
-    [
-      DataReceiverService,
-      dataReceiverService({
-        lanes: ingest,
-        nowMs: clock.nowMs,
-        models: modelKind(config, clock.nowMs, changedEntities(clock.nowMs, jobs.wake), known, bounds),
-        events: eventKind(config, clock.nowMs, storeChanges, known, bounds),
-        points: pointKinds(config, clock.nowMs, metrics.store),
-      }),
-    ],
+    [DataReceiverService, dataReceiverService({ lanes: ingest, nowMs: clock.nowMs, models, events, points })],
     [EntityService, entityService(pool.sql)],
     [CustomPropertyService, customPropertyService(pool.sql, clock.nowMs, bounds.fieldsMax)],
     [CustomPropertyUpdaterService, customPropertyUpdaterService(pool.sql, config, clock.nowMs, jobs.wake)],
@@ -227,7 +218,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     [EventManagementService, eventManagementService(pool.sql, clock.nowMs, storeChanges, config.annotationsMax)],
     [
       MaintenanceWindowService,
-      maintenanceWindowService(pool.sql, config, { nowMs: clock.nowMs, wake: jobs.wake, hooks }),
+      maintenanceWindowService(pool.sql, config, { nowMs: clock.nowMs, wake: jobs.wake, hooks: rules.windows }),
     ],
     ...notifications.services,
     [ApiClientService, apiClientService(pool.sql, config)],
@@ -247,9 +238,15 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   }));
 
   // What is asked without a key.
-  const streamsMax = Math.ceil(config.streamsMax / 20);
-  const serving = () => pool.notReady() === undefined;
-  const found = discovery({ services: declared, serving, streamsMax, log });
+  const unkeyed = { serving: () => pool.notReady() === undefined, streamsMax: Math.ceil(config.streamsMax / 20) };
+  const found = discovery({ services: declared, ...unkeyed, log });
+
+  // Protocols of other tools.
+  const stopping = new AbortController();
+  const { foreign, ...integrations } = startIntegrations({
+    ...{ config, foreign: calls.foreign, room: room.inLane, bodies: held, lanes: ingest, nowMs: clock.nowMs, log },
+    ...{ models, events, points, openAlerts: openAlerts.bind(undefined, pool.sql), stopping: stopping.signal },
+  });
 
   // The port, and what it tells of itself to its operators.
   const tls = config.plaintext ? undefined : await liveCertificate(config, log);
@@ -258,7 +255,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   const telemetry = await startTelemetry(
     config,
     {
-      ...{ pool, jobs, metrics, notifications, rules, audit, untaken, lanes: ingest, watches: watching, bodies: held },
+      ...{ pool, jobs, metrics, notifications, rules, audit, untaken, integrations },
+      ...{ lanes: ingest, watches: watching, bodies: held },
       streams: calls.openStreams,
       connections: () => connections(),
       certificateEndsMs: () => tls?.endsMs(),
@@ -266,8 +264,9 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     log,
   );
   starting.defer(() => telemetry.stop());
-  const port = await openApi({
+  const port = await serveApi({
     ...{ config, tls, routes, services, discovery: found, admit: calls.admit, bodies: held, untaken, log },
+    ...{ foreign, stopping },
     ended(record, ...how) {
       calls.ended(record);
       telemetry.ended(record, ...how);

@@ -16,9 +16,9 @@ describe.each(documentRules)("$guarantee", ({ broken, violations }) => {
   });
 });
 
-describe("docs/operations.md", () => {
+describe("docs/configure.md", () => {
   test("lists every setting with its default, in the order of --help", () => {
-    const rows = [...(tree.get("docs/operations.md") ?? "").matchAll(/^\| `([A-Z_]+)` \| (?:`([^`]*)`|–) \|/gm)];
+    const rows = [...(tree.get("docs/configure.md") ?? "").matchAll(/^\| `([A-Z_]+)` \| (?:`([^`]*)`|–) \|/gm)];
     const settings = settingsHelp()
       .split("\n")
       .map((line) => line.trim().split(/\s+/));
@@ -79,13 +79,13 @@ describe("docs/errors.md", () => {
     const tables = page.slice(page.indexOf("## Messages"));
     const shown = [...tables.matchAll(/^\| `([^`\n]+)` \|/gm)].map(([, text]) => text ?? "");
     expect(shown.length).toBeGreaterThan(100);
-    const reasons = reasonsOf(tree.get("src/notifications/retry.ts"));
+    const reasons = reasonsOf(tree.get("src/notifications/delivering/retry.ts"));
     const composed = [...reasons, "sent", "has … more mistakes"];
     expect(shown.filter((text) => !known.has(text) && !composed.includes(text))).toEqual([]);
   });
 
   test("lists every reason of a delivery", () => {
-    const reasons = reasonsOf(tree.get("src/notifications/retry.ts"));
+    const reasons = reasonsOf(tree.get("src/notifications/delivering/retry.ts"));
     expect(reasons.length).toBeGreaterThan(10);
     expect(reasons.filter((reason) => !page.includes(`\n| \`${reason}\` |`))).toEqual([]);
   });
@@ -111,11 +111,14 @@ describe("docs/errors.md", () => {
         "src/errors.ts: message",
         "src/errors.ts: reason",
         "src/errors.ts: what",
-        "src/http/answer.ts: message",
         "src/http/client-error.ts: message",
         "src/http/port.ts: error.message",
+        "src/http/rpc-error-body.ts: message",
+        "src/integrations/alertmanager/webhook.ts: mistakesText(mistakes)",
         "src/maintenance/windows.ts: kind",
         "src/notifications/kinds.ts: error.message",
+        "src/notifications/kinds/attempt-outcome.ts: error.message",
+        "src/notifications/kinds/attempt-outcome.ts: told(answer)",
         "src/notifications/kinds/email.ts: said",
         "src/notifications/kinds/event.ts: refusal",
         "src/notifications/kinds/event.ts: said",
@@ -125,12 +128,11 @@ describe("docs/errors.md", () => {
         "src/notifications/kinds/office-chat.ts: told(answer)",
         "src/notifications/kinds/team-chat.ts: told(answer)",
         "src/notifications/kinds/webhook.ts: why",
-        "src/notifications/outcome.ts: error.message",
-        "src/notifications/outcome.ts: told(answer)",
         "src/notifications/rules.ts: broken",
         "src/notifications/stored-credential.ts: refused.rule",
         "src/notifications/stored-credential.ts: rule",
         "src/properties/updaters.ts: kind",
+        "src/rpc/discovery.ts: { log, streamsMax, streamMsMax }",
         "src/rpc/errors.ts: error.rawMessage",
         "src/rpc/errors.ts: error.rawMessage.toWellFormed()",
         "src/rpc/errors.ts: reason",

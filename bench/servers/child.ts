@@ -1,19 +1,12 @@
-import { monitorEventLoopDelay } from "node:perf_hooks";
-
-const resolutionMs = 1;
+import { type LoopTurns, loopTurns } from "../../test/support/loop-turns.ts";
 
 /** Tells the bench that this server listens, answers what it asks, and ends with it. */
 export function serving(port: number): void {
-  let loop: ReturnType<typeof monitorEventLoopDelay> | undefined;
+  let turns: LoopTurns | undefined;
   process.on("message", (question) => {
     if (question === "loop") {
-      if (loop === undefined) {
-        loop = monitorEventLoopDelay({ resolution: resolutionMs });
-        loop.enable();
-      }
-      const maxMs = Math.max(0, loop.max / 1e6 - resolutionMs);
-      loop.reset();
-      process.send?.({ maxMs });
+      turns ??= loopTurns();
+      process.send?.({ maxMs: turns.longest().ms });
     }
     if (question !== "cpu") return;
     const { user, system } = process.cpuUsage();

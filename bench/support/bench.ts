@@ -30,7 +30,6 @@ export async function runBench(bench: Bench): Promise<void> {
   const args = process.argv.slice(2);
   const settings = settingsOf(args, { rounds: bench.rounds, countMs: bench.seconds * 1000 });
   await using stack = new AsyncDisposableStack();
-  process.once("SIGINT", () => void stack.disposeAsync().finally(() => process.exit(130)));
   const database = stack.use(await startDatabase());
   const profile =
     settings.profile === undefined
@@ -82,7 +81,7 @@ async function answerOf({ port }: Served, { rest }: Calls): Promise<object> {
   const response = await fetch(`http://127.0.0.1:${port}${rest.path}`, { method, headers, body: body ?? null });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${rest.path} answers ${response.status}: ${text}`);
-  if (`${JSON.stringify(JSON.parse(text))}\n` !== text)
+  if (JSON.stringify(JSON.parse(text)) !== text.trimEnd())
     throw new Error("the answer's bytes are not those of JSON.stringify");
   return JSON.parse(text);
 }

@@ -1,6 +1,7 @@
 import type { LoadRequest, Outcome } from "../load/load.ts";
 import type { Child } from "./child.ts";
 import type { Generator } from "./generator.ts";
+import { progress } from "./progress.ts";
 import type { Settings } from "./settings.ts";
 
 /** One line of a comparison: requests to a server, beside those of another line. */
@@ -44,6 +45,7 @@ export async function compare(
   }
 
   for (const competitor of competitors) {
+    progress(`warms up: ${competitor.name}`);
     // In two parts: the second knows from the first how fast the server is.
     await measure(competitor, settings.warmUpMs / 4);
     await measure(competitor, (settings.warmUpMs * 3) / 4);
@@ -51,6 +53,7 @@ export async function compare(
   const rounds: Map<string, Measured>[] = [];
   for (let i = 0; i < settings.rounds; i += 1) {
     const round = new Map<string, Measured>();
+    progress(`round ${i + 1} of ${settings.rounds}`);
     const shift = i % competitors.length;
     for (const competitor of [...competitors.slice(shift), ...competitors.slice(0, shift)]) {
       round.set(competitor.name, await measure(competitor, settings.countMs));

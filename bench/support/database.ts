@@ -1,12 +1,26 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { connect, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { removeDatabase } from "./leftovers.ts";
 import { move, type Place } from "./machine.ts";
+import { progress } from "./progress.ts";
+
+/** However the bench ends: by itself, by an error that nobody catches, or by a signal. Only kill -9 leaves it to `bench/main.ts`. */
+function removeAtExit(dir: string): void {
+  process.once("exit", () => removeDatabase(dir));
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const) {
+    process.once(signal, () => process.exit(code));
+  }
+}
 
 /** A fresh database that waits for its disk as the product's does, with one tenant. */
 export interface Database extends AsyncDisposable {
@@ -25,9 +39,11 @@ const log = { info() {}, warn: console.warn, error: console.error };
 export async function startDatabase(place: Place = "database"): Promise<Database> {
   await using starting = new AsyncDisposableStack();
   const dir = mkdtempSync(join(tmpdir(), "belfry-bench-"));
+  removeAtExit(dir);
   chmodSync(dir, 0o711); // the database's own account must enter it
   starting.defer(() => rmSync(dir, { recursive: true, force: true }));
   const embedded = starting.use(await startEmbedded({ dataDir: dir, log }));
+  progress("PostgreSQL has started");
   move(embedded.pid, place);
   await migrate(embedded.url);
   const env = {

@@ -6,6 +6,7 @@ import { type Child, startChild } from "./child.ts";
 import { type Database, startDatabase, tenantKey } from "./database.ts";
 import { startGenerator } from "./generator.ts";
 import { postgresCpuMs } from "./machine.ts";
+import { progress } from "./progress.ts";
 
 /** What generators ask: one request each, of `count` items. */
 export interface Work {
@@ -95,6 +96,7 @@ export async function startFleet(size: number): Promise<Fleet> {
   }
 
   async function run({ requests, connections, count: items }: Work, count: number, countMs: number) {
+    progress(`a load on ${count} of ${size} servers`);
     const before = await cpu();
     let over = false;
     const looking = waitingUntil(() => over);

@@ -65,7 +65,6 @@ export async function startIngest(
     return measured(outcome, count, cpuUs);
   }
   const running = starting.move();
-  process.once("SIGINT", () => void running.disposeAsync().finally(() => process.exit(130)));
   return {
     settings,
     database,

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ModelItem } from "../../src/entities/put.ts";
 import { startChild } from "./child.ts";
 import type { Database } from "./database.ts";
@@ -60,16 +59,6 @@ export function modelOf(number: number, turn: number): ModelItem {
     dimensions: { host: `web-${number}`, site: `site-${number % 10}`, rack: `rack-${number % 100}` },
     metadata: { name: `Web server ${number}`, type: "host", os: "linux", patch: `p${turn}` },
   };
-}
-
-/** Resolves when no job is left; answers how long that took, ms. */
-export async function drained({ sql }: Database): Promise<number> {
-  const startMs = performance.now();
-  for (;;) {
-    const [row] = await sql<[{ count: bigint }]>`select count(*) from jobs where kind like 'properties.%'`;
-    if (row.count === 0n) return performance.now() - startMs;
-    await sleep(20);
-  }
 }
 
 /** The value that so much of the times lie below. */

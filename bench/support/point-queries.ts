@@ -1,11 +1,11 @@
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
-import { createTenant } from "../../src/auth/issue.ts";
+import { createTenant } from "../../src/auth/issue-key.ts";
 import type { Sql } from "../../src/db/connect.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { downsample } from "../../src/metrics/aggregate.ts";
 import { decodeChunk } from "../../src/metrics/codec/chunk.ts";
-import { forms } from "../../src/metrics/forms.ts";
+import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
 import { batchBuilder } from "../../src/metrics/point-batch.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
@@ -19,7 +19,7 @@ const everyMs = 10_000;
 const dayStart = Math.floor(Date.now() / dayMs) * dayMs - dayMs;
 
 const p50 = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-const store = { memory: seriesMemory(2_000_000), forms: forms(), seriesMax: 10_000_000 };
+const store = { memory: seriesMemory(2_000_000), forms: encodedSeriesCache(), seriesMax: 10_000_000 };
 
 interface Series {
   metric: string;

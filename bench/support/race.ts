@@ -1,4 +1,5 @@
 import { median } from "./compare.ts";
+import { progress } from "./progress.ts";
 import type { Settings } from "./settings.ts";
 import { table } from "./table.ts";
 
@@ -45,8 +46,10 @@ export async function race(
   const seen = new Map<string, Measured[]>(runners.map(({ name }) => [name, []]));
   for (let round = 0; round < rounds; round++) {
     const shift = round % runners.length;
-    for (const { name, run } of [...runners.slice(shift), ...runners.slice(0, shift)])
+    for (const { name, run } of [...runners.slice(shift), ...runners.slice(0, shift)]) {
+      progress(`round ${round + 1} of ${rounds}: ${name}`);
       seen.get(name)?.push(await run());
+    }
   }
   const rows = runners.flatMap(({ name, aims = [] }) => {
     const own = seen.get(name) ?? [];

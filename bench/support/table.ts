@@ -1,7 +1,9 @@
 import type { Line } from "./compare.ts";
+import { noteTable } from "./results.ts";
 
 /** A table of text; all columns but the first are numbers and stand to the right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  noteTable({ head, rows });
   const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => (row[column] ?? "").length)));
   const lines = [head, widths.map((width) => "-".repeat(width)), ...rows].map((row) =>
     row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))),
@@ -11,6 +13,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 
 /** The same as Markdown. */
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  noteTable({ head, rows });
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   return [line(head), line(head.map((_, column) => (column === 0 ? "---" : "---:"))), ...rows.map(line)].join("\n");
 }

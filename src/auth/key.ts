@@ -24,7 +24,7 @@ function checksum(text: string) {
 }
 
 /** A new random key: its whole text, which is shown once and never stored, and the public prefix that finds it. */
-export function newKey(): { text: string; prefix: string } {
+export function newApiKey(): { text: string; prefix: string } {
   const prefix = randomText(16, prefixChars);
   const body = `bf_${prefix}_${randomText(32, secretChars)}`;
   return { text: body + checksum(body), prefix };

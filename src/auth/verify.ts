@@ -1,8 +1,9 @@
 import { timingSafeEqual } from "node:crypto";
+import { setBounded } from "../bounded-map.ts";
 import type { Db } from "../db/connect.ts";
 import { unauthenticated } from "../errors.ts";
 import { keyDigest, parseKey, prefixOf } from "./key.ts";
-import { type Owner, ownerFinder } from "./owners.ts";
+import { type KeyOwner, ownerFinder } from "./key-owners.ts";
 import type { ClientType, Principal, Role } from "./principal.ts";
 
 /** Finds the principal of a key header. */
@@ -56,7 +57,7 @@ export function keyVerifier({
 }): KeyVerifier {
   const entries = new Map<string, Entry>();
   const misses = new Map<string, Entry>(); // apart, so that keys tried out push out no good one
-  const owners = new Map<string, Owner>();
+  const owners = new Map<string, KeyOwner>();
   const findOwner = ownerFinder({ sql, gate });
   const reads = new Map<string, Promise<Entry>>();
 
@@ -65,23 +66,14 @@ export function keyVerifier({
     const known = owners.get(prefix);
     if (known !== undefined) return known;
     const owner = await findOwner(prefix);
-    if (owner !== undefined) keep(owners, prefix, owner);
+    if (owner !== undefined) setBounded(owners, prefix, owner, entriesMax);
     return owner;
   }
 
   async function readKey(prefix: string): Promise<Entry["key"]> {
     const owner = await ownerOf(prefix);
     if (owner === undefined) return null;
-    const [row] = await gate.run(
-      async () =>
-        await sql<KeyRow[]>`
-      select k.digest, c.id as "clientId", c.name as "clientName", c.type as "clientType", c.role, t.name as "tenantName"
-      from api_keys k
-      join api_clients c on c.tenant_id = k.tenant_id and c.id = k.client_id
-      join tenants t on t.id = k.tenant_id
-      where k.tenant_id = ${owner.tenantId} and k.id = ${owner.keyId}
-        and (k.expires_ms is null or k.expires_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint)`,
-    );
+    const row = await gate.run(() => readRow(sql, owner));
     if (row === undefined) return null;
     const { digest, ...client } = row;
     return { digest, principal: { tenantId: owner.tenantId, keyId: owner.keyId, ...client }, proven: undefined };
@@ -96,7 +88,7 @@ export function keyVerifier({
       .then((key) => {
         const entry = { key, readMs };
         if (key === null) entries.delete(prefix);
-        keep(key === null ? misses : entries, prefix, entry);
+        setBounded(key === null ? misses : entries, prefix, entry, entriesMax);
         return entry;
       })
       .finally(() => reads.delete(prefix));
@@ -128,6 +120,7 @@ export function keyVerifier({
       }
       // Only what was not known a moment ago is looked at more closely.
       const prefix = parseKey(headerValue);
+      if (headerValue.includes(", ")) throw unauthenticated("the request has more than one API key; send one");
       if (prefix === undefined) {
         throw unauthenticated("the API key is mistyped or cut short: its form or checksum is wrong");
       }
@@ -145,9 +138,13 @@ function holds(key: Key, text: string): boolean {
   return true;
 }
 
-/** Bounded: what went in first goes out first, and is read again when it is needed. */
-function keep<T>(map: Map<string, T>, key: string, value: T) {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size > entriesMax) map.delete(map.keys().next().value as string);
+async function readRow(sql: Db, { tenantId, keyId }: KeyOwner): Promise<KeyRow | undefined> {
+  const [row] = await sql<KeyRow[]>`
+    select k.digest, c.id as "clientId", c.name as "clientName", c.type as "clientType", c.role, t.name as "tenantName"
+    from api_keys k
+    join api_clients c on c.tenant_id = k.tenant_id and c.id = k.client_id
+    join tenants t on t.id = k.tenant_id
+    where k.tenant_id = ${tenantId} and k.id = ${keyId}
+      and (k.expires_ms is null or k.expires_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint)`;
+  return row;
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { setBounded } from "../bounded-map.ts";
 import { exhausted } from "../errors.ts";
 
 /** Delays the answers to wrong keys. Calls with good keys are never delayed, whatever their address. */
@@ -30,9 +31,7 @@ export function wrongKeys(options: Options): WrongKeys {
     const nowMs = performance.now();
     const known = counts.get(network);
     if (known !== undefined && nowMs - known.sinceMs < minuteMs) return ++known.count;
-    counts.delete(network);
-    if (counts.size >= networksMax) counts.delete(counts.keys().next().value as string);
-    counts.set(network, { count: 1, sinceMs: nowMs });
+    setBounded(counts, network, { count: 1, sinceMs: nowMs }, networksMax);
     return 1;
   }
 

@@ -11,7 +11,7 @@ import { invalidField } from "../errors.ts";
 import { beyondBounds, type Checked, type Counting, not } from "./checked.ts";
 import type { Comparison, Literal } from "./field.ts";
 import { fold } from "./fold.ts";
-import { type Kind, opposites, rules } from "./operations.ts";
+import { operationRules, opposites, type ValueKind } from "./operations.ts";
 import { parsePattern } from "./regex.ts";
 
 const members = [
@@ -91,7 +91,7 @@ function readFilter({ field, operation, value }: Filter, path: string): Checked 
   }
   const positive = (opposites as Partial<Record<number, Comparison["operation"]>>)[operation];
   const asked = positive ?? (operation as Comparison["operation"]);
-  const { list, takes } = rules[asked];
+  const { list, takes } = operationRules[asked];
   const operand = list ? readList(value, `${path}.value`) : readLiteral(value, takes, `${path}.value`);
   const checked: Checked = { ...named, asks: [toComparison(asked, operand, `${path}.value`)] };
   return positive === undefined ? checked : not(checked);
@@ -100,7 +100,7 @@ function readFilter({ field, operation, value }: Filter, path: string): Checked 
 /** @throws code 3 when a value is neither a string, a number nor a boolean. */
 function readOneOf({ field, values }: OneOf, path: string): Checked {
   const named = namedField(field, `${path}.field`);
-  const { takes } = rules[Operation.OP_IN];
+  const { takes } = operationRules[Operation.OP_IN];
   const value = values.map((item, i) => readLiteral(item, takes, `${path}.values[${i}]`));
   return { ...named, asks: [{ operation: Operation.OP_IN, value }] };
 }
@@ -118,7 +118,7 @@ function readRange(range: Range, path: string): Checked {
   const asks = bounds.flatMap(([name, operation]): Comparison[] => {
     const bound = range[name];
     if (bound === undefined || bound.kind.case === "nullValue") return [];
-    const value = readLiteral(bound, rules[operation].takes, `${path}.${name}`) as string | number;
+    const value = readLiteral(bound, operationRules[operation].takes, `${path}.${name}`) as string | number;
     return [{ operation, value }];
   });
   if (asks.length === 0) throw invalidField(path, "must have at least one of gte, gt, lte, lt");
@@ -146,7 +146,7 @@ export function refuseNul(text: string, path: string): void {
   if (text.includes("\0")) throw invalidField(path, "must not contain NUL");
 }
 
-function readLiteral(value: Value | undefined, takes: readonly Kind[], path: string): Literal {
+function readLiteral(value: Value | undefined, takes: readonly ValueKind[], path: string): Literal {
   const kind = value?.kind;
   if (kind?.case === "stringValue" && takes.includes("string")) {
     refuseNul(kind.value, path);
@@ -163,7 +163,7 @@ function readLiteral(value: Value | undefined, takes: readonly Kind[], path: str
 }
 
 function readList(value: Value | undefined, path: string): Literal[] {
-  const { takes } = rules[Operation.OP_IN];
+  const { takes } = operationRules[Operation.OP_IN];
   if (value?.kind.case !== "listValue") throw invalidField(path, "must be a list of strings, numbers and booleans");
   return value.kind.value.values.map((item, i) => readLiteral(item, takes, `${path}[${i}]`));
 }

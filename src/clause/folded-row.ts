@@ -1,7 +1,7 @@
 import type { FieldValue, Literal, ValueField, Values } from "./field.ts";
 import { fold } from "./fold.ts";
 import { containsText, type TextAutomaton } from "./text-automaton.ts";
-import { elements } from "./to-predicate.ts";
+import { elementsOf } from "./to-predicate.ts";
 
 /** The values of one field of a row, each text in lower case as `fold` makes it. */
 export interface FoldedField {
@@ -38,7 +38,7 @@ function foldValue(value: FieldValue | undefined): FieldValue | undefined {
 
 function foldedField<Row>(field: ValueField<Row>, row: Row, automaton: TextAutomaton | undefined): FoldedField {
   const value = foldValue(field.get(row));
-  const own = typeof value === "string" ? [value] : elements(value);
+  const own = typeof value === "string" ? [value] : elementsOf(value);
   return { elements: own, automaton, all: undefined, singles: 0 };
 }
 

@@ -1,7 +1,7 @@
 import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Db } from "../db/connect.ts";
-import { joined } from "../db/joined.ts";
+import { sqlJoin } from "../db/sql-join.ts";
 import { compareCodePoints } from "./code-point-order.ts";
 import type { Comparison, Literal } from "./field.ts";
 import { fold, foldSql } from "./fold.ts";
@@ -21,12 +21,12 @@ export interface Element {
 }
 
 /** What a value is, in the words of errors. */
-export type Kind = "string" | "number" | "boolean";
+export type ValueKind = "string" | "number" | "boolean";
 
 /** How one operation reads its value and compares an element with it. Null in SQL counts as false. */
 interface Rule<Value> {
   /** Kinds of value that it accepts; `list`: a list of them. */
-  takes: readonly Kind[];
+  takes: readonly ValueKind[];
   list?: boolean;
   sql(db: Db, element: Element, value: Value): Fragment;
   holds(element: Literal, value: Value): boolean;
@@ -43,7 +43,7 @@ const isText = (value: Literal) => typeof value === "string";
  * What each operation means for one element, in SQL and in memory side by side. A field matches when one of its elements
  * does. A value of a kind that the operation does not know does not match.
  */
-export const rules: { readonly [O in Comparison["operation"]]: Rule<ValueOf<O>> } = {
+export const operationRules: { readonly [O in Comparison["operation"]]: Rule<ValueOf<O>> } = {
   [Operation.OP_EQUALS]: {
     takes: scalar,
     sql: (db, element, value) => compareSql(db, element, db`=`, value),
@@ -112,13 +112,15 @@ export const opposites = {
 
 /** Whether one element satisfies all comparisons of a condition. */
 export function holds(element: Literal, condition: readonly Comparison[]): boolean {
-  return condition.every(({ operation, value }) => (rules[operation] as Rule<unknown>).holds(element, value));
+  return condition.every(({ operation, value }) => (operationRules[operation] as Rule<unknown>).holds(element, value));
 }
 
 /** The same in SQL. */
 export function holdsSql(db: Db, element: Element, condition: readonly Comparison[]): Fragment {
-  const parts = condition.map(({ operation, value }) => (rules[operation] as Rule<unknown>).sql(db, element, value));
-  return joined(db, parts, "and");
+  const parts = condition.map(({ operation, value }) =>
+    (operationRules[operation] as Rule<unknown>).sql(db, element, value),
+  );
+  return sqlJoin(db, parts, "and");
 }
 
 /** As a number below, at or above 0; NaN where the two do not compare. */
@@ -143,7 +145,7 @@ function compareSql(db: Db, element: Element, operator: Fragment, value: Literal
     if (element.number && number !== undefined)
       parts.push(db`${element.number} ${operator} ${element.literal(number)}`);
   }
-  return joined(db, parts, "or");
+  return sqlJoin(db, parts, "or");
 }
 
 function amongSql(db: Db, element: Element, values: readonly Literal[]): Fragment {
@@ -161,7 +163,7 @@ function amongSql(db: Db, element: Element, values: readonly Literal[]): Fragmen
   if (element.boolean)
     for (const value of [true, false])
       if (values.includes(value)) parts.push(db`${element.boolean} = ${value}::boolean`);
-  return joined(db, parts, "or");
+  return sqlJoin(db, parts, "or");
 }
 
 function like(db: Db, { text }: Element, pattern: string): Fragment {

@@ -1,7 +1,7 @@
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { checkClause } from "./check.ts";
 import type { Asked, Checked } from "./checked.ts";
-import { withNumbers } from "./enumeration.ts";
+import { checkNames, withNumbers } from "./enumeration.ts";
 import type { FieldValue, Literal, Values } from "./field.ts";
 import { holds } from "./operations.ts";
 
@@ -39,16 +39,18 @@ export function predicateOf<Row>(clause: Checked, values: Values<Row>): Predicat
   }
 }
 
-function answer<Row>({ field: key, asks }: Asked, values: Values<Row>): Predicate<Row> {
+function answer<Row>(asked: Asked, values: Values<Row>): Predicate<Row> {
+  const { field: key, asks } = asked;
   const field = values.field(key);
   if (field === undefined) return () => false;
+  checkNames(asked, field.numbers);
   if (asks === "exists") return (row) => (field.get(row) ?? null) !== null;
   const condition = withNumbers(field, asks);
-  return (row) => elements(field.get(row)).some((element) => holds(element, condition));
+  return (row) => elementsOf(field.get(row)).some((element) => holds(element, condition));
 }
 
 /** What a value compares by: the elements of a list, else the value itself; without nulls and objects. */
-export function elements(value: FieldValue | undefined): Literal[] {
+export function elementsOf(value: FieldValue | undefined): Literal[] {
   return (Array.isArray(value) ? value : [value]).filter(
     (item) => typeof item === "string" || typeof item === "number" || typeof item === "boolean",
   );

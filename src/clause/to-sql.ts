@@ -1,10 +1,10 @@
 import type { Fragment } from "postgres";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Db } from "../db/connect.ts";
-import { joined } from "../db/joined.ts";
+import { sqlJoin } from "../db/sql-join.ts";
 import { checkClause } from "./check.ts";
 import type { Asked, Checked } from "./checked.ts";
-import { withNumbers } from "./enumeration.ts";
+import { checkNames, withNumbers } from "./enumeration.ts";
 import type { Columns, Condition, SqlField } from "./field.ts";
 import { numericTextSql } from "./numeric-text.ts";
 import { type Element, holdsSql } from "./operations.ts";
@@ -39,7 +39,7 @@ export function toSql(db: Db, clause: Clause, path: string, columns: Columns): F
 }
 
 /** The same of a clause that has been checked, for a caller that chooses how its rows are read. */
-export function foundBy(db: Db, clause: Checked, columns: Columns): Found {
+export function searchCondition(db: Db, clause: Checked, columns: Columns): Found {
   const whole = compile(db, clause, columns);
   if (whole.byId === undefined) return { ...written(db, whole), ids: undefined };
   const { ids, rest } = whole.byId;
@@ -82,14 +82,16 @@ function compile(db: Db, clause: Checked, columns: Columns): Compiled {
   }
 }
 
-function answer(db: Db, { field: key, asks }: Asked, columns: Columns): Compiled {
+function answer(db: Db, asked: Asked, columns: Columns): Compiled {
+  const { field: key, asks } = asked;
   const field = columns.field(key);
   if (field === undefined) return { general: () => db`false` };
+  checkNames(asked, field.numbers);
   return asks === "exists" ? { general: () => exists(db, field) } : satisfies(db, field, asks);
 }
 
 const every = (db: Db, forms: readonly (() => Fragment)[]): Fragment =>
-  joined(
+  sqlJoin(
     db,
     forms.map((form) => form()),
     "and",
@@ -134,7 +136,7 @@ function byIdOfAll(db: Db, parts: readonly Compiled[]): Compiled["byId"] {
 
 function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
   const general = () =>
-    joined(
+    sqlJoin(
       db,
       parts.map((part) => part.general()),
       "or",
@@ -142,7 +144,7 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
   const indexed = parts.flatMap((part) => part.indexed ?? []);
   if (indexed.length < parts.length) return { general };
   const sql = () =>
-    joined(
+    sqlJoin(
       db,
       indexed.map((part) => part.sql()),
       "or",

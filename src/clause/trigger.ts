@@ -9,10 +9,11 @@ import type {
 import { invalidField } from "../errors.ts";
 import { namedField, refuseNul } from "./check.ts";
 import { askedOf, beyondBounds, type Checked, type Counting, not } from "./checked.ts";
+import { checkNames } from "./enumeration.ts";
 import type { Comparison, Literal, Values } from "./field.ts";
 import { fold } from "./fold.ts";
 import type { FoldedRow } from "./folded-row.ts";
-import { rules } from "./operations.ts";
+import { operationRules } from "./operations.ts";
 import { type Equality, type Needle, needlesOf, needsOf, textComparisons, withFoldedNames } from "./trigger-needs.ts";
 import { triggerPredicate } from "./trigger-predicate.ts";
 
@@ -37,11 +38,18 @@ export interface CompiledTrigger {
 }
 
 /**
- * Checks a trigger's clause against all rules of its language. @param path the clause's place in the request, for errors.
+ * Checks a trigger's clause against all rules of its language, and the names of enumerations. @param path the clause's place in the request, for errors.
  * @throws code 3 with the path of what is wrong.
  */
-export function checkTrigger(clause: TriggerClause | undefined, path: string): void {
-  readTrigger(clause, path);
+export function checkTrigger(
+  clause: TriggerClause | undefined,
+  path: string,
+  values: Pick<Values<never>, "field">,
+): void {
+  const folded = withFoldedNames(values as Values<never>);
+  for (const asked of askedOf(readTrigger(clause, path))) {
+    checkNames(asked, values.field(asked.field)?.numbers, folded.field(asked.field)?.numbers);
+  }
 }
 
 /**
@@ -68,6 +76,24 @@ export function compileTrigger<Row>(
     contains,
     comparisons: needs === undefined ? textComparisons(checked) : 0,
   };
+}
+
+/** The path of the first part of a trigger's clause that keeps a row from matching; undefined: it matches. @throws as `checkTrigger` */
+export function falsePart<Row>(
+  clause: TriggerClause | undefined,
+  path: string,
+  values: Values<Row>,
+  row: FoldedRow,
+): string | undefined {
+  if (clause === undefined || compileTrigger(clause, path, values).matches(row)) return undefined;
+  const { kind } = clause;
+  const place = `${path}.${jsonNames[kind.case ?? ""] ?? kind.case}`;
+  if (kind.case !== "allOf") return place;
+  for (const [i, inner] of kind.value.clauses.entries()) {
+    const at = falsePart(inner, `${place}.clauses[${i}]`, values, row);
+    if (at !== undefined) return at;
+  }
+  return place;
 }
 
 function readTrigger(clause: TriggerClause | undefined, path: string): Checked {
@@ -137,8 +163,8 @@ function readText(
   return { ...named, asks: [{ operation, value: textOf(value, `${path}.value`) }] };
 }
 
-function readValue(value: TriggerValue | undefined, operation: keyof typeof rules, path: string): Literal {
-  const { takes } = rules[operation];
+function readValue(value: TriggerValue | undefined, operation: keyof typeof operationRules, path: string): Literal {
+  const { takes } = operationRules[operation];
   const kind = value?.kind;
   if (kind?.case === "stringVal") return textOf(kind.value, `${path}.stringVal`);
   if (kind?.case === "numberVal") {

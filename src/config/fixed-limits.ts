@@ -2,7 +2,7 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 const day = 24 * 3600;
 
-/** Limits that are the same on every server. docs/operations.md lists those that callers and operators meet. */
+/** Limits that are the same on every server. docs/configure.md lists those that callers and operators meet. */
 export const fixedLimits = {
   /** Calls in work at once; more are answered 429. */
   waitingCallsMax: 2000,

@@ -10,7 +10,7 @@ export class SettingError extends Error {
 }
 
 /** A text as it is. */
-export const text = (value: string) => value;
+export const anyText = (value: string) => value;
 /** Undefined when it is not set. */
 export const optional = (value: string) => (value === "" ? undefined : value);
 
@@ -120,6 +120,15 @@ export function headerNames(value: string): readonly string[] {
     throw new SettingError("must be names of headers, separated by commas");
   }
   return names;
+}
+
+/** Names of labels. */
+export function labelNames(value: string): ReadonlySet<string> {
+  const names = value.split(",").map((part) => part.trim());
+  if (names.length > 64 || !names.every((name) => name !== "" && name.length <= 255)) {
+    throw new SettingError("must be 1 to 64 names of labels, separated by commas");
+  }
+  return new Set(names);
 }
 
 /** The address of a PostgreSQL. */

@@ -3,6 +3,7 @@ import { fixedLimits } from "./fixed-limits.ts";
 import { formerSettings } from "./former-settings.ts";
 import {
   addressRanges,
+  anyText,
   baseUrl,
   databaseUrl,
   duration,
@@ -10,6 +11,7 @@ import {
   flag,
   headerNames,
   integer,
+  labelNames,
   listenAddress,
   oneOf,
   optional,
@@ -22,13 +24,12 @@ import {
   secondsBySeverity,
   sender,
   serviceNames,
-  text,
 } from "./parsers.ts";
 
 /** Every setting of the service: name in `Config`, variable, default as text, reader, meaning. The order is that of `--help`. */
 // biome-ignore format: a row each
 const rows = {
-  host: ["BELFRY_HOST", "localhost", text, "address to listen on"],
+  host: ["BELFRY_HOST", "localhost", anyText, "address to listen on"],
   port: ["BELFRY_PORT", "8443", integer(0, 65535), "port; 0 takes a free one"],
   dataDir: ["BELFRY_DATA_DIR", ".belfry", (value: string) => resolve(value), "directory of the local CA, the first key and the embedded database"],
   databaseUrl: ["DATABASE_URL", "", databaseUrl, "PostgreSQL 17 or newer to use; without it the embedded one is started"],
@@ -60,6 +61,7 @@ const rows = {
   entitiesMax: ["BELFRY_ENTITIES_MAX", "1000000", integer(1, 1_000_000_000), "entities that a tenant may have; data of further ones fail"],
   eventsMax: ["BELFRY_EVENTS_MAX", "1000000", integer(1, 1_000_000_000), "events, each a name on an entity, that a tenant may have; further ones fail"],
   resourcesMax: ["BELFRY_RESOURCES_MAX", "20000", integer(1, 10_000_000), "triggers, destinations, rules, windows, updaters … of each kind that a tenant may have"],
+  entityLabels: ["BELFRY_ENTITY_LABELS", "job,instance", labelNames, "labels of Prometheus' series and alerts that are dimensions of the entity, comma-separated; the others are labels"],
   publicUrl: ["BELFRY_PUBLIC_URL", "", baseUrl, "address of this service as people reach it, for links; without it the one it listens on"],
   outboundAllow: ["BELFRY_OUTBOUND_ALLOW", "", addressRanges, "address ranges that are not public and yet may be sent to, comma-separated"],
   outboundTimeoutMs: ["BELFRY_OUTBOUND_TIMEOUT", "15s", duration("10ms", "10m"), "longest time of one request that sends a notification"],

@@ -24,7 +24,7 @@ export interface CredentialRow extends CredentialValues {
   destinations: string[];
 }
 
-const columns = {
+const columnsOf = (tenantId: string) => ({
   id: credentials.id,
   name: credentials.name,
   type: credentials.type,
@@ -32,9 +32,9 @@ const columns = {
   tags: credentials.tags,
   allowedApiClients: credentials.allowedApiClients,
   allowedHosts: allowedHostsColumn,
-  collections: usersOf("collection"),
-  destinations: usersOf("destination"),
-};
+  collections: usersOf(tenantId, "collection"),
+  destinations: usersOf(tenantId, "destination"),
+});
 
 const identified = (tenantId: string, id: string) => and(eq(credentials.tenantId, tenantId), eq(credentials.id, id));
 
@@ -66,7 +66,7 @@ export async function listCredentials(
   // By credentials_name.
   const [rows, total] = await Promise.all([
     orm(db)
-      .select(columns)
+      .select(columnsOf(tenantId))
       .from(credentials)
       .where(and(all, place && sql`(${credentials.name}, ${credentials.id}) > (${place[0]}, ${place[1]})`))
       .orderBy(credentials.name, credentials.id)
@@ -102,11 +102,12 @@ export async function updateCredential(
   secrets: Record<string, string> | undefined,
 ): Promise<CredentialRow> {
   const { name, type, description, tags, allowedApiClients, allowedHosts } = values;
-  const [row] = await orm(tx)
+  const own = identified(tenantId, id);
+  await orm(tx)
     .update(credentials)
     .set({ name, type, description, tags, allowedApiClients, allowedHosts, ...(secrets && { secrets }) })
-    .where(identified(tenantId, id))
-    .returning(columns);
+    .where(own);
+  const [row] = await orm(tx).select(columnsOf(tenantId)).from(credentials).where(own);
   if (row === undefined) throw notFound("credential", id);
   return row;
 }
@@ -120,6 +121,12 @@ export async function deleteCredential(tx: Db, tenantId: string, id: string): Pr
     .where(identified(tenantId, id))
     .for("update");
   if (locked.length === 0) throw notFound("credential", id);
+  await refuseUsed(tx, tenantId, id);
+  await orm(tx).delete(credentials).where(identified(tenantId, id));
+}
+
+/** @throws code 9 when something uses a credential, whose row the caller has locked */
+export async function refuseUsed(tx: Db, tenantId: string, id: string): Promise<void> {
   const users = await orm(tx)
     .select({ kind: credentialUses.kind, usedBy: credentialUses.usedBy })
     .from(credentialUses)
@@ -127,7 +134,6 @@ export async function deleteCredential(tx: Db, tenantId: string, id: string): Pr
     .orderBy(credentialUses.kind, credentialUses.usedBy)
     .limit(4);
   if (users.length > 0) throw inUse("credential", id, named(users));
-  await orm(tx).delete(credentials).where(identified(tenantId, id));
 }
 
 function named(users: readonly { kind: string; usedBy: string }[]): string {

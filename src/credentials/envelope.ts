@@ -11,7 +11,7 @@ const tagBytes = 16;
 const keyBytes = 32;
 
 /** What a secret belongs to. */
-export interface Owner {
+export interface SecretOwner {
   /** A word for each table that holds secrets: `credential`. */
   readonly kind: string;
   readonly id: string;
@@ -41,7 +41,7 @@ function open(key: KeyObject, sealed: Buffer, place: readonly string[]): Buffer 
 }
 
 /** A new random key of 256 bits. */
-export function newKey(): KeyObject {
+export function newDataKey(): KeyObject {
   return createSecretKey(randomBytes(keyBytes));
 }
 
@@ -75,10 +75,16 @@ export function unwrapDataKey(
   return bytes?.length === keyBytes ? createSecretKey(bytes) : undefined;
 }
 
-const secretPlace = (tenantId: string, { kind, id }: Owner, name: string) => ["secret", tenantId, kind, id, name];
+const secretPlace = (tenantId: string, { kind, id }: SecretOwner, name: string) => ["secret", tenantId, kind, id, name];
 
 /** One secret as it is stored, base64. */
-export function sealSecret(dataKey: KeyObject, tenantId: string, owner: Owner, name: string, secret: string): string {
+export function sealSecret(
+  dataKey: KeyObject,
+  tenantId: string,
+  owner: SecretOwner,
+  name: string,
+  secret: string,
+): string {
   return seal(dataKey, Buffer.from(secret), secretPlace(tenantId, owner, name)).toString("base64");
 }
 
@@ -86,7 +92,7 @@ export function sealSecret(dataKey: KeyObject, tenantId: string, owner: Owner, n
 export function openSecret(
   dataKey: KeyObject,
   tenantId: string,
-  owner: Owner,
+  owner: SecretOwner,
   name: string,
   sealed: string,
 ): string | undefined {

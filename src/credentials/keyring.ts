@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { MasterKey } from "../config/parsers.ts";
 import type { Config } from "../config/settings.ts";
-import { newKey } from "./envelope.ts";
+import { newDataKey } from "./envelope.ts";
 import { readKeyFile } from "./key-file.ts";
 
 /** The master keys that this process has, from its settings and from files. */
@@ -52,5 +52,5 @@ export function keyring({ masterKeys, masterKeysFile, databaseUrl, dataDir }: So
 /** A new master key, numbered on from those that are or were there. */
 export function newMasterKey(taken: readonly string[]): MasterKey {
   const numbers = taken.map((id) => Number(/^local-(\d+)$/.exec(id)?.[1] ?? 0));
-  return { id: `local-${Math.max(0, ...numbers) + 1}`, key: newKey() };
+  return { id: `local-${Math.max(0, ...numbers) + 1}`, key: newDataKey() };
 }

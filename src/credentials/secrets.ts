@@ -3,7 +3,7 @@ import { and, eq } from "drizzle-orm";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { failedPrecondition, notFound } from "../errors.ts";
-import { newKey, type Owner, openSecret, sealSecret, unwrapDataKey, wrapDataKey } from "./envelope.ts";
+import { newDataKey, openSecret, type SecretOwner, sealSecret, unwrapDataKey, wrapDataKey } from "./envelope.ts";
 import type { Keyring } from "./keyring.ts";
 import { currentMasterKey, masterKey } from "./master-keys.ts";
 import { credentials, dataKeys } from "./tables.ts";
@@ -21,7 +21,7 @@ export interface WrappedKey {
 export async function sealSecrets(
   tx: Db,
   tenantId: string,
-  owner: Owner,
+  owner: SecretOwner,
   secrets: Readonly<Record<string, string>>,
   keyring: Keyring,
 ): Promise<Record<string, string>> {
@@ -35,7 +35,7 @@ async function ownDataKey(tx: Db, tenantId: string, keyring: Keyring): Promise<K
   const stored = await readDataKey(tx, tenantId);
   if (stored !== undefined) return unwrapped(tenantId, stored, keyring);
   const { id, key } = await currentMasterKey(tx, keyring);
-  const made = newKey();
+  const made = newDataKey();
   const inserted = await orm(tx)
     .insert(dataKeys)
     .values({ tenantId, masterKeyId: id, wrapped: wrapDataKey(key, id, tenantId, made) })
@@ -70,7 +70,7 @@ export function unwrapped(tenantId: string, { masterKeyId, wrapped }: WrappedKey
 export async function openSealed(
   db: Db,
   tenantId: string,
-  owner: Owner,
+  owner: SecretOwner,
   sealed: Readonly<Record<string, string>>,
   keyring: Keyring,
 ): Promise<Record<string, string>> {
@@ -79,7 +79,7 @@ export async function openSealed(
 
 function opened(
   tenantId: string,
-  owner: Owner,
+  owner: SecretOwner,
   sealed: Readonly<Record<string, string>>,
   stored: WrappedKey | undefined,
   keyring: Keyring,

@@ -9,8 +9,8 @@ import {
   ListCredentialsResponseSchema,
   ReplaceCredentialResponseSchema,
 } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
+import { checkQuota, heldBytes, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
-import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
@@ -20,6 +20,7 @@ import {
   insertCredential,
   listCredentials,
   lockCredential,
+  refuseUsed,
   updateCredential,
 } from "./credentials.ts";
 import type { Keyring } from "./keyring.ts";
@@ -35,7 +36,7 @@ const kept: Kept = {
 
 export function credentialService(
   db: Db,
-  bounds: Bounds,
+  bounds: QuotaBounds,
   keyring: Keyring,
 ): Partial<ServiceImpl<typeof CredentialService>> {
   return {
@@ -46,7 +47,7 @@ export function credentialService(
       return await transaction(db, async (tx) => {
         const sealed = await sealSecrets(tx, tenantId, { kind: "credential", id }, checked, keyring);
         const row = await insertCredential(tx, tenantId, id, info, sealed);
-        await checkRoom(tx, tenantId, kept, bounds);
+        await checkQuota(tx, tenantId, kept, bounds);
         await audited(tx, context, id);
         return create(CreateCredentialResponseSchema, { info: toCredential(row) });
       });
@@ -63,6 +64,8 @@ export function credentialService(
       const keeps = Object.keys(checked).length === 0;
       return await transaction(db, async (tx) => {
         const stored = await lockCredential(tx, tenantId, id);
+        // Destinations are checked against the type once, when they begin to use it.
+        if (info.type !== stored.type) await refuseUsed(tx, tenantId, id);
         if (keeps) {
           checkKept(info.type, stored.type, stored.secretKeys);
           if (stored.secretKeys.length > 0) checkKeptHosts(info.allowedHosts, stored.allowedHosts);
@@ -71,7 +74,7 @@ export function credentialService(
         const sealed = keeps ? undefined : await sealSecrets(tx, tenantId, owner, checked, keyring);
         const before = await heldBytes(tx, tenantId, kept);
         const row = await updateCredential(tx, tenantId, id, info, sealed);
-        await checkRoom(tx, tenantId, kept, bounds, before);
+        await checkQuota(tx, tenantId, kept, bounds, before);
         await audited(tx, context, id);
         return create(ReplaceCredentialResponseSchema, { info: toCredential(row) });
       });

@@ -21,7 +21,7 @@ export interface UsableCredential {
 
 /**
  * A credential to use, which stays as it is until the end of the caller's transaction.
- * @throws code 3 at `path`, the place of the credential's id in the request, when there is no such credential
+ * @throws code 3 at `path`, the place of the credential's id in the request, when there is no such credential, or one without secrets
  */
 export async function usableCredential(
   db: Db,
@@ -31,12 +31,14 @@ export async function usableCredential(
 ): Promise<UsableCredential> {
   // The lock makes a concurrent deletion wait, which then sees the use.
   const [row] = await orm(db)
-    .select({ type: credentials.type, allowedHosts: allowedHostsColumn })
+    .select({ type: credentials.type, secrets: credentials.secrets, allowedHosts: allowedHostsColumn })
     .from(credentials)
     .where(and(eq(credentials.tenantId, tenantId), eq(credentials.id, credentialId)))
     .for("share");
   if (row === undefined) throw invalidField(path, "must be the id of a stored credential");
-  return row;
+  const { secrets, ...credential } = row;
+  if (Object.keys(secrets).length === 0) throw invalidField(path, "must be the id of a credential that has secrets");
+  return credential;
 }
 
 /**
@@ -62,13 +64,13 @@ export async function releaseCredentials(tx: Db, tenantId: string, { kind, id }:
 }
 
 /** The users of one kind of a statement's credential, as a column to select. */
-export function usersOf(kind: CredentialUser["kind"]): SQL<string[]> {
+export function usersOf(tenantId: string, kind: CredentialUser["kind"]): SQL<string[]> {
   const users = new QueryBuilder()
     .select({ usedBy: credentialUses.usedBy })
     .from(credentialUses)
     .where(
       and(
-        eq(credentialUses.tenantId, credentials.tenantId),
+        eq(credentialUses.tenantId, tenantId),
         eq(credentialUses.credentialId, credentials.id),
         eq(credentialUses.kind, kind),
       ),

@@ -1,3 +1,4 @@
+import { every } from "../every.ts";
 import type { Db } from "./connect.ts";
 
 /** The database's time, known without asking each time. Steps of this process's own clock do not move it. */
@@ -48,13 +49,13 @@ export async function databaseClock(db: Db): Promise<Clock> {
   }
 
   await refresh();
-  const timer = setInterval(() => void refresh().catch(() => undefined), refreshMs).unref();
+  const rounds = every(refreshMs, refresh);
   return {
     nowMs() {
       lastMs = Math.max(lastMs, Math.floor(performance.now() + offsetMs));
       return lastMs;
     },
     refresh,
-    stop: () => clearInterval(timer),
+    stop: () => void rounds.stop(),
   };
 }

@@ -2,12 +2,12 @@ import { availableParallelism } from "node:os";
 import postgres from "postgres";
 import { statementRan } from "../failpoint.ts";
 import type { Holder } from "../limiter.ts";
-import { asker, noHolder } from "./asker.ts";
 import { parseArray } from "./batch.ts";
+import { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 import { type DiskSpace, diskSpace } from "./disk-space.ts";
 import { type Connections, connections } from "./driver/connections.ts";
 import { sockets } from "./driver/sockets.ts";
-import { type Gate, gate } from "./gate.ts";
+import { currentHolder, noHolder } from "./request-scope.ts";
 import { StartError } from "./start-error.ts";
 
 /** What statements run on: the pool, or a transaction. `` db`select …` `` */
@@ -38,7 +38,7 @@ export interface Pool {
   readonly background: Sql;
   readonly sending: Sql;
   readonly counts: ConnectionCounts;
-  readonly gate: Gate;
+  readonly gate: CircuitBreaker;
   readonly disk: DiskSpace;
   /** Why nothing can be served; undefined: it can. */
   notReady(): string | undefined;
@@ -201,7 +201,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     const { debug } = options;
     const { note: failed } = disk;
     const replan = more === plannedOnce || more === ingestSettings ? undefined : (options.replanMs ?? usualReplanMs);
-    const holder = name === "system" ? noHolder : asker;
+    const holder = name === "system" ? noHolder : currentHolder;
     const own = { allowed: () => watch.open, onclose, failed, asker: holder, replanMs: replan };
     return open(url, counts[name], { connection, ...(debug && { debug }) }, own);
   }
@@ -218,7 +218,7 @@ export function connect(url: string, options: PoolOptions): Pool {
   };
   const names = Object.keys(kinds) as (keyof ConnectionCounts)[];
   const all = [probe, ...Object.values(kinds)];
-  const watch = gate({
+  const watch = circuitBreaker({
     callsMax: options.waitingCallsMax,
     probe: () => checkPrimary(probe.sql),
     cut: () => {

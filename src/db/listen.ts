@@ -3,7 +3,7 @@ import { clientOptions, hostOf } from "./connect.ts";
 import { sockets } from "./driver/sockets.ts";
 
 /** Hears notifications of other replicas. A hint and no more: they are lost while the connection is, and behind some proxies. */
-export interface Listener {
+export interface NotifyListener {
   /**
    * Listens on a channel from now on. `heard` is called with the payload of each notification, and with an empty one
    * whenever listening begins, after each reconnect as well, since notifications may have been missed. A channel has one
@@ -17,7 +17,7 @@ export interface Listener {
 const reconnectMs = 1000;
 
 /** Opens one connection for all channels, which is made anew when it breaks. */
-export function listener(url: string): Listener {
+export function listener(url: string): NotifyListener {
   const channels = new Map<string, (payload: string) => void>();
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;

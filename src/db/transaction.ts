@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { failpoint } from "../failpoint.ts";
 import type { Db, Sql } from "./connect.ts";
+import type { Mendable } from "./home-row.ts";
 
 const usualAttempts = 6;
 /** A serialization failure, a deadlock; or what the connection has prepared is out of date, after a migration. */
@@ -24,6 +25,7 @@ export async function transaction<T>(
   { attemptsMax = usualAttempts }: { attemptsMax?: number } = {},
 ): Promise<T> {
   if (!canBegin(db)) return await fn(db);
+  const mended = new Set<string>();
   for (let attempt = 1; ; attempt++) {
     const then: (() => void)[] = [];
     try {
@@ -38,6 +40,13 @@ export async function transaction<T>(
       for (const each of then) each();
       return answer;
     } catch (error) {
+      const { mend, message } = error as Error & Partial<Mendable>;
+      if (mend !== undefined && !mended.has(message)) {
+        await mend(db);
+        mended.add(message);
+        attempt -= 1;
+        continue;
+      }
       if (attempt === attemptsMax || !asksAgain(error as object)) throw error;
       await sleep(Math.random() * 5 * 2 ** attempt);
     }
@@ -53,6 +62,14 @@ export function afterCommit(tx: Db, fn: () => void): void {
   const then = afterwards.get(tx);
   if (then === undefined) throw new Error("what is to happen after a commit needs a transaction");
   then.push(fn);
+}
+
+/**
+ * Has the statements that follow in this transaction planned without their values: what finds rows by key then reads these alone,
+ * where PostgreSQL has not seen the tenant yet and would take any of its indexes for as good (decisions/0064).
+ */
+export function planWithoutValues(tx: Db): void {
+  tx`set local plan_cache_mode = force_generic_plan`.catch(() => undefined); // the transaction fails with it
 }
 
 /** An error that makes `transaction` run again, from its beginning. */

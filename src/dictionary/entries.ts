@@ -8,27 +8,33 @@ import { textsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { changedFields } from "../rpc/update-mask.ts";
-import type { Kind } from "./kinds.ts";
+import type { EntryKind } from "./kinds.ts";
 import { effective, type Layering, mergeLayers } from "./layers.ts";
 import { dictionaryEntries } from "./tables.ts";
 
 /** The message of an entry, whatever its kind. */
 export type Entry = Message & { name: string };
 
-const layering = <E>(kind: Kind<E>, layer: string): Layering<E> => ({
+const layering = <E>(kind: EntryKind<E>, layer: string): Layering<E> => ({
   shipped: kind.shipped,
   own: ({ name, entry }, overridden) => kind.toEntry(name, entry, layer, overridden),
 });
 
 // Every statement here goes by the primary key.
 const columns = { name: dictionaryEntries.name, entry: dictionaryEntries.entry };
-const ofKind = <E>(tenantId: string, { key }: Kind<E>) =>
+const ofKind = <E>(tenantId: string, { key }: EntryKind<E>) =>
   and(eq(dictionaryEntries.tenantId, tenantId), eq(dictionaryEntries.kind, key));
-const named = <E>(tenantId: string, kind: Kind<E>, name: string) =>
+const named = <E>(tenantId: string, kind: EntryKind<E>, name: string) =>
   and(ofKind(tenantId, kind), eq(dictionaryEntries.name, name));
 
 /** The entry that is in effect for a name; `layer` names the tenant's own. @throws code 5 */
-export async function getEntry<E>(db: Db, tenantId: string, kind: Kind<E>, layer: string, name: string): Promise<E> {
+export async function getEntry<E>(
+  db: Db,
+  tenantId: string,
+  kind: EntryKind<E>,
+  layer: string,
+  name: string,
+): Promise<E> {
   const [row] = await orm(db)
     .select(columns)
     .from(dictionaryEntries)
@@ -42,7 +48,7 @@ export async function getEntry<E>(db: Db, tenantId: string, kind: Kind<E>, layer
 export async function getEntries<E>(
   db: Db,
   tenantId: string,
-  kind: Kind<E>,
+  kind: EntryKind<E>,
   layer: string,
   names: readonly string[],
 ): Promise<E[]> {
@@ -56,7 +62,7 @@ export async function getEntries<E>(
 }
 
 /** All entries that are in effect, by name. */
-export async function allEntries<E>(db: Db, tenantId: string, kind: Kind<E>, layer: string): Promise<E[]> {
+export async function allEntries<E>(db: Db, tenantId: string, kind: EntryKind<E>, layer: string): Promise<E[]> {
   const rows = await orm(db)
     .select(columns)
     .from(dictionaryEntries)
@@ -69,7 +75,7 @@ export async function allEntries<E>(db: Db, tenantId: string, kind: Kind<E>, lay
 export async function listEntries<E extends Entry>(
   db: Db,
   tenantId: string,
-  kind: Kind<E>,
+  kind: EntryKind<E>,
   layer: string,
   request: { pageSize: number; pageToken: string },
 ): Promise<{ entries: E[]; nextPageToken: string; totalCount: bigint }> {
@@ -102,7 +108,7 @@ export async function listEntries<E extends Entry>(
 export async function createEntry<E extends Entry>(
   tx: Db,
   tenantId: string,
-  kind: Kind<E>,
+  kind: EntryKind<E>,
   layer: string,
   entry: E,
 ): Promise<E> {
@@ -122,7 +128,7 @@ export async function createEntry<E extends Entry>(
 export async function updateEntry<E extends Entry>(
   tx: Db,
   tenantId: string,
-  kind: Kind<E>,
+  kind: EntryKind<E>,
   layer: string,
   entry: E,
   mask: FieldMask | undefined,
@@ -139,7 +145,7 @@ export async function updateEntry<E extends Entry>(
 }
 
 /** Deletes an entry of the tenant's own; a default one is in effect again. @throws code 5 */
-export async function deleteEntry<E>(tx: Db, tenantId: string, kind: Kind<E>, name: string): Promise<void> {
+export async function deleteEntry<E>(tx: Db, tenantId: string, kind: EntryKind<E>, name: string): Promise<void> {
   const gone = await orm(tx)
     .delete(dictionaryEntries)
     .where(named(tenantId, kind, name))
@@ -148,7 +154,11 @@ export async function deleteEntry<E>(tx: Db, tenantId: string, kind: Kind<E>, na
 }
 
 /** What a request says of an entry, as it is stored: the members that the tenant sets, by their names in TypeScript. */
-function saidIn<E extends Entry>({ schema }: Kind<E>, entry: E, mask: FieldMask | undefined): Record<string, unknown> {
+function saidIn<E extends Entry>(
+  { schema }: EntryKind<E>,
+  entry: E,
+  mask: FieldMask | undefined,
+): Record<string, unknown> {
   const changed = [...changedFields(schema, entry, mask)] as (keyof E)[];
   return Object.fromEntries(changed.map((member) => [member, entry[member]]));
 }

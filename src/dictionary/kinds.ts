@@ -10,7 +10,7 @@ import { defaultLayer, type Shipped } from "./layers.ts";
 import { toEntityField, toEventField, toMetricEntry } from "./messages.ts";
 
 /** What entries tell of: all that the three dictionaries differ in. `E` is the message of an entry. */
-export interface Kind<E> {
+export interface EntryKind<E> {
   /** In the table. */
   readonly key: string;
   /** In errors. */
@@ -26,9 +26,9 @@ export interface Kind<E> {
 }
 
 function kind<S extends DescMessage>(
-  of: Omit<Kind<MessageShape<S>>, "shipped"> & { schema: S },
+  of: Omit<EntryKind<MessageShape<S>>, "shipped"> & { schema: S },
   defaults: readonly { name: string }[],
-): Kind<MessageShape<S>> {
+): EntryKind<MessageShape<S>> {
   return { ...of, shipped: defaultLayer(defaults, of.toEntry) };
 }
 

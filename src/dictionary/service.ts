@@ -4,16 +4,16 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import * as entityField from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
 import * as eventField from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import * as metric from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
+import { checkQuota, heldBytes, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
-import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
 import { createEntry, deleteEntry, type Entry, getEntries, getEntry, listEntries, updateEntry } from "./entries.ts";
-import { entityFields, eventFields, type Kind, metrics } from "./kinds.ts";
+import { type EntryKind, entityFields, eventFields, metrics } from "./kinds.ts";
 
 /** The operations of a dictionary, whatever its kind; an entry is there in every request that has one (REQUIRED). */
-function dictionary<E extends Entry>(db: Db, bounds: Bounds, kind: Kind<E>) {
+function dictionary<E extends Entry>(db: Db, bounds: QuotaBounds, kind: EntryKind<E>) {
   const kept: Kept = {
     things: `${kind.title} entries`,
     table: "dictionary_entries",
@@ -42,7 +42,7 @@ function dictionary<E extends Entry>(db: Db, bounds: Bounds, kind: Kind<E>) {
     create: (entry: E | undefined, context: HandlerContext) =>
       written(context, (entry as E).name, async (tx) => {
         const made = await createEntry(tx, ...within(context), entry as E);
-        await checkRoom(tx, principalOf(context).tenantId, kept, bounds);
+        await checkQuota(tx, principalOf(context).tenantId, kept, bounds);
         return made;
       }),
     update: (entry: E | undefined, mask: FieldMask | undefined, context: HandlerContext) =>
@@ -50,7 +50,7 @@ function dictionary<E extends Entry>(db: Db, bounds: Bounds, kind: Kind<E>) {
         const { tenantId } = principalOf(context);
         const before = await heldBytes(tx, tenantId, kept);
         const changed = await updateEntry(tx, ...within(context), entry as E, mask);
-        await checkRoom(tx, tenantId, kept, bounds, before);
+        await checkQuota(tx, tenantId, kept, bounds, before);
         return changed;
       }),
     delete: (name: string, context: HandlerContext) =>
@@ -60,7 +60,7 @@ function dictionary<E extends Entry>(db: Db, bounds: Bounds, kind: Kind<E>) {
 
 export function entityFieldDictionaryService(
   db: Db,
-  bounds: Bounds,
+  bounds: QuotaBounds,
 ): Partial<ServiceImpl<typeof entityField.EntityFieldDictionaryService>> {
   const fields = dictionary(db, bounds, entityFields);
   return {
@@ -88,7 +88,7 @@ export function entityFieldDictionaryService(
 
 export function metricDictionaryService(
   db: Db,
-  bounds: Bounds,
+  bounds: QuotaBounds,
 ): Partial<ServiceImpl<typeof metric.MetricDictionaryService>> {
   const entries = dictionary(db, bounds, metrics);
   return {
@@ -119,7 +119,7 @@ export function metricDictionaryService(
 
 export function eventFieldDictionaryService(
   db: Db,
-  bounds: Bounds,
+  bounds: QuotaBounds,
 ): Partial<ServiceImpl<typeof eventField.EventFieldDictionaryService>> {
   const fields = dictionary(db, bounds, eventFields);
   return {

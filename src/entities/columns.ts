@@ -2,12 +2,12 @@ import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { beginsSql } from "../clause/code-point-order.ts";
 import type { Condition, Field, Indexed } from "../clause/field.ts";
-import { byteaArray, textArray } from "../db/batch.ts";
+import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { joined } from "../db/joined.ts";
-import { idText, idTextSql, parseId } from "./identity.ts";
+import { sqlJoin } from "../db/sql-join.ts";
+import { idIndex, idText, idTextSql } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
-import { priority, prioritySql, productionState, productionStateSql } from "./state.ts";
+import { priority, prioritySql, productionState, productionStateSql } from "./production-state.ts";
 import { nameText } from "./texts.ts";
 
 type Make = (tenantId: string, known: { tenantName?: string }) => Field<EntityRow>;
@@ -39,15 +39,7 @@ function nameIndex(db: Db, tenantId: string, condition: Condition): Indexed | un
     return undefined;
   });
   if (!parts.every((part) => part !== undefined)) return nameText(db, tenantId, condition);
-  return { sql: joined(db, parts, "and"), exact: true };
-}
-
-/** A condition on the id as the primary key answers it. */
-function idIndex(db: Db, [only]: Condition): Indexed | undefined {
-  if (only?.operation !== Operation.OP_EQUALS && only?.operation !== Operation.OP_IN) return undefined;
-  const wanted = (Array.isArray(only.value) ? only.value : [only.value]).filter((value) => typeof value === "string");
-  const ids = wanted.flatMap((text) => parseId(text) ?? []);
-  return { sql: db`id = any(${byteaArray(ids)}::bytea[])`, exact: true };
+  return { sql: sqlJoin(db, parts, "and"), exact: true };
 }
 
 function number(column: (db: Db) => Fragment, get: (row: EntityRow) => bigint | null): Make {
@@ -63,7 +55,15 @@ function number(column: (db: Db) => Fragment, get: (row: EntityRow) => bigint | 
 
 /** The properties of entities that are no keys of a map, by their names. */
 export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
-  ["id", () => ({ type: "text", sql: (db) => idTextSql(db, db`id`), get: ({ id }) => idText(id), index: idIndex })],
+  [
+    "id",
+    () => ({
+      type: "text",
+      sql: (db) => idTextSql(db, db`id`),
+      get: ({ id }) => idText(id),
+      index: (db, condition) => idIndex(db, db`id`, condition),
+    }),
+  ],
   [
     "name",
     (tenantId) => ({

@@ -2,11 +2,12 @@ import type { Fragment } from "postgres";
 import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
+import { fromHome, home } from "../db/home-row.ts";
 import { invalidField } from "../errors.ts";
+import { type BatchedWrite, inPortions, matchingIds, portionMax } from "./batched-writes.ts";
 import { noteKeys } from "./field-keys.ts";
 import { idText, idTextSql } from "./identity.ts";
 import { type EntityRow, entityColumns } from "./messages.ts";
-import { inPortions, matchingIds, portionMax, type Writing } from "./portions.ts";
 import { storedRow } from "./stored-row.ts";
 import { customTermsBytesMax } from "./terms.ts";
 
@@ -41,7 +42,7 @@ function crowdedError(id: Buffer): Error {
 
 /**
  * Adds properties to the living entities that `matching` holds for, or replaces their values; many in portions, each a
- * transaction. Answers the ids of all of them. May be repeated.
+ * transaction. Returns the ids of those that it changed. May be repeated.
  * @throws code 3 at `properties`, and nothing is written, when one of them would have too many.
  */
 export async function setCustomProperties(
@@ -49,7 +50,7 @@ export async function setCustomProperties(
   tenantId: string,
   matching: Fragment,
   properties: CustomProperties,
-  writing: Writing,
+  writing: BatchedWrite,
 ): Promise<string[]> {
   const added = JSON.stringify(properties);
   const after = (tx: Db) => tx`(custom_properties || ${added}::text::jsonb)` as Fragment;
@@ -82,7 +83,7 @@ export async function setCustomProperties(
           ${replacing(tx)} returning 1
         )
         select (select id from crowded) as crowded,
-          (select string_agg(${idTextSql(tx, tx`id` as Fragment)}, ',') from picked) as ids`,
+          (select string_agg(${idTextSql(tx, tx`id` as Fragment)}, ',') from picked where after <> before) as ids`,
       writing.signal,
     );
     if (row.crowded !== null) throw crowdedError(row.crowded);
@@ -101,7 +102,7 @@ export async function deleteCustomProperties(
   tenantId: string,
   matching: Fragment,
   keys: readonly string[] | undefined,
-  writing: Writing,
+  writing: BatchedWrite,
 ): Promise<void> {
   const names = textArray(keys ?? []);
   const having = (tx: Db, some: Fragment) =>
@@ -143,13 +144,17 @@ export async function writeCustomProperties(
   nowMs: number,
 ): Promise<void> {
   if (changes.length === 0) return;
-  await tx`
+  await fromHome(
+    tx,
+    tenantId,
+    () => tx`
     insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms, custom_properties)
-    select ${tenantId}::uuid, sent.id, name, dimensions, metadata, created_ms, ${BigInt(nowMs)}, 0, properties
-    from unnest(
+    select home.tenant_id, sent.id, name, dimensions, metadata, created_ms, ${BigInt(nowMs)}, 0, properties
+    from ${home(tx, tenantId)}, unnest(
       ${byteaArray(changes.map(({ id }) => id))}::bytea[],
       ${jsonArray(changes.map(({ properties }) => properties))}::jsonb[]
     ) as sent (id, properties)
       ${storedRow(tx, tenantId)}
-    ${replacing(tx)}`;
+    ${replacing(tx)}`,
+  );
 }

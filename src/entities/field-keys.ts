@@ -1,9 +1,10 @@
 import type { Fragment } from "postgres";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { fromHome, home } from "../db/home-row.ts";
 import { afterCommit } from "../db/transaction.ts";
-import { addToCount, leftOutRow, noteLeftOut, readCount } from "../tenants/counts.ts";
-import type { Known } from "./known.ts";
+import { addToCount, leftOutRow, noteLeftOut, readCount } from "../tenants/usage-counters.ts";
+import type { EntityCache } from "./entity-cache.ts";
 
 /** What a key is a key of. */
 export type KeySource = "dimension" | "metadata" | "customProperty";
@@ -55,15 +56,19 @@ export async function noteKeys(tx: Db, tenantId: string, seen: SeenKeys, fieldsM
   const room = Math.max(0, fieldsMax - (await readCount(tx, tenantId, "fields")));
   const left = unknown.splice(room);
   if (unknown.length > 0) {
-    const made = await tx`
+    const made = await fromHome(
+      tx,
+      tenantId,
+      () => tx`
       insert into entity_keys (tenant_id, source, key)
-      select ${tenantId}::uuid, source, key
-      from unnest(
+      select home.tenant_id, source, key
+      from ${home(tx, tenantId)}, unnest(
         ${textArray(unknown.map(({ source }) => source))}::text[],
         ${textArray(unknown.map(({ key }) => key))}::text[]
       ) as seen (source, key)
       order by source, key
-      on conflict do nothing`;
+      on conflict do nothing`,
+    );
     await addToCount(tx, tenantId, "fields", made.count, fieldsMax);
   }
   if (left.length > 0) await noteLeftOut(tx, tenantId);
@@ -75,7 +80,7 @@ export async function noteNewKeys(
   tx: Db,
   tenantId: string,
   seen: SeenKeys,
-  known: Known,
+  known: EntityCache,
   fieldsMax = Infinity,
 ): Promise<void> {
   const news = (Object.entries(seen) as [KeySource, Iterable<string>][])

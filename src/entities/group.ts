@@ -4,10 +4,10 @@ import { type EntityGroup, EntityGroupSchema } from "#gen/belfry/entities/v1/ent
 import type { Columns } from "../clause/field.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
-import { joined } from "../db/joined.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
+import { sqlJoin } from "../db/sql-join.ts";
 import { invalidField } from "../errors.ts";
-import type { Matching } from "./matching.ts";
+import type { MatchingEntities } from "./matching.ts";
 
 const GROUPS_MAX = 10_000;
 
@@ -18,7 +18,7 @@ const GROUPS_MAX = 10_000;
  */
 export async function groupEntities(
   db: Db,
-  { from, sql, few }: Matching,
+  { from, sql, few }: MatchingEntities,
   keys: readonly string[],
   columns: Columns,
   path: string,
@@ -38,12 +38,12 @@ export async function groupEntities(
   );
   // Elements of lists seem so many that a scan of the whole table beside them looks as cheap as the index that finds few.
   const materialized = few ? db`materialized` : db`not materialized`;
-  const values = joined(
+  const values = sqlJoin(
     db,
     names.map((name) => db`${name}.value`),
     ",",
   );
-  const missing = joined(
+  const missing = sqlJoin(
     db,
     names.map((name) => db`${name}.value is null`),
     ",",
@@ -51,7 +51,7 @@ export async function groupEntities(
   const rows = await cancelOn(
     db<{ values: JsonValue[] | null; count: bigint }[]>`
       with matching as ${materialized} (
-        select ${joined(db, found, ",")} from ${from} where ${sql}
+        select ${sqlJoin(db, found, ",")} from ${from} where ${sql}
       ), counted as (
         select jsonb_build_array(${values}) as values, jsonb_build_array(${missing}) as missing, count(*) as count
         from matching ${tables}

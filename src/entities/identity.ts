@@ -1,6 +1,9 @@
 import { hash } from "node:crypto";
 import type { Fragment } from "postgres";
+import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { compareCodePoints } from "../clause/code-point-order.ts";
+import type { Condition, Indexed } from "../clause/field.ts";
+import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 
 // The bytes that are hashed are a stored format: docs/formats/ids.md.
@@ -36,14 +39,16 @@ export function entityId(tenantId: string, dimensions: Record<string, string>): 
   return digest(ENTITY, tenantId, canonical(dimensions));
 }
 
-/** The ids of the event of this name on the entity with these dimensions, and of that entity. */
+/** The ids of the event of this name and key (empty: none) on the entity with these dimensions, and of that entity. */
 export function eventIds(
   tenantId: string,
   dimensions: Record<string, string>,
   name: string,
+  dedupKey = "",
 ): { entityId: Buffer; eventId: Buffer } {
   const texts = canonical(dimensions);
-  return { entityId: digest(ENTITY, tenantId, texts), eventId: digest(EVENT, tenantId, [...texts, name]) };
+  const event = dedupKey === "" ? [...texts, name] : [...texts, name, dedupKey];
+  return { entityId: digest(ENTITY, tenantId, texts), eventId: digest(EVENT, tenantId, event) };
 }
 
 /** The id as users see it: URL-safe base64, padded, 28 characters. */
@@ -54,6 +59,14 @@ export function idText(id: Buffer): string {
 /** The same in SQL, of a column of ids. */
 export function idTextSql(db: Db, column: Fragment): Fragment {
   return db`translate(encode(${column}, 'base64'), '+/', '-_')`;
+}
+
+/** A condition on ids as the index on their column answers it. */
+export function idIndex(db: Db, column: Fragment, [only]: Condition): Indexed | undefined {
+  if (only?.operation !== Operation.OP_EQUALS && only?.operation !== Operation.OP_IN) return undefined;
+  const values = only.operation === Operation.OP_IN ? only.value : [only.value];
+  const ids = values.flatMap((value) => (typeof value === "string" ? (parseId(value) ?? []) : []));
+  return { sql: db`${column} = any(${byteaArray(ids)}::bytea[])`, exact: true };
 }
 
 // The last of 27 characters has two bits that no byte has: they are zero in its one spelling.

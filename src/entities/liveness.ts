@@ -1,6 +1,8 @@
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Sql } from "../db/connect.ts";
-import { type Known, knownEntities } from "./known.ts";
+import { fromHome, home } from "../db/home-row.ts";
+import { every } from "../every.ts";
+import { type EntityCache, entityCache } from "./entity-cache.ts";
 import { storedRow } from "./stored-row.ts";
 
 const MINUTE_MS = 60_000;
@@ -28,7 +30,7 @@ interface Seen {
  * Starts to write what is noted, each minute unless `periodMs` says otherwise. What a crash loses is noted again with the next
  * data. What `known` says of an entity's last data is not written again, and what was written is noted there.
  */
-export function liveness(sql: Sql, periodMs = MINUTE_MS, known: Known = knownEntities()): Liveness {
+export function liveness(sql: Sql, periodMs = MINUTE_MS, known: EntityCache = entityCache()): Liveness {
   let seen = new Map<string, Map<string, Seen>>();
   let count = 0;
 
@@ -46,7 +48,7 @@ export function liveness(sql: Sql, periodMs = MINUTE_MS, known: Known = knownEnt
     }
   }
 
-  const timer = setInterval(() => void flush().catch(() => undefined), periodMs).unref();
+  const rounds = every(periodMs, flush);
   return {
     note(tenantId, entityId, timeMs) {
       if ((known.livenessMs(entityId) ?? -1) >= timeMs - (timeMs % MINUTE_MS)) return;
@@ -65,7 +67,7 @@ export function liveness(sql: Sql, periodMs = MINUTE_MS, known: Known = knownEnt
     },
     flush,
     async stop() {
-      clearInterval(timer);
+      await rounds.stop();
       await flush().catch(() => undefined);
     },
   };
@@ -73,12 +75,13 @@ export function liveness(sql: Sql, periodMs = MINUTE_MS, known: Known = knownEnt
 
 async function write(sql: Sql, tenantId: string, seen: readonly Seen[]) {
   const times = seen.map(({ timeMs }) => BigInt(timeMs - (timeMs % MINUTE_MS)));
-  return await sql<{ id: Buffer; liveness_ms: bigint }[]>`
+  const insert = () => sql<{ id: Buffer; liveness_ms: bigint }[]>`
     insert into entities as stored (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
-    select ${tenantId}::uuid, sent.id, name, dimensions, metadata, created_ms, updated_ms, sent.liveness_ms
-    from unnest(${byteaArray(seen.map(({ id }) => id))}::bytea[], ${bigintArray(times)}::bigint[]) as sent (id, liveness_ms)
+    select home.tenant_id, sent.id, name, dimensions, metadata, created_ms, updated_ms, sent.liveness_ms
+    from ${home(sql, tenantId)}, unnest(${byteaArray(seen.map(({ id }) => id))}::bytea[], ${bigintArray(times)}::bigint[]) as sent (id, liveness_ms)
       ${storedRow(sql, tenantId)}
     on conflict (tenant_id, id) do update set liveness_ms = excluded.liveness_ms, deleted_ms = null, idle = null
       where stored.liveness_ms < excluded.liveness_ms and (stored.deleted_ms is null or stored.idle)
     returning id, liveness_ms`;
+  return await fromHome(sql, tenantId, insert);
 }

@@ -1,13 +1,13 @@
 import type { Fragment } from "postgres";
 import type { Checked } from "../clause/checked.ts";
 import type { Columns } from "../clause/field.ts";
-import { foundBy } from "../clause/to-sql.ts";
+import { searchCondition } from "../clause/to-sql.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { parseIds } from "./identity.ts";
 
 /** Where the living entities are that a clause matches: the rows of `from` for which `sql` holds. */
-export interface Matching {
+export interface MatchingEntities {
   from: Fragment;
   sql: Fragment;
   /** An index finds them, few as a rule. */
@@ -15,8 +15,8 @@ export interface Matching {
 }
 
 /** The living entities of a tenant that a clause matches. */
-export function matchingEntities(db: Db, tenantId: string, clause: Checked, columns: Columns): Matching {
-  const { sql, few, ids } = foundBy(db, clause, columns);
+export function matchingEntities(db: Db, tenantId: string, clause: Checked, columns: Columns): MatchingEntities {
+  const { sql, few, ids } = searchCondition(db, clause, columns);
   return {
     from: ids === undefined ? db`entities` : entitiesOf(db, tenantId, parseIds(ids.reduce(inBoth))),
     sql: db`tenant_id = ${tenantId} and deleted_ms is null and ${sql}`,

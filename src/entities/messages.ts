@@ -5,7 +5,7 @@ import type { Field } from "../clause/field.ts";
 import type { Db } from "../db/connect.ts";
 import { coreProperties, schemaIds } from "./core-properties.ts";
 import { idText } from "./identity.ts";
-import { priority, productionState } from "./state.ts";
+import { priority, productionState } from "./production-state.ts";
 
 export interface EntityRow {
   id: Buffer;

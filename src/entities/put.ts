@@ -1,16 +1,17 @@
 import type { Fragment } from "postgres";
 import { bigintArray, byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { fromHome, home } from "../db/home-row.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
-import { addToCount, readCount } from "../tenants/counts.ts";
+import { addToCount, readCount } from "../tenants/usage-counters.ts";
 import { type EntityBounds, tooManyEntities, unbounded } from "./bounds.ts";
-import { contentHash } from "./content.ts";
+import { contentHash } from "./content-hash.ts";
 import { coreFacts } from "./core-properties.ts";
+import { type EntityCache, entityCache } from "./entity-cache.ts";
 import { keysIn, noteNewKeys } from "./field-keys.ts";
 import { entityId, nameFromDimensions } from "./identity.ts";
-import { type Known, knownEntities } from "./known.ts";
-import { metadataNumber } from "./state.ts";
+import { metadataNumber } from "./production-state.ts";
 import { storedRow } from "./stored-row.ts";
 
 /** One model as the receiver has checked it. */
@@ -20,7 +21,8 @@ export interface ModelItem {
   metadata: Record<string, unknown>;
 }
 
-const DELETED_KEY = "_svc_deleted_entity";
+/** The metadata key that, true, deletes an entity. */
+export const DELETED_KEY = "_svc_deleted_entity";
 const MINUTE_MS = 60_000n;
 const nothing = Buffer.alloc(0);
 
@@ -76,7 +78,7 @@ function differs(db: Db, known: Fragment, sent: Fragment): Fragment {
   return db`${sent}.model_ms >= coalesce(${known}.model_ms, ${sent}.model_ms)
     and (${known}.deleted_ms is null or ${sent}.model_ms > ${known}.deleted_ms)
     and (${known}.model_ms is null or ${known}.deleted_ms is not null or ${sent}.deleted_ms is not null
-      or ${known}.liveness_ms < ${sent}.liveness_ms
+      or ${known}.model_ms < ${sent}.model_ms
       or ${known}.content_hash is distinct from ${sent}.content_hash)`;
 }
 
@@ -85,7 +87,6 @@ interface Stored {
   id: Buffer;
   content_hash: Buffer | null;
   model_ms: bigint | null;
-  liveness_ms: bigint;
   deleted_ms: bigint | null;
 }
 
@@ -98,7 +99,7 @@ function needOf(change: Change, stored: Stored | undefined): "nothing" | "times"
   if (timestampMs < (stored.model_ms ?? timestampMs)) return "nothing";
   if (stored.deleted_ms !== null) return timestampMs > stored.deleted_ms ? "content" : "nothing";
   if (change.deletes || stored.model_ms === null || !stored.content_hash?.equals(change.content)) return "content";
-  return stored.liveness_ms < minuteOf(change) ? "times" : "nothing";
+  return stored.model_ms < timestampMs ? "times" : "nothing";
 }
 
 /** What a round has done. */
@@ -121,7 +122,7 @@ async function applyRound(
   { entitiesMax }: EntityBounds,
 ): Promise<Round> {
   const rows = await tx<Stored[]>`
-    select id, content_hash, model_ms, liveness_ms, deleted_ms from entities
+    select id, content_hash, model_ms, deleted_ms from entities
     where tenant_id = ${tenantId} and id = any(${byteaArray(changes.map(({ id }) => id))}::bytea[])`;
   const found = new Map(rows.map((row) => [row.id.toString("latin1"), row]));
   const times: Change[] = [];
@@ -137,13 +138,19 @@ async function applyRound(
   const refused = made.splice(Math.max(0, room));
   // Those that are there before those that are made: the order of locks (src/events/lock.ts).
   if (times.length > 0 && described.length > 0) await lock(tx, tenantId, [...times, ...described]);
-  const [, written] = await Promise.all([
-    times.length > 0 && moveTimes(tx, tenantId, times),
-    described.length + made.length > 0 ? write(tx, tenantId, [...described, ...made], nowMs) : [],
-  ]);
+  const moved = times.length > 0 ? await moveTimes(tx, tenantId, times) : [];
+  // Of the others some have been described otherwise since they were read.
+  const left = moved.length < times.length ? without(times, moved) : [];
+  const sent = [...left, ...described, ...made];
+  const written = sent.length > 0 ? await write(tx, tenantId, sent, nowMs) : [];
   await addToCount(tx, tenantId, "entities", written.filter((row) => row.made).length, entitiesMax);
   const changed = written.flatMap((row) => (row.changed ? [row.id] : []));
   return { changed, refused: refused.map(({ id }) => id) };
+}
+
+function without(changes: readonly Change[], rows: readonly { id: Buffer }[]): Change[] {
+  const ids = new Set(rows.map(({ id }) => id.toString("latin1")));
+  return changes.filter(({ id }) => !ids.has(id.toString("latin1")));
 }
 
 const lock = (tx: Db, tenantId: string, changes: readonly Change[]) =>
@@ -154,20 +161,26 @@ const lock = (tx: Db, tenantId: string, changes: readonly Change[]) =>
 
 /** As an insert, whose conflicts only the key's index can find (decisions/0060), of rows that are there: it makes none. */
 const moveTimes = (tx: Db, tenantId: string, changes: readonly Change[]) =>
-  tx`
+  fromHome(
+    tx,
+    tenantId,
+    () => tx<{ id: Buffer }[]>`
     insert into entities as stored
       (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, content_hash, liveness_ms, model_ms)
-    select ${tenantId}::uuid, sent.id, name, dimensions, metadata, created_ms, updated_ms, sent.content_hash, minute_ms, sent.model_ms
-    from unnest(
+    select home.tenant_id, sent.id, name, dimensions, metadata, created_ms, updated_ms, sent.content_hash, minute_ms, sent.model_ms
+    from ${home(tx, tenantId)}, unnest(
       ${byteaArray(changes.map(({ id }) => id))}::bytea[],
       ${bigintArray(changes.map(minuteOf))}::bigint[],
       ${bigintArray(changes.map(({ model }) => model.timestampMs))}::bigint[],
       ${byteaArray(changes.map(({ content }) => content))}::bytea[]
     ) as sent (id, minute_ms, model_ms, content_hash)
       ${storedRow(tx, tenantId)}
-    on conflict (tenant_id, id) do update set liveness_ms = excluded.liveness_ms, model_ms = excluded.model_ms
-      where stored.deleted_ms is null and stored.model_ms <= excluded.model_ms
-        and stored.liveness_ms < excluded.liveness_ms and stored.content_hash = excluded.content_hash`.execute();
+    on conflict (tenant_id, id) do update
+      set liveness_ms = greatest(stored.liveness_ms, excluded.liveness_ms), model_ms = excluded.model_ms
+      where stored.deleted_ms is null and stored.model_ms < excluded.model_ms
+        and stored.content_hash = excluded.content_hash
+    returning id`,
+  );
 
 interface Written {
   id: Buffer;
@@ -180,10 +193,13 @@ interface Written {
 /** Writes one change of each entity. */
 async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs: number): Promise<Written[]> {
   const now = BigInt(nowMs);
-  return await db<Written[]>`
-    with model as (
-      select id, name, dimensions, metadata, core_properties, production_state, priority, content_hash, model_ms, model_ms - model_ms % ${MINUTE_MS} as liveness_ms, deleted_ms
-      from unnest(
+  const insert = () => db<Written[]>`
+      insert into entities as stored
+        (tenant_id, id, name, dimensions, metadata, core_properties, model_production_state, priority, content_hash, model_ms,
+          created_ms, updated_ms, liveness_ms, deleted_ms)
+      select home.tenant_id, m.id, m.name, m.dimensions, m.metadata, m.core_properties, m.production_state, m.priority,
+        m.content_hash, m.model_ms, ${now}::bigint, ${now}::bigint, m.model_ms - m.model_ms % ${MINUTE_MS}, m.deleted_ms
+      from ${home(db, tenantId)}, unnest(
         ${byteaArray(changes.map(({ id }) => id))}::bytea[],
         ${textArray(changes.map(({ model }) => nameOf(model)))}::text[],
         ${jsonArray(changes.map(({ model }) => model.dimensions))}::jsonb[],
@@ -194,14 +210,7 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
         ${byteaArray(changes.map(({ content }) => content))}::bytea[],
         ${bigintArray(changes.map(({ model }) => model.timestampMs))}::bigint[],
         ${bigintArray(changes.map(({ model, deletes }) => (deletes ? model.timestampMs : null)))}::bigint[]
-      ) as sent (id, name, dimensions, metadata, core_properties, production_state, priority, content_hash, model_ms, deleted_ms)
-    )
-      insert into entities as stored
-        (tenant_id, id, name, dimensions, metadata, core_properties, model_production_state, priority, content_hash, model_ms,
-          created_ms, updated_ms, liveness_ms, deleted_ms)
-      select ${tenantId}::uuid, m.id, m.name, m.dimensions, m.metadata, m.core_properties, m.production_state, m.priority,
-        m.content_hash, m.model_ms, ${now}::bigint, ${now}::bigint, m.liveness_ms, m.deleted_ms
-      from model m
+      ) as m (id, name, dimensions, metadata, core_properties, production_state, priority, content_hash, model_ms, deleted_ms)
       on conflict (tenant_id, id) do update set
         name = case when excluded.deleted_ms is null then excluded.name else stored.name end,
         metadata = case when excluded.deleted_ms is null then excluded.metadata else stored.metadata end,
@@ -224,6 +233,7 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
         idle = null
       where ${differs(db, db`stored`, db`excluded`)}
       returning id, stored.xmax::text = '0' as made, updated_ms = ${now} and deleted_ms is null as changed`;
+  return await fromHome(db, tenantId, insert);
 }
 
 const keysOf = (models: readonly ModelItem[]) => ({
@@ -232,8 +242,8 @@ const keysOf = (models: readonly ModelItem[]) => ({
 });
 
 /**
- * Creates, describes, deletes and revives entities. May be repeated: a model that changes nothing locks and writes nothing
- * (liveness, and with it the model's time, move once a minute). Answers the places of the models that were not stored, because
+ * Creates, describes, deletes and revives entities. May be repeated: the same model again locks and writes nothing. A newer one
+ * that says the same moves the times alone, so that an older one which comes later is known to be older. Answers the places of the models that were not stored, because
  * the tenant would have too many entities, and that reason.
  */
 export async function putModels(
@@ -242,7 +252,7 @@ export async function putModels(
   models: readonly ModelItem[],
   nowMs: number,
   onChanged?: OnChanged,
-  known: Known = knownEntities(),
+  known: EntityCache = entityCache(),
   bounds: EntityBounds = unbounded,
 ): Promise<Map<number, string>> {
   if (models.length === 0) return new Map();

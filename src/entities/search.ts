@@ -15,7 +15,7 @@ import { invalidField } from "../errors.ts";
 import { metadataKeys } from "./field-keys.ts";
 import { entityResolver, fieldKey } from "./fields.ts";
 import { groupEntities } from "./group.ts";
-import { type Matching, matchingEntities } from "./matching.ts";
+import { type MatchingEntities, matchingEntities } from "./matching.ts";
 import { toEntity } from "./messages.ts";
 import { type PageEntityRow, pageColumns, wholeEntities } from "./page.ts";
 import { sortKeys } from "./sort.ts";
@@ -43,7 +43,7 @@ interface PageAndTotal {
 async function readFewBeyond(
   db: Db,
   tenantId: string,
-  { from, sql }: Matching,
+  { from, sql }: MatchingEntities,
   keys: readonly SortKey[],
   page: PageRequest,
   signal: AbortSignal,
@@ -70,7 +70,7 @@ async function readFewBeyond(
 async function readFew(
   db: Db,
   tenantId: string,
-  { from, sql }: Matching,
+  { from, sql }: MatchingEntities,
   keys: readonly SortKey[],
   page: PageRequest,
   signal: AbortSignal,
@@ -104,7 +104,7 @@ async function readFew(
  */
 async function readMany(
   db: Db,
-  { from, sql }: Matching,
+  { from, sql }: MatchingEntities,
   keys: readonly SortKey[],
   page: PageRequest,
   signal: AbortSignal,
@@ -126,7 +126,7 @@ async function readMany(
 async function readPageAndTotal(
   db: Db,
   tenantId: string,
-  matching: Matching,
+  matching: MatchingEntities,
   keys: readonly SortKey[],
   page: PageRequest,
   signal: AbortSignal,

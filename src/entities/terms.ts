@@ -3,7 +3,7 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Comparison, Condition, Literal } from "../clause/field.ts";
 import { numericText } from "../clause/numeric-text.ts";
 import type { Db } from "../db/connect.ts";
-import { joined } from "../db/joined.ts";
+import { sqlJoin } from "../db/sql-join.ts";
 import { nextAbove, numberTerms } from "./number-terms.ts";
 
 /** A term of the index over entities, or with `prefix` all that begin with it. */
@@ -244,5 +244,5 @@ export function haveTerms(db: Db, tenantId: string, need: "one" | "all", terms: 
   const parts: Fragment[] = [];
   for (let from = 0; from < terms.length; from += queryTermsMax)
     parts.push(has(terms.slice(from, from + queryTermsMax)));
-  return joined(db, parts, need === "one" ? "or" : "and");
+  return sqlJoin(db, parts, need === "one" ? "or" : "and");
 }

@@ -3,7 +3,7 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Condition, Indexed } from "../clause/field.ts";
 import { fold } from "../clause/fold.ts";
 import type { Db } from "../db/connect.ts";
-import { joined } from "../db/joined.ts";
+import { sqlJoin } from "../db/sql-join.ts";
 import { haveTerms, nameTerms } from "./terms.ts";
 
 /** What must occur in a text that satisfies the condition, in lower case; undefined when nothing is known. */
@@ -43,7 +43,7 @@ function patternOf(part: string): string {
 function likeAll(db: Db, text: Fragment, parts: readonly string[]): Fragment | undefined {
   const helpful = parts.filter(hasTrigram).map(patternOf);
   if (helpful.length === 0) return undefined;
-  return joined(
+  return sqlJoin(
     db,
     helpful.map((pattern) => db`${text} like ${pattern}::text`),
     "and",

@@ -1,5 +1,5 @@
-import { bigintArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { planWithoutValues } from "../db/transaction.ts";
 import type { Change, StoreChanges } from "./changes.ts";
 import { CLOSED } from "./lifecycle.ts";
 import { lockEvents } from "./lock.ts";
@@ -12,8 +12,8 @@ const portion = 1000;
 export type Ageing = ReadonlyMap<number, number>;
 
 /**
- * Closes occurrences of a tenant that were not reported for the time of their severity, with the reason `Aged` in their
- * metadata. Answers whether there may be more. May be repeated.
+ * Closes occurrences of a tenant that were not reported for the time of their severity and do not expire by themselves, with
+ * the reason `Aged` in their metadata. Answers whether there may be more. May be repeated.
  */
 export async function ageOccurrences(
   tx: Db,
@@ -21,17 +21,23 @@ export async function ageOccurrences(
   ageing: Ageing,
   { nowMs, store }: { nowMs: number; store: StoreChanges },
 ): Promise<boolean> {
-  const severities = [...ageing.keys()];
-  const beforeMs = [...ageing.values()].map((ms) => BigInt(nowMs - ms));
-  // occurrences_end finds those that are open. What is found is judged again under its event's lock.
-  const found = await tx<{ event_id: Buffer; number: number }[]>`
-    select o.event_id, o.number
-    from occurrences o
-    where o.tenant_id = ${tenantId} and o.end_ms is null
-      and o.last_seen_ms < (${bigintArray(beforeMs)}::bigint[])[array_position(${int4Array(severities)}::int4[], o.severity::int4)]
-    limit ${portion}`;
-  if (found.length === 0) return false;
-  const keys = found.map(({ event_id: eventId, number }) => ({ eventId, number }));
+  planWithoutValues(tx);
+  // By occurrences_open, the longest unseen first. What is found is judged again under its event's lock.
+  const found = await Promise.all(
+    [...ageing].map(([severity, ageMs]) => {
+      const beforeMs = BigInt(nowMs - ageMs);
+      return tx<{ event_id: Buffer; number: number }[]>`
+        select event_id, number from occurrences
+        where tenant_id = ${tenantId} and severity = ${severity} and end_ms is null and number >= 0 and expires_ms is null
+          and seen_slot <= ${beforeMs / 300_000n} and last_seen_ms < ${beforeMs}
+        order by seen_slot limit ${portion}`;
+    }),
+  );
+  const keys = found
+    .flat()
+    .slice(0, portion)
+    .map(({ event_id: eventId, number }) => ({ eventId, number }));
+  if (keys.length === 0) return false;
   const events = new Map(keys.map(({ eventId }) => [eventId.toString("latin1"), eventId]));
   const locked = await lockEvents(tx, tenantId, [...events.values()]);
   const occurrences = await readOccurrences(tx, tenantId, keys);
@@ -40,12 +46,18 @@ export async function ageOccurrences(
     if (known === undefined) return [];
     const { event, occurrence: before } = known;
     const ageMs = ageing.get(before.severity);
-    if (before.endMs !== null || ageMs === undefined || before.lastSeenMs >= BigInt(nowMs - ageMs)) return [];
+    if (
+      before.endMs !== null ||
+      before.expiresMs !== null ||
+      ageMs === undefined ||
+      before.lastSeenMs >= BigInt(nowMs - ageMs)
+    )
+      return [];
     const metadata = { ...before.metadata, reason: "Aged" };
     return [
       { event, before, after: { ...before, status: CLOSED, endMs: BigInt(nowMs), metadata }, instance: undefined },
     ];
   });
   await store(tx, locked, changes, nowMs);
-  return found.length === portion;
+  return keys.length === portion;
 }

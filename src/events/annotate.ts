@@ -8,6 +8,7 @@ import {
 } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { bigintArray, byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { fromHome, home } from "../db/home-row.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { itemError } from "../rpc/validate.ts";
 import { lockEvents } from "./lock.ts";
@@ -16,7 +17,8 @@ import { keyText, type OccurrenceKey, occurrenceKey, readOccurrences } from "./o
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789";
 /** What the notes on an occurrence may hold together, bytes: they are shown together. */
 const bytesMax = pageBytesMax;
-const newId = () => Array.from({ length: 20 }, () => letters[randomInt(letters.length)]).join("");
+/** The id of a new note. */
+export const newAnnotationId = () => Array.from({ length: 20 }, () => letters[randomInt(letters.length)]).join("");
 
 interface Note extends OccurrenceKey {
   id: string;
@@ -52,7 +54,7 @@ export async function annotate(
     const known = key !== undefined && occurrences.has(keyText(key)) ? key : undefined;
     const on = known && (notes.get(keyText(known)) ?? { sizes: new Map(), bytes: 0 });
     const error = itemError(AnnotationItemSchema, item, `annotations[${i}]`) || errorOf(item, on, annotationsMax);
-    const id = item.annotationId === "" ? newId() : item.annotationId;
+    const id = item.annotationId === "" ? newAnnotationId() : item.annotationId;
     if (error === "" && known !== undefined && on !== undefined) {
       const note = { ...known, id, text: item.annotation };
       if (item.annotationId === "") added.push(note);
@@ -126,17 +128,25 @@ async function writeNotes(
       ${bigintArray(notes.map((_, i) => BigInt(i)))}::bigint[]
     ) as note (event_id, number, id, text, place)`;
   if (added.length > 0) {
-    await tx`
+    await fromHome(
+      tx,
+      tenantId,
+      () => tx`
       insert into annotations (tenant_id, event_id, number, id, text, created_by, created_ms, updated_ms, place)
-      select ${tenantId}::uuid, event_id, number, id, text, ${author}, ${nowMs}::bigint, ${nowMs}::bigint, place
-      from ${columns(added)}`;
+      select home.tenant_id, event_id, number, id, text, ${author}, ${nowMs}::bigint, ${nowMs}::bigint, place
+      from ${home(tx, tenantId)}, ${columns(added)}`,
+    );
   }
   if (changed.length > 0) {
     // They are there, under the locks of their events.
-    await tx`
+    await fromHome(
+      tx,
+      tenantId,
+      () => tx`
       insert into annotations (tenant_id, event_id, number, id, text, created_by, created_ms, updated_ms, place)
-      select ${tenantId}::uuid, event_id, number, id, text, '', 0, ${nowMs}::bigint, 0 from ${columns(changed)}
+      select home.tenant_id, event_id, number, id, text, '', 0, ${nowMs}::bigint, 0 from ${home(tx, tenantId)}, ${columns(changed)}
       on conflict (tenant_id, event_id, number, id) do update set
-        text = excluded.text, updated_ms = excluded.updated_ms`;
+        text = excluded.text, updated_ms = excluded.updated_ms`,
+    );
   }
 }

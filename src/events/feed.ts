@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Db, Sql } from "../db/connect.ts";
+import { fromHome, home } from "../db/home-row.ts";
 import type { Change } from "./changes.ts";
 import { CLOSED, type Occurrence } from "./lifecycle.ts";
 
 /** The members of an occurrence that change and that queries filter by. */
-export type State = Pick<Occurrence, "severity" | "status" | "acknowledged">;
+export type FeedState = Pick<Occurrence, "severity" | "status" | "acknowledged">;
 
 /** One change as the feed keeps it: of an occurrence within one transaction, several reports that only update it are one. */
 export interface FeedChange {
@@ -11,10 +13,31 @@ export interface FeedChange {
   number: number;
   kind: "created" | "updated" | "closed";
   /** Undefined when it was created. */
-  before: State | undefined;
-  after: State;
+  before: FeedState | undefined;
+  after: FeedState;
   lastSeenMs: bigint;
   instanceCount: bigint;
+  /** What else was different before it; absent when it was created, and in rows of servers that did not keep it. */
+  earlier?: Earlier;
+}
+
+/** What an occurrence was like before a change, beside its state. */
+export interface Earlier {
+  lastSeenMs: bigint;
+  instanceCount: bigint;
+  /** Those members that the change replaced; undefined: none, "unknown": they were too large to keep. */
+  replaced: Replaced | "unknown" | undefined;
+}
+
+/** Members of an occurrence before a change that replaced them; `added`: keys that the metadata did not have. */
+export interface Replaced {
+  startMs?: number;
+  endMs?: number | null;
+  type?: string;
+  summary?: string;
+  body?: string;
+  metadata?: Record<string, unknown>;
+  added?: string[];
 }
 
 /** What one transaction changed. Positions of a tenant have no gap and follow the commits. */
@@ -32,12 +55,46 @@ function kindOf({ before, after }: Change): FeedChange["kind"] {
   return after.status === CLOSED && before.status !== CLOSED ? "closed" : "updated";
 }
 
-const stateOf = ({ severity, status, acknowledged }: State): State => ({ severity, status, acknowledged });
+const stateOf = ({ severity, status, acknowledged }: FeedState): FeedState => ({ severity, status, acknowledged });
+
+function replacedBy(before: Occurrence, after: Occurrence): Replaced | undefined {
+  const replaced: Replaced = {};
+  if (before.startMs !== after.startMs) replaced.startMs = Number(before.startMs);
+  if (before.endMs !== after.endMs) replaced.endMs = before.endMs === null ? null : Number(before.endMs);
+  for (const key of ["type", "summary", "body"] as const) if (before[key] !== after[key]) replaced[key] = before[key];
+  if (before.metadata !== after.metadata) {
+    const keys = Object.keys(before.metadata).filter((key) => {
+      return !Object.hasOwn(after.metadata, key) || !isDeepStrictEqual(before.metadata[key], after.metadata[key]);
+    });
+    const added = Object.keys(after.metadata).filter((key) => !Object.hasOwn(before.metadata, key));
+    if (keys.length > 0) replaced.metadata = Object.fromEntries(keys.map((key) => [key, before.metadata[key]]));
+    if (added.length > 0) replaced.added = added;
+  }
+  for (const _ in replaced) return replaced;
+  return undefined;
+}
+
+/** How much a row keeps of replaced members, characters of JSON: rows are read and held in memory by the dozen. */
+const replacedCharsMax = 512 * 1024;
+
+/** Adds to changes what they replaced; `firsts`: what their occurrences were like before them, `lasts`: after them. */
+function addEarlier(firsts: ReadonlyMap<FeedChange, Occurrence>, lasts: ReadonlyMap<FeedChange, Occurrence>): void {
+  let chars = 0;
+  for (const [change, before] of firsts) {
+    const { lastSeenMs, instanceCount } = before;
+    const all = chars > replacedCharsMax ? "unknown" : replacedBy(before, lasts.get(change) as Occurrence);
+    const size = typeof all === "object" ? JSON.stringify(all).length : 0;
+    chars += size;
+    change.earlier = { lastSeenMs, instanceCount, replaced: chars > replacedCharsMax && size > 0 ? "unknown" : all };
+  }
+}
 
 /** Changes as the feed keeps them, in their order. */
 export function feedChanges(changes: readonly Change[]): FeedChange[] {
   const found: FeedChange[] = [];
   const latest = new Map<Occurrence, FeedChange>();
+  const firsts = new Map<FeedChange, Occurrence>();
+  const lasts = new Map<FeedChange, Occurrence>();
   for (const change of changes) {
     const { event, before, after } = change;
     const { number, lastSeenMs, instanceCount } = after;
@@ -46,13 +103,17 @@ export function feedChanges(changes: readonly Change[]): FeedChange[] {
     if (earlier !== undefined && kind === "updated") {
       Object.assign(earlier, { after: stateOf(after), lastSeenMs, instanceCount });
       latest.set(after, earlier);
+      lasts.set(earlier, after);
     } else {
       const state = { before: before && stateOf(before), after: stateOf(after) };
-      const made = { eventId: event.id, number, kind, ...state, lastSeenMs, instanceCount };
+      const made: FeedChange = { eventId: event.id, number, kind, ...state, lastSeenMs, instanceCount };
       found.push(made);
       latest.set(after, made);
+      lasts.set(made, after);
+      if (before !== undefined) firsts.set(made, before);
     }
   }
+  addEarlier(firsts, lasts);
   return found;
 }
 
@@ -66,7 +127,7 @@ export function encodeChanges(changes: readonly FeedChange[]): Buffer {
   const bytes = Buffer.allocUnsafe(1 + changes.length * CHANGE_BYTES);
   bytes[0] = VERSION;
   let at = 1;
-  const state = (of: State | undefined, place: number) => {
+  const state = (of: FeedState | undefined, place: number) => {
     bytes[place] = of?.severity ?? NONE;
     bytes[place + 1] = of?.status ?? NONE;
     bytes[place + 2] = of === undefined ? NONE : Number(of.acknowledged);
@@ -84,10 +145,38 @@ export function encodeChanges(changes: readonly FeedChange[]): Buffer {
   return bytes;
 }
 
-/** What `encodeChanges` wrote. @throws Error when it is of another version. */
-export function decodeChanges(bytes: Buffer): FeedChange[] {
+type StoredEarlier = 0 | [lastSeenMs: number, instanceCount: number, replaced?: Replaced | 1];
+
+/** What changes replaced, as the feed stores it beside them: docs/formats/feed.md. Null when they replaced nothing. */
+export function encodeEarlier(changes: readonly FeedChange[]): Buffer | null {
+  if (changes.every(({ earlier }) => earlier === undefined)) return null;
+  const stored = changes.map(({ earlier }): StoredEarlier => {
+    if (earlier === undefined) return 0;
+    const { lastSeenMs, instanceCount, replaced } = earlier;
+    const rest = replaced === undefined ? [] : [replaced === "unknown" ? 1 : replaced];
+    return [Number(lastSeenMs), Number(instanceCount), ...rest] as StoredEarlier;
+  });
+  return Buffer.from(JSON.stringify(stored));
+}
+
+function addStored(changes: readonly FeedChange[], bytes: Buffer): void {
+  const stored: StoredEarlier[] = JSON.parse(bytes.toString());
+  for (const [i, change] of changes.entries()) {
+    const each = stored[i];
+    if (each === undefined || each === 0) continue;
+    const [lastSeenMs, instanceCount, replaced] = each;
+    change.earlier = {
+      lastSeenMs: BigInt(lastSeenMs),
+      instanceCount: BigInt(instanceCount),
+      replaced: replaced === 1 ? "unknown" : replaced,
+    };
+  }
+}
+
+/** What `encodeChanges` and `encodeEarlier` wrote. @throws Error when it is of another version. */
+export function decodeChanges(bytes: Buffer, earlier: Buffer | null): FeedChange[] {
   if (bytes[0] !== VERSION) throw new Error(`a row of the feed is of version ${bytes[0]}, which is unknown here`);
-  const state = (at: number): State => ({
+  const state = (at: number): FeedState => ({
     severity: bytes[at] as number,
     status: bytes[at + 1] as number,
     acknowledged: bytes[at + 2] === 1,
@@ -104,6 +193,7 @@ export function decodeChanges(bytes: Buffer): FeedChange[] {
       instanceCount: bytes.readBigInt64BE(at + 39),
     });
   }
+  if (earlier !== null) addStored(changes, earlier);
   return changes;
 }
 
@@ -113,34 +203,25 @@ export function decodeChanges(bytes: Buffer): FeedChange[] {
  * counter in a row: one rewritten by each transaction cannot be pruned while a snapshot is held. Answers a function that
  * returns the row once the transaction is committed.
  */
-export function appendFeed(
-  tx: Db,
-  tenantId: string,
-  changes: readonly Change[],
-  { nowMs, firstOfTenant }: { nowMs: number; firstOfTenant: boolean },
-): () => FeedRow {
+export function appendFeed(tx: Db, tenantId: string, changes: readonly Change[], nowMs: number): () => FeedRow {
   const row: FeedRow = { position: 0n, createdMs: BigInt(nowMs), changes: feedChanges(changes) };
-  const statements: PromiseLike<unknown>[] = [];
-  if (firstOfTenant) {
-    statements.push(tx`insert into tenant_state (tenant_id) values (${tenantId}) on conflict do nothing`.execute());
-  }
-  statements.push(
+  const statements = [
     tx`select from tenant_state where tenant_id = ${tenantId} for no key update`.execute(),
     // A statement of its own: it must see what was committed while the lock waited.
-    tx<[{ position: bigint }]>`
-      insert into feed (tenant_id, position, created_ms, changes)
-      values (
-        ${tenantId},
-        coalesce((select position from feed where tenant_id = ${tenantId} order by position desc limit 1), 0) + 1,
-        ${row.createdMs},
-        ${encodeChanges(row.changes)}
-      )
-      returning position`
-      .execute()
-      .then(([{ position }]) => {
-        row.position = position;
-      }),
-  );
+    fromHome(
+      tx,
+      tenantId,
+      () => tx<{ position: bigint }[]>`
+        insert into feed (tenant_id, position, created_ms, changes, earlier)
+        select home.tenant_id,
+          coalesce((select position from feed where tenant_id = ${tenantId} order by position desc limit 1), 0) + 1,
+          ${row.createdMs}::bigint, ${encodeChanges(row.changes)}::bytea, ${encodeEarlier(row.changes)}::bytea
+        from ${home(tx, tenantId)}
+        returning position`,
+    ).then(([made]) => {
+      row.position = made?.position ?? 0n;
+    }),
+  ];
   Promise.all(statements).catch(() => undefined); // the transaction fails with it
   return () => row;
 }

@@ -1,12 +1,10 @@
 import type { Fragment } from "postgres";
-import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { SeveritySchema, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
-import type { Condition, Field, FieldValue, Indexed } from "../clause/field.ts";
+import type { Condition, Field, FieldValue } from "../clause/field.ts";
 import { sortPieces } from "../clause/sort.ts";
-import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { SortKey } from "../db/paging/keyset.ts";
-import { idText, idTextSql, parseId } from "../entities/identity.ts";
+import { idIndex, idText, idTextSql } from "../entities/identity.ts";
 import type { OccurrenceRow } from "./rows.ts";
 
 /** An occurrence, with how many its event has. */
@@ -27,6 +25,7 @@ const numbersOf = ({ values }: { values: readonly { name: string; number: number
 const columns = {
   id: { type: "id", sql: (db) => db`o.event_id`, get: (row) => idText(row.event_id) },
   name: { type: "text", sql: (db) => db`e.name`, get: (row) => row.event_name },
+  dedupKey: { type: "text", sql: (db) => db`e.dedup_key`, get: (row) => row.dedup_key ?? undefined },
   type: { type: "text", sql: (db) => db`o.type`, get: (row) => row.type },
   summary: { type: "text", sql: (db) => db`o.summary`, get: (row) => row.summary },
   body: { type: "text", sql: (db) => db`o.body`, get: (row) => row.body },
@@ -46,6 +45,11 @@ const columns = {
     type: "bigint",
     sql: (db) => db`o.end_ms`,
     get: (row) => (row.end_ms === null ? undefined : Number(row.end_ms)),
+  },
+  expiresAt: {
+    type: "bigint",
+    sql: (db) => db`o.expires_ms`,
+    get: (row) => (row.expires_ms === null ? undefined : Number(row.expires_ms)),
   },
   instanceCount: { type: "bigint", sql: (db) => db`o.instance_count`, get: (row) => Number(row.instance_count) },
   count: {
@@ -86,13 +90,6 @@ export function columnField(name: ColumnField): Field<EventRow> {
   if (type !== "id") return { type, sql, get, ...(numbers && { numbers }) };
   const index = (db: Db, condition: Condition) => idIndex(db, sql(db), condition);
   return { type: "text", sql: (db) => idTextSql(db, sql(db)), get, index };
-}
-
-function idIndex(db: Db, column: Fragment, [only]: Condition): Indexed | undefined {
-  if (only?.operation !== Operation.OP_EQUALS && only?.operation !== Operation.OP_IN) return undefined;
-  const values = only.operation === Operation.OP_IN ? only.value : [only.value];
-  const ids = values.flatMap((value) => (typeof value === "string" ? (parseId(value) ?? []) : []));
-  return { sql: db`${column} = any(${byteaArray(ids)}::bytea[])`, exact: true };
 }
 
 /** The value of a key of one of the maps: jsonb, null when there is none. */

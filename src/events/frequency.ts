@@ -11,7 +11,8 @@ import {
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { invalidField } from "../errors.ts";
-import { type Count, countsMax, fieldNames, namesOf, readCounts, tooManyCounts } from "./counting.ts";
+import { type Count, countGroups, countsMax, fieldNames, groupNamesOf, tooManyCounts } from "./count-statement.ts";
+import { refuseUnused } from "./matching.ts";
 
 const bucketsMax = 10_000n;
 const bucketsDefault = 100n;
@@ -50,9 +51,7 @@ function series(
       list = new Array<bigint>(startsMs.length).fill(0n);
       values.set(value, list);
     }
-    const i = Number((startMs - firstMs) / bucketMs);
-    // What overlaps the range may have been seen last after it: that lies in no bucket.
-    if (i >= 0 && i < list.length) list[i] = count;
+    list[Number((startMs - firstMs) / bucketMs)] = count;
   }
   return [...values].map(([value, list]) =>
     create(ValueFrequencySchema, { value: fromJson(ValueSchema, value), counts: list }),
@@ -68,12 +67,13 @@ export async function countEventFrequency(
 ): Promise<CountEventFrequencyResponse> {
   const { bucketMs, startsMs } = buckets(request);
   const query = request.query ?? create(EventQuerySchema);
+  refuseUnused(query, "query", ["sortBy", "pageInput", "fields"]);
   const fields = fieldNames(request.fields, request.groupBy);
   const { countInstances } = request;
-  const counts = await readCounts(db, tenantId, { query, fields, countInstances, bucketMs }, signal);
+  const counts = await countGroups(db, tenantId, { query, fields, countInstances, bucketMs }, signal);
   const byField = Map.groupBy(counts, ({ field }) => field);
   let valuesMax = Math.floor(countsMax / startsMs.length);
-  const results = namesOf(fields).map((name) => {
+  const results = groupNamesOf(fields).map((name) => {
     const values = series(byField.get(name) ?? [], startsMs, bucketMs, valuesMax);
     valuesMax -= values.length;
     return [name, create(FieldFrequencySchema, { values })] as const;

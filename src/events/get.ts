@@ -9,6 +9,7 @@ import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { storedBytes } from "../db/stored-bytes.ts";
+import { planWithoutValues, transaction } from "../db/transaction.ts";
 import { parseId } from "../entities/identity.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { parseOccurrenceId } from "./identity.ts";
@@ -54,6 +55,13 @@ async function checkSize(db: Db, tenantId: string, id: Buffer, { occurrenceIds, 
 export async function getEvent(db: Db, tenantId: string, request: GetEventRequest): Promise<GetEventResponse> {
   const id = parseId(request.id);
   if (id === undefined) throw notFound("event", request.id);
+  return await transaction(db, (tx) => {
+    planWithoutValues(tx);
+    return readEvent(tx, tenantId, id, request);
+  });
+}
+
+async function readEvent(db: Db, tenantId: string, id: Buffer, request: GetEventRequest): Promise<GetEventResponse> {
   if (request.occurrenceIds.length > 1) await checkSize(db, tenantId, id, request);
   // Primary keys alone. The event's row comes even when none of its occurrences was asked for.
   const rows = await db<(OccurrenceRow & { count: bigint })[]>`

@@ -1,13 +1,14 @@
 import type { Config } from "../config/settings.ts";
 import type { Pool } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
-import { inTurns } from "../jobs/in-turns.ts";
-import { leadership } from "../jobs/leader.ts";
+import type { Rounds } from "../every.ts";
+import { everyAsLeader } from "../jobs/leader.ts";
+import { inTurns } from "../jobs/round-robin.ts";
 import type { Log } from "../log.ts";
 import { tenantIds } from "../tenants/tenant.ts";
 import { type Ageing, ageOccurrences } from "./age.ts";
 import type { StoreChanges } from "./changes.ts";
-import { deleteOld, type OnDeleted } from "./retain.ts";
+import { deleteOld, type OnDeleted } from "./retention.ts";
 
 interface Options {
   nowMs(): number;
@@ -28,12 +29,9 @@ export function eventHousekeeping(
     housekeepingMs,
   }: Pick<Config, "eventAgeing" | "eventRetentionSec" | "housekeepingMs">,
   { nowMs, store, onDeleted, log }: Options,
-) {
+): Rounds {
   const ageing: Ageing = new Map([...eventAgeing].map(([severity, seconds]) => [severity, seconds * 1000]));
   const retentionMs = eventRetentionSec * 1000;
-  const leader = leadership(system, "events.housekeeping");
-  let stopped = false;
-  let round: Promise<void> | undefined;
 
   async function portion(tenantId: string): Promise<boolean> {
     try {
@@ -46,25 +44,7 @@ export function eventHousekeeping(
     }
   }
 
-  async function run(): Promise<void> {
-    if (!leader.held()) return;
-    await inTurns(await tenantIds(sql), () => !stopped && leader.held(), portion);
-  }
-
-  const timer = setInterval(() => {
-    round ??= run()
-      .catch(() => undefined) // the database is away: the next round tries again
-      .finally(() => {
-        round = undefined;
-      });
-  }, housekeepingMs).unref();
-
-  return {
-    async stop(): Promise<void> {
-      stopped = true;
-      clearInterval(timer);
-      await round;
-      await leader.stop();
-    },
-  };
+  return everyAsLeader({ db: system, name: "events.housekeeping", ms: housekeepingMs }, async (going) =>
+    inTurns(await tenantIds(sql), going, portion),
+  );
 }

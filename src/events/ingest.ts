@@ -1,54 +1,63 @@
 import type { Config } from "../config/settings.ts";
 import { bigintArray, byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { fromHome, home } from "../db/home-row.ts";
 import { again, transaction } from "../db/transaction.ts";
 import { type EntityBounds, tooManyEntities, unbounded } from "../entities/bounds.ts";
+import type { EntityCache } from "../entities/entity-cache.ts";
 import { eventIds } from "../entities/identity.ts";
-import { type Known, knownEntities } from "../entities/known.ts";
-import { type Sighting, seeEntities } from "../entities/see.ts";
+import { type Sighting, touchEntities } from "../entities/touch.ts";
 import { failpoint } from "../failpoint.ts";
-import { addToCount, readCount } from "../tenants/counts.ts";
-import type { Change, EventIdentity, StoreChanges } from "./changes.ts";
-import { applyInstance, type History, type Instance } from "./lifecycle.ts";
-import { lockEvents } from "./lock.ts";
+import { addToCount, readCount } from "../tenants/usage-counters.ts";
+import { applyAll, instanceKey, type Sent } from "./apply.ts";
+import type { EventIdentity, StoreChanges } from "./changes.ts";
+import type { Instance } from "./lifecycle.ts";
+import { lockSentEvents } from "./lock.ts";
 import { type StoredOccurrence, storedColumns, toOccurrence } from "./rows.ts";
 
 /** One event record as the receiver has checked it. */
 export interface EventItem extends Instance {
   name: string;
   dimensions: Record<string, string>;
+  /** What distinguishes it from others of its name on its entity; absent or empty: nothing. */
+  dedupKey?: string;
+  /** An open occurrence is only kept open, until the item's `expiresAtMs`: it is no instance of it, whatever its time. */
+  onlyKeepsOpen?: true;
 }
 
 /** An event of the batch, with what the batch sent of it, in order. */
-interface Subject extends EventIdentity {
+interface Subject extends EventIdentity, Sent {
   key: string;
-  instances: Instance[];
-  history: History;
+}
+
+/** An instance that is no newer than the last sight of its event. */
+interface Late {
+  subject: Subject;
+  instance: Instance;
 }
 
 /** Violation of a foreign key. */
 const NO_ENTITY = "23503";
 
 const bytesKey = (id: Buffer) => id.toString("latin1");
-const instanceKey = (key: string, { timeMs, severity, status }: Pick<Instance, "timeMs" | "severity" | "status">) =>
-  `${key}${timeMs}/${severity}/${status}`;
 
-function gather(tenantId: string, items: readonly EventItem[]) {
+function gather(tenantId: string, items: readonly EventItem[], nowMs: number) {
   const subjects = new Map<string, Subject>();
   const sightings = new Map<string, Sighting>();
   for (const item of items) {
-    const { name, dimensions } = item;
-    const { eventId, entityId } = eventIds(tenantId, dimensions, name);
+    const { name, dimensions, dedupKey = "" } = item;
+    const { eventId, entityId } = eventIds(tenantId, dimensions, name, dedupKey);
+    const timestampMs = item.onlyKeepsOpen ? BigInt(nowMs) : item.timeMs;
     const key = bytesKey(eventId);
     const subject = subjects.get(key);
     if (subject !== undefined) subject.instances.push(item);
-    else subjects.set(key, { key, id: eventId, entityId, name, instances: [item], history: [] });
+    else subjects.set(key, { key, id: eventId, entityId, name, dedupKey, instances: [item], history: [] });
     const entityKey = bytesKey(entityId);
     const sighting = sightings.get(entityKey);
     if (sighting === undefined) {
-      sightings.set(entityKey, { id: entityId, dimensions, timestampMs: item.timeMs });
-    } else if (sighting.timestampMs < item.timeMs) {
-      sighting.timestampMs = item.timeMs;
+      sightings.set(entityKey, { id: entityId, dimensions, timestampMs });
+    } else if (sighting.timestampMs < timestampMs) {
+      sighting.timestampMs = timestampMs;
     }
   }
   // One order for all batches, so that concurrent ones wait for each other instead of deadlocking.
@@ -56,7 +65,7 @@ function gather(tenantId: string, items: readonly EventItem[]) {
   return { subjects: sorted, sightings: [...sightings.values()] };
 }
 
-/** How many events, each a name on an entity, and how many entities a tenant may have. */
+/** How many events, each a name and a key on an entity, and how many entities a tenant may have. */
 export interface DataBounds extends EntityBounds {
   eventsMax: number;
 }
@@ -83,12 +92,12 @@ async function lockAndRead(
   tx: Db,
   tenantId: string,
   subjects: readonly Subject[],
-  known: Known,
+  known: EntityCache,
   { eventsMax }: DataBounds,
 ) {
   const ids = subjects.map(({ id }) => id);
   const [locked, latest] = await Promise.all([
-    lockEvents(tx, tenantId, ids),
+    lockSentEvents(tx, tenantId, ids),
     tx<StoredOccurrence[]>`
       select o.* from unnest(${byteaArray(ids)}::bytea[]) as sent (id)
         cross join lateral (
@@ -117,20 +126,24 @@ async function lockAndRead(
 
 /** Makes events that were not there when those that are were locked; answers the version of the rules. */
 async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[]) {
-  const made = await tx<{ rules_version: bigint | null }[]>`
-    insert into events (tenant_id, id, entity_id, name)
-    select ${tenantId}::uuid, id, entity_id, name
-    from unnest(
+  const insert = () => tx`
+    insert into events (tenant_id, id, entity_id, name, dedup_key)
+    select home.tenant_id, id, entity_id, name, nullif(dedup_key, '')
+    from ${home(tx, tenantId)}, unnest(
       ${byteaArray(missing.map(({ id }) => id))}::bytea[],
       ${byteaArray(missing.map(({ entityId }) => entityId))}::bytea[],
-      ${textArray(missing.map(({ name }) => name))}::text[]
-    ) as event (id, entity_id, name)
+      ${textArray(missing.map(({ name }) => name))}::text[],
+      ${textArray(missing.map(({ dedupKey }) => dedupKey))}::text[]
+    ) as event (id, entity_id, name, dedup_key)
     order by id
-    on conflict do nothing
-    returning (select rules_version from tenant_state where tenant_id = ${tenantId}) as rules_version`;
+    on conflict do nothing`;
+  const [[state], made] = await Promise.all([
+    tx<{ rules_version: bigint }[]>`select rules_version from tenant_state where tenant_id = ${tenantId}`.execute(),
+    fromHome(tx, tenantId, insert),
+  ]);
   // To lock them now would leave the order of locks.
-  if (made.length < missing.length) throw again("another has made some of these events since");
-  return made[0]?.rules_version ?? undefined;
+  if (made.count < missing.length) throw again("another has made some of these events since");
+  return state?.rules_version;
 }
 
 /**
@@ -138,13 +151,13 @@ async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[])
  * from before the latest occurrence, the occurrence that had begun by then, else the first.
  */
 async function readLate(tx: Db, tenantId: string, subjects: readonly Subject[]): Promise<Set<string>> {
-  const old: { subject: Subject; instance: Instance }[] = [];
+  const old: Late[] = [];
   const early: { subject: Subject; timeMs: bigint }[] = [];
   for (const subject of subjects) {
     const latest = subject.history[0];
     if (latest === undefined) continue;
     for (const instance of subject.instances) {
-      if (instance.timeMs > latest.lastSeenMs) continue;
+      if (instance.timeMs > latest.lastSeenMs || instance.onlyKeepsOpen) continue; // no report is newer
       old.push({ subject, instance });
       if (instance.timeMs < latest.startMs && latest.number > 1) early.push({ subject, timeMs: instance.timeMs });
     }
@@ -158,7 +171,7 @@ async function readLate(tx: Db, tenantId: string, subjects: readonly Subject[]):
   return known;
 }
 
-async function readKnown(tx: Db, tenantId: string, old: readonly { subject: Subject; instance: Instance }[]) {
+async function readKnown(tx: Db, tenantId: string, old: readonly Late[]) {
   const rows = await tx<{ event_id: Buffer; time_ms: bigint; severity: number; status: number }[]>`
     select sent.* from unnest(
         ${byteaArray(old.map(({ subject }) => subject.id))}::bytea[],
@@ -203,49 +216,37 @@ async function readBegun(
   for (const { history } of byKey.values()) history.sort((a, b) => a.number - b.number);
 }
 
-/** Runs the lifecycle over the batch; answers what happened. `known`: the instances that are stored already. */
-function apply(subjects: readonly Subject[], known: Set<string>): Change[] {
-  const changes: Change[] = [];
-  for (const event of subjects) {
-    for (const instance of event.instances) {
-      const key = instanceKey(event.key, instance);
-      if (known.has(key)) continue;
-      known.add(key);
-      changes.push({ ...applyInstance(event.history, instance), event, instance });
-    }
-  }
-  return changes;
-}
-
 interface Storing {
   nowMs: number;
   store: StoreChanges;
-  known?: Known;
+  /** What this process knows of entities; one of its own for a call costs that call the look-ups, and no other gains. */
+  known: EntityCache;
   bounds?: DataBounds;
 }
 
 /**
  * Stores a batch of at most 1,000 event records in one transaction, in their order. May be repeated: an instance that is
- * there already (same event, time, severity and status) changes nothing. Answers the places of those that were not stored,
+ * there already (same event, time, severity and status) changes nothing but when its event expires. Answers the places of those that were not stored,
  * because the tenant would have too many events or entities, and why.
  */
 export async function ingestEvents(
   db: Db,
   tenantId: string,
   items: readonly EventItem[],
-  { nowMs, store, known = knownEntities(), bounds = { ...unbounded, eventsMax: Infinity } }: Storing,
+  { nowMs, store, known, bounds = { ...unbounded, eventsMax: Infinity } }: Storing,
 ): Promise<Map<number, string>> {
   if (items.length === 0) return new Map();
   return await transaction(db, async (tx) => {
-    const { subjects: all, sightings } = gather(tenantId, items);
-    const unmade = new Set((await seeEntities(tx, tenantId, sightings, nowMs, known, bounds)).map(bytesKey));
+    const { subjects: all, sightings } = gather(tenantId, items, nowMs);
+    const unmade = new Set((await touchEntities(tx, tenantId, sightings, nowMs, known, bounds)).map(bytesKey));
     const subjects = unmade.size === 0 ? all : all.filter(({ entityId }) => !unmade.has(bytesKey(entityId)));
     const { locked, refused } = await lockAndRead(tx, tenantId, subjects, known, bounds);
     failpoint("ingest:read");
     const left = new Set(refused.map(({ key }) => key));
     const taken = left.size === 0 ? subjects : subjects.filter(({ key }) => !left.has(key));
     const repeats = await readLate(tx, tenantId, taken);
-    await store(tx, locked, apply(taken, repeats), nowMs);
+    const { changes, keptOpen } = applyAll(taken, repeats, nowMs);
+    await store(tx, locked, changes, nowMs, { keptOpen });
     return unmade.size + left.size === 0 ? new Map() : refusals(tenantId, items, { unmade, left }, bounds);
   });
 }
@@ -258,8 +259,8 @@ function refusals(
   bounds: DataBounds,
 ): Map<number, string> {
   const refused = new Map<number, string>();
-  for (const [i, { dimensions, name }] of items.entries()) {
-    const { eventId, entityId } = eventIds(tenantId, dimensions, name);
+  for (const [i, { dimensions, name, dedupKey }] of items.entries()) {
+    const { eventId, entityId } = eventIds(tenantId, dimensions, name, dedupKey);
     if (unmade.has(bytesKey(entityId))) refused.set(i, tooManyEntities(bounds));
     else if (left.has(bytesKey(eventId))) refused.set(i, tooManyEvents(bounds));
   }

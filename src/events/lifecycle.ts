@@ -13,6 +13,8 @@ export interface Instance {
   summary: string;
   body: string;
   metadata: Record<string, unknown>;
+  /** When the occurrence expires; absent: not said. */
+  expiresAtMs?: bigint;
   /** The names of the rules that made it, the latest last; absent: none, it came from outside. */
   chain?: readonly string[];
   /** What set these rules off: a UUID, the same for all that it leads to; absent: it came from outside. */
@@ -33,7 +35,13 @@ export interface Occurrence {
   lastSeenMs: bigint;
   endMs: bigint | null;
   instanceCount: bigint;
+  /** While it is open: when it expires; null: never. Once it is closed: when it had, null where something else closed it. */
+  expiresMs: bigint | null;
 }
+
+/** Whether an occurrence was closed because it had expired. A server of before expiry leaves the time of what it closes. */
+export const isExpired = ({ status, expiresMs, endMs }: Occurrence): boolean =>
+  status === CLOSED && expiresMs !== null && endMs !== null && endMs >= expiresMs;
 
 /**
  * Occurrences of an event by number, ascending: the latest, and of the earlier ones at least those in which late instances
@@ -61,6 +69,7 @@ function opened(number: number, instance: Instance): Occurrence {
     lastSeenMs: instance.timeMs,
     endMs: instance.status === CLOSED ? instance.timeMs : null,
     instanceCount: 1n,
+    expiresMs: instance.status === CLOSED ? null : (instance.expiresAtMs ?? null),
   };
 }
 
@@ -70,13 +79,22 @@ function begunAt(history: History, timeMs: bigint): number {
   return 0;
 }
 
-function countedLate(occurrence: Occurrence, { timeMs }: Instance): Occurrence {
+/** What is older than this is late: the event's last report, or the end of its latest occurrence when that came after it. */
+export function lateBeforeMs({ lastSeenMs, endMs }: Occurrence): bigint {
+  return endMs !== null && endMs > lastSeenMs ? endMs : lastSeenMs;
+}
+
+/** In the latest occurrence a report from between the last one and the end is the last one: no report of the event is newer. */
+function countedLate(occurrence: Occurrence, { timeMs }: Instance, isLatest: boolean): Occurrence {
   const startMs = timeMs < occurrence.startMs ? timeMs : occurrence.startMs;
-  return { ...occurrence, startMs, instanceCount: occurrence.instanceCount + 1n };
+  const lastSeenMs = isLatest && timeMs > occurrence.lastSeenMs ? timeMs : occurrence.lastSeenMs;
+  return { ...occurrence, startMs, lastSeenMs, instanceCount: occurrence.instanceCount + 1n };
 }
 
 function seenAgain(before: Occurrence, instance: Instance): Occurrence {
   const after = { ...before, instanceCount: before.instanceCount + 1n, lastSeenMs: instance.timeMs };
+  if (instance.status === CLOSED) after.expiresMs = null;
+  else if (instance.expiresAtMs !== undefined && before.status !== CLOSED) after.expiresMs = instance.expiresAtMs;
   if (before.status === CLOSED) return after;
   if (instance.severity !== DEFAULT) after.severity = instance.severity;
   if (instance.status !== DEFAULT) after.status = instance.status;
@@ -93,23 +111,20 @@ function seenAgain(before: Occurrence, instance: Instance): Occurrence {
 }
 
 /**
- * Applies an instance to its event: puts what became of it into `history`, and answers it. An instance older than the
- * latest occurrence's last sight is late. The caller has sorted out instances that were there before.
+ * Applies an instance to its event: puts what became of it into `history`, and returns it. An instance older than the
+ * latest occurrence's last report or end is late. The caller has sorted out instances that were there before.
  */
 export function applyInstance(history: History, instance: Instance): Transition {
   const latest = history.at(-1);
-  if (
-    latest === undefined ||
-    (instance.timeMs >= latest.lastSeenMs && latest.status === CLOSED && instance.status !== CLOSED)
-  ) {
+  const late = latest !== undefined && instance.timeMs < lateBeforeMs(latest);
+  if (latest === undefined || (!late && latest.status === CLOSED && instance.status !== CLOSED)) {
     const after = opened((latest?.number ?? 0) + 1, instance);
     history.push(after);
     return { before: undefined, after };
   }
-  const late = instance.timeMs < latest.lastSeenMs;
   const place = late ? begunAt(history, instance.timeMs) : history.length - 1;
   const before = history[place] as Occurrence;
-  const after = late ? countedLate(before, instance) : seenAgain(before, instance);
+  const after = late ? countedLate(before, instance, before === latest) : seenAgain(before, instance);
   history[place] = after;
   return { before, after };
 }

@@ -1,5 +1,6 @@
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { planWithoutValues } from "../db/transaction.ts";
 
 /** Events that a transaction has locked. */
 export interface LockedEvents {
@@ -18,6 +19,12 @@ export interface LockedEvents {
  * All writers lock in one order: entity_keys, entities by id, events by id, rows below the event, due_work, tenant_state.
  */
 export async function lockEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEvents> {
+  planWithoutValues(tx);
+  return await lockSentEvents(tx, tenantId, ids);
+}
+
+/** The same on a connection of what comes in, where no statement is planned with values. */
+export async function lockSentEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEvents> {
   // The primary key, in its order: sorted is nothing on the connections of what comes in (decisions/0060).
   const rows = await tx<{ id: Buffer; rules_version: bigint | null }[]>`
     select e.id, (select rules_version from tenant_state where tenant_id = ${tenantId}) as rules_version

@@ -1,15 +1,18 @@
+import { create, equals } from "@bufbuild/protobuf";
 import type { Fragment } from "postgres";
 import { ActiveCriteria, type EventQuery } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { PageInputSchema } from "#gen/belfry/paging/v1/paging_pb.ts";
 import { toSql } from "../clause/to-sql.ts";
 import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { invalidField } from "../errors.ts";
+import { sqlJoin } from "../db/sql-join.ts";
+import { invalidField, invalidFields } from "../errors.ts";
 import { checkEnd, checkOpenStart } from "../rpc/time-range.ts";
 import { eventResolver } from "./resolver.ts";
 import { eventAndEntity } from "./rows.ts";
 
 /** Rows of a statement: `from` names them o, with their event e and their entity n; `where` holds for those that match. */
-export interface Matching {
+export interface MatchingOccurrences {
   from: Fragment;
   where: Fragment;
   /** When the row counts, ms since the epoch. */
@@ -17,7 +20,7 @@ export interface Matching {
 }
 
 /** The occurrences that a query asks for, at the time that they were last seen. `path` is the query's place in the request. */
-export function matchingOccurrences(db: Db, tenantId: string, query: EventQuery, path: string): Matching {
+export function matchingOccurrences(db: Db, tenantId: string, query: EventQuery, path: string): MatchingOccurrences {
   const { start, end } = checkedRange(query, path);
   const overlap = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
   const conditions: Fragment[] = [];
@@ -26,14 +29,28 @@ export function matchingOccurrences(db: Db, tenantId: string, query: EventQuery,
   }
   if (end !== undefined) conditions.push(overlap ? db`o.start_ms < ${end}` : seen(db, "<", end));
   return {
-    from: db`occurrences o ${eventAndEntity(db)}`,
-    where: all(db, [...conditions, ...asked(db, tenantId, query, path)]),
-    timeMs: db`o.last_seen_ms` as Fragment,
+    from: db`occurrences o ${eventAndEntity(db, tenantId)}`,
+    where: sqlJoin(db, [...conditions, ...asked(db, tenantId, query, path)], "and"),
+    timeMs: overlap ? withinRange(db, { start, end }) : (db`o.last_seen_ms` as Fragment),
   };
 }
 
+/** Last sight, or the moment of a time range that is next to it: what is alive in the range may be seen last outside of it. */
+function withinRange(db: Db, { start, end }: TimeBounds): Fragment {
+  const from = start === undefined ? db`o.last_seen_ms` : db`greatest(o.last_seen_ms, ${start}::bigint)`;
+  return (end === undefined ? from : db`least(${from}, ${end - 1n}::bigint)`) as Fragment;
+}
+
 /** Fields that an instance has without its occurrence. */
-const ownFields: ReadonlySet<string> = new Set(["severity", "status", "id", "name", "entity", "entityName"]);
+const ownFields: ReadonlySet<string> = new Set([
+  "severity",
+  "status",
+  "id",
+  "name",
+  "dedupKey",
+  "entity",
+  "entityName",
+]);
 
 /**
  * The instances within a query's time range, each with the severity and status that it was sent with; the query's other
@@ -45,7 +62,7 @@ export function matchingInstances(
   query: EventQuery,
   path: string,
   fields: readonly string[],
-): Matching {
+): MatchingOccurrences {
   const { start, end } = checkedRange(query, path);
   const conditions: Fragment[] = [];
   if (start !== undefined) conditions.push(db`o.time_ms >= ${start}`);
@@ -54,15 +71,15 @@ export function matchingInstances(
   return {
     // Without the join, which names a column outside of the primary key, the key's index alone is read.
     from: own
-      ? db`instances o ${eventAndEntity(db)}`
+      ? db`instances o ${eventAndEntity(db, tenantId)}`
       : db`(
       select i.tenant_id, i.event_id, i.number, i.time_ms, i.severity, i.status, c.acknowledged, c.type, c.summary, c.body,
-        c.metadata, c.start_ms, c.last_seen_ms, c.end_ms, c.instance_count, c.seen_slot
+        c.metadata, c.start_ms, c.last_seen_ms, c.end_ms, c.instance_count, c.expires_ms, c.seen_slot
       from instances i
         left join occurrences c on c.tenant_id = ${tenantId} and c.event_id = i.event_id and c.number = i.number
       where i.tenant_id = ${tenantId}
-    ) o ${eventAndEntity(db)}`,
-    where: all(db, [...conditions, ...asked(db, tenantId, query, path)]),
+    ) o ${eventAndEntity(db, tenantId)}`,
+    where: sqlJoin(db, [...conditions, ...asked(db, tenantId, query, path)], "and"),
     timeMs: db`o.time_ms` as Fragment,
   };
 }
@@ -74,15 +91,36 @@ function seen(db: Db, direction: ">=" | "<", ms: bigint): Fragment {
     : db`(o.seen_slot <= ${ms}::int8 / 300000 and o.last_seen_ms < ${ms})`;
 }
 
+interface TimeBounds {
+  start: bigint | undefined;
+  end: bigint | undefined;
+}
+
 /** The bounds of a query's time range. @throws code 3 for one that is empty, or in seconds */
-export function checkedRange({ timeRange }: EventQuery, path: string): { start?: bigint; end?: bigint } {
+export function checkedRange({ timeRange }: EventQuery, path: string): TimeBounds {
   const { start, end } = timeRange ?? {};
   if (start !== undefined && end !== undefined && start >= end) {
     throw invalidField(`${path}.timeRange`, "start must be before end");
   }
   if (end !== undefined) checkEnd(end, `${path}.timeRange.end`);
   else if (start !== undefined) checkOpenStart(start, `${path}.timeRange.start`);
-  return { ...(start !== undefined && { start }), ...(end !== undefined && { end }) };
+  return { start, end };
+}
+
+/** Members of a query that some calls have no use for. */
+const partial = {
+  sortBy: ({ sortBy }: EventQuery) => sortBy.length > 0,
+  pageInput: ({ pageInput }: EventQuery) =>
+    pageInput !== undefined && !equals(PageInputSchema, pageInput, create(PageInputSchema)),
+  fields: ({ fields }: EventQuery) => fields.length > 0,
+};
+
+/** Refuses members of a query that a call would ignore. @throws code 3 */
+export function refuseUnused(query: EventQuery, path: string, members: readonly (keyof typeof partial)[]): void {
+  const broken = members
+    .filter((member) => partial[member](query))
+    .map((member) => ({ path: `${path}.${member}`, rule: "has no meaning here: leave it out" }));
+  if (broken.length > 0) throw invalidFields(broken);
 }
 
 function asked(db: Db, tenantId: string, query: EventQuery, path: string): Fragment[] {
@@ -91,8 +129,4 @@ function asked(db: Db, tenantId: string, query: EventQuery, path: string): Fragm
   if (query.statuses.length > 0) conditions.push(db`o.status = any(${int4Array(query.statuses)}::int4[])`);
   if (query.clause !== undefined) conditions.push(toSql(db, query.clause, `${path}.clause`, eventResolver(tenantId)));
   return conditions;
-}
-
-function all(db: Db, conditions: Fragment[]): Fragment {
-  return conditions.reduce((left, right) => db`${left} and ${right}`);
 }

@@ -57,7 +57,7 @@ function pick<T>(map: Record<string, T>, keys: readonly string[]): Record<string
 }
 
 /** An occurrence as the API shows it. */
-export function toOccurrence(row: OccurrenceRow, tenantId: string, shown: Selection): Occurrence {
+export function toOccurrenceMessage(row: OccurrenceRow, tenantId: string, shown: Selection): Occurrence {
   const show = <T>(name: ColumnField, value: T): T | undefined => (shown.column(name) ? value : undefined);
   return create(OccurrenceSchema, {
     id: occurrenceIdText(row.event_id, row.number),
@@ -68,6 +68,7 @@ export function toOccurrence(row: OccurrenceRow, tenantId: string, shown: Select
     startTime: show("startTime", row.start_ms),
     lastSeen: show("lastSeen", row.last_seen_ms),
     endTime: show("endTime", row.end_ms ?? undefined),
+    expiresAt: show("expiresAt", row.expires_ms ?? undefined),
     instanceCount: show("instanceCount", row.instance_count),
     type: show("type", row.type),
     body: show("body", row.body),
@@ -88,7 +89,7 @@ export function toOccurrence(row: OccurrenceRow, tenantId: string, shown: Select
 
 /** An event as the API shows it, with these of its occurrences. `about` is any row of the event. */
 export function toEvent(
-  about: Pick<OccurrenceRow, "event_id" | "event_name" | "entity_id" | "entity_name">,
+  about: Pick<OccurrenceRow, "event_id" | "event_name" | "dedup_key" | "entity_id" | "entity_name">,
   rows: readonly OccurrenceRow[],
   count: bigint,
   tenantId: string,
@@ -100,8 +101,9 @@ export function toEvent(
     entity: shown.column("entity") ? idText(about.entity_id) : undefined,
     entityName: shown.column("entityName") ? about.entity_name : undefined,
     name: shown.column("name") ? about.event_name : undefined,
+    dedupKey: shown.column("dedupKey") ? (about.dedup_key ?? undefined) : undefined,
     count: shown.column("count") ? count : undefined,
-    occurrences: rows.map((row) => toOccurrence(row, tenantId, shown)),
+    occurrences: rows.map((row) => toOccurrenceMessage(row, tenantId, shown)),
     matchedCount,
   });
 }

@@ -1,5 +1,6 @@
 import { byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { planWithoutValues, transaction } from "../db/transaction.ts";
 import { parseId } from "../entities/identity.ts";
 import type { EventIdentity } from "./changes.ts";
 import { parseOccurrenceId } from "./identity.ts";
@@ -28,8 +29,8 @@ export async function readOccurrences(
   tenantId: string,
   keys: readonly OccurrenceKey[],
 ): Promise<Map<string, { event: EventIdentity; occurrence: Occurrence }>> {
-  const rows = await tx<(StoredOccurrence & { name: string; entity_id: Buffer })[]>`
-    select o.*, e.name, e.entity_id
+  const rows = await tx<(StoredOccurrence & { name: string; dedup_key: string | null; entity_id: Buffer })[]>`
+    select o.*, e.name, e.dedup_key, e.entity_id
     from unnest(
         ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
         ${int4Array(keys.map(({ number }) => number))}::int4[]
@@ -39,14 +40,22 @@ export async function readOccurrences(
         where o.tenant_id = ${tenantId} and o.event_id = asked.event_id and o.number = asked.number limit 1
       ) as o
       cross join lateral (
-        select name, entity_id from events where tenant_id = ${tenantId} and id = asked.event_id limit 1
+        select name, dedup_key, entity_id from events where tenant_id = ${tenantId} and id = asked.event_id limit 1
       ) as e`;
   return new Map(
     rows.map((row) => {
-      const event = { id: row.event_id, entityId: row.entity_id, name: row.name };
+      const event = { id: row.event_id, entityId: row.entity_id, name: row.name, dedupKey: row.dedup_key ?? "" };
       return [keyText({ eventId: row.event_id, number: row.number }), { event, occurrence: toOccurrence(row) }];
     }),
   );
+}
+
+/** The same without locks, by their keys alone. */
+export async function findOccurrences(db: Db, tenantId: string, keys: readonly OccurrenceKey[]) {
+  return await transaction(db, async (tx) => {
+    planWithoutValues(tx);
+    return await readOccurrences(tx, tenantId, keys);
+  });
 }
 
 /** How many occurrences these events have, by the bytes of their ids; one without any is left out. */
@@ -62,4 +71,23 @@ export async function countOccurrences(
       ) as counted
     where count > 0`;
   return new Map(rows.map(({ id, count }) => [id.toString("latin1"), count]));
+}
+
+/** The numbers of those occurrences of events that are not closed, by the bytes of the events' ids; the events are locked. */
+export async function openOccurrences(
+  tx: Db,
+  tenantId: string,
+  eventIds: readonly Buffer[],
+): Promise<Map<string, Set<number>>> {
+  // In the order of the primary key, so that it is the one that finds them (decisions/0060).
+  const rows = await tx<{ id: Buffer; numbers: number[] }[]>`
+    select id, numbers from unnest(${byteaArray(eventIds)}::bytea[]) as asked (id)
+      cross join lateral (
+        select array_agg(number) filter (where end_ms is null) as numbers
+        from (
+          select number, end_ms from occurrences where tenant_id = ${tenantId} and event_id = asked.id order by number
+        ) as o
+      ) as open
+    where numbers is not null`;
+  return new Map(rows.map(({ id, numbers }) => [id.toString("latin1"), new Set(numbers)]));
 }

@@ -4,6 +4,7 @@ import { beginsSql } from "../clause/code-point-order.ts";
 import type { Condition, Field, FieldValue, Indexed, Resolver } from "../clause/field.ts";
 import { byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { sqlJoin } from "../db/sql-join.ts";
 import { coreProperties } from "../entities/core-properties.ts";
 import { entityResolver } from "../entities/fields.ts";
 import { idText, parseId } from "../entities/identity.ts";
@@ -18,7 +19,9 @@ export function eventResolver(tenantId: string): Resolver<EventRow> {
       const field = eventField(key);
       if (field.kind !== "column") return mapField(tenantId, field);
       const column = columnField(field.name);
-      if (field.name === "name") return { ...column, index: nameIndex };
+      if (field.name === "name") return { ...column, index: (db, condition) => textIndex(db, db`e.name`, condition) };
+      if (field.name === "dedupKey")
+        return { ...column, index: (db, condition) => textIndex(db, db`e.dedup_key`, condition) };
       if (field.name === "lastSeen") return { ...column, index: seenIndex };
       if (field.name !== "entityName") return column;
       return { ...column, index: (db, condition) => entityNameIndex(db, tenantId, condition) };
@@ -83,11 +86,12 @@ function entityIndex(db: Db, tenantId: string, key: string, condition: Condition
   return found && { sql: ofEntities(db, tenantId, found.sql), exact: found.exact };
 }
 
-function nameIndex(db: Db, [only]: Condition): Indexed | undefined {
+/** A name or a key of events, each of which has an index. */
+function textIndex(db: Db, column: Fragment, [only]: Condition): Indexed | undefined {
   if (only?.operation === Operation.OP_EQUALS && typeof only.value === "string")
-    return { sql: db`e.name = ${only.value}::text`, exact: true };
+    return { sql: db`${column} = ${only.value}::text`, exact: true };
   if (only?.operation !== Operation.OP_STARTS_WITH) return undefined;
-  return { sql: beginsSql(db, db`e.name`, only.value), exact: true };
+  return { sql: beginsSql(db, column, only.value), exact: true };
 }
 
 /** Last sights by their five minutes: whole multiples of 300,000 ms. */
@@ -108,7 +112,7 @@ function seenIndex(db: Db, condition: Condition): Indexed | undefined {
     return undefined;
   });
   if (!parts.every((part) => part !== undefined)) return undefined;
-  return { sql: db`(${parts.map((part, i) => (i === 0 ? part : db`and ${part}`))})`, exact: false };
+  return { sql: sqlJoin(db, parts, "and"), exact: false };
 }
 
 /** Names of entities by the terms of all, since the index on their order holds only those that live. */

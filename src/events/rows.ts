@@ -17,11 +17,13 @@ export interface StoredOccurrence {
   last_seen_ms: bigint;
   end_ms: bigint | null;
   instance_count: bigint;
+  expires_ms: bigint | null;
 }
 
 /** An occurrence with what its event and entity say of it. */
 export interface OccurrenceRow extends StoredOccurrence {
   event_name: string;
+  dedup_key: string | null;
   entity_id: Buffer;
   entity_name: string;
   entity_dimensions: Record<string, string>;
@@ -31,7 +33,7 @@ export interface OccurrenceRow extends StoredOccurrence {
 /** The columns of a StoredOccurrence, from o. */
 export function storedColumns(db: Db): Fragment {
   return db`o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.body, o.metadata,
-    o.start_ms, o.last_seen_ms, o.end_ms, o.instance_count`;
+    o.start_ms, o.last_seen_ms, o.end_ms, o.instance_count, o.expires_ms`;
 }
 
 /** The columns of an OccurrenceRow, from o (occurrences), e (events) and n (entities). */
@@ -41,20 +43,20 @@ export function occurrenceColumns(db: Db): Fragment {
 
 /** What the event and the entity of an OccurrenceRow say, from e (events) and n (entities). */
 export function ofEvent(db: Db): Fragment {
-  return db`e.name as event_name, e.entity_id, n.name as entity_name, n.dimensions as entity_dimensions,
+  return db`e.name as event_name, e.dedup_key, e.entity_id, n.name as entity_name, n.dimensions as entity_dimensions,
     n.metadata as entity_metadata`;
 }
 
 /** The event and the entity of occurrences o. Left joins: PostgreSQL drops those that nothing reads. */
-export function eventAndEntity(db: Db): Fragment {
-  return db`left join events e on e.tenant_id = o.tenant_id and e.id = o.event_id
-    left join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id`;
+export function eventAndEntity(db: Db, tenantId: string): Fragment {
+  return db`left join events e on e.tenant_id = ${tenantId} and e.id = o.event_id
+    left join entities n on n.tenant_id = ${tenantId} and n.id = e.entity_id`;
 }
 
 /** The same of few occurrences o, each looked up by its key whatever PostgreSQL expects (decisions/0060). */
 export function lookedUp(db: Db, tenantId: string): Fragment {
   return db`left join lateral (
-      select id, name, entity_id from events where tenant_id = ${tenantId} and id = o.event_id limit 1
+      select id, name, dedup_key, entity_id from events where tenant_id = ${tenantId} and id = o.event_id limit 1
     ) as e on true
     left join lateral (
       select name, dimensions, metadata from entities where tenant_id = ${tenantId} and id = e.entity_id limit 1
@@ -76,5 +78,6 @@ export function toOccurrence(row: StoredOccurrence): Occurrence {
     lastSeenMs: row.last_seen_ms,
     endMs: row.end_ms,
     instanceCount: row.instance_count,
+    expiresMs: row.expires_ms,
   };
 }

@@ -13,9 +13,10 @@ import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
+import { sqlJoin } from "../db/sql-join.ts";
 import { storedBytes } from "../db/stored-bytes.ts";
 import { paced } from "../event-loop.ts";
-import { inTurn } from "../rpc/large-answers.ts";
+import { inTurn } from "../rpc/large-responses.ts";
 import { eventField, eventSortKeys } from "./fields.ts";
 import { matchingOccurrences } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
@@ -48,9 +49,11 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   // Of the page's query the keys are columns again, and the event's id tells all events apart.
   const columns = keys.map((key, i): SortKey => ({ ...key, expression: db`${db(`key_${i}`)}` }));
   const byEvent = [...columns, { expression: db`event_id`, type: "bytea", descending: false } satisfies SortKey];
-  const named = keys
-    .map(({ expression }, i) => db`${expression} as ${db(`key_${i}`)}`)
-    .reduce((left, right) => db`${left}, ${right}`);
+  const named = sqlJoin(
+    db,
+    keys.map(({ expression }, i) => db`${expression} as ${db(`key_${i}`)}`),
+    ",",
+  );
   const after = page.after === undefined ? db`true` : beyond(db, byEvent, page.after, page.backward);
   const total = page.counted === undefined ? db`(select count(*) from first)` : db`${page.counted}::bigint`;
   const matching = matchingOccurrences(db, tenantId, query, "query");
@@ -81,13 +84,13 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
         (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = cut.event_id) as count
       from cut
         left join lateral (
-          select name, entity_id from events where tenant_id = ${tenantId} and id = cut.event_id limit 1
+          select name, dedup_key, entity_id from events where tenant_id = ${tenantId} and id = cut.event_id limit 1
         ) as e on true
         left join lateral (
           select name, dimensions, metadata from entities where tenant_id = ${tenantId} and id = e.entity_id limit 1
         ) as n on true
     ), sized as (
-      select ${storedColumns(db)}, page.event_name, page.entity_id, page.entity_name, page.event_place, page.few,
+      select ${storedColumns(db)}, page.event_name, page.dedup_key, page.entity_id, page.entity_name, page.event_place, page.few,
         page.count, page.matched, m.place, case when m.place = 1 then page.entity_dimensions end as entity_dimensions,
         case when m.place = 1 then page.entity_metadata end as entity_metadata,
         case when m.place = 1 then ${keyTexts(
@@ -105,7 +108,7 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
       select *, event_place = 1 or (few and bytes <= ${pageBytesMax}) as fits from sized
     )
     select o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.start_ms, o.last_seen_ms,
-      o.end_ms, o.instance_count, o.fits, o.event_name, o.entity_id, o.entity_name, o.count, o.matched, o.key_texts,
+      o.end_ms, o.instance_count, o.expires_ms, o.fits, o.event_name, o.dedup_key, o.entity_id, o.entity_name, o.count, o.matched, o.key_texts,
       case when o.fits then o.body end as body, case when o.fits then o.metadata end as metadata,
       case when o.fits then o.entity_dimensions end as entity_dimensions,
       case when o.fits then o.entity_metadata end as entity_metadata, ${total} as total

@@ -17,10 +17,10 @@ import { countEventFrequency } from "./frequency.ts";
 import { getEvent } from "./get.ts";
 import { searchEvents } from "./search.ts";
 import { setStatuses } from "./set-status.ts";
-import { watchEvents } from "./watch/watch.ts";
-import type { Watches } from "./watch/watches.ts";
+import type { WatchHub } from "./watch/watch-hub.ts";
+import { watchEvents } from "./watch/watch-stream.ts";
 
-export function eventQueryService(db: Sql, watches: Watches): Partial<ServiceImpl<typeof EventQueryService>> {
+export function eventQueryService(db: Sql, watches: WatchHub): Partial<ServiceImpl<typeof EventQueryService>> {
   return {
     getEvent: (request, context) => getEvent(db, principalOf(context).tenantId, request),
     searchEvents: (request, context) => searchEvents(db, principalOf(context).tenantId, request, context.signal),

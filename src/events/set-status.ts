@@ -10,7 +10,7 @@ import { itemError } from "../rpc/validate.ts";
 import type { Change } from "./changes.ts";
 import { CLOSED, type Occurrence } from "./lifecycle.ts";
 import { type LockedEvents, lockEvents } from "./lock.ts";
-import { keyText, occurrenceKey, readOccurrences } from "./occurrences.ts";
+import { keyText, type OccurrenceKey, occurrenceKey, openOccurrences, readOccurrences } from "./occurrences.ts";
 
 /** What an occurrence is like once an item is carried out; itself when that changes nothing. */
 function standing(before: Occurrence, { acknowledged, statusWrapper }: StatusItem, nowMs: bigint): Occurrence {
@@ -19,6 +19,8 @@ function standing(before: Occurrence, { acknowledged, statusWrapper }: StatusIte
   if (status === CLOSED && before.status !== CLOSED)
     after.endMs = nowMs > before.lastSeenMs ? nowMs : before.lastSeenMs;
   if (status !== CLOSED) after.endMs = null;
+  // What people close or open again does not expire, until a report says so again.
+  if ((status === CLOSED) !== (before.status === CLOSED)) after.expiresMs = null;
   return after.status === before.status && after.acknowledged === before.acknowledged ? before : after;
 }
 
@@ -37,13 +39,17 @@ export async function setStatuses(
   const events = new Map([...keys.values()].map(({ eventId }) => [eventId.toString("latin1"), eventId]));
   const locked = await lockEvents(tx, tenantId, [...events.values()]);
   const found = await readOccurrences(tx, tenantId, [...keys.values()]);
+  const open = await openBeside(tx, tenantId, asked, found);
   const changes: Change[] = [];
   const results = asked.map(({ item, key }, i) => {
     const known = key && found.get(keyText(key));
-    const error = itemError(StatusItemSchema, item, `statuses[${i}]`) || errorOf(item, known !== undefined);
+    const others = key && open.get(key.eventId.toString("latin1"));
+    const error = itemError(StatusItemSchema, item, `statuses[${i}]`) || errorOf(item, known?.occurrence, others);
     if (error === "" && known !== undefined) {
       const after = standing(known.occurrence, item, BigInt(nowMs));
       if (after !== known.occurrence) {
+        if (after.status === CLOSED) others?.delete(after.number);
+        else others?.add(after.number);
         changes.push({ event: known.event, before: known.occurrence, after, instance: undefined });
         known.occurrence = after;
       }
@@ -54,9 +60,31 @@ export async function setStatuses(
   return { results, locked, changes };
 }
 
-function errorOf(item: StatusItem, known: boolean): string {
+const opens = (before: Occurrence, { statusWrapper }: StatusItem) =>
+  before.status === CLOSED && statusWrapper !== undefined && statusWrapper.status !== CLOSED;
+
+/** What is open of the events of which an item may open a closed occurrence again. */
+async function openBeside(
+  tx: Db,
+  tenantId: string,
+  asked: readonly { item: StatusItem; key: OccurrenceKey | undefined }[],
+  found: Awaited<ReturnType<typeof readOccurrences>>,
+): Promise<Map<string, Set<number>>> {
+  const events = new Map<string, Buffer>();
+  for (const { item, key } of asked) {
+    const known = key && found.get(keyText(key));
+    // A call may close what it opens again.
+    if (known === undefined || item.statusWrapper === undefined || item.statusWrapper.status === CLOSED) continue;
+    events.set(known.event.id.toString("latin1"), known.event.id);
+  }
+  return events.size === 0 ? new Map() : await openOccurrences(tx, tenantId, [...events.values()]);
+}
+
+function errorOf(item: StatusItem, known: Occurrence | undefined, open: ReadonlySet<number> | undefined): string {
   if (item.acknowledged === undefined && item.statusWrapper === undefined) {
     return "acknowledged or statusWrapper is needed";
   }
-  return known ? "" : "the event has no such occurrence";
+  if (known === undefined) return "the event has no such occurrence";
+  const [other] = opens(known, item) ? (open ?? []) : [];
+  return other === undefined ? "" : `occurrence ${other} of the event is not closed; only one may be`;
 }

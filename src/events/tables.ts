@@ -4,7 +4,7 @@ import { bigintMs, bytea, jsonb, tenantId, text } from "../db/columns.ts";
 import { entities } from "../entities/tables.ts";
 
 /**
- * One row an event: a name on an entity, and the lock under which everything happens to its occurrences
+ * One row an event: a name and a key on an entity, and the lock under which everything happens to its occurrences
  * (src/events/lock.ts). Never updated; a number is never given twice while the newest occurrence stays as long as its event.
  */
 export const events = pgTable(
@@ -14,12 +14,15 @@ export const events = pgTable(
     id: bytea("id").notNull(),
     entityId: bytea("entity_id").notNull(),
     name: text("name").notNull(),
+    /** What distinguishes it from others of its name on its entity; null: nothing. */
+    dedupKey: text("dedup_key"),
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),
     foreignKey({ columns: [table.tenantId, table.entityId], foreignColumns: [entities.tenantId, entities.id] }),
     index("events_entity").on(table.tenantId, table.entityId),
     index("events_name").on(table.tenantId, table.name, table.id),
+    index("events_key").on(table.tenantId, table.dedupKey, table.id).where(sql`dedup_key is not null`),
   ],
 );
 
@@ -41,6 +44,8 @@ export const occurrences = pgTable(
     lastSeenMs: bigintMs("last_seen_ms").notNull(),
     endMs: bigintMs("end_ms"),
     instanceCount: bigint("instance_count", { mode: "bigint" }).notNull(),
+    /** While it is open: when it expires; null: never. Once it is closed: when it had, null where something else closed it. */
+    expiresMs: bigintMs("expires_ms"),
     /**
      * The five minutes in which it was last seen: the index over it stands in for one over last_seen_ms, so that most repeats
      * change no indexed column. A search by time asks for both.
@@ -53,6 +58,14 @@ export const occurrences = pgTable(
     index("occurrences_seen").on(table.tenantId, table.seenSlot),
     // What is open, what overlaps a time, and what may be deleted. An end seldom changes.
     index("occurrences_end").on(table.tenantId, table.endMs),
+    // What is open and ages, by severity. By a condition that only ageing names: no look-up by key takes it (decisions/0061).
+    index("occurrences_open")
+      .on(table.tenantId, table.severity, table.seenSlot)
+      .where(sql`end_ms is null and number >= 0`),
+    // What expires next.
+    index("occurrences_expiry")
+      .on(table.tenantId, table.expiresMs, table.eventId)
+      .where(sql`end_ms is null and expires_ms is not null`),
     // The occurrence that had begun at a time.
     index("occurrences_start").on(table.tenantId, table.eventId, table.startMs, table.number),
   ],
@@ -109,6 +122,8 @@ export const feed = pgTable(
     position: bigint("position", { mode: "bigint" }).notNull(),
     createdMs: bigintMs("created_ms").notNull(),
     changes: bytea("changes").notNull(),
+    /** What the changes replaced; null: nothing, or written by a server that did not keep it. */
+    earlier: bytea("earlier"),
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.position] })],
 );

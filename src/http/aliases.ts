@@ -1,7 +1,5 @@
-import type { IncomingHttpHeaders } from "node:http";
 import { SettingError } from "../config/parsers.ts";
-import { keyHeader } from "../rpc/pipeline.ts";
-import type { RpcRoute } from "./answer.ts";
+import type { RpcRoute } from "./rpc-error-body.ts";
 
 /** Foreign names by which agents made for another service, with the same messages and methods, may call. */
 export interface Aliases {
@@ -24,11 +22,4 @@ export function addAliases(routes: Map<string, RpcRoute>, services: Aliases["ser
       throw new SettingError(`BELFRY_SERVICE_ALIASES: ${foreign} is a service of its own`);
     for (const [path, route] of methods) routes.set(`/${foreign}${path.slice(ours.length + 1)}`, route);
   }
-}
-
-/** Takes the key from a foreign header when ours is absent. */
-export function adoptKey(headers: IncomingHttpHeaders, keyHeaders: Aliases["keyHeaders"]): void {
-  if (headers[keyHeader] !== undefined) return;
-  const key = keyHeaders.map((name) => headers[name]).find((value) => value !== undefined);
-  if (key !== undefined) headers[keyHeader] = key;
 }

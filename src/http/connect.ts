@@ -13,20 +13,30 @@ import type { Compression, UniversalHandler, UniversalServerRequest } from "@con
 import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { exhausted } from "../errors.ts";
 import { paced } from "../event-loop.ts";
-import type { Bodies } from "../rpc/bodies.ts";
 import { recordOf, tenantOf } from "../rpc/context.ts";
-import { type Deadline, deadlineOf } from "../rpc/deadline.ts";
-import { deadlineExceeded, writable } from "../rpc/errors.ts";
+import { writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
-import { brokenOff, clientLeft, pieces, type Request } from "../wire/pieces.ts";
+import type { RequestMemory } from "../rpc/request-memory.ts";
+import { bodyReader, brokenOff, type Request } from "../wire/body-reader.ts";
+import { type Call, callStarter, timeoutOf, watchClient } from "../wire/call.ts";
+import type { Response } from "../wire/send-response.ts";
 import { httpStatus } from "../wire/status.ts";
-import { connectErrorBody, errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";
 import { isGrpc, type UnaryRpc, unaryGrpc } from "./grpc.ts";
-import { standIn, withLargeAnswer } from "./large-answer.ts";
-import { messageReader, type OwnReader } from "./message.ts";
-import { formOf, isEncoding, messageInAddress, messages, oneMessage, type Reading, withoutBody } from "./requests.ts";
+import { standIn, withLargeAnswer } from "./large-response.ts";
+import { messageReader, type OwnReader } from "./message-decoder.ts";
+import {
+  type Form,
+  formOf,
+  isEncoding,
+  messageInAddress,
+  messages,
+  oneMessage,
+  type Reading,
+  withoutBody,
+} from "./request-framing.ts";
+import { writeAnswer } from "./response-writer.ts";
+import { connectErrorBody, errorBody, type RpcRoute, sendBody } from "./rpc-error-body.ts";
 import { streamStandIns, withStreamBytes } from "./shared-bytes.ts";
-import { writeAnswer } from "./write.ts";
 
 /** A service and its RPCs, wrapped by the pipeline. */
 export interface ServedService {
@@ -45,7 +55,7 @@ export interface RpcLimits {
   /** Items of a batch. */
   itemsMax: number;
   /** Counts the memory of all bodies; absent: it is not counted. */
-  bodies?: Bodies | undefined;
+  bodies?: RequestMemory | undefined;
   /** RPCs whose requests are read in a way of their own. */
   readers?: ReadonlyMap<DescMethod, OwnReader> | undefined;
 }
@@ -62,7 +72,6 @@ interface Options {
 
 const denialKey = createContextKey<ConnectError | undefined>(undefined);
 const requestKey = createContextKey<unknown>(undefined);
-const deadlineKey = createContextKey<Deadline | undefined>(undefined);
 
 /**
  * The routes of all RPCs by path (`/belfry.events.v1.EventQueryService/GetEvent`). Each call is admitted by its headers,
@@ -70,7 +79,8 @@ const deadlineKey = createContextKey<Deadline | undefined>(undefined);
  */
 export function rpcRoutes({ services, admit, limits, report, stopping }: Options): Map<string, RpcRoute> {
   const compressions = [compressionGzip, compressionBrotli];
-  const grpc = unaryGrpc({ admit, compressions, deadlineMsMax: limits.deadlineMsMax, report, stopping });
+  const startCall = callStarter(limits.deadlineMsMax, stopping);
+  const grpc = unaryGrpc({ admit, compressions, deadlineMsMax: limits.deadlineMsMax, report, startCall });
   const router = createConnectRouter({
     acceptCompression: compressions,
     shutdownSignal: stopping,
@@ -90,7 +100,10 @@ export function rpcRoutes({ services, admit, limits, report, stopping }: Options
     router.handlers.map((handler) => {
       const functions = implementations.get(handler.service) as Record<string, UnaryRpc["call"]>;
       const call = functions[handler.method.localName] as UnaryRpc["call"];
-      return [handler.requestPath, rpcRoute(handler, admit, limits, compressions, (rpc) => grpc({ call, ...rpc }))];
+      return [
+        handler.requestPath,
+        rpcRoute(handler, admit, limits, compressions, startCall, (rpc) => grpc({ call, ...rpc })),
+      ];
     }),
   );
 }
@@ -124,6 +137,7 @@ function rpcRoute(
   admit: Pipeline["admit"],
   limits: RpcLimits,
   compressions: Compression[],
+  startCall: ReturnType<typeof callStarter>,
   serveGrpc: (rpc: Omit<UnaryRpc, "call">) => RpcRoute,
 ): RpcRoute {
   const { method, service } = handler;
@@ -143,7 +157,7 @@ function rpcRoute(
     const tooLarge = () => exhausted(`the request is larger than ${bytesMax} bytes`);
     const bounds = { bytesMax, idleMs: limits.streamIdleMs, tooLarge, received: reserve };
     const reader = own === undefined ? usual : own(usual, () => record?.principal?.tenantId);
-    return { body: pieces(request, totalMs === undefined ? bounds : { ...bounds, totalMs }), reader, reserve };
+    return { body: bodyReader(request, totalMs === undefined ? bounds : { ...bounds, totalMs }), reader, reserve };
   }
   const answerGrpc = unary
     ? serveGrpc({ method, requestOf: (request) => requestOf(request, deadlineMsMax) })
@@ -155,22 +169,26 @@ function rpcRoute(
     values: ContextValues,
     request: Request,
     response: Response,
-    inAddress: ReturnType<typeof messageInAddress>,
+    client: ReturnType<typeof watchClient>,
   ): Promise<UniversalServerRequest | undefined> {
+    const inAddress = call.method === "GET" ? messageInAddress(call.url) : undefined;
     const form = inAddress?.form ?? formOf(call.header.get("content-type") ?? "");
     const encoding = inAddress?.encoding ?? call.header.get(form?.encodingHeader ?? "content-encoding");
     // Connect's handlers say what is wrong with it.
     if (form === undefined || !isEncoding(encoding)) return call;
     let refusal: ConnectError;
     try {
-      const timeout = unary ? deadlineOf(call.header, form.enveloped, deadlineMsMax) : undefined;
-      const given = requestOf(request, timeout?.leftMs());
+      const { method: httpMethod, url, header } = call;
+      const timeoutMs = unary ? askedMs(header, form, deadlineMsMax) : undefined;
+      const init = { method, protocol: "connect", httpMethod, url, header, values, timeoutMs, bounded: unary };
+      const timed = startCall(init);
+      client.started(timed);
+      const given = requestOf(request, timed.timeoutMs());
       if (inAddress !== undefined) given.body.whole = async () => inAddress.bytes;
       response.once("close", given.body.release);
-      values.set(deadlineKey, timeout);
-      const reading = { ...given, form, encoding, pace: paced(() => checkCall(response, timeout), tenantOf(request)) };
+      const reading = { ...given, form, encoding, pace: paced(client.check, tenantOf(request)) };
       values.set(requestKey, streamed ? messages(reading) : await oneMessage(reading));
-      timeout?.write(call.header);
+      if (unary) handOn(timed, header, form);
       return withoutBody(call, method, form);
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
@@ -183,50 +201,60 @@ function rpcRoute(
     return call;
   }
 
-  async function admitted(
-    call: UniversalServerRequest,
-    request: Request,
-  ): Promise<{ values: ContextValues; denial?: ConnectError }> {
-    try {
-      return { values: await admit(method, call.header, request) };
-    } catch (error) {
-      if (!(error instanceof ConnectError)) throw error;
-      return { values: createContextValues().set(denialKey, error), denial: error };
-    }
-  }
-
   return async (request, response) => {
     if (!handler.allowedMethods.includes(request.method ?? "")) return refuseMethod(request, response, allow);
     if (answerGrpc !== undefined && isGrpc(request)) return answerGrpc(request, response);
     const call = universalCall(request, response);
     if (call === undefined) return sendBody(response, 400, errorBody(3, "the Host header or the path is malformed"));
-    const { values, denial } = await admitted(call, request);
+    const { values, denial } = await admitted(() => admit(method, call.header, request));
     const type = call.header.get("content-type") ?? "";
     if (call.method === "POST" && !handler.supportedContentType(type)) {
       if (denial !== undefined) return sendDenial(response, denial);
       return sendBody(response, 415, errorBody(3, `the content type ${JSON.stringify(type)} is none of this RPC's`));
     }
-    const inAddress = call.method === "GET" ? messageInAddress(call.url) : undefined;
-    const read = denial === undefined ? await withRequest(call, values, request, response, inAddress) : call;
-    if (read === undefined) return;
-    const asked = { ...read, contextValues: values };
-    const pace = paced(() => checkCall(response, values.get(deadlineKey)), tenantOf(request));
-    let answer = await handler(asked);
-    if (method.methodKind === "server_streaming") answer = withStreamBytes(answer, asked);
+    const client = watchClient(response);
     try {
-      answer = await withLargeAnswer(method, asked, answer, compressions, pace);
-    } catch (error) {
-      if (!(error instanceof ConnectError)) throw error;
-      values.set(denialKey, writable(error));
-      answer = await handler(asked);
+      const read = denial === undefined ? await withRequest(call, values, request, response, client) : call;
+      if (read === undefined) return;
+      const asked = { ...read, contextValues: values };
+      let answer = await handler(asked);
+      if (method.methodKind === "server_streaming") answer = withStreamBytes(answer, asked);
+      try {
+        answer = await withLargeAnswer(method, asked, answer, compressions, paced(client.check, tenantOf(request)));
+      } catch (error) {
+        if (!(error instanceof ConnectError)) throw error;
+        values.set(denialKey, writable(error));
+        answer = await handler(asked);
+      }
+      await writeAnswer(request, response, answer, call.signal);
+    } finally {
+      client.ended();
     }
-    await writeAnswer(request, response, answer, call.signal);
   };
 }
 
-function checkCall(response: Response, timeout: Deadline | undefined): void {
-  if (response.destroyed) throw clientLeft;
-  if (timeout !== undefined && timeout.leftMs() <= 0) throw deadlineExceeded("the deadline has passed");
+async function admitted(
+  admit: () => Promise<ContextValues>,
+): Promise<{ values: ContextValues; denial?: ConnectError }> {
+  try {
+    return { values: await admit() };
+  } catch (error) {
+    if (!(error instanceof ConnectError)) throw error;
+    return { values: createContextValues().set(denialKey, error), denial: error };
+  }
+}
+
+const deadlineHeader = ({ enveloped }: Form) => (enveloped ? "grpc-timeout" : "connect-timeout-ms");
+
+function askedMs(header: Headers, form: Form, deadlineMsMax: number): number | undefined {
+  const name = deadlineHeader(form);
+  return timeoutOf({ [name]: header.get(name) ?? undefined }, deadlineMsMax);
+}
+
+/** Writes what is left of the time into the headers, for Connect's handler. */
+function handOn(call: Call, header: Headers, form: Form): void {
+  const leftMs = Math.ceil(Math.max(0, call.timeoutMs() ?? 0));
+  header.set(deadlineHeader(form), `${leftMs}${form.enveloped ? "m" : ""}`);
 }
 
 function universalCall(request: Request, response: Response): UniversalServerRequest | undefined {
@@ -245,7 +273,7 @@ function refuseMethod(request: Request, response: Response, allow: string) {
     (response as import("node:http").ServerResponse).writeHead(204, { allow }).end();
     return;
   }
-  sendBody(response, 501, errorBody(12, `this path takes ${allow}, not ${request.method}`), { allow });
+  sendBody(response, 405, errorBody(12, `this path takes ${allow}, not ${request.method}`), { allow });
 }
 
 function sendDenial(response: Response, denial: ConnectError) {

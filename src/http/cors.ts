@@ -6,6 +6,7 @@ const requestHeaders = [
   "content-encoding",
   "accept-encoding",
   "service-api-key",
+  "authorization",
   "x-request-id",
   "connect-protocol-version",
   "connect-timeout-ms",

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { create, type DescMethod, type Message } from "@bufbuild/protobuf";
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { type Compression, compressionNegotiate, encodeEnvelope, envelopeCompress } from "@connectrpc/connect/protocol";
+import { type Compression, compressionNegotiate } from "@connectrpc/connect/protocol";
 import {
   contentTypeJson,
   contentTypeProto,
@@ -16,15 +16,13 @@ import { paced } from "../event-loop.ts";
 import { recordOf, tenantOf } from "../rpc/context.ts";
 import { internalError, writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
-import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
+import { brokenOff, type Request } from "../wire/body-reader.ts";
+import { type Call, type callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
-import { brokenOff, type Request } from "../wire/pieces.ts";
-import { binaryOf } from "../wire/write-binary.ts";
-import { jsonOf } from "../wire/write-json.ts";
-import type { Response, RpcRoute } from "./answer.ts";
-import { oneMessage, type Reading } from "./requests.ts";
-
-const compressBytesMin = 1024; // as Connect's handlers
+import type { Response } from "../wire/send-response.ts";
+import { envelopeOf, messageBytes } from "./message-writer.ts";
+import { oneMessage, type Reading } from "./request-framing.ts";
+import type { RpcRoute } from "./rpc-error-body.ts";
 
 /** A unary RPC that is served over gRPC. */
 export interface UnaryRpc {
@@ -41,8 +39,7 @@ interface Options {
   deadlineMsMax: number;
   /** Told of unexpected errors; the answer says "internal error" alone. */
   report(error: unknown, request: Request): void;
-  /** Aborts when running calls must end. */
-  stopping: AbortSignal;
+  startCall: ReturnType<typeof callStarter>;
 }
 
 /** Whether a request is one of gRPC's. */
@@ -54,9 +51,7 @@ export function isGrpc({ method, headers }: Request): boolean {
  * Answers unary calls over gRPC. A message comes and a message goes, whole: the streams within streams that Connect's
  * handlers make of them take longer than the call itself (docs/decisions/0021).
  */
-export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping }: Options) {
-  const startCall = callStarter(deadlineMsMax, stopping);
-
+export function unaryGrpc({ admit, compressions, deadlineMsMax, report, startCall }: Options) {
   return (rpc: UnaryRpc): RpcRoute => {
     const { method } = rpc;
 
@@ -81,18 +76,14 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, stopping
         reads = true;
         const encoding = packing.request === null ? null : packing.request.name;
         const tenantId = tenantOf(request);
-        const check = () => call?.check();
-        const reading = { ...given, form: { enveloped: true, binary }, encoding, pace: paced(check, tenantId) };
+        const reading = { ...given, form: { enveloped: true, binary }, encoding, pace: paced(client.check, tenantId) };
         const sent = await untilAborted(oneMessage(reading), call);
         reads = false;
         const answer = create(method.output, (await untilAborted(rpc.call(sent, call), call)) as Message);
-        const pace = paced(check, tenantId);
-        const data = binary
-          ? await binaryOf(method.output, answer, pace)
-          : Buffer.from(await jsonOf(method.output, answer, pace));
+        const pace = paced(client.check, tenantId);
+        const data = await messageBytes(method.output, answer, binary, pace);
         const packed = packing.response === null ? undefined : { [headerEncoding]: packing.response.name };
-        const envelope = await envelopeCompress({ flags: 0, data }, packing.response, compressBytesMin);
-        const message = encodeEnvelope(envelope.flags, envelope.data);
+        const message = await envelopeOf(data, packing.response);
         respond(response, form, packed, call, message, { [headerGrpcStatus]: grpcStatusOk });
       } catch (thrown) {
         if (reads && (await brokenOff(request))) return;

@@ -7,18 +7,18 @@ import http2, {
 } from "node:http2";
 import net, { type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Request } from "../wire/pieces.ts";
-import type { Response } from "./answer.ts";
+import type { Request } from "../wire/body-reader.ts";
+import type { Response } from "../wire/send-response.ts";
 import { answerBrokenRequest } from "./client-error.ts";
-import { turns } from "./stream-turns.ts";
+import { streamScheduler } from "./stream-scheduler.ts";
 import { type Identity, type TlsServer, tlsServer } from "./tls-server.ts";
-import { CountedHttp2Response, CountedResponse } from "./untaken.ts";
+import { CountedHttp2Response, CountedResponse } from "./unread-responses.ts";
 
 /** Takes every request of both HTTP versions. `sendContinue` sends 100 Continue to a client that waits for it. */
 export type RequestHandler = (request: Request, response: Response, sendContinue: (() => void) | undefined) => void;
 
 /** An open port. */
-export interface Listener {
+export interface HttpListener {
   readonly address: { host: string; port: number };
   connections(): number;
   /** No new connections; idle ones close, clients are told to go (GOAWAY). Resolves when all are gone, at the latest after `ms`. */
@@ -53,7 +53,7 @@ const preface = Buffer.from("PRI");
 const tlsHandshake = 22; // the type of the first record of a connection over TLS
 
 /** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. What is not TLS where it must be is told so. */
-export async function listen(options: Options): Promise<Listener> {
+export async function listen(options: Options): Promise<HttpListener> {
   const { host, port, tls: identity, connectionsMax, stallMs } = options;
   const sockets = new Set<Socket>();
   // Nothing has been asked over them yet; by peer, since TLS makes another socket of a connection. The oldest come first.
@@ -196,7 +196,7 @@ function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session
     streamResetBurst: 1000,
     streamResetRate: 33,
   });
-  const inTurn = turns();
+  const inTurn = streamScheduler();
   // What Node does before its event "request", only for the streams whose turn has come: most of a flood never gets there.
   function begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]) {
     const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);

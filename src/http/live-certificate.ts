@@ -2,6 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Config } from "../config/settings.ts";
+import { every } from "../every.ts";
 import type { Log } from "../log.ts";
 import { certificate, localNames } from "./certificate.ts";
 import type { Identity, Pair } from "./tls-server.ts";
@@ -62,14 +63,10 @@ export async function liveCertificate(
     else if (endsMs - Date.now() < warnMs)
       log.warn({ certificate: files.cert, ends: new Date(endsMs).toISOString() }, "the certificate ends soon");
   }
-  let looking: Promise<void> | undefined;
-  const timer = setInterval(() => {
-    looking ??= look()
-      .catch((error) => log.error({ cause: (error as Error).message }, "the certificate was not made anew"))
-      .finally(() => (looking = undefined));
-  }, everyMs).unref();
+  const failed = (error: Error) => log.error({ cause: error.message }, "the certificate was not made anew");
+  const rounds = every(everyMs, () => look().catch(failed));
 
-  return { ...first, caFile, renewed, endsMs: () => endsMs, stop: () => clearInterval(timer) };
+  return { ...first, caFile, renewed, endsMs: () => endsMs, stop: () => void rounds.stop() };
 }
 
 const endOf = (cert: string) => new X509Certificate(cert).validToDate.getTime();

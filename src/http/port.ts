@@ -5,25 +5,26 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Logger } from "pino";
 import type { Config } from "../config/settings.ts";
 import { unavailable } from "../errors.ts";
-import type { Bodies } from "../rpc/bodies.ts";
 import { openRecord, type RequestRecord, recordOf } from "../rpc/context.ts";
 import { logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
+import type { RequestMemory } from "../rpc/request-memory.ts";
 import { version } from "../version.ts";
-import { breakOff } from "../wire/answer.ts";
-import type { Request } from "../wire/pieces.ts";
-import { type Aliases, addAliases, adoptKey } from "./aliases.ts";
-import { errorBody, type Response, type RpcRoute, sendBody } from "./answer.ts";
-import { answerAfterBody, hasBody, type RestLimits } from "./body.ts";
+import type { Request } from "../wire/body-reader.ts";
+import { breakOff, type Response } from "../wire/send-response.ts";
+import { type Aliases, addAliases } from "./aliases.ts";
 import { rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
-import { type Listener, listen, type RequestHandler } from "./listener.ts";
-import type { OwnReader } from "./message.ts";
+import { answerAfterBody, hasBody, type RestLimits } from "./drain-request-body.ts";
+import { type ForeignRoutes, foreignRoute, keyAdopter, noRoutes, pathOf } from "./foreign-routes.ts";
+import { type HttpListener, listen, type RequestHandler } from "./listener.ts";
+import type { OwnReader } from "./message-decoder.ts";
 import { servePages } from "./pages/pages.ts";
+import { errorBody, type RpcRoute, sendBody } from "./rpc-error-body.ts";
 import { codeOfStatus } from "./status.ts";
 import type { Identity } from "./tls-server.ts";
-import { connectionOf, type Untaken } from "./untaken.ts";
+import { connectionOf, type UnreadResponses } from "./unread-responses.ts";
 
 /** What a port needs. */
 export interface PortOptions {
@@ -51,14 +52,16 @@ export interface PortOptions {
   /** A request is over, answered with this HTTP status or not. */
   ended?(record: RequestRecord, request: Request, status: number | undefined): void;
   /** Counts the memory of all bodies; absent: it is not counted. */
-  bodies?: Bodies;
+  bodies?: RequestMemory;
   /** Counts the bytes of answers that wait for their clients; absent: they are not counted. */
-  untaken?: Untaken;
+  untaken?: UnreadResponses;
   /** RPCs whose requests are read in a way of their own. */
   readers?: ReadonlyMap<DescMethod, OwnReader>;
   /** Why nothing can be served; undefined: it can. */
   notReady(): string | undefined;
   log: Logger;
+  /** Protocols that are not ours; on their paths a key may also come as the password of `Authorization: Basic`. */
+  foreign?: ForeignRoutes;
   /** Foreign names of services and of the key's header. */
   aliases?: Aliases;
   /** Aborted by `close` when running calls must end; give the transcoder its signal. */
@@ -100,35 +103,18 @@ export function messageBytesMax(config: PortOptions["config"], service: DescServ
 
 /** Opens the port: gRPC, gRPC-Web, Connect, /v1, /healthz, /readyz and the pages for people over HTTP/1.1 and HTTP/2. @throws Node's error when it cannot listen. */
 export async function openPort(options: PortOptions): Promise<Port> {
-  const { config, log, services, admit, transcode } = options;
+  const { config, log, transcode, aliases, foreign = noRoutes } = options;
   const stopping = options.stopping ?? new AbortController();
   let leaving = false;
-  const routes = rpcRoutes({
-    services,
-    admit,
-    stopping: stopping.signal,
-    report(error, request) {
-      const record = recordOf(request);
-      if (record !== undefined) logUnexpected(log, record, error);
-    },
-    limits: {
-      messageBytesMax: (service) => messageBytesMax(config, service),
-      streamBytesMax: ({ typeName }) =>
-        typeName.startsWith(brief.prefix) ? brief.streamBytesMax : config.streamBytesMax,
-      streamIdleMs: config.streamIdleMs,
-      deadlineMsMax: config.deadlineMsMax,
-      itemsMax: config.receiverItemsMax,
-      bodies: options.bodies,
-      readers: options.readers,
-    },
-  });
-  const keyHeaders = options.aliases?.keyHeaders ?? [];
-  if (options.aliases !== undefined) addAliases(routes, options.aliases.services);
+  const routes = routesOf(options, stopping.signal);
+  if (aliases !== undefined) addAliases(routes, aliases.services);
+  for (const [path, route] of foreign) routes.set(path, route);
+  const adoptKey = keyAdopter(foreign, aliases?.keyHeaders);
   const app = await application({ ...options, routes, leaving: () => leaving });
 
   const crossOrigin = config.corsOrigins.length > 0;
   const onRequest: RequestHandler = (request, response, sendContinue) => {
-    if (keyHeaders.length > 0) adoptKey(request.headers, keyHeaders);
+    adoptKey(request);
     const record = openRecord(request, requestId(request.headers["x-request-id"]));
     record.connection = connectionOf(response);
     options.untaken?.count(response, record);
@@ -158,7 +144,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
       answerAfterBody(request, response, rest, { comes, atOnce: () => record.conversation });
     }
     if (transcode !== undefined && !crossOrigin && request.url?.startsWith("/v1/"))
-      return answerWith(transcode, request, response, log);
+      return answerWith(foreignRoute(foreign, pathOf(request)) ?? transcode, request, response, log);
     response.setHeader("x-request-id", record.requestId);
     app.routing(request as never, response as never);
   };
@@ -197,17 +183,36 @@ export async function openPort(options: PortOptions): Promise<Port> {
   };
 }
 
-function address({ address: { host, port } }: Listener, secure: boolean) {
+function routesOf(
+  { config, log, services, admit, bodies, readers }: PortOptions,
+  stopping: AbortSignal,
+): Map<string, RpcRoute> {
+  return rpcRoutes({
+    services,
+    admit,
+    stopping,
+    report(error, request) {
+      const record = recordOf(request);
+      if (record !== undefined) logUnexpected(log, record, error);
+    },
+    limits: {
+      messageBytesMax: (service) => messageBytesMax(config, service),
+      streamBytesMax: ({ typeName }) =>
+        typeName.startsWith(brief.prefix) ? brief.streamBytesMax : config.streamBytesMax,
+      streamIdleMs: config.streamIdleMs,
+      deadlineMsMax: config.deadlineMsMax,
+      itemsMax: config.receiverItemsMax,
+      bodies,
+      readers,
+    },
+  });
+}
+
+function address({ address: { host, port } }: HttpListener, secure: boolean) {
   // Nothing can be called at the address that means all of them.
   const called = host === "0.0.0.0" || host === "::" ? "localhost" : host;
   const name = called.includes(":") ? `[${called}]` : called;
   return { host, port, url: `${secure ? "https" : "http"}://${name}:${port}` };
-}
-
-function pathOf(request: Request) {
-  const url = request.url ?? "";
-  const query = url.indexOf("?");
-  return query < 0 ? url : url.slice(0, query);
 }
 
 function answerWith(route: RpcRoute, request: Request, response: Response, log: Logger) {
@@ -254,10 +259,7 @@ async function application(
   ) {
     // The transcoder decodes paths by its own rules and words what is wrong with them.
     if (transcode !== undefined && request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
-    reply
-      .code(error.statusCode ?? 500)
-      .type("application/json")
-      .send(errorBody(3, error.message));
+    sendError(reply, error.statusCode ?? 500, errorBody(3, error.message));
   }
 
   for (const [path, route] of routes) {
@@ -275,20 +277,19 @@ async function application(
   });
   app.setNotFoundHandler({ preHandler: undefined as never }, (request, reply) => {
     if (transcode !== undefined && request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
-    return reply
-      .code(404)
-      .type("application/json")
-      .send(errorBody(5, `there is nothing at ${pathOf(request.raw)}`));
+    return sendError(reply, 404, errorBody(5, `there is nothing at ${pathOf(request.raw)}`));
   });
   app.setErrorHandler((error: { statusCode?: number; message: string }, _request, reply) => {
     const status = error.statusCode ?? 500;
-    reply
-      .code(status)
-      .type("application/json")
-      .send(errorBody(status < 500 ? 3 : 13, status < 500 ? error.message : "internal error"));
+    if (status < 500) return sendError(reply, status, errorBody(3, error.message));
+    return sendError(reply, status, errorBody(13, "internal error"));
   });
   await app.ready();
   return app;
+}
+
+function sendError(reply: FastifyReply, status: number, body: Buffer) {
+  return reply.code(status).type("application/json").send(body);
 }
 
 async function unreachable() {

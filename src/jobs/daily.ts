@@ -1,7 +1,8 @@
 import type { Db, Pool } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
+import type { Rounds } from "../every.ts";
 import type { Log } from "../log.ts";
-import { leadership } from "./leader.ts";
+import { everyAsLeader } from "./leader.ts";
 import { enqueue, isEnqueued } from "./queue.ts";
 
 const lookMs = 3_600_000;
@@ -14,14 +15,11 @@ const jobId = "daily";
 export function daily(
   { system, background }: Pick<Pool, "system" | "background">,
   { kinds, tenantIds, nowMs, log, firstMs = 1000 }: DailyOptions,
-): { stop(): Promise<void> } {
-  const lead = leadership(system, "jobs.daily");
-
-  async function look() {
-    if (!lead.held()) return;
+): Rounds {
+  async function look(going: () => boolean) {
     for (const tenantId of await tenantIds(background)) {
       for (const kind of kinds) {
-        if (!lead.held()) return;
+        if (!going()) return;
         await transaction(background, async (tx) => {
           if (await isEnqueued(tx, { tenantId, kind }, jobId)) return;
           await enqueue(tx, { tenantId, kind }, [{ id: jobId, payload: {} }], nowMs());
@@ -29,24 +27,9 @@ export function daily(
       }
     }
   }
-  let looking: Promise<void> | undefined;
-  function tryLook() {
-    looking ??= look()
-      .catch((err: unknown) => log.warn({ err }, "daily jobs were not begun"))
-      .finally(() => {
-        looking = undefined;
-      });
-  }
-  const first = setTimeout(tryLook, firstMs).unref();
-  const timer = setInterval(tryLook, lookMs).unref();
-  return {
-    async stop() {
-      clearTimeout(first);
-      clearInterval(timer);
-      await lead.stop();
-      await looking;
-    },
-  };
+  return everyAsLeader({ db: system, name: "jobs.daily", ms: lookMs, firstMs }, (going) =>
+    look(going).catch((err: unknown) => log.warn({ err }, "daily jobs were not begun")),
+  );
 }
 
 interface DailyOptions {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Db } from "../db/connect.ts";
+import { every, type Rounds } from "../every.ts";
 
 /** Whether this process leads in something that one replica alone is to do at a time. */
 export interface Leadership {
@@ -35,18 +36,50 @@ export function leadership(db: Db, name: string, leaseMs = 10_000): Leadership {
   }
 
   let striving = strive().catch(() => undefined);
-  const timer = setInterval(() => {
+  // Not one after the other: one that waits for a connection that is cut must not cost the lease.
+  const strivings = every(leaseMs / 3, () => {
     striving = strive().catch(() => undefined);
-  }, leaseMs / 3).unref();
+  });
 
   return {
     held: () => performance.now() < untilMs,
     async stop() {
       stopped = true;
       untilMs = 0;
-      clearInterval(timer);
+      await strivings.stop();
       await striving;
       await db`delete from leases where name = ${name} and holder = ${holder}`.catch(() => undefined);
+    },
+  };
+}
+
+/** When a leader's work is done, by which process. */
+export interface LeaderRounds {
+  db: Db;
+  /** Of the leadership, unique among all. */
+  name: string;
+  ms: number;
+  /** When it is done first; `ms` when left out. */
+  firstMs?: number;
+}
+
+/**
+ * Does some work again and again where this process leads.
+ * @param work gets a function that says whether it may still go on, and asks it between its portions
+ */
+export function everyAsLeader(
+  { db, name, ms, firstMs }: LeaderRounds,
+  work: (going: () => boolean) => Promise<void>,
+): Rounds {
+  const lead = leadership(db, name);
+  let stopped = false;
+  const going = () => !stopped && lead.held();
+  const rounds = every(ms, async () => (going() ? await work(going) : undefined), firstMs);
+  return {
+    async stop() {
+      stopped = true;
+      await rounds.stop();
+      await lead.stop();
     },
   };
 }

@@ -1,7 +1,8 @@
 import type { Sql } from "../db/connect.ts";
 import { keepPartitions, type PartitionedTable } from "../db/partitions.ts";
+import type { Rounds } from "../every.ts";
 import type { Log } from "../log.ts";
-import { leadership } from "./leader.ts";
+import { everyAsLeader } from "./leader.ts";
 
 const periodMs = 10 * 60_000;
 
@@ -15,30 +16,17 @@ export async function partitionUpkeep(
   tables: readonly PartitionedTable[],
   nowMs: () => number,
   log: Pick<Log, "info" | "error">,
-): Promise<{ stop(): Promise<void> }> {
+): Promise<Rounds> {
   async function keep(table: PartitionedTable) {
     const { made, dropped } = await keepPartitions(sql, table, nowMs());
     if (made.length + dropped.length > 0) log.info({ made, dropped }, "partitions");
   }
   // Of those that a server finds missing at its start nothing is said: people read its first lines.
   for (const table of tables) await keepPartitions(sql, table, nowMs());
-  const lead = leadership(sql, `partitions of ${tables.map(({ table }) => table).join(", ")}`);
-  let running: Promise<void> | undefined;
-
-  async function round() {
+  const names = tables.map(({ table }) => table).join(", ");
+  return everyAsLeader({ db: sql, name: `partitions of ${names}`, ms: periodMs }, async (going) => {
     for (const table of tables) {
-      await keep(table).catch((err: unknown) => log.error({ err, table: table.table }, "partitions"));
+      if (going()) await keep(table).catch((err: unknown) => log.error({ err, table: table.table }, "partitions"));
     }
-  }
-  const timer = setInterval(() => {
-    if (lead.held()) running ??= round().finally(() => (running = undefined));
-  }, periodMs).unref();
-
-  return {
-    async stop() {
-      clearInterval(timer);
-      await running;
-      await lead.stop();
-    },
-  };
+  });
 }

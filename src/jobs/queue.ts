@@ -2,6 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import type { Fragment } from "postgres";
 import { bigintArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { fromHome, home } from "../db/home-row.ts";
 import { transaction } from "../db/transaction.ts";
 
 /** A job to be done. */
@@ -62,22 +63,20 @@ export async function enqueue(
   if (newJobs.length === 0) return;
   const due = newJobs.map(({ dueMs }) => BigInt(dueMs ?? nowMs));
   const first = due.reduce((a, b) => (b < a ? b : a));
-  await Promise.all([
-    tx`
-      insert into jobs as stored
-        (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
-      select ${tenantId}::uuid, ${kind}, id, payload, size, due_ms, ${BigInt(nowMs)}, 0, 0, 0
-      from unnest(
-        ${textArray(newJobs.map(({ id }) => id ?? randomUUIDv7()))}::text[],
-        ${jsonArray(newJobs.map(({ payload }) => payload))}::jsonb[],
-        ${int4Array(newJobs.map(({ size }) => size ?? 1))}::int4[],
-        ${bigintArray(due)}::bigint[]
-      ) as job (id, payload, size, due_ms)
-      on conflict (tenant_id, kind, id) do update set
-        payload = excluded.payload, size = excluded.size, due_ms = excluded.due_ms, created_ms = excluded.created_ms,
-        fence = stored.fence + 1, lease_until_ms = 0, failures = 0`,
-    announce(tx, { tenantId, kind }, first),
-  ]);
+  const store = () => tx`
+    insert into jobs as stored
+      (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
+    select home.tenant_id, ${kind}, id, payload, size, due_ms, ${BigInt(nowMs)}, 0, 0, 0
+    from ${home(tx, tenantId)}, unnest(
+      ${textArray(newJobs.map(({ id }) => id ?? randomUUIDv7()))}::text[],
+      ${jsonArray(newJobs.map(({ payload }) => payload))}::jsonb[],
+      ${int4Array(newJobs.map(({ size }) => size ?? 1))}::int4[],
+      ${bigintArray(due)}::bigint[]
+    ) as job (id, payload, size, due_ms)
+    on conflict (tenant_id, kind, id) do update set
+      payload = excluded.payload, size = excluded.size, due_ms = excluded.due_ms, created_ms = excluded.created_ms,
+      fence = stored.fence + 1, lease_until_ms = 0, failures = 0`;
+  await Promise.all([fromHome(tx, tenantId, store), announce(tx, { tenantId, kind }, first)]);
 }
 
 /**
@@ -85,13 +84,14 @@ export async function enqueue(
  * so that transactions which enqueue do not wait for each other; `settle` cannot take it meanwhile.
  */
 export async function announce(tx: Db, { tenantId, kind }: Lane, dueMs: bigint): Promise<void> {
-  await tx`
+  const note = () => tx`
     insert into due_work (tenant_id, kind, due_ms)
-    select ${tenantId}::uuid, ${kind}, ${dueMs} where not exists (
+    select home.tenant_id, ${kind}, ${dueMs} from ${home(tx, tenantId)} where not exists (
       select from due_work
       where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${dueMs} for key share
     )
     on conflict (tenant_id, kind) do update set due_ms = least(due_work.due_ms, excluded.due_ms)`;
+  await fromHome(tx, tenantId, note, true);
 }
 
 /**
@@ -194,7 +194,12 @@ export async function renew(
  * with them afterwards has no effect.
  * @throws LeaseLost when one of them is no longer the caller's, so that the work is undone with it.
  */
-export async function finish(tx: Db, lane: Lane, jobs: readonly Job[], again: readonly Again[] = []): Promise<void> {
+export async function finishJobs(
+  tx: Db,
+  lane: Lane,
+  jobs: readonly Job[],
+  again: readonly Again[] = [],
+): Promise<void> {
   const next = new Map(again.map((each) => [each.id, each]));
   const done = jobs.filter(({ id }) => !next.has(id));
   const kept = jobs.flatMap((job) => {
@@ -225,7 +230,7 @@ export async function finish(tx: Db, lane: Lane, jobs: readonly Job[], again: re
 }
 
 /** Gives jobs back, to be claimed at `dueMs`; `failed` counts it against them. What is no longer the caller's stays as it is. */
-export async function giveBack(
+export async function giveBackJobs(
   db: Db,
   lane: Lane,
   jobs: readonly Job[],
@@ -245,7 +250,7 @@ export async function giveBack(
  * Moves on the time at which a lane has work, after a claim that found none; a lane without jobs goes. Does nothing while
  * another transaction enqueues there: its jobs must be found.
  */
-export async function settle(db: Db, { tenantId, kind }: Lane, nowMs: number): Promise<void> {
+export async function settleJobs(db: Db, { tenantId, kind }: Lane, nowMs: number): Promise<void> {
   const now = BigInt(nowMs);
   await transaction(db, async (tx) => {
     const locked = await tx`

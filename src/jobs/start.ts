@@ -1,5 +1,6 @@
 import type { Pool } from "../db/connect.ts";
-import type { Listener } from "../db/listen.ts";
+import type { NotifyListener } from "../db/listen.ts";
+import { every } from "../every.ts";
 import { leadership } from "./leader.ts";
 import { type Backlog, backlogs } from "./queue.ts";
 import { type Worker, type WorkerOptions, worker } from "./worker.ts";
@@ -19,7 +20,7 @@ export interface Jobs extends Worker {
  */
 export function startJobs(
   pool: Pick<Pool, "system" | "background" | "counts" | "gate">,
-  replicas: Pick<Listener, "listen">,
+  replicas: Pick<NotifyListener, "listen">,
   options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy" | "leaseMs">,
 ): Jobs {
   const { system } = pool;
@@ -36,15 +37,14 @@ export function startJobs(
     last = await backlogs(pool.background, nowMs());
     for (const { kind, ...backlog } of last) log.info({ kind, ...backlog }, "jobs");
   }
-  const timer = setInterval(() => void report().catch(() => undefined), reportMs).unref();
+  const rounds = every(reportMs, report);
 
   return {
     wake: work.wake,
     stats: work.stats,
     backlogs: () => last,
     async stop() {
-      clearInterval(timer);
-      await Promise.all([reports.stop(), work.stop()]);
+      await Promise.all([rounds.stop(), reports.stop(), work.stop()]);
     },
   };
 }

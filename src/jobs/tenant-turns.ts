@@ -1,7 +1,8 @@
+import { setBounded } from "../bounded-map.ts";
 import type { Lane } from "./queue.ts";
 
 /** Which lane has its turn, within one process. */
-export interface Turns {
+export interface TenantTurns {
   /** Those served least recently first: tenant before tenant, then kind before kind. */
   inOrder<T extends Lane>(lanes: readonly T[]): T[];
   /** Whether the lane is being served, or another one of a kind that has only a share. */
@@ -19,7 +20,7 @@ const keyOf = ({ tenantId, kind }: Lane) => `${tenantId} ${kind}`;
 const servedMax = 10_000;
 
 /** Keeps turns in memory: they are a matter of fairness, not of safety. */
-export function turns(): Turns {
+export function tenantTurns(): TenantTurns {
   const serving = new Set<string>();
   const shared = new Set<string>();
   const restsUntilMs = new Map<string, number>();
@@ -29,9 +30,7 @@ export function turns(): Turns {
   const servedAt = (key: string) => served.get(key) ?? 0;
 
   function note(key: string) {
-    served.delete(key);
-    served.set(key, ++count);
-    if (served.size > servedMax) served.delete(served.keys().next().value as string);
+    setBounded(served, key, ++count, servedMax);
   }
 
   return {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { askingFor } from "../db/asker.ts";
 import type { Db, Pool } from "../db/connect.ts";
-import { isLost } from "../db/driver/lost.ts";
+import { isConnectionLost } from "../db/driver/connection-errors.ts";
+import { withHolder } from "../db/request-scope.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
 import { type Histogram, histogram } from "../histogram.ts";
@@ -10,16 +10,16 @@ import {
   type Again,
   claim,
   dueLanes,
-  finish,
-  giveBack,
+  finishJobs,
+  giveBackJobs,
   type Job,
   type Lane,
   LeaseLost,
   renew,
-  settle,
+  settleJobs,
 } from "./queue.ts";
 import { retryDelayMs } from "./schedule.ts";
-import { turns } from "./tenant-turns.ts";
+import { tenantTurns } from "./tenant-turns.ts";
 
 /** One kind of jobs, and what is done for them. */
 export interface JobKind {
@@ -32,14 +32,20 @@ export interface JobKind {
   busyShare?: number;
   /** Its jobs are due at a time that users were told: a place is kept for them while others run. */
   timed?: boolean;
+  /** How long a claim of its jobs lasts that is not renewed; absent: as long as the worker's others. */
+  leaseMs?: number;
   /** Jobs that have waited longer than this are done without a rest; absent: none are. */
   patienceMs?: number;
   /**
    * Does the jobs, in the transaction that ends them: all of it happens, once, or none. What may be repeated is the call
-   * itself. Answers the jobs that are to be done again at another time.
+   * itself. Answers the jobs that are to be done again at another time. One that goes on to lock what comes after due_work
+   * calls `finish` with them before it does.
    */
-  run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]>;
+  run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number, finish?: Finish): Promise<readonly Again[]>;
 }
+
+/** Ends the jobs of a run, in its transaction; those that are to be done again wait for their time. */
+export type Finish = (again: readonly Again[]) => Promise<void>;
 
 export interface WorkerOptions {
   kinds: readonly JobKind[];
@@ -96,7 +102,7 @@ export function worker(
     busy,
     callOthers = () => {},
     runsMax = counts.background,
-    leaseMs = 10_000,
+    leaseMs: usualLeaseMs = 10_000,
     pollMs = 1000,
   } = options;
   const byName = new Map(kinds.map((kind) => [kind.name, kind]));
@@ -104,7 +110,7 @@ export function worker(
   const stats = new Map(
     names.map((name): [string, JobStats] => [name, { runSec: histogram(), jobs: 0, failed: 0, running: 0 }]),
   );
-  const turn = turns();
+  const turn = tenantTurns();
   const runs = new Set<Promise<void>>();
   const timed = new Set(kinds.filter((kind) => kind.timed).map(({ name }) => name));
   /** How many runs of kinds that are not timed may go on at once, and do. */
@@ -140,7 +146,8 @@ export function worker(
       try {
         if (gate.open) await begin();
       } catch (error) {
-        if (!isLost(error)) log.error({ cause: (error as Error).message }, "the queue of jobs cannot be read");
+        if (!isConnectionLost(error))
+          log.error({ cause: (error as Error).message }, "the queue of jobs cannot be read");
       }
     } while (again && !stopped);
     looking = false;
@@ -166,7 +173,7 @@ export function worker(
       } else if (runs.size < runsMax && (timed.has(lane.kind) || others < othersMax)) {
         const counts = timed.has(lane.kind) ? 0 : 1;
         others += counts;
-        const run = askingFor({ tenant: lane.tenantId }, () => serve(lane, byName.get(lane.kind) as JobKind));
+        const run = withHolder({ tenant: lane.tenantId }, () => serve(lane, byName.get(lane.kind) as JobKind));
         runs.add(run);
         void run.finally(() => {
           runs.delete(run);
@@ -184,39 +191,41 @@ export function worker(
   async function serve(lane: Lane, kind: JobKind): Promise<void> {
     const done = turn.begin(lane, kind.share < 1 || kind.busyShare !== undefined);
     try {
-      const jobs = await claim(system, lane, { sizeMax: kind.sizeMax, leaseMs, nowMs: nowMs() });
+      const { sizeMax, leaseMs = usualLeaseMs } = kind;
+      const jobs = await claim(system, lane, { sizeMax, leaseMs, nowMs: nowMs() });
       if (jobs.length > 0) await work(lane, kind, jobs);
-      else await settle(system, lane, nowMs());
+      else await settleJobs(system, lane, nowMs());
       const waitedMs = nowMs() - Math.min(...jobs.map(({ dueMs }) => dueMs));
       // Where nothing was found, a transaction that adds to the lane keeps it from being settled.
       if (jobs.length === 0) done({ share: 1, laneMs: emptyRestMs });
       else if (waitedMs > (kind.patienceMs ?? Infinity)) done({ share: 1 });
       else done({ share: busy?.() ? (kind.busyShare ?? kind.share) : kind.share });
     } catch (error) {
-      if (!isLost(error)) log.error({ kind: lane.kind, cause: (error as Error).message }, "jobs cannot be claimed");
+      if (!isConnectionLost(error))
+        log.error({ kind: lane.kind, cause: (error as Error).message }, "jobs cannot be claimed");
       done({ share: 1, laneMs: pollMs });
     }
   }
 
   async function work(lane: Lane, kind: JobKind, jobs: readonly Job[]): Promise<void> {
-    const keep = setInterval(() => {
-      renew(system, lane, jobs, { leaseMs, nowMs: nowMs() }).catch(() => undefined);
-    }, leaseMs / 3).unref();
+    const keep = keepClaim(system, lane, jobs, { leaseMs: kind.leaseMs ?? usualLeaseMs, nowMs });
     const counted = stats.get(kind.name) as JobStats;
     const startMs = performance.now();
     counted.running += 1;
     try {
       failpoint("jobs:claimed");
       await transaction(background, async (tx) => {
-        const next = await kind.run(tx, lane.tenantId, jobs, nowMs());
+        let finished: Promise<void> | undefined;
+        const finish = (again: readonly Again[]) => (finished ??= finishJobs(tx, lane, jobs, again));
+        const next = await kind.run(tx, lane.tenantId, jobs, nowMs(), finish);
         failpoint("jobs:run");
-        await finish(tx, lane, jobs, next);
+        await finish(next);
       });
       failpoint("jobs:finished");
       counted.jobs += jobs.length;
     } catch (error) {
       // Without the database, or without the lease, nothing can be recorded; the jobs are claimed again when the lease ends.
-      if (isLost(error) || error instanceof LeaseLost) return;
+      if (isConnectionLost(error) || error instanceof LeaseLost) return;
       counted.failed += 1;
       const failures = Math.max(...jobs.map((job) => job.failures)) + 1;
       const { message, code } = error as Error & { code?: unknown };
@@ -224,7 +233,7 @@ export function worker(
         { kind: lane.kind, tenant: lane.tenantId, jobs: jobs.length, failures, state: code, cause: message },
         "jobs have failed and are tried again",
       );
-      await giveBack(system, lane, jobs, nowMs() + retryDelayMs(failures), true);
+      await giveBackJobs(system, lane, jobs, nowMs() + retryDelayMs(failures), true);
     } finally {
       counted.running -= 1;
       counted.runSec.note((performance.now() - startMs) / 1000);
@@ -245,4 +254,21 @@ export function worker(
       late.abort();
     },
   };
+}
+
+/** Renews the claim of jobs until the timer is cleared. */
+function keepClaim(
+  db: Db,
+  lane: Lane,
+  jobs: readonly Job[],
+  { leaseMs, nowMs }: { leaseMs: number; nowMs(): number },
+): NodeJS.Timeout {
+  // One at a time: it waits where the run itself has locked its jobs.
+  let renewing = false;
+  return setInterval(async () => {
+    if (renewing) return;
+    renewing = true;
+    await renew(db, lane, jobs, { leaseMs, nowMs: nowMs() }).catch(() => undefined);
+    renewing = false;
+  }, leaseMs / 3).unref();
 }

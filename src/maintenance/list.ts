@@ -1,7 +1,6 @@
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { getTableColumns } from "drizzle-orm";
 import type { Fragment } from "postgres";
-import type { PageInfo, PageInput } from "#gen/belfry/db/v1/paging_pb.ts";
 import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import {
   type ListMaintenanceWindowsRequest,
@@ -9,6 +8,7 @@ import {
   type SearchMaintenanceWindowsRequest,
   WindowSearchSchema,
 } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import type { PageInfo, PageInput } from "#gen/belfry/paging/v1/paging_pb.ts";
 import { toSql } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";

@@ -3,10 +3,11 @@ import type { Columns } from "../clause/field.ts";
 import { toSql } from "../clause/to-sql.ts";
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { fromHome, home } from "../db/home-row.ts";
+import { matchingIds, splitIds } from "../entities/batched-writes.ts";
 import { childIds } from "../entities/children.ts";
 import { entityResolver } from "../entities/fields.ts";
-import { matchingIds, splitIds } from "../entities/portions.ts";
-import { lockStates, productionStateSql, setWindowStates } from "../entities/state.ts";
+import { lockProductionStates, productionStateSql, setWindowStates } from "../entities/production-state.ts";
 import type { Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
@@ -114,12 +115,16 @@ function portionsOf(ids: readonly Buffer[]): Buffer[] {
 
 async function addTargets(tx: Db, tenantId: string, windowId: string, from: bigint, portions: readonly Buffer[]) {
   if (portions.length === 0) return;
-  await tx`
+  await fromHome(
+    tx,
+    tenantId,
+    () => tx`
     insert into maintenance_targets (tenant_id, window_id, place, ids)
-    select ${tenantId}::uuid, ${windowId}::text, place, ids
-    from unnest(
+    select home.tenant_id, ${windowId}::text, place, ids
+    from ${home(tx, tenantId)}, unnest(
       ${bigintArray(portions.map((_, i) => from + BigInt(i)))}::bigint[], ${byteaArray(portions)}::bytea[]
-    ) as target (place, ids)`;
+    ) as target (place, ids)`,
+  );
 }
 
 /** Takes the next portion of entities into a run; "last": there is no other after it, "none": there was none. */
@@ -129,20 +134,20 @@ async function enterPortion(
   window: WindowRow,
   nowMs: number,
 ): Promise<"more" | "last" | "none"> {
-  const [target] = await tx<{ place: bigint; ids: Buffer; last: bigint }[]>`
+  const [target] = await tx<{ place: bigint; ids: Buffer }[]>`
     delete from maintenance_targets
     where tenant_id = ${tenantId} and window_id = ${window.id} and place = (
       select min(place) from maintenance_targets where tenant_id = ${tenantId} and window_id = ${window.id}
     )
-    returning place, ids, (
-      select max(place) from maintenance_targets where tenant_id = ${tenantId} and window_id = ${window.id}
-    ) as last`;
+    returning place, ids`;
   if (target === undefined) return "none";
-  const rest = target.last > target.place ? "more" : "last";
+  const [{ last } = { last: null }] = await tx<{ last: bigint | null }[]>`
+    select max(place) as last from maintenance_targets where tenant_id = ${tenantId} and window_id = ${window.id}`;
+  const rest = last === null ? "last" : "more";
   const wanted = splitIds(target.ids);
   // An entity may be found twice, itself and as a child; and parents may go round in a circle.
   const [locked, known] = await Promise.all([
-    lockStates(tx, tenantId, wanted),
+    lockProductionStates(tx, tenantId, wanted),
     tx<{ id: Buffer }[]>`
       select entity_id as id from maintenance_members
       where tenant_id = ${tenantId} and window_id = ${window.id} and version = ${window.version}
@@ -158,20 +163,24 @@ async function enterPortion(
     setWindowStates(tx, tenantId, states, nowMs),
     window.doNotPropagateToChildren ? [] : childIds(tx, tenantId, ids),
   ]);
-  await addTargets(tx, tenantId, window.id, target.last + 1n, portionsOf(children));
+  await addTargets(tx, tenantId, window.id, (last ?? target.place) + 1n, portionsOf(children));
   return children.length > 0 ? "more" : rest;
 }
 
 async function enter(tx: Db, tenantId: string, window: WindowRow, ids: readonly Buffer[]): Promise<void> {
   const exit = window.overrideExitState ? window.exitState : null;
-  await tx`
+  await fromHome(
+    tx,
+    tenantId,
+    () => tx`
     insert into maintenance_members (tenant_id, entity_id, window_id, run_start_ms, version, state, exit_state)
-    select ${tenantId}::uuid, id, ${window.id}, ${window.runStartMs}, ${window.version}, ${window.maintenanceState},
+    select home.tenant_id, id, ${window.id}, ${window.runStartMs}, ${window.version}, ${window.maintenanceState},
       ${exit}::int4
-    from unnest(${byteaArray(ids)}::bytea[]) as member (id)
+    from ${home(tx, tenantId)}, unnest(${byteaArray(ids)}::bytea[]) as member (id)
     on conflict (tenant_id, entity_id, window_id) do update set
       run_start_ms = excluded.run_start_ms, version = excluded.version, state = excluded.state,
-      exit_state = excluded.exit_state`;
+      exit_state = excluded.exit_state`,
+  );
 }
 
 /** The state that windows give each of these entities, whose rows are locked: that of the latest started; null: none. */
@@ -205,7 +214,7 @@ async function release(
     where tenant_id = ${tenantId} and window_id = ${windowId} and ${condition} limit ${portion}`;
   if (found.length === 0) return 0;
   const ids = found.map(({ id }) => id);
-  await lockStates(tx, tenantId, ids);
+  await lockProductionStates(tx, tenantId, ids);
   const gone = await tx<{ id: Buffer; exit: number | null }[]>`
     delete from maintenance_members
     where tenant_id = ${tenantId} and window_id = ${windowId} and entity_id = any(${byteaArray(ids)}::bytea[])

@@ -1,10 +1,10 @@
 import { RunMode, RunState, WindowStatus } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { lastStartMs, nextStartMs } from "./recurrence.ts";
-import type { Plan } from "./schedule.ts";
+import type { WindowPlan } from "./schedule.ts";
 
 /** What decides when a window runs. */
 export interface Rules {
-  plan: Plan;
+  plan: WindowPlan;
   runMode: RunMode;
   status: WindowStatus;
 }

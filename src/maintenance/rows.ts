@@ -4,7 +4,7 @@ import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { storedSchedule, type WindowRow } from "./messages.ts";
 import type { Rules } from "./progress.ts";
-import { type Plan, planOf } from "./schedule.ts";
+import { type WindowPlan, windowPlanOf } from "./schedule.ts";
 import { maintenanceWindows as table } from "./tables.ts";
 
 /** What decides when a window runs, and what is told of it; not its clause, which may hold megabytes. */
@@ -40,11 +40,11 @@ export async function lockWindows(tx: Db, tenantId: string, ids: readonly string
 
 /** By what a window runs. */
 export function rulesOf(row: RunRow): Rules {
-  return rulesWith(planOf(storedSchedule(row)), row);
+  return rulesWith(windowPlanOf(storedSchedule(row)), row);
 }
 
 /** The rules of a window with this plan: one whose plan is outdated stands disabled. */
-export function rulesWith(plan: Plan, { runMode, status }: Pick<Rules, "runMode" | "status">): Rules {
+export function rulesWith(plan: WindowPlan, { runMode, status }: Pick<Rules, "runMode" | "status">): Rules {
   return { plan, runMode, status: plan.outdated === undefined ? status : WindowStatus.DISABLED };
 }
 

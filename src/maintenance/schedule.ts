@@ -1,12 +1,12 @@
 import { toJsonString } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Recurrence as RecurrenceMessage, Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import type { Broken } from "../rpc/rules.ts";
+import type { Broken } from "../rpc/constraint-rules.ts";
 import { type Cron, type CronField, cronBytesMax, cronFields, readCronField, weekdaysOf } from "./cron.ts";
 import { nextStartMs, type Recurrence, type Timing } from "./recurrence.ts";
 
 /** When a window runs, and how long. */
-export interface Plan extends Timing {
+export interface WindowPlan extends Timing {
   durationMs: number;
   /** Why a stored schedule is not run any more. */
   outdated?: string;
@@ -19,7 +19,7 @@ const INTERVAL_MAX = 100_000;
 const UNITS = ["minutes", "hours", "days", "weeks", "months", "years"] as const;
 
 /** A schedule as it is run, or the rules that it breaks. `path` is its place in the request. */
-export function readSchedule(schedule: Schedule, path: string): { plan: Plan } | { broken: Broken[] } {
+export function readSchedule(schedule: Schedule, path: string): { plan: WindowPlan } | { broken: Broken[] } {
   const broken: Broken[] = [];
   const within = (value: bigint, name: string, min: number, max: number) => {
     if (value < min || value > max) broken.push({ path: `${path}.${name}`, rule: `must be ${min} to ${max}` });
@@ -43,7 +43,7 @@ export function readSchedule(schedule: Schedule, path: string): { plan: Plan } |
 }
 
 /** The same of a schedule that is stored. One that is not taken any more has no recurrence, and says why. */
-export function planOf(schedule: Schedule): Plan {
+export function windowPlanOf(schedule: Schedule): WindowPlan {
   const read = readSchedule(schedule, "schedule");
   if ("plan" in read) return read.plan;
   const outdated = read.broken.map(({ path, rule }) => `${path} ${rule}`).join("; ");

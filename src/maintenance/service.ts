@@ -11,8 +11,8 @@ import {
   StartMaintenanceWindowResponseSchema,
   StopMaintenanceWindowResponseSchema,
 } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { checkQuota, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
-import { type Bounds, checkRoom, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
@@ -24,7 +24,7 @@ import {
   replaceWindow,
   startWindow,
   stopWindow,
-  type Writing,
+  type WindowWrite,
   type Written,
 } from "./windows.ts";
 
@@ -41,7 +41,7 @@ const kept: Kept = { things: "maintenance windows", table: "maintenance_windows"
 /** Maintenance windows. */
 export function maintenanceWindowService(
   db: Db,
-  bounds: Bounds,
+  bounds: QuotaBounds,
   { nowMs, wake, hooks }: Maintenance,
 ): Partial<ServiceImpl<typeof MaintenanceWindowService>> {
   const tenantOf = (context: HandlerContext) => {
@@ -52,7 +52,7 @@ export function maintenanceWindowService(
   async function write(
     context: HandlerContext,
     name: (written: Written) => string,
-    work: (tx: Db, writing: Writing) => Promise<Written>,
+    work: (tx: Db, writing: WindowWrite) => Promise<Written>,
   ): Promise<Written> {
     const { clientName } = principalOf(context);
     const written = await transaction(db, async (tx) => {
@@ -70,7 +70,7 @@ export function maintenanceWindowService(
     async createMaintenanceWindow({ specification = create(MaintenanceWindowSchema) }, context) {
       const { id } = await write(context, byId, async (tx, writing) => {
         const written = await createWindow(tx, specification, writing);
-        await checkRoom(tx, writing.tenant.id, kept, bounds);
+        await checkQuota(tx, writing.tenant.id, kept, bounds);
         return written;
       });
       return create(CreateMaintenanceWindowResponseSchema, { id });

@@ -1,27 +1,30 @@
 import { type MaintenanceWindow, RunMode, type Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import { invalidFields } from "../errors.ts";
-import type { Broken } from "../rpc/rules.ts";
+import type { Broken } from "../rpc/constraint-rules.ts";
 import { brokenMs } from "../rpc/time-range.ts";
 import { clauseOf, isStoredSchedule, type WindowRow } from "./messages.ts";
 import { nextStartMs } from "./recurrence.ts";
-import { type Plan, planOf, readSchedule } from "./schedule.ts";
+import { readSchedule, type WindowPlan, windowPlanOf } from "./schedule.ts";
 
 const SKIP_MAX = 1000n;
 const IDS_MAX = 100_000;
 const path = "specification";
 
 /** A specification that can be run. */
-export interface Checked {
+export interface CheckedSpecification {
   window: MaintenanceWindow;
-  plan: Plan;
+  plan: WindowPlan;
 }
 
 /**
  * Checks what the proto file cannot say of a specification. A schedule that is stored as it is sent is not refused, though
  * it may be outdated. @throws code 3 that names every broken rule, or the one of the query's language
  */
-export function checkSpecification(window: MaintenanceWindow, stored?: Pick<WindowRow, "schedule">): Checked {
+export function checkSpecification(
+  window: MaintenanceWindow,
+  stored?: Pick<WindowRow, "schedule">,
+): CheckedSpecification {
   const broken: Broken[] = [];
   const refuse = (field: string, rule: string) => void broken.push({ path: `${path}.${field}`, rule });
   if (window.overrideExitState && window.exitState === 0) refuse("exitState", "is required with overrideExitState");
@@ -35,7 +38,7 @@ export function checkSpecification(window: MaintenanceWindow, stored?: Pick<Wind
   const inSeconds = schedule.start < 0n ? undefined : brokenMs(schedule.start, `${path}.schedule.start`);
   if (inSeconds !== undefined) broken.push(inSeconds);
   const kept = stored !== undefined && isStoredSchedule(schedule, stored);
-  const read = kept ? { plan: planOf(schedule) } : readSchedule(schedule, `${path}.schedule`);
+  const read = kept ? { plan: windowPlanOf(schedule) } : readSchedule(schedule, `${path}.schedule`);
   if ("broken" in read) broken.push(...read.broken);
   if (broken.length > 0 || "broken" in read) throw invalidFields(broken);
   // Refuses what the language does not take.
@@ -44,7 +47,7 @@ export function checkSpecification(window: MaintenanceWindow, stored?: Pick<Wind
 }
 
 /** @throws code 3 when a window that shall run by itself has no run that is not over */
-export function checkFuture({ window, plan }: Checked, nowMs: number): void {
+export function checkFuture({ window, plan }: CheckedSpecification, nowMs: number): void {
   if (window.runMode !== RunMode.AUTO || nextStartMs(plan, nowMs - plan.durationMs + 1) !== undefined) return;
   throw invalidFields([{ path: `${path}.schedule`, rule: "must not lie wholly in the past" }]);
 }

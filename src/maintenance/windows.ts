@@ -8,19 +8,21 @@ import {
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { alreadyExists, failedPrecondition, invalidField, notFound } from "../errors.ts";
+import { alreadyExists, failedPrecondition, invalidField, invalidFields, notFound } from "../errors.ts";
+import { brokenWindowMessage } from "../notifications/window-messages.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
 import type { WindowHooks } from "./hooks.ts";
 import { isStoredSchedule, progressValues, specificationValues, toProgress } from "./messages.ts";
 import { notRun, replan, type Step, startNow, stopNow } from "./progress.ts";
 import { lockWindows, type RunRow, rulesOf, rulesWith, runColumns } from "./rows.ts";
 import { cancelRuns, changeMembers, planNext, storeMoved } from "./run.ts";
-import { type Checked, checkFuture, checkSpecification } from "./specification.ts";
+import { type CheckedSpecification, checkFuture, checkSpecification } from "./specification.ts";
 import { maintenanceWindows as table } from "./tables.ts";
 
 const kind = "maintenance window";
 
 /** The tenant and the client of a write, its time, and what is told of it. */
-export interface Writing {
+export interface WindowWrite {
   tenant: { id: string; name: string };
   clientName: string;
   nowMs: number;
@@ -33,12 +35,13 @@ export interface Written {
   dueMs: number | undefined;
 }
 
-const rulesOfChecked = ({ window, plan }: Checked) => rulesWith(plan, window);
+const rulesOfChecked = ({ window, plan }: CheckedSpecification) => rulesWith(plan, window);
 
 /** Creates a window; one whose time has come starts. @throws code 3, and code 6 when the name is taken */
-export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: Writing): Promise<Written> {
+export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: WindowWrite): Promise<Written> {
   const { tenant, clientName, nowMs, hooks } = writing;
   const checked = checkSpecification(sent);
+  await checkNotification(tx, tenant.id, sent);
   checkFuture(checked, nowMs);
   const { window, plan } = checked;
   const skipNext = Number(window.schedule?.skipNext ?? 0n);
@@ -65,6 +68,20 @@ export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: Wri
   return { id: row.id, dueMs: await planNext(tx, tenant.id, { row, ...planned }, nowMs) };
 }
 
+/** Brings the names of the rules of its notification to form NFC. @throws code 3 for a broken template, and an unknown rule */
+async function checkNotification(
+  tx: Db,
+  tenantId: string,
+  { notification }: MaintenanceWindow,
+  stored?: Pick<RunRow, "notification">,
+): Promise<void> {
+  if (notification === undefined) return;
+  notification.rules = notification.rules.map(normalizedName);
+  const kept = new Set((stored?.notification as { rules?: string[] } | null | undefined)?.rules);
+  const broken = await brokenWindowMessage(tx, tenantId, notification, "specification.notification", kept);
+  if (broken.length > 0) throw invalidFields(broken);
+}
+
 async function lockWindow(tx: Db, tenantId: string, id: string): Promise<RunRow> {
   const [row] = await lockWindows(tx, tenantId, [id]);
   if (row === undefined) throw notFound(kind, id);
@@ -72,12 +89,18 @@ async function lockWindow(tx: Db, tenantId: string, id: string): Promise<RunRow>
 }
 
 /** Replaces a window but for its name; a run that goes on takes the new specification over. @throws code 3, 5 */
-export async function replaceWindow(tx: Db, id: string, sent: MaintenanceWindow, writing: Writing): Promise<Written> {
+export async function replaceWindow(
+  tx: Db,
+  id: string,
+  sent: MaintenanceWindow,
+  writing: WindowWrite,
+): Promise<Written> {
   const { tenant, clientName, nowMs, hooks } = writing;
   const [row] = await lockWindows(tx, tenant.id, [id]);
   const checked = checkSpecification(sent, row);
   if (row === undefined) throw notFound(kind, id);
   const { window } = checked;
+  await checkNotification(tx, tenant.id, sent, row);
   if (window.name !== row.name) throw invalidField("specification.name", "cannot be changed");
   const values = specificationValues(window);
   // A window that is over may still get another description.
@@ -94,7 +117,11 @@ export async function replaceWindow(tx: Db, id: string, sent: MaintenanceWindow,
 }
 
 /** Deletes windows, all or none; runs that go on end. @throws code 5 for an unknown id, and nothing is deleted */
-export async function deleteWindows(tx: Db, ids: readonly string[], { tenant, nowMs, hooks }: Writing): Promise<void> {
+export async function deleteWindows(
+  tx: Db,
+  ids: readonly string[],
+  { tenant, nowMs, hooks }: WindowWrite,
+): Promise<void> {
   const rows = await lockWindows(tx, tenant.id, ids);
   const known = new Set(rows.map(({ id }) => id));
   const unknown = ids.find((id) => !known.has(id));
@@ -111,7 +138,7 @@ export async function deleteWindows(tx: Db, ids: readonly string[], { tenant, no
 }
 
 /** Starts a run by hand, for the schedule's duration. @throws code 5; code 9 when one goes on, or the window is disabled */
-export async function startWindow(tx: Db, id: string, { tenant, nowMs, hooks }: Writing): Promise<Written> {
+export async function startWindow(tx: Db, id: string, { tenant, nowMs, hooks }: WindowWrite): Promise<Written> {
   const row = await lockWindow(tx, tenant.id, id);
   const rules = rulesOf(row);
   if (rules.plan.outdated !== undefined)
@@ -123,7 +150,7 @@ export async function startWindow(tx: Db, id: string, { tenant, nowMs, hooks }: 
 }
 
 /** Ends the run that goes on. @throws code 5; code 9 when none does */
-export async function stopWindow(tx: Db, id: string, { tenant, nowMs, hooks }: Writing): Promise<Written> {
+export async function stopWindow(tx: Db, id: string, { tenant, nowMs, hooks }: WindowWrite): Promise<Written> {
   const row = await lockWindow(tx, tenant.id, id);
   if (row.runState !== RunState.IN_PROGRESS) throw failedPrecondition(`${kind} "${id}" is not running`);
   const moved = { row, ...stopNow(toProgress(row), rulesOf(row), nowMs) };

@@ -103,33 +103,23 @@ function change({ values }: Points, from: number, to: number, before: boolean, i
   return total;
 }
 
-const reducers: { readonly [A in Aggregator]?: Reducer } = {
-  [Aggregator.COUNT]: (_points, from, to) => to - from,
-  [Aggregator.DELTA]: change,
-  [Aggregator.LAST]: ({ values }, _from, to) => values[to - 1],
-  [Aggregator.MAX]({ values }, from, to) {
-    let highest = at(values, from);
-    for (let i = from + 1; i < to; i++) if (at(values, i) > highest) highest = at(values, i);
-    return highest;
-  },
-  [Aggregator.MEAN]: mean,
-  [Aggregator.MIN]({ values }, from, to) {
-    let lowest = at(values, from);
-    for (let i = from + 1; i < to; i++) if (at(values, i) < lowest) lowest = at(values, i);
-    return lowest;
-  },
-  [Aggregator.P5]: percentile(0.05),
-  [Aggregator.P50]: percentile(0.5),
-  [Aggregator.P95]: percentile(0.95),
-  [Aggregator.P99]: percentile(0.99),
-  [Aggregator.RATE](points, from, to, before, isRate) {
-    const first = before ? from - 1 : from;
-    const ms = at(points.times, to - 1) - at(points.times, first);
-    return ms === 0 ? undefined : change(points, from, to, before, isRate) / (ms / 1000);
-  },
-  [Aggregator.STDDEV]: deviation,
-  [Aggregator.SUM]: sum,
-};
+function rate(points: Points, from: number, to: number, before: boolean, isRate: boolean): number | undefined {
+  const first = before ? from - 1 : from;
+  const ms = at(points.times, to - 1) - at(points.times, first);
+  return ms === 0 ? undefined : change(points, from, to, before, isRate) / (ms / 1000);
+}
+
+function highest({ values }: Points, from: number, to: number): number {
+  let found = at(values, from);
+  for (let i = from + 1; i < to; i++) if (at(values, i) > found) found = at(values, i);
+  return found;
+}
+
+function lowest({ values }: Points, from: number, to: number): number {
+  let found = at(values, from);
+  for (let i = from + 1; i < to; i++) if (at(values, i) < found) found = at(values, i);
+  return found;
+}
 
 /** The value on the line between the neighbours of a moment; `next` is the first point at or after it. */
 function onLine({ times, values }: Points, next: number, timeMs: number): number | undefined {
@@ -140,19 +130,55 @@ function onLine({ times, values }: Points, next: number, timeMs: number): number
   return low + (at(values, next) - low) * share;
 }
 
+/** A value at the start of a bucket, whether or not it has points; `next` is the first point at or after it. */
+type AtStart = (points: Points, next: number, timeMs: number) => number | undefined;
+
+/** How an aggregator makes values. Without either function they are the points themselves. */
+interface Aggregation {
+  ofBucket?: Reducer;
+  atStart?: AtStart;
+  /** Looks at points outside of the range, too. */
+  neighbours?: true;
+}
+
+/** Each has its row: one that is forgotten does not compile. */
+const aggregations: Readonly<Record<Aggregator, Aggregation>> = {
+  [Aggregator.AGGREGATOR_UNSPECIFIED]: {}, // refused before
+  [Aggregator.COUNT]: { ofBucket: (_points, from, to) => to - from },
+  [Aggregator.DELTA]: { ofBucket: change, neighbours: true },
+  [Aggregator.INTERPOLATE]: { atStart: onLine, neighbours: true },
+  [Aggregator.LAST]: { ofBucket: ({ values }, _from, to) => values[to - 1] },
+  [Aggregator.MAX]: { ofBucket: highest },
+  [Aggregator.MEAN]: { ofBucket: mean },
+  [Aggregator.MIN]: { ofBucket: lowest },
+  [Aggregator.NEXT_OLDER]: { atStart: ({ values }, next) => values[next - 1], neighbours: true },
+  [Aggregator.NONE]: {},
+  [Aggregator.P5]: { ofBucket: percentile(0.05) },
+  [Aggregator.P50]: { ofBucket: percentile(0.5) },
+  [Aggregator.P95]: { ofBucket: percentile(0.95) },
+  [Aggregator.P99]: { ofBucket: percentile(0.99) },
+  [Aggregator.RATE]: { ofBucket: rate, neighbours: true },
+  [Aggregator.STDDEV]: { ofBucket: deviation },
+  [Aggregator.SUM]: { ofBucket: sum },
+};
+
+const aggregationOf = (aggregator: Aggregator) => aggregations[aggregator] as Aggregation;
+
+/** Whether values of the range may depend on points outside of it, up to `NEIGHBOUR_MS` away. */
+export const looksAtNeighbours = (aggregator: Aggregator): boolean => aggregationOf(aggregator).neighbours === true;
+
 /**
  * The values of the buckets, stamped with their starts; with NONE the points of the range. `points` holds those of the range
  * and the neighbours outside it, up to `NEIGHBOUR_MS` away; others have no effect.
  */
 export function downsample(points: Points, how: Downsampling): Points {
   const { times } = points;
-  const first = placeOf(times, how.startMs);
-  const end = placeOf(times, how.endMs);
-  if (how.aggregator === Aggregator.NONE) {
-    return { times: times.slice(first, end), values: points.values.slice(first, end) };
-  }
-  const reducer = reducers[how.aggregator];
-  return reducer === undefined ? atStarts(points, how) : ofBuckets(points, first, end, how, reducer);
+  const first = firstAtOrAfter(times, how.startMs);
+  const end = firstAtOrAfter(times, how.endMs);
+  const { ofBucket, atStart } = aggregationOf(how.aggregator);
+  if (ofBucket !== undefined) return ofBuckets(points, first, end, how, ofBucket);
+  if (atStart !== undefined) return atStarts(points, how, atStart);
+  return { times: times.slice(first, end), values: points.values.slice(first, end) };
 }
 
 function ofBuckets(points: Points, first: number, end: number, how: Downsampling, reducer: Reducer): Points {
@@ -178,17 +204,17 @@ function ofBuckets(points: Points, first: number, end: number, how: Downsampling
 }
 
 /** INTERPOLATE and NEXT_OLDER: a value at the start of each bucket, whether or not it has points. */
-function atStarts(points: Points, how: Downsampling): Points {
-  const { periodMs, startMs, endMs, aggregator } = how;
-  const from = placeOf(points.times, startMs - NEIGHBOUR_MS);
-  const to = placeOf(points.times, endMs + NEIGHBOUR_MS + 1);
+function atStarts(points: Points, how: Downsampling, atStart: AtStart): Points {
+  const { periodMs, startMs, endMs } = how;
+  const from = firstAtOrAfter(points.times, startMs - NEIGHBOUR_MS);
+  const to = firstAtOrAfter(points.times, endMs + NEIGHBOUR_MS + 1);
   const near = { times: points.times.subarray(from, to), values: points.values.subarray(from, to) };
   const made = room(bucketsIn(how));
   let count = 0;
   let next = 0;
   for (let timeMs = Math.floor(startMs / periodMs) * periodMs; timeMs < endMs; timeMs += periodMs) {
     while (next < near.times.length && at(near.times, next) < timeMs) next += 1;
-    const value = aggregator === Aggregator.NEXT_OLDER ? near.values[next - 1] : onLine(near, next, timeMs);
+    const value = atStart(near, next, timeMs);
     if (value === undefined) continue;
     made.times[count] = timeMs;
     made.values[count] = value;
@@ -205,7 +231,7 @@ const cut = ({ times, values }: Points, count: number): Points => ({
 });
 
 /** The place of the first time that is not before `timeMs`. */
-export function placeOf(times: Float64Array, timeMs: number): number {
+export function firstAtOrAfter(times: Float64Array, timeMs: number): number {
   let low = 0;
   let high = times.length;
   while (low < high) {

@@ -1,6 +1,7 @@
 import type { Fragment } from "postgres";
 import { bigintArray, byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { fromHome, home } from "../db/home-row.ts";
 import { encodeHeadBlock, type HeadPoints } from "./codec/head-block.ts";
 
 /** The head of a tenant lies in so many parts: those of series whose numbers leave the same rest. */
@@ -92,7 +93,13 @@ const big = (number: number) => BigInt(number);
  * answer comes after it on every replica.
  */
 export async function writeHead(tx: Db, tenantId: string, columns: PointColumns): Promise<void> {
-  await writeRows(tx, tenantId, headRows(columns), 0, tx`(extract(epoch from clock_timestamp()) * 1000000)::bigint`);
+  await writeRows(
+    tx,
+    tenantId,
+    headRows(columns),
+    0,
+    tx`(extract(epoch from statement_timestamp()) * 1000000)::bigint`,
+  );
 }
 
 /** Writes rows of a level that stand in the place of rows up to `writtenUs`. */
@@ -109,12 +116,12 @@ export async function writeGathered(
 async function writeRows(tx: Db, tenantId: string, rows: readonly HeadRow[], level: number, written: Fragment) {
   if (rows.length === 0) return;
   const spans = rows.map(({ points }) => bounds(points.times));
-  await tx`
+  const insert = () => tx`
     insert into metric_heads
       (tenant_id, bucket, written_us, part, level, first_series, last_series, first_ms, last_ms, points, block)
-    select ${tenantId}::uuid, bucket, written_us, part, ${level}::smallint, first_series, last_series, first_ms, last_ms,
+    select home.tenant_id, bucket, ${written}, part, ${level}::smallint, first_series, last_series, first_ms, last_ms,
       points, block
-    from (select ${written} as written_us) as clock, unnest(
+    from ${home(tx, tenantId)}, unnest(
       ${int4Array(rows.map(({ bucket }) => bucket))}::smallint[],
       ${int4Array(rows.map(() => Math.floor(Math.random() * 2 ** 31)))}::int4[],
       ${bigintArray(rows.map(({ points }) => big(points.series[0] as number)))}::bigint[],
@@ -124,4 +131,5 @@ async function writeRows(tx: Db, tenantId: string, rows: readonly HeadRow[], lev
       ${int4Array(rows.map(({ points }) => points.times.length))}::int4[],
       ${byteaArray(rows.map(({ points }) => encodeHeadBlock(points)))}::bytea[]
     ) as sent (bucket, part, first_series, last_series, first_ms, last_ms, points, block)`;
+  await fromHome(tx, tenantId, insert);
 }

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Db } from "../db/connect.ts";
 import { enqueue, hasten } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
-import { placeOf } from "./aggregate.ts";
+import { firstAtOrAfter } from "./aggregate.ts";
 import { writeChunks } from "./chunks.ts";
 import type { Points } from "./codec/chunk.ts";
 import { decodeHeadBlock, type HeadPoints } from "./codec/head-block.ts";
@@ -209,7 +209,7 @@ function toBlock(entries: readonly [number, Points][], count: number): HeadPoint
 function since(merged: ReadonlyMap<number, Points>, oldestMs: number): Map<number, Points> {
   const kept = new Map<number, Points>();
   for (const [number, { times, values }] of merged) {
-    const from = placeOf(times, oldestMs);
+    const from = firstAtOrAfter(times, oldestMs);
     if (from < times.length) kept.set(number, { times: times.subarray(from), values: values.subarray(from) });
   }
   return kept;

@@ -7,12 +7,15 @@ import {
   SeriesDictionarySchema,
 } from "#gen/belfry/metrics/v1/metric_series_pb.ts";
 import type { Points } from "./codec/chunk.ts";
+import type { Labels } from "./labels.ts";
 
 /** What is known of a series beside its points. */
 export interface SeriesFacts {
   /** Makes its id, which few of those that a clause looks at need. */
   id(): string;
   metric: string;
+  /** Absent: none. */
+  labels?: Labels | undefined;
   /** What its points say of it; empty: nothing. */
   units: string;
   description: string;
@@ -59,5 +62,6 @@ export function toMetricSeries(facts: SeriesFacts, { times, values }: Points): M
     dictionary: dictionaryOf(facts),
     timestamps: Array.from(times, BigInt),
     values: Array.from(values),
+    labels: facts.labels ?? {},
   });
 }

@@ -1,9 +1,10 @@
 import { type Clause, Operation, OperationSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { checkClause } from "../clause/check.ts";
-import type { Checked } from "../clause/checked.ts";
+import { askedOf, type Checked } from "../clause/checked.ts";
 import type { FieldValue, Values } from "../clause/field.ts";
 import { predicateOf } from "../clause/to-predicate.ts";
-import { unsupported } from "../errors.ts";
+import { invalidField, unsupported } from "../errors.ts";
+import type { Labels } from "./labels.ts";
 import type { SeriesFacts } from "./messages.ts";
 
 const supported = new Set<Operation>([
@@ -24,6 +25,13 @@ const readers: Readonly<Record<string, (facts: SeriesFacts) => FieldValue | unde
   tags: ({ entry }) => entry?.tags,
 };
 
+const ofLabels = "labels.";
+
+/** How a label is read whose key follows `labels.` in the name of a field. */
+function labelReader(key: string): (facts: Pick<SeriesFacts, "labels">) => FieldValue | undefined {
+  return ({ labels = {} }) => (Object.hasOwn(labels, key) ? labels[key] : undefined);
+}
+
 /** Refuses filters by operations that are not for metrics. @throws code 12 */
 function checkOperations(clause: Clause, path: string): void {
   const { allOf, anyOf, noneOf, filter } = clause;
@@ -43,20 +51,30 @@ export interface MetricPredicate {
   readonly asksEntry: boolean;
   /** The only metric whose series it can match; undefined: any. */
   readonly metric?: string | undefined;
+  /** A label that each of them has; undefined: none. */
+  readonly label?: { readonly key: string; readonly value: string } | undefined;
 }
 
-/** The metric that a clause names: texts are equal where their characters are. */
-function namedMetric(clause: Checked): string | undefined {
-  if (clause.kind === "and") return clause.parts.map(namedMetric).find((metric) => metric !== undefined);
-  if (clause.kind !== "field" || clause.field !== "name" || clause.asks === "exists") return undefined;
+/** The only text that a field may have for a clause to match: texts are equal where their characters are. */
+function equalTo(clause: Checked, field: string): string | undefined {
+  if (clause.kind === "and") return clause.parts.map((part) => equalTo(part, field)).find((text) => text !== undefined);
+  if (clause.kind !== "field" || clause.field !== field || clause.asks === "exists") return undefined;
   for (const { operation, value } of clause.asks) {
     if (operation === Operation.OP_EQUALS && typeof value === "string") return value;
   }
   return undefined;
 }
 
+/** A label that all series have which a clause matches. */
+function namedLabel(clause: Checked): MetricPredicate["label"] {
+  if (clause.kind === "and") return clause.parts.map(namedLabel).find((label) => label !== undefined);
+  if (clause.kind !== "field" || !clause.field.startsWith(ofLabels)) return undefined;
+  const value = equalTo(clause, clause.field);
+  return value === undefined ? undefined : { key: clause.field.slice(ofLabels.length), value };
+}
+
 /**
- * Tells whether a clause matches a series, by the fields name, label, units and tags; ids are those of series.
+ * Tells whether a clause matches a series, by the fields name, label, units, tags and labels.<key>; ids are those of series.
  * @param path the clause's place in the request. @throws code 12 for unsupported operations, code 3 for what breaks a rule
  */
 export function metricPredicate(clause: Clause, path: string): MetricPredicate {
@@ -64,6 +82,7 @@ export function metricPredicate(clause: Clause, path: string): MetricPredicate {
   let asksEntry = false;
   const values: Values<SeriesFacts> = {
     field(key) {
+      if (key.startsWith(ofLabels)) return { get: labelReader(key.slice(ofLabels.length)) };
       asksEntry ||= key !== "name";
       const get = Object.hasOwn(readers, key) ? readers[key] : undefined;
       return get && { get };
@@ -72,5 +91,23 @@ export function metricPredicate(clause: Clause, path: string): MetricPredicate {
   };
   const checked = checkClause(clause, path);
   const matches = predicateOf(checked, values);
-  return { matches, asksEntry, metric: namedMetric(checked) };
+  return { matches, asksEntry, metric: equalTo(checked, "name"), label: namedLabel(checked) };
+}
+
+/**
+ * Returns whether a clause matches the labels of a series, which are all that it may ask for.
+ * @param path the clause's place in the request. @throws code 12 for unsupported operations, code 3 for what breaks a rule
+ */
+export function labelsPredicate(clause: Clause, path: string): (labels: Labels | undefined) => boolean {
+  checkOperations(clause, path);
+  const checked = checkClause(clause, path);
+  for (const asked of askedOf(checked)) {
+    if (!asked.field.startsWith(ofLabels)) throw invalidField(asked.path, "must be labels. and a key");
+  }
+  const values: Values<Pick<SeriesFacts, "labels">> = {
+    field: (key) => ({ get: labelReader(key.slice(ofLabels.length)) }),
+    idsOf: () => [],
+  };
+  const matches = predicateOf(checked, values);
+  return (labels) => matches({ labels });
 }

@@ -1,5 +1,6 @@
 import { entityId } from "../entities/identity.ts";
-import type { Forms, FormTable, SeenEntity } from "./forms.ts";
+import type { EncodedSeriesCache, EncodedSeriesTable, SeenEntity } from "./encoded-series-cache.ts";
+import { type Labels, labelsKey } from "./labels.ts";
 import type { NamedSeries, StoredSeries } from "./series.ts";
 import { dimensionsKey, type KnownSeries, repeated, type SeriesMemory } from "./series-memory.ts";
 
@@ -7,6 +8,8 @@ import { dimensionsKey, type KnownSeries, repeated, type SeriesMemory } from "./
 export interface PointItem {
   metric: string;
   dimensions: Record<string, string>;
+  /** Absent: none. */
+  labels?: Labels | undefined;
   timeMs: number;
   value: number;
   /** From its metadata; empty: nothing. */
@@ -28,7 +31,7 @@ export interface PointBatch {
   learnt: readonly { place: number; item: PointItem; bytes: Uint8Array }[];
   /** Of points whose numbers are known: a place in `table`, or the series. */
   sources: readonly (number | KnownSeries | undefined)[];
-  table: FormTable;
+  table: EncodedSeriesTable;
   /** Set by `storePoints`, by places of `series`: why their points are not stored; undefined where they are. */
   refused: readonly (string | undefined)[];
 }
@@ -44,19 +47,23 @@ export interface BatchBuilder {
   batch(): PointBatch;
 }
 
+const noLabels: Labels = {};
+
+/** An entity of new series, with the places of these. */
 interface NewEntity {
   key: string;
   id: Buffer;
+  /** By the metric, followed by the `labelsKey`. */
   byMetric: Map<string, number>;
 }
 
 /** Begins a batch of at most `countMax` points. */
 export function batchBuilder(
-  { memory, forms }: { memory: SeriesMemory; forms: Forms },
+  { memory, forms }: { memory: SeriesMemory; forms: EncodedSeriesCache },
   tenantId: string,
   countMax: number,
   nowMs: number,
-  table: FormTable = forms.table(),
+  table: EncodedSeriesTable = forms.table(),
 ): BatchBuilder {
   const numbers = new Float64Array(countMax);
   const places = new Int32Array(countMax);
@@ -67,7 +74,6 @@ export function batchBuilder(
   const learnt: { place: number; item: PointItem; bytes: Uint8Array }[] = [];
   const find = memory.finder(tenantId, nowMs);
   const repeats = repeated();
-  /** Entities of new series, and the places of these by their metrics. */
   const entities = new Map<string, NewEntity>();
   let last: NewEntity | undefined;
 
@@ -89,12 +95,14 @@ export function batchBuilder(
     values[at] = value;
   }
 
-  function named({ metric, dimensions, timeMs, units, description }: PointItem): number {
+  function named({ metric, dimensions, labels, timeMs, units, description }: PointItem): number {
     const { key: entityKey, id, byMetric } = entityOf(dimensions);
-    const place = byMetric.get(metric);
+    const metricKey = labels === undefined ? metric : metric + labelsKey(labels);
+    const place = byMetric.get(metricKey);
     if (place === undefined) {
-      byMetric.set(metric, series.length);
-      return series.push({ entityKey, entityId: id, metric, dimensions, lastMs: timeMs, units, description }) - 1;
+      byMetric.set(metricKey, series.length);
+      const own = { entityKey, entityId: id, metric, dimensions, labels, lastMs: timeMs, units, description };
+      return series.push(own) - 1;
     }
     const found = series[place] as NamedSeries;
     if (timeMs > found.lastMs) found.lastMs = timeMs;
@@ -107,7 +115,7 @@ export function batchBuilder(
     addForm: (place, timeMs, value) => add(table.number(place), place, timeMs, value),
     addKnown: (known, timeMs, value) => add(known.number, known, timeMs, value),
     addItem(item, bytes) {
-      const known = find(item.metric, item.dimensions);
+      const known = find(item.metric, item.dimensions, item.labels ?? noLabels);
       if (known !== undefined && agrees(known, item)) {
         add(known.number, known, item.timeMs, item.value);
         if (bytes !== undefined) forms.learn(tenantId, bytes, known);
@@ -132,7 +140,7 @@ export function batchBuilder(
 }
 
 /** Whether a point says nothing new of its series. */
-export function agrees(known: StoredSeries, { units, description }: PointItem): boolean {
+export function agrees(known: StoredSeries, { units, description }: Pick<PointItem, "units" | "description">): boolean {
   return (units === "" || units === known.units) && (description === "" || description === known.description);
 }
 

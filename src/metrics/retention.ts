@@ -1,10 +1,12 @@
 import type { Config } from "../config/settings.ts";
-import { bigintArray, byteaArray } from "../db/batch.ts";
+import { bigintArray, byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { PartitionedTable } from "../db/partitions.ts";
+import { planWithoutValues } from "../db/transaction.ts";
 import { enqueue } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { CHUNK_SPAN_MS } from "./chunks.ts";
+import { type Labels, valueBegin } from "./labels.ts";
 
 const kind = "metrics.retention";
 const hourMs = 3_600_000;
@@ -93,18 +95,40 @@ export async function ageSeries(
 /** The numbers are those of one portion, in their order. */
 async function removeSeries(tx: Db, tenantId: string, numbers: readonly bigint[], nowMs: number): Promise<void> {
   const [first, last] = [numbers[0] as bigint, numbers.at(-1) as bigint];
-  await tx`
-    with gone as (
-      delete from series
-      where tenant_id = ${tenantId} and number >= ${first} and number <= ${last}
-        and ${JSON.stringify(numbers.map(String))}::jsonb ? number::text and unused_ms <= ${BigInt(nowMs - markMs)}
-      returning 1
-    )
-    update series_counts set count = count - (select count(*) from gone) where tenant_id = ${tenantId}`;
+  const gone = await tx<{ number: bigint; entityId: Buffer; labels: Labels | null }[]>`
+    delete from series
+    where tenant_id = ${tenantId} and number >= ${first} and number <= ${last}
+      and ${JSON.stringify(numbers.map(String))}::jsonb ? number::text and unused_ms <= ${BigInt(nowMs - markMs)}
+    returning number, entity_id as "entityId", labels`;
+  if (gone.length === 0) return;
+  await tx`update series_counts set count = count - ${gone.length}::int4 where tenant_id = ${tenantId}`;
+  const labelled = gone.flatMap(({ labels, ...each }) =>
+    Object.entries(labels ?? {}).map(([key, value]) => ({ ...each, key, begin: valueBegin(value) })),
+  );
+  if (labelled.length > 0) await removeLabels(tx, tenantId, labelled);
 }
 
-/** Which of these entities have series, by series_entity. */
+interface SeriesLabel {
+  number: bigint;
+  entityId: Buffer;
+  key: string;
+  begin: string;
+}
+
+/** By the key: a label of one of these series is among them, so that every combination that is there goes. */
+async function removeLabels(tx: Db, tenantId: string, labels: readonly SeriesLabel[]): Promise<void> {
+  const entities = new Map(labels.map(({ entityId }) => [entityId.toString("latin1"), entityId]));
+  await tx`
+    delete from series_labels
+    where tenant_id = ${tenantId} and entity_id = any(${byteaArray([...entities.values()])}::bytea[])
+      and key = any(${textArray([...new Set(labels.map(({ key }) => key))])}::text[])
+      and value_begin = any(${textArray([...new Set(labels.map(({ begin }) => begin))])}::text[])
+      and series = any(${bigintArray([...new Set(labels.map(({ number }) => number))])}::bigint[])`;
+}
+
+/** Which of these entities have series, by series_identity. */
 export async function entitiesWithSeries(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<Buffer[]> {
+  planWithoutValues(tx);
   const rows = await tx<{ id: Buffer }[]>`
     select id from unnest(${byteaArray(ids)}::bytea[]) as asked (id)
     where exists (

@@ -12,14 +12,14 @@ import { checkClause } from "../clause/check.ts";
 import type { Db } from "../db/connect.ts";
 import { textsOf } from "../db/paging/keyset.ts";
 import { type TokenPage, tokenPage } from "../db/paging/token-page.ts";
-import { type FirstEntity, firstEntity } from "../entities/first.ts";
+import { type FirstEntity, firstEntity } from "../entities/first-match.ts";
 import { invalidField } from "../errors.ts";
 import { paced } from "../event-loop.ts";
-import { inTurn } from "../rpc/large-answers.ts";
+import { inTurn } from "../rpc/large-responses.ts";
 import { checkEnd } from "../rpc/time-range.ts";
-import { bucketsIn, type Downsampling, downsample, NEIGHBOUR_MS } from "./aggregate.ts";
+import { bucketsIn, type Downsampling, downsample, looksAtNeighbours, NEIGHBOUR_MS } from "./aggregate.ts";
 import type { Points } from "./codec/chunk.ts";
-import { type Facts, type Named, readFirst, withEntries } from "./find-series.ts";
+import { type Facts, type Named, placeOf, readFirst, type SeriesPlace, withEntries } from "./find-series.ts";
 import { toMetricSeries } from "./messages.ts";
 import { type MetricPredicate, metricPredicate } from "./metric-clause.ts";
 import { readPeriod } from "./period.ts";
@@ -35,13 +35,6 @@ const readMax = 1_000_000;
 const seriesPointsMax = 20_000_000;
 /** Pages that may hold more values are made one after the other. */
 const smallValues = 20_000;
-const withNeighbours = new Set<Aggregator>([
-  Aggregator.DELTA,
-  Aggregator.RATE,
-  Aggregator.INTERPOLATE,
-  Aggregator.NEXT_OLDER,
-]);
-
 /** The first whole ms that is not before a time. */
 const toMs = ({ seconds, nanos }: Timestamp) => Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
 
@@ -106,7 +99,7 @@ function valuesOf(facts: Facts, points: Points, how: Omit<Downsampling, "isRate"
 }
 
 /**
- * Series of the first entity, by name, that the clause matches, downsampled, page by page in the order of their metrics' names.
+ * Series of the first entity, by name, that the clause matches, downsampled, page by page in the order of their metrics' names and labels.
  * Pages may hold fewer than asked for, so that an answer stays within bounds. @throws code 3, code 12
  */
 export async function searchMetrics(
@@ -121,16 +114,32 @@ export async function searchMetrics(
   const wanted = metricClause === undefined ? allSeries : metricPredicate(metricClause, "metricClause");
   const how = downsampling(request);
   const page = tokenPage("metrics", tenant.id, request, queryText(request));
-  const place = page.after && textsOf(page.after, ["bytea", "text"]);
+  const place = page.after && placeIn(page.after);
   const first: FirstEntity = place
-    ? { bareKeys: [], statements: () => [db`select ${Buffer.from(place[0] ?? "", "hex")}::bytea`] }
+    ? { bareKeys: [], statements: () => [db`select ${place.entityId}::bytea`] }
     : firstEntity(db, tenant, entityClause, "entityClause");
   const turns = { signal, pace: paced(() => signal.throwIfAborted(), tenant.id) };
-  const asked = { ...wanted, after: place?.[1] ?? "", max: page.rowsMax as number };
+  const asked = { ...wanted, after: place?.after, max: page.rowsMax as number };
   const facts = await readFirst(db, tenant.id, first, asked, signal);
   if (facts === undefined) return create(SearchMetricsResponseSchema);
   const make = () => readPage(db, tenant.id, facts.entityId, facts.found, page, how, turns);
   return facts.found.length * valuesAtMost(how) > smallValues ? await inTurn(tenant.id, signal, make) : await make();
+}
+
+/** The place of a series as page tokens hold it. */
+function textsAt(entityId: Buffer, series: Named): string[] {
+  const { metric, begin, hash } = placeOf(series);
+  return [entityId.toString("hex"), metric, begin, hash.toString("hex")];
+}
+
+/** The place in a page token; one of before labels has none. */
+function placeIn(texts: NonNullable<TokenPage["after"]>): { entityId: Buffer; after: SeriesPlace } {
+  const [entity, metric, begin = "", hash = ""] =
+    texts.texts.length === 2 ? textsOf(texts, ["bytea", "text"]) : textsOf(texts, ["bytea", "text", "text", "bytea"]);
+  return {
+    entityId: Buffer.from(entity ?? "", "hex"),
+    after: { metric: metric ?? "", begin: begin ?? "", hash: Buffer.from(hash ?? "", "hex") },
+  };
 }
 
 /** Points of series, in groups that may be in memory at once; in one, by one statement, where all may. */
@@ -157,9 +166,9 @@ async function readPage(
   how: Omit<Downsampling, "isRate">,
   turns: Turns,
 ): Promise<SearchMetricsResponse> {
-  const { items, nextPageToken } = page.cut(facts, ({ metric }) => [entityId.toString("hex"), metric]);
+  const { items, nextPageToken } = page.cut(facts, (each) => textsAt(entityId, each));
   if (items.length === 0) return create(SearchMetricsResponseSchema);
-  const around = withNeighbours.has(how.aggregator) ? NEIGHBOUR_MS : 0;
+  const around = looksAtNeighbours(how.aggregator) ? NEIGHBOUR_MS : 0;
   const span: Span = { firstMs: how.startMs - around, lastMs: how.endMs - 1 + around };
   const groups = readGroups(db, tenantId, items, span, turns);
   // The first points and the dictionary's entries are asked for at once.
@@ -183,6 +192,6 @@ async function readPage(
 /** A page that ends earlier, after the series that it has. */
 function cutShort(metrics: MetricSeries[], items: readonly Named[], page: TokenPage, entityId: Buffer) {
   const last = items[metrics.length - 1] as Named;
-  const nextPageToken = page.tokenOf([entityId.toString("hex"), last.metric]);
+  const nextPageToken = page.tokenOf(textsAt(entityId, last));
   return create(SearchMetricsResponseSchema, { metrics, nextPageToken });
 }

@@ -1,4 +1,5 @@
-import type { SeenEntity } from "./forms.ts";
+import type { SeenEntity } from "./encoded-series-cache.ts";
+import { type Labels, labelsKey } from "./labels.ts";
 import type { StoredSeries } from "./series.ts";
 
 /** A series whose number is known without asking. */
@@ -8,8 +9,8 @@ export interface KnownSeries extends StoredSeries {
   entity: SeenEntity;
 }
 
-/** Finds the series of a metric and dimensions, when it was confirmed not too long ago. */
-export type SeriesFinder = (metric: string, dimensions: Dimensions) => KnownSeries | undefined;
+/** Finds the series of a metric, dimensions and labels, when it was confirmed not too long ago. */
+export type SeriesFinder = (metric: string, dimensions: Dimensions, labels: Labels) => KnownSeries | undefined;
 
 /** The series that this process has seen lately, of all tenants. */
 export interface SeriesMemory {
@@ -26,11 +27,27 @@ type Dimensions = Readonly<Record<string, string>>;
 /** What is known of the series of one entity. */
 interface KnownEntity {
   dimensions: number;
+  /** By the metric, followed by the `labelsKey`. */
   byMetric: Map<string, KnownSeries>;
+}
+
+/** The series of labels as they were sent: where they have not been checked, a value may hold a NUL, or be empty. */
+function inEntity({ byMetric }: KnownEntity, metric: string, labels: Labels): KnownSeries | undefined {
+  let count = 0;
+  for (const key in labels) {
+    if (labels[key] === "") return undefined;
+    count += 1;
+  }
+  if (count === 0) return byMetric.get(metric);
+  const known = byMetric.get(metric + labelsKey(labels));
+  return known?.labels !== undefined && Object.keys(known.labels).length === count ? known : undefined;
 }
 
 /** How long a number is trusted: a series that is marked as unused is removed an hour later, unless it is looked up by then. */
 const trustMs = 600_000;
+
+/** Whether a series may be used without looking it up again. */
+export const isTrusted = ({ confirmedMs }: KnownSeries, nowMs: number) => nowMs - confirmedMs < trustMs;
 
 /**
  * Bounded: when it has taken half of `seriesMax` it begins anew, and the entities that are found in the half before move over,
@@ -67,14 +84,14 @@ export function seriesMemory(seriesMax = 1_000_000): SeriesMemory {
     finder(tenantId, nowMs) {
       const repeats = repeated();
       let entity: KnownEntity | undefined;
-      return (metric, dimensions) => {
+      return (metric, dimensions, labels) => {
         if (!repeats(dimensions)) {
           entity = entityOf(tenantId + dimensionsKey(dimensions));
           // A value that has not been checked may hold the NUL that parts the others.
           if (entity?.dimensions !== Object.keys(dimensions).length) entity = undefined;
         }
-        const known = entity?.byMetric.get(metric);
-        return known !== undefined && nowMs - known.confirmedMs < trustMs ? known : undefined;
+        const known = entity && inEntity(entity, metric, labels);
+        return known !== undefined && isTrusted(known, nowMs) ? known : undefined;
       };
     },
     size: () => youngCount + oldCount,
@@ -85,8 +102,9 @@ export function seriesMemory(seriesMax = 1_000_000): SeriesMemory {
         entity = { dimensions, byMetric: new Map() };
         young.set(key, entity);
       }
-      if (!entity.byMetric.has(series.metric)) youngCount += 1;
-      entity.byMetric.set(series.metric, series);
+      const metricKey = series.metric + labelsKey(series.labels);
+      if (!entity.byMetric.has(metricKey)) youngCount += 1;
+      entity.byMetric.set(metricKey, series);
       turn();
     },
   };

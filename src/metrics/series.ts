@@ -2,8 +2,9 @@ import { bigintArray, byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { again } from "../db/transaction.ts";
 import { type EntityBounds, tooManyEntities, unbounded } from "../entities/bounds.ts";
-import { type Known, knownEntities } from "../entities/known.ts";
-import { seeEntities } from "../entities/see.ts";
+import { type EntityCache, entityCache } from "../entities/entity-cache.ts";
+import { touchEntities } from "../entities/touch.ts";
+import { type Labels, labelsKey, labelsOrder, valueBegin } from "./labels.ts";
 import { beginMerging } from "./merge.ts";
 import { beginRetention } from "./retention.ts";
 
@@ -14,6 +15,8 @@ export interface NamedSeries {
   entityId: Buffer;
   metric: string;
   dimensions: Record<string, string>;
+  /** Absent: none. */
+  labels?: Labels | undefined;
   /** Time of the latest of the points, ms. */
   lastMs: number;
   /** From the points' metadata; empty: nothing. */
@@ -26,50 +29,70 @@ export interface StoredSeries {
   number: number;
   entityId: Buffer;
   metric: string;
+  /** Absent: none. */
+  labels?: Labels | undefined;
   units: string;
   description: string;
   /** Its units or description have just been written anew. */
   changed?: boolean;
 }
 
-const keyOf = (entityId: Buffer, metric: string) => `${entityId.toString("latin1")}${metric}`;
+const keyOf = ({ entityId, metric, labels }: Pick<NamedSeries, "entityId" | "metric" | "labels">) =>
+  `${entityId.toString("latin1")}${metric}${labelsKey(labels)}`;
 
 interface SeriesRow {
   number: bigint;
   entity_id: Buffer;
   metric: string;
+  labels: Labels | null;
   units: string;
   description: string;
   unused: boolean;
   changed?: boolean;
 }
 
-const toSeries = ({ number, entity_id, metric, units, description, changed = false }: SeriesRow): StoredSeries => ({
+const keyOfRow = ({ entity_id: entityId, metric, labels }: SeriesRow) =>
+  keyOf({ entityId, metric, labels: labels ?? undefined });
+
+const toSeries = ({
+  number,
+  entity_id,
+  metric,
+  labels,
+  units,
+  description,
+  changed = false,
+}: SeriesRow): StoredSeries => ({
   number: Number(number),
   entityId: entity_id,
   metric,
+  ...(labels !== null && { labels }),
   units,
   description,
   changed,
 });
 
 /**
- * The series among these that there are, by their keys. By series_entity, one look each: no other index has the order that is
+ * The series among these that there are, by their keys. By series_identity, one look each: no other index has the order that is
  * asked for, so the planner takes it whatever it knows of the table.
  */
 async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[]): Promise<Map<string, SeriesRow>> {
+  const order = named.map(({ labels }) => labelsOrder(labels));
   const rows = await tx<SeriesRow[]>`
-    select s.number, s.entity_id, s.metric, s.units, s.description, s.unused_ms is not null as unused
+    select s.number, s.entity_id, s.metric, s.labels, s.units, s.description, s.unused_ms is not null as unused
     from unnest(
       ${byteaArray(named.map(({ entityId }) => entityId))}::bytea[],
-      ${textArray(named.map(({ metric }) => metric))}::text[]
-    ) as named (entity_id, metric)
+      ${textArray(named.map(({ metric }) => metric))}::text[],
+      ${textArray(order.map(({ begin }) => begin))}::text[],
+      ${byteaArray(order.map(({ hash }) => hash))}::bytea[]
+    ) as named (entity_id, metric, labels_begin, labels_hash)
     cross join lateral (
-      select number, entity_id, metric, units, description, unused_ms from series
+      select number, entity_id, metric, labels, units, description, unused_ms from series
       where tenant_id = ${tenantId} and entity_id = named.entity_id and metric >= named.metric and metric <= named.metric
+        and labels_begin = named.labels_begin and labels_hash = named.labels_hash
       order by metric offset 0
     ) as s`;
-  return new Map(rows.map((row) => [keyOf(row.entity_id, row.metric), row]));
+  return new Map(rows.map((row) => [keyOfRow(row), row]));
 }
 
 /**
@@ -79,7 +102,7 @@ async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[
 async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], found: Map<string, SeriesRow>) {
   const rows = new Set<SeriesRow>();
   for (const each of named) {
-    const row = found.get(keyOf(each.entityId, each.metric));
+    const row = found.get(keyOf(each));
     if (row === undefined) continue;
     const units = each.units || row.units;
     const description = each.description || row.description;
@@ -115,7 +138,7 @@ interface Making {
   seriesMax: number;
   bounds?: EntityBounds | undefined;
   /** The entities of new series are looked for only where it does not know them. */
-  known?: Known | undefined;
+  known?: EntityCache | undefined;
 }
 
 /**
@@ -130,7 +153,7 @@ export async function resolveSeries(
   making: Making,
 ): Promise<(StoredSeries | string)[]> {
   const found = await readSeries(tx, tenantId, named);
-  const missing = named.filter(({ entityId, metric }) => !found.has(keyOf(entityId, metric)));
+  const missing = named.filter((each) => !found.has(keyOf(each)));
   const withoutEntity = new Set<string>();
   if (missing.length > 0) {
     const { rows, refused } = await makeSeries(tx, tenantId, missing, nowMs, making);
@@ -138,10 +161,10 @@ export async function resolveSeries(
     for (const id of refused) withoutEntity.add(id.toString("latin1"));
   }
   await refresh(tx, tenantId, named, found);
-  return named.map(({ entityId, metric }) => {
-    const row = found.get(keyOf(entityId, metric));
+  return named.map((each) => {
+    const row = found.get(keyOf(each));
     if (row !== undefined) return toSeries(row);
-    if (withoutEntity.has(entityId.toString("latin1"))) return tooManyEntities(making.bounds ?? unbounded);
+    if (withoutEntity.has(each.entityId.toString("latin1"))) return tooManyEntities(making.bounds ?? unbounded);
     return `the tenant has ${making.seriesMax} series, as many as BELFRY_SERIES_MAX allows`;
   });
 }
@@ -177,17 +200,17 @@ async function makeAllowed(
   tenantId: string,
   missing: readonly NamedSeries[],
   nowMs: number,
-  { seriesMax, bounds, known = knownEntities() }: Making,
+  { seriesMax, bounds, known = entityCache() }: Making,
 ): Promise<Made> {
   const [counts] = await tx<{ count: bigint }[]>`
     select count from series_counts where tenant_id = ${tenantId} for no key update`;
   const found = await readSeries(tx, tenantId, missing);
-  const wanted = new Map(missing.map((each) => [keyOf(each.entityId, each.metric), each]));
+  const wanted = new Map(missing.map((each) => [keyOf(each), each]));
   for (const key of found.keys()) wanted.delete(key);
   const room = Math.max(0, seriesMax - Number(counts?.count));
   const allowed = [...wanted.values()].slice(0, room);
   if (allowed.length === 0) return { rows: found, refused: [] };
-  const refused = await seeEntities(tx, tenantId, sightings(allowed), nowMs, known, bounds);
+  const refused = await touchEntities(tx, tenantId, sightings(allowed), nowMs, known, bounds);
   const without = new Set(refused.map((id) => id.toString("latin1")));
   const made = allowed.filter(({ entityId }) => !without.has(entityId.toString("latin1")));
   if (made.length === 0) return { rows: found, refused };
@@ -201,7 +224,7 @@ async function makeAllowed(
     for (const id of entityIds) known.forgetEntity(id);
     throw again("an entity that was known is not there");
   }
-  for (const row of rows) found.set(keyOf(row.entity_id, row.metric), row);
+  for (const row of rows) found.set(keyOfRow(row), row);
   return { rows: found, refused };
 }
 
@@ -219,20 +242,41 @@ async function insertSeries(tx: Db, tenantId: string, made: readonly NamedSeries
   const counted = tx`
     update series_counts set last_number = last_number + ${made.length}::int4, count = count + ${made.length}::int4
     where tenant_id = ${tenantId}`.execute();
+  const order = made.map(({ labels }) => labelsOrder(labels));
   // The tenant comes from its row, so that the statement as a whole runs where that is.
   const rows = await tx<SeriesRow[]>`
-    insert into series (tenant_id, number, entity_id, metric, units, description, created_ms)
-    select counts.tenant_id, counts.last_number - ${made.length}::int4 + place, entity_id, metric, units, description,
-      ${BigInt(nowMs)}::bigint
+    insert into series (tenant_id, number, entity_id, metric, labels, labels_begin, labels_hash, units, description, created_ms)
+    select counts.tenant_id, counts.last_number - ${made.length}::int4 + place, entity_id, metric, labels, labels_begin,
+      labels_hash, units, description, ${BigInt(nowMs)}::bigint
     from (select tenant_id, last_number from series_counts where tenant_id = ${tenantId}) as counts, unnest(
       ${byteaArray(made.map(({ entityId }) => entityId))}::bytea[],
       ${textArray(made.map(({ metric }) => metric))}::text[],
+      ${textArray(made.map(({ labels }) => (labels === undefined ? null : JSON.stringify(labels))))}::jsonb[],
+      ${textArray(order.map(({ begin }) => begin))}::text[],
+      ${byteaArray(order.map(({ hash }) => hash))}::bytea[],
       ${textArray(made.map(({ units }) => units))}::text[],
       ${textArray(made.map(({ description }) => description))}::text[]
-    ) with ordinality as made (entity_id, metric, units, description, place)
-    returning number, entity_id, metric, units, description, false as unused`;
+    ) with ordinality as made (entity_id, metric, labels, labels_begin, labels_hash, units, description, place)
+    returning number, entity_id, metric, labels, units, description, false as unused`;
   await counted;
+  await insertLabels(tx, tenantId, rows);
   return rows;
+}
+
+async function insertLabels(tx: Db, tenantId: string, rows: readonly SeriesRow[]): Promise<void> {
+  const found = rows.flatMap(({ number, entity_id: entityId, labels }) =>
+    Object.entries(labels ?? {}).map(([key, value]) => ({ number, entityId, key, begin: valueBegin(value) })),
+  );
+  if (found.length === 0) return;
+  await tx`
+    insert into series_labels (tenant_id, entity_id, key, value_begin, series)
+    select counts.tenant_id, entity_id, key, value_begin, series
+    from (select tenant_id from series_counts where tenant_id = ${tenantId}) as counts, unnest(
+      ${byteaArray(found.map(({ entityId }) => entityId))}::bytea[],
+      ${textArray(found.map(({ key }) => key))}::text[],
+      ${textArray(found.map(({ begin }) => begin))}::text[],
+      ${bigintArray(found.map(({ number }) => number))}::bigint[]
+    ) as label (entity_id, key, value_begin, series)`;
 }
 
 /** Each entity once, at its latest time. */

@@ -1,14 +1,14 @@
 import type { Config } from "../config/settings.ts";
 import type { Sql } from "../db/connect.ts";
 import type { EntityBounds } from "../entities/bounds.ts";
-import type { Known } from "../entities/known.ts";
+import type { EntityCache } from "../entities/entity-cache.ts";
 import { liveness } from "../entities/liveness.ts";
 import { partitionUpkeep } from "../jobs/partition-upkeep.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import type { Log } from "../log.ts";
-import { forms } from "./forms.ts";
+import { encodedSeriesCache } from "./encoded-series-cache.ts";
 import { mergingKind } from "./merge.ts";
-import { mergeHints } from "./merge-hints.ts";
+import { mergeCandidates } from "./merge-candidates.ts";
 import { chunkPartitions, retentionKind } from "./retention.ts";
 import { seriesMemory } from "./series-memory.ts";
 import type { MetricStore, OnPoints } from "./store.ts";
@@ -18,7 +18,7 @@ export interface MetricOptions {
   /** Is handed each batch inside the transaction that stores it; without it there is no cost. */
   onPoints?: OnPoints | undefined;
   /** What this process knows of entities. */
-  known?: Known;
+  known?: EntityCache;
   /** How many entities a tenant may have. */
   bounds?: EntityBounds;
   /** How often the liveness of entities is written, ms. */
@@ -49,14 +49,14 @@ export async function startMetrics(
 ): Promise<MetricPart> {
   const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);
   const living = liveness(sql, livenessMs, known);
-  const hints = mergeHints(sql, nowMs, hintMs);
+  const hints = mergeCandidates(sql, nowMs, hintMs);
   const memory = seriesMemory();
   const merging = mergingKind(config.metricRetentionSec);
   return {
     store: {
       memory,
       known,
-      forms: forms(),
+      forms: encodedSeriesCache(),
       seriesMax: config.seriesMax,
       bounds,
       onPoints,

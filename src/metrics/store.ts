@@ -1,8 +1,8 @@
 import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
 import type { EntityBounds } from "../entities/bounds.ts";
-import type { Known } from "../entities/known.ts";
-import type { Forms, SeenEntity } from "./forms.ts";
+import type { EntityCache } from "../entities/entity-cache.ts";
+import type { EncodedSeriesCache, SeenEntity } from "./encoded-series-cache.ts";
 import { type PointColumns, writeHead } from "./head.ts";
 import { agrees, entityOf, type PointBatch, seriesOf } from "./point-batch.ts";
 import { type NamedSeries, resolveSeries, type StoredSeries } from "./series.ts";
@@ -33,8 +33,8 @@ export type OnPoints = (tx: Db, tenantId: string, points: StoredPoints, nowMs: n
 export interface MetricStore {
   memory: SeriesMemory;
   /** What this process knows of entities; absent: nothing. */
-  known?: Known | undefined;
-  forms: Forms;
+  known?: EntityCache | undefined;
+  forms: EncodedSeriesCache;
   /** Series that a tenant may have. */
   seriesMax: number;
   /** How many entities it may have; absent: any number. */

@@ -1,7 +1,8 @@
+import { sql } from "drizzle-orm";
 import { bigint, integer, pgTable, primaryKey, smallint, uniqueIndex } from "drizzle-orm/pg-core";
-import { bigintMs, bytea, tenantId, text } from "../db/columns.ts";
+import { bigintMs, bytea, jsonb, tenantId, text } from "../db/columns.ts";
 
-/** One row a series: a metric of an entity. The entity's row is made with it or before it, and stays as long as it does. */
+/** One row a series: a metric of an entity, with a set of labels. The entity's row is made with it or before it, and stays as long as it does. */
 export const series = pgTable(
   "series",
   {
@@ -10,6 +11,11 @@ export const series = pgTable(
     number: bigint("number", { mode: "bigint" }).notNull(),
     entityId: bytea("entity_id").notNull(),
     metric: text("metric").notNull(),
+    /** Null: none. */
+    labels: jsonb("labels").$type<Record<string, string>>(),
+    /** What orders series of a metric (`labelsOrder`); empty without labels, as the version before leaves it. */
+    labelsBegin: text("labels_begin").notNull().default(""),
+    labelsHash: bytea("labels_hash").notNull().default(sql`'\\x'`),
     /** What the points' metadata say; empty: nothing. */
     units: text("units").notNull(),
     description: text("description").notNull(),
@@ -19,8 +25,28 @@ export const series = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.number] }),
-    uniqueIndex("series_entity").on(table.tenantId, table.entityId, table.metric),
+    uniqueIndex("series_identity").on(
+      table.tenantId,
+      table.entityId,
+      table.metric,
+      table.labelsBegin,
+      table.labelsHash,
+    ),
   ],
+);
+
+/** One row a label of a series: what finds the series of an entity by a label. It goes with its series. */
+export const seriesLabels = pgTable(
+  "series_labels",
+  {
+    tenantId: tenantId(),
+    entityId: bytea("entity_id").notNull(),
+    key: text("key").notNull(),
+    /** The first 255 characters of its value. */
+    valueBegin: text("value_begin").notNull(),
+    series: bigint("series", { mode: "bigint" }).notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.entityId, table.key, table.valueBegin, table.series] })],
 );
 
 /** How many series a tenant has, and the last number that one got. Its lock orders the making of series. */

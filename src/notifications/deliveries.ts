@@ -1,13 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Fragment } from "postgres";
 import {
-  type Delivery,
-  DeliverySchema,
   type DeliveryService,
   DeliveryStatus,
   DeliveryStatusSchema,
+  GetDeliveryResponseSchema,
   type ListDeliveriesRequest,
   ListDeliveriesRequestSchema,
   type ListDeliveriesResponse,
@@ -16,67 +14,20 @@ import {
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
-import { joined } from "../db/joined.ts";
-import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
+import { beyond } from "../db/paging/keyset.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { countedPage } from "../db/paging/token-page.ts";
+import { sqlJoin } from "../db/sql-join.ts";
 import { afterCommit, transaction } from "../db/transaction.ts";
-import { idText, parseId } from "../entities/identity.ts";
+import { parseId } from "../entities/identity.ts";
 import { failedPrecondition, notFound } from "../errors.ts";
 import { parseOccurrenceId } from "../events/identity.ts";
 import { announce } from "../jobs/queue.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
-import { type Attempt, countOf, newest } from "./sending/attempts.ts";
-import { deliveriesKind } from "./sending/due.ts";
-
-interface DeliveryRow {
-  id: string;
-  createdMs: number;
-  ruleName: string;
-  triggerName: string | null;
-  destinationName: string;
-  eventId: Buffer | null;
-  number: number | null;
-  entityId: Buffer | null;
-  metricName: string | null;
-  occasion: string;
-  attempts: Attempt[];
-  error: string;
-  status: keyof typeof DeliveryStatus;
-  dueMs: number | null;
-  keyTexts: (string | null)[];
-}
-
-/** The columns of a DeliveryRow that both tables have. */
-const shared = (db: Db) => db`id, created_ms as "createdMs", rule_name as "ruleName", trigger_names[1] as "triggerName",
-  destination_name as "destinationName", event_id as "eventId", number, entity_id as "entityId",
-  metric_name as "metricName", occasion, attempts, error`;
-
-function toDelivery(row: DeliveryRow): Delivery {
-  const { eventId, number, entityId, dueMs, createdMs } = row;
-  return create(DeliverySchema, {
-    id: row.id,
-    rule: row.ruleName,
-    trigger: row.triggerName ?? "",
-    destination: row.destinationName,
-    eventId: eventId === null ? "" : idText(eventId),
-    occurrenceId: eventId === null ? "" : `${idText(eventId)}:${number}`,
-    entityId: entityId === null ? "" : idText(entityId),
-    metricName: row.metricName ?? "",
-    occasion: row.occasion,
-    status: DeliveryStatus[row.status],
-    attempts: countOf(row.attempts),
-    tries: newest(row.attempts).map(({ timeMs, reason, answer }) => ({
-      time: timestampFromMs(timeMs),
-      reason,
-      answer,
-    })),
-    error: row.error,
-    ...(dueMs !== null && { nextTryTime: timestampFromMs(dueMs) }),
-    createTime: timestampFromMs(Number(createdMs)),
-  });
-}
+import { newest } from "./delivering/attempts.ts";
+import { deliveriesKind } from "./delivering/delivery-queue.ts";
+import { type DeliveryRow, deliveryColumns, newestFirst, readDeliveries, toDelivery } from "./delivery-rows.ts";
 
 /** How many of these deliveries an answer holds, one at least. Of a delivery its attempts alone may be large. */
 function fitting(rows: readonly DeliveryRow[]): number {
@@ -108,7 +59,7 @@ function filtersOf(db: Db, tenantId: string, request: ListDeliveriesRequest): Fr
     conditions.push(db`event_id = ${event}`);
     if (occurrence !== undefined) conditions.push(db`number = ${occurrence.number}`);
   }
-  return joined(db, conditions, "and");
+  return sqlJoin(db, conditions, "and");
 }
 
 async function listDeliveries(
@@ -130,25 +81,15 @@ async function listDeliveries(
   const page = countedPage(ListDeliveriesRequestSchema.typeName, tenantId, request, query);
   const matching = filtersOf(db, tenantId, request);
   if (matching === undefined) return create(ListDeliveriesResponseSchema);
-  const keys: SortKey[] = [
-    { expression: db`created_ms`, type: "bigint", descending: true, required: true },
-    { expression: db`id::text`, type: "text", descending: true, required: true },
-  ];
   const any = status === DeliveryStatus.DELIVERY_STATUS_UNSPECIFIED;
   const waiting = db`${matching} and ${any || status === DeliveryStatus.PENDING}`;
   const done = db`${matching} and (${any} or status = ${DeliveryStatusSchema.value[status]?.name ?? ""})`;
-  const place = page.after === undefined ? db`true` : beyond(db, keys, page.after);
-  const newest = db`order by created_ms desc, id::text desc limit ${page.rowsMax}`;
-  // By delivery_history's primary key, partition by partition; what waits is little.
-  const rowsRead = db<DeliveryRow[]>`
-    select * from (
-      (select ${shared(db)}, 'PENDING' as status, due_ms::float8 as "dueMs", ${keyTexts(db, keys)} as "keyTexts",
-        created_ms, id::text as id_text
-        from due_deliveries where ${waiting} and ${place} ${newest})
-      union all
-      (select ${shared(db)}, status, null, ${keyTexts(db, keys)}, created_ms, id::text
-        from delivery_history where ${done} and ${place} ${newest})
-    ) as both_kinds order by created_ms desc, id_text desc limit ${page.rowsMax}`;
+  const place = page.after === undefined ? db`true` : beyond(db, newestFirst(db), page.after);
+  const rowsRead = readDeliveries(db, {
+    waiting: db`${waiting} and ${place}`,
+    done: db`${done} and ${place}`,
+    limit: page.rowsMax,
+  });
   async function count() {
     const totalRead = db<{ total: bigint }[]>`
       select (select count(*) from due_deliveries where ${waiting})
@@ -167,15 +108,32 @@ function createdOf(id: string): bigint | undefined {
   return BigInt(`0x${id.slice(0, 8)}${id.slice(9, 13)}`);
 }
 
-/** Puts a failed delivery back among those that are due, in the caller's transaction. @throws code 5; code 9 unless it is FAILED */
-async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number): Promise<DeliveryRow> {
+/** A delivery, waiting or done. @throws code 5 */
+async function getDelivery(db: Db, tenantId: string, id: string): Promise<DeliveryRow> {
   const createdMs = createdOf(id);
   if (createdMs === undefined) throw notFound("delivery", id);
+  const [row] = await readDeliveries(db, {
+    waiting: db`tenant_id = ${tenantId} and id = ${id}`,
+    done: db`tenant_id = ${tenantId} and created_ms = ${createdMs} and id = ${id}`,
+    limit: 1,
+  });
+  if (row === undefined) throw notFound("delivery", id);
+  return row;
+}
+
+/**
+ * Puts a failed delivery back among those that are due, in the caller's transaction.
+ * @throws code 5; code 9 unless it is FAILED, and when it would be cancelled
+ */
+async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number): Promise<DeliveryRow> {
+  const { status, createdMs } = await getDelivery(tx, tenantId, id);
+  if (status !== "FAILED")
+    throw failedPrecondition(`delivery "${id}" is ${status}: only one that has FAILED is tried again`);
   const now = BigInt(nowMs);
-  const [row] = await tx<DeliveryRow[]>`
+  const [row] = await tx<(DeliveryRow & Needed)[]>`
     with back as (
       delete from delivery_history
-      where tenant_id = ${tenantId} and created_ms = ${createdMs} and id = ${id} and status = 'FAILED' returning *
+      where tenant_id = ${tenantId} and created_ms = ${BigInt(createdMs)} and id = ${id} and status = 'FAILED' returning *
     )
     insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
       event_id, number, entity_id, metric_name, occasion, told, attempts, error, due_ms, lease_until_ms, fence, tries,
@@ -183,13 +141,30 @@ async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number
     select ${tenantId}::uuid, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
       event_id, number, entity_id, metric_name, occasion, told, attempts, error, ${now}, 0, ${now}, 0, 0, ${now}
     from back
-    returning ${shared(tx)}, 'PENDING' as status, due_ms::float8 as "dueMs"`;
-  if (row !== undefined) return row;
-  const [other] = await tx<{ status: string }[]>`
-    select status from delivery_history where tenant_id = ${tenantId} and created_ms = ${createdMs} and id = ${id}
-    union all select 'PENDING' from due_deliveries where tenant_id = ${tenantId} and id = ${id}`;
-  if (other === undefined) throw notFound("delivery", id);
-  throw failedPrecondition(`delivery "${id}" is ${other.status}: only one that has FAILED is tried again`);
+    returning ${deliveryColumns(tx)}, 'PENDING' as status, due_ms::float8 as "dueMs", rule_id as "ruleId",
+      told ? 'window' as "ofWindow"`;
+  if (row === undefined) throw notFound("delivery", id);
+  const reason = await overOf(tx, tenantId, row);
+  if (reason !== undefined) throw failedPrecondition(`delivery "${id}" is not needed any more: ${reason}`);
+  return row;
+}
+
+interface Needed {
+  ruleId: string;
+  ofWindow: boolean;
+}
+
+/** Why a delivery that is tried again would be cancelled, as `recheck.ts` does it; undefined: it would not. */
+async function overOf(tx: Db, tenantId: string, row: DeliveryRow & Needed): Promise<string | undefined> {
+  const { ruleId, ruleName, occasion, subject, createdMs } = row;
+  const [rule] = await tx<{ enabled: boolean }[]>`
+    select enabled from rules where tenant_id = ${tenantId} and name = ${ruleName} and id = ${ruleId}`;
+  if (!rule?.enabled) return "the rule is disabled, or there is no such rule any more";
+  if (row.ofWindow || occasion === "clear") return undefined;
+  const [match] = await tx<{ stands: boolean }[]>`
+    select standing and matched_ms <= ${BigInt(createdMs)} as stands from rule_matches
+    where tenant_id = ${tenantId} and subject = ${subject} and rule_id = ${ruleId}`;
+  return match?.stands ? undefined : "the condition is over";
 }
 
 /** What was sent, and what was not. */
@@ -199,6 +174,11 @@ export function deliveryService(
 ): Partial<ServiceImpl<typeof DeliveryService>> {
   return {
     listDeliveries: (request, context) => listDeliveries(db, principalOf(context).tenantId, request, context.signal),
+
+    async getDelivery({ id }, context) {
+      const row = await getDelivery(db, principalOf(context).tenantId, id);
+      return create(GetDeliveryResponseSchema, { delivery: toDelivery(row) });
+    },
 
     async retryDelivery({ id }, context) {
       const { tenantId } = principalOf(context);

@@ -22,66 +22,61 @@ import {
 import type { Keyring } from "../credentials/keyring.ts";
 import { sealSecrets } from "../credentials/secrets.ts";
 import { releaseCredentials, useCredential } from "../credentials/used-by.ts";
+import { checkQuota, heldBytes, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, invalidFields, notFound } from "../errors.ts";
+import { fieldPath } from "../rpc/constraint-rules.ts";
 import { principalOf } from "../rpc/context.ts";
-import { foundBy } from "../rpc/names.ts";
-import { joined } from "../rpc/rules.ts";
-import { changed } from "./changed.ts";
-import { inRules, usersNamed } from "./in-use.ts";
-import { checkDestination } from "./kinds.ts";
-import { contains, listByName, oneContains, type Part } from "./lists.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
+import { afterRuleChange } from "./after-rule-change.ts";
+import { deliveryThreads, destinationStates } from "./delivering/tables.ts";
+import { checkDestination, placeOf } from "./kinds.ts";
+import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
 import { toDestination } from "./messages.ts";
-import { recentNotifications } from "./recent.ts";
+import { forgetCounts, recentNotifications } from "./recent-counts.ts";
+import { inRules, usersNamed } from "./references.ts";
 import { checkSecretAddresses } from "./secret-addresses.ts";
 import { keptOf, ownerOf, type Parted, partSecrets, withSecrets } from "./secrets.ts";
-import { destinationStates } from "./sending/tables.ts";
 import { checkCredential, checkCredentialHosts, credentialIdOf, type ProductAddresses } from "./stored-credential.ts";
 import { destinations, ruleDestinations } from "./tables.ts";
 
-const ofRow = and(
-  eq(ruleDestinations.tenantId, destinations.tenantId),
-  eq(ruleDestinations.destinationName, destinations.name),
-);
+const ofRow = (tenantId: string) =>
+  and(eq(ruleDestinations.tenantId, tenantId), eq(ruleDestinations.destinationName, destinations.name));
 const query = new QueryBuilder();
-const ruleNames = query
-  .select({ name: ruleDestinations.ruleName })
-  .from(ruleDestinations)
-  .where(ofRow)
-  .orderBy(ruleDestinations.ruleName);
+const ruleNames = (tenantId: string) =>
+  query
+    .select({ name: ruleDestinations.ruleName })
+    .from(ruleDestinations)
+    .where(ofRow(tenantId))
+    .orderBy(ruleDestinations.ruleName);
 const { opened, openUntilMs } = destinationStates;
 const { CLOSED, OPEN, HALF_OPEN } = BreakerState;
-const breaker = query
-  .select({
-    state: sql`case when ${opened} = 0 then ${CLOSED}::int4 when ${openUntilMs} > ${databaseNowMs} then ${OPEN}::int4
+const breaker = (tenantId: string) =>
+  query
+    .select({
+      state: sql`case when ${opened} = 0 then ${CLOSED}::int4 when ${openUntilMs} > ${databaseNowMs} then ${OPEN}::int4
       else ${HALF_OPEN}::int4 end`,
-  })
-  .from(destinationStates)
-  .where(
-    and(
-      eq(destinationStates.tenantId, destinations.tenantId),
-      eq(destinationStates.destinationName, destinations.name),
-    ),
-  );
+    })
+    .from(destinationStates)
+    .where(and(eq(destinationStates.tenantId, tenantId), eq(destinationStates.destinationName, destinations.name)));
 
-const columns = {
+const columnsOf = (tenantId: string) => ({
   name: destinations.name,
   description: destinations.description,
   tags: destinations.tags,
   type: destinations.type,
   maxPerMinute: destinations.maxPerMinute,
   disabledReason: destinations.disabledReason,
-  breakerState: sql<BreakerState>`coalesce(${breaker}, ${CLOSED}::int4)`,
-  ruleNames: sql<string[]>`array${ruleNames}`,
-  recentNotificationCount: recentNotifications("destination", destinations),
-};
+  breakerState: sql<BreakerState>`coalesce(${breaker(tenantId)}, ${CLOSED}::int4)`,
+  ruleNames: sql<string[]>`array${ruleNames(tenantId)}`,
+  recentNotificationCount: recentNotifications(tenantId, "destination", destinations),
+});
 
 const named = (tenantId: string, name: string) =>
-  and(eq(destinations.tenantId, tenantId), eq(destinations.name, foundBy(name)));
+  and(eq(destinations.tenantId, tenantId), eq(destinations.name, normalizedName(name)));
 const typePath = "destination.type";
 
 /** What is stored of a destination, but for its secrets. Whatever the service had disabled it for is over. */
@@ -96,7 +91,7 @@ export async function checkedParts(type: DestinationType, tenantId: string): Pro
   const broken = await checkDestination(withSecrets(parted.masked, parted.fresh), tenantId);
   const refused = broken.filter(({ path }) => !parted.kept.includes(path));
   if (refused.length > 0)
-    throw invalidFields(refused.map(({ path, rule }) => ({ path: joined(typePath, path), rule })));
+    throw invalidFields(refused.map(({ path, rule }) => ({ path: fieldPath(typePath, path), rule })));
   return parted;
 }
 
@@ -116,7 +111,7 @@ const kept: Kept = {
 /** Where notifications go. */
 export function destinationService(
   db: Db,
-  bounds: Bounds,
+  bounds: QuotaBounds,
   keyring: Keyring,
   products: ProductAddresses,
 ): Partial<ServiceImpl<typeof DestinationService>> {
@@ -134,25 +129,23 @@ export function destinationService(
       checkSecretAddresses(parted, undefined, typePath);
       return await transaction(db, async (tx) => {
         const secrets = await sealed(tx, tenantId, name, parted);
-        const [row] = await orm(tx)
+        const made = await orm(tx)
           .insert(destinations)
           .values({ tenantId, name, secrets, ...valuesOf(destination, parted), createdMs: databaseNowMs })
           .onConflictDoNothing({ target: [destinations.tenantId, destinations.name] })
-          .returning(columns);
-        if (row === undefined) throw alreadyExists("destination", name);
-        await checkRoom(tx, tenantId, kept, bounds);
+          .returning({ name: destinations.name });
+        if (made.length === 0) throw alreadyExists("destination", name);
+        await checkQuota(tx, tenantId, kept, bounds);
         await noteCredential(tx, tenantId, name, type, products);
-        await changed(tx, context, "destination", name);
-        return create(CreateDestinationResponseSchema, { destination: shown(row, parted) });
+        await afterRuleChange(tx, context, "destination", name);
+        return create(CreateDestinationResponseSchema, {
+          destination: shown(await readRow(tx, tenantId, name), parted),
+        });
       });
     },
 
     async getDestination({ name }, context) {
-      const [row] = await orm(db)
-        .select(columns)
-        .from(destinations)
-        .where(named(principalOf(context).tenantId, name));
-      if (row === undefined) throw notFound("destination", name);
+      const row = await readRow(db, principalOf(context).tenantId, name);
       return create(GetDestinationResponseSchema, { destination: toDestination(row) });
     },
 
@@ -164,7 +157,7 @@ export function destinationService(
     async replaceDestination({ destination = create(DestinationSchema) }, context) {
       const { tenantId } = principalOf(context);
       const { type = create(DestinationTypeSchema) } = destination;
-      const name = foundBy(destination.name);
+      const name = normalizedName(destination.name);
       const own = named(tenantId, name);
       const parted = await checkedParts(type, tenantId);
       return await transaction(db, async (tx) => {
@@ -175,30 +168,39 @@ export function destinationService(
           .for("no key update");
         if (stored === undefined) throw notFound("destination", name);
         const keptSecrets = keptOf(stored.secrets, parted.kept, typePath);
-        checkSecretAddresses(parted, fromJson(DestinationTypeSchema, stored.type as JsonValue), typePath);
+        const before = fromJson(DestinationTypeSchema, stored.type as JsonValue);
+        checkSecretAddresses(parted, before, typePath);
         const secrets = { ...keptSecrets, ...(await sealed(tx, tenantId, name, parted)) };
         const heldBefore = await heldBytes(tx, tenantId, kept);
-        const [row] = await orm(tx)
+        await orm(tx)
           .update(destinations)
           .set({ secrets, ...valuesOf(destination, parted) })
-          .where(own)
-          .returning(columns);
-        if (row === undefined) throw notFound("destination", name);
-        await checkRoom(tx, tenantId, kept, bounds, heldBefore);
+          .where(own);
+        await checkQuota(tx, tenantId, kept, bounds, heldBefore);
+        if (placeOf(before) !== placeOf(parted.masked)) await forgetThreads(tx, tenantId, name);
         await noteCredential(tx, tenantId, name, type, products);
-        await changed(tx, context, "destination", name);
-        return create(ReplaceDestinationResponseSchema, { destination: shown(row, parted) });
+        await afterRuleChange(tx, context, "destination", name);
+        return create(ReplaceDestinationResponseSchema, {
+          destination: shown(await readRow(tx, tenantId, name), parted),
+        });
       });
     },
 
     async deleteDestination({ name }, context) {
       await transaction(db, async (tx) => {
-        await deleteDestination(tx, principalOf(context).tenantId, foundBy(name));
-        await changed(tx, context, "destination", name);
+        await deleteDestination(tx, principalOf(context).tenantId, normalizedName(name));
+        await afterRuleChange(tx, context, "destination", name);
       });
       return create(DeleteDestinationResponseSchema);
     },
   };
+}
+
+/** @throws code 5 */
+async function readRow(db: Db, tenantId: string, name: string) {
+  const [row] = await orm(db).select(columnsOf(tenantId)).from(destinations).where(named(tenantId, name));
+  if (row === undefined) throw notFound("destination", name);
+  return row;
 }
 
 /** Notes which stored credential a destination uses now. @throws code 3 when there is none, or one that does not fit */
@@ -226,11 +228,17 @@ async function listDestinations(db: Db, tenantId: string, request: ListDestinati
     contains(destinations.description, request.description),
     contains(destinations.kind, request.type),
     oneContains(destinations.tags, request.tags),
-    ofRule && exists(query.select({ one: sql`1` }).from(ruleDestinations).where(and(ofRow, ofRule))),
+    ofRule &&
+      exists(
+        query
+          .select({ one: sql`1` })
+          .from(ruleDestinations)
+          .where(and(ofRow(tenantId), ofRule)),
+      ),
   );
   const read = ({ after, limit }: Part) =>
     orm(db)
-      .select(columns)
+      .select(columnsOf(tenantId))
       .from(destinations)
       .where(and(matching, gt(destinations.name, after)))
       .orderBy(destinations.name)
@@ -254,4 +262,14 @@ async function deleteDestination(tx: Db, tenantId: string, name: string): Promis
   if (users.length > 0) throw inUse("destination", name, inRules(users));
   await releaseCredentials(tx, tenantId, { kind: "destination", id: name });
   await orm(tx).delete(destinations).where(own);
+  await orm(tx).delete(deliveryThreads).where(threadsOf(tenantId, name));
+  await forgetCounts(tx, tenantId, "destination", name);
+}
+
+const threadsOf = (tenantId: string, name: string) =>
+  and(eq(deliveryThreads.tenantId, tenantId), eq(deliveryThreads.destinationName, name));
+
+/** Forgets where a destination's threads were; what was sent is still to be cleared. */
+async function forgetThreads(tx: Db, tenantId: string, name: string): Promise<void> {
+  await orm(tx).update(deliveryThreads).set({ state: {} }).where(threadsOf(tenantId, name));
 }

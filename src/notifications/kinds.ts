@@ -1,28 +1,35 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { paced, type Pace as Turns } from "../event-loop.ts";
-import { type Broken, joined } from "../rpc/rules.ts";
+import { type Broken, fieldPath } from "../rpc/constraint-rules.ts";
+import { redacted, secretsOf } from "./delivering/redact.ts";
+import type { KindName } from "./delivering/retry.ts";
+import type { SendEnvironment } from "./delivering/send-environment.ts";
+import { notSent } from "./kinds/attempt-outcome.ts";
 import { email } from "./kinds/email.ts";
 import { event } from "./kinds/event.ts";
 import { incidentPaging } from "./kinds/incident-paging.ts";
 import { itsm } from "./kinds/itsm.ts";
-import type { Composed, ExchangedSecret, Kind, Outcome, Pace, State } from "./kinds/kind.ts";
+import type {
+  AttemptOutcome,
+  Composed,
+  DestinationKind,
+  ExchangedSecret,
+  RateLimit,
+  ThreadState,
+} from "./kinds/kind.ts";
 import { officeChat } from "./kinds/office-chat.ts";
 import { teamChat } from "./kinds/team-chat.ts";
 import { webhook } from "./kinds/webhook.ts";
-import { TemplateError } from "./mustache.ts";
 import type { Notification } from "./notification.ts";
-import { notSent } from "./outcome.ts";
-import { redacted, secretsOf } from "./redact.ts";
-import type { KindName } from "./retry.ts";
+import { TemplateError } from "./rendering/mustache.ts";
+import { brokenTemplate, render } from "./rendering/template.ts";
+import { variablesOf } from "./rendering/variables.ts";
 import { refusedHost } from "./stored-credential.ts";
-import { brokenTemplate, render } from "./template.ts";
-import { variablesOf } from "./variables.ts";
-import type { World } from "./world.ts";
 
 type MessageOf<K extends KindName> = Extract<DestinationType["type"], { case: K }>["value"];
 
-const kinds: { readonly [K in KindName]: Kind<MessageOf<K>> } = {
+const kinds: { readonly [K in KindName]: DestinationKind<MessageOf<K>> } = {
   email,
   event,
   officeChat,
@@ -37,7 +44,7 @@ function kindOf({ type }: DestinationType) {
   const { case: name } = type;
   if (name === undefined) throw new RangeError("a destination without a type");
   const field = DestinationTypeSchema.field[name] as { message: DescMessage };
-  return { name, kind: kinds[name] as Kind<Message>, message: type.value as Message, desc: field.message };
+  return { name, kind: kinds[name] as DestinationKind<Message>, message: type.value as Message, desc: field.message };
 }
 
 /** Which rules a destination breaks that the proto does not say: its templates, addresses, secrets. Paths begin with its kind. */
@@ -50,12 +57,21 @@ export async function checkDestination(type: DestinationType, tenantId: string):
     if (rule !== undefined) broken.push({ path, rule });
     await pace();
   }
-  return broken.map(({ path, rule }) => ({ path: joined(name, path), rule }));
+  return broken.map(({ path, rule }) => ({ path: fieldPath(name, path), rule }));
 }
 
 /** The limit of a kind's product on how often one destination is tried; undefined: none. */
-export function paceOf(kind: KindName): Pace | undefined {
+export function paceOf(kind: KindName): RateLimit | undefined {
   return kinds[kind].pace;
+}
+
+/** Whether a destination keeps one record for all rules. */
+export const isJoint = (type: DestinationType): boolean => kindOf(type).kind.joint === true;
+
+/** Where a destination's threads are, as a text to compare. */
+export function placeOf(type: DestinationType): string {
+  const { name, kind, message } = kindOf(type);
+  return `${name} ${kind.place?.(message)}`;
 }
 
 /** Renders one template after the other, so that no destination holds up others by their number. @throws TemplateError */
@@ -80,7 +96,7 @@ async function renderTexts(
 export async function compose(
   type: DestinationType,
   notification: Notification,
-  world: World,
+  world: SendEnvironment,
   pace: Turns = paced(undefined, notification.tenant.id),
 ): Promise<Composed> {
   const { kind, message } = kindOf(type);
@@ -100,7 +116,7 @@ export interface Try {
   readonly destinationKey: string;
   readonly notification: Notification;
   /** What the tries and notifications before it left for this destination and subject; empty at first. */
-  readonly state: State;
+  readonly state: ThreadState;
   /** The refresh token of itsm with OAuth, which is exchanged now and then. */
   readonly refreshToken: ExchangedSecret;
   /** Ends the try at once. */
@@ -108,7 +124,7 @@ export interface Try {
 }
 
 /** What is kept of a receiver's answer, such as the number of a record: it may repeat a secret there, too. */
-const withoutSecrets = (state: State, secrets: ReadonlySet<string>): State =>
+const withoutSecrets = (state: ThreadState, secrets: ReadonlySet<string>): ThreadState =>
   Object.fromEntries(Object.entries(state).map(([name, text]) => [name, redacted(text, secrets)]));
 
 /**
@@ -117,8 +133,8 @@ const withoutSecrets = (state: State, secrets: ReadonlySet<string>): State =>
  */
 export async function send(
   { type, allowedHosts = [], credentialSecrets = [], ...given }: Try,
-  world: World,
-): Promise<Outcome> {
+  world: SendEnvironment,
+): Promise<AttemptOutcome> {
   const { name, kind, message, desc } = kindOf(type);
   const refused = refusedHost(type, allowedHosts, world);
   if (refused !== undefined)

@@ -5,9 +5,9 @@ import {
   DestinationSchema,
   DestinationTypeSchema,
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { storedTriggerType } from "./trigger-type.ts";
+import { shownTriggerType } from "./trigger-type.ts";
 
 /** What triggers, destinations and rules have alike. */
 interface Named {
@@ -37,6 +37,7 @@ export interface RuleRow extends Named {
   enabled: boolean;
   message: string;
   repeat: boolean;
+  repeatWhile: RepeatWhile | null;
   repeatIntervalSec: bigint;
   delaySec: number;
   sendUpdates: boolean;
@@ -46,8 +47,9 @@ export interface RuleRow extends Named {
 }
 
 /** A trigger as the API shows it. */
-export function toTrigger({ type, ...row }: TriggerRow): Trigger {
-  return create(TriggerSchema, { ...row, type: storedTriggerType(type) });
+export function toTrigger({ type, ...row }: TriggerRow, troubles: Readonly<Record<string, string>> = {}): Trigger {
+  const shown = shownTriggerType(type);
+  return create(TriggerSchema, { ...row, ...shown, trouble: shown.trouble || (troubles[row.name] ?? "") });
 }
 
 /** A destination as the API shows it. */
@@ -56,6 +58,11 @@ export function toDestination({ type, ...row }: DestinationRow): Destination {
 }
 
 /** A rule as the API shows it. */
-export function toRule({ repeatIntervalSec, delaySec, ...row }: RuleRow): Rule {
-  return create(RuleSchema, { ...row, repeatInterval: repeatIntervalSec, delaySec: BigInt(delaySec) });
+export function toRule({ repeatIntervalSec, delaySec, repeatWhile, ...row }: RuleRow): Rule {
+  return create(RuleSchema, {
+    ...row,
+    repeatWhile: repeatWhile ?? RepeatWhile.UNSPECIFIED,
+    repeatInterval: repeatIntervalSec,
+    delaySec: BigInt(delaySec),
+  });
 }

@@ -34,6 +34,8 @@ export interface Notification {
   };
   /** What is told about, across all its notifications: an occurrence's id, at most 100 characters. */
   readonly subjectId: string;
+  /** Names the match that it belongs to, within its subject; absent in tests and previews. */
+  readonly match?: string;
   /** Absent for a metric, or data that stay away. */
   readonly event?: {
     readonly id: string;
@@ -48,6 +50,10 @@ export interface Notification {
     /** Of the occurrence's instances. */
     readonly count: bigint;
     readonly metadata: JsonObject;
+    /** What distinguishes it from others of its name on its entity; absent: nothing. */
+    readonly dedupKey?: string;
+    /** When its occurrence expires; absent: never. */
+    readonly expiresMs?: number;
   };
   readonly entity: {
     readonly id: string;
@@ -55,7 +61,13 @@ export interface Notification {
     readonly dimensions: Readonly<Record<string, string>>;
   };
   /** Of a metric's last point; without value when there never was one. */
-  readonly metric?: { readonly name: string; readonly value?: number; readonly timeMs?: number };
+  readonly metric?: {
+    readonly name: string;
+    /** Absent: the series has none. */
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly value?: number;
+    readonly timeMs?: number;
+  };
   /**
    * The rules that led to this: of an event that the `event` kind made, those that led to its notification and that
    * notification's own, the latest last. The event starts none of them again. Empty for what came from outside.

@@ -4,7 +4,7 @@ import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { invalidFields } from "../errors.ts";
-import { foundBy } from "../rpc/names.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
 import { destinations, ruleDestinations, ruleTriggers, triggers } from "./tables.ts";
 
 type Names = Pick<Rule, "name" | "triggerNames" | "destinationNames">;
@@ -19,7 +19,7 @@ export async function setTriggers(
   tenantId: string,
   { name: ruleName, triggerNames }: Names,
 ): Promise<string[]> {
-  const names = triggerNames.map(foundBy);
+  const names = triggerNames.map(normalizedName);
   await holdAll(tx, tenantId, triggers, "trigger", names, "rule.triggerNames");
   const own = and(eq(ruleTriggers.tenantId, tenantId), eq(ruleTriggers.ruleName, ruleName));
   await orm(tx).delete(ruleTriggers).where(own);
@@ -35,7 +35,7 @@ export async function setDestinations(
   tenantId: string,
   { name: ruleName, destinationNames }: Names,
 ): Promise<string[]> {
-  const names = destinationNames.map(foundBy);
+  const names = destinationNames.map(normalizedName);
   await holdAll(tx, tenantId, destinations, "destination", names, "rule.destinationNames");
   const own = and(eq(ruleDestinations.tenantId, tenantId), eq(ruleDestinations.ruleName, ruleName));
   await orm(tx).delete(ruleDestinations).where(own);

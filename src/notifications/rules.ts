@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { and, eq, exists, gt, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
-import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import {
   CreateRuleResponseSchema,
   DeleteRuleResponseSchema,
@@ -13,43 +13,48 @@ import {
   type RuleService,
   UpdateRuleResponseSchema,
 } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { checkQuota, heldBytes, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
-import { foundBy } from "../rpc/names.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
-import { changed } from "./changed.ts";
-import { withinComparisons } from "./comparisons.ts";
-import { contains, listByName, oneContains, type Part } from "./lists.ts";
-import { forgetRule } from "./matches.ts";
+import { afterRuleChange } from "./after-rule-change.ts";
+import { withinComparisons } from "./deciding/comparisons.ts";
+import { forgetRule } from "./deciding/match-store.ts";
+import { releaseEnds } from "./deciding/outbox.ts";
+import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
 import { toRule } from "./messages.ts";
-import { recentNotifications } from "./recent.ts";
+import { forgetCounts, recentNotifications } from "./recent-counts.ts";
+import { brokenTemplate } from "./rendering/template.ts";
 import { setDestinations, setTriggers } from "./rule-members.ts";
 import { ruleDestinations, rules, ruleTriggers } from "./tables.ts";
-import { brokenTemplate } from "./template.ts";
 
 /** Seconds between repetitions where a rule does not say. */
 const repeatIntervalDefault = 3600n;
 
 const query = new QueryBuilder();
-const triggersOfRow = and(eq(ruleTriggers.tenantId, rules.tenantId), eq(ruleTriggers.ruleName, rules.name));
-const destinationsOfRow = and(eq(ruleDestinations.tenantId, rules.tenantId), eq(ruleDestinations.ruleName, rules.name));
-const triggerNames = query
-  .select({ name: ruleTriggers.triggerName })
-  .from(ruleTriggers)
-  .where(triggersOfRow)
-  .orderBy(ruleTriggers.place);
-const destinationNames = query
-  .select({ name: ruleDestinations.destinationName })
-  .from(ruleDestinations)
-  .where(destinationsOfRow)
-  .orderBy(ruleDestinations.place);
+const triggersOfRow = (tenantId: string) =>
+  and(eq(ruleTriggers.tenantId, tenantId), eq(ruleTriggers.ruleName, rules.name));
+const destinationsOfRow = (tenantId: string) =>
+  and(eq(ruleDestinations.tenantId, tenantId), eq(ruleDestinations.ruleName, rules.name));
+const triggerNames = (tenantId: string) =>
+  query
+    .select({ name: ruleTriggers.triggerName })
+    .from(ruleTriggers)
+    .where(triggersOfRow(tenantId))
+    .orderBy(ruleTriggers.place);
+const destinationNames = (tenantId: string) =>
+  query
+    .select({ name: ruleDestinations.destinationName })
+    .from(ruleDestinations)
+    .where(destinationsOfRow(tenantId))
+    .orderBy(ruleDestinations.place);
 
-const columns = {
+const columnsOf = (tenantId: string) => ({
   name: rules.name,
   description: rules.description,
   enabled: rules.enabled,
@@ -57,18 +62,21 @@ const columns = {
   repeat: rules.repeat,
   repeatIntervalSec: rules.repeatIntervalSec,
   delaySec: rules.delaySec,
+  repeatWhile: rules.repeatWhile,
   sendUpdates: rules.sendUpdates,
   muteDuringMaintenance: rules.muteDuringMaintenance,
   tags: rules.tags,
-  triggerNames: sql<string[]>`array${triggerNames}`,
-  destinationNames: sql<string[]>`array${destinationNames}`,
-  recentNotificationCount: recentNotifications("rule", rules),
-};
+  triggerNames: sql<string[]>`array${triggerNames(tenantId)}`,
+  destinationNames: sql<string[]>`array${destinationNames(tenantId)}`,
+  recentNotificationCount: recentNotifications(tenantId, "rule", rules),
+});
 
-const named = (tenantId: string, name: string) => and(eq(rules.tenantId, tenantId), eq(rules.name, foundBy(name)));
+const named = (tenantId: string, name: string) =>
+  and(eq(rules.tenantId, tenantId), eq(rules.name, normalizedName(name)));
 
 /** What the table of rules holds of one. */
-function valuesOf({ description, enabled, message, repeat, sendUpdates, muteDuringMaintenance, tags, ...rule }: Rule) {
+function valuesOf(rule: Rule) {
+  const { description, enabled, message, repeat, repeatWhile, sendUpdates, muteDuringMaintenance, tags } = rule;
   const repeatIntervalSec = rule.repeatInterval ?? repeatIntervalDefault;
   const delaySec = Number(rule.delaySec);
   return {
@@ -76,6 +84,7 @@ function valuesOf({ description, enabled, message, repeat, sendUpdates, muteDuri
     enabled,
     message,
     repeat,
+    repeatWhile,
     repeatIntervalSec,
     delaySec,
     sendUpdates,
@@ -87,10 +96,40 @@ function valuesOf({ description, enabled, message, repeat, sendUpdates, muteDuri
 /** What may make a rule compare events with more texts. */
 const growths = ["enabled", "triggerNames", "destinationNames"] as const;
 
+/** What may end matches, or have them notified again. */
+const ruling = ["enabled", "triggerNames", "destinationNames", "repeat", "repeatInterval", "repeatWhile"] as const;
+
+/** Whether, and why, what the rule matches is looked at after these members have changed. */
+function lookAfter({ enabled, destinationNames }: Rule, members: ReadonlySet<keyof Rule>) {
+  if (!ruling.some((member) => members.has(member))) return undefined;
+  return enabled && destinationNames.length > 0 ? "changed" : "enabled";
+}
+
+type Notifying = Pick<Rule, "enabled" | "destinationNames">;
+
+/** The destinations that a rule has notified and notifies no more. */
+function leftBy(before: Notifying, after?: Notifying): string[] {
+  const kept = after?.enabled ? after.destinationNames : [];
+  return before.enabled ? before.destinationNames.filter((name) => !kept.includes(name)) : [];
+}
+
+/** What a rule that is sent must hold beyond the rules of its proto file. */
+function checkRule(rule: Rule): void {
+  checkMessage(rule);
+  checkRepetition(rule);
+}
+
 /** @throws code 3 when the message is no template */
 function checkMessage({ message }: Rule): void {
   const broken = brokenTemplate(message);
   if (broken !== undefined) throw invalidField("rule.message", broken);
+}
+
+/** @throws code 3 when the rule repeats by the clock without an interval */
+function checkRepetition({ repeat, repeatInterval, repeatWhile }: Rule): void {
+  if (repeatWhile === RepeatWhile.UNSPECIFIED) return;
+  if (!repeat) throw invalidField("rule.repeatWhile", "needs repeat");
+  if (repeatInterval === 0n) throw invalidField("rule.repeatInterval", "must be at least 1 beside repeatWhile");
 }
 
 /** A trigger shows the names of its rules, too: a pair counts with both names. */
@@ -105,12 +144,12 @@ const kept: Kept = {
 };
 
 /** What ties triggers to destinations. */
-export function ruleService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof RuleService>> {
+export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<typeof RuleService>> {
   return {
     async createRule({ rule = create(RuleSchema) }, context) {
       const { tenantId } = principalOf(context);
       const { name } = rule;
-      checkMessage(rule);
+      checkRule(rule);
       return await transaction(db, async (tx) => {
         const values = valuesOf(rule);
         const made = await orm(tx)
@@ -121,8 +160,8 @@ export function ruleService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof 
         if (made.length === 0) throw alreadyExists("rule", name);
         const set = () => setMembers(tx, tenantId, { ...rule, name });
         const members = rule.enabled ? await withinComparisons(tx, tenantId, set) : await set();
-        await checkRoom(tx, tenantId, kept, bounds);
-        await changed(tx, context, "rule", name);
+        await checkQuota(tx, tenantId, kept, bounds);
+        await afterRuleChange(tx, context, "rule", name);
         return create(CreateRuleResponseSchema, {
           rule: toRule({ name, ...values, ...members, recentNotificationCount: 0n }),
         });
@@ -130,10 +169,8 @@ export function ruleService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof 
     },
 
     async getRule({ name }, context) {
-      const [row] = await orm(db)
-        .select(columns)
-        .from(rules)
-        .where(named(principalOf(context).tenantId, name));
+      const { tenantId } = principalOf(context);
+      const [row] = await orm(db).select(columnsOf(tenantId)).from(rules).where(named(tenantId, name));
       if (row === undefined) throw notFound("rule", name);
       return create(GetRuleResponseSchema, { rule: toRule(row) });
     },
@@ -145,14 +182,15 @@ export function ruleService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof 
 
     async updateRule({ rule: sent = create(RuleSchema), updateMask }, context) {
       const { tenantId } = principalOf(context);
-      const name = foundBy(sent.name);
+      const name = normalizedName(sent.name);
       const own = named(tenantId, name);
       const members = changedFields(RuleSchema, sent, updateMask);
       if (members.has("message")) checkMessage(sent);
       return await transaction(db, async (tx) => {
-        const [row] = await orm(tx).select(columns).from(rules).where(own).for("no key update");
+        const [row] = await orm(tx).select(columnsOf(tenantId)).from(rules).where(own).for("no key update");
         if (row === undefined) throw notFound("rule", name);
         const rule = withChanges(toRule(row), sent, members);
+        checkRepetition(rule);
         const values = valuesOf(rule);
         const heldBefore = await heldBytes(tx, tenantId, kept);
         const write = async () => {
@@ -161,8 +199,9 @@ export function ruleService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof 
         };
         const growing = rule.enabled && growths.some((member) => members.has(member));
         const used = growing ? await withinComparisons(tx, tenantId, write) : await write();
-        await checkRoom(tx, tenantId, kept, bounds, heldBefore);
-        await changed(tx, context, "rule", name);
+        await checkQuota(tx, tenantId, kept, bounds, heldBefore);
+        await releaseEnds(tx, tenantId, leftBy(row, { ...rule, ...used }));
+        await afterRuleChange(tx, context, "rule", name, lookAfter(toRule(row), members));
         return create(UpdateRuleResponseSchema, { rule: toRule({ ...row, ...values, ...used }) });
       });
     },
@@ -171,13 +210,15 @@ export function ruleService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof 
       const { tenantId } = principalOf(context);
       return await transaction(db, async (tx) => {
         // Its triggers and destinations are free with it, by their foreign keys.
-        const [row] = await orm(tx)
-          .delete(rules)
-          .where(named(tenantId, name))
-          .returning({ ...columns, id: rules.id });
+        const own = named(tenantId, name);
+        const columns = { ...columnsOf(tenantId), id: rules.id };
+        const [row] = await orm(tx).select(columns).from(rules).where(own).for("update");
         if (row === undefined) throw notFound("rule", name);
+        await orm(tx).delete(rules).where(own);
         await forgetRule(tx, tenantId, row.id);
-        await changed(tx, context, "rule", name);
+        await releaseEnds(tx, tenantId, leftBy(row));
+        await forgetCounts(tx, tenantId, "rule", row.name);
+        await afterRuleChange(tx, context, "rule", name);
         return create(DeleteRuleResponseSchema, { rule: toRule(row) });
       });
     },
@@ -208,10 +249,10 @@ async function listRules(db: Db, tenantId: string, request: ListRulesRequest) {
       query
         .select(one)
         .from(ruleTriggers)
-        .where(and(triggersOfRow, contains(ruleTriggers.triggerName, text))),
+        .where(and(triggersOfRow(tenantId), contains(ruleTriggers.triggerName, text))),
     );
   const usesDestination = (text: string) => {
-    const found = and(destinationsOfRow, contains(ruleDestinations.destinationName, text));
+    const found = and(destinationsOfRow(tenantId), contains(ruleDestinations.destinationName, text));
     return exists(query.select(one).from(ruleDestinations).where(found));
   };
   const matching = and(
@@ -230,7 +271,7 @@ async function listRules(db: Db, tenantId: string, request: ListRulesRequest) {
   );
   const read = ({ after, limit }: Part) =>
     orm(db)
-      .select(columns)
+      .select(columnsOf(tenantId))
       .from(rules)
       .where(and(matching, gt(rules.name, after)))
       .orderBy(rules.name)

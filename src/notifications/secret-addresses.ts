@@ -1,9 +1,9 @@
 import type { DestinationType } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { hostOf } from "../credentials/allowed-hosts.ts";
 import { invalidFields } from "../errors.ts";
-import type { Broken } from "../rpc/rules.ts";
-import { joined } from "../rpc/rules.ts";
-import { hidden } from "./redact.ts";
+import type { Broken } from "../rpc/constraint-rules.ts";
+import { fieldPath } from "../rpc/constraint-rules.ts";
+import { hidden } from "./delivering/redact.ts";
 import type { Parted } from "./secrets.ts";
 
 /** Scheme, host and port of an address, alike for all ways of writing it; undefined with a user name, or for none. */
@@ -66,5 +66,5 @@ export function checkSecretAddresses(parted: Parted, stored: DestinationType | u
     ...unfixedAddress(parted, stored),
     ...(moved.length === 0 ? [] : parted.kept.map((path) => ({ path, rule }))),
   ];
-  if (broken.length > 0) throw invalidFields(broken.map((each) => ({ ...each, path: joined(at, each.path) })));
+  if (broken.length > 0) throw invalidFields(broken.map((each) => ({ ...each, path: fieldPath(at, each.path) })));
 }

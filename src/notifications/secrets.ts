@@ -3,8 +3,8 @@ import { clone, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { invalidFields } from "../errors.ts";
-import { joined } from "../rpc/rules.ts";
-import { hidden } from "./redact.ts";
+import { fieldPath } from "../rpc/constraint-rules.ts";
+import { hidden } from "./delivering/redact.ts";
 
 /** Sent as signingSecret: the service shall make one. */
 const wish = "generate";
@@ -25,7 +25,7 @@ function* secretsIn(desc: DescMessage, message: Message, path = ""): Generator<S
   const view = reflect(desc, message, false);
   for (const field of desc.fields) {
     if (!view.isSet(field)) continue;
-    const at = joined(path, field.jsonName);
+    const at = fieldPath(path, field.jsonName);
     if (field.fieldKind === "message") yield* secretsIn(field.message, view.get(field).message, at);
     else if (field.proto.options?.debugRedact !== true) continue;
     else if (field.fieldKind === "map") {
@@ -85,6 +85,6 @@ export function keptOf<T>(
 ): Record<string, T> {
   const missing = paths.filter((path) => !Object.hasOwn(stored, path));
   const rule = `must be the secret itself: none is stored that ${hidden} could keep`;
-  if (missing.length > 0) throw invalidFields(missing.map((path) => ({ path: joined(at, path), rule })));
+  if (missing.length > 0) throw invalidFields(missing.map((path) => ({ path: fieldPath(at, path), rule })));
   return Object.fromEntries(paths.map((path) => [path, stored[path] as T]));
 }

@@ -5,21 +5,23 @@ import { DestinationService } from "#gen/belfry/notifications/v1/destination_ser
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import type { Keyring } from "../credentials/keyring.ts";
+import type { QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
-import type { Bounds } from "../db/room.ts";
 import { deliveryService } from "./deliveries.ts";
+import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { destinationService } from "./destinations.ts";
+import { explanations, type OpenWindows } from "./explain.ts";
 import { rulePreviews } from "./preview.ts";
 import { ruleService } from "./rules.ts";
 import { destinationTests } from "./test-destination.ts";
 import { triggerService } from "./triggers.ts";
-import type { World } from "./world.ts";
 
 interface Options {
   /** How much a tenant may set up. */
-  bounds: Bounds;
+  bounds: QuotaBounds;
   keyring: Keyring;
-  world: World;
+  world: SendEnvironment;
+  openWindows: OpenWindows;
   nowMs(): number;
   /** Tells what sends that a tenant has something due. */
   wake(tenantId: string): void;
@@ -27,17 +29,21 @@ interface Options {
 
 export function notificationServices(
   db: Db,
-  { bounds, keyring, world, ...sending }: Options,
+  { bounds, keyring, world, openWindows, ...sending }: Options,
 ): [DescService, Partial<ServiceImpl<DescService>>][] {
   const destinations: Partial<ServiceImpl<typeof DestinationService>> = {
     ...destinationService(db, bounds, keyring, world),
     ...destinationTests(db, keyring, world),
   };
   const rules: Partial<ServiceImpl<typeof RuleService>> = { ...ruleService(db, bounds), ...rulePreviews(db, world) };
+  const deliveries: Partial<ServiceImpl<typeof DeliveryService>> = {
+    ...deliveryService(db, sending),
+    ...explanations(db, { ...sending, openWindows }),
+  };
   return [
     [TriggerService, triggerService(db, bounds)],
     [DestinationService, destinations],
     [RuleService, rules],
-    [DeliveryService, deliveryService(db, sending)],
+    [DeliveryService, deliveries],
   ];
 }

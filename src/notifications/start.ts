@@ -4,24 +4,30 @@ import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Config } from "../config/settings.ts";
 import type { Keyring } from "../credentials/keyring.ts";
 import type { Pool } from "../db/connect.ts";
-import type { Listener } from "../db/listen.ts";
+import type { NotifyListener } from "../db/listen.ts";
+import type { EntityCache } from "../entities/entity-cache.ts";
 import type { StoreChanges } from "../events/changes.ts";
 import { dataBounds, ingestEvents } from "../events/ingest.ts";
 import type { Log } from "../log.ts";
-import { BeyondChain, countMadeEvent } from "./chain-counts.ts";
-import type { RuleEngine } from "./engine.ts";
-import type { Dispatcher } from "./sending/dispatcher.ts";
-import { startSending } from "./sending/start.ts";
+import { BeyondChain, countMadeEvent } from "./deciding/chain-counts.ts";
+import type { RuleEngine } from "./deciding/engine.ts";
+import type { Dispatcher } from "./delivering/dispatcher.ts";
+import { beyondChain, openSendEnvironment } from "./delivering/send-environment.ts";
+import { startSending } from "./delivering/start.ts";
+import type { OpenWindows } from "./explain.ts";
 import { notificationServices } from "./service.ts";
-import { beyondChain, openWorld } from "./world.ts";
 
 interface Options {
   keyring: Keyring;
   nowMs(): number;
   /** What stores the events that destinations of the kind `event` make. */
   store: StoreChanges;
-  /** Judges deliveries right before they are tried. */
-  stillMatching: RuleEngine["stillMatching"];
+  /** What this process knows of entities. */
+  known: EntityCache;
+  /** Decides again on deliveries right before they are tried. */
+  rules: Pick<RuleEngine, "recheck">;
+  /** The maintenance windows that an entity is in. */
+  openWindows: OpenWindows;
   log: Log;
 }
 
@@ -33,11 +39,11 @@ export interface Notifications extends Pick<Dispatcher, "wake" | "stats" | "stop
 /** Starts what goes out. */
 export async function startNotifications(
   pool: Pool,
-  replicas: Pick<Listener, "listen">,
+  replicas: Pick<NotifyListener, "listen">,
   config: Config,
-  { keyring, nowMs, store, stillMatching, log }: Options,
+  { keyring, nowMs, store, known, rules, openWindows, log }: Options,
 ): Promise<Notifications> {
-  const world = openWorld(config, {
+  const world = openSendEnvironment(config, {
     ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
     nowMs,
     async createEvent(tenantId, item, chain, root) {
@@ -46,7 +52,7 @@ export async function startNotifications(
         if (changes.length > 0 && item.status !== Status.CLOSED) await countMadeEvent(tx, tenantId, root);
         await store(tx, locked, changes, atMs);
       };
-      const storing = { nowMs: nowMs(), store: counting, bounds: dataBounds(config) };
+      const storing = { nowMs: nowMs(), store: counting, known, bounds: dataBounds(config) };
       try {
         return (await ingestEvents(pool.ingest, tenantId, [{ ...item, chain, root }], storing)).get(0);
       } catch (error) {
@@ -56,9 +62,23 @@ export async function startNotifications(
     },
   });
   const waitMsMax = config.deliveryWaitSecMax * 1000;
-  const sending = await startSending(pool, replicas, config, { keyring, world, nowMs, log, stillMatching, waitMsMax });
+  const sending = await startSending(pool, replicas, config, {
+    keyring,
+    world,
+    nowMs,
+    log,
+    recheck: rules.recheck,
+    waitMsMax,
+  });
   return {
-    services: notificationServices(pool.sql, { bounds: config, keyring, world, nowMs, wake: sending.wake }),
+    services: notificationServices(pool.sql, {
+      bounds: config,
+      keyring,
+      world,
+      openWindows,
+      nowMs,
+      wake: sending.wake,
+    }),
     wake: sending.wake,
     stats: sending.stats,
     async stop() {

@@ -8,8 +8,8 @@ import {
 import { allowsHost, hostOf } from "../credentials/allowed-hosts.ts";
 import type { UsableCredential } from "../credentials/used-by.ts";
 import { invalidField, invalidFields } from "../errors.ts";
-import { joined } from "../rpc/rules.ts";
-import type { World } from "./world.ts";
+import { fieldPath } from "../rpc/constraint-rules.ts";
+import type { SendEnvironment } from "./delivering/send-environment.ts";
 
 /** Which types of stored credentials a kind of destination may name. */
 const types: Readonly<Record<string, readonly string[]>> = {
@@ -59,7 +59,7 @@ function checkItsm({ authorization }: ItsmDestination, credentialType: string | 
 }
 
 /** Where the products are that the operator gives the addresses of. */
-export type ProductAddresses = Pick<World, "incidentPagingUrl" | "teamChatUrl">;
+export type ProductAddresses = Pick<SendEnvironment, "incidentPagingUrl" | "teamChatUrl">;
 
 /** Why a destination does not fit `allowedHosts` of its credential; the path is within its type. */
 export interface RefusedHost {
@@ -98,7 +98,7 @@ export function checkCredentialHosts(
   at: string,
 ): void {
   const refused = refusedHost(type, allowedHosts, products);
-  if (refused !== undefined) throw invalidField(joined(at, refused.path), refused.rule);
+  if (refused !== undefined) throw invalidField(fieldPath(at, refused.path), refused.rule);
 }
 
 /** The type with the secrets of the stored credential that it names. */

@@ -13,6 +13,7 @@ import {
   smallint,
   uuid,
 } from "drizzle-orm/pg-core";
+import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { bigintMs, bytea, jsonb, tenantId, text, texts } from "../db/columns.ts";
 
 /** One row a trigger: the condition that rules wait for. */
@@ -70,6 +71,8 @@ export const rules = pgTable(
     /** A template. */
     message: text("message").notNull(),
     repeat: boolean("repeat").notNull(),
+    /** A number of RepeatWhile; null in rows of 0.1.0: by reports. */
+    repeatWhile: smallint("repeat_while").$type<RepeatWhile>(),
     repeatIntervalSec: bigint("repeat_interval_sec", { mode: "bigint" }).notNull(),
     delaySec: integer("delay_sec").notNull(),
     sendUpdates: boolean("send_updates").notNull(),
@@ -149,6 +152,8 @@ export const ruleMatches = pgTable(
     number: integer("number"),
     /** Of a series; null for other sources. */
     metricName: text("metric_name"),
+    /** Of a series that has some. */
+    metricLabels: jsonb("metric_labels").$type<Record<string, string>>(),
     /** Those that match, in the rule's order. */
     triggerNames: texts("trigger_names").notNull(),
     /** Whether it matches now. */

@@ -17,16 +17,16 @@ import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { failedPrecondition } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
-import { foundBy } from "../rpc/names.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
 import { audited } from "../tenants/audit.ts";
+import { givenRefreshToken, refreshTokenPath, storedRefreshToken } from "./delivering/refresh-token.ts";
+import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { checkedParts } from "./destinations.ts";
 import { send } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
-import { openType } from "./open-type.ts";
-import { givenRefreshToken, refreshTokenPath, storedRefreshToken } from "./refresh-token.ts";
 import { withSecrets } from "./secrets.ts";
 import { checkCredentialHosts } from "./stored-credential.ts";
-import type { World } from "./world.ts";
+import { unsealDestination } from "./unseal-destination.ts";
 
 /** A notification of a made-up event, which says that it is one. */
 function testNotification(tenant: Notification["tenant"], destination: string, nowMs: number): Notification {
@@ -74,13 +74,19 @@ const typePath = "destination.type";
  * The type of a destination to test, with its secrets readable, and its refresh token.
  * @throws code 3 for what is wrong with it; code 9 for secrets that do not open
  */
-async function opened(db: Db, tenantId: string, { name, type: given }: Destination, keyring: Keyring, world: World) {
+async function opened(
+  db: Db,
+  tenantId: string,
+  { name, type: given }: Destination,
+  keyring: Keyring,
+  world: SendEnvironment,
+) {
   const parted = await checkedParts(given ?? create(DestinationTypeSchema), tenantId);
   const unmasked = withSecrets(parted.masked, parted.fresh);
-  const open = await openType(db, tenantId, name, unmasked, keyring, typePath);
+  const open = await unsealDestination(db, tenantId, name, unmasked, keyring, typePath);
   checkCredentialHosts(open.type, open.allowedHosts, world, typePath);
   const refreshToken = parted.kept.includes(refreshTokenPath)
-    ? storedRefreshToken(db, tenantId, foundBy(name), open.type, keyring)
+    ? storedRefreshToken(db, tenantId, normalizedName(name), open.type, keyring)
     : givenRefreshToken(parted.fresh[refreshTokenPath] ?? "");
   return { ...open, refreshToken, masked: parted.masked };
 }
@@ -89,7 +95,7 @@ async function opened(db: Db, tenantId: string, { name, type: given }: Destinati
 export function destinationTests(
   db: Db,
   keyring: Keyring,
-  world: World,
+  world: SendEnvironment,
 ): Pick<ServiceImpl<typeof DestinationService>, "testDestination"> {
   return {
     async testDestination({ destination = create(DestinationSchema) }, context) {

@@ -18,44 +18,46 @@ import {
   type TriggerService,
   UpdateTriggerResponseSchema,
 } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { checkQuota, heldBytes, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { type Bounds, checkRoom, heldBytes, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
-import { foundBy } from "../rpc/names.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
-import { changed } from "./changed.ts";
-import { comparisonsOf, withinComparisons } from "./comparisons.ts";
-import { inRules, usersNamed } from "./in-use.ts";
-import { contains, listByName, oneContains, type Part } from "./lists.ts";
+import { afterRuleChange } from "./after-rule-change.ts";
+import { comparisonsOf, withinComparisons } from "./deciding/comparisons.ts";
+import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
 import { toTrigger } from "./messages.ts";
-import { recentNotifications } from "./recent.ts";
-import { beginAnew } from "./sources/stale-data.ts";
+import { forgetCounts, recentNotifications } from "./recent-counts.ts";
+import { inRules, usersNamed } from "./references.ts";
+import { beginAnew, staleTroubles } from "./sources/stale-data.ts";
 import { ruleTriggers, triggers } from "./tables.ts";
 import { checkTriggerType } from "./trigger-type.ts";
 
-const ofRow = and(eq(ruleTriggers.tenantId, triggers.tenantId), eq(ruleTriggers.triggerName, triggers.name));
+const ofRow = (tenantId: string) =>
+  and(eq(ruleTriggers.tenantId, tenantId), eq(ruleTriggers.triggerName, triggers.name));
 const query = new QueryBuilder();
-const ruleNames = query
-  .select({ name: ruleTriggers.ruleName })
-  .from(ruleTriggers)
-  .where(ofRow)
-  .orderBy(ruleTriggers.ruleName);
+const ruleNames = (tenantId: string) =>
+  query
+    .select({ name: ruleTriggers.ruleName })
+    .from(ruleTriggers)
+    .where(ofRow(tenantId))
+    .orderBy(ruleTriggers.ruleName);
 
-const columns = {
+const columnsOf = (tenantId: string) => ({
   name: triggers.name,
   description: triggers.description,
   tags: triggers.tags,
   type: triggers.type,
-  ruleNames: sql<string[]>`array${ruleNames}`,
-  recentNotificationCount: recentNotifications("trigger", triggers),
-};
+  ruleNames: sql<string[]>`array${ruleNames(tenantId)}`,
+  recentNotificationCount: recentNotifications(tenantId, "trigger", triggers),
+});
 
 const named = (tenantId: string, name: string) =>
-  and(eq(triggers.tenantId, tenantId), eq(triggers.name, foundBy(name)));
+  and(eq(triggers.tenantId, tenantId), eq(triggers.name, normalizedName(name)));
 
 /** What is stored of a trigger that is checked; its type is there (REQUIRED). */
 function valuesOf({ description, tags, type = create(TriggerTypeSchema) }: Trigger) {
@@ -71,18 +73,18 @@ function valuesOf({ description, tags, type = create(TriggerTypeSchema) }: Trigg
 const kept: Kept = { things: "triggers", table: "triggers", columns: ["name", "description", "tags", "type"] };
 
 /** The conditions that rules wait for. */
-export function triggerService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof TriggerService>> {
+export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<typeof TriggerService>> {
   /** @throws code 5 when there is none; code 9 when it grows too large */
   async function updateRow(tx: Db, tenantId: string, sent: Trigger, members: ReadonlySet<keyof Trigger>) {
     const own = named(tenantId, sent.name);
-    const [row] = await orm(tx).select(columns).from(triggers).where(own).for("no key update");
+    const [row] = await orm(tx).select(columnsOf(tenantId)).from(triggers).where(own).for("no key update");
     if (row === undefined) throw notFound("trigger", sent.name);
     const before = toTrigger(row);
     const trigger = withChanges(before, sent, members);
     const heldBefore = await heldBytes(tx, tenantId, kept);
     await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
-    await checkRoom(tx, tenantId, kept, bounds, heldBefore);
-    if (!sameData(before.type, trigger.type)) await beginAnew(tx, tenantId, foundBy(sent.name));
+    await checkQuota(tx, tenantId, kept, bounds, heldBefore);
+    if (!sameData(before.type, trigger.type)) await beginAnew(tx, tenantId, normalizedName(sent.name));
     return trigger;
   }
 
@@ -98,24 +100,26 @@ export function triggerService(db: Db, bounds: Bounds): Partial<ServiceImpl<type
           .onConflictDoNothing({ target: [triggers.tenantId, triggers.name] })
           .returning({ name: triggers.name });
         if (made.length === 0) throw alreadyExists("trigger", name);
-        await checkRoom(tx, tenantId, kept, bounds);
-        await changed(tx, context, "trigger", name);
+        await checkQuota(tx, tenantId, kept, bounds);
+        await afterRuleChange(tx, context, "trigger", name);
       });
       return create(CreateTriggerResponseSchema, { trigger: { ...trigger, name } });
     },
 
     async getTrigger({ name }, context) {
-      const [row] = await orm(db)
-        .select(columns)
-        .from(triggers)
-        .where(named(principalOf(context).tenantId, name));
+      const { tenantId } = principalOf(context);
+      const [row] = await orm(db).select(columnsOf(tenantId)).from(triggers).where(named(tenantId, name));
       if (row === undefined) throw notFound("trigger", name);
-      return create(GetTriggerResponseSchema, { trigger: toTrigger(row) });
+      return create(GetTriggerResponseSchema, { trigger: toTrigger(row, await staleTroubles(db, tenantId)) });
     },
 
     async listTriggers(request, context) {
-      const { items, ...page } = await listTriggers(db, principalOf(context).tenantId, request);
-      return create(ListTriggersResponseSchema, { ...page, triggers: items.map(toTrigger) });
+      const { tenantId } = principalOf(context);
+      const [{ items, ...page }, troubles] = await Promise.all([
+        listTriggers(db, tenantId, request),
+        staleTroubles(db, tenantId),
+      ]);
+      return create(ListTriggersResponseSchema, { ...page, triggers: items.map((row) => toTrigger(row, troubles)) });
     },
 
     async updateTrigger({ trigger: sent = create(TriggerSchema), updateMask }, context) {
@@ -126,7 +130,7 @@ export function triggerService(db: Db, bounds: Bounds): Partial<ServiceImpl<type
       return await transaction(db, async (tx) => {
         const update = () => updateRow(tx, tenantId, sent, members);
         const trigger = members.has("type") ? await withinComparisons(tx, tenantId, update) : await update();
-        await changed(tx, context, "trigger", name);
+        await afterRuleChange(tx, context, "trigger", name, members.has("type") ? "changed" : undefined);
         return create(UpdateTriggerResponseSchema, { trigger });
       });
     },
@@ -134,7 +138,7 @@ export function triggerService(db: Db, bounds: Bounds): Partial<ServiceImpl<type
     async deleteTrigger({ name }, context) {
       await transaction(db, async (tx) => {
         await deleteTrigger(tx, principalOf(context).tenantId, name);
-        await changed(tx, context, "trigger", name);
+        await afterRuleChange(tx, context, "trigger", name);
       });
       return create(DeleteTriggerResponseSchema);
     },
@@ -156,11 +160,17 @@ async function listTriggers(db: Db, tenantId: string, request: ListTriggersReque
     contains(triggers.description, request.description),
     contains(triggers.source, request.type),
     oneContains(triggers.tags, request.tags),
-    ofRule && exists(query.select({ one: sql`1` }).from(ruleTriggers).where(and(ofRow, ofRule))),
+    ofRule &&
+      exists(
+        query
+          .select({ one: sql`1` })
+          .from(ruleTriggers)
+          .where(and(ofRow(tenantId), ofRule)),
+      ),
   );
   const read = ({ after, limit }: Part) =>
     orm(db)
-      .select(columns)
+      .select(columnsOf(tenantId))
       .from(triggers)
       .where(and(matching, gt(triggers.name, after)))
       .orderBy(triggers.name)
@@ -178,9 +188,10 @@ async function deleteTrigger(tx: Db, tenantId: string, name: string): Promise<vo
   const users = await orm(tx)
     .select({ name: ruleTriggers.ruleName })
     .from(ruleTriggers)
-    .where(and(eq(ruleTriggers.tenantId, tenantId), eq(ruleTriggers.triggerName, foundBy(name))))
+    .where(and(eq(ruleTriggers.tenantId, tenantId), eq(ruleTriggers.triggerName, normalizedName(name))))
     .orderBy(ruleTriggers.ruleName)
     .limit(usersNamed + 1);
   if (users.length > 0) throw inUse("trigger", name, inRules(users));
   await orm(tx).delete(triggers).where(own);
+  await forgetCounts(tx, tenantId, "trigger", normalizedName(name));
 }

@@ -1,7 +1,7 @@
 import type { Db } from "../db/connect.ts";
+import { splitIds } from "../entities/batched-writes.ts";
 import { ID_BYTES } from "../entities/identity.ts";
-import { splitIds } from "../entities/portions.ts";
-import { idsInPart } from "../entities/unlocked.ts";
+import { idsInPart } from "../entities/unlocked-names.ts";
 import type { Again, Job, NewJob } from "../jobs/queue.ts";
 
 /** Entities a job; a run takes one or three: few enough that their locks are held for a short time. */

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Db } from "../db/connect.ts";
 import { type CustomProperties, customPropertiesMax, type LockedEntity } from "../entities/custom-properties.ts";
 import { type Pace, paced } from "../event-loop.ts";
-import { applyUpdaters, type ReadyUpdater } from "./apply.ts";
+import { applyUpdaters, type ReadyUpdater } from "./apply-to-entities.ts";
 
 /** Of an entity and the properties that it is to have; undefined: it stays as it is. */
 interface Evaluation {

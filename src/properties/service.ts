@@ -17,12 +17,12 @@ import {
 } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import type { Principal } from "../auth/principal.ts";
 import { toSql } from "../clause/to-sql.ts";
+import type { QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
-import type { Bounds } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
+import { type BatchedWrite, portionMax } from "../entities/batched-writes.ts";
 import { deleteCustomProperties, setCustomProperties } from "../entities/custom-properties.ts";
 import { entityResolver } from "../entities/fields.ts";
-import { portionMax, type Writing } from "../entities/portions.ts";
 import { invalidField, invalidFields } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
@@ -47,7 +47,11 @@ export function customPropertyService(
   nowMs: () => number,
   fieldsMax: number,
 ): Partial<ServiceImpl<typeof CustomPropertyService>> {
-  const writingOf = (context: HandlerContext, { selection }: EntitySelection, names: readonly string[]): Writing => ({
+  const writingOf = (
+    context: HandlerContext,
+    { selection }: EntitySelection,
+    names: readonly string[],
+  ): BatchedWrite => ({
     nowMs: nowMs(),
     signal: context.signal,
     fieldsMax,
@@ -82,7 +86,7 @@ const itemsMax = 1000;
 /** `wake` is called after the commit of a change that enqueues jobs. */
 export function customPropertyUpdaterService(
   db: Db,
-  bounds: Bounds,
+  bounds: QuotaBounds,
   nowMs: () => number,
   wake: () => void,
 ): Partial<ServiceImpl<typeof CustomPropertyUpdaterService>> {

@@ -2,7 +2,7 @@ import { askedOf, type Checked } from "../clause/checked.ts";
 import type { Resolver } from "../clause/field.ts";
 import { entityResolver } from "../entities/fields.ts";
 import type { EntityRow } from "../entities/messages.ts";
-import type { Broken } from "../rpc/rules.ts";
+import type { Broken } from "../rpc/constraint-rules.ts";
 
 /** What keys of fields begin with in an updater's query. */
 const prefix = "entity.";

@@ -8,18 +8,18 @@ import {
   CustomPropertyUpdaterSchema,
 } from "#gen/belfry/properties/v1/custom_property_updater_pb.ts";
 import { checkClause } from "../clause/check.ts";
+import { type QuotaBounds, tooLarge, tooMany } from "../db/admission-quota.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { type Bounds, tooLarge, tooMany } from "../db/room.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
-import type { Broken } from "../rpc/rules.ts";
+import type { Broken } from "../rpc/constraint-rules.ts";
 import { textOf, validateItem } from "../rpc/validate.ts";
-import { startUpdaters } from "./run.ts";
 import { propertyUpdaters } from "./tables.ts";
 import { bytesOf, heldUpdaters } from "./updater-bytes.ts";
 import { brokenKeys } from "./updater-fields.ts";
+import { startUpdaters } from "./updater-job.ts";
 import { changeSet, lockSet } from "./updater-set.ts";
 import { brokenProperties } from "./values.ts";
 
@@ -113,7 +113,7 @@ async function checkInLock(tx: Db, tenantId: string, updaters: readonly CustomPr
 }
 
 /** Counts an updater among those that the tenant has, in place of the one before, unless there is no room: then answers why. */
-function take(held: Held, id: string, { values: { name }, bytes }: Sent, bounds: Bounds): string {
+function take(held: Held, id: string, { values: { name }, bytes }: Sent, bounds: QuotaBounds): string {
   const before = held.byId.get(id);
   const owner = held.owners.get(name);
   if (owner !== undefined && owner !== id) return alreadyExists(kind, name).rawMessage;
@@ -135,7 +135,7 @@ export async function createUpdaters(
   tenantId: string,
   updaters: readonly CustomPropertyUpdater[],
   nowMs: number,
-  bounds: Bounds,
+  bounds: QuotaBounds,
 ): Promise<ItemResult[]> {
   const { sent, held } = await checkInLock(tx, tenantId, updaters);
   const made: Values[] = [];
@@ -169,7 +169,7 @@ export async function replaceUpdaters(
   tenantId: string,
   updaters: readonly CustomPropertyUpdater[],
   nowMs: number,
-  bounds: Bounds,
+  bounds: QuotaBounds,
 ): Promise<ItemResult[]> {
   const { sent, held } = await checkInLock(tx, tenantId, updaters);
   const changed = new Map<string, Values>();

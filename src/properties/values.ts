@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { customPropertiesMax } from "../entities/custom-properties.ts";
 import { isOverfull } from "../entities/terms.ts";
-import type { Broken } from "../rpc/rules.ts";
+import type { Broken } from "../rpc/constraint-rules.ts";
 
 const nameCharactersMax = 255;
 

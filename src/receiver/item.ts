@@ -1,6 +1,6 @@
 import type { DescMessage, JsonObject, JsonValue, Message, MessageShape } from "@bufbuild/protobuf";
 import type { Pace } from "../event-loop.ts";
-import type { Broken } from "../rpc/rules.ts";
+import type { Broken } from "../rpc/constraint-rules.ts";
 import { plausibleMs } from "../rpc/time-range.ts";
 import { textOf, validateItem } from "../rpc/validate.ts";
 
@@ -41,23 +41,22 @@ export function timesTaken({ ageSecMax, aheadSecMax }: TimeBounds, nowMs: number
   return [Math.max(Number(plausibleMs), nowMs - ageSecMax * 1000), nowMs + aheadSecMax * 1000];
 }
 
-function brokenTime(timestamp: bigint | undefined, bounds: TimeBounds, nowMs: number, itemPath: string): Broken[] {
-  if (timestamp === undefined) return [];
-  const path = `${itemPath}.timestamp`;
-  if (timestamp > 0n && timestamp < plausibleMs) {
-    return [{ path, rule: `must be in ms since the epoch; ${timestamp} looks like seconds` }];
-  }
+/** Why a time is not taken; undefined: it is. */
+export function brokenTimeRule(timestamp: bigint, bounds: TimeBounds, nowMs: number): string | undefined {
+  if (timestamp > 0n && timestamp < plausibleMs)
+    return `must be in ms since the epoch; ${timestamp} looks like seconds`;
   if (timestamp < BigInt(nowMs - bounds.ageSecMax * 1000)) {
-    return [
-      { path, rule: `must not be more than ${bounds.ageSecMax / 3600} h old; it is ${timestamp} and now is ${nowMs}` },
-    ];
+    return `must not be more than ${bounds.ageSecMax / 3600} h old; it is ${timestamp} and now is ${nowMs}`;
   }
   if (timestamp > BigInt(nowMs + bounds.aheadSecMax * 1000)) {
-    return [
-      { path, rule: `must not be more than ${bounds.aheadSecMax} s ahead; it is ${timestamp} and now is ${nowMs}` },
-    ];
+    return `must not be more than ${bounds.aheadSecMax} s ahead; it is ${timestamp} and now is ${nowMs}`;
   }
-  return [];
+  return undefined;
+}
+
+function brokenTime(timestamp: bigint | undefined, bounds: TimeBounds, nowMs: number, itemPath: string): Broken[] {
+  const rule = timestamp === undefined ? undefined : brokenTimeRule(timestamp, bounds, nowMs);
+  return rule === undefined ? [] : [{ path: `${itemPath}.timestamp`, rule }];
 }
 
 /** What PostgreSQL's JSON cannot hold (NUL and lone surrogates in a text, numbers that are not finite), or no client could read. */

@@ -12,12 +12,15 @@ import {
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { Config } from "../config/settings.ts";
 import { paced } from "../event-loop.ts";
-import { batchBuilder, type PointBatch, type PointItem, partOf } from "../metrics/point-batch.ts";
+import { presentLabels } from "../metrics/labels.ts";
+import { batchBuilder, type PointItem } from "../metrics/point-batch.ts";
 import type { KnownSeries, SeriesFinder } from "../metrics/series-memory.ts";
-import { type MetricStore, storePoints } from "../metrics/store.ts";
+import type { MetricStore } from "../metrics/store.ts";
+import { batchBytesMax } from "./ingest-queue.ts";
 import { type Failed, type ItemRules, sift, timesTaken } from "./item.ts";
-import { batchBytesMax, type LaneKind } from "./lanes.ts";
-import { gather, type Outcome, type PutPart, type Sender } from "./put.ts";
+import { newMax, pointLane, pointsMax } from "./point-lane.ts";
+import { gather, type PutOutcome, type PutPart, type Sender } from "./put.ts";
+import { type CheckedPoints, putCheckedPoints } from "./put-points.ts";
 import { decodePoint, type ReadPoints, readPointsOf } from "./read-points.ts";
 
 /** How points are taken. */
@@ -25,7 +28,9 @@ export interface PointKinds {
   /** Stores those of a stream, part by part. */
   put: PutPart<PutMetricRequest>;
   /** Stores the lists of a request, one after the other. */
-  putAll(sender: Sender, request: PutMetricsRequest, bytes: number): Promise<Outcome<PutMetricRequest>>;
+  putAll(sender: Sender, request: PutMetricsRequest, bytes: number): Promise<PutOutcome<PutMetricRequest>>;
+  /** Stores points that were no messages of ours; returns the places of those that were not stored, and why. */
+  putChecked(sender: Sender, points: CheckedPoints, bytes: number): Promise<Map<number, string>>;
 }
 
 type Bounds = Pick<Config, "modelAgeSecMax" | "aheadSecMax" | "metricRetentionSec">;
@@ -45,13 +50,6 @@ interface Points {
   bytesOf?(i: number): Uint8Array;
 }
 
-/** A batch is at most so large: a write costs little more for many points than for few. */
-const pointsMax = 16_384;
-/** A part has at most so many points of series that are not known: their series and entities are looked up, and made. */
-const newMax = 1000;
-/** What such a point counts in a batch, which so holds at most 2,048 of them. */
-const newWeight = 8;
-
 const emptyMetric = () => ({ case: "canonical" as const, value: create(MetricSchema) });
 
 /** The point that a wrapper holds; an empty one holds an empty point. */
@@ -59,6 +57,7 @@ export const pointOf = ({ metric }: PutMetricRequest) => (metric.case === undefi
 
 const schemas = { canonical: MetricSchema, tagged: TaggedMetricSchema, compact: CompactMetricSchema };
 
+const noLabels = {};
 const text = (value: unknown) => (typeof value === "string" ? value : "");
 
 function toItem(request: PutMetricRequest): PointItem {
@@ -68,6 +67,7 @@ function toItem(request: PutMetricRequest): PointItem {
   return {
     metric: (value as Metric).metric,
     dimensions,
+    ...(form === "canonical" && { labels: presentLabels(value.labels) }),
     timeMs: Number(value.timestamp),
     value: value.value as number,
     units: text(metadata?.units),
@@ -77,6 +77,7 @@ function toItem(request: PutMetricRequest): PointItem {
 
 /** Points: `store` is where they go. */
 export function pointKinds(config: Bounds, nowMs: () => number, store: MetricStore): PointKinds {
+  const lane = pointLane(store, nowMs);
   const bounds = {
     ageSecMax: Math.min(config.modelAgeSecMax, config.metricRetentionSec),
     aheadSecMax: config.aheadSecMax,
@@ -93,15 +94,6 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
         ? [{ path: `${path}.id`, rule: "names no metric: there is no registry here; send name and dimensions" }]
         : [],
   };
-  const lane: LaneKind<PointBatch> = {
-    name: "metrics",
-    sizeMax: pointsMax,
-    async store(tx, tenantId, batches) {
-      await storePoints(store, tx, tenantId, batches, nowMs());
-      return undefined;
-    },
-  };
-
   /** The series of a point that holds to all rules because one of the same series did; undefined: that is not known. */
   function knownSeries(find: SeriesFinder, request: PutMetricRequest, [firstMs, lastMs]: [number, number]) {
     const { case: form, value: point } = pointOf(request);
@@ -110,7 +102,7 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
     const dimensions = form === "tagged" ? point.tags : point.dimensions;
     if (value === undefined || !Number.isFinite(value) || timestamp === undefined) return undefined;
     if (!(Number(timestamp) >= firstMs && Number(timestamp) <= lastMs)) return undefined;
-    return find(metric, dimensions);
+    return find(metric, dimensions, form === "tagged" ? noLabels : point.labels);
   }
 
   /**
@@ -182,38 +174,11 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
       } else builder.addItem(toItem(message), points.bytesOf?.(i));
     }
     if (placed.length === 0) return { to, failed };
-    for (const [place, reason] of await putBatch(sender, builder.batch(), each * (to - from), first)) {
+    for (const [place, reason] of await lane.put(sender, builder.batch(), each * (to - from), first)) {
       const index = placed[place] as number;
       failed.push({ index, item: messages.get(index) ?? points.message(index), error: `${pathOf(index)}: ${reason}` });
     }
     return { to, failed: failed.sort((a, b) => a.index - b.index) };
-  }
-
-  /** Stores a batch; answers the places of the points that were not, and why. */
-  async function putBatch(
-    sender: Sender,
-    batch: PointBatch,
-    bytes: number,
-    first: boolean,
-  ): Promise<[place: number, reason: string][]> {
-    const { lanes, tenantId, abandoned } = sender;
-    const count = batch.numbers.length;
-    const size = count + (newWeight - 1) * batch.series.length;
-    const reason = (await lanes.put(lane, tenantId, { items: [batch], count, size, bytes, abandoned }, first)).get(0);
-    if (reason === undefined) {
-      const refused: [number, string][] = [];
-      for (let i = 0; i < count; i++) {
-        const why = batch.numbers[i] === 0 ? batch.refused[batch.places[i] as number] : undefined;
-        if (why !== undefined) refused.push([i, why]);
-      }
-      return refused;
-    }
-    if (count === 1) return [[0, reason]];
-    // Something in it cannot be stored: in halves, in their order, until it stands alone.
-    const middle = count >> 1;
-    const left = await putBatch(sender, partOf(batch, 0, middle), bytes / 2, false);
-    const right = await putBatch(sender, partOf(batch, middle, count), bytes / 2, false);
-    return [...left, ...right.map(([place, why]): [number, string] => [place + middle, why])];
   }
 
   return {
@@ -239,6 +204,7 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
       }
       return outcome;
     },
+    putChecked: (sender, points, bytes) => putCheckedPoints({ store, lane, bounds }, sender, points, bytes),
   };
 }
 

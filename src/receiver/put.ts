@@ -1,12 +1,12 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { paced } from "../event-loop.ts";
-import type { HeldBody } from "../rpc/bodies.ts";
+import type { HeldBody } from "../rpc/request-memory.ts";
+import { batchBytesMax, batchItemsMax, type IngestQueue, type LaneKind } from "./ingest-queue.ts";
 import { type Failed, type ItemRules, sift } from "./item.ts";
-import { batchBytesMax, batchItemsMax, type LaneKind, type Lanes } from "./lanes.ts";
 import { type Portion, portions } from "./portions.ts";
 
 /** A kind of items that the receiver takes: how they are checked, made and stored. */
-export interface Kind<S extends DescMessage, Item> {
+export interface PutKind<S extends DescMessage, Item> {
   /** The member of a request that lists them, for the paths in errors. */
   list: string;
   rules: ItemRules<S>;
@@ -32,7 +32,7 @@ export type PutPart<Message> = (
 ) => Promise<Failed<Message>[]>;
 
 /** What became of a batch or a stream. */
-export interface Outcome<Item> {
+export interface PutOutcome<Item> {
   succeeded: number;
   failedCount: number;
   /** The first failures in the order sent, as many as were asked for. */
@@ -44,7 +44,7 @@ export interface Outcome<Item> {
 const reasonCharsMax = 300;
 
 /** What an answer says of an outcome: the first reason, and how to see all, where it lists none. */
-export function counts({ succeeded, failedCount, failed, firstError = "" }: Outcome<unknown>, noun: string) {
+export function counts({ succeeded, failedCount, failed, firstError = "" }: PutOutcome<unknown>, noun: string) {
   const processed = `${succeeded} of ${succeeded + failedCount} ${noun} processed`;
   const silent = failedCount > 0 && failed.length === 0;
   const reason = firstError.length > reasonCharsMax ? `${firstError.slice(0, reasonCharsMax)}…` : firstError;
@@ -54,7 +54,7 @@ export function counts({ succeeded, failedCount, failed, firstError = "" }: Outc
 
 /** The tenant that sends, and where its data goes. */
 export interface Sender {
-  lanes: Lanes;
+  lanes: IngestQueue;
   tenantId: string;
   nowMs(): number;
   /** Whether the call has ended, so that no answer is needed. */
@@ -63,7 +63,7 @@ export interface Sender {
 
 /** Stores up to 1,000 messages in one part. */
 async function putPart<S extends DescMessage, Item>(
-  kind: Kind<S, Item>,
+  kind: PutKind<S, Item>,
   sender: Sender,
   { messages, bytes }: PartOf<MessageShape<S>>,
   pathOf: (index: number) => string,
@@ -85,7 +85,7 @@ async function putPart<S extends DescMessage, Item>(
 
 /** Adds outcomes of parts up; lists so many failures. */
 export function gather<T>(failedMax: number) {
-  const outcome: Outcome<T> = { succeeded: 0, failedCount: 0, failed: [] };
+  const outcome: PutOutcome<T> = { succeeded: 0, failedCount: 0, failed: [] };
   return {
     outcome,
     add(count: number, failed: readonly Failed<T>[]) {
@@ -105,11 +105,11 @@ export function gather<T>(failedMax: number) {
  * @param detailed whether the failures are listed
  */
 export async function putList<S extends DescMessage, Item>(
-  kind: Kind<S, Item>,
+  kind: PutKind<S, Item>,
   sender: Sender,
   messages: readonly MessageShape<S>[],
   { bytes, detailed }: { bytes: number; detailed: boolean },
-): Promise<Outcome<MessageShape<S>>> {
+): Promise<PutOutcome<MessageShape<S>>> {
   const { outcome, add } = gather<MessageShape<S>>(detailed ? messages.length : 0);
   const each = bytes / Math.max(1, messages.length);
   const size = Math.max(1, Math.min(batchItemsMax, Math.floor(batchBytesMax / Math.max(1, each))));
@@ -124,11 +124,11 @@ export async function putList<S extends DescMessage, Item>(
 
 /** Stores a stream as `putPortions` does. */
 export async function putStream<S extends DescMessage, Item>(
-  kind: Kind<S, Item>,
+  kind: PutKind<S, Item>,
   sender: Sender,
   messages: AsyncIterable<MessageShape<S>>,
   body: HeldBody,
-): Promise<Outcome<MessageShape<S>>> {
+): Promise<PutOutcome<MessageShape<S>>> {
   const put: PutPart<MessageShape<S>> = (...part) => putPart(kind, ...part);
   return await putPortions(put, kind.lane.name, sender, messages, body);
 }
@@ -143,7 +143,7 @@ export async function putPortions<Message>(
   sender: Sender,
   messages: AsyncIterable<Message>,
   body: HeldBody,
-): Promise<Outcome<Message>> {
+): Promise<PutOutcome<Message>> {
   const { outcome, add } = gather<Message>(1000);
   const bounds = { itemsMax: batchItemsMax, full: () => body.bytes() >= batchBytesMax };
   for await (const part of portions(messages, bounds) as AsyncIterable<Portion<Message>>) {

@@ -1,11 +1,11 @@
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { type PutMetricsRequest, PutMetricsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import type { MessageReader, OwnReader } from "../http/message.ts";
-import type { Forms, FormTable } from "../metrics/forms.ts";
-import { scanned, scanPoint } from "../metrics/point-bytes.ts";
+import type { MessageReader, OwnReader } from "../http/message-decoder.ts";
+import type { EncodedSeriesCache, EncodedSeriesTable } from "../metrics/encoded-series-cache.ts";
+import { scanned, scanPoint } from "../metrics/point-scanner.ts";
 import type { ReadingCall } from "../transcoding/json/parse.ts";
-import { boundsOf } from "../wire/bounds.ts";
+import { messageBoundsOf } from "../wire/message-limits.ts";
 
 /** One list of a request as it was read from its bytes: columns, one place a point. */
 interface ReadList {
@@ -21,7 +21,7 @@ interface ReadList {
 /** What was read of a request beside its messages: those hold only points whose form is not known. */
 export interface ReadPoints {
   bytes: Uint8Array;
-  table: FormTable;
+  table: EncodedSeriesTable;
   lists: { canonical: ReadList; tagged: ReadList };
 }
 
@@ -56,9 +56,9 @@ const sliceBytes = 64 * 1024;
  * Reads requests of PutMetrics: points whose form is known into columns, and what else there is by `whole`. What it accepts
  * and refuses is what `whole` would.
  */
-export function pointReader(forms: Forms, nowMs: () => number): OwnReader {
+export function pointReader(forms: EncodedSeriesCache, nowMs: () => number): OwnReader {
   // A point with tags has fewer members.
-  const lessBytes = boundsOf(MetricSchema).bytes - boundsOf(TaggedMetricSchema).bytes;
+  const lessBytes = messageBoundsOf(MetricSchema).bytes - messageBoundsOf(TaggedMetricSchema).bytes;
 
   return (whole, tenantId): MessageReader => ({
     ...whole,
@@ -95,7 +95,7 @@ export function pointReader(forms: Forms, nowMs: () => number): OwnReader {
 const emptyList = (): ReadList => ({ starts: [], ends: [], forms: [], times: [], values: [] });
 
 /** The points of a request, and the bytes of what has no known form; undefined: it is better read whole. */
-async function scan(bytes: Uint8Array, table: FormTable, tenant: number, nowMs: number, call: ReadingCall) {
+async function scan(bytes: Uint8Array, table: EncodedSeriesTable, tenant: number, nowMs: number, call: ReadingCall) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const lists = { canonical: emptyList(), tagged: emptyList() };
   const pieces: Uint8Array[] = [];
@@ -112,7 +112,7 @@ async function scan(bytes: Uint8Array, table: FormTable, tenant: number, nowMs: 
       at += lengthAt(bytes, from + 1);
       if (!(at <= bytes.byteLength)) return undefined;
       const list = tag === tags.tagged ? lists.tagged : lists.canonical;
-      const good = scanPoint(bytes, view, start, at) && !(scanned.metadata && tag === tags.tagged);
+      const good = scanPoint(bytes, view, start, at) && !(tag === tags.tagged && (scanned.metadata || scanned.labels));
       if (good) place = table.find(tenant, bytes, nowMs);
       list.starts.push(start);
       list.ends.push(at);

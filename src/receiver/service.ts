@@ -12,20 +12,20 @@ import {
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { ModelItem } from "../entities/put.ts";
 import type { EventItem } from "../events/ingest.ts";
-import { heldBody } from "../rpc/bodies.ts";
 import { callRecord, principalOf } from "../rpc/context.ts";
-import type { Lanes } from "./lanes.ts";
-import { pointAnswer } from "./point-answer.ts";
+import { heldBody } from "../rpc/request-memory.ts";
+import type { IngestQueue } from "./ingest-queue.ts";
+import { pointAnswer } from "./point-results.ts";
 import type { PointKinds } from "./points.ts";
-import { counts, type Kind, type Outcome, putList, putPortions, putStream, type Sender } from "./put.ts";
+import { counts, type PutKind, type PutOutcome, putList, putPortions, putStream, type Sender } from "./put.ts";
 
 /** What the receiver's operations work with. */
 export interface Receiver {
-  lanes: Lanes;
+  lanes: IngestQueue;
   /** The database's time. */
   nowMs(): number;
-  models: Kind<typeof ModelSchema, ModelItem>;
-  events: Kind<typeof EventSchema, EventItem>;
+  models: PutKind<typeof ModelSchema, ModelItem>;
+  events: PutKind<typeof EventSchema, EventItem>;
   points: PointKinds;
 }
 
@@ -56,11 +56,11 @@ export function dataReceiverService({
     return { lanes, nowMs, tenantId: principalOf(context).tenantId, abandoned: () => record.over };
   }
   const sizeOf = (context: HandlerContext, detailed: boolean) => ({ bytes: heldBody(context).bytes(), detailed });
-  const modelAnswer = (outcome: Outcome<Parameters<typeof models.toItem>[0]>) => ({
+  const modelAnswer = (outcome: PutOutcome<Parameters<typeof models.toItem>[0]>) => ({
     ...counts(outcome, "models"),
     failedModels: outcome.failed.map(({ error, item }) => create(FailedModelSchema, { error, model: item })),
   });
-  const eventAnswer = (outcome: Outcome<Parameters<typeof events.toItem>[0]>) => ({
+  const eventAnswer = (outcome: PutOutcome<Parameters<typeof events.toItem>[0]>) => ({
     ...counts(outcome, "events"),
     failedEvents: outcome.failed.map(({ error, item }) => create(FailedEventSchema, { error, event: item })),
   });

@@ -3,7 +3,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../auth/principal.ts";
 import type { Hold, Holder } from "../limiter.ts";
-import type { Bodies } from "./bodies.ts";
+import type { RequestMemory } from "./request-memory.ts";
 
 /** What is known of one request, filled in on its way; its end makes one log line of it. */
 export interface RequestRecord {
@@ -11,6 +11,8 @@ export interface RequestRecord {
   /** On the clock of `performance.now()`. */
   readonly startMs: number;
   rpc: string | undefined;
+  /** The protocol of another tool that it speaks, and what it calls there, when it is no RPC. */
+  integration: { readonly name: string; readonly operation: string } | undefined;
   /** gRPC code of the answer, 0 for good; undefined until it is known. */
   code: number | undefined;
   principal: Principal | undefined;
@@ -26,7 +28,7 @@ export interface RequestRecord {
   connection: string;
   /** The memory that it takes, and what counts it. */
   body: Hold | undefined;
-  bodies: Bodies | undefined;
+  bodies: RequestMemory | undefined;
 }
 
 const recordOnRequest = Symbol("record");
@@ -44,6 +46,7 @@ export function openRecord(request: RecordedRequest, requestId: string): Request
     requestId,
     startMs: performance.now(),
     rpc: undefined,
+    integration: undefined,
     code: undefined,
     principal: undefined,
     sendContinue: undefined,

@@ -6,9 +6,9 @@ import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { healthOf } from "./health.ts";
-import { keyless } from "./keyless.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { reflection } from "./reflection.ts";
+import { unauthenticated } from "./unauthenticated.ts";
 
 /** What tools and probes ask of a server before they have a key. */
 export interface Discovery {
@@ -35,7 +35,7 @@ const hourMs = 3_600_000;
 /** gRPC's health and reflection over the services of the API, and over themselves. */
 export function discovery(options: Options): Discovery {
   const { services, serving, streamsMax, streamMsMax = hourMs, log } = options;
-  const calls = keyless({ log, streamsMax, streamMsMax });
+  const calls = unauthenticated({ log, streamsMax, streamMsMax });
   const own = [Health, ServerReflection, ServerReflectionAlpha];
   const health = healthOf(
     services.map(({ typeName }) => typeName),

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { isLost } from "../db/driver/lost.ts";
+import { isConnectionLost } from "../db/driver/connection-errors.ts";
 import { invalidFields, unavailable } from "../errors.ts";
 
 /** Code 1: the caller has gone. */
@@ -133,7 +133,7 @@ export function toAnswer(
   // What PostgreSQL gives up of the expressions that are let through; none is known.
   if (state === "2201B")
     return { answer: invalidFields([{ path: "", rule: "a regular expression is too complex" }]), unexpected: false };
-  if (chain(error).some(isLost) || (state !== undefined && overloaded.test(state)))
+  if (chain(error).some(isConnectionLost) || (state !== undefined && overloaded.test(state)))
     return {
       answer: unavailable("the database cannot be reached at the moment; send the request again"),
       unexpected: false,

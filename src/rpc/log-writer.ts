@@ -111,12 +111,7 @@ export function logWriter(fd: number, { waitingMax = 4 * 1024 * 1024, flushMsMax
     else if (lines.length > 0) later(gatherMs);
   }
 
-  process.once("exit", () => {
-    try {
-      // Not to a descriptor that may block, and once only: what it does not take now is lost.
-      if (lines.length > 0 && own !== undefined) writeSync(own, lines.join(""));
-    } catch {}
-  });
+  process.once("exit", () => writeLast(own, lines));
 
   return {
     write(line) {
@@ -144,4 +139,12 @@ export function logWriter(fd: number, { waitingMax = 4 * 1024 * 1024, flushMsMax
       return lost;
     },
   };
+}
+
+/** Not to a descriptor that may block, and once only: what it does not take now is lost. */
+function writeLast(fd: number | undefined, lines: readonly string[]) {
+  if (lines.length === 0 || fd === undefined) return;
+  try {
+    writeSync(fd, lines.join(""));
+  } catch {}
 }

@@ -40,6 +40,7 @@ export function logRequest(
   (principal === undefined ? log : logOf(principal, log)).info({
     requestId: record.requestId,
     rpc: record.rpc,
+    integration: record.integration?.name,
     target,
     status,
     code: record.code === undefined ? undefined : codeNames[record.code],

@@ -1,15 +1,17 @@
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
-import { Code, ConnectError, type ContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { Code, type ContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { http } from "#gen/google/api/annotations_pb.ts";
-import { permissionOf, permits } from "../auth/permission.ts";
+import { keyHeader } from "../auth/key-headers.ts";
+import { permissionOf } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { KeyVerifier } from "../auth/verify.ts";
 import type { WrongKeys } from "../auth/wrong-keys.ts";
-import { askingFor } from "../db/asker.ts";
-import { permissionDenied, unsupported } from "../errors.ts";
+import { withHolder } from "../db/request-scope.ts";
+import { unsupported } from "../errors.ts";
 import type { Holder } from "../limiter.ts";
 import { Call, untilAborted } from "../wire/call.ts";
+import { admission } from "./admission.ts";
 import { isAudited, type RecordAudit, requestedResource } from "./audit.ts";
 import {
   admittedValues,
@@ -20,14 +22,12 @@ import {
   type RequestRecord,
   recordOf,
 } from "./context.ts";
-import { briefError, pathsWithin, toAnswer } from "./errors.ts";
-import { logUnexpected } from "./log.ts";
+import { briefError, pathsWithin } from "./errors.ts";
+import { failedCall } from "./failed-call.ts";
+import { type ForeignCalls, foreignCalls } from "./foreign-calls.ts";
 import { type OpenStream, openStreams } from "./open-streams.ts";
 import { requestId } from "./request-id.ts";
 import { validateRequest } from "./validate.ts";
-
-/** The header that carries the API key, on every protocol. */
-export const keyHeader = "service-api-key";
 
 /** What every call passes, whatever its protocol. */
 export interface Pipeline {
@@ -41,6 +41,8 @@ export interface Pipeline {
    * answer code 12. Each wants a context with the values that `admit` returned.
    */
   implement<S extends DescService>(service: S, implementation: Partial<ServiceImpl<S>>): ServiceImpl<S>;
+  /** What calls pass that are no RPCs of ours. */
+  readonly foreign: ForeignCalls;
   /** A request is over. What was admitted and failed before its RPC was called (an unreadable body) gets its audit row here. */
   ended(record: RequestRecord): void;
   /** How many streams are open. */
@@ -70,6 +72,8 @@ type Handler = (request: unknown, context: HandlerContext) => unknown;
 export function pipeline(options: Options): Pipeline {
   const { verify, gate, log, recordAudit, wrongKeys, room, streamsMax = 5000 } = options;
   const streams = openStreams(verify, streamsMax);
+  const enter = admission(verify, wrongKeys);
+  const fail = failedCall.bind(undefined, log);
 
   async function auditFailure(method: DescMethod, record: RequestRecord, request: unknown, code: number) {
     const { principal, requestId } = record;
@@ -84,37 +88,16 @@ export function pipeline(options: Options): Pipeline {
     });
   }
 
-  function fail(error: unknown, record: RequestRecord, signal?: AbortSignal) {
-    const { answer, unexpected } = toAnswer(error, record.requestId, signal);
-    record.code = answer.code;
-    if (unexpected) logUnexpected(log, record, error);
-    return answer;
-  }
-
-  /** The error to answer instead of this one, when it may be answered. */
-  async function delayed(error: unknown, header: Headers, request: RecordedRequest | undefined): Promise<unknown> {
-    const wrong = error instanceof ConnectError && error.code === Code.Unauthenticated;
-    if (!wrong || !header.get(keyHeader)) return error; // no key at all is no try
-    try {
-      await wrongKeys?.note(request?.socket?.remoteAddress ?? "");
-      return error;
-    } catch (refusal) {
-      return refusal;
-    }
-  }
-
   async function admit(method: DescMethod, header: Headers, request?: RecordedRequest) {
     const record = (request && recordOf(request)) ?? openRecord({ headers: {} }, requestId(undefined));
-    record.rpc = nameOf(method);
+    const name = nameOf(method);
+    record.rpc = name;
+    const call = { name, permission: permissionOf(method), room: room?.bind(undefined, method) ?? (() => {}) };
     try {
-      const principal = await verify(header.get(keyHeader));
-      record.principal = principal;
+      await enter(call, header, record, request);
       if (isAudited(method)) record.auditPending = method;
-      if (!permits(permissionOf(method), principal))
-        throw permissionDenied(`${who(principal)} may not call ${record.rpc}`);
-      room?.(method, header, principal, record);
     } catch (error) {
-      const answer = fail(await delayed(error, header, request), record);
+      const answer = fail(error, record);
       await auditFailure(method, record, undefined, answer.code);
       throw answer;
     }
@@ -177,7 +160,7 @@ export function pipeline(options: Options): Pipeline {
         // It does not count as a call in work for as long as it is open: what it stores does, portion by portion.
         await gate.run(async () => {}, who);
         const answer = await bounded(
-          askingFor(who, () => Promise.resolve(handler(messages, context))),
+          withHolder(who, () => Promise.resolve(handler(messages, context))),
           context,
         );
         record.code = 0;
@@ -223,6 +206,7 @@ export function pipeline(options: Options): Pipeline {
 
   return {
     admit,
+    foreign: foreignCalls({ admit: enter, gate, fail }),
     endStreams: streams.endAnswering,
     openStreams: streams.count,
     implement(service, implementation) {
@@ -284,8 +268,4 @@ function nameOf(method: DescMethod) {
     names.set(method, name);
   }
   return name;
-}
-
-function who(principal: { clientType: string; role: string | null }) {
-  return principal.role === null ? `a client of type ${principal.clientType}` : `a client of role ${principal.role}`;
 }

@@ -1,5 +1,5 @@
 import { invalidFields } from "../errors.ts";
-import type { Broken } from "./rules.ts";
+import type { Broken } from "./constraint-rules.ts";
 
 /** A day in 1973, in ms. No time that is sent in ms lies before it; in seconds all do, until the year 5138. */
 export const plausibleMs = 100_000_000_000n;

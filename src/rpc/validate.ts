@@ -12,10 +12,10 @@ import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { invalidFields } from "../errors.ts";
-import { checkedApart } from "../wire/bounds.ts";
-import { brokenBytes, brokenCount } from "./bounds.ts";
-import { nameRules } from "./names.ts";
-import { type Broken, brokenRules, joined, memberOf, messagesIn } from "./rules.ts";
+import { checkedApart } from "../wire/message-limits.ts";
+import { type Broken, brokenRules, fieldPath, memberOf, messagesIn } from "./constraint-rules.ts";
+import { nameRules } from "./name-rules.ts";
+import { brokenBytes, brokenCount } from "./request-bounds.ts";
 
 /**
  * Checks a request against the rules of its proto file: buf.validate on the values that are present, then
@@ -41,7 +41,7 @@ export function validateItem(schema: DescMessage, message: Message, path: string
   const tooMany = brokenCount(schema, message);
   // One that holds too much is not looked at any further.
   const broken = tooMany === undefined ? [...brokenRules(schema, message), ...brokenBytes(schema, message)] : [tooMany];
-  return broken.map(({ path: inner, rule }) => ({ path: joined(path, inner), rule }));
+  return broken.map(({ path: inner, rule }) => ({ path: fieldPath(path, inner), rule }));
 }
 
 /** Why an item of a batch cannot be taken; empty when it can. */
@@ -108,8 +108,8 @@ function applyBehaviour(
   protoPath = "",
 ) {
   for (const { field, required, outputOnly, below } of fields) {
-    const own = joined(path, field.jsonName);
-    const ownProto = joined(protoPath, field.name);
+    const own = fieldPath(path, field.jsonName);
+    const ownProto = fieldPath(protoPath, field.name);
     if (!isFieldSet(message, field)) {
       if (required && wanted(ownProto)) broken.push({ path: own, rule: "is required" });
       continue;

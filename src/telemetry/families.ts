@@ -1,11 +1,12 @@
 import type { Pool } from "../db/connect.ts";
-import type { Watches } from "../events/watch/watches.ts";
+import type { WatchHub } from "../events/watch/watch-hub.ts";
 import type { Histogram } from "../histogram.ts";
+import type { startIntegrations } from "../integrations/start.ts";
 import type { Jobs } from "../jobs/start.ts";
 import type { MetricPart } from "../metrics/start.ts";
-import type { RuleEngine } from "../notifications/engine.ts";
+import type { RuleEngine } from "../notifications/deciding/engine.ts";
 import type { Notifications } from "../notifications/start.ts";
-import type { Lanes } from "../receiver/lanes.ts";
+import type { IngestQueue } from "../receiver/ingest-queue.ts";
 import { codeName } from "../rpc/log.ts";
 import type { AuditQueue } from "../tenants/audit-queue.ts";
 import { version } from "../version.ts";
@@ -14,12 +15,13 @@ import type { RequestCounts } from "./requests.ts";
 /** Whatever counts something. Each answers what it has counted; nothing is asked of the database. */
 export interface Sources {
   readonly pool: Pick<Pool, "stats" | "gate" | "disk">;
-  readonly lanes: Pick<Lanes, "stats">;
+  readonly lanes: Pick<IngestQueue, "stats">;
   readonly jobs: Pick<Jobs, "stats" | "backlogs">;
   readonly metrics: Pick<MetricPart, "stats">;
   readonly notifications: Pick<Notifications, "stats">;
   readonly rules: Pick<RuleEngine, "stats">;
-  readonly watches: Pick<Watches, "stats">;
+  readonly watches: Pick<WatchHub, "stats">;
+  readonly integrations: Pick<ReturnType<typeof startIntegrations>, "stats">;
   readonly audit: Pick<AuditQueue, "stats">;
   readonly streams: () => number;
   readonly bodies: { readonly used: number };
@@ -64,6 +66,7 @@ export function families(sources: Sources, requests: RequestCounts): Family[] {
       one(sources.lostLogLines()),
     ),
     ...requestFamilies(requests),
+    ...integrationFamilies(requests, sources),
     ...portFamilies(sources),
     ...databaseFamilies(sources),
     ...ingestFamilies(sources),
@@ -85,6 +88,25 @@ function requestFamilies(requests: RequestCounts): Family[] {
     ),
     counter("belfry_http_other_requests_total", "Requests that called no RPC; status 0: their client left.", () =>
       Array.from(requests.others(), ([status, count]): Sample => [{ status: String(status) }, count]),
+    ),
+  ];
+}
+
+function integrationFamilies(requests: RequestCounts, { integrations }: Sources): Family[] {
+  return [
+    counter("belfry_integration_requests_total", "Requests over other tools' protocols, by HTTP status.", () =>
+      Array.from(requests.integrations()).flatMap(({ integration, operation, statuses }) =>
+        Array.from(statuses, ([status, count]): Sample => [{ integration, operation, status: String(status) }, count]),
+      ),
+    ),
+    ranges("belfry_integration_duration_seconds", "How long they took.", () =>
+      Array.from(
+        requests.integrations(),
+        ({ integration, operation, tookSec }): Sample => [{ integration, operation }, tookSec],
+      ),
+    ),
+    counter("belfry_integration_items_total", "What they held: stored, refused or skipped.", () =>
+      Array.from(integrations.stats(), ({ integration, outcome, items }): Sample => [{ integration, outcome }, items]),
     ),
   ];
 }
@@ -129,7 +151,7 @@ function databaseFamilies({ pool }: Sources): Family[] {
 
 function ingestFamilies({ lanes, metrics }: Sources): Family[] {
   const ofKind =
-    (read: (stats: ReturnType<Lanes["stats"]> extends Map<string, infer S> ? S : never) => Sample[1]) => () =>
+    (read: (stats: ReturnType<IngestQueue["stats"]> extends Map<string, infer S> ? S : never) => Sample[1]) => () =>
       by("kind", lanes.stats(), read);
   return [
     counter(
@@ -197,6 +219,11 @@ function matchingFamilies({ rules }: Sources): Family[] {
       "belfry_late_matched_changes_total",
       "Changes of events that rules have looked at after their commit.",
       () => one(rules.stats().changes),
+    ),
+    counter(
+      "belfry_matching_set_aside_changes_total",
+      "Changes of events that no rule looks at any more, because matching them failed again and again.",
+      () => one(rules.stats().setAside),
     ),
     ranges("belfry_matching_late_seconds", "How long after their commit such changes were matched.", () => [
       [{}, rules.stats().lateSec],

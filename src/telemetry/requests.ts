@@ -21,10 +21,20 @@ export interface Calls {
   readonly tookSec: Histogram;
 }
 
+/** Calls of one operation of another tool's protocol. */
+export interface IntegrationCalls {
+  readonly integration: string;
+  readonly operation: string;
+  /** By HTTP status. */
+  readonly statuses: Map<number, number>;
+  readonly tookSec: Histogram;
+}
+
 /** The requests that have ended since the start. */
 export interface RequestCounts {
   note(record: RequestRecord, protocol: Protocol, status: number): void;
   calls(): Iterable<Calls>;
+  integrations(): Iterable<IntegrationCalls>;
   /** Requests that called no RPC, by HTTP status; 0 is one whose client went before the answer. */
   others(): Iterable<[status: number, count: number]>;
 }
@@ -32,7 +42,15 @@ export interface RequestCounts {
 /** Counts requests. RPCs are known by then, so that there are no more names than there are RPCs. */
 export function requestCounts(): RequestCounts {
   const byRpc = new Map<string, Map<Protocol, Calls>>();
+  const byIntegration = new Map<string, IntegrationCalls>();
   const others = new Map<number, number>();
+
+  function integrationCalls({ name: integration, operation }: NonNullable<RequestRecord["integration"]>) {
+    const key = `${integration}/${operation}`;
+    const known = byIntegration.get(key) ?? { integration, operation, statuses: new Map(), tookSec: histogram() };
+    byIntegration.set(key, known);
+    return known;
+  }
 
   function callsOf(rpc: string, protocol: Protocol): Calls {
     const byProtocol = byRpc.get(rpc) ?? new Map<Protocol, Calls>();
@@ -43,13 +61,19 @@ export function requestCounts(): RequestCounts {
   }
 
   return {
-    note({ rpc, code = 0, startMs }, protocol, status) {
+    note({ rpc, integration, code = 0, startMs }, protocol, status) {
+      if (integration !== undefined) {
+        const { statuses, tookSec } = integrationCalls(integration);
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        return tookSec.note((performance.now() - startMs) / 1000);
+      }
       if (rpc === undefined) return void others.set(status, (others.get(status) ?? 0) + 1);
       const { codes, tookSec } = callsOf(rpc, protocol);
       codes.set(code, (codes.get(code) ?? 0) + 1);
       tookSec.note((performance.now() - startMs) / 1000);
     },
     calls: () => [...byRpc.values()].flatMap((byProtocol) => [...byProtocol.values()]),
+    integrations: () => byIntegration.values(),
     others: () => others,
   };
 }

@@ -11,8 +11,9 @@ import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
+import { sqlJoin } from "../db/sql-join.ts";
 import { checkEnd } from "../rpc/time-range.ts";
-import { timestampMs } from "./timestamp.ts";
+import { timestampMs } from "../rpc/timestamp.ts";
 
 interface AuditRow {
   id: string;
@@ -44,7 +45,7 @@ export async function listAuditEntries(
   if (rpc.includes("/")) conditions.push(db`rpc = ${rpc}`);
   if (startMs !== undefined) conditions.push(db`time_ms >= ${startMs}`);
   if (endMs !== undefined) conditions.push(db`time_ms < ${endMs}`);
-  const matching = conditions.reduce((left, right) => db`${left} and ${right}`);
+  const matching = sqlJoin(db, conditions, "and");
   const keys: SortKey[] = [
     { expression: db`time_ms`, type: "bigint", descending: true },
     { expression: db`id`, type: "text", descending: true },

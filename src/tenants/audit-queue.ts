@@ -2,7 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
 import type { Pool } from "../db/connect.ts";
-import { isLost } from "../db/driver/lost.ts";
+import { isConnectionLost } from "../db/driver/connection-errors.ts";
 import { type Hold, limiter } from "../limiter.ts";
 import type { Log } from "../log.ts";
 import type { RecordAudit } from "../rpc/audit.ts";
@@ -71,7 +71,7 @@ export function auditQueue(
     try {
       await gate.run(() => insertAuditRows(sql, tenantId, rows));
     } catch (error) {
-      if (error instanceof ConnectError || isLost(error)) throw error;
+      if (error instanceof ConnectError || isConnectionLost(error)) throw error;
       if (!isContent(error) || rows.length === 1) return lose(tenantId, rows, error);
       const middle = rows.length >> 1;
       await write(tenantId, rows.slice(0, middle));

@@ -1,6 +1,7 @@
 import type { Db } from "../db/connect.ts";
-import { inTurns } from "../jobs/in-turns.ts";
-import { leadership } from "../jobs/leader.ts";
+import type { Rounds } from "../every.ts";
+import { everyAsLeader } from "../jobs/leader.ts";
+import { inTurns } from "../jobs/round-robin.ts";
 
 const lookMs = 3_600_000;
 /** Rows a statement: some milliseconds. */
@@ -21,24 +22,10 @@ export async function dropAuditRows(db: Db, tenantId: string, beforeMs: number):
  * Removes what is older than `keepSec` from the audit log of all tenants, in turns and once an hour, where this process leads;
  * 0 keeps it for ever.
  */
-export function auditRetention(db: Db, keepSec: number, nowMs: () => number): { stop(): Promise<void> } {
+export function auditRetention(db: Db, keepSec: number, nowMs: () => number): Rounds {
   if (keepSec === 0) return { stop: () => Promise.resolve() };
-  const lead = leadership(db, "audit.retention");
-
-  async function look() {
-    if (!lead.held()) return;
+  return everyAsLeader({ db, name: "audit.retention", ms: lookMs, firstMs: 5000 }, async (going) => {
     const ids = (await db<{ id: string }[]>`select id from tenants`).map(({ id }) => id);
-    const drop = async (id: string) => (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion;
-    await inTurns(ids, lead.held, drop);
-  }
-  const tryLook = () => void look().catch(() => undefined);
-  const first = setTimeout(tryLook, 5000).unref();
-  const timer = setInterval(tryLook, lookMs).unref();
-  return {
-    async stop() {
-      clearTimeout(first);
-      clearInterval(timer);
-      await lead.stop();
-    },
-  };
+    await inTurns(ids, going, async (id) => (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion);
+  });
 }

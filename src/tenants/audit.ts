@@ -2,6 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import type { HandlerContext } from "@connectrpc/connect";
 import { bigintArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { fromHome, home } from "../db/home-row.ts";
 import { resourceText, resourceType } from "../rpc/audit.ts";
 import { callRecord, principalOf } from "../rpc/context.ts";
 import { codeName } from "../rpc/log.ts";
@@ -65,11 +66,14 @@ async function insertNow(tx: Db, tenantId: string, { actor, rpc, resource, code,
 
 /** Writes rows of one tenant. May be repeated. */
 export async function insertAuditRows(db: Db, tenantId: string, rows: readonly TimedAuditRow[]): Promise<void> {
-  await db`
+  await fromHome(
+    db,
+    tenantId,
+    () => db`
     insert into audit_entries
       (tenant_id, id, time_ms, client_id, client_name, rpc, method, resource, outcome, request_id)
-    select ${tenantId}::uuid, entry.*
-    from unnest(
+    select home.tenant_id, entry.*
+    from ${home(db, tenantId)}, unnest(
       ${textArray(rows.map(({ id }) => id))}::text[],
       ${bigintArray(rows.map(({ timeMs }) => BigInt(timeMs)))}::bigint[],
       ${textArray(rows.map(({ actor }) => actor.id))}::text[],
@@ -80,5 +84,6 @@ export async function insertAuditRows(db: Db, tenantId: string, rows: readonly T
       ${textArray(rows.map(({ code }) => codeName(code)))}::text[],
       ${textArray(rows.map(({ requestId }) => requestId))}::text[]
     ) as entry
-    on conflict (tenant_id, id) do nothing`;
+    on conflict (tenant_id, id) do nothing`,
+  );
 }

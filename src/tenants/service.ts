@@ -14,16 +14,16 @@ import {
 import type { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { issueKey, listKeys, revokeKey } from "../auth/api-keys.ts";
 import { deleteClient, getClient, listClients, roleOf } from "../auth/clients.ts";
-import { createClient } from "../auth/issue.ts";
+import { createClient } from "../auth/issue-key.ts";
 import type { ClientType } from "../auth/principal.ts";
+import { checkQuota, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
-import { type Bounds, checkRoom, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
+import { timestampMs } from "../rpc/timestamp.ts";
 import { audited } from "./audit.ts";
 import { listAuditEntries } from "./audit-log.ts";
 import { toApiClient, toApiKey } from "./messages.ts";
-import { timestampMs } from "./timestamp.ts";
 
 const clientTypes: Readonly<Record<number, ClientType>> = {
   [ApiClientType.DATA_INGEST]: "DATA_INGEST",
@@ -33,7 +33,7 @@ const clientTypes: Readonly<Record<number, ClientType>> = {
 
 const kept: Kept = { things: "API clients", table: "api_clients", columns: ["name"] };
 
-export function apiClientService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof ApiClientService>> {
+export function apiClientService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<typeof ApiClientService>> {
   return {
     async createApiClient({ apiClient = create(ApiClientSchema) }, context) {
       const type = clientTypes[apiClient.type] as ClientType; // the proto's rules refuse every other number
@@ -42,7 +42,7 @@ export function apiClientService(db: Db, bounds: Bounds): Partial<ServiceImpl<ty
       return await transaction(db, async (tx) => {
         const { tenantId } = principalOf(context);
         const made = await createClient(tx, tenantId, { name, type, role });
-        await checkRoom(tx, tenantId, kept, bounds);
+        await checkQuota(tx, tenantId, kept, bounds);
         await audited(tx, context, made.id);
         return create(CreateApiClientResponseSchema, { apiClient: toApiClient({ ...made, name, type, role }) });
       });

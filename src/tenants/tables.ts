@@ -57,7 +57,7 @@ export const ruleChanges = pgTable(
 
 /**
  * One row a tenant and a kind of what data make: how many there are, written by the transactions that make and remove them
- * (src/tenants/counts.ts).
+ * (src/tenants/usage-counters.ts).
  */
 export const tenantCounts = pgTable(
   "tenant_counts",

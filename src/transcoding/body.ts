@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { pieces, type Request } from "../wire/pieces.ts";
-import { invalidValue, refusal } from "../wire/status.ts";
+import { bodyReader, type Request } from "../wire/body-reader.ts";
+import { invalidValue, refusalOf } from "../wire/status.ts";
 import { canUnpack, unpack } from "../wire/unpack.ts";
 
 /** Bounds of a body. */
@@ -39,25 +39,23 @@ export function checkContentType({ headers }: Request, streamed = false): void {
 
 /** Throws 415 unless the content encoding is one that is known, or none. */
 export function checkEncoding(encoding: string | undefined): void {
-  if (encoding === undefined || encodingName(encoding) === "identity") return;
-  if (!canUnpack(encodingName(encoding))) {
-    throw unsupportedType(
-      `the content encoding must be gzip, br or deflate, not ${JSON.stringify(encoding.slice(0, 100))}`,
-    );
-  }
+  const name = encodingName(encoding);
+  if (name === "identity" || canUnpack(name)) return;
+  const given = JSON.stringify(encoding?.slice(0, 100));
+  throw unsupportedType(`the content encoding must be gzip, br or deflate, not ${given}`);
 }
 
-function encodingName(encoding: string): string {
-  const name = encoding.trim().toLowerCase();
-  return name === "" ? "identity" : name;
+/** The content encoding that a header names; `identity` when it names none. */
+export function encodingName(encoding: string | undefined): string {
+  return encoding?.trim().toLowerCase() || "identity";
 }
 
 function unsupportedType(message: string): ConnectError {
-  return refusal(Code.InvalidArgument, 415, message);
+  return refusalOf(Code.InvalidArgument, 415, message);
 }
 
 function tooLarge(bytesMax: number): ConnectError {
-  return refusal(Code.ResourceExhausted, 413, `the body may have at most ${bytesMax} bytes`);
+  return refusalOf(Code.ResourceExhausted, 413, `the body may have at most ${bytesMax} bytes`);
 }
 
 /** Reads the whole body, decompressed. Throws code 4 after a silence, 413 when its declared, read or decompressed size is above `bytesMax`. */
@@ -68,10 +66,10 @@ export async function readBody(request: Request, limits: BodyLimits): Promise<Bu
   if (declared !== undefined && Number(declared) > bytesMax) throw tooLarge(bytesMax);
   const { received } = limits;
   const bounds = { ...limits, tooLarge: () => tooLarge(bytesMax) };
-  const bytes = await pieces(request, bounds).whole();
-  const encoding = headers["content-encoding"];
-  if (encoding === undefined || bytes.length === 0 || encodingName(encoding) === "identity") return bytes;
-  return unpack(bytes, encodingName(encoding), { ...bounds, received });
+  const bytes = await bodyReader(request, bounds).whole();
+  const encoding = encodingName(headers["content-encoding"]);
+  if (bytes.length === 0 || encoding === "identity") return bytes;
+  return unpack(bytes, encoding, { ...bounds, received });
 }
 
 /** Whether the head of a request says that no body follows. */
@@ -92,7 +90,7 @@ export async function refuseBody(request: Request, limits: BodyLimits): Promise<
 
 async function isEmpty(request: Request, limits: BodyLimits): Promise<boolean> {
   try {
-    await pieces(request, { ...limits, bytesMax: 0, tooLarge: () => tooLarge(0) }).whole();
+    await bodyReader(request, { ...limits, bytesMax: 0, tooLarge: () => tooLarge(0) }).whole();
     return true;
   } catch (error) {
     if (error instanceof ConnectError && error.code === Code.ResourceExhausted) return false;

@@ -1,7 +1,7 @@
 import { type DescMessage, type DescMethod, fromBinary, getOption, hasOption, type Registry } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { status_override } from "#gen/belfry/transcoding/v1/options_pb.ts";
-import type { Values } from "./json/values.ts";
+import type { MessageValues } from "./json/values.ts";
 import type { JsonWriter } from "./json/write-json.ts";
 import { typedJson } from "./json/write-known.ts";
 
@@ -21,9 +21,10 @@ export function errorText(error: ConnectError, registry: Registry, writer: JsonW
   const details = error.details.map((detail) => {
     const name = "desc" in detail ? detail.desc.typeName : detail.type;
     try {
-      if ("desc" in detail) return detailJson(detail.desc, detail.value as Values, writer);
+      if ("desc" in detail) return detailJson(detail.desc, detail.value as MessageValues, writer);
       const desc = registry.getMessage(detail.type);
-      if (desc !== undefined) return detailJson(desc, fromBinary(desc, detail.value) as unknown as Values, writer);
+      if (desc !== undefined)
+        return detailJson(desc, fromBinary(desc, detail.value) as unknown as MessageValues, writer);
     } catch {
       // Its bytes are broken, or hold what JSON cannot: the error is answered all the same.
     }
@@ -33,6 +34,6 @@ export function errorText(error: ConnectError, registry: Registry, writer: JsonW
   return errorJson(error.code, error.rawMessage, details);
 }
 
-function detailJson(desc: DescMessage, message: Values, writer: JsonWriter): unknown {
+function detailJson(desc: DescMessage, message: MessageValues, writer: JsonWriter): unknown {
   return typedJson(`type.googleapis.com/${desc.typeName}`, desc, message, writer);
 }

@@ -2,19 +2,19 @@ import type { OutgoingHttpHeaders } from "node:http";
 import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
 import { paced } from "../event-loop.ts";
-import { breakOff, type Response, sendWhole, writeHead } from "../wire/answer.ts";
-import { memoryFactor } from "../wire/bounds.ts";
+import { brokenOff, clientLeft, type Request } from "../wire/body-reader.ts";
 import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
-import { brokenOff, clientLeft, type Request } from "../wire/pieces.ts";
+import { memoryFactor } from "../wire/message-limits.ts";
+import { breakOff, type Response, sendWhole, writeResponseHead } from "../wire/send-response.ts";
 import { formOf, isShared } from "../wire/shared-messages.ts";
-import { asConnectError, errorStatus, refusal } from "../wire/status.ts";
+import { asConnectError, errorStatus, refusalOf } from "../wire/status.ts";
 import { checkContentType, checkEncoding, headEndsRequest, readBody, refuseBody } from "./body.ts";
 import { errorText } from "./error-text.ts";
 import { httpBodyParts } from "./http-body.ts";
 import { shortened } from "./json/scan.ts";
-import type { Values } from "./json/values.ts";
-import { type Plan, planner } from "./plan.ts";
+import type { MessageValues } from "./json/values.ts";
+import { planner, type RoutePlan } from "./plan.ts";
 import type { Route } from "./routes/binding.ts";
 import { matcher } from "./routes/match.ts";
 import { eventStream, type Framing, ndjson, rawStream, readLines, sendStream, wantsEvents } from "./stream.ts";
@@ -106,14 +106,20 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   };
 
   /** Reads the whole request and calls the RPC; at once, where there is nothing to wait for. */
-  function unary(plan: Plan, request: Request, raw: string[], query: string, context: Call): unknown {
+  function unary(plan: RoutePlan, request: Request, raw: string[], query: string, context: Call): unknown {
     if (plan.route.body === "" && !plan.takesStream && headEndsRequest(request)) {
       return plan.handler(plan.reader.fromUrl(raw, query), context);
     }
     return requestOf(plan, request, raw, query, context).then((input) => plan.handler(input, context));
   }
 
-  async function requestOf(plan: Plan, request: Request, raw: string[], query: string, call: Call): Promise<unknown> {
+  async function requestOf(
+    plan: RoutePlan,
+    request: Request,
+    raw: string[],
+    query: string,
+    call: Call,
+  ): Promise<unknown> {
     const { reader, route } = plan;
     const received = (bytes: number) => options.received?.(request, bytes);
     const limits = { bytesMax: options.bodyBytesMax(route.method), idleMs: options.bodyIdleMs ?? 60_000, received };
@@ -139,11 +145,11 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     return message;
   }
 
-  function sendAnswer(plan: Plan, request: Request, response: Response, answer: unknown, call: Call) {
+  function sendAnswer(plan: RoutePlan, request: Request, response: Response, answer: unknown, call: Call) {
     const headers = headersOf(request);
     const set = call.headersSet();
     if (set !== undefined) copyHeaders(set, headers as Record<string, string | string[]>);
-    const value = plan.answerOf(answer as Values);
+    const value = plan.answerOf(answer as MessageValues);
     // The end of the line is for people at a terminal.
     const sendText = (text: string) => sendWhole(response, 200, headers, `${text}\n`, clientOf(request));
     if (!plan.rawAnswer) {
@@ -160,7 +166,14 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     return sendWhole(response, 200, headers, data, clientOf(request));
   }
 
-  async function stream(plan: Plan, request: Request, response: Response, raw: string[], query: string, call: Call) {
+  async function stream(
+    plan: RoutePlan,
+    request: Request,
+    response: Response,
+    raw: string[],
+    query: string,
+    call: Call,
+  ) {
     const input = await untilAborted(requestOf(plan, request, raw, query, call), call);
     const messages = (plan.handler(input, call) as AsyncIterable<unknown>)[Symbol.asyncIterator]();
     const next = () => untilAborted(messages.next(), call);
@@ -183,11 +196,11 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     }
   }
 
-  function framingOf(plan: Plan, request: Request, first: IteratorResult<unknown>): Framing {
-    const write = (message: unknown) => plan.write(plan.answerOf(message as Values));
+  function framingOf(plan: RoutePlan, request: Request, first: IteratorResult<unknown>): Framing {
+    const write = (message: unknown) => plan.write(plan.answerOf(message as MessageValues));
     if (plan.rawAnswer) {
-      const bytesOf = (message: unknown) => httpBodyParts(plan.answerOf(message as Values)).data;
-      const begin = first.done === true ? undefined : plan.answerOf(first.value as Values);
+      const bytesOf = (message: unknown) => httpBodyParts(plan.answerOf(message as MessageValues)).data;
+      const begin = first.done === true ? undefined : plan.answerOf(first.value as MessageValues);
       return rawStream(httpBodyParts(begin).contentType, bytesOf);
     }
     return sharing(wantsEvents(request.headers.accept) ? eventStream(write) : ndjson(write));
@@ -207,14 +220,14 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const { url = "" } = request;
     const allow = match.allowed(url).join(", ");
     if (allow !== "" && request.method === "OPTIONS") {
-      writeHead(response, 204, { ...headersOf(request), allow });
+      writeResponseHead(response, 204, { ...headersOf(request), allow });
       response.end();
       return;
     }
     const error =
       allow === ""
         ? new ConnectError(`there is nothing at ${shortened(url.slice(0, match.pathEnd()))}`, Code.NotFound)
-        : refusal(Code.Unimplemented, 501, `this path takes ${allow}, not ${request.method}`);
+        : refusalOf(Code.Unimplemented, 501, `this path takes ${allow}, not ${request.method}`);
     if (allow !== "") error.metadata.set("allow", allow);
     await sendError(request, response, error, noOverrides, undefined);
   }

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import type { Values } from "./json/values.ts";
+import type { MessageValues } from "./json/values.ts";
 
 /** Whether a message is google.api.HttpBody, whose bytes pass as they are. */
 export function isHttpBody(desc: DescMessage | undefined): boolean {
@@ -12,7 +12,7 @@ export function holdsHttpBody(field: DescField | undefined): boolean {
 }
 
 /** Fills google.api.HttpBody from a request. */
-export function fillHttpBody(message: Values, contentType: string | undefined, data: Uint8Array): Values {
+export function fillHttpBody(message: MessageValues, contentType: string | undefined, data: Uint8Array): MessageValues {
   message.contentType = contentType ?? "";
   message.data = data;
   return message;

@@ -3,7 +3,7 @@ import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { fieldsByKey } from "./json/key-finder.ts";
 import { keysOf } from "./json/path.ts";
-import type { Values } from "./json/values.ts";
+import type { MessageValues } from "./json/values.ts";
 import { fieldNamed, type Route } from "./routes/binding.ts";
 
 /**
@@ -13,7 +13,7 @@ import { fieldNamed, type Route } from "./routes/binding.ts";
 export function maskFiller(
   route: Route,
   body: DescMessage | undefined,
-): ((request: Values, text: string) => void) | undefined {
+): ((request: MessageValues, text: string) => void) | undefined {
   const { method } = route;
   if (body === undefined || !hasOption(method, update_mask)) return undefined;
   const name = getOption(method, update_mask);

@@ -2,16 +2,16 @@ import type { DescField } from "@bufbuild/protobuf";
 import { invalidValue } from "../wire/status.ts";
 import { fieldsByKey } from "./json/key-finder.ts";
 import { keysOf } from "./json/path.ts";
-import type { Values } from "./json/values.ts";
+import type { MessageValues } from "./json/values.ts";
 import { fieldNamed, type Route } from "./routes/binding.ts";
 import { findTarget, setIn, type Target, valueIn } from "./url/target.ts";
 
 /** Holds what the path says of a message against what the body says: the same is fine, another value is code 3. */
 export interface PathChecker {
   /** The path's values, before the body is read into the same message. */
-  before(message: Values): unknown[];
+  before(message: MessageValues): unknown[];
   /** Compares, and puts back what the body has replaced without naming it. */
-  after(message: Values, text: string, before: readonly unknown[]): void;
+  after(message: MessageValues, text: string, before: readonly unknown[]): void;
 }
 
 /** The checker of the path variables below a field path of the request; undefined when there are none. */
@@ -41,7 +41,7 @@ function fieldMessage(route: Route, name: string) {
   return fieldNamed(route.method.input, name)?.message;
 }
 
-function valueOf(target: Target, message: Values): unknown {
+function valueOf(target: Target, message: MessageValues): unknown {
   return valueIn(target.holder(message), target.fields.at(-1) as DescField);
 }
 

@@ -11,14 +11,14 @@ import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@conn
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import type { Pace } from "../event-loop.ts";
-import type { CountLimits } from "../wire/bounds.ts";
-import { longFields } from "../wire/large.ts";
+import { longFields } from "../wire/chunked-lists.ts";
+import type { CountLimits } from "../wire/message-limits.ts";
+import { textInPortions } from "../wire/write-json.ts";
 import { statusOverrides } from "./error-text.ts";
 import { holdsHttpBody, isHttpBody } from "./http-body.ts";
 import { jsonReader } from "./json/read-json.ts";
-import type { Values } from "./json/values.ts";
+import type { MessageValues } from "./json/values.ts";
 import { type JsonWriter, jsonWriter } from "./json/write-json.ts";
-import { textInPortions } from "./json/write-portions.ts";
 import { type RequestReader, requestReader } from "./request.ts";
 import { fieldNamed, type Route } from "./routes/binding.ts";
 import { valueIn } from "./url/target.ts";
@@ -27,7 +27,7 @@ import { valueIn } from "./url/target.ts";
 export type Handler = (input: unknown, context: HandlerContext) => unknown;
 
 /** All that a route needs for its requests, made once. */
-export interface Plan {
+export interface RoutePlan {
   readonly route: Route;
   readonly handler: Handler;
   readonly overrides: ReadonlyMap<number, number>;
@@ -36,7 +36,7 @@ export interface Plan {
   readonly streams: boolean;
   readonly takesStream: boolean;
   /** The part of a response that is sent. */
-  answerOf(response: Values): unknown;
+  answerOf(response: MessageValues): unknown;
   /** Whether that part is google.api.HttpBody, else `write` writes it. */
   readonly rawAnswer: boolean;
   write(value: unknown): string;
@@ -64,7 +64,7 @@ export function planner({
   unknownFields = "refuse",
   limitsOf = unlimited,
 }: PlannerOptions): {
-  planOf(route: Route): Plan;
+  planOf(route: Route): RoutePlan;
   registry: Registry;
   writer: JsonWriter;
 } {
@@ -74,7 +74,7 @@ export function planner({
   const implementations = new Map(services.map(({ service, implementation }) => [service.typeName, implementation]));
   return { planOf, registry, writer };
 
-  function planOf(route: Route): Plan {
+  function planOf(route: Route): RoutePlan {
     const { method } = route;
     const implementation = implementations.get(method.parent.typeName) as Record<string, Handler> | undefined;
     const field = route.responseBody === "" ? undefined : fieldNamed(method.output, route.responseBody);
@@ -90,15 +90,15 @@ export function planner({
       rawAnswer,
       write: answerWriter(route, field),
       writeLarge(value, pace) {
-        if (field !== undefined || longFields(method.output, value as Values).length === 0) return undefined;
-        return textInPortions(writer, method.output, value as Values, pace);
+        if (field !== undefined || longFields(method.output, value as MessageValues).length === 0) return undefined;
+        return textInPortions(writer, method.output, value as MessageValues, pace);
       },
     };
   }
 
   function answerWriter({ method }: Route, field: DescField | undefined): (value: unknown) => string {
     const write = field === undefined ? writer.message(method.output) : writer.field(field);
-    return (value) => JSON.stringify(write(value as Values));
+    return (value) => JSON.stringify(write(value as MessageValues));
   }
 }
 

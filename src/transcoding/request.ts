@@ -1,16 +1,16 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import type { CountLimits } from "../wire/bounds.ts";
+import type { CountLimits } from "../wire/message-limits.ts";
 import { holdsRedacted } from "../wire/redacted.ts";
 import { invalidValue } from "../wire/status.ts";
 import { bodyText } from "./body.ts";
 import { fillHttpBody, holdsHttpBody, isHttpBody } from "./http-body.ts";
+import { zeroMaker } from "./json/empty-message.ts";
 import { parseText, type ReadingCall, type TextReader } from "./json/parse.ts";
 import type { JsonReader } from "./json/read-json.ts";
 import { portionReader } from "./json/read-portions.ts";
 import { isJsonError, type Scan } from "./json/scan.ts";
-import type { Values } from "./json/values.ts";
-import { zeroMaker } from "./json/zero.ts";
+import type { MessageValues } from "./json/values.ts";
 import { maskFiller } from "./mask.ts";
 import { pathChecker } from "./path-check.ts";
 import { fieldNamed, type Route } from "./routes/binding.ts";
@@ -22,11 +22,11 @@ export interface RequestReader {
   /** Whether the body passes as bytes, whatever its content type. */
   readonly rawBody: boolean;
   /** A request with what path and query say. */
-  fromUrl(raw: readonly string[], query: string): Values;
+  fromUrl(raw: readonly string[], query: string): MessageValues;
   /** Adds what the body says. Also throws code 8 for what holds too much. */
-  addBody(request: Values, bytes: Buffer, contentType: string | undefined, call: ReadingCall): Promise<void>;
+  addBody(request: MessageValues, bytes: Buffer, contentType: string | undefined, call: ReadingCall): Promise<void>;
   /** One message of a client stream. */
-  message(bytes: Buffer, call: ReadingCall): Promise<Values>;
+  message(bytes: Buffer, call: ReadingCall): Promise<MessageValues>;
 }
 
 /** Compiles the request reader of a route. */
@@ -70,7 +70,7 @@ export function requestReader(
     const check = pathChecker(route, []);
     const fillMask = maskFiller(route, input);
     const portions = portionReader(reader, input);
-    return async (request: Values, bytes: Buffer, call: ReadingCall) => {
+    return async (request: MessageValues, bytes: Buffer, call: ReadingCall) => {
       const text = bodyText(bytes);
       const before = check?.before(request);
       const into = {
@@ -89,7 +89,7 @@ export function requestReader(
     const fillMask = maskFiller(route, merged);
     if (merged === undefined) {
       const read = reader.field(field);
-      return async (request: Values, bytes: Buffer, call: ReadingCall) => {
+      return async (request: MessageValues, bytes: Buffer, call: ReadingCall) => {
         const text = bodyText(bytes);
         if (text !== "") setBody(request, field, await parse(text, bytes, field, { whole: read }, call));
       };
@@ -98,9 +98,9 @@ export function requestReader(
     const make = zeroMaker(merged);
     const check = pathChecker(route, [field.name]);
     const portions = portionReader(reader, merged);
-    return async (request: Values, bytes: Buffer, call: ReadingCall) => {
+    return async (request: MessageValues, bytes: Buffer, call: ReadingCall) => {
       const text = bodyText(bytes);
-      const held = (valueIn(request, field) ?? make()) as Values;
+      const held = (valueIn(request, field) ?? make()) as MessageValues;
       const before = check?.before(held);
       const into = { whole: (s: Scan) => read(s, held), inPortions: portions && ((s: Scan) => portions(s, held)) };
       if (text !== "") await parse(text, bytes, merged, into, call);
@@ -122,7 +122,7 @@ export function requestReader(
 }
 
 /** Sets the field that the body is; code 3 when path or query have set another member of its oneof. */
-function setBody(request: Values, field: DescField, value: unknown): void {
+function setBody(request: MessageValues, field: DescField, value: unknown): void {
   try {
     setIn(request, field, value);
   } catch (error) {

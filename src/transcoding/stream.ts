@@ -1,12 +1,10 @@
-import { once } from "node:events";
 import type { OutgoingHttpHeaders } from "node:http";
-import { Readable } from "node:stream";
-import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import { Code, ConnectError } from "@connectrpc/connect";
-import { breakOff, type Response, writeHead } from "../wire/answer.ts";
-import { keep, pieces, type Request } from "../wire/pieces.ts";
-import { refusal } from "../wire/status.ts";
-import type { BodyLimits } from "./body.ts";
+import { Code, type ConnectError } from "@connectrpc/connect";
+import { bodyReader, keep, type Request } from "../wire/body-reader.ts";
+import { breakOff, drained, type Response, writeResponseHead } from "../wire/send-response.ts";
+import { refusalOf } from "../wire/status.ts";
+import { unpackStream } from "../wire/unpack.ts";
+import { type BodyLimits, encodingName } from "./body.ts";
 
 /** How the messages of a server stream stand in the body. */
 export interface Framing {
@@ -63,7 +61,7 @@ export async function sendStream(
   errorText: (thrown: unknown) => string,
 ): Promise<void> {
   let record = first.done === true ? undefined : framing.message(first.value);
-  writeHead(response, 200, { "cache-control": "no-store", ...headers, "content-type": framing.contentType });
+  writeResponseHead(response, 200, { "cache-control": "no-store", ...headers, "content-type": framing.contentType });
   if (bodiless) return end(response, undefined);
   // HTTP/1.1 would hold back the head until the first message.
   if ("flushHeaders" in response) response.flushHeaders();
@@ -91,15 +89,6 @@ function write(response: Response, chunk: string | Uint8Array): boolean {
 function end(response: Response, last: string | Uint8Array | undefined): void {
   if (last === undefined) (response as NodeJS.WritableStream).end();
   else (response as NodeJS.WritableStream).end(last);
-}
-
-async function drained(response: Response): Promise<void> {
-  const stop = new AbortController();
-  try {
-    await Promise.race([once(response, "drain", stop), once(response, "close", stop)]);
-  } finally {
-    stop.abort();
-  }
 }
 
 /**
@@ -143,28 +132,19 @@ function isBlank(line: Buffer): boolean {
 }
 
 function lineTooLong(bytesMax: number): ConnectError {
-  return refusal(Code.ResourceExhausted, 413, `one message may have at most ${bytesMax} bytes`);
+  return refusalOf(Code.ResourceExhausted, 413, `one message may have at most ${bytesMax} bytes`);
 }
 
 async function* decoded(
   request: Request,
   { idleMs, received, streamBytesMax }: BodyLimits & { streamBytesMax: number },
 ): AsyncGenerator<Buffer, void, undefined> {
-  const encoding = request.headers["content-encoding"]?.trim().toLowerCase();
-  const tooLarge = () => refusal(Code.ResourceExhausted, 413, `a stream may have at most ${streamBytesMax} bytes`);
-  const body = pieces(request, { bytesMax: streamBytesMax, idleMs, tooLarge, received });
+  const encoding = encodingName(request.headers["content-encoding"]);
+  const tooLarge = () => refusalOf(Code.ResourceExhausted, 413, `a stream may have at most ${streamBytesMax} bytes`);
+  const body = bodyReader(request, { bytesMax: streamBytesMax, idleMs, tooLarge, received });
   try {
-    if (encoding === undefined || encoding === "" || encoding === "identity") yield* body as AsyncIterable<Buffer>;
-    else {
-      const plain =
-        encoding === "br" ? createBrotliDecompress() : encoding === "deflate" ? createInflate() : createGunzip();
-      const packed = Readable.from(body, { objectMode: false });
-      packed.on("error", (error) => plain.destroy(error));
-      yield* packed.pipe(plain);
-    }
-  } catch (error) {
-    if (error instanceof ConnectError) throw error;
-    throw new ConnectError("the body is not what its content encoding says", Code.InvalidArgument);
+    if (encoding === "identity") yield* body as AsyncIterable<Buffer>;
+    else yield* unpackStream(body[Symbol.asyncIterator](), encoding);
   } finally {
     body.release();
   }

@@ -11,21 +11,22 @@ import { setGroups } from "./memberships.ts";
 import type { AccountRow } from "./messages.ts";
 import { userAccountGroups, userAccounts } from "./tables.ts";
 
-const groupNames = new QueryBuilder()
-  .select({ name: userAccountGroups.groupName })
-  .from(userAccountGroups)
-  .where(and(eq(userAccountGroups.tenantId, userAccounts.tenantId), eq(userAccountGroups.accountId, userAccounts.id)))
-  .orderBy(userAccountGroups.place);
+const groupNames = (tenantId: string) =>
+  new QueryBuilder()
+    .select({ name: userAccountGroups.groupName })
+    .from(userAccountGroups)
+    .where(and(eq(userAccountGroups.tenantId, tenantId), eq(userAccountGroups.accountId, userAccounts.id)))
+    .orderBy(userAccountGroups.place);
 
-const columns = {
+const columnsOf = (tenantId: string) => ({
   id: userAccounts.id,
   email: userAccounts.email,
   firstName: userAccounts.firstName,
   lastName: userAccounts.lastName,
   createdMs: userAccounts.createdMs,
   updatedMs: userAccounts.updatedMs,
-  groups: sql<string[]>`array${groupNames}`,
-};
+  groups: sql<string[]>`array${groupNames(tenantId)}`,
+});
 
 const identified = (tenantId: string, id: string) => and(eq(userAccounts.tenantId, tenantId), eq(userAccounts.id, id));
 
@@ -35,7 +36,7 @@ const sameEmail = (email: string) =>
 
 /** One account. @throws code 5 */
 export async function readAccount(db: Db, tenantId: string, id: string): Promise<AccountRow> {
-  const [row] = await orm(db).select(columns).from(userAccounts).where(identified(tenantId, id));
+  const [row] = await orm(db).select(columnsOf(tenantId)).from(userAccounts).where(identified(tenantId, id));
   if (row === undefined) throw notFound("user account", id);
   return row;
 }
@@ -87,7 +88,7 @@ export async function changeAccount(
 ): Promise<AccountRow> {
   const { account, changed, path } = update;
   const own = identified(tenantId, id);
-  const [row] = await orm(tx).select(columns).from(userAccounts).where(own).for("no key update");
+  const [row] = await orm(tx).select(columnsOf(tenantId)).from(userAccounts).where(own).for("no key update");
   if (row === undefined) throw notFound("user account", id);
   if (changed.size === 0) return row;
   for (const name of ["firstName", "lastName"] as const) {
@@ -98,7 +99,7 @@ export async function changeAccount(
   if (changed.has("email")) await refuseTaken(tx, tenantId, account.email, id);
   if (changed.has("groups")) await setGroups(tx, tenantId, id, account.groups, path("groups"));
   const next = (name: "email" | "firstName" | "lastName") => (changed.has(name) ? account[name] : row[name]);
-  const [now = row] = await orm(tx)
+  await orm(tx)
     .update(userAccounts)
     .set({
       email: next("email"),
@@ -107,9 +108,8 @@ export async function changeAccount(
       passwordHash: passwordHash ?? userAccounts.passwordHash,
       updatedMs: databaseNowMs,
     })
-    .where(own)
-    .returning(columns);
-  return now;
+    .where(own);
+  return await readAccount(tx, tenantId, id);
 }
 
 /** Deletes an account, in the caller's transaction. @throws code 5 */

@@ -9,8 +9,8 @@ import {
   UpdateUserAccountResponseSchema,
   type UserAccountService,
 } from "#gen/belfry/users/v1/user_account_service_pb.ts";
+import { checkQuota, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
-import { type Bounds, checkRoom, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { holderOf, principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
@@ -24,7 +24,7 @@ const kept: Kept = { things: "user accounts", table: "user_accounts", columns: [
 /** The accounts of people. */
 export function userAccountService(
   db: Db,
-  bounds: Bounds,
+  bounds: QuotaBounds,
   hash: HashPassword,
 ): Partial<ServiceImpl<typeof UserAccountService>> {
   return {
@@ -37,7 +37,7 @@ export function userAccountService(
       const passwordHash = await hash(holderOf(context), password, context.signal, wanted);
       return await transaction(db, async (tx) => {
         const made = await insertAccount(tx, tenantId, { ...user, passwordHash }, "user.groups");
-        await checkRoom(tx, tenantId, kept, bounds);
+        await checkQuota(tx, tenantId, kept, bounds);
         await audited(tx, context, made.id);
         return create(CreateUserAccountResponseSchema, { user: toUserAccount(made) });
       });

@@ -9,9 +9,9 @@ import {
   UpdateUserGroupResponseSchema,
   type UserGroupService,
 } from "#gen/belfry/users/v1/user_group_service_pb.ts";
+import { checkQuota, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { type Bounds, checkRoom, type Kept } from "../db/room.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
@@ -29,7 +29,7 @@ const named = (tenantId: string, name: string) => and(eq(userGroups.tenantId, te
 const kept: Kept = { things: "user groups", table: "user_groups", columns: ["name"] };
 
 /** The groups that accounts are in. */
-export function userGroupService(db: Db, bounds: Bounds): Partial<ServiceImpl<typeof UserGroupService>> {
+export function userGroupService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<typeof UserGroupService>> {
   return {
     async createUserGroup({ group = create(UserGroupSchema) }, context) {
       const { name, cloudRoles, restrictionFilters } = group;
@@ -42,7 +42,7 @@ export function userGroupService(db: Db, bounds: Bounds): Partial<ServiceImpl<ty
           .onConflictDoNothing({ target: [userGroups.tenantId, userGroups.name] })
           .returning({ name: userGroups.name });
         if (made.length === 0) throw alreadyExists("user group", name);
-        await checkRoom(tx, tenantId, kept, bounds);
+        await checkQuota(tx, tenantId, kept, bounds);
         await audited(tx, context, name);
       });
       return create(CreateUserGroupResponseSchema);

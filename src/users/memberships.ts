@@ -3,6 +3,7 @@ import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { invalidFields } from "../errors.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
 import { userAccountGroups, userGroups } from "./tables.ts";
 
 /**
@@ -17,8 +18,9 @@ export async function setGroups(
   names: readonly string[],
   path: string,
 ): Promise<string[]> {
-  const wanted = [...new Set(names)];
-  if (wanted.length > 0) await holdGroups(tx, tenantId, names, path);
+  const asked = names.map(normalizedName);
+  const wanted = [...new Set(asked)];
+  if (wanted.length > 0) await holdGroups(tx, tenantId, asked, path);
   const own = and(eq(userAccountGroups.tenantId, tenantId), eq(userAccountGroups.accountId, accountId));
   await orm(tx).delete(userAccountGroups).where(own);
   const rows = wanted.map((groupName, place) => ({ tenantId, accountId, groupName, place }));

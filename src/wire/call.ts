@@ -2,8 +2,8 @@ import { getEventListeners } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, type HandlerContext } from "@connectrpc/connect";
-import type { Response } from "./answer.ts";
-import { clientLeft } from "./pieces.ts";
+import { clientLeft } from "./body-reader.ts";
+import type { Response } from "./send-response.ts";
 import { invalidValue } from "./status.ts";
 
 interface CallInit {
@@ -170,7 +170,7 @@ export function untilAborted<T>(outcome: T, { signal }: Pick<HandlerContext, "si
  * Watches over a call whose client may go away, from before it is started, while its key is looked up, to its end: then the
  * call is aborted.
  */
-export function watchClient(response: Response): { started(call: Call): void; ended(): void } {
+export function watchClient(response: Response): { started(call: Call): void; check(): void; ended(): void } {
   let watched: Call | undefined;
   // No look at writableFinished: over HTTP/2 it is true of a stream that was reset, too.
   let left = false;
@@ -184,6 +184,7 @@ export function watchClient(response: Response): { started(call: Call): void; en
       watched = call;
       if (left) gone();
     },
+    check: () => watched?.check(),
     ended() {
       response.off("close", gone);
       watched?.finish();

@@ -2,7 +2,6 @@ import { type DescField, ScalarType } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import {
   addBytes,
-  boundsOf,
   type CountLimits,
   countElement,
   countValue,
@@ -11,14 +10,15 @@ import {
   innerNodes,
   leaveNode,
   type MessageBounds,
+  type MessageTally,
+  messageBoundsOf,
   type Nodes,
   nodesOf,
   numberBytes,
-  placeOf,
+  pathOfNode,
   stringBytes,
-  type Tally,
   tallyOf,
-} from "./bounds.ts";
+} from "./message-limits.ts";
 import { invalidValue } from "./status.ts";
 
 const varint = 0;
@@ -32,7 +32,7 @@ const depthMax = 100; // of messages within each other, as for the decoder
 /** The bytes of a message, how far they are read, and what was counted. */
 interface Walk {
   readonly bytes: Uint8Array;
-  readonly tally: Tally;
+  readonly tally: MessageTally;
   at: number;
 }
 
@@ -45,7 +45,7 @@ interface Walk {
  */
 export function countBinary(desc: MessageBounds["desc"], bytes: Uint8Array, limits: CountLimits): number {
   const tally = tallyOf(limits);
-  message({ bytes, tally, at: 0 }, boundsOf(desc), bytes.length, undefined, 1);
+  message({ bytes, tally, at: 0 }, messageBoundsOf(desc), bytes.length, undefined, 1);
   return tally.bytes;
 }
 
@@ -96,7 +96,7 @@ function held(w: Walk, field: FieldBounds, count: number, end: number, nodes: No
   if (inList) {
     countElement(tally, field, count);
     tally.path.push(count - 1);
-  } else if (count > 1) throw invalidValue(placeOf(tally), "occurs twice");
+  } else if (count > 1) throw invalidValue(pathOfNode(tally), "occurs twice");
   message(w, field.below() as MessageBounds, lengthEnd(w, end), innerNodes(field, nodes), depth + 1);
   if (inList) tally.path.pop();
 }
@@ -120,7 +120,7 @@ function entry(w: Walk, field: FieldBounds, count: number, end: number, nodes: N
       continue;
     }
     values += 1;
-    if (values > 1) throw invalidValue(placeOf(w.tally), "has an entry with two values");
+    if (values > 1) throw invalidValue(pathOfNode(w.tally), "has an entry with two values");
     message(w, below, lengthEnd(w, stop), innerNodes(field, nodes), depth + 1);
   }
   if (below !== undefined && values === 0) countValue(w.tally, below, nodes);

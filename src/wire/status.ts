@@ -12,7 +12,7 @@ export function httpStatus(code: number): number {
 const fixedStatus = new WeakMap<object, number>();
 
 /** An error whose HTTP status no option of an RPC changes, such as 413 and 415. */
-export function refusal(code: Code, status: number, message: string): ConnectError {
+export function refusalOf(code: Code, status: number, message: string): ConnectError {
   const error = new ConnectError(message, code);
   fixedStatus.set(error, status);
   return error;

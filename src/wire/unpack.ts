@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import {
   brotliDecompress,
   createBrotliDecompress,
@@ -33,6 +34,9 @@ const decompressors: Record<string, (packed: Uint8Array) => Decompressor> = {
   // The name means zlib's format; some send the bare stream, which cannot begin like that one.
   deflate: (packed) => (((packed[0] ?? 0) & 15) === 8 ? zlib : rawDeflate),
 };
+
+const decompressorOf = (encoding: string, packed: Uint8Array) =>
+  (decompressors[encoding] as (packed: Uint8Array) => Decompressor)(packed);
 
 /** Whether bodies of this encoding can be decompressed. */
 export function canUnpack(encoding: string): boolean {
@@ -109,7 +113,7 @@ export async function unpack(packed: Uint8Array, encoding: string, limits: Unpac
   const portions: Buffer[] = [];
   let bytes = 0;
   try {
-    const decompressor = (decompressors[encoding] as (packed: Uint8Array) => Decompressor)(packed);
+    const decompressor = decompressorOf(encoding, packed);
     const small = packed.byteLength > portionBytes ? undefined : await onePortion(packed, decompressor);
     if (small !== undefined) {
       if (small.byteLength > bytesMax) throw tooLarge();
@@ -130,13 +134,36 @@ export async function unpack(packed: Uint8Array, encoding: string, limits: Unpac
       leave = await hard();
     }
   } catch (error) {
-    if (isBroken(error)) throw invalidValue("", "the body is not what its content encoding says");
-    throw error;
+    throw isBroken(error) ? notWhatItSays() : error;
   } finally {
     leave();
   }
   return portions.length === 1 ? (portions[0] as Buffer) : Buffer.concat(portions, bytes);
 }
+
+/**
+ * Decompresses a body as its bytes come and as the result is read, for streams.
+ * @throws code 3 for what is not of this encoding, and what `pieces` throws
+ */
+export async function* unpackStream(
+  pieces: AsyncIterator<Uint8Array>,
+  encoding: string,
+): AsyncGenerator<Buffer, void, undefined> {
+  const first = await pieces.next();
+  const stream = decompressorOf(encoding, first.done ? new Uint8Array() : first.value).stream({});
+  async function* packed() {
+    for (let piece = first; !piece.done; piece = await pieces.next()) yield piece.value;
+  }
+  const source = Readable.from(packed(), { objectMode: false });
+  source.on("error", (error) => stream.destroy(error));
+  try {
+    yield* source.pipe(stream) as AsyncIterable<Buffer>;
+  } catch (error) {
+    throw isBroken(error) ? notWhatItSays() : error;
+  }
+}
+
+const notWhatItSays = () => invalidValue("", "the body is not what its content encoding says");
 
 /** The bytes when one portion holds them all: most bodies are small, and this takes half the time of a stream. */
 function onePortion(packed: Uint8Array, { once }: Decompressor): Promise<Buffer | undefined> {

@@ -1,7 +1,7 @@
 import { create, type DescMessage, type Message, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import type { Pace } from "../event-loop.ts";
-import { longFields, portionsOf, withoutFields } from "./large.ts";
+import { chunksOf, longFields, withoutFields } from "./chunked-lists.ts";
 
 type Values = Record<string, unknown>;
 
@@ -15,7 +15,7 @@ export async function binaryOf(desc: DescMessage, message: Message, pace: Pace):
   if (long.length === 0) return toBinary(desc, message);
   const parts = [toBinary(desc, create(desc, withoutFields(values, long) as never))];
   for (const field of long) {
-    for (const { items, large } of portionsOf(field, values)) {
+    for (const { items, large } of chunksOf(field, values)) {
       if (large && field.message !== undefined) {
         const item = await binaryOf(field.message, items[0] as Message, pace);
         parts.push(new BinaryWriter().tag(field.number, WireType.LengthDelimited).bytes(item).finish());

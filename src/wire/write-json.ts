@@ -1,27 +1,55 @@
-import { create, type DescMessage, type Message, toJson, toJsonString } from "@bufbuild/protobuf";
+import { create, type DescField, type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
 import type { Pace } from "../event-loop.ts";
-import { longFields, portionsOf, withoutFields } from "./large.ts";
+import { chunksOf, longFields, withoutFields } from "./chunked-lists.ts";
 
 type Values = Record<string, unknown>;
 
+/** Makes of messages, and of lists of their fields, what JSON.stringify is to write. */
+interface JsonForm {
+  message(desc: DescMessage): (message: Values) => unknown;
+  field(field: DescField): (value: unknown) => unknown;
+}
+
+/** Protobuf's own form, without what is unset. */
+const protobufForm: JsonForm = {
+  message: (desc) => (message) => toJson(desc, create(desc, message as never)),
+  field(field) {
+    const write = protobufForm.message(field.parent);
+    return (value) => (write({ [field.localName]: value }) as Values)[field.jsonName];
+  },
+};
+
 /** The JSON of a message as Connect and gRPC write it, that of a large one made in slices between which others are served. */
-export async function jsonOf(desc: DescMessage, message: Message, pace: Pace): Promise<string> {
-  const values = message as unknown as Values;
-  const long = longFields(desc, values);
-  if (long.length === 0) return toJsonString(desc, message);
-  const part = (some: Values) => Object.entries(toJson(desc, create(desc, some as never)) as object);
-  const members = part(withoutFields(values, long)).map(
-    ([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`,
-  );
-  for (const field of long) {
+export function jsonOf(desc: DescMessage, message: Message, pace: Pace): Promise<string> {
+  return textInPortions(protobufForm, desc, message as unknown as Values, pace);
+}
+
+/** The text of a message, that of one with long lists made in slices between which others are served. */
+export async function textInPortions(form: JsonForm, desc: DescMessage, message: Values, pace: Pace): Promise<string> {
+  const long = longFields(desc, message);
+  if (long.length === 0) return JSON.stringify(form.message(desc)(message));
+  const plain = form.message(desc)(withoutFields(message, long)) as Values;
+  const fields = new Map(long.map((field) => [field.jsonName, field]));
+  const members: string[] = [];
+  // A form may leave out the empty lists in place of the long ones.
+  for (const key of new Set([...Object.keys(plain), ...fields.keys()])) {
+    const field = fields.get(key);
+    if (field === undefined) {
+      const text = JSON.stringify(plain[key]);
+      if (text !== undefined) members.push(`${JSON.stringify(key)}:${text}`);
+      continue;
+    }
     const parts: string[] = [];
-    for (const { items, large } of portionsOf(field, values)) {
-      if (large && field.message !== undefined) parts.push(await jsonOf(field.message, items[0] as Message, pace));
-      else for (const [, list] of part({ [field.localName]: items })) parts.push(JSON.stringify(list).slice(1, -1));
+    for (const { items, large } of chunksOf(field, message)) {
+      parts.push(
+        large && field.message !== undefined
+          ? await textInPortions(form, field.message, items[0] as Values, pace)
+          : JSON.stringify(form.field(field)(items)).slice(1, -1),
+      );
       await pace();
     }
     const text = parts.join();
-    members.push(`${JSON.stringify(field.jsonName)}:${field.fieldKind === "list" ? `[${text}]` : text}`);
+    members.push(`${JSON.stringify(key)}:${field.fieldKind === "list" ? `[${text}]` : text}`);
   }
   return `{${members.join()}}`;
 }

@@ -1,9 +1,10 @@
 import { Code, createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { newKey } from "../../src/auth/key.ts";
+import { newApiKey } from "../../src/auth/key.ts";
 import { networkOf, wrongKeys } from "../../src/auth/wrong-keys.ts";
 import { codeOf, httpVersions, protocols, raw, transport } from "../support/clients.ts";
+import { sized } from "../support/part.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 
@@ -64,18 +65,18 @@ describe("a server", async () => {
 
   test("answers a call without a key at once, however often it comes", async () => {
     for (let i = 0; i < 30; i++) expect((await send({})).status).toBe(401);
-    expect((await send({})).ms).toBeLessThan(500);
+    expect((await send({})).ms).toBeLessThan(sized(10_000, 500));
   });
 
   test("answers wrong keys late beyond the setting, and good ones from the same address as ever", async () => {
-    for (let i = 0; i < 10; i++) expect((await send({ "service-api-key": newKey().text })).status).toBe(401);
+    for (let i = 0; i < 10; i++) expect((await send({ "service-api-key": newApiKey().text })).status).toBe(401);
     for (const version of httpVersions) {
-      const answer = await send({ "service-api-key": newKey().text }, version);
+      const answer = await send({ "service-api-key": newApiKey().text }, version);
       expect(answer.status).toBe(401);
       expect(answer.ms).toBeGreaterThan(950);
       expect((await send({ "service-api-key": "bf_nonsense" }, version)).ms).toBeGreaterThan(950);
     }
-    const flood = Array.from({ length: 200 }, () => send({ "service-api-key": newKey().text }));
+    const flood = Array.from({ length: 200 }, () => send({ "service-api-key": newApiKey().text }));
     for (const protocol of protocols) {
       const client = createClient(DataReceiverService, transport(server, protocol, tenant.headers));
       expect(await client.putEvents({})).toMatchObject({ succeeded: 0 });
@@ -84,7 +85,7 @@ describe("a server", async () => {
       const startMs = performance.now();
       const other = createClient(DataReceiverService, transport(server, protocol, fresh));
       expect(await other.putEvents({})).toMatchObject({ succeeded: 0 });
-      expect(performance.now() - startMs).toBeLessThan(900);
+      expect(performance.now() - startMs).toBeLessThan(sized(15_000, 900));
     }
     for (const answer of await Promise.all(flood)) expect([answer.status, codeOf(answer)]).toEqual([401, 16]);
   });

@@ -169,3 +169,17 @@ test("a clause of depth 32 and one of 1000 clauses are answered", async () => {
     expect(status).toBe(200);
   }
 });
+
+test.each([
+  [
+    { filter: { field: "severity", operation: "OP_EQUALS", value: "SEVERITY_FATAL" } },
+    "filter.field",
+    "severity",
+    "SEVERITY_FATAL",
+  ],
+  [{ in: { field: "status", values: [1, "STATUS_OPEN", "open"] } }, "in.field", "status", "open"],
+])("a name that an enumeration does not have is refused: %j", async (clause, place, field, value) => {
+  const { status, body } = await json("POST", "/v1/events:search", { query: { clause } });
+  expect({ status, code: body.code }).toEqual({ status: 400, code: 3 });
+  expect(body.message).toContain(`${place}: compares ${field} with "${value}", which is none of `);
+});

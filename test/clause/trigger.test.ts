@@ -205,6 +205,8 @@ test("the fields that a trigger names are told", () => {
   expect([...compile(nested).fields]).toEqual(["status", "name"]);
 });
 
+const noFields = { field: () => undefined };
+
 describe("refused, with its place:", () => {
   const deep = (depth: number): unknown => (depth === 1 ? equals("name", "a") : { not: { clause: deep(depth - 1) } });
   const wide = (count: number) => ({ and: { clauses: Array.from({ length: count }, () => equals("name", "a")) } });
@@ -238,7 +240,7 @@ describe("refused, with its place:", () => {
   ])("%j", (trigger, message) => {
     const refusal = (() => {
       try {
-        checkTrigger(trigger === undefined ? undefined : clauseOf(trigger), "clause");
+        checkTrigger(trigger === undefined ? undefined : clauseOf(trigger), "clause", noFields);
       } catch (error) {
         return error;
       }
@@ -248,7 +250,7 @@ describe("refused, with its place:", () => {
   });
 
   test("not at the bounds", () => {
-    checkTrigger(clauseOf(deep(32)), "clause");
-    checkTrigger(clauseOf(wide(999)), "clause");
+    checkTrigger(clauseOf(deep(32)), "clause", noFields);
+    checkTrigger(clauseOf(wide(999)), "clause", noFields);
   });
 });

@@ -5,7 +5,7 @@ import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb
 import { readConfig } from "../../src/config/settings.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import { putModels } from "../../src/entities/put.ts";
-import { historyPartitions } from "../../src/notifications/sending/history.ts";
+import { historyPartitions } from "../../src/notifications/delivering/history.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import { transport } from "../support/clients.ts";

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { formerSettings } from "../../src/config/former-settings.ts";
 import { SettingError } from "../../src/config/parsers.ts";
 import { readConfig, settingsHelp } from "../../src/config/settings.ts";
-import { nearest } from "../../src/transcoding/nearest.ts";
+import { didYouMean } from "../../src/transcoding/did-you-mean.ts";
 
 const testDir = join(import.meta.dirname, "..");
 const names = settingsHelp()
@@ -52,7 +52,7 @@ test("a name that is no setting is answered with the nearest one", () => {
     ["BELFRY_DATABASE_URL", "DATABASE_URL"],
   ] as const) {
     const rule = `${name} is no setting of this version; did you mean "${meant}"?`;
-    expect(() => readConfig({ [name]: "1" }, nearest)).toThrow(new SettingError(rule));
+    expect(() => readConfig({ [name]: "1" }, didYouMean)).toThrow(new SettingError(rule));
   }
 });
 

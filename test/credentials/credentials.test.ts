@@ -278,7 +278,7 @@ describe("a deletion", () => {
     expect(await json("DELETE", `${path}/${id}`)).toMatchObject({ status: 404, body: { code: 5 } });
   });
 
-  test("of a credential in use is refused, with code 9 and who uses it, until nobody does", async () => {
+  test("of a credential in use is refused, with code 9 and who uses it, until nobody does; so is another type", async () => {
     const id = await create();
     const uses = [
       { kind: "destination", id: "team chat" },
@@ -291,6 +291,11 @@ describe("a deletion", () => {
     const usedBy = { collections: { ids: ["c1"] }, destinations: { ids: ["other chat", "team chat"] } };
     const replaced = await json("PUT", `${path}/${id}`, teamChat);
     expect(replaced.body.info.info.usedBy).toEqual(usedBy);
+    const typed = await json("PUT", `${path}/${id}`, {
+      info: { name: "chat", type: "incidentPaging" },
+      secrets: { routingKey: "r" },
+    });
+    expect(typed).toMatchObject({ status: 400, body: { code: 9 } });
     const { credentials } = (await json("GET", `${path}?pageSize=1000`)).body;
     expect(credentials.find((each: { id: string }) => each.id === id).info.usedBy).toEqual(usedBy);
     const refused = await json("DELETE", `${path}/${id}`);

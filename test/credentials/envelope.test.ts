@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import {
-  newKey,
+  newDataKey,
   openSecret,
   proofOf,
   proves,
@@ -14,7 +14,7 @@ const other = "22222222-2222-7222-8222-222222222222";
 const owner = { kind: "credential", id: "c1" };
 
 describe("a sealed secret", () => {
-  const key = newKey();
+  const key = newDataKey();
   const sealed = sealSecret(key, tenant, owner, "token", "geheim😀");
 
   test("opens in its place", () => {
@@ -33,7 +33,7 @@ describe("a sealed secret", () => {
     ["another kind of owner", () => openSecret(key, tenant, { ...owner, kind: "destination" }, "token", sealed)],
     ["another secret", () => openSecret(key, tenant, owner, "password", sealed)],
     ["a shifted boundary", () => openSecret(key, tenant, { ...owner, id: 'c1","tok' }, "en", sealed)],
-    ["another key", () => openSecret(newKey(), tenant, owner, "token", sealed)],
+    ["another key", () => openSecret(newDataKey(), tenant, owner, "token", sealed)],
   ])("does not open for %s", (_what, open) => {
     expect(open()).toBeUndefined();
   });
@@ -52,14 +52,14 @@ describe("a sealed secret", () => {
 });
 
 describe("a wrapped data key", () => {
-  const master = newKey();
-  const dataKey = newKey();
+  const master = newDataKey();
+  const dataKey = newDataKey();
   const wrapped = wrapDataKey(master, "m1", tenant, dataKey);
 
   test("unwraps for its tenant, by its master key, under that key's id", () => {
     expect(unwrapDataKey(master, "m1", tenant, wrapped)?.equals(dataKey)).toBe(true);
     expect(unwrapDataKey(master, "m2", tenant, wrapped)).toBeUndefined();
-    expect(unwrapDataKey(newKey(), "m1", tenant, wrapped)).toBeUndefined();
+    expect(unwrapDataKey(newDataKey(), "m1", tenant, wrapped)).toBeUndefined();
     expect(unwrapDataKey(master, "m1", other, wrapped)).toBeUndefined();
   });
 
@@ -71,8 +71,8 @@ describe("a wrapped data key", () => {
 });
 
 test("a proof holds for its key and id alone", () => {
-  const master = newKey();
+  const master = newDataKey();
   expect(proves(master, "m1", proofOf(master, "m1"))).toBe(true);
   expect(proves(master, "m2", proofOf(master, "m1"))).toBe(false);
-  expect(proves(newKey(), "m1", proofOf(master, "m1"))).toBe(false);
+  expect(proves(newDataKey(), "m1", proofOf(master, "m1"))).toBe(false);
 });

@@ -10,7 +10,7 @@ test("the clock shows the database's time, whatever the time of this process", a
   vi.useFakeTimers({ toFake: ["Date"], now: 0 });
   onTestFinished(() => void vi.useRealTimers());
   const [row] = await sql<{ ms: number }[]>`select extract(epoch from clock_timestamp())::float8 * 1000 as ms`;
-  expect(Math.abs(clock.nowMs() - (row?.ms as number))).toBeLessThan(250);
+  expect(Math.abs(clock.nowMs() - (row?.ms as number))).toBeLessThan(5000);
   expect(Number.isInteger(clock.nowMs())).toBe(true);
 });
 

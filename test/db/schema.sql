@@ -336,10 +336,12 @@ create table events (
   id bytea not null,
   entity_id bytea not null,
   name text collate "C" not null,
+  dedup_key text collate "C",
   constraint events_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
   constraint events_tenant_id_entity_id_entities_tenant_id_id_fk FOREIGN KEY (tenant_id, entity_id) REFERENCES entities(tenant_id, id)
 );
 CREATE INDEX events_entity ON public.events USING btree (tenant_id, entity_id);
+CREATE INDEX events_key ON public.events USING btree (tenant_id, dedup_key, id) WHERE (dedup_key IS NOT NULL);
 CREATE INDEX events_name ON public.events USING btree (tenant_id, name, id);
 
 create table feed (
@@ -347,6 +349,7 @@ create table feed (
   position bigint not null,
   created_ms bigint not null,
   changes bytea not null,
+  earlier bytea,
   constraint feed_tenant_id_position_pk PRIMARY KEY (tenant_id, "position")
 );
 
@@ -492,10 +495,13 @@ create table occurrences (
   end_ms bigint,
   instance_count bigint not null,
   seen_slot bigint default (last_seen_ms / 300000),
+  expires_ms bigint,
   constraint occurrences_tenant_id_event_id_number_pk PRIMARY KEY (tenant_id, event_id, number),
   constraint occurrences_tenant_id_event_id_events_tenant_id_id_fk FOREIGN KEY (tenant_id, event_id) REFERENCES events(tenant_id, id)
 );
 CREATE INDEX occurrences_end ON public.occurrences USING btree (tenant_id, end_ms);
+CREATE INDEX occurrences_expiry ON public.occurrences USING btree (tenant_id, expires_ms, event_id) WHERE ((end_ms IS NULL) AND (expires_ms IS NOT NULL));
+CREATE INDEX occurrences_open ON public.occurrences USING btree (tenant_id, severity, seen_slot) WHERE ((end_ms IS NULL) AND (number >= 0));
 CREATE INDEX occurrences_seen ON public.occurrences USING btree (tenant_id, seen_slot);
 CREATE INDEX occurrences_start ON public.occurrences USING btree (tenant_id, event_id, start_ms, number);
 
@@ -562,6 +568,7 @@ create table rule_matches (
   first_due_ms bigint,
   notified_ms bigint,
   last_ms bigint not null,
+  metric_labels jsonb,
   constraint rule_matches_tenant_id_subject_rule_id_pk PRIMARY KEY (tenant_id, subject, rule_id)
 );
 CREATE INDEX rule_matches_muted ON public.rule_matches USING btree (tenant_id, entity_id) WHERE muted;
@@ -591,6 +598,7 @@ create table rules (
   mute_during_maintenance boolean not null,
   tags jsonb not null,
   created_ms bigint not null,
+  repeat_while smallint,
   constraint rules_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
 );
 
@@ -603,15 +611,27 @@ create table series (
   description text collate "C" not null,
   created_ms bigint not null,
   unused_ms bigint,
+  labels jsonb,
+  labels_begin text collate "C" not null default ''::text,
+  labels_hash bytea not null default '\x'::bytea,
   constraint series_tenant_id_number_pk PRIMARY KEY (tenant_id, number)
 );
-CREATE UNIQUE INDEX series_entity ON public.series USING btree (tenant_id, entity_id, metric);
+CREATE UNIQUE INDEX series_identity ON public.series USING btree (tenant_id, entity_id, metric, labels_begin, labels_hash);
 
 create table series_counts (
   tenant_id uuid not null,
   last_number bigint not null,
   count bigint not null,
   constraint series_counts_tenant_id_pk PRIMARY KEY (tenant_id)
+);
+
+create table series_labels (
+  tenant_id uuid not null,
+  entity_id bytea not null,
+  key text collate "C" not null,
+  value_begin text collate "C" not null,
+  series bigint not null,
+  constraint series_labels_tenant_id_entity_id_key_value_begin_series_pk PRIMARY KEY (tenant_id, entity_id, key, value_begin, series)
 );
 
 create table stale_watches (

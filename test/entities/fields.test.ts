@@ -14,8 +14,8 @@ import { entityResolver } from "../../src/entities/fields.ts";
 import { entityId, idText } from "../../src/entities/identity.ts";
 import { matchingEntities } from "../../src/entities/matching.ts";
 import type { EntityRow } from "../../src/entities/messages.ts";
+import { setWindowStates } from "../../src/entities/production-state.ts";
 import { putModels } from "../../src/entities/put.ts";
-import { setWindowStates } from "../../src/entities/state.ts";
 import { testDatabase } from "../support/database.ts";
 import { factor } from "../support/seed.ts";
 
@@ -205,7 +205,7 @@ test("ids are looked up one by one, alone, beside another clause and within an `
   const crowded = randomUUID();
   await sql`
     insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
-    select ${crowded}::uuid, substr(sha256(i::text::bytea), 1, 20), 'host ' || i, jsonb_build_object('source', 'host-' || i), '{}', 0, 0, 0
+    select ${crowded}::uuid, substr(sha256(i::text::bytea), 1, 20), 'host ' || i, jsonb_build_object('source', 'host-' || i), '{}', 0, 0, ${Date.now()}
     from generate_series(1, 5000) as i`;
   await sql`analyze entities`;
   const ids = await sql<

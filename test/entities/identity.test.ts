@@ -48,6 +48,16 @@ describe("the identity of entities and events", () => {
     expect(expected).toHaveLength(27);
   });
 
+  test("without a key is that of 0.1.0, and every key makes another event", () => {
+    const dimensions = { zone: "eu", source: "web-1" };
+    expect(idText(entityId(tenant, dimensions))).toBe("Co_IO5WWngpJGmTZe4gQP74y95g=");
+    expect(idText(eventId(tenant, dimensions, "disk full"))).toBe("qHBcYXRKZMs9DSJDRQsnuf98wQY=");
+    const keys = ["", "/var", "/home", "disk full"];
+    const ids = keys.map((key) => idText(eventIds(tenant, dimensions, "disk full", key).eventId));
+    expect(ids[0]).toBe("qHBcYXRKZMs9DSJDRQsnuf98wQY=");
+    expect(new Set(ids).size).toBe(keys.length);
+  });
+
   test("orders dimension keys by code point, not by UTF-16 unit", () => {
     expect(nameFromDimensions({ "\u{1F600}": "1", "\uFFFD": "2" })).toBe("\uFFFD=2,\u{1F600}=1");
   });

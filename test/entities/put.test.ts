@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
@@ -7,8 +8,8 @@ import { metadataKeys } from "../../src/entities/field-keys.ts";
 import { entityId } from "../../src/entities/identity.ts";
 import { liveness } from "../../src/entities/liveness.ts";
 import { type ModelItem, putModels } from "../../src/entities/put.ts";
-import { entityRetentionKind, retainEntities } from "../../src/entities/retain.ts";
-import { seeEntities } from "../../src/entities/see.ts";
+import { entityRetentionKind, retainEntities } from "../../src/entities/retention.ts";
+import { touchEntities } from "../../src/entities/touch.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql } = await testDatabase();
@@ -25,6 +26,16 @@ async function entity(tenant: string) {
   const [row] = await sql`
     select name, metadata, model_ms, deleted_ms, liveness_ms, updated_ms, xmin::text as version from entities where tenant_id = ${tenant}`;
   return row as Record<string, unknown> | undefined;
+}
+
+/** Until a statement waits for a lock in this database. */
+async function waiting() {
+  for (;;) {
+    const [row] = await sql`
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' limit 1`;
+    if (row !== undefined) return;
+    await sleep(5);
+  }
 }
 
 async function after(...batches: ModelItem[][]) {
@@ -53,20 +64,60 @@ describe("a model", () => {
   test("describes an entity that so far was only seen in events, whatever its time", async () => {
     const tenant = randomUUID();
     const dimensions = { source: "web-1" };
-    await seeEntities(sql, tenant, [{ id: entityId(tenant, dimensions), dimensions, timestampMs: 9n * 60_000n }], 1);
+    await touchEntities(sql, tenant, [{ id: entityId(tenant, dimensions), dimensions, timestampMs: 9n * 60_000n }], 1);
     expect(await entity(tenant)).toMatchObject({ name: "source=web-1", model_ms: null });
     await putModels(sql, tenant, [model(10, { name: "a" })], 1);
     expect(await entity(tenant)).toMatchObject({ name: "a", model_ms: 10n, liveness_ms: 9n * 60_000n });
   });
 
-  test("that changes nothing writes no new row version within a minute, and moves liveness on after it", async () => {
+  test("sent again writes no new row version; a newer one that says the same moves the times alone", async () => {
     const tenant = randomUUID();
     await putModels(sql, tenant, [model(10, { name: "a" })], 100);
     const first = await entity(tenant);
-    await putModels(sql, tenant, [model(20, { name: "a" })], 200);
+    await putModels(sql, tenant, [model(10, { name: "a" })], 200);
     expect(await entity(tenant)).toEqual(first);
+    await putModels(sql, tenant, [model(20, { name: "a" })], 200);
+    expect(await entity(tenant)).toEqual({ ...first, model_ms: 20n, version: expect.anything() });
     await putModels(sql, tenant, [model(minute + 5, { name: "a" })], 300);
     expect(await entity(tenant)).toMatchObject({ liveness_ms: BigInt(minute), updated_ms: first?.updated_ms });
+  });
+});
+
+describe("of models out of order", () => {
+  test.each([
+    ["an older name does not win", model(30, { name: "older" })],
+    ["an older deletion does not delete", deletion(30)],
+  ])("%s, judged by the newest model's time, also where that one changed nothing", async (_what, older) => {
+    expect(await after([model(10, { name: "a" })], [model(40, { name: "a" })], [older])).toMatchObject({
+      name: "a",
+      deleted_ms: null,
+      model_ms: 40n,
+    });
+  });
+
+  test("a repeat counts as newest where points have moved the liveness on before it", async () => {
+    const tenant = randomUUID();
+    const dimensions = { source: "web-1" };
+    await putModels(sql, tenant, [model(10, { name: "a" })], 1);
+    const timestampMs = BigInt(3 * minute);
+    await touchEntities(sql, tenant, [{ id: entityId(tenant, dimensions), dimensions, timestampMs }], 1);
+    await putModels(sql, tenant, [model(2 * minute, { name: "a" })], 1);
+    await putModels(sql, tenant, [model(minute, { name: "older" })], 1);
+    expect(await entity(tenant)).toMatchObject({ name: "a", model_ms: BigInt(2 * minute), liveness_ms: timestampMs });
+  });
+
+  test("a repeat that was read before another name came wins over it by its time", async () => {
+    const tenant = randomUUID();
+    await putModels(sql, tenant, [model(10, { name: "a" })], 1);
+    let repeated: Promise<unknown> = Promise.resolve();
+    await transaction(sql, async (tx) => {
+      await putModels(tx, tenant, [model(20, { name: "b" })], 1);
+      // It reads what is committed, and waits for the lock.
+      repeated = putModels(sql, tenant, [model(30, { name: "a" })], 1);
+      await waiting();
+    });
+    await repeated;
+    expect(await entity(tenant)).toMatchObject({ name: "a", model_ms: 30n });
   });
 });
 
@@ -89,7 +140,7 @@ describe("deletion by the reserved key", () => {
     const tenant = randomUUID();
     const dimensions = { source: "web-1" };
     await putModels(sql, tenant, [model(10), deletion(20)], 100);
-    await seeEntities(sql, tenant, [{ id: entityId(tenant, dimensions), dimensions, timestampMs: 999_999n }], 100);
+    await touchEntities(sql, tenant, [{ id: entityId(tenant, dimensions), dimensions, timestampMs: 999_999n }], 100);
     expect(await entity(tenant)).toMatchObject({ deleted_ms: 20n });
   });
 });
@@ -142,8 +193,7 @@ describe("a batch of models", () => {
 
   const anyModel = fc
     .record({ time: fc.integer({ min: 1, max: 6 }), kind: fc.constantFrom("a", "b", "delete") })
-    // Minutes apart: within one, a model that changes nothing does not move the stored time (docs/decisions/0009).
-    .map(({ time, kind }) => (kind === "delete" ? deletion(time * minute) : model(time * minute, { name: kind })));
+    .map(({ time, kind }) => (kind === "delete" ? deletion(time) : model(time, { name: kind })));
 
   test("ends as its items one by one", async () => {
     await fc.assert(
@@ -201,7 +251,7 @@ describe("the bound on a tenant's entities", () => {
   test("is not passed by several at once, nor by what is only seen", async () => {
     const tenant = randomUUID();
     const see = (source: string) =>
-      seeEntities(
+      touchEntities(
         sql,
         tenant,
         [{ id: entityId(tenant, { source }), dimensions: { source }, timestampMs: 1_000_000n }],
@@ -305,7 +355,7 @@ describe("retention", () => {
     expect(await left()).toEqual(["by a model deleted", "by an event deleted", "by points deleted", "deleted deleted"]);
     await put("by a model", 0);
     for (const source of ["by an event", "deleted"]) {
-      await seeEntities(sql, tenant, [{ id: id(source), dimensions: { source }, timestampMs: BigInt(now) }], now);
+      await touchEntities(sql, tenant, [{ id: id(source), dimensions: { source }, timestampMs: BigInt(now) }], now);
     }
     const living = liveness(sql);
     for (const source of ["by points", "deleted"]) living.note(tenant, id(source), now);

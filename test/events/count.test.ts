@@ -183,6 +183,32 @@ describe("frequency", () => {
     });
   });
 
+  test("adds up to the count, also of what is alive in the range and was last seen outside of it", async () => {
+    const { results: found } = await events.searchEvents({ query: {} });
+    expect(found.length).toBe(2);
+    for (const [from, to] of [
+      [20, 60],
+      [66, 72],
+      [71, 199],
+      [-50, 500],
+    ] as const) {
+      const query = { timeRange: { start: String(at(from)), end: String(at(to)) }, activeCriteria: "BY_OVERLAP" };
+      const fields = [{ field: "severity" }];
+      const counted = (await count({ query, fields })).severity?.values ?? [];
+      const { results } = await frequency({ query, fields, downsample: 10_000 });
+      const sums = results.severity?.values.map(({ value, counts }) => ({
+        value,
+        count: String(counts.reduce((sum, each) => sum + Number(each), 0)),
+      }));
+      expect([from, sums]).toEqual([from, counted]);
+      expect(counted.length).toBeGreaterThan(0);
+    }
+    const query = { timeRange: { start: String(at(71)), end: String(at(90)) }, activeCriteria: "BY_OVERLAP" };
+    const { results } = await frequency({ query, downsample: 10_000 });
+    // Last seen before the range: in its first bucket.
+    expect(results.total?.values).toEqual([{ value: 0, counts: ["1", "0"] }]);
+  });
+
   test("counts instances in the buckets of their own times", async () => {
     const { results } = await frequency({ query: minutes, downsample: 60_000, countInstances: true });
     expect(results).toEqual({ total: { values: [{ value: 0, counts: ["2", "2", "0", "1"] }] } });
@@ -254,4 +280,23 @@ test("a frequency has at most 200,000 counts, of all its fields together", async
   ] as const;
   for (const names of half) expect(Object.keys((await ask([...names])).results)).toHaveLength(5);
   await expect(ask(half.flat())).rejects.toThrow("there are more than 200000 counts");
+});
+
+test.each([
+  ["/v1/events:count", "sortBy", [{ byField: { field: "name" } }]],
+  ["/v1/events:count", "pageInput", { limit: 5 }],
+  ["/v1/events:frequency", "fields", [{ field: "name" }]],
+  ["/v1/events:frequency", "pageInput", { cursor: "x" }],
+  ["/v1/events:watch", "sortBy", [{ byField: { field: "name" } }]],
+  ["/v1/events:watch", "pageInput", { limit: 5 }],
+])("%s refuses %s of the query, which it would ignore", async (path, member, value) => {
+  const timeRange = { start: String(at(0)), end: String(at(10)) };
+  const answer = await v1(server.url, tenant.headers)("POST", path, { query: { timeRange, [member]: value } });
+  const { code, message } = answer.body.error ?? answer.body;
+  expect([code, message]).toEqual([3, `query.${member}: has no meaning here: leave it out`]);
+});
+
+test("members that hold nothing are no members", async () => {
+  const query = { sortBy: [], pageInput: {}, fields: [] };
+  expect((await count({ query })).total?.values).toHaveLength(1);
 });

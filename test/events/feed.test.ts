@@ -2,9 +2,19 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
+import { entityCache } from "../../src/entities/entity-cache.ts";
 import { eventIds } from "../../src/entities/identity.ts";
 import { type Change, type ChangeHooks, storingChanges } from "../../src/events/changes.ts";
-import { decodeChanges, encodeChanges, type FeedRow, feedChanges, feedMs, pruneFeed } from "../../src/events/feed.ts";
+import {
+  decodeChanges,
+  encodeChanges,
+  encodeEarlier,
+  type FeedChange,
+  type FeedRow,
+  feedChanges,
+  feedMs,
+  pruneFeed,
+} from "../../src/events/feed.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { testDatabase } from "../support/database.ts";
 
@@ -18,15 +28,15 @@ function item(time: number, more: Partial<EventItem> = {}): EventItem {
 }
 
 const put = (tenant: string, items: EventItem[], hooks: ChangeHooks = {}, nowMs = 1000) =>
-  ingestEvents(sql, tenant, items, { nowMs, store: storingChanges(hooks) });
+  ingestEvents(sql, tenant, items, { nowMs, store: storingChanges(hooks), known: entityCache() });
 
 async function feedOf(tenant: string) {
-  const rows = await sql<{ position: bigint; created_ms: bigint; changes: Buffer }[]>`
-    select position, created_ms, changes from feed where tenant_id = ${tenant} order by position`;
-  return rows.map(({ position, created_ms, changes }) => ({
+  const rows = await sql<{ position: bigint; created_ms: bigint; changes: Buffer; earlier: Buffer | null }[]>`
+    select position, created_ms, changes, earlier from feed where tenant_id = ${tenant} order by position`;
+  return rows.map(({ position, created_ms, changes, earlier }) => ({
     position,
     createdMs: created_ms,
-    changes: decodeChanges(changes),
+    changes: decodeChanges(changes, earlier),
   }));
 }
 
@@ -115,7 +125,7 @@ test("positions have no gap and are never seen out of order, whatever is committ
         );
         const aborted = (client + i) % 4 === 0;
         await transaction(sql, async (tx) => {
-          await ingestEvents(tx, tenant, batch, { nowMs: 1000, store });
+          await ingestEvents(tx, tenant, batch, { nowMs: 1000, store, known: entityCache() });
           if (aborted) throw new Error("aborted");
         }).then(
           () => stored++,
@@ -155,9 +165,39 @@ test("a change reads as it was written", () => {
       instanceCount: 9n,
     },
   ];
-  expect(decodeChanges(encodeChanges(all))).toEqual(all);
-  expect(() => decodeChanges(Buffer.from([9]))).toThrow("version 9");
+  expect(encodeEarlier(all)).toBeNull();
+  expect(decodeChanges(encodeChanges(all), null)).toEqual(all);
+  expect(() => decodeChanges(Buffer.from([9]), null)).toThrow("version 9");
+  const replaced = { startMs: 5, endMs: null, summary: "a", metadata: JSON.parse('{"__proto__":1}'), added: ["k"] };
+  const earlier = { lastSeenMs: 2n ** 50n, instanceCount: 8n };
+  for (const each of [undefined, "unknown" as const, replaced]) {
+    const [first, second] = all as [FeedChange, FeedChange];
+    const changes = [first, { ...second, earlier: { ...earlier, replaced: each } }];
+    expect(decodeChanges(encodeChanges(changes), encodeEarlier(changes))).toEqual(changes);
+  }
   expect(feedChanges([])).toEqual([]);
+});
+
+test("a row keeps what its changes replaced, as far as it may grow", async () => {
+  const tenant = randomUUID();
+  const rows: FeedRow[] = [];
+  const batch = (time: number, x: string) =>
+    Array.from({ length: 12 }, (_, i) =>
+      item(time, { name: `${i}`, summary: "s", metadata: { x, same: 1, ...(x === "b" && { y: 2 }) } }),
+    );
+  await put(tenant, batch(1, "a".repeat(60_000)));
+  await put(tenant, batch(2, "b"), { onStored: (_, row) => rows.push(row) });
+  const earlier = rows[0]?.changes.map((change) => change.earlier) ?? [];
+  expect(earlier[0]).toEqual({
+    lastSeenMs: 1n,
+    instanceCount: 1n,
+    replaced: { metadata: { x: "a".repeat(60_000) }, added: ["y"] },
+  });
+  expect(earlier.map((each) => typeof each?.replaced)).toEqual([
+    ...Array(8).fill("object"),
+    ...Array(4).fill("string"),
+  ]);
+  expect(earlier.at(-1)).toEqual({ lastSeenMs: 1n, instanceCount: 1n, replaced: "unknown" });
 });
 
 test("old rows are removed, but never the newest", async () => {

@@ -6,7 +6,7 @@ import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb
 import { transaction } from "../../src/db/transaction.ts";
 import { ageOccurrences } from "../../src/events/age.ts";
 import { storingChanges } from "../../src/events/changes.ts";
-import { deleteOld } from "../../src/events/retain.ts";
+import { deleteOld } from "../../src/events/retention.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";

@@ -1,15 +1,19 @@
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { transaction } from "../../src/db/transaction.ts";
+import { entityCache } from "../../src/entities/entity-cache.ts";
 import { eventIds, idText } from "../../src/entities/identity.ts";
 import { storingChanges } from "../../src/events/changes.ts";
+import { expireOccurrences } from "../../src/events/expiry.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { testDatabase } from "../support/database.ts";
-import { EventModel, type ModelOccurrence } from "./model.ts";
+import { EventModel, eventKey, type ModelOccurrence } from "./model.ts";
 
 const { sql } = await testDatabase();
 const store = storingChanges({});
-const put = (tenant: string, items: EventItem[], nowMs: number) => ingestEvents(sql, tenant, items, { nowMs, store });
+const put = (tenant: string, items: EventItem[], nowMs: number) =>
+  ingestEvents(sql, tenant, items, { nowMs, store, known: entityCache() });
 
 function item(time: number, more: Partial<EventItem> = {}): EventItem {
   return {
@@ -28,16 +32,16 @@ function item(time: number, more: Partial<EventItem> = {}): EventItem {
 }
 
 async function stored(tenant: string): Promise<Map<string, ModelOccurrence[]>> {
-  const rows = await sql<{ name: string; dimensions: Record<string, string>; occurrences: ModelOccurrence[] }[]>`
-    select e.name, n.dimensions, jsonb_agg(jsonb_build_object('number', o.number, 'status', o.status,
+  const rows = await sql<
+    { name: string; key: string; dimensions: Record<string, string>; occurrences: ModelOccurrence[] }[]
+  >`
+    select e.name, coalesce(e.dedup_key, '') as key, n.dimensions, jsonb_agg(jsonb_build_object('number', o.number, 'status', o.status,
       'severity', o.severity, 'acknowledged', o.acknowledged, 'summary', o.summary, 'start', o.start_ms,
-      'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count) order by o.number) as occurrences
+      'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count, 'expires', o.expires_ms) order by o.number) as occurrences
     from events e join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
       join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id
-    where e.tenant_id = ${tenant} group by e.id, e.name, n.dimensions`;
-  return new Map(
-    rows.map((row) => [JSON.stringify([row.name, Object.entries(row.dimensions).sort()]), row.occurrences]),
-  );
+    where e.tenant_id = ${tenant} group by e.id, e.name, e.dedup_key, n.dimensions`;
+  return new Map(rows.map((row) => [eventKey(row.name, row.dimensions, row.key), row.occurrences]));
 }
 
 const sorted = (map: Map<string, ModelOccurrence[]>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -51,24 +55,40 @@ const anyItem = fc
     status: fc.constantFrom(0, 1, 2, 3),
     acknowledged: fc.constantFrom(undefined, true, false),
     summary: fc.constantFrom("", "s", "t"),
+    dedupKey: fc.constantFrom("", "k"),
+    until: fc.constantFrom(undefined, 8, 14, 20),
   })
-  .map(({ name, source, time, ...more }) => item(time, { name, dimensions: { source }, ...more }));
+  .map(({ name, source, time, until, ...more }) =>
+    item(time, { name, dimensions: { source }, ...more, ...(until !== undefined && { expiresAtMs: BigInt(until) }) }),
+  );
 
 describe("a batch of events", () => {
   test("however it is cut into batches, and however often they are sent again, ends as its items one by one", async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.record({ batch: fc.array(anyItem, { minLength: 1, maxLength: 12 }), again: fc.boolean() }), {
-          minLength: 1,
-          maxLength: 6,
-        }),
+        fc.array(
+          fc.record({
+            batch: fc.array(anyItem, { minLength: 1, maxLength: 12 }),
+            again: fc.boolean(),
+            expire: fc.boolean(),
+          }),
+          {
+            minLength: 1,
+            maxLength: 6,
+          },
+        ),
         async (requests) => {
           const tenant = randomUUID();
           const model = new EventModel();
-          for (const { batch, again } of requests) {
-            for (const each of batch) model.put(each);
-            await put(tenant, batch, 100_000);
-            if (again) await put(tenant, batch, 100_000);
+          for (const [i, { batch, again, expire }] of requests.entries()) {
+            const nowMs = 5 + 4 * i;
+            for (let times = again ? 2 : 1; times > 0; times--) {
+              for (const each of batch) model.put(each, nowMs);
+              await put(tenant, batch, nowMs);
+            }
+            if (!expire) continue;
+            model.expire(nowMs);
+            await transaction(sql, (tx) => expireOccurrences(tx, tenant, { nowMs, store }));
           }
           expect(sorted(await stored(tenant))).toEqual(sorted(model.events));
           const [{ count }] = await sql<[{ count: bigint }]>`

@@ -131,4 +131,18 @@ describe("a late instance", () => {
       [2, OPEN, 2, 30, 40, null],
     ]);
   });
+
+  test("from before a closing by hand or by age counts in what was closed; its last report is then the newest one", () => {
+    const history = play(instance(10, OPEN));
+    history[0] = { ...(history[0] as History[number]), status: CLOSED, endMs: 50n };
+    applyInstance(history, instance(30, OPEN, { summary: "late", severity: CRITICAL }));
+    applyInstance(history, instance(20, CLOSED));
+    expect(brief(history)).toEqual([[1, CLOSED, 3, 10, 30, 50]]);
+    expect(history[0]).toMatchObject({ summary: "", severity: ERROR });
+    applyInstance(history, instance(50, OPEN));
+    expect(brief(history)).toEqual([
+      [1, CLOSED, 3, 10, 30, 50],
+      [2, OPEN, 1, 50, 50, null],
+    ]);
+  });
 });

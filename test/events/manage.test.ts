@@ -41,6 +41,9 @@ async function event(...statuses: number[]): Promise<{ eventId: string; occurren
   return { eventId: found?.id ?? "", occurrenceId: found?.occurrences[0]?.id ?? "", name };
 }
 
+const report = ({ name }: { name: string }, timestamp: bigint) =>
+  receiver.putEvents({ events: [{ name, dimensions: { source: "web-1" }, timestamp, status: OPEN }] });
+
 async function occurrence({ eventId, occurrenceId }: { eventId: string; occurrenceId: string }) {
   const { result } = await events.getEvent({ id: eventId, occurrenceIds: [occurrenceId] });
   return result?.occurrences[0];
@@ -63,11 +66,41 @@ describe("status", () => {
     await management.setEventStatus({ statuses: [{ ...ids, statusWrapper: { status: CLOSED } }] });
     const closed = await occurrence(ids);
     expect(Number(closed?.endTime)).toBeGreaterThanOrEqual(Number(at(0)));
-    await receiver.putEvents({
-      events: [{ name: ids.name, dimensions: { source: "web-1" }, timestamp: at(50), status: OPEN }],
-    });
+    await report(ids, (closed?.endTime ?? 0n) + 1n);
     const { result } = await events.getEvent({ id: ids.eventId });
     expect(result).toMatchObject({ count: 2n, occurrences: [{ id: `${ids.eventId}:2` }] });
+  });
+
+  test("a report from before the closing counts late in what was closed, once, also after it was opened again", async () => {
+    const ids = await event(OPEN);
+    await management.setEventStatus({ statuses: [{ ...ids, statusWrapper: { status: CLOSED } }] });
+    const endTime = (await occurrence(ids))?.endTime;
+    await report(ids, at(50));
+    expect(await occurrence(ids)).toMatchObject({ status: CLOSED, endTime, instanceCount: 2n, lastSeen: at(50) });
+    expect((await events.getEvent({ id: ids.eventId })).result).toMatchObject({ count: 1n });
+    await management.setEventStatus({ statuses: [{ ...ids, statusWrapper: { status: OPEN } }] });
+    await report(ids, at(50));
+    expect(await occurrence(ids)).toMatchObject({ status: OPEN, instanceCount: 2n });
+  });
+
+  test("of an event's occurrences only one may be open: opening another fails that item alone", async () => {
+    const ids = await event(OPEN, CLOSED, OPEN);
+    const first = { eventId: ids.eventId, occurrenceId: `${ids.eventId}:1` };
+    const second = { eventId: ids.eventId, occurrenceId: `${ids.eventId}:2` };
+    const set = async (...items: [object, number][]) => {
+      const statuses = items.map(([item, status]) => ({ ...item, statusWrapper: { status } }));
+      const { statusResponses } = await management.setEventStatus({ statuses } as never);
+      return statusResponses.map(({ error }) => error);
+    };
+    const beside = (number: number) => `occurrence ${number} of the event is not closed; only one may be`;
+    for (const status of [OPEN, DEFAULT, SUPPRESSED]) expect(await set([first, status])).toEqual([beside(2)]);
+    expect(await occurrence(first)).toMatchObject({ status: CLOSED });
+    // In their order.
+    expect(
+      await set([first, OPEN], [second, CLOSED], [first, OPEN], [second, SUPPRESSED], [first, SUPPRESSED]),
+    ).toEqual([beside(2), "", "", beside(1), ""]);
+    const { statusResponses } = await management.setEventStatus({ statuses: [{ ...second, acknowledged: true }] });
+    expect(statusResponses).toMatchObject([{ success: true }]);
   });
 
   test("opening an occurrence again takes its end away, and reports go on in it", async () => {

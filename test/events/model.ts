@@ -11,7 +11,13 @@ export interface ModelOccurrence {
   lastSeen: number;
   end: number | null;
   instances: number;
+  /** While it is open: when it expires; once it is closed: when it had, if that closed it. */
+  expires: number | null;
 }
+
+/** What the model calls an event. */
+export const eventKey = (name: string, dimensions: Record<string, string>, dedupKey = "") =>
+  JSON.stringify([name, Object.entries(dimensions).sort(), ...(dedupKey === "" ? [] : [dedupKey])]);
 
 const CLOSED = 3;
 
@@ -19,25 +25,49 @@ export class EventModel {
   readonly events = new Map<string, ModelOccurrence[]>();
   readonly instances = new Set<string>();
 
-  put(item: EventItem): void {
-    const key = JSON.stringify([item.name, Object.entries(item.dimensions).sort()]);
+  /** Closes what has expired by a time. */
+  expire(nowMs: number): void {
+    for (const latest of [...this.events.values()].map((all) => all.at(-1))) {
+      if (!latest || latest.status === CLOSED || latest.expires === null || latest.expires > nowMs) continue;
+      latest.status = CLOSED;
+      latest.end = Math.max(latest.expires, latest.lastSeen);
+    }
+  }
+
+  put(item: EventItem, nowMs = 0): void {
+    const key = eventKey(item.name, item.dimensions, item.dedupKey);
     const sent = `${key} ${item.timeMs} ${item.severity} ${item.status}`;
-    if (this.instances.has(sent)) return;
-    this.instances.add(sent);
     const occurrences = this.events.get(key) ?? [];
+    const latest = occurrences.at(-1);
+    const expires = item.expiresAtMs === undefined ? null : Number(item.expiresAtMs);
+    const isKnown = this.instances.has(sent);
+    const lastMs = Math.max(...occurrences.map((o) => o.lastSeen), latest?.end ?? 0);
+    const isLate = latest !== undefined && item.timeMs < lastMs;
+    if ((isKnown || isLate) && latest && latest.status !== CLOSED && latest.expires !== null) {
+      latest.expires = Math.max(latest.expires, expires ?? 0);
+    }
+    if (isKnown) {
+      const byExpiry = latest?.status === CLOSED && latest.expires !== null;
+      if (!byExpiry || item.status === CLOSED || (expires !== null && expires <= nowMs)) return;
+      this.put({ ...item, timeMs: BigInt(nowMs >= lastMs ? nowMs : lastMs + 1) }, nowMs);
+      return;
+    }
+    this.instances.add(sent);
     this.events.set(key, occurrences);
     const time = Number(item.timeMs);
-    const latest = occurrences.at(-1);
-    if (latest && time < Math.max(...occurrences.map((o) => o.lastSeen))) {
+    if (isLate) {
       const begun = occurrences.filter((o) => o.start <= time).at(-1);
       if (begun) begun.instances += 1;
-      else if (occurrences[0]) {
+      if (begun === latest) latest.lastSeen = Math.max(latest.lastSeen, time);
+      if (begun) return;
+      if (occurrences[0]) {
         occurrences[0].instances += 1;
         occurrences[0].start = time;
       }
     } else if (latest && latest.status === CLOSED && item.status === CLOSED) {
       latest.instances += 1;
       latest.lastSeen = time;
+      latest.expires = null;
     } else if (!latest || latest.status === CLOSED) {
       occurrences.push({
         number: occurrences.length + 1,
@@ -49,6 +79,7 @@ export class EventModel {
         lastSeen: time,
         end: item.status === CLOSED ? time : null,
         instances: 1,
+        expires: item.status === CLOSED ? null : expires,
       });
     } else {
       latest.instances += 1;
@@ -57,6 +88,7 @@ export class EventModel {
       latest.severity = item.severity || latest.severity;
       latest.summary = item.summary || latest.summary;
       latest.acknowledged = item.acknowledged ?? latest.acknowledged;
+      latest.expires = item.status === CLOSED ? null : (expires ?? latest.expires);
       if (item.status === CLOSED) latest.end = time;
     }
   }

@@ -85,7 +85,7 @@ for (const event of sent) await receiver.putEvents({ events: [event as never] })
 const crowded = await testTenant(db);
 const many = db`generate_series(1, 20000) as i, lateral (select decode(left(md5(i::text) || md5((-i)::text), 40), 'hex')) as made(id)`;
 await db`insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
-  select ${crowded.id}::uuid, id, 'Host ' || i, jsonb_build_object('source', 'host-' || i), '{}', 0, 0, 0 from ${many}`;
+  select ${crowded.id}::uuid, id, 'Host ' || i, jsonb_build_object('source', 'host-' || i), '{}', 0, 0, ${Date.now()} from ${many}`;
 await db`insert into events (tenant_id, id, entity_id, name)
   select ${crowded.id}::uuid, id, id, 'event ' || i % 1000 from ${many}`;
 await db`insert into occurrences (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
@@ -96,7 +96,7 @@ await db`analyze entities, events, occurrences`;
 const rows = await db<EventRow[]>`
   select ${occurrenceColumns(db)},
     (select count(*) from occurrences c where c.tenant_id = o.tenant_id and c.event_id = o.event_id) as count
-  from occurrences o ${eventAndEntity(db)} where o.tenant_id = ${tenant.id} order by o.start_ms`;
+  from occurrences o ${eventAndEntity(db, tenant.id)} where o.tenant_id = ${tenant.id} order by o.start_ms`;
 const [first, second, down, again] = rows as unknown as [EventRow, EventRow, EventRow, EventRow];
 const idOf = (row: EventRow) => occurrenceIdText(row.event_id, row.number);
 const eventIdOf = (row: EventRow) => idOf(row).replace(/:.*/, "");
@@ -129,7 +129,6 @@ const cases: [clause: object, found: number[]][] = [
   [filter("severity", "OP_GREATER_OR_EQ", "SEVERITY_ERROR"), [0, 1]],
   [{ range: { path: "severity", gte: "SEVERITY_WARNING", lt: 5 } }, [0, 2]],
   [{ in: { field: "severity", values: ["SEVERITY_DEFAULT", 3] } }, [2, 3]],
-  [equals("severity", "SEVERITY_NONE"), []],
   [filter("severity", "OP_CONTAINS", "SEVERITY"), []],
   [equals("status", "STATUS_CLOSED"), [0]],
   [filter("status", "OP_NOT_EQUALS", "STATUS_CLOSED"), [1, 2, 3]],
@@ -218,7 +217,7 @@ describe("a clause on events", () => {
   ])("%j is answered by an index among many: %s", async (clause, index) => {
     const query = create(EventQuerySchema, { clause: clauseOf(clause) });
     const plan = await db<{ "QUERY PLAN": string }[]>`
-      explain select o.event_id from occurrences o ${eventAndEntity(db)} where ${matchingOccurrences(db, crowded.id, query, "query").where}`;
+      explain select o.event_id from occurrences o ${eventAndEntity(db, crowded.id)} where ${matchingOccurrences(db, crowded.id, query, "query").where}`;
     expect(plan.map((line) => line["QUERY PLAN"]).join("\n")).toContain(index);
   });
 

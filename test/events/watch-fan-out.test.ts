@@ -4,12 +4,12 @@ import { createClient } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { EventQuerySchema, EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { changedRows } from "../../src/events/watch/feed-reader.ts";
 import { watchFilter } from "../../src/events/watch/filter.ts";
-import { changedRows } from "../../src/events/watch/follow.ts";
 import { pastReader } from "../../src/events/watch/past.ts";
 import { messageQueue } from "../../src/events/watch/queue.ts";
 import type { Told } from "../../src/events/watch/told.ts";
-import { watches } from "../../src/events/watch/watches.ts";
+import { watchHub } from "../../src/events/watch/watch-hub.ts";
 import { type Protocol, protocols, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -125,7 +125,7 @@ test("a change is judged by a large clause in slices", async () => {
 test("a watch that comes while changes are told and leaves before it is told leaves nothing behind", async () => {
   const { id: tenantId, headers } = await testTenant(sql);
   const receiver = createClient(DataReceiverService, transport(server.target, "grpc", headers));
-  const following = watches(sql);
+  const following = watchHub(sql);
   const end = following.begin(tenantId);
   await following.open(tenantId);
   const filter = watchFilter(tenantId, create(EventQuerySchema));

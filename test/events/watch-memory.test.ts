@@ -3,8 +3,8 @@ import { Code, createClient } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { WatchEventsRequestSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { watchEvents } from "../../src/events/watch/watch.ts";
-import { watches } from "../../src/events/watch/watches.ts";
+import { watchHub } from "../../src/events/watch/watch-hub.ts";
+import { watchEvents } from "../../src/events/watch/watch-stream.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -15,7 +15,7 @@ const { signal } = new AbortController();
 
 test("a watch that ends before it follows the feed leaves nothing behind", async () => {
   const { id } = await testTenant(sql);
-  const following = watches(sql);
+  const following = watchHub(sql);
   const watch = watchEvents(sql, following, id, create(WatchEventsRequestSchema), signal);
   await watch.next();
   expect(following.stats()).toEqual({ tenants: 1, watchers: 0 });
@@ -26,7 +26,7 @@ test("a watch that ends before it follows the feed leaves nothing behind", async
 
 test("what waits for a client that takes nothing is bounded by its bytes, too", async () => {
   const { id, headers } = await testTenant(sql);
-  const following = watches(sql);
+  const following = watchHub(sql);
   const watch = watchEvents(sql, following, id, create(WatchEventsRequestSchema), signal);
   await watch.next();
   const first = watch.next();

@@ -113,6 +113,67 @@ describe("a watch", () => {
     events.end();
   });
 
+  const only = (field: string, operation: number, value: string | number) => {
+    const kind = typeof value === "string" ? { case: "stringValue", value } : { case: "numberValue", value };
+    return { clause: { filter: { field, operation, value: { kind } } } };
+  };
+  const [EQUALS, LESS] = [1, 9];
+  const second = (seconds: number) => Number(start) + seconds * 1000;
+
+  test.each([
+    ["summary", only("summary", EQUALS, "before")],
+    ["type", only("type", EQUALS, "before")],
+    ["body", only("body", EQUALS, "before")],
+    ["metadata", only("metadataFields.k", EQUALS, "before")],
+    ["a bare key of the metadata", only("k", EQUALS, "before")],
+    ["a key that it did not have", { clause: { noneOf: only("metadataFields.added", EQUALS, 1) } }],
+    ["lastSeen", only("lastSeen", LESS, second(2))],
+    ["instanceCount", only("instanceCount", EQUALS, 1)],
+    ["the end of the time range", { timeRange: { end: start + 2000n } }],
+  ])("tells an occurrence that ceases to match by %s, live and from a cursor", async (_what, query) => {
+    const tenant = await world();
+    const texts = (text: string) => ({ summary: text, type: text, body: text });
+    const live = await watch(tenant, query);
+    await tenant.put("a", 1, { ...texts("before"), metadataFields: { k: "before" } });
+    expect(await live.told(1)).toEqual([["CREATED", "a", OPEN]]);
+    const cursor = live.cursor();
+    await tenant.put("a", 2, { ...texts("after"), metadataFields: { k: "after", added: 1 } });
+    expect(await live.told(1)).toEqual([["UPDATED", "a", OPEN]]);
+    await tenant.put("a", 3, texts("later"));
+    await tenant.put("b", 1);
+    const resumed = await watch(tenant, query, { cursor });
+    expect(await resumed.told(1)).toEqual([["UPDATED", "a", OPEN]]);
+    live.end();
+    resumed.end();
+  });
+
+  test.each([
+    ["startTime", only("startTime", EQUALS, second(10)), { second: 5 }],
+    ["endTime", only("endTime", EQUALS, second(12)), { status: OPEN }],
+  ])(
+    "tells an occurrence that ceases to match by %s",
+    async (_what, query, { second, status }: { second?: number; status?: 1 }) => {
+      const tenant = await world();
+      const events = await watch(tenant, query);
+      await tenant.put("a", 10, {});
+      if (second !== undefined) {
+        await tenant.put("a", second, {});
+        expect(await events.told(2)).toEqual([
+          ["CREATED", "a", OPEN],
+          ["UPDATED", "a", OPEN],
+        ]);
+      } else {
+        await tenant.put("a", 12, { status: CLOSED });
+        const closed = await events.next();
+        expect(closed.change).toBe(Change.CLOSED);
+        const ids = { eventId: closed.event?.id ?? "", occurrenceId: closed.event?.occurrences[0]?.id ?? "" };
+        await tenant.manage.setEventStatus({ statuses: [{ ...ids, statusWrapper: { status: status ?? OPEN } }] });
+        expect(await events.told(1)).toEqual([["UPDATED", "a", OPEN]]);
+      }
+      events.end();
+    },
+  );
+
   test("tells what management does, shows the fields that are asked for, and nothing of other tenants", async () => {
     const [tenant, stranger] = [await world(), await world()];
     const events = await watch(tenant, { fields: [{ field: "acknowledged" }] });

@@ -38,7 +38,8 @@ async function setRules(urls: readonly string[], headers: Headers, url: string, 
     const names = { triggerNames: [name], destinationNames: ["log"] };
     await post(urls, headers, "notification/rules", { name, enabled: true, message: "x", sendUpdates, ...names });
     model.triggers.set(name, trigger);
-    const manner = { enabled: true, repeat: false, repeatIntervalSec: 0, delaySec: 0, sendUpdates };
+    const clock = { repeat: false, repeatIntervalSec: 0, repeatWhile: 0 as const, delaySec: 0 };
+    const manner = { enabled: true, ...clock, sendUpdates, muteDuringMaintenance: false };
     model.setRule(name, { ...manner, triggers: [name], destinations: ["log"] });
   }
 }

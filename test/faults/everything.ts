@@ -2,7 +2,6 @@ import { rmSync, statfsSync } from "node:fs";
 import { appendFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import { connectOnce, type Db, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
@@ -21,6 +20,7 @@ import { type Random, random } from "./random.ts";
 import { type Act, runRounds } from "./rounds.ts";
 import { actsOfTwo, looking, type Play } from "./scenes.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
+import { newTenant } from "./stage.ts";
 import { putEntities } from "./updaters.ts";
 import { startWatcher, type Watcher } from "./watchers.ts";
 
@@ -40,23 +40,6 @@ const killedPart = 0.25;
 const stopMsMax = 120_000;
 /** For all that an hour has stored. */
 const lastMsMax = 900_000;
-
-type Headers = Record<string, string>;
-interface Tenant {
-  id: string;
-  agent: Headers;
-  manager: Headers;
-}
-
-export async function newTenant(sql: Sql, name: string): Promise<Tenant> {
-  const { id } = await createTenant(sql, name);
-  const keyOf = async (type: "USER" | "DATA_INGEST", role: "manager" | null): Promise<Headers> => {
-    const client = await createClient(sql, id, { name: type, type, role });
-    const { text } = await createKey(sql, id, client.id, { description: "", expiresMs: null });
-    return { "service-api-key": text };
-  };
-  return { id, agent: await keyOf("DATA_INGEST", null), manager: await keyOf("USER", "manager") };
-}
 
 /** Fills the disk of a directory, for a while; undefined where it is a large one. */
 function fullDisk(dataDir: string, { int }: Random): Act | undefined {

@@ -6,11 +6,9 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { zstdDecompressSync } from "node:zlib";
 import { connectOnce } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
-import { migrate } from "../../src/db/migrate.ts";
 import { program } from "../support/program.ts";
-import { clear, clusterPlace } from "./place.ts";
 import type { Play } from "./scenes.ts";
+import { ownPostgres } from "./stage.ts";
 
 const [tenants, clientsEach, changesEach] = [100, 1000, 1500];
 const [exports, imports] = [20, 3];
@@ -45,12 +43,8 @@ function rowsOf(file: string): string {
 /** Twenty exports and three imports of 250,100 rows while every processor is busy: all are whole and equal. @throws when one is not */
 export async function playExports({ say }: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
-  const dataDir = await clusterPlace();
-  stack.defer(() => clear(dataDir));
-  const postgres = await startEmbedded({ dataDir, log: { info() {}, warn() {}, error: console.error } });
-  stack.defer(() => postgres.stop("immediate"));
-  await migrate(postgres.url);
-  const { sql, close } = connectOnce(postgres.url, "exports");
+  const { dataDir, url, adminUrl } = await ownPostgres(stack);
+  const { sql, close } = connectOnce(url, "exports");
   stack.defer(close);
   await sql`insert into tenants select gen_random_uuid(), 'tenant ' || n, 0 from generate_series(1, ${tenants}::int4) n`;
   await sql`
@@ -64,20 +58,20 @@ export async function playExports({ say }: Play): Promise<number> {
   const found = new Set<string>();
   const file = join(dataDir, "export");
   for (let i = 1; i <= exports; i += 1) {
-    await run(postgres.url, "export", file);
+    await run(url, "export", file);
     found.add(rowsOf(file));
   }
   say(`${exports} exports are whole and equal`);
-  await run(postgres.url, "export", file);
+  await run(url, "export", file);
   for (let i = 1; i <= imports; i += 1) {
     const name = `imported_${i}`;
-    const admin = connectOnce(postgres.adminUrl, "exports");
+    const admin = connectOnce(adminUrl, "exports");
     await admin.sql.unsafe(`create database ${name} owner belfry`);
     await admin.close();
-    const url = postgres.url.replace(/\/belfry$/, `/${name}`);
-    await run(url, "import", file);
+    const imported = url.replace(/\/belfry$/, `/${name}`);
+    await run(imported, "import", file);
     const again = join(dataDir, "again");
-    await run(url, "export", again);
+    await run(imported, "export", again);
     found.add(rowsOf(again));
   }
   if (found.size !== 1) throw new Error(`the exports differ: ${[...found].join(", ")}`);

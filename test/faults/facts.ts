@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../src/db/connect.ts";
-import { placeOf } from "../../src/db/embedded/place.ts";
+import { dataDirectoryOf } from "../../src/db/embedded/data-directory.ts";
 
 /** A folder for what is worth reading after something went wrong. Not on the disk that is filled. */
 export const factsDir = () => mkdtempSync(join(tmpdir(), "belfry-facts-"));
@@ -36,7 +36,7 @@ export async function writeFacts(dir: string, db: Db, dataDir: string, finding: 
   const text = JSON.stringify(found, (_, value) => (typeof value === "bigint" ? Number(value) : value), 1);
   writeFileSync(join(dir, "facts.json"), text);
   try {
-    copyFileSync(placeOf(dataDir).logFile, join(dir, "postgres.log"));
+    copyFileSync(dataDirectoryOf(dataDir).logFile, join(dir, "postgres.log"));
   } catch {
     // There is none.
   }

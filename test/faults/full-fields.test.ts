@@ -6,6 +6,7 @@ import { DataReceiverService, PutEventsRequestSchema } from "#gen/belfry/receive
 import { allMethods, callName, readCalls, type World } from "../support/calls.ts";
 import { envelope, openHttp2, type RawRequest, raw, transport } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
+import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
 import { fullRequests } from "./full-fields.ts";
 import { clear, place } from "./place.ts";
@@ -25,7 +26,6 @@ afterAll(async () => {
   await clear(dataDir);
 });
 const calls = await readCalls();
-const turnMsMax = 250;
 const atOnce = 2;
 // A server closes a connection on which many streams are reset, as this client does after each answer.
 const perConnection = 250;
@@ -129,7 +129,7 @@ async function longTurns(sent: readonly Sent[]): Promise<string[]> {
 
 // Every RPC there is, so that a new one is tried as well.
 test.each(allMethods.map((method) => ({ rpc: callName(method), method })))(
-  "no field of $rpc at its bound holds the loop for 250 ms, or is answered by a fault",
+  `no field of $rpc at its bound holds the loop for ${turnMsMax} ms, or is answered by a fault`,
   async ({ method }) => {
     const sent = await sendAll(method);
     expect(await longTurns(sent)).toEqual([]);

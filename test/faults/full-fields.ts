@@ -9,14 +9,15 @@ import {
   type Message,
   ScalarType,
 } from "@bufbuild/protobuf";
-import { batch, json_bytes_max, text_bytes_max, tree, values_max } from "#gen/belfry/wire/v1/bounds_pb.ts";
+import { batch, json_bytes_max, text_bytes_max, tree, values_max } from "#gen/belfry/limits/v1/limits_pb.ts";
 import { type FieldRules, field as fieldRules } from "#gen/buf/validate/validate_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
-import { boundsOf } from "../../src/wire/bounds.ts";
+import { messageBoundsOf } from "../../src/wire/message-limits.ts";
+import { sized } from "../support/part.ts";
 import { factor } from "../support/seed.ts";
 
-/** So much of the work `npm test` does: of the worst letters each text gets every eighth, numbers and sizes are all tried. */
-const lettersEvery = factor > 1 ? 1 : 8;
+/** `npm run fuzz` tries all; the heavy part all numbers and sizes, and of the worst letters every eighth in each text; the light part some. */
+const [lettersEvery, othersEvery] = factor > 1 ? [1, 1] : sized([32, 16], [8, 1]);
 
 /** A request one of whose fields is at its bound. */
 export interface Full {
@@ -122,7 +123,7 @@ function* below(
     for (const { name, value, letters } of puts(field)) {
       for (const [kind, also] of choices(field, desc)) {
         tried += 1;
-        if (letters && tried % lettersEvery !== 0 && !kind.includes("REGEX")) continue;
+        if (tried % (letters && !kind.includes("REGEX") ? lettersEvery : othersEvery) !== 0) continue;
         const request = make((message) => {
           if (also !== undefined) also(message);
           set(message, field, value);
@@ -288,7 +289,7 @@ function* lists(field: DescField & { fieldKind: "list" }, rules: FieldRules | un
     yield* trees(message);
     return;
   }
-  const bound = boundsOf(field.parent).fields.find((each) => each.field === field);
+  const bound = messageBoundsOf(field.parent).fields.find((each) => each.field === field);
   const most = getOption(field, batch) ? 50_000 : (bound?.max as number);
   if (field.scalar === ScalarType.STRING) {
     const items = rules?.type.case === "repeated" ? rules.type.value.items : undefined;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
-import { loopTurns } from "../support/loop-turns.ts";
+import { loopTurns, turnMsMax } from "../support/loop-turns.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -66,7 +66,7 @@ test("a cron of up to 800 KB is refused in each of its fields, and holds nobody 
       }
     }
   });
-  expect(turnMs).toBeLessThan(250);
+  expect(turnMs).toBeLessThan(turnMsMax);
   expect(waitMs).toBeLessThan(boundMs);
 });
 
@@ -93,7 +93,7 @@ test("crons that are as costly as they may be are stored, listed and run beside 
       (await sql`select payload from jobs where tenant_id = ${attacker.id} and due_ms <= ${Date.now()}`).count;
     await expect.poll(due, { timeout: 30_000 }).toBe(0);
   });
-  expect(turnMs).toBeLessThan(250);
+  expect(turnMs).toBeLessThan(turnMsMax);
   expect(waitMs).toBeLessThan(boundMs);
 });
 
@@ -112,6 +112,6 @@ test("windows that were stored with a cron of 800 KB stand disabled when their t
     const found = await attack("POST", `${path}:search`, { search_input: { query: { clause } } });
     expect(found.body.maintWindows.length).toBeGreaterThan(0);
   });
-  expect(turnMs).toBeLessThan(250);
+  expect(turnMs).toBeLessThan(turnMsMax);
   expect(waitMs).toBeLessThan(boundMs);
 });

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import { codeOf, openHttp2, type RawAnswer } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
+import { sized } from "../support/part.ts";
 import { testTenant } from "../support/tenant.ts";
 import { type Hostile, hostile, requestsOf } from "./hostile.ts";
 import { clear, place } from "./place.ts";
@@ -9,6 +10,7 @@ import { random, seedOf } from "./random.ts";
 import { serverProcess } from "./server-process.ts";
 
 const seed = seedOf(7);
+const waitMsMax = sized(30_000, 1000);
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({
@@ -46,7 +48,7 @@ async function sent(all: Record<string, Hostile>, packed: boolean): Promise<stri
         body: [Buffer.from('{"query":{}}')],
       });
       if (status !== 200) wrong.push(`the neighbour was answered ${status}`);
-      if (ms > 1000) wrong.push(`the neighbour waited for ${Math.round(ms)} ms`);
+      if (ms > waitMsMax) wrong.push(`the neighbour waited for ${Math.round(ms)} ms`);
     }
   }
   const searching = search();

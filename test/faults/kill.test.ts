@@ -1,16 +1,18 @@
 import { describe, expect, test } from "vitest";
+import { sized } from "../support/part.ts";
 import { seedOf } from "./random.ts";
 import { playKills, playTwoServers } from "./scenes.ts";
 
 const seed = seedOf(5);
+const [kills, acts] = sized([2, 3], [10, 14]);
 const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
 
 describe(`what was acknowledged is there, once, and as the documentation says (FAULTS_SEED=${seed})`, () => {
   test("after kill -9 of the server, of PostgreSQL, and of both", async () => {
-    expect(await playKills({ seed, until: { rounds: 5 }, say })).toBe(5);
-  }, 180_000);
+    expect(await playKills({ seed, until: { rounds: kills }, say })).toBe(kills);
+  }, 400_000);
 
   test("with two servers on one database, killed, paused and cut off", async () => {
-    expect(await playTwoServers({ seed, until: { rounds: 7 }, say })).toBe(7);
-  }, 180_000);
+    expect(await playTwoServers({ seed, until: { rounds: acts }, say })).toBe(acts);
+  }, 400_000);
 });

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import { ruleTenant } from "../notifications/rule-tenant.ts";
 import { testDatabase } from "../support/database.ts";
+import { sized } from "../support/part.ts";
 import { testTenant } from "../support/tenant.ts";
 import { post } from "./notifications.ts";
 import { clear, place } from "./place.ts";
@@ -15,6 +16,11 @@ afterAll(async () => {
   await server.stop();
   await clear(dataDir);
 });
+
+const points = sized(
+  ["jobs:run", "transaction:committed"],
+  ["jobs:claimed", "jobs:run", "jobs:finished", "outbox:written", "transaction:committed"],
+);
 
 test("a server that dies between the commit and late matching, or in it, leaves nothing untold and tells nothing twice", async () => {
   const tenant = await testTenant(sql);
@@ -37,7 +43,7 @@ test("a server that dies between the commit and late matching, or in it, leaves 
     from += events.length;
     await post([server.url], tenant.headers, "data-receiver/events", { events });
   }
-  for (const at of ["jobs:claimed", "jobs:run", "jobs:finished", "outbox:written", "transaction:committed"]) {
+  for (const at of points) {
     await server.arm({ points: { [at]: { act: "die" } } });
     const putting = put();
     await server.ended();
@@ -58,4 +64,4 @@ test("a server that dies between the commit and late matching, or in it, leaves 
   expect((await told()).sort()).toEqual(Array.from({ length: from }, (_, i) => `disk ${i}`).sort());
   const [left] = await sql<{ count: number }[]>`select count(*)::int4 as count from unmatched_changes`;
   expect(left?.count).toBe(0);
-}, 120_000);
+}, 400_000);

@@ -1,7 +1,7 @@
 import type { Db } from "../../src/db/connect.ts";
 import { entityId, eventIds } from "../../src/entities/identity.ts";
 import type { EventItem } from "../../src/events/ingest.ts";
-import { EventModel, type ModelOccurrence } from "../events/model.ts";
+import { EventModel, eventKey, type ModelOccurrence } from "../events/model.ts";
 
 /** A model as a client sends it. */
 export interface SentModel {
@@ -84,7 +84,10 @@ async function compareInstances(db: Db, tenantId: string, batches: { batch: Batc
   for (const { batch, acknowledged } of batches) {
     if (batch.kind !== "events") continue;
     for (const item of batch.items) {
-      const key = instanceKey(eventIds(tenantId, item.dimensions, item.name).eventId.toString("hex"), item);
+      const key = instanceKey(
+        eventIds(tenantId, item.dimensions, item.name, item.dedupKey).eventId.toString("hex"),
+        item,
+      );
       sent.add(key);
       if (acknowledged && !stored.has(key)) wrong.push(`acknowledged and not stored: instance ${key}`);
     }
@@ -93,14 +96,20 @@ async function compareInstances(db: Db, tenantId: string, batches: { batch: Batc
   return wrong;
 }
 
-type Row = ModelOccurrence & { id: string; name: string; dimensions: Record<string, string>; counted: number };
+type Row = ModelOccurrence & {
+  id: string;
+  name: string;
+  dimensions: Record<string, string>;
+  dedupKey: string | null;
+  counted: number;
+};
 
 /** Each instance counts once, numbers have no gaps, and what one client alone has reported is as the model says. */
 async function compareOccurrences(db: Db, tenantId: string, model: EventModel, all: boolean) {
   const rows = await db<Row[]>`
     select encode(e.id, 'hex') as id, e.name, n.dimensions, o.number, o.status, o.severity, o.acknowledged, o.summary,
       o.start_ms::float8 as start, o.last_seen_ms::float8 as "lastSeen", o.end_ms::float8 as end,
-      o.instance_count::float8 as instances,
+      o.instance_count::float8 as instances, o.expires_ms::float8 as expires, e.dedup_key as "dedupKey",
       coalesce(i.counted, 0)::float8 as counted
     from events e
       join entities n on n.tenant_id = ${tenantId} and n.id = e.entity_id
@@ -111,8 +120,8 @@ async function compareOccurrences(db: Db, tenantId: string, model: EventModel, a
     where e.tenant_id = ${tenantId} order by e.id, o.number`;
   const wrong: string[] = [];
   const stored = new Map<string, ModelOccurrence[]>();
-  for (const { id, name, dimensions, counted, ...occurrence } of rows) {
-    const key = JSON.stringify([name, Object.entries(dimensions).sort()]);
+  for (const { id, name, dimensions, dedupKey, counted, ...occurrence } of rows) {
+    const key = eventKey(name, dimensions, dedupKey ?? "");
     const occurrences = stored.get(key) ?? [];
     stored.set(key, occurrences);
     occurrences.push(occurrence);
@@ -130,7 +139,7 @@ async function compareOccurrences(db: Db, tenantId: string, model: EventModel, a
 }
 
 const inOrder = (o: ModelOccurrence) => [
-  ...[o.number, o.status, o.severity, o.acknowledged, o.summary, o.start, o.lastSeen, o.end, o.instances],
+  ...[o.number, o.status, o.severity, o.acknowledged, o.summary, o.start, o.lastSeen, o.end, o.instances, o.expires],
 ];
 
 /** Each entity is as its newest model describes it. */

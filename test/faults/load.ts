@@ -7,6 +7,8 @@ import type { Batch, Ledger, SentModel } from "./ledger.ts";
 import { type Random, random } from "./random.ts";
 import { type Way, wayTo } from "./ways.ts";
 
+const dayMs = 86_400_000;
+
 /** Clients that send, and send again until they hear that all was taken. */
 export interface Load {
   /** Good answers to each client so far. */
@@ -30,6 +32,8 @@ interface LoadOptions {
   restMs?: number;
   /** The time of the first items; an hour ago when left out. */
   startMs?: number;
+  /** Without keys and expiry of events, which 0.1.0 does not know. */
+  asFirstRelease?: boolean;
   /** How long each attempt may take, ms. */
   attemptMs?: number;
 }
@@ -37,7 +41,12 @@ interface LoadOptions {
 const usualAttemptMs = 5000;
 
 /** Batches of one client: its own entities, in an order of time that now and then goes back, and shared ones. */
-export function batches(client: number, { int, chance, pick }: Random, startMs = Date.now() - 3_600_000) {
+export function batches(
+  client: number,
+  { int, chance, pick }: Random,
+  startMs = Date.now() - 3_600_000,
+  asFirstRelease = false,
+) {
   let timeMs = BigInt(startMs);
   const recent: EventItem[] = [];
   let n = 0;
@@ -58,6 +67,9 @@ export function batches(client: number, { int, chance, pick }: Random, startMs =
       summary: pick(["", "a", "b"]),
       body: "",
       metadata: {},
+      ...(!asFirstRelease && chance(0.3) && { dedupKey: pick(["/", "/var"]) }),
+      // After all that is played: none is closed by it.
+      ...(!asFirstRelease && chance(0.3) && { expiresAtMs: BigInt(Math.ceil(startMs / dayMs + 1) * dayMs) }),
     };
     if (!shared) recent.push(item);
     if (recent.length > 30) recent.shift();
@@ -106,9 +118,10 @@ export function sender(
       }));
       return (await receiver.putModels({ models }, options)).succeeded;
     }
-    const events = batch.items.map(({ timeMs, metadata: _, acknowledged, ...rest }) => ({
+    const events = batch.items.map(({ timeMs, metadata: _, acknowledged, expiresAtMs, ...rest }) => ({
       timestamp: timeMs,
       ...rest,
+      ...(expiresAtMs !== undefined && { expiresAt: expiresAtMs }),
       ...(acknowledged !== undefined && { acknowledged }),
     }));
     return (await receiver.putEvents({ events: events as never }, options)).succeeded;
@@ -123,7 +136,11 @@ async function sendJson(way: Way, headers: Record<string, string>, batch: Batch,
           dimensions,
           metadataFields: metadata,
         }))
-      : batch.items.map(({ timeMs, metadata: _, ...rest }) => ({ timestamp: `${timeMs}`, ...rest }));
+      : batch.items.map(({ timeMs, metadata: _, expiresAtMs, ...rest }) => ({
+          timestamp: `${timeMs}`,
+          ...rest,
+          ...(expiresAtMs !== undefined && { expiresAt: `${expiresAtMs}` }),
+        }));
   const response = await way.fetch(`/v1/data-receiver/${batch.kind}`, {
     method: "POST",
     headers: { ...headers, "content-type": "application/json" },
@@ -142,7 +159,17 @@ function nameOf(error: unknown): string {
   return `${Code[error.code]}: ${error.rawMessage}`;
 }
 
-export function load({ seed, clients, urls, headers, ledger, restMs, startMs, attemptMs }: LoadOptions): Load {
+export function load({
+  seed,
+  clients,
+  urls,
+  headers,
+  ledger,
+  restMs,
+  startMs,
+  asFirstRelease,
+  attemptMs,
+}: LoadOptions): Load {
   const answers = Array.from({ length: clients }, () => 0);
   const refusals = new Map<string, number>();
   const stuck = Array.from({ length: clients }, () => "");
@@ -150,7 +177,7 @@ export function load({ seed, clients, urls, headers, ledger, restMs, startMs, at
   let running: Promise<unknown> = Promise.resolve();
   const loops = answers.map((_, client) => {
     const choose = random(seed, client + 1);
-    const next = batches(client, choose, startMs);
+    const next = batches(client, choose, startMs, asFirstRelease);
     const senders = urls.map((url) => sender(client, url, headers, attemptMs));
     const retry = random(seed, client + 1001);
     return async () => {

@@ -1,14 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
-import { connectOnce, type Sql } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
-import { migrate } from "../../src/db/migrate.ts";
+import type { Sql } from "../../src/db/connect.ts";
 import { answering, type HttpReceiver, httpReceiver } from "../support/receivers.ts";
-import { clear, clusterPlace, place } from "./place.ts";
 import { killPostgres } from "./postgres-process.ts";
 import { type Random, random } from "./random.ts";
 import { looking, type Play } from "./scenes.ts";
-import { type ServerProcess, serverProcess } from "./server-process.ts";
+import type { ServerProcess } from "./server-process.ts";
+import { newTenantAt, ownPostgres, twoServers } from "./stage.ts";
 
 /** How many events match, and how often a server or PostgreSQL is killed meanwhile. */
 export interface Size {
@@ -118,27 +115,10 @@ function acts(servers: readonly ServerProcess[], dataDir: string, { pick }: Rand
 }
 
 async function opened(stack: AsyncDisposableStack) {
-  const dataDir = await clusterPlace();
-  stack.defer(() => clear(dataDir));
-  const quiet = { info() {}, warn() {}, error: console.error };
-  const postgres = await startEmbedded({ dataDir, log: quiet });
-  stack.defer(() => postgres.stop("immediate"));
-  await migrate(postgres.url);
-  const { sql, close } = connectOnce(postgres.url, "faults");
-  const tenant = await createTenant(sql, "faults");
-  const client = await createClient(sql, tenant.id, { name: "manager", type: "USER", role: "manager" });
-  const { text } = await createKey(sql, tenant.id, client.id, { description: "", expiresMs: null });
-  await close();
-  const servers: ServerProcess[] = [];
-  for (let i = 0; i < 2; i++) {
-    const ownDir = await place();
-    stack.defer(() => clear(ownDir));
-    const env = { BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url, BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" };
-    servers.push(await serverProcess(env));
-  }
-  for (const server of servers) stack.defer(() => server.stop());
-  await Promise.all(servers.map((server) => server.start()));
-  return { dataDir, db: looking(postgres.url), servers, headers: { "service-api-key": text } };
+  const { dataDir, url } = await ownPostgres(stack);
+  const { manager } = await newTenantAt(url, "faults");
+  const servers = await twoServers(stack, [url, url], { BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
+  return { dataDir, db: looking(url), servers, headers: manager };
 }
 
 export function noting(receiver: HttpReceiver): Arrived[] {

@@ -1,17 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { connectOnce } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
-import { migrate } from "../../src/db/migrate.ts";
 import { httpReceiver } from "../support/receivers.ts";
-import { leftOver, newTenant } from "./everything.ts";
+import { leftOver } from "./everything.ts";
 import { ledger } from "./ledger.ts";
 import { load } from "./load.ts";
 import { checkArrivals, drained, noting, post, startRule } from "./notifications.ts";
-import { clear, clusterPlace, place } from "./place.ts";
 import { pausePostgres } from "./postgres-process.ts";
 import { type Act, runRounds } from "./rounds.ts";
 import { looking, type Play } from "./scenes.ts";
-import { type ServerProcess, serverProcess } from "./server-process.ts";
+import type { ServerProcess } from "./server-process.ts";
+import { newTenantAt, ownPostgres, twoServers } from "./stage.ts";
 import { startWatcher } from "./watchers.ts";
 import { withWatchers } from "./watches.ts";
 
@@ -32,19 +29,6 @@ const quieter = (server: ServerProcess): ServerProcess => ({
     return server.complaints.filter((line) => !/canceling statement due to|idle-in-transaction timeout/.test(line));
   },
 });
-
-async function twoServers(stack: AsyncDisposableStack, url: string, env: Record<string, string>) {
-  const servers: ServerProcess[] = [];
-  for (let i = 0; i < 2; i += 1) {
-    const ownDir = await place();
-    stack.defer(() => clear(ownDir));
-    const own = { BELFRY_DATA_DIR: ownDir, DATABASE_URL: url, BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8", ...env };
-    servers.push(await serverProcess(own));
-  }
-  for (const server of servers) stack.defer(() => server.stop());
-  await Promise.all(servers.map((server) => server.start()));
-  return servers as [ServerProcess, ServerProcess];
-}
 
 /** Waits until a server stores again. @throws when that takes too long */
 async function back(server: ServerProcess, name: string, headers: Record<string, string>): Promise<number> {
@@ -75,15 +59,9 @@ async function back(server: ServerProcess, name: string, headers: Record<string,
  */
 export async function playPausesOf({ seed, until, say }: Play, { pauseMs, env = {} }: Pauses): Promise<number> {
   await using stack = new AsyncDisposableStack();
-  const dataDir = await clusterPlace();
-  stack.defer(() => clear(dataDir));
-  const postgres = await startEmbedded({ dataDir, log: { info() {}, warn() {}, error: console.error } });
-  stack.defer(() => postgres.stop("immediate"));
-  await migrate(postgres.url);
-  const { sql, close } = connectOnce(postgres.url, "pauses");
-  const [one, two] = [await newTenant(sql, "one"), await newTenant(sql, "two")];
-  await close();
-  const servers = await twoServers(stack, postgres.url, env);
+  const { dataDir, url } = await ownPostgres(stack);
+  const [one, two] = [await newTenantAt(url, "one"), await newTenantAt(url, "two")];
+  const servers = await twoServers(stack, [url, url], { BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8", ...env });
   const urls = servers.map(({ url }) => url);
   const receiver = await httpReceiver();
   stack.defer(() => receiver[Symbol.asyncDispose]());
@@ -135,7 +113,7 @@ export async function playPausesOf({ seed, until, say }: Play, { pauseMs, env = 
   const book = withWatchers(ledger(), [watcher]);
   const clients = load({ seed, clients: 3, urls, headers: one.agent, ledger: book, restMs: 5 });
   const plan = (round: number) => ({ act: acts[(round - 1) % acts.length] as Act, afterMs: 50 });
-  const db = looking(postgres.url);
+  const db = looking(url);
   const rounds = {
     seed,
     plan,

@@ -1,18 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { createClient as createApiClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import { connectOnce, type Db } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
-import { placeOf, readUrl } from "../../src/db/embedded/place.ts";
-import { migrate } from "../../src/db/migrate.ts";
+import { dataDirectoryOf, readUrl } from "../../src/db/embedded/data-directory.ts";
 import { stored } from "../metrics/points.ts";
 import { protocols } from "../support/clients.ts";
-import { clear, clusterPlace, place } from "./place.ts";
+import { clear, clusterPlace } from "./place.ts";
 import { killPostgres } from "./postgres-process.ts";
 import { random } from "./random.ts";
 import { firstTenant, type Play } from "./scenes.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
+import { newTenantAt, ownPostgres, twoServers } from "./stage.ts";
 import { type Way, wayTo } from "./ways.ts";
 
 const clients = 4;
@@ -34,9 +32,15 @@ export function senders(
   book: Book,
   /**
    * `timesAgain`: whether a time comes twice. Of two values the last one counts, and a paused server stores late what was
-   * sent first. `restMs`: how long a client rests after each good answer.
+   * sent first. `restMs`: how long a client rests after each good answer. `asFirstRelease`: without labels, which 0.1.0 does not know.
    */
-  { timesAgain = true, restMs = 0, pointsMax = usualPointsMax, attemptMs = usualAttemptMs } = {},
+  {
+    timesAgain = true,
+    asFirstRelease = false,
+    restMs = 0,
+    pointsMax = usualPointsMax,
+    attemptMs = usualAttemptMs,
+  } = {},
 ) {
   const answers = Array.from({ length: clients }, () => 0);
   const refusals: string[] = [];
@@ -59,8 +63,10 @@ export function senders(
       const single = choose.chance(0.2);
       return Array.from({ length: choose.int(1, pointsMax) }, () => {
         n += 1;
+        const series = single ? 0 : choose.int(0, seriesEach - 1);
         return {
-          metric: `client ${client} metric ${single ? 0 : choose.int(0, seriesEach - 1)}`,
+          metric: `client ${client} metric ${series}`,
+          ...(series % 2 === 1 && !asFirstRelease && { labels: { series: `${series}`, client: `${client}` } }),
           timestamp: BigInt(baseMs + (timesAgain ? 1000 * (choose.chance(0.1) ? choose.int(0, 7199) : n % 7200) : n)),
           value: n,
           dimensions: { source: `host ${client}`, zone: "b" },
@@ -238,7 +244,7 @@ export async function playPoints({ seed, until, say }: Play): Promise<number> {
       await sleep(int(20, 1500));
       return await (acts[(round - 1) % acts.length] as () => Promise<string>)();
     };
-    const url = (readUrl(placeOf(dataDir).urlFile) as URL).href;
+    const url = (readUrl(dataDirectoryOf(dataDir).urlFile) as URL).href;
     return await playRounds({ seed, until, say, servers: [server], headers, tenantId, url, act });
   } finally {
     await server.stop();
@@ -249,25 +255,9 @@ export async function playPoints({ seed, until, say }: Play): Promise<number> {
 /** Two servers on one PostgreSQL take the same series' points and merge them; one dies, then the other, now and then both. */
 export async function playPointsOfTwo({ seed, until, say }: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
-  const dataDir = await clusterPlace();
-  stack.defer(() => clear(dataDir));
-  const postgres = await startEmbedded({ dataDir, log: { info() {}, warn() {}, error: console.error } });
-  stack.defer(() => postgres.stop("immediate"));
-  await migrate(postgres.url);
-  const { sql, close } = connectOnce(postgres.url, "faults");
-  const tenant = await createTenant(sql, "faults");
-  const client = await createApiClient(sql, tenant.id, { name: "agents", type: "DATA_INGEST", role: null });
-  const { text } = await createKey(sql, tenant.id, client.id, { description: "", expiresMs: null });
-  await close();
-  const servers: ServerProcess[] = [];
-  for (let i = 0; i < 2; i++) {
-    const ownDir = await place();
-    stack.defer(() => clear(ownDir));
-    const server = await serverProcess({ BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url });
-    stack.defer(() => server.stop());
-    await server.start();
-    servers.push(server);
-  }
+  const { url } = await ownPostgres(stack);
+  const { id: tenantId, agent: headers } = await newTenantAt(url, "faults");
+  const servers = await twoServers(stack, [url, url]);
   const { int } = random(seed);
   async function act(round: number) {
     await sleep(int(20, 1500));
@@ -276,6 +266,5 @@ export async function playPointsOfTwo({ seed, until, say }: Play): Promise<numbe
     for (const server of dying) await server.start();
     return dying.length === 2 ? "kill -9 of both servers" : "kill -9 of one server";
   }
-  const headers = { "service-api-key": text };
-  return await playRounds({ seed, until, say, servers, headers, tenantId: tenant.id, url: postgres.url, act });
+  return await playRounds({ seed, until, say, servers, headers, tenantId, url, act });
 }

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { placeOf } from "../../src/db/embedded/place.ts";
+import { dataDirectoryOf } from "../../src/db/embedded/data-directory.ts";
 import { alive, readPidFile } from "../../src/db/embedded/postmaster.ts";
 
 /** The first process of the PostgreSQL in a data directory. */
 export function postmaster(dataDir: string): number | undefined {
-  return readPidFile(placeOf(dataDir).data)?.pid;
+  return readPidFile(dataDirectoryOf(dataDir).data)?.pid;
 }
 
 /** The processes of a PostgreSQL behind its first one, with their names. */

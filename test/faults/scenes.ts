@@ -1,11 +1,9 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
-import { placeOf, readUrl } from "../../src/db/embedded/place.ts";
-import { migrate, migrationsDir, outsideMark } from "../../src/db/migrate.ts";
+import { dataDirectoryOf, readUrl } from "../../src/db/embedded/data-directory.ts";
+import { migrationsDir, outsideMark } from "../../src/db/migrate.ts";
 import { ruleTenant } from "../notifications/rule-tenant.ts";
 import { failpoints } from "./failpoints.ts";
 import { ledger } from "./ledger.ts";
@@ -17,6 +15,7 @@ import { fine, openProxy, type Proxy, type Weather } from "./proxy.ts";
 import { type Random, random } from "./random.ts";
 import { type Act, runRounds } from "./rounds.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
+import { newTenantAt, ownPostgres, twoServers } from "./stage.ts";
 import { startUpdater } from "./updaters.ts";
 
 /** How long a scene plays, and what it tells meanwhile. */
@@ -40,7 +39,7 @@ const killServer = (server: ServerProcess, faults: () => Faults = () => ({}), na
 
 /** The tenant that the first start has made, and the headers of its manager. */
 export async function firstTenant(dataDir: string) {
-  const { sql, close } = connectOnce((readUrl(placeOf(dataDir).urlFile) as URL).href, "ledger");
+  const { sql, close } = connectOnce((readUrl(dataDirectoryOf(dataDir).urlFile) as URL).href, "ledger");
   const [tenant] = await sql<[{ id: string }]>`select id from tenants`;
   await close();
   const headers = { "service-api-key": readFileSync(join(dataDir, "admin.key"), "utf8").trim() };
@@ -82,7 +81,7 @@ export async function playKills({ seed, until, say }: Play): Promise<number> {
     ];
     const book = ledger();
     const clients = load({ seed, clients: 4, urls: [server.url], headers, ledger: book });
-    const db = looking((readUrl(placeOf(dataDir).urlFile) as URL).href);
+    const db = looking((readUrl(dataDirectoryOf(dataDir).urlFile) as URL).href);
     // The server and PostgreSQL take turns; now and then it is another act.
     const plan = (round: number) => ({
       act: (round % 5 === 0 ? pick(acts.slice(2)) : acts[round % 2]) as Act,
@@ -97,7 +96,7 @@ export async function playKills({ seed, until, say }: Play): Promise<number> {
 
 /** A rule for all events of a tenant, whose deliveries are due at once; their address is refused. */
 async function notifyOfAll(dataDir: string, tenantId: string): Promise<void> {
-  const { sql, close } = connectOnce((readUrl(placeOf(dataDir).urlFile) as URL).href, "rules");
+  const { sql, close } = connectOnce((readUrl(dataDirectoryOf(dataDir).urlFile) as URL).href, "rules");
   const rules = ruleTenant(sql, undefined, tenantId);
   await rules.trigger("all", { greaterAndEquals: { field: "severity", value: { numberVal: 0 } } });
   await rules.destination("d");
@@ -144,7 +143,7 @@ export async function playFailpoints({ seed, until, say }: Play): Promise<number
     });
     const book = ledger();
     const clients = load({ seed, clients: 4, urls: [server.url], headers, ledger: book });
-    const db = looking((readUrl(placeOf(dataDir).urlFile) as URL).href);
+    const db = looking((readUrl(dataDirectoryOf(dataDir).urlFile) as URL).href);
     const plan = (round: number) => ({ act: acts[round - 1] ?? pick(acts), afterMs: 20 });
     const played = await runRounds({
       seed,
@@ -229,37 +228,17 @@ export function actsOfTwo(
 /** Two servers on one PostgreSQL, each over a way of its own that delays and cuts. */
 export async function playTwoServers({ seed, until, say }: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
-  const dataDir = await clusterPlace();
-  stack.defer(() => clear(dataDir));
-  const quiet = { info() {}, warn() {}, error: console.error };
-  const postgres = await startEmbedded({ dataDir, log: quiet });
-  stack.defer(() => postgres.stop("immediate"));
-  await migrate(postgres.url);
-  const db = looking(postgres.url);
-  const { sql, close } = connectOnce(postgres.url, "faults");
-  const tenant = await createTenant(sql, "faults");
-  const client = await createClient(sql, tenant.id, { name: "agents", type: "DATA_INGEST", role: null });
-  const { text } = await createKey(sql, tenant.id, client.id, { description: "", expiresMs: null });
-  await close();
-
+  const { dataDir, url } = await ownPostgres(stack);
+  const db = looking(url);
+  const { id: tenantId, agent: headers } = await newTenantAt(url, "faults");
   const choose = random(seed);
   const { pick, int } = choose;
-  const ways = [await openProxy(postgres.url, random(seed, 51)), await openProxy(postgres.url, random(seed, 52))];
+  const ways = [await openProxy(url, random(seed, 51)), await openProxy(url, random(seed, 52))] as const;
   for (const way of ways) stack.defer(() => way.close());
-  const servers: ServerProcess[] = [];
-  for (const way of ways) {
-    const ownDir = await place();
-    stack.defer(() => clear(ownDir));
-    servers.push(await serverProcess({ BELFRY_DATA_DIR: ownDir, DATABASE_URL: way.url }));
-  }
-  for (const server of servers) {
-    stack.defer(() => server.stop());
-    await server.start();
-  }
+  const servers = await twoServers(stack, [ways[0].url, ways[1].url]);
   const { acts, faults } = actsOfTwo(servers, ways, dataDir, choose);
   const book = ledger();
   const urls = servers.map(({ url }) => url);
-  const headers = { "service-api-key": text };
   const clients = load({ seed, clients: 5, urls, headers, ledger: book });
   // Each act comes once before one comes twice; then a server dies at each failpoint.
   const dying = storing().map((name) =>
@@ -289,7 +268,7 @@ export async function playTwoServers({ seed, until, say }: Play): Promise<number
     ledger: book,
     servers,
     db,
-    tenantId: tenant.id,
+    tenantId,
     say,
   });
   say(`cut ${ways.map(({ cuts }) => `${cuts.any} and ${cuts.commits} behind a commit`).join("; ")}`);

@@ -1,14 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
 import { connectOnce } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { sized } from "../support/part.ts";
 import { clear, clusterPlace, place } from "./place.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
 import { entitiesWithout, jobsDone, putEntities, startUpdater } from "./updaters.ts";
 
-const entities = 1200;
+const entities = sized(600, 1200);
+const [leaseMs, standingMs] = sized([1000, 2500], [3000, 6000]);
 const quiet = { info() {}, warn() {}, error: console.error };
 const dataDir = await clusterPlace();
 const postgres = await startEmbedded({ dataDir, log: quiet });
@@ -28,7 +30,7 @@ for (let i = 0; i < 2; i++) {
     await serverProcess({
       BELFRY_DATA_DIR: ownDir,
       DATABASE_URL: postgres.url,
-      TEST_LIMITS: JSON.stringify({ jobLeaseMs: 3000 }),
+      TEST_LIMITS: JSON.stringify({ jobLeaseMs: leaseMs }),
     }),
   );
 }
@@ -70,7 +72,7 @@ async function allRight(name: string) {
 }
 
 describe("in the end every entity is right and no job is left", () => {
-  test.each(["jobs:claimed", "jobs:run", "jobs:finished"])(
+  test.each(sized(["jobs:run"], ["jobs:claimed", "jobs:run", "jobs:finished"]))(
     "when a server dies at %s, with another beside it",
     async (point) => {
       await one.arm({ points: { [point]: { act: "die", at: 3 } } });
@@ -87,7 +89,7 @@ describe("in the end every entity is right and no job is left", () => {
   test("when the only server is killed in the middle, more than once", async () => {
     await two.kill();
     const name = await begin(one);
-    for (let i = 0; i < 3; i++) {
+    for (let i = 0; i < sized(2, 3); i++) {
       await sleep(200 + 250 * i);
       await one.kill();
       await one.start();
@@ -98,11 +100,11 @@ describe("in the end every entity is right and no job is left", () => {
   }, 120_000);
 
   test("when a server stands still for longer than its leases, and comes back to what another has done", async () => {
-    await one.arm({ points: { "jobs:run": { act: "hold", at: 4, holdMs: 6000 } } });
+    await one.arm({ points: { "jobs:run": { act: "hold", at: 4, holdMs: standingMs } } });
     const name = await begin(one);
     await sleep(1000);
     await putNew(two, 300).catch(() => undefined);
-    await sleep(6000);
+    await sleep(standingMs);
     await one.arm({});
     await putEntities(two.url, headers, 0, known);
     await allRight(name);

@@ -6,9 +6,10 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { enqueue } from "../../src/jobs/queue.ts";
+import { sized } from "../support/part.ts";
 import { httpReceiver } from "../support/receivers.ts";
 import { type Beside, startAll } from "./beside.ts";
-import { leftOver, newTenant, together, withAll } from "./everything.ts";
+import { leftOver, together, withAll } from "./everything.ts";
 import { ledger } from "./ledger.ts";
 import { load } from "./load.ts";
 import { checkArrivals, drained, noting, startRule } from "./notifications.ts";
@@ -17,6 +18,7 @@ import { type Book, senders } from "./points.ts";
 import { type Random, random } from "./random.ts";
 import { looking, type Play } from "./scenes.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
+import { newTenant } from "./stage.ts";
 import { startUpdater } from "./updaters.ts";
 import { nextSteps, nextVersion, ownVersion, type Version, versionBefore } from "./versions.ts";
 import { startWatcher } from "./watchers.ts";
@@ -31,7 +33,7 @@ const leaveMs = 500;
 /** How long somebody reads a table that a migration wants to change. */
 const readMs = 1500;
 /** So long at most a statement may wait for a migration, ms. */
-const blockedMsMax = 1500;
+const blockedMsMax = sized(10_000, 1500);
 /** How long each client rests between two calls, ms. */
 const restMs = 100;
 /** How long clients call before anything is replaced, where it matters what they are told without that, ms. */
@@ -320,9 +322,15 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     headers: one.agent,
     ledger: entries,
     restMs,
+    asFirstRelease: true,
     attemptMs: answerMs,
   });
-  const pointClients = senders(seed, [way], one.agent, points, { timesAgain: false, restMs, attemptMs: answerMs });
+  const pointClients = senders(seed, [way], one.agent, points, {
+    timesAgain: false,
+    asFirstRelease: true,
+    restMs,
+    attemptMs: answerMs,
+  });
   const all = together(clients, pointClients);
 
   function failed(): string[] {

@@ -105,7 +105,7 @@ export async function startWatcher({ name, seed, urls, headers, severities }: Wa
     const wanted = (severity: number | undefined) =>
       severity !== undefined && (severities.length === 0 || severities.includes(severity as Severity));
     const changes = rows
-      .flatMap(({ changes }) => decodeChanges(changes))
+      .flatMap(({ changes }) => decodeChanges(changes, null))
       .filter(({ before, after }) => wanted(before?.severity) || wanted(after.severity));
     return { changes, to: rows.at(-1)?.position ?? comparedTo };
   }

@@ -1,17 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
-import { connectOnce } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
-import { migrate } from "../../src/db/migrate.ts";
 import { type Ledger, ledger } from "./ledger.ts";
 import { load } from "./load.ts";
-import { clear, clusterPlace, place } from "./place.ts";
 import { killPostgres } from "./postgres-process.ts";
 import { random } from "./random.ts";
 import { type Act, runRounds } from "./rounds.ts";
 import { looking, type Play } from "./scenes.ts";
-import { type ServerProcess, serverProcess } from "./server-process.ts";
+import type { ServerProcess } from "./server-process.ts";
+import { newTenantAt, ownPostgres, twoServers } from "./stage.ts";
 import { startWatcher, type Watcher } from "./watchers.ts";
 
 /** The ledger of what was sent, and with it what watchers have seen. */
@@ -32,29 +28,9 @@ export function withWatchers(book: Ledger, watchers: readonly Watcher[]): Ledger
  */
 export async function playWatches({ seed, until, say }: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
-  const dataDir = await clusterPlace();
-  stack.defer(() => clear(dataDir));
-  const postgres = await startEmbedded({ dataDir, log: { info() {}, warn() {}, error: console.error } });
-  stack.defer(() => postgres.stop("immediate"));
-  await migrate(postgres.url);
-  const { sql, close } = connectOnce(postgres.url, "watches");
-  const tenant = await createTenant(sql, "watches");
-  const keyOf = async (type: "USER" | "DATA_INGEST", role: "manager" | null) => {
-    const client = await createClient(sql, tenant.id, { name: type, type, role });
-    const { text } = await createKey(sql, tenant.id, client.id, { description: "", expiresMs: null });
-    return { "service-api-key": text };
-  };
-  const [agents, users] = [await keyOf("DATA_INGEST", null), await keyOf("USER", "manager")];
-  await close();
-
-  const servers: ServerProcess[] = [];
-  for (let i = 0; i < 2; i++) {
-    const ownDir = await place();
-    stack.defer(() => clear(ownDir));
-    servers.push(await serverProcess({ BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url }));
-  }
-  for (const server of servers) stack.defer(() => server.stop());
-  await Promise.all(servers.map((server) => server.start()));
+  const { dataDir, url } = await ownPostgres(stack);
+  const { id: tenantId, agent: agents, manager: users } = await newTenantAt(url, "watches");
+  const servers = await twoServers(stack, [url, url]);
   const urls = servers.map(({ url }) => url);
 
   const watchers: Watcher[] = [];
@@ -104,8 +80,8 @@ export async function playWatches({ seed, until, say }: Play): Promise<number> {
   const book = withWatchers(ledger(), watchers);
   const clients = load({ seed, clients: 4, urls, headers: agents, ledger: book });
   const plan = (round: number) => ({ act: acts[(round - 1) % acts.length] as Act, afterMs: int(20, 400) });
-  const db = looking(postgres.url);
-  const rounds = { seed, plan, until, load: clients, ledger: book, servers, db, tenantId: tenant.id, say };
+  const db = looking(url);
+  const rounds = { seed, plan, until, load: clients, ledger: book, servers, db, tenantId, say };
   const played = await runRounds(rounds);
   say(`watches that were resumed: ${watchers.map(({ resumed }) => resumed).join(", ")}`);
   return played;

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
 import { connectOnce, type Db } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { entityId, idText } from "../../src/entities/identity.ts";
+import { sized } from "../support/part.ts";
 import { clear, clusterPlace, place } from "./place.ts";
 import { type Random, random } from "./random.ts";
 import type { Play } from "./scenes.ts";
@@ -15,13 +16,14 @@ export interface Size {
   windows: number;
   withinMs: number;
   kills: number;
+  /** How late a start or an end may be, ms; a second where it is not given. */
+  boundMs?: number;
 }
 
 const entities = 60;
 const hourMs = 3_600_000;
 /** Windows begin this long after they are created. */
-const leadMs = 6000;
-const boundMs = 1000;
+const leadMs = sized(4000, 6000);
 const leaseMs = 3000;
 
 interface Planned {
@@ -95,7 +97,7 @@ export async function playWindowsOf({ seed, say }: Pick<Play, "seed" | "say">, s
     >`select name, was as "from", became as "to", at_ms as "atMs" from window_changes`;
     const lagMs = lag.stop();
     const wrong = [
-      ...wrongChanges(plan, endMs, changes, killedMs, boundMs + lagMs),
+      ...wrongChanges(plan, endMs, changes, killedMs, (size.boundMs ?? 1000) + lagMs),
       ...(await wrongStates(sql, plan, endMs)),
       ...servers.flatMap(({ complaints }) => complaints),
     ];

@@ -1,68 +1,107 @@
-import { PassThrough } from "node:stream";
 import { gzipSync } from "node:zlib";
-import { ConnectError } from "@connectrpc/connect";
+import { create } from "@bufbuild/protobuf";
+import { ConnectError, createContextKey, createContextValues } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import fastify from "fastify";
 import { afterAll, expect, test } from "vitest";
+import { EventQueryService, SearchEventsResponseSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService, type PutEventsRequest } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 
 /*
- * What Connect's plugin for Fastify can keep of what the port promises, and what it cannot (docs/decisions/0011, 0032): a
- * request is counted on the wire before anything is made of it. Its handlers take the raw request from Fastify, and the
- * first code of ours that runs, an interceptor, is given the whole message.
+ * What Connect's plugin for Fastify can keep of what the port promises, and what it cannot (docs/decisions/0065): a hook
+ * before its handlers can refuse, count and read a request; nothing can be put between an RPC and the bytes of its response.
  */
-const seen: number[] = [];
-const hooks: string[] = [];
+const readKey = createContextKey<number | undefined>(undefined);
+const read: unknown[] = [];
+const turns: number[] = [];
 const app = fastify();
+const counted = new WeakMap<object, number>();
+const large = create(SearchEventsResponseSchema, {
+  results: Array.from({ length: 60_000 }, (_, i) => ({ id: `event-${i}`, name: "x".repeat(200), count: BigInt(i) })),
+});
+
 app.addHook("onRequest", async (request, reply) => {
   if (request.headers["service-api-key"] === undefined) return reply.code(401).send({ code: 16 });
 });
-// Where Fastify lets a body be looked at, or replaced by another one.
-app.addHook("preParsing", async () => {
-  hooks.push("preParsing");
-  const none = new PassThrough();
-  none.end("{}");
-  return none;
+// As the port's own reader: the bytes are counted as they come, and what is too much is refused before it is unpacked.
+app.addHook("preHandler", async (request) => {
+  let bytes = 0;
+  for await (const piece of request.raw) bytes += piece.byteLength;
+  counted.set(request, bytes);
+  delete request.raw.headers["content-encoding"];
+  delete request.raw.headers["content-length"];
+  async function* stood() {
+    yield Buffer.from("{}");
+  }
+  request.body = stood();
 });
 await app.register(fastifyConnectPlugin, {
-  readMaxBytes: 16 * 1024 * 1024,
-  interceptors: [
-    () => async (request) => {
-      seen.push((request.message as PutEventsRequest).events.length);
-      throw new ConnectError("too many items", 8);
-    },
-  ],
-  routes: (router) => router.service(DataReceiverService, { putEvents: () => ({}) }),
+  contextValues: (request) => createContextValues().set(readKey, counted.get(request)),
+  requestGate: ({ values }) => {
+    if ((values.get(readKey) ?? 0) > 2048) throw new ConnectError("too many items", 8);
+  },
+  routes: (router) => {
+    router.service(DataReceiverService, {
+      putEvents(request: PutEventsRequest, { values }) {
+        read.push([request.events.length, values.get(readKey)]);
+        return {};
+      },
+    });
+    router.service(EventQueryService, {
+      searchEvents() {
+        let during = 0;
+        const tick = setInterval(() => {
+          during += 1;
+        }, 1);
+        sent = () => {
+          clearInterval(tick);
+          turns.push(during);
+        };
+        return large;
+      },
+    });
+  },
+});
+let sent = () => {};
+app.addHook("onRequest", async (_request, reply) => {
+  const { raw } = reply;
+  const own = raw.writeHead;
+  raw.writeHead = ((...given: unknown[]) => {
+    sent();
+    return Reflect.apply(own, raw, given);
+  }) as never;
 });
 const url = await app.listen({ port: 0, host: "127.0.0.1" });
 afterAll(() => app.close());
 
-const send = (body: Uint8Array, headers: Record<string, string>) =>
-  fetch(`${url}/belfry.receiver.v1.DataReceiverService/PutEvents`, {
+const send = (path: string, body: Uint8Array, headers: Record<string, string>) =>
+  fetch(`${url}/${path}`, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
     body: body as never,
   });
+const put = "belfry.receiver.v1.DataReceiverService/PutEvents";
 
 test("a key is asked for before its handlers: that promise it keeps", async () => {
-  const answer = await send(Buffer.from("{}"), {});
-  expect(answer.status).toBe(401);
-  expect(seen).toEqual([]);
+  expect((await send(put, Buffer.from("{}"), {})).status).toBe(401);
+  expect(read).toEqual([]);
 });
 
-test("a small body that becomes a large message is unpacked and decoded whole before an interceptor can count it", async () => {
-  const count = 200_000;
-  const packed = gzipSync(Buffer.from(`{"events":[${"{},".repeat(count - 1)}{}]}`));
-  expect(packed.byteLength).toBeLessThan(4096);
-  const answer = await send(packed, { "service-api-key": "k", "content-encoding": "gzip" });
-  expect(await answer.json()).toMatchObject({ code: "resource_exhausted" });
-  expect(seen).toEqual([count]);
+test("a body that is counted and read before its handlers: that promise it keeps, with a stand-in for the body", async () => {
+  const body = gzipSync(Buffer.from('{"events":[{},{}]}'));
+  const headers = { "service-api-key": "k", "content-encoding": "gzip" };
+  expect((await send(put, body, headers)).status).toBe(200);
+  expect(read).toEqual([[0, body.byteLength]]);
+  expect(await (await send(put, Buffer.alloc(4096, 32), headers)).json()).toMatchObject({ code: "resource_exhausted" });
+  expect(read).toHaveLength(1);
 });
 
-test("a body that a hook of Fastify's puts in its place is not read: only another raw request would be", async () => {
-  seen.length = 0;
-  hooks.length = 0;
-  await send(Buffer.from('{"events":[{},{}]}'), { "service-api-key": "k" });
-  expect(hooks).toEqual(["preParsing"]);
-  expect(seen).toEqual([2]);
+test("a large response is encoded at once, while no other client is served: no code of ours runs before its bytes", async () => {
+  const answer = await send("belfry.events.v1.EventQueryService/SearchEvents", Buffer.from("{}"), {
+    "service-api-key": "k",
+    "accept-encoding": "identity",
+  });
+  expect(((await answer.json()) as { results: unknown[] }).results).toHaveLength(60_000);
+  expect(turns).toHaveLength(1);
+  expect(turns[0]).toBeLessThan(3);
 });

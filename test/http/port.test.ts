@@ -112,9 +112,9 @@ describe.each(Object.entries({ plain, TLS: secure }))("%s", (_name, port) => {
       expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 3, details: [] });
     });
 
-    test("another method than POST is 501, and says which", async () => {
+    test("another method than POST is 405, and says which", async () => {
       const answer = await raw(port, version, { method: "PUT", path });
-      expect(answer).toMatchObject({ status: 501, headers: { allow: "POST, OPTIONS" } });
+      expect(answer).toMatchObject({ status: 405, headers: { allow: "POST, OPTIONS" } });
       expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 12, details: [] });
     });
 

@@ -4,8 +4,9 @@ import { Code, createClient } from "@connectrpc/connect";
 import { type Client, credentials, Metadata, makeGenericClientConstructor, type ServiceError } from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
 import { DataReceiverService, PutEventsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { newKey } from "../../src/auth/key.ts";
+import { newApiKey } from "../../src/auth/key.ts";
 import { codeOf, httpVersions, openHttp2, raw, rawHttp1, slowly, transport } from "../support/clients.ts";
+import { sized } from "../support/part.ts";
 import { served, testPort } from "../support/port.ts";
 
 const service = served(DataReceiverService, {
@@ -24,6 +25,9 @@ const unary = "/belfry.receiver.v1.DataReceiverService/PutEvents";
 const stream = "/belfry.receiver.v1.DataReceiverService/PutEvent";
 const json = "/v1/data-receiver/events";
 const MiB = 1024 * 1024;
+/** Bodies take five seconds to send. */
+const atOnceMs = sized(4000, 1000);
+const calls = sized(20, 100);
 
 /** Every way to send a body, with the head of a message that announces 3 MiB. */
 const ways = [
@@ -40,7 +44,7 @@ const ways = [
 ];
 
 const wrongKeys: Record<string, () => Record<string, string>> = {
-  "an unknown key": () => ({ "service-api-key": newKey().text }),
+  "an unknown key": () => ({ "service-api-key": newApiKey().text }),
   "a mistyped key": () => ({ "service-api-key": "bf_nonsense" }),
   "no key": () => ({}),
 };
@@ -58,7 +62,7 @@ describe.each(Object.entries(ports))("%s", (_name, port) => {
         });
         for (const answer of await Promise.all(calls)) {
           expect(codeOf(answer)).toBe(code);
-          expect(answer.ms).toBeLessThan(1000);
+          expect(answer.ms).toBeLessThan(atOnceMs);
         }
       },
     );
@@ -68,14 +72,14 @@ describe.each(Object.entries(ports))("%s", (_name, port) => {
       const headers = { "content-type": "application/grpc", "service-api-key": key.text };
       const answer = await raw(port, version, { path: unary, headers, body: slowly(3 * MiB, 100) });
       expect(codeOf(answer)).toBe(Code.PermissionDenied);
-      expect(answer.ms).toBeLessThan(1000);
+      expect(answer.ms).toBeLessThan(atOnceMs);
     });
 
     test("an announced content length does not delay the answer", async () => {
       const headers = { "content-type": "application/json", "content-length": String(3 * MiB) };
       const answer = await raw(port, version, { path: unary, headers, body: slowly(3 * MiB, 100) });
       expect(answer.status).toBe(401);
-      expect(answer.ms).toBeLessThan(1000);
+      expect(answer.ms).toBeLessThan(atOnceMs);
     });
 
     test("a good key and an unknown content type: 415 in our form", async () => {
@@ -90,15 +94,15 @@ describe.each(Object.entries(ports))("%s", (_name, port) => {
 const large = toBinary(PutEventsRequestSchema, create(PutEventsRequestSchema, { events: [{ body: "x".repeat(MiB) }] }));
 
 describe("a connection outlives its refused calls", () => {
-  test.each(Object.entries(ports))("100 of 1 MiB over gRPC, connect-node's client, %s", async (_name, port) => {
-    const client = createClient(DataReceiverService, transport(port, "grpc", { "service-api-key": newKey().text }));
-    for (let i = 0; i < 100; i += 1) {
+  test.each(Object.entries(ports))("calls of 1 MiB over gRPC, connect-node's client, %s", async (_name, port) => {
+    const client = createClient(DataReceiverService, transport(port, "grpc", { "service-api-key": newApiKey().text }));
+    for (let i = 0; i < calls; i += 1) {
       const error = await client.putEvents({ events: [{ body: "x".repeat(MiB) }] }).catch((reason) => reason);
       expect(error, `call ${i}`).toMatchObject({ code: Code.Unauthenticated });
     }
   });
 
-  test.each([1, 10])("100 of 1 MiB over gRPC, %i at a time, @grpc/grpc-js", async (together) => {
+  test.each([1, 10])("calls of 1 MiB over gRPC, %i at a time, @grpc/grpc-js", async (together) => {
     const Constructor = makeGenericClientConstructor(
       {
         putEvents: {
@@ -122,18 +126,18 @@ describe("a connection outlives its refused calls", () => {
         metadata.set("service-api-key", key);
         client.putEvents(Buffer.from(large), metadata, resolve);
       });
-    for (let i = 0; i < 100; i += together) {
-      const errors = await Promise.all(Array.from({ length: together }, () => call(newKey().text)));
+    for (let i = 0; i < calls; i += together) {
+      const errors = await Promise.all(Array.from({ length: together }, () => call(newApiKey().text)));
       for (const error of errors) expect(error?.code).toBe(Code.Unauthenticated);
     }
     expect(await call((await plain.key()).text)).toBeNull();
     client.close();
   });
 
-  test("100 of 1 MiB over one HTTP/2 session that sends all of each body", async () => {
+  test("calls of 1 MiB over one HTTP/2 session that sends all of each body", async () => {
     const connection = openHttp2(plain);
     const headers = { "content-type": "application/grpc", "service-api-key": "wrong" };
-    for (let i = 0; i < 100; i += 1) {
+    for (let i = 0; i < calls; i += 1) {
       const answer = await connection.send({ path: unary, headers, body: Array(64).fill(Buffer.alloc(16 * 1024)) });
       expect(codeOf(answer), `call ${i}`).toBe(16);
     }

@@ -7,13 +7,13 @@ import {
   claim,
   dueLanes,
   enqueue,
-  finish,
-  giveBack,
+  finishJobs,
+  giveBackJobs,
   type Lane,
   LeaseLost,
   type NewJob,
   renew,
-  settle,
+  settleJobs,
 } from "../../src/jobs/queue.ts";
 import { testDatabase } from "../support/database.ts";
 
@@ -24,7 +24,8 @@ const lease = 10_000;
 const newLane = (kind = "test"): Lane => ({ tenantId: randomUUID(), kind });
 const put = (lane: Lane, jobs: NewJob[], nowMs = now) => transaction(sql, (tx) => enqueue(tx, lane, jobs, nowMs));
 const take = (lane: Lane, nowMs = now, sizeMax = 100) => claim(sql, lane, { sizeMax, leaseMs: lease, nowMs });
-const end = (lane: Lane, jobs: Awaited<ReturnType<typeof take>>) => transaction(sql, (tx) => finish(tx, lane, jobs));
+const end = (lane: Lane, jobs: Awaited<ReturnType<typeof take>>) =>
+  transaction(sql, (tx) => finishJobs(tx, lane, jobs));
 const dueOf = async (lane: Lane, untilMs = Number.MAX_SAFE_INTEGER) =>
   (await dueLanes(sql, [lane.kind], untilMs)).find(({ tenantId }) => tenantId === lane.tenantId)?.dueMs;
 const ids = (jobs: { id: string }[]) => jobs.map(({ id }) => id).sort();
@@ -75,7 +76,7 @@ describe("a job", () => {
     await put(lane, [{ payload: 1 }]);
     const jobs = await take(lane);
     await transaction(sql, async (tx) => {
-      await finish(tx, lane, jobs);
+      await finishJobs(tx, lane, jobs);
       throw new Error("the work has failed");
     }).catch(() => undefined);
     await end(lane, jobs);
@@ -105,9 +106,9 @@ describe("a job", () => {
     const lane = newLane();
     await put(lane, [{ id: "a", payload: {} }]);
     const jobs = await take(lane);
-    await transaction(sql, (tx) => finish(tx, lane, jobs, [{ id: "a", payload: {}, dueMs: now + 100 }]));
+    await transaction(sql, (tx) => finishJobs(tx, lane, jobs, [{ id: "a", payload: {}, dueMs: now + 100 }]));
     await renew(sql, lane, jobs, { leaseMs: lease, nowMs: now });
-    await giveBack(sql, lane, jobs, now + 5000, true);
+    await giveBackJobs(sql, lane, jobs, now + 5000, true);
     expect(await take(lane, now + 100)).toMatchObject([{ id: "a", failures: 0 }]);
   });
 
@@ -118,8 +119,8 @@ describe("a job", () => {
       { payload: 1, id: "b" },
     ]);
     const jobs = await take(lane);
-    await transaction(sql, (tx) => finish(tx, lane, jobs, [{ id: "a", dueMs: now + 60_000, payload: 2 }]));
-    await settle(sql, lane, now);
+    await transaction(sql, (tx) => finishJobs(tx, lane, jobs, [{ id: "a", dueMs: now + 60_000, payload: 2 }]));
+    await settleJobs(sql, lane, now);
     expect(await dueOf(lane)).toBe(now + 60_000);
     expect(await take(lane, now + 59_999)).toEqual([]);
     expect(await take(lane, now + 60_000)).toMatchObject([{ id: "a", payload: 2 }]);
@@ -135,7 +136,7 @@ describe("a lease", () => {
     const second = await take(lane, now + lease);
     expect(second).toMatchObject([{ fence: 2n }]);
     await expect(end(lane, first)).rejects.toThrow(LeaseLost);
-    await giveBack(sql, lane, first, now, true);
+    await giveBackJobs(sql, lane, first, now, true);
     await renew(sql, lane, first, { leaseMs: 10 * lease, nowMs: now });
     expect(await take(lane, now + 2 * lease)).toMatchObject([{ fence: 3n, failures: 0 }]);
   });
@@ -181,7 +182,7 @@ describe("a claim", () => {
       lane,
       ["a", "b", "c"].map((id) => ({ payload: 1, id })),
     );
-    await giveBack(sql, lane, await take(lane), now + 1, true);
+    await giveBackJobs(sql, lane, await take(lane), now + 1, true);
     await put(lane, [{ payload: 1, id: "d", dueMs: now + 2 }]);
     for (const id of ["a", "b", "c", "d"]) expect(ids(await take(lane, now + 5))).toEqual([id]);
   });
@@ -202,13 +203,13 @@ describe("the table of due work", () => {
     await put(lane, [{ payload: 1, id: "c", dueMs: now + 200 }]);
     expect(await dueOf(lane)).toBe(now + 100);
     await end(lane, await take(lane, now + 100));
-    await settle(sql, lane, now + 100);
+    await settleJobs(sql, lane, now + 100);
     expect(await dueOf(lane)).toBe(now + 200);
     const jobs = await take(lane, now + 300);
-    await settle(sql, lane, now + 300);
+    await settleJobs(sql, lane, now + 300);
     expect(await dueOf(lane)).toBe(now + 300 + lease);
     await end(lane, jobs);
-    await settle(sql, lane, now + 300);
+    await settleJobs(sql, lane, now + 300);
     expect(await dueOf(lane)).toBeUndefined();
   });
 
@@ -224,7 +225,7 @@ describe("the table of due work", () => {
       await settled.promise;
     });
     await added.promise;
-    await settle(sql, lane, now);
+    await settleJobs(sql, lane, now);
     await put(lane, [{ payload: 1, id: "c" }]);
     settled.resolve();
     await adding;
@@ -243,7 +244,7 @@ describe("the table of due work", () => {
       while (adding > 0) {
         const jobs = await take(lane, now, 3);
         if (jobs.length > 0) await end(lane, jobs);
-        else await settle(sql, lane, now);
+        else await settleJobs(sql, lane, now);
       }
     };
     await Promise.all([add(), add(), add(), add(), work(), work()]);
@@ -251,7 +252,7 @@ describe("the table of due work", () => {
       expect(await dueOf(lane, now)).toBe(now);
       await end(lane, jobs);
     }
-    await settle(sql, lane, now);
+    await settleJobs(sql, lane, now);
     expect(await sql`select from jobs where tenant_id = ${lane.tenantId}`).toHaveLength(0);
     expect(await dueOf(lane)).toBeUndefined();
   });
@@ -261,7 +262,7 @@ test("the depth and the age of the queue can be read, kind by kind", async () =>
   const lane = newLane("measured");
   await put(lane, [{ payload: 1 }, { payload: 1, id: "fails" }, { payload: 1, dueMs: now + 50_000 }]);
   await put(newLane("measured"), [{ payload: 1 }], now + 3000);
-  await giveBack(sql, lane, (await take(lane, now, 1)).slice(0, 1), now + 9000, true);
+  await giveBackJobs(sql, lane, (await take(lane, now, 1)).slice(0, 1), now + 9000, true);
   const [found] = (await backlogs(sql, now + 5000)).filter(({ kind }) => kind === "measured");
   expect(found).toEqual({ kind: "measured", due: 2, later: 2, failing: 1, oldestMs: 5000 });
 });

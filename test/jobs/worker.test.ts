@@ -6,6 +6,7 @@ import { transaction } from "../../src/db/transaction.ts";
 import { enqueue, type Job, type NewJob } from "../../src/jobs/queue.ts";
 import { type JobKind, type WorkerOptions, worker } from "../../src/jobs/worker.ts";
 import { testDatabase } from "../support/database.ts";
+import { sized } from "../support/part.ts";
 
 const database = await testDatabase({ poolConnectionsMax: 16 });
 const { sql, pool } = database;
@@ -78,7 +79,7 @@ describe("a job is done", () => {
     const putMs = nowMs();
     wake();
     await until(async () => (await doneOf(kind)).length === 1);
-    expect(((await doneOf(kind))[0]?.at_ms ?? 0) - putMs).toBeLessThan(500);
+    expect(((await doneOf(kind))[0]?.at_ms ?? 0) - putMs).toBeLessThan(sized(8000, 500));
     await put(randomUUID(), kind, [{ payload: 1, id: "b" }]);
     await until(async () => (await doneOf(kind)).length === 2);
   });
@@ -91,7 +92,7 @@ describe("a job is done", () => {
     await until(async () => (await doneOf(kind)).length === 1);
     const lateMs = ((await doneOf(kind))[0]?.at_ms ?? 0) - dueMs;
     expect(lateMs).toBeGreaterThanOrEqual(0);
-    expect(lateMs).toBeLessThan(500);
+    expect(lateMs).toBeLessThan(sized(8000, 500));
   });
 
   test("once, by whichever of several workers", async () => {
@@ -255,14 +256,15 @@ describe("a worker", () => {
 });
 
 describe("turns", () => {
-  test("no tenant's job runs twice before all that have work had one: 1,000 tenants, one of them with 100,000 jobs", async () => {
+  test("no tenant's job runs twice before all that have work had one: 1,000 tenants, one of them with very many jobs", async () => {
     const kind = newKind();
     const heavy = randomUUID();
+    const jobs = sized(10_000, 100_000);
     await sql`
       insert into jobs (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
-      select case when n <= 100000 then ${heavy}::uuid else gen_random_uuid() end, ${kind}, n::text, '{}', 1,
-        least(n, 100001), 0, 0, 0, 0
-      from generate_series(1, 100999) as n`;
+      select case when n <= ${jobs}::int4 then ${heavy}::uuid else gen_random_uuid() end, ${kind}, n::text, '{}', 1,
+        least(n, ${jobs + 1}::int4), 0, 0, 0, 0
+      from generate_series(1, ${jobs + 999}::int4) as n`;
     await sql`insert into due_work select tenant_id, kind, min(due_ms) from jobs where kind = ${kind} group by 1, 2`;
     const order: string[] = [];
     const all = Promise.withResolvers<void>();

@@ -1,18 +1,18 @@
 import type { Db, Sql } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { putModels } from "../../src/entities/put.ts";
-import { claim, finish } from "../../src/jobs/queue.ts";
+import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
 import type { WindowHooks } from "../../src/maintenance/hooks.ts";
 import { windowKinds } from "../../src/maintenance/jobs.ts";
-import type { Writing } from "../../src/maintenance/windows.ts";
+import type { WindowWrite } from "../../src/maintenance/windows.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 
 /** The service's own functions within one tenant, at moments that the test chooses. */
 export interface Clockwork {
   tenant: TestTenant;
   /** Does what a call does. */
-  write<T>(nowMs: number, work: (tx: Db, writing: Writing) => Promise<T>): Promise<T>;
+  write<T>(nowMs: number, work: (tx: Db, writing: WindowWrite) => Promise<T>): Promise<T>;
   /** Describes an entity; each model is newer than the one before it. */
   put(source: string, metadata: Record<string, unknown>): Promise<void>;
   /** Does the jobs that are due, as the worker does. */
@@ -46,7 +46,7 @@ export async function clockwork(
           if (jobs.length === 0) break;
           await transaction(sql, async (tx) => {
             const again = await kind.run(tx, lane.tenantId, jobs, nowMs);
-            await finish(tx, lane, jobs, again);
+            await finishJobs(tx, lane, jobs, again);
           });
         }
       }

@@ -4,7 +4,8 @@ import { describe, expect, test } from "vitest";
 import { RecurrenceSchema, ScheduleSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { cronBytesMax, cronFields, readCronField } from "../../src/maintenance/cron.ts";
 import { nextStartMs } from "../../src/maintenance/recurrence.ts";
-import { planOf, readSchedule } from "../../src/maintenance/schedule.ts";
+import { readSchedule, windowPlanOf } from "../../src/maintenance/schedule.ts";
+import { sized } from "../support/part.ts";
 import { oracleRuns } from "./oracle.ts";
 
 const dayMs = 86_400_000;
@@ -51,7 +52,7 @@ describe("the next run of a cron is that of a plain model", () => {
     fc.assert(
       fc.property(fc.constantFrom(...zones), moment, around, sets, (zone, afterMs, awayMs, set) => {
         const fromMs = changeOf(zone, afterMs) + awayMs;
-        const plan = planOf(scheduleOf(set, zone, fromMs - 10 * dayMs));
+        const plan = windowPlanOf(scheduleOf(set, zone, fromMs - 10 * dayMs));
         const start = Temporal.Instant.fromEpochMilliseconds(fromMs - 3 * dayMs)
           .toZonedDateTimeISO(zone)
           .toPlainDateTime();
@@ -100,7 +101,7 @@ describe("the next run of a cron is that of a plain model", () => {
 
   test("a 29 February of years that lie centuries apart is found", () => {
     const set = { minutes: [0], hours: [0], days: [29], months: [2], years: [2027, 2400] };
-    expect(nextStartMs(planOf(scheduleOf(set, "UTC", 0)), Date.UTC(2026, 0, 1))).toBe(Date.UTC(2400, 1, 29));
+    expect(nextStartMs(windowPlanOf(scheduleOf(set, "UTC", 0)), Date.UTC(2026, 0, 1))).toBe(Date.UTC(2400, 1, 29));
   });
 });
 
@@ -108,7 +109,7 @@ describe("the text of a cron", () => {
   test("costs what its distinct parts do: a megabyte of all years is read at once", () => {
     const startMs = performance.now();
     const values = readCronField(`${"*/1,".repeat(250_000)}1970`, cronFields.year);
-    expect(performance.now() - startMs).toBeLessThan(250);
+    expect(performance.now() - startMs).toBeLessThan(sized(5000, 250));
     expect(values).toEqual(new Uint8Array(10_000).fill(1, 1970));
   });
 

@@ -8,7 +8,7 @@ import {
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { entityId, idText } from "../../src/entities/identity.ts";
 import { nextStartMs } from "../../src/maintenance/recurrence.ts";
-import { planOf } from "../../src/maintenance/schedule.ts";
+import { windowPlanOf } from "../../src/maintenance/schedule.ts";
 import { createWindow } from "../../src/maintenance/windows.ts";
 import { testDatabase } from "../support/database.ts";
 import { clockwork } from "./clockwork.ts";
@@ -31,7 +31,7 @@ describe("docs/maintenance.md: the runs of each schedule are those that stand be
       timeZone: zone.replaceAll("`", ""),
       recurrence: fromJson(RecurrenceSchema, JSON.parse(recurrence.replaceAll("`", ""))),
     });
-    const plan = planOf(schedule);
+    const plan = windowPlanOf(schedule);
     const expected = runs.split(", ");
     const found: string[] = [];
     for (let ms = 0; found.length < expected.length; ms += 1) {

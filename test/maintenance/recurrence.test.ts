@@ -9,7 +9,7 @@ import {
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { notRun, replan } from "../../src/maintenance/progress.ts";
 import { lastStartMs, nextStartMs } from "../../src/maintenance/recurrence.ts";
-import { planOf as planOfStored, readSchedule } from "../../src/maintenance/schedule.ts";
+import { windowPlanOf as planOfStored, readSchedule } from "../../src/maintenance/schedule.ts";
 import { oracleRuns, startOf } from "./oracle.ts";
 import { specifications } from "./specifications.ts";
 

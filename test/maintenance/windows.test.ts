@@ -12,6 +12,7 @@ const inAnHour = () => Date.now() + hourMs;
 async function newTenant() {
   const tenant = await testTenant(sql);
   const call = v1(server.url, tenant.headers);
+  for (const name of ["on call", "r"]) await call("POST", "/v1/notification/rules", { name });
   return {
     tenant,
     post: (verb: string, body: unknown) => call("POST", path + verb, body),
@@ -442,4 +443,26 @@ test("each write leaves a row in the audit log", async () => {
     "Delete",
   ]);
   expect(new Set(written.map(({ resource }) => resource.split("/").at(-1)))).toEqual(new Set([id]));
+});
+
+test("the message of a window is checked when it is stored: its template, and that its rules exist, by names in NFC", async () => {
+  const one = await newTenant();
+  const call = v1(server.url, one.tenant.headers);
+  const refused = async (notification: object, message: string) =>
+    expect(await one.post("", { specification: specification({ notification }) })).toMatchObject({
+      status: 400,
+      body: { code: 3, message: expect.stringContaining(message) },
+    });
+  await refused({ message: "{{#open}}", rules: [] }, "specification.notification.message: is no Mustache template");
+  await refused(
+    { message: "", rules: ["r", "nobody"] },
+    'specification.notification.rules[1]: there is no rule named "nobody"',
+  );
+  const [composed, decomposed] = ["B\u00fcro", "Bu\u0308ro"];
+  await call("POST", "/v1/notification/rules", { name: composed });
+  const { id, sent } = await createIn(one, { notification: { message: "", rules: [decomposed] } });
+  expect((await only(one)).notification.rules).toEqual([composed]);
+  await call("DELETE", `/v1/notification/rules/${encodeURIComponent(composed)}`);
+  // What is shown can be sent again.
+  expect(await one.put({ id, specification: sent })).toMatchObject({ status: 200 });
 });

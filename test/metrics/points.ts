@@ -12,6 +12,7 @@ export interface Sent {
   metric: string;
   timeMs: number;
   value: number;
+  labels?: Record<string, string>;
 }
 
 export const dimensions = { source: "web-1", zone: "b" };

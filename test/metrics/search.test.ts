@@ -73,6 +73,7 @@ describe("succeeds", () => {
     ]);
     const [cpu, disk, requests, shipped] = body.metrics;
     expect(cpu).toEqual({
+      labels: {},
       id: expect.stringMatching(/^[\w-]{27}=$/),
       name: "cpu",
       dictionary: {

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
+import { entityCache } from "../../src/entities/entity-cache.ts";
 import { entityId } from "../../src/entities/identity.ts";
-import { knownEntities } from "../../src/entities/known.ts";
 import { liveness } from "../../src/entities/liveness.ts";
-import { seeEntities } from "../../src/entities/see.ts";
-import { forms } from "../../src/metrics/forms.ts";
+import { touchEntities } from "../../src/entities/touch.ts";
+import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
 import { dimensions, put, stored } from "./points.ts";
@@ -16,7 +16,7 @@ const { sql } = await testDatabase({
 });
 const minuteMs = 60_000;
 const nowMs = 1000 * minuteMs;
-const newStore = () => ({ memory: seriesMemory(), forms: forms(), known: knownEntities(), seriesMax: 1000 });
+const newStore = () => ({ memory: seriesMemory(), forms: encodedSeriesCache(), known: entityCache(), seriesMax: 1000 });
 const point = (metric: string) => ({ metric, timeMs: nowMs, value: 1 });
 const ofEntities = () => sent.filter((text) => /^(select|insert into|update) .*\bentities\b/.test(text));
 
@@ -41,10 +41,12 @@ test("an entity that is known and not there, after the database was restored, is
 });
 
 test("points move liveness on by a statement a minute, and by none where other data have moved it", async () => {
-  const [tenant, known] = [randomUUID(), knownEntities()];
+  const [tenant, known] = [randomUUID(), entityCache()];
   const id = entityId(tenant, dimensions);
   const see = (timeMs: number) =>
-    transaction(sql, (tx) => seeEntities(tx, tenant, [{ id, dimensions, timestampMs: BigInt(timeMs) }], nowMs, known));
+    transaction(sql, (tx) =>
+      touchEntities(tx, tenant, [{ id, dimensions, timestampMs: BigInt(timeMs) }], nowMs, known),
+    );
   const livenessOf = async () => {
     const [row] = await sql<{ liveness_ms: bigint }[]>`select liveness_ms from entities where tenant_id = ${tenant}`;
     return Number(row?.liveness_ms);

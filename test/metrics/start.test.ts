@@ -4,7 +4,7 @@ import { transaction } from "../../src/db/transaction.ts";
 import { entityId } from "../../src/entities/identity.ts";
 import { enqueue } from "../../src/jobs/queue.ts";
 import { mergingKind } from "../../src/metrics/merge.ts";
-import { mergeHints } from "../../src/metrics/merge-hints.ts";
+import { mergeCandidates } from "../../src/metrics/merge-candidates.ts";
 import { type MetricOptions, startMetrics } from "../../src/metrics/start.ts";
 import type { StoredPoints } from "../../src/metrics/store.ts";
 import { testDatabase } from "../support/database.ts";
@@ -154,7 +154,7 @@ describe("the job that merges", () => {
     await put(sql, metrics.store, id, [{ metric: "cpu", timeMs: Date.now(), value: 1 }]);
     await metrics.stop();
     await run(id, Date.now());
-    const hints = mergeHints(sql, Date.now);
+    const hints = mergeCandidates(sql, Date.now);
     for (const tenantId of ["no tenant", id]) hints.note(tenantId);
     await hints.stop();
     expect(await dueOf(id)).toBeLessThanOrEqual(Date.now());

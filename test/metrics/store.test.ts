@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
-import { forms } from "../../src/metrics/forms.ts";
+import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import type { MetricStore, StoredPoints } from "../../src/metrics/store.ts";
@@ -17,7 +17,7 @@ beforeAll(() => makeRoom(sql, borderMs - 40 * dayMs, borderMs + 40 * dayMs));
 
 const newStore = (more: Partial<MetricStore> = {}): MetricStore => ({
   memory: seriesMemory(1000),
-  forms: forms(),
+  forms: encodedSeriesCache(),
   seriesMax: 1000,
   ...more,
 });

@@ -8,7 +8,13 @@ import { eventDestination, eventTrigger, webhook } from "./samples.ts";
 
 const triggerOf = ({ mark }: World) => ({ name: mark, description: mark, type: eventTrigger(mark) });
 const destinationOf = ({ mark }: World) => ({ name: mark, description: mark, type: webhook(mark) });
-const ruleOf = ({ mark }: World) => ({ name: mark, message: mark, triggerNames: [mark], destinationNames: [mark] });
+const ruleOf = ({ mark }: World) => ({
+  name: mark,
+  enabled: true,
+  message: mark,
+  triggerNames: [mark],
+  destinationNames: [mark],
+});
 
 async function trigger(world: World): Promise<string> {
   await world.client(TriggerService).createTrigger({ trigger: triggerOf(world) });
@@ -39,14 +45,20 @@ const listed = (make: (world: World) => Promise<string>): Call => ({
   elsewhere: "nothing",
 });
 
-/** A delivery that has failed; answers its id. */
+/** A delivery that has failed, of the rule of this name if there is one, which matches what it is about; returns its id. */
 async function doneDelivery(db: Db, tenantId: string, mark: string): Promise<string> {
   const id = randomUUIDv7();
   const createdMs = BigInt(`0x${id.slice(0, 8)}${id.slice(9, 13)}`);
+  const [own] = await db<{ id: string }[]>`select id from rules where tenant_id = ${tenantId} and name = ${mark}`;
+  const ruleId = own?.id ?? id;
+  await db`
+    insert into rule_matches (tenant_id, subject, rule_id, entity_id, trigger_names, standing, muted, chain, matched_ms, last_ms)
+    values (${tenantId}, ${Buffer.alloc(24)}, ${ruleId}, ${Buffer.alloc(20)}, array[${mark}], true, false, '{}', 0, 0)
+    on conflict do nothing`;
   await db`
     insert into delivery_history (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
       entity_id, occasion, told, attempts, error, status, ended_ms)
-    values (${tenantId}, ${id}, ${createdMs}, ${id}, ${mark}, array[${mark}], ${mark}, ${Buffer.alloc(24)}, ${Buffer.alloc(20)},
+    values (${tenantId}, ${id}, ${createdMs}, ${ruleId}, ${mark}, array[${mark}], ${mark}, ${Buffer.alloc(24)}, ${Buffer.alloc(20)},
       'first', '{}', '[]', ${mark}, 'FAILED', ${createdMs})`;
   return id;
 }
@@ -104,8 +116,23 @@ export const calls: Calls = {
     },
     elsewhere: "nothing",
   },
-  "DeliveryService/RetryDelivery": {
+  "DeliveryService/GetDelivery": {
     request: async ({ db, tenant, mark }) => ({ id: await doneDelivery(db, tenant.id, mark) }),
+    elsewhere: "not found",
+  },
+  "DeliveryService/ExplainNotification": {
+    request: async (world) => {
+      const name = await rule(world);
+      await doneDelivery(world.db, world.tenant.id, name);
+      return { name, about: { case: "subject", value: Buffer.alloc(24).toString("base64url") } };
+    },
+    elsewhere: "not found",
+  },
+  "DeliveryService/RetryDelivery": {
+    request: async (world) => {
+      await rule(world);
+      return { id: await doneDelivery(world.db, world.tenant.id, world.mark) };
+    },
     elsewhere: "not found",
   },
 };

@@ -100,6 +100,41 @@ test("one that has failed is tried again at once under its id; another is not", 
   }
 });
 
+test("one that has failed and is over is not tried again, and the error says so", async () => {
+  const { sql } = server.database;
+  const { deliveries: failed } = await deliveries.listDeliveries({ status: DeliveryStatus.FAILED });
+  const [{ id = "" } = {}] = failed;
+  const path = `/v1/notification/deliveries/${id}:retry`;
+  const [{ subject } = {}] =
+    await sql`select subject from delivery_history where tenant_id = ${tenant.id} and id = ${id}`;
+  const stand = (standing: boolean) =>
+    sql`update rule_matches set standing = ${standing} where tenant_id = ${tenant.id} and subject = ${subject}`;
+  await stand(false);
+  const over = `delivery "${id}" is not needed any more: the condition is over`;
+  expect(await json("POST", path, {})).toMatchObject({ status: 400, body: { code: 9, message: over } });
+  await stand(true);
+  await sql`update rules set enabled = false where tenant_id = ${tenant.id}`;
+  const disabled = `delivery "${id}" is not needed any more: the rule is disabled, or there is no such rule any more`;
+  expect(await json("POST", path, {})).toMatchObject({ status: 400, body: { code: 9, message: disabled } });
+  await sql`update rules set enabled = true where tenant_id = ${tenant.id}`;
+  expect((await deliveries.getDelivery({ id })).delivery?.status).toBe(DeliveryStatus.FAILED);
+});
+
+test("one is found by the id that its receiver holds, whether it waits or is done", async () => {
+  const { deliveries: all } = await deliveries.listDeliveries({});
+  expect(new Set(all.map(({ status }) => status)).size).toBeGreaterThan(2);
+  for (const each of all) {
+    expect(each.subject).toBe(each.occurrenceId);
+    expect((await deliveries.getDelivery({ id: each.id })).delivery).toEqual(each);
+  }
+  for (const unknown of ["nonsense", "019abcde-0000-7000-8000-000000000001"]) {
+    expect(await json("GET", `/v1/notification/deliveries/${unknown}`)).toMatchObject({
+      status: 404,
+      body: { code: 5 },
+    });
+  }
+});
+
 test("of one that is tried again very often the newest attempts are kept, and all are counted", async () => {
   const failed = await deliveries.listDeliveries({ status: DeliveryStatus.FAILED });
   const id = failed.deliveries[0]?.id ?? "";
@@ -131,4 +166,18 @@ test("what was sent within 24 hours is counted on rules, triggers and destinatio
   expect(rules[0]?.recentNotificationCount).toBe(6n);
   const { triggers } = await createClient(TriggerService, way).listTriggers({});
   expect(triggers[0]?.recentNotificationCount).toBe(6n);
+});
+
+test("the counts of a rule and of a trigger go with them, and do not come back with their names", async () => {
+  const { body: before } = await json("GET", "/v1/notification/triggers/disks");
+  expect(before.trigger.recentNotificationCount).not.toBe("0");
+  await json("DELETE", "/v1/notification/rules/page");
+  await json("DELETE", "/v1/notification/triggers/disks");
+  const { name, type } = before.trigger;
+  const trigger = await json("POST", "/v1/notification/triggers", { name, type });
+  expect(trigger.body.trigger.recentNotificationCount ?? "0").toBe("0");
+  const rule = await json("POST", "/v1/notification/rules", { name: "page", triggerNames: [name] });
+  expect(rule.body.rule.recentNotificationCount ?? "0").toBe("0");
+  const shown = await json("GET", "/v1/notification/triggers/disks");
+  expect(shown.body.trigger.recentNotificationCount).toBe("0");
 });

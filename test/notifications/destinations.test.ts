@@ -7,7 +7,7 @@ import { DestinationService } from "#gen/belfry/notifications/v1/destination_ser
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
-import { openType } from "../../src/notifications/open-type.ts";
+import { unsealDestination } from "../../src/notifications/unseal-destination.ts";
 import { transport } from "../support/clients.ts";
 import { masterKeys, testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -94,7 +94,7 @@ const kinds: [string, object, object][] = [
 async function opened(of = name) {
   const { destination } = await destinations.getDestination({ name: of });
   if (destination?.type === undefined) throw new Error("no type");
-  const { type } = await openType(sql, tenant.id, of, destination.type, keys, "type");
+  const { type } = await unsealDestination(sql, tenant.id, of, destination.type, keys, "type");
   return toJson(DestinationTypeSchema, type) as Record<string, never>;
 }
 
@@ -200,6 +200,27 @@ describe("a replacement", () => {
     expect((await json("GET", path)).body).toEqual(body);
     const [row] = await sql`select secrets from destinations where tenant_id = ${tenant.id} and name = ${name}`;
     expect(row?.secrets).toEqual({});
+  });
+
+  test("that leads elsewhere forgets where threads were, any other keeps them; a deletion takes them and its counts along", async () => {
+    const type = (channel: string, token = masked) => ({ type: { teamChat: { channel, token } } });
+    await json("PUT", path, type("ops", "xoxb-1"));
+    const kept = { match: "1", ts: "1.2" };
+    await sql`
+      insert into delivery_threads (tenant_id, destination_name, subject, state, sent, updated_ms)
+      values (${tenant.id}, ${name}, ${Buffer.alloc(24)}, ${sql.json(kept)}, true, 1)`;
+    await sql`
+      insert into delivery_counts (tenant_id, about, name, slot_ms, count)
+      values (${tenant.id}, 'destination', ${name}, ${Date.now()}, 3)`;
+    const threads = () => sql`select state, sent from delivery_threads where tenant_id = ${tenant.id}`;
+    await json("PUT", path, type("ops", "xoxb-2"));
+    expect(await threads()).toEqual([{ state: kept, sent: true }]);
+    await json("PUT", path, type("other"));
+    expect(await threads()).toEqual([{ state: {}, sent: true }]);
+    await json("DELETE", path);
+    expect(await threads()).toEqual([]);
+    const { body } = await json("POST", destinationsPath, { name, ...type("ops", "xoxb-1") });
+    expect(body.destination.recentNotificationCount).toBe("0");
   });
 
   test("with what was shown keeps every secret", async () => {
@@ -334,6 +355,14 @@ describe("a stored credential", () => {
     const answer = await json("POST", destinationsPath, { name, type: { [kind]: { ...more, credentialId } } });
     expect(answer).toMatchObject(refused(`type.${kind}.${message}`));
     expect(await usedBy(credentialId)).toEqual([]);
+  });
+
+  test("without secrets is refused", async () => {
+    const credentialId = await stored("teamChat", {});
+    const answer = await json("POST", destinationsPath, { name, type: { teamChat: { channel: "a", credentialId } } });
+    expect(answer).toMatchObject(
+      refused("type.teamChat.credentialId: must be the id of a credential that has secrets"),
+    );
   });
 
   test("of another tenant is unknown", async () => {

@@ -6,55 +6,57 @@ import { byteaArray, jsonArray, textArray, uuidArray } from "../../src/db/batch.
 import type { Pool } from "../../src/db/connect.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { entityCache } from "../../src/entities/entity-cache.ts";
 import { eventIds } from "../../src/entities/identity.ts";
 import { storingChanges } from "../../src/events/changes.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { announce } from "../../src/jobs/queue.ts";
+import type { Recheck } from "../../src/notifications/deciding/recheck.ts";
+import { endedResult, type Result, triedResults } from "../../src/notifications/delivering/classify-response.ts";
+import { historyPartitions } from "../../src/notifications/delivering/history.ts";
+import { nextBatch } from "../../src/notifications/delivering/next-batch.ts";
+import { record } from "../../src/notifications/delivering/result-statements.ts";
+import { openSendEnvironment, type SendEnvironment } from "../../src/notifications/delivering/send-environment.ts";
+import { sendSlots } from "../../src/notifications/delivering/send-slots.ts";
+import { attempt, type SenderOptions } from "../../src/notifications/delivering/sender.ts";
 import type { Occasion } from "../../src/notifications/notification.ts";
-import { historyPartitions } from "../../src/notifications/sending/history.ts";
-import { sendingPlaces } from "../../src/notifications/sending/places.ts";
-import { record } from "../../src/notifications/sending/record.ts";
-import { endedResult, type Result, triedResults } from "../../src/notifications/sending/result.ts";
-import { type StillMatching, takeRound } from "../../src/notifications/sending/round.ts";
-import { attempt, type SenderOptions } from "../../src/notifications/sending/sender.ts";
-import { openWorld, type World } from "../../src/notifications/world.ts";
-import { raiseRulesVersion } from "../../src/tenants/rules-version.ts";
+import { raiseRulesVersion } from "../../src/notifications/rules-version.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 import { type HttpReceiver, httpReceiver } from "../support/receivers.ts";
 import { masterKeys } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
 const quiet = { info() {}, warn: console.warn, error() {} };
-const all: StillMatching = async () => new Map();
+const all: Recheck = async () => new Map();
 
 export interface Dispatching {
   pool: Pool;
-  world: World;
-  stillMatching?: StillMatching;
+  world: SendEnvironment;
+  recheck?: Recheck;
   send?: SenderOptions["send"];
   leaseMs?: number;
-  placesMax?: number;
+  slotsMax?: number;
   /** From 0 to 1, for the waits between tries. */
   random?: number;
 }
 
 /** Everything of one tenant that is due at this moment is tried once and recorded. Answers what came of it. */
 export async function dispatchOnce(tenantId: string, nowMs: number, given: Dispatching): Promise<Result[]> {
-  const { pool, world, stillMatching = all, send, leaseMs = 10_000, placesMax = 256, random = 0.5 } = given;
+  const { pool, world, recheck = all, send, leaseMs = 10_000, slotsMax = 256, random = 0.5 } = given;
   const keys = keyring(readConfig({ BELFRY_MASTER_KEYS: masterKeys }));
-  const places = sendingPlaces(placesMax);
+  const slots = sendSlots(slotsMax);
   const done: Result[] = [];
   for (;;) {
-    const round = await takeRound(
+    const round = await nextBatch(
       pool.sending,
       tenantId,
-      { keyring: keys, places, leaseMs, waitMsMax: 3 * 86_400_000, lookMax: 16, stillMatching },
+      { keyring: keys, slots, leaseMs, waitMsMax: 3 * 86_400_000, lookMax: 16, recheck },
       nowMs,
     );
     const sender = { db: pool.sending, keyring: keys, world, log: quiet, ...(send && { send }) };
     const tried = round.ready.map(async (ready) => {
       const outcome = await attempt(ready, sender, new AbortController().signal);
-      places.free(tenantId, ready.row.destinationName, 1);
+      slots.free(tenantId, ready.row.destinationName, 1);
       return triedResults(ready, outcome, nowMs, random);
     });
     const results = [...round.ended.map(endedResult), ...(await Promise.all(tried)).flat()];
@@ -127,7 +129,7 @@ export async function sendingTenant(
         metadata: {},
       }),
     );
-    await ingestEvents(pool.ingest, id, items, { nowMs, store: storingChanges({}) });
+    await ingestEvents(pool.ingest, id, items, { nowMs, store: storingChanges({}), known: entityCache() });
     return await insert(due);
   }
 
@@ -202,11 +204,15 @@ export async function dispatchSite() {
   const nowMs = Date.now();
   await keepPartitions(sql, historyPartitions(readConfig({})), nowMs);
   let receiver!: HttpReceiver;
-  let world!: World;
+  let world!: SendEnvironment;
   beforeAll(async () => {
     receiver = await httpReceiver();
     const config = readConfig({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8", BELFRY_OUTBOUND_TIMEOUT: "2000ms" });
-    world = openWorld(config, { ownUrl: "https://belfry.test", nowMs: Date.now, createEvent: async () => undefined });
+    world = openSendEnvironment(config, {
+      ownUrl: "https://belfry.test",
+      nowMs: Date.now,
+      createEvent: async () => undefined,
+    });
   });
   afterAll(async () => {
     await world.outbound.close();

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { checkDestination, compose } from "../../src/notifications/kinds.ts";
-import { renderedCharsMax } from "../../src/notifications/template.ts";
+import { renderedCharsMax } from "../../src/notifications/rendering/template.ts";
 import { site, type TypeInit } from "./kinds.ts";
 import { notificationOf } from "./notifications.ts";
 

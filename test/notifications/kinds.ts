@@ -3,10 +3,14 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import type { EventItem } from "../../src/events/ingest.ts";
-import type { Outcome } from "../../src/notifications/kinds/kind.ts";
+import type { KindName } from "../../src/notifications/delivering/retry.ts";
+import {
+  openSendEnvironment,
+  type SendEnvironment,
+  type SendOptions,
+} from "../../src/notifications/delivering/send-environment.ts";
+import type { AttemptOutcome } from "../../src/notifications/kinds/kind.ts";
 import { send, type Try } from "../../src/notifications/kinds.ts";
-import type { KindName } from "../../src/notifications/retry.ts";
-import { openWorld, type World, type WorldOptions } from "../../src/notifications/world.ts";
 import { type Answerer, answering, type HttpReceiver, httpReceiver } from "../support/receivers.ts";
 import { notificationOf } from "./notifications.ts";
 
@@ -79,18 +83,18 @@ export const successes: Readonly<Record<Exclude<KindName, "email" | "event">, An
 
 /** Senders with a receiver on loopback; the products of the operator's addresses are there too. */
 export interface Site extends AsyncDisposable {
-  world: World;
+  world: SendEnvironment;
   receiver: HttpReceiver;
   /** The events that the `event` kind has made. */
   events: { tenantId: string; item: EventItem; chain: readonly string[] }[];
   /** What was stored as the refresh token, in order. */
   stored: string[];
   /** One try at a destination; absent parts are those of a first try. */
-  send(type: TypeInit, changes?: Partial<Omit<Try, "type">>): Promise<Outcome>;
+  send(type: TypeInit, changes?: Partial<Omit<Try, "type">>): Promise<AttemptOutcome>;
 }
 
 export async function site(
-  options: { env?: Record<string, string> } & Pick<WorldOptions, "resolver"> = {},
+  options: { env?: Record<string, string> } & Pick<SendOptions, "resolver"> = {},
 ): Promise<Site> {
   const receiver = await httpReceiver();
   const { resolver, env = {} } = options;
@@ -104,7 +108,7 @@ export async function site(
     BELFRY_TEAM_CHAT_URL: `${receiver.url}/api`,
     ...env,
   });
-  const world = openWorld(settings, {
+  const world = openSendEnvironment(settings, {
     ownUrl: "https://localhost:8443",
     ...(resolver && { resolver }),
     async createEvent(tenantId, item, chain) {

@@ -2,22 +2,22 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import { claim, finish } from "../../src/jobs/queue.ts";
+import { claim, finishJobs, giveBackJobs } from "../../src/jobs/queue.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
-import { comparisonsMax } from "../../src/notifications/comparisons.ts";
-import { ruleEngine } from "../../src/notifications/engine.ts";
-import { countUnmatched, matchKind } from "../../src/notifications/unmatched/unmatched-changes.ts";
+import { comparisonsMax } from "../../src/notifications/deciding/comparisons.ts";
+import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
+import { countUnmatched, matchKind } from "../../src/notifications/deciding/unmatched/unmatched-changes.ts";
 import { testDatabase } from "../support/database.ts";
 import { equals, report, ruleTenant } from "./rule-tenant.ts";
 
 const { sql } = await testDatabase();
 const t0 = 1_790_000_000_000;
-const late = () =>
+const late = (log?: { error(fields: object): void }) =>
   ruleEngine(
     sql,
     () => undefined,
     () => t0,
-    { storingMs: 0 },
+    { storingMs: 0, ...(log && { log }) },
   );
 
 /** A tenant with one rule over events of one name, all of whose matching waits. */
@@ -120,6 +120,39 @@ test("a row that cannot be read keeps nothing from being matched that follows it
   expect(told.map(({ entity }) => entity).sort()).toEqual(breaks.map((_, i) => `whole-${i}`));
 });
 
+test("a row that always fails is set aside after some tries, and says so; what follows is matched", async () => {
+  const causes: object[] = [];
+  const log = { error: (fields: object) => void causes.push(fields) };
+  const engine = late(log);
+  const tenant = await waiting({ sendUpdates: true }, engine);
+  await tenant.store(t0, report(1, { dimensions: { source: "broken" } }));
+  // No column of what is noted holds such a severity.
+  await sql`update unmatched_changes set changes = replace(changes, '[4,1,false]', '[99999,1,false]') where tenant_id = ${tenant.tenantId}`;
+  for (let i = 0; i < 5; i++) await tenant.store(t0, report(1, { dimensions: { source: `web-${i}` } }));
+  const kind = engine.kinds.find(({ name }) => name === matchKind) as JobKind;
+  const lane = { tenantId: tenant.tenantId, kind: matchKind };
+  let failed = 0;
+  for (let now = t0; (await left(tenant.tenantId)) > 0; now += 10_000) {
+    const jobs = await claim(sql, lane, { sizeMax: 50, leaseMs: 10_000, nowMs: now });
+    await transaction(sql, async (tx) =>
+      finishJobs(tx, lane, jobs, await kind.run(tx, tenant.tenantId, jobs, now)),
+    ).catch(() => {
+      failed += 1;
+      return giveBackJobs(sql, lane, jobs, now, true);
+    });
+  }
+  expect(failed).toBeGreaterThan(8);
+  expect(causes).toMatchObject([{ tenant: tenant.tenantId, changes: 1, cause: expect.stringContaining("99999") }]);
+  expect(engine.stats().setAside).toBe(1);
+  expect((await tenant.deliveries()).map(({ entity }) => entity).sort()).toEqual([
+    "web-0",
+    "web-1",
+    "web-2",
+    "web-3",
+    "web-4",
+  ]);
+});
+
 test("of two servers one matches at a time, and a run that fails leaves all as it was", async () => {
   const tenant = await waiting();
   for (let i = 0; i < 30; i++)
@@ -133,7 +166,7 @@ test("of two servers one matches at a time, and a run that fails leaves all as i
       await transaction(sql, async (tx) => {
         const again = await kind.run(tx, tenant.tenantId, jobs, now);
         if (fails-- > 0) throw new Error("the server is killed");
-        await finish(tx, lane, jobs, again);
+        await finishJobs(tx, lane, jobs, again);
       }).catch(() => undefined);
     }
   }
@@ -165,6 +198,7 @@ test("a look at the end of a delay waits for changes that wait", async () => {
   const subject = { key: first.subject, eventId: first.eventId, number: 1, entityId: first.entityId };
   const delivery = {
     ...first,
+    destinationName: "ops",
     subject,
     occasion: "first" as const,
     createdMs: t0,
@@ -172,7 +206,7 @@ test("a look at the end of a delay waits for changes that wait", async () => {
     tries: 0,
     told: {},
   };
-  const verdict = async () => (await tenant.engine.stillMatching(tenant.tenantId, [delivery], t0 + 6000)).get(first.id);
+  const verdict = async () => (await tenant.engine.recheck(tenant.tenantId, [delivery], t0 + 6000)).get(first.id);
   expect(await verdict()).toEqual({ send: "later" });
   await tenant.matchLate(t0 + 6000);
   expect(await verdict()).toEqual({ send: false, reason: "the condition is over" });
@@ -188,8 +222,8 @@ test("a look at the end of a delay does not wait for changes that came after it,
   await tenant.store(t0 + 5001, report(2, { dimensions: { source: "another" } }));
   const subject = { key: first.subject, eventId: first.eventId, number: 1, entityId: first.entityId };
   const times = { createdMs: t0, dueMs: t0 + 5000, tries: 0 };
-  const delivery = { ...first, subject, occasion: "first" as const, told: {}, ...times };
-  const verdicts = await tenant.engine.stillMatching(tenant.tenantId, [delivery], t0 + 6000);
+  const delivery = { ...first, destinationName: "ops", subject, occasion: "first" as const, told: {}, ...times };
+  const verdicts = await tenant.engine.recheck(tenant.tenantId, [delivery], t0 + 6000);
   expect(verdicts.get(first.id)).toMatchObject({ send: true });
   expect(await left(tenant.tenantId)).toBeGreaterThan(0);
 });

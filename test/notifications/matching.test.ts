@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import { deleteOld } from "../../src/events/retain.ts";
+import { deleteOld } from "../../src/events/retention.ts";
 import { testDatabase } from "../support/database.ts";
 import { equals, report, ruleTenant } from "./rule-tenant.ts";
 
@@ -139,11 +139,12 @@ describe("the re-check when a delay ends", () => {
     >`
       select id, rule_id, subject, event_id, number, entity_id from due_deliveries
       where tenant_id = ${tenant.tenantId} and occasion = 'first' order by created_ms`;
-    const verdicts = await tenant.engine.stillMatching(
+    const verdicts = await tenant.engine.recheck(
       tenant.tenantId,
       rows.map(({ id, rule_id, subject, event_id, number, entity_id }) => ({
         id,
         ruleId: rule_id,
+        destinationName: "ops",
         subject: { key: subject, eventId: event_id, number, entityId: entity_id },
         occasion: "first",
         createdMs: t0,
@@ -218,4 +219,15 @@ test("without any rule a change costs no statement more", async () => {
   };
   expect(await statementsOf(bare)).toBe(1); // the version of the rules, read with the events' lock
   expect(await statementsOf(ruled)).toBe(2);
+});
+
+test("a stored trigger that cannot be read matches nothing, and keeps no other from matching", async () => {
+  const tenant = ruleTenant(sql);
+  await tenant.destination("d");
+  await tenant.trigger("broken", equals("name", "disk full"));
+  await tenant.trigger("whole", equals("name", "disk full"));
+  await sql`update triggers set type = '{"staleData": {"durationSec": "x"}}' where tenant_id = ${tenant.tenantId} and name = 'broken'`;
+  await tenant.rule({ name: "r", triggers: ["broken", "whole"] });
+  await tenant.put(t0, report(t0));
+  expect((await tenant.deliveries()).map(({ triggers }) => triggers)).toEqual([["whole"]]);
 });

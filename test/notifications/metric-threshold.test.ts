@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { forms } from "../../src/metrics/forms.ts";
+import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
-import { ruleEngine } from "../../src/notifications/engine.ts";
-import { forgetOldMatches } from "../../src/notifications/matches.ts";
+import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
+import { forgetOldMatches } from "../../src/notifications/deciding/match-store.ts";
 import { makeRoom, put } from "../metrics/points.ts";
 import { testDatabase } from "../support/database.ts";
 import { ruleTenant, type TestRule } from "./rule-tenant.ts";
@@ -23,16 +23,24 @@ async function withRule(rule: Partial<TestRule> = {}, type: object = above(10)) 
   // Another process knows nothing of what this one has in memory.
   const servers = [tenant.engine, ruleEngine(sql, () => undefined, Date.now)].map(({ onPoints }) => ({
     memory: seriesMemory(),
-    forms: forms(),
+    forms: encodedSeriesCache(),
     seriesMax: 100,
     onPoints,
   }));
   async function send(
     points: readonly [second: number, value: number][],
-    { nowSec = 0, server = 0, metric = "load" } = {},
+    {
+      nowSec = 0,
+      server = 0,
+      metric = "load",
+      labels,
+    }: { nowSec?: number; server?: number; metric?: string; labels?: Record<string, string> } = {},
   ) {
     const nowMs = t0 + Math.max(nowSec, ...points.map(([second]) => second)) * sec;
-    const sent = points.map(([second, value]) => ({ metric, timeMs: t0 + second * sec, value }));
+    const sent = points.map(([second, value]) => ({
+      ...{ metric, timeMs: t0 + second * sec, value },
+      ...(labels !== undefined && { labels }),
+    }));
     await put(sql, servers[server] as (typeof servers)[0], tenant.tenantId, sent, nowMs);
   }
   const told = async () =>
@@ -60,6 +68,26 @@ describe("a metric's threshold", () => {
     ]);
     await send([[6, 30]]);
     expect(await told()).toEqual(["first 2: 11", "clear 4: 10", "first 6: 30"]);
+  });
+
+  test("matches each series by its labels, those that a clause means, and says which", async () => {
+    const metricClause = { filter: { field: "labels.mode", operation: "OP_EQUALS", value: "user" } };
+    const { tenant, send, told } = await withRule({ sendUpdates: true }, above(10, { metricClause }));
+    const user = (cpu: string) => ({ labels: { mode: "user", cpu } });
+    await send([[1, 20]], user("0"));
+    await send([[2, 20]], { labels: { mode: "idle", cpu: "0" } });
+    await send([[3, 20]]);
+    await send([[4, 30]], { ...user("1"), server: 1 });
+    await send([[5, 5]], { ...user("0"), server: 1 });
+    expect(await told()).toEqual(["first 1: 20", "first 4: 30", "clear 5: 5"]);
+    expect((await tenant.deliveries()).map((each) => (each.told as { labels?: object }).labels)).toEqual([
+      { mode: "user", cpu: "0" },
+      { mode: "user", cpu: "1" },
+      { mode: "user", cpu: "0" },
+    ]);
+    const rows = await sql`
+      select distinct metric_labels from rule_matches where tenant_id = ${tenant.tenantId} and standing`;
+    expect(rows).toEqual([{ metric_labels: { mode: "user", cpu: "1" } }]);
   });
 
   test("neither fires nor clears by points that are late, whichever server has got the later ones", async () => {
@@ -92,9 +120,19 @@ describe("a metric's threshold", () => {
     const [createdMs, dueMs] = [t0 + sec, t0 + 61 * sec];
     const waiting = rows.map(({ id, ruleId, key, entityId, told }) => {
       const subject = { key, entityId, metricName: "load" };
-      return { id, ruleId, subject, occasion: "first" as const, createdMs, dueMs, tries: 0, told };
+      return {
+        id,
+        ruleId,
+        destinationName: "ops",
+        subject,
+        occasion: "first" as const,
+        createdMs,
+        dueMs,
+        tries: 0,
+        told,
+      };
     });
-    const verdicts = await tenant.engine.stillMatching(tenant.tenantId, waiting, dueMs);
+    const verdicts = await tenant.engine.recheck(tenant.tenantId, waiting, dueMs);
     const told = { value: 20, threshold: 10, thresholdType: "max" };
     expect([...verdicts.values()]).toMatchObject([{ send: true, told }]);
     expect(await tenant.deliveries()).toMatchObject([{ told }]);

@@ -3,15 +3,16 @@ import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
-import { type RuleEngine, ruleEngine } from "../../src/notifications/engine.ts";
-import { notSent, sent } from "../../src/notifications/outcome.ts";
-import { historyPartitions } from "../../src/notifications/sending/history.ts";
-import type { Waiting } from "../../src/notifications/still-matching.ts";
-import type { Subject } from "../../src/notifications/subjects.ts";
-import { openWorld } from "../../src/notifications/world.ts";
+import { type RuleEngine, ruleEngine } from "../../src/notifications/deciding/engine.ts";
+import type { Waiting } from "../../src/notifications/deciding/recheck.ts";
+import { historyPartitions } from "../../src/notifications/delivering/history.ts";
+import { openSendEnvironment } from "../../src/notifications/delivering/send-environment.ts";
+import { notSent, sent } from "../../src/notifications/kinds/attempt-outcome.ts";
+import type { Subject } from "../../src/notifications/matched-subject.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
 import { dispatchOnce } from "./dispatch.ts";
+import { expectNothingHeldUp } from "./model-delivering.ts";
 import { type ModelRule, type ModelTrigger, RuleModel } from "./rule-model.ts";
 import { equals, report, ruleTenant } from "./rule-tenant.ts";
 
@@ -21,7 +22,7 @@ const beginMs = Date.now();
 const hourMs = 3_600_000;
 const days = { ...historyPartitions(readConfig({})), aheadMs: 60 * 24 * hourMs };
 await keepPartitions(sql, days, beginMs);
-const world = openWorld(readConfig({}), {
+const world = openSendEnvironment(readConfig({}), {
   ownUrl: "https://belfry.test",
   nowMs: Date.now,
   createEvent: async () => undefined,
@@ -88,12 +89,12 @@ class Real {
   /** The looks at delays that have ended, whichever destinations take anything now; then all that is due is tried. */
   async dispatch(nowMs: number) {
     const rows = await sql<Waiting[]>`
-      select id, rule_id as "ruleId", occasion, created_ms::float8 as "createdMs", due_ms::float8 as "dueMs", tries, told,
+      select id, rule_id as "ruleId", destination_name as "destinationName", occasion, created_ms::float8 as "createdMs", due_ms::float8 as "dueMs", tries, told,
         json_build_object('key', encode(subject, 'hex'), 'eventId', encode(event_id, 'hex'), 'number', number,
           'entityId', encode(entity_id, 'hex')) as subject
       from due_deliveries
       where tenant_id = ${this.tenantId} and occasion = 'first' and due_ms > created_ms and due_ms <= ${nowMs}`;
-    await this.engine.stillMatching(
+    await this.engine.recheck(
       this.tenantId,
       rows.map((row) => ({ ...row, subject: subjectOf(row) })),
       nowMs,
@@ -102,8 +103,10 @@ class Real {
       this.down.has(destinationKey.slice(this.tenantId.length + 1))
         ? notSent("webhook", "busy", "down", state)
         : sent("taken", state);
-    const { stillMatching } = this.engine;
-    return dispatchOnce(this.tenantId, nowMs, { pool, world, stillMatching, send });
+    const { recheck } = this.engine;
+    const results = await dispatchOnce(this.tenantId, nowMs, { pool, world, recheck, send });
+    await expectNothingHeldUp(sql, this.tenantId, nowMs);
+    return results;
   }
 
   async stored(): Promise<Stored[]> {
@@ -164,15 +167,19 @@ const command = (
 
 const some = (names: readonly string[]) => fc.subarray([...names], { minLength: 1 });
 
-const rule: fc.Arbitrary<Omit<ModelRule, "id">> = fc.record({
-  enabled: fc.boolean().map((no) => !no || no),
-  triggers: some(triggerNames),
-  destinations: some(destinationNames),
-  repeat: fc.boolean(),
-  repeatIntervalSec: fc.constantFrom(0, 5, 600),
-  delaySec: fc.constantFrom(0, 0, 3, 300),
-  sendUpdates: fc.boolean(),
-});
+const rule: fc.Arbitrary<Omit<ModelRule, "id">> = fc
+  .record({
+    enabled: fc.boolean(),
+    triggers: some(triggerNames),
+    destinations: some(destinationNames),
+    repeat: fc.boolean(),
+    repeatIntervalSec: fc.constantFrom(0, 5, 600),
+    delaySec: fc.constantFrom(0, 0, 3, 300),
+    sendUpdates: fc.boolean(),
+    repeatWhile: fc.constantFrom(0, 0, 1, 2),
+    muteDuringMaintenance: fc.boolean(),
+  })
+  .map((given) => (given.repeat && given.repeatIntervalSec > 0 ? given : { ...given, repeatWhile: 0 as const }));
 const trigger: fc.Arbitrary<ModelTrigger> = fc.oneof(
   fc.constantFrom("disk", "fan").map((name) => ({ name })),
   fc.integer({ min: 2, max: 5 }).map((severity) => ({ severity })),
@@ -182,10 +189,12 @@ const trigger: fc.Arbitrary<ModelTrigger> = fc.oneof(
 async function setRule(model: RuleModel, real: Real, name: string, given: Omit<ModelRule, "id">) {
   model.setRule(name, given);
   await real.changing.rule({ name, ...given });
+  await real.changing.lookAtStanding(model.nowMs);
 }
 async function setTrigger(model: RuleModel, real: Real, name: string, given: ModelTrigger) {
-  model.triggers.set(name, given);
+  model.setTrigger(name, given);
   await real.changing.trigger(name, clauseOf(given));
+  await real.changing.lookAtStanding(model.nowMs);
 }
 
 const commands = [
@@ -238,7 +247,18 @@ const commands = [
       model.nowMs += seconds * 1000;
       model.look();
       await real.dispatch(model.nowMs);
+      await real.changing.repeat(model.nowMs);
     }),
+  ),
+  fc.boolean().map((begins) =>
+    command(
+      `maintenance ${begins ? "begins" : "ends"}`,
+      async (model, { changing }) => {
+        model.setMaintenance(begins);
+        await changing.maintenance(model.nowMs, begins);
+      },
+      ({ occurrences, inMaintenance }) => occurrences.size > 0 && inMaintenance !== begins,
+    ),
   ),
   fc.constant(command("restart", (_, real) => real.restart())),
 ];
@@ -257,7 +277,15 @@ test.each([
         await setTrigger(model, real, "disks", { name: "disk" });
         await setTrigger(model, real, "severe", { severity: 4 });
         await setTrigger(model, real, "ended", { closed: true });
-        const usual = { enabled: true, repeat: false, repeatIntervalSec: 600, delaySec: 0, sendUpdates: true };
+        const usual = {
+          repeatWhile: 0 as const,
+          muteDuringMaintenance: false,
+          enabled: true,
+          repeat: false,
+          repeatIntervalSec: 600,
+          delaySec: 0,
+          sendUpdates: true,
+        };
         await setRule(model, real, "one", { ...usual, triggers: ["disks"], destinations: ["ops", "log"] });
         await setRule(model, real, "two", {
           ...usual,

@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { eventIds, idText } from "../../src/entities/identity.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { secrets } from "./kinds.ts";
@@ -63,7 +64,7 @@ describe("a preview", () => {
     expect(previews.map(({ destination }) => destination)).toEqual(["mail", "hook", "chat"]);
     const [mail, hook, chat] = previews;
     expect(mail?.subject).toBe("disk full");
-    expect(mail?.body).toMatch(/^97 % https:\/\/belfry\.example\.com\/v1\/events\/[\w%-]+\?occurrenceIds=/);
+    expect(mail?.body).toMatch(/^97 % https:\/\/belfry\.example\.com\/docs\?occurrence=/);
     expect(chat?.body).toMatch(/^ERROR 97 % on /);
     expect(JSON.parse(hook?.body ?? "")).toMatchObject({
       tenant: tenant.name,
@@ -117,6 +118,76 @@ describe("a preview", () => {
   test.each(["read_only_user", "user", "manager"] as const)("is for a %s", async (role) => {
     const headers = await keyHeaders(server.database.sql, tenant.id, "USER", role);
     expect((await call("POST", preview, { event }, headers)).status).toBe(200);
+  });
+});
+
+describe("whether it matches", () => {
+  const both = {
+    and: {
+      clauses: [
+        { contains: { field: "name", value: "disk" } },
+        { equals: { field: "entity.name", value: { stringVal: "web one" } } },
+      ],
+    },
+  };
+  const named = { timestamp: String(Date.now()), dimensions: { host: "web-9" }, metadataFields: { name: "web one" } };
+  const nine = { ...event, dimensions: named.dimensions };
+  interface Answer extends Shown {
+    matches: boolean;
+    steps: { step: string; result: string; reason: string; path: string }[];
+  }
+  const shown = async (rule: string, what: object) =>
+    (await call("POST", `${notification}/rules/${rule}:preview`, what)).body as unknown as Answer;
+
+  beforeAll(async () => {
+    await made(`${notification}/triggers`, { name: "web one", type: { event: { query: { clause: both } } } });
+    await made(`${notification}/triggers`, {
+      name: "points",
+      type: { metricThreshold: { metricName: "disk", max: 1 } },
+    });
+    const rule = { message: "{{{entity.name}}}", destinationNames: ["hook"], enabled: true };
+    await made(`${notification}/rules`, { ...rule, name: "named", triggerNames: ["points", "web one"] });
+  });
+
+  test("is said with the part of each trigger's clause that is false", async () => {
+    const answer = await shown("named", { event: nine });
+    expect(answer.matches).toBe(false);
+    expect(answer.steps).toMatchObject([
+      { step: "rule", result: "passed" },
+      { step: "trigger", result: "stopped", reason: 'trigger "points" looks at something else' },
+      {
+        step: "trigger",
+        result: "stopped",
+        reason: 'trigger "web one" does not match',
+        path: "type.event.query.clause.and.clauses[1].equals",
+      },
+    ]);
+    expect(JSON.parse(answer.previews[0]?.body ?? "").message).toBe("host=web-9");
+  });
+
+  test("is asked of the stored entity, whose name is shown, for sent and stored events alike", async () => {
+    await made("/data-receiver/models", { models: [named] });
+    await made("/data-receiver/events", { events: [nine] });
+    const id = idText(eventIds(tenant.id, nine.dimensions, nine.name).eventId);
+    for (const what of [{ event: nine }, { eventId: id }]) {
+      const { matches, steps, previews } = await shown("named", what);
+      expect(matches).toBe(true);
+      expect(steps.map(({ result }) => result)).toEqual(["passed", "stopped", "passed"]);
+      expect(JSON.parse(previews[0]?.body ?? "")).toMatchObject({
+        message: "web one",
+        entity: { name: "web one" },
+        trigger: { definition: { event: { query: { clause: both } } } },
+      });
+    }
+  });
+
+  test("is no for what is closed, and the rule says when it is disabled", async () => {
+    const { matches, steps } = await shown("page", { event: { ...event, status: "STATUS_CLOSED" } });
+    expect(matches).toBe(false);
+    expect(steps.map(({ reason }) => reason)).toEqual([
+      "the rule is disabled",
+      'trigger "disks" does not name status, and the occurrence is closed',
+    ]);
   });
 });
 

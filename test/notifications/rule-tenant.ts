@@ -2,20 +2,25 @@ import { randomUUID } from "node:crypto";
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { StatusItemSchema } from "#gen/belfry/events/v1/management_service_pb.ts";
+import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Sql } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { entityCache } from "../../src/entities/entity-cache.ts";
 import { eventIds } from "../../src/entities/identity.ts";
 import { storingChanges } from "../../src/events/changes.ts";
 import { occurrenceIdText } from "../../src/events/identity.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { setStatuses } from "../../src/events/set-status.ts";
-import { claim, finish } from "../../src/jobs/queue.ts";
+import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
-import { type RuleEngine, ruleEngine } from "../../src/notifications/engine.ts";
-import { watchStaleData } from "../../src/notifications/sources/stale-data.ts";
-import { matchKind } from "../../src/notifications/unmatched/unmatched-changes.ts";
-import { type RulePart, raiseRulesVersion } from "../../src/tenants/rules-version.ts";
+import { announceRuleChange } from "../../src/notifications/after-rule-change.ts";
+import { type RuleEngine, ruleEngine } from "../../src/notifications/deciding/engine.ts";
+import { repeatKind } from "../../src/notifications/deciding/repetitions.ts";
+import { standingKind } from "../../src/notifications/deciding/standing-look.ts";
+import { matchKind } from "../../src/notifications/deciding/unmatched/unmatched-changes.ts";
+import { unmuteKind } from "../../src/notifications/deciding/unmute-jobs.ts";
+import type { RulePart } from "../../src/notifications/rules-version.ts";
 
 /** A rule as tests write it. */
 export interface TestRule {
@@ -25,6 +30,7 @@ export interface TestRule {
   enabled?: boolean;
   repeat?: boolean;
   repeatIntervalSec?: number;
+  repeatWhile?: RepeatWhile;
   delaySec?: number;
   sendUpdates?: boolean;
   muteDuringMaintenance?: boolean;
@@ -65,10 +71,23 @@ export function ruleTenant(
   const store = storingChanges({ onChanges: engine.onChanges });
   const changed = (kind: RulePart["kind"], name: string, write: (tx: Sql) => Promise<unknown>) =>
     transaction(sql, async (tx) => {
+      const own = tx`tenant_id = ${tenantId} and name = ${name}`;
+      const there = kind === "rule" ? await tx<{ enabled: boolean }[]>`select enabled from rules where ${own}` : [];
       await write(tx as Sql);
-      if (kind !== "destination") await watchStaleData(tx, tenantId);
-      await raiseRulesVersion(tx, tenantId, { kind, name });
+      const look = there[0]?.enabled === false ? "enabled" : "changed";
+      await announceRuleChange(tx, tenantId, { kind, name }, kind === "destination" ? undefined : look);
     });
+
+  /** Runs the jobs of a kind that are due, as a server does. */
+  async function runJobs(name: string, nowMs: number, untilMs = nowMs) {
+    const kind = engine.kinds.find((each) => each.name === name) as JobKind;
+    const lane = { tenantId, kind: name };
+    for (;;) {
+      const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs: 10_000, nowMs: untilMs });
+      if (jobs.length === 0) return;
+      await transaction(sql, async (tx) => finishJobs(tx, lane, jobs, await kind.run(tx, tenantId, jobs, nowMs)));
+    }
+  }
 
   return {
     tenantId,
@@ -88,28 +107,28 @@ export function ruleTenant(
       );
     },
 
-    destination: (name: string) =>
+    destination: (name: string, type: Record<string, object> = { webhook: { url: "http://127.0.0.1/" } }) =>
       changed(
         "destination",
         name,
         (tx) => tx`
           insert into destinations (tenant_id, name, description, tags, kind, type, secrets, max_per_minute,
             disabled_reason, created_ms)
-          values (${tenantId}, ${name}, '', '[]', 'webhook', '{"webhook":{"url":"http://127.0.0.1/"}}', '{}', 0, '', 0)`,
+          values (${tenantId}, ${name}, '', '[]', ${Object.keys(type)[0] as string}, ${JSON.stringify(type)}::jsonb, '{}', 0, '', 0)`,
       ),
 
     /** Writes a rule, or replaces it. */
     rule: ({ name, triggers, destinations = ["d"], ...more }: TestRule) =>
       changed("rule", name, async (tx) => {
         const { enabled = true, repeat = false, repeatIntervalSec = 3600, delaySec = 0 } = more;
-        const { sendUpdates = false, muteDuringMaintenance = false } = more;
+        const { sendUpdates = false, muteDuringMaintenance = false, repeatWhile = 0 } = more;
         await tx`
-          insert into rules (tenant_id, name, description, enabled, message, repeat, repeat_interval_sec, delay_sec,
-            send_updates, mute_during_maintenance, tags, created_ms)
-          values (${tenantId}, ${name}, '', ${enabled}, '', ${repeat}, ${repeatIntervalSec}, ${delaySec},
+          insert into rules (tenant_id, name, description, enabled, message, repeat, repeat_interval_sec, repeat_while,
+            delay_sec, send_updates, mute_during_maintenance, tags, created_ms)
+          values (${tenantId}, ${name}, '', ${enabled}, '', ${repeat}, ${repeatIntervalSec}, ${repeatWhile}, ${delaySec},
             ${sendUpdates}, ${muteDuringMaintenance}, '[]', 0)
           on conflict (tenant_id, name) do update set enabled = excluded.enabled, repeat = excluded.repeat,
-            repeat_interval_sec = excluded.repeat_interval_sec, delay_sec = excluded.delay_sec,
+            repeat_interval_sec = excluded.repeat_interval_sec, repeat_while = excluded.repeat_while, delay_sec = excluded.delay_sec,
             send_updates = excluded.send_updates, mute_during_maintenance = excluded.mute_during_maintenance`;
         await tx`delete from rule_triggers where tenant_id = ${tenantId} and rule_name = ${name}`;
         await tx`delete from rule_destinations where tenant_id = ${tenantId} and rule_name = ${name}`;
@@ -133,7 +152,8 @@ export function ruleTenant(
     },
 
     /** Stores events that come at a moment. */
-    store: (nowMs: number, ...items: EventItem[]) => ingestEvents(sql, tenantId, items, { nowMs, store }),
+    store: (nowMs: number, ...items: EventItem[]) =>
+      ingestEvents(sql, tenantId, items, { nowMs, store, known: entityCache() }),
 
     /** Sets the status or acknowledgement of an occurrence by management. */
     async set(
@@ -157,15 +177,24 @@ export function ruleTenant(
     },
 
     /** Matches what waits for it, as a server does. */
-    async matchLate(nowMs: number): Promise<void> {
-      const kind = engine.kinds.find(({ name }) => name === matchKind) as JobKind;
-      const lane = { tenantId, kind: matchKind };
-      for (;;) {
-        const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs: 10_000, nowMs });
-        if (jobs.length === 0) return;
-        await transaction(sql, async (tx) => finish(tx, lane, jobs, await kind.run(tx, tenantId, jobs, nowMs)));
-      }
+    matchLate: (nowMs: number) => runJobs(matchKind, nowMs),
+
+    /** Looks at what rules match that were changed: their jobs are due by the clock of the database. */
+    lookAtStanding: (nowMs: number) => runJobs(standingKind, nowMs, Math.max(nowMs, Date.now() + 60_000)),
+
+    /** All entities are in maintenance from now on, or none is any more. */
+    async maintenance(nowMs: number, begins: boolean): Promise<void> {
+      await transaction(sql, async (tx) => {
+        const entities = await tx<{ id: Buffer }[]>`
+          update entities set window_production_state = ${begins ? 300 : null} where tenant_id = ${tenantId} returning id`;
+        const ids = entities.map(({ id }) => id);
+        if (!begins) await engine.windows.onReleased(tx, tenantId, ids);
+      });
+      if (!begins) await runJobs(unmuteKind, nowMs);
     },
+
+    /** Repeats what is due by the clock. */
+    repeat: (nowMs: number) => runJobs(repeatKind, nowMs),
 
     /** What waits to be sent, in the order of its making. */
     async deliveries(): Promise<TestDelivery[]> {

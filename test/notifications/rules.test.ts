@@ -48,6 +48,7 @@ const full = {
   sendUpdates: true,
   tags: ["a", "b"],
   muteDuringMaintenance: true,
+  repeatWhile: "REPEAT_WHILE_UNSPECIFIED",
 };
 const empty = {
   description: "",
@@ -59,6 +60,7 @@ const empty = {
   repeatInterval: "3600",
   delaySec: "0",
   sendUpdates: false,
+  repeatWhile: "REPEAT_WHILE_UNSPECIFIED",
   tags: [],
   muteDuringMaintenance: false,
   recentNotificationCount: "0",
@@ -104,6 +106,9 @@ describe("a new rule", () => {
     [{ message: "x".repeat(65_537) }, "message: "],
     [{ message: "fine\n{{#a}}" }, 'message: is no Mustache template: unclosed section "a" at line 2, column 7'],
     [{ enabled: "yes" }, "enabled: "],
+    [{ repeatWhile: "REPEAT_WHILE_OPEN" }, "repeatWhile: needs repeat"],
+    [{ repeatWhile: 3 }, "repeatWhile: must be one of "],
+    [{ repeat: true, repeatInterval: 0, repeatWhile: 1 }, "repeatInterval: must be at least 1 beside repeatWhile"],
   ])("with %j is refused with the place, and nothing is stored", async (change, message) => {
     expect(await json("POST", rulesPath, { name, ...change })).toMatchObject(refused(message));
     expect(await json("GET", path)).toMatchObject({ status: 404 });
@@ -123,6 +128,7 @@ describe("an update", () => {
   test.each([
     [{}],
     [{ enabled: false }],
+    [{ repeat: true, repeatInterval: "60", repeatWhile: "REPEAT_WHILE_UNACKNOWLEDGED" }],
     [{ triggerNames: ["t3"] }],
     [{ triggerNames: [], destinationNames: ["d1", "d2", "d3"] }],
     [{ description: "", message: "", tags: [] }],

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
 import {
   allowance,
-  type Bounds,
+  type DestinationBounds,
   type DestinationState,
   freshState,
   heldBack,
   judged,
   taken,
-} from "../../src/notifications/sending/limits.ts";
-import { sendingPlaces } from "../../src/notifications/sending/places.ts";
+} from "../../src/notifications/delivering/limits.ts";
+import { sendSlots } from "../../src/notifications/delivering/send-slots.ts";
 
 const t0 = 1_800_000_000_000;
-const unbound: Bounds = { pace: undefined, maxPerMinute: 0 };
+const unbound: DestinationBounds = { pace: undefined, maxPerMinute: 0 };
 const fail = (state: DestinationState, count: number, nowMs: number) =>
   judged(state, Array(count).fill("temporary"), nowMs);
 
@@ -90,7 +90,7 @@ describe("maxPerMinute", () => {
 
 describe("the places of sending", () => {
   test("a destination alone gets a third, a tenant two thirds, and there is always one for the next", () => {
-    const places = sendingPlaces(256);
+    const places = sendSlots(256);
     expect(places.take("a", "slow", 1000)).toBe(86);
     for (let i = 0; i < 1000; i++) places.take("a", `d${i}`, 1);
     expect(places.used).toBeLessThanOrEqual(172);
@@ -99,7 +99,7 @@ describe("the places of sending", () => {
   });
 
   test("what is given back can be taken again", () => {
-    const places = sendingPlaces(4);
+    const places = sendSlots(4);
     const got = places.take("a", "d", 10);
     expect(places.take("a", "d", 1)).toBe(0);
     places.free("a", "d", got);

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { keepPartitions } from "../../src/db/partitions.ts";
-import type { DueDelivery } from "../../src/notifications/sending/due.ts";
-import { historyPartitions } from "../../src/notifications/sending/history.ts";
-import { record } from "../../src/notifications/sending/record.ts";
-import { recorder } from "../../src/notifications/sending/recorder.ts";
-import type { Result } from "../../src/notifications/sending/result.ts";
+import type { Result } from "../../src/notifications/delivering/classify-response.ts";
+import type { DueDelivery } from "../../src/notifications/delivering/delivery-queue.ts";
+import { historyPartitions } from "../../src/notifications/delivering/history.ts";
+import { resultBatcher } from "../../src/notifications/delivering/result-batcher.ts";
+import { record } from "../../src/notifications/delivering/result-statements.ts";
 import { answering } from "../support/receivers.ts";
 import { dispatchSite } from "./dispatch.ts";
 
@@ -51,6 +51,25 @@ test("of one destination and subject the oldest goes first, and a later one wait
   expect(await place.dispatch(nowMs + 2)).toEqual([]);
   await place.dispatch(nowMs + 6000);
   expect(idsAt("/order")).toEqual([first, first, second]);
+});
+
+test("what waits for its delay holds up nothing; what was tried does", async () => {
+  const place = await tenant({ delays: {} });
+  const destination = "delays";
+  const [delayed, now, later] = await place.put([
+    { destination, createdMs: nowMs, dueMs: nowMs + 20_000 },
+    { destination, createdMs: nowMs + 1 },
+    { destination, createdMs: nowMs + 2, occasion: "severity" },
+  ]);
+  receiver().answer(answering(503));
+  await place.dispatch(nowMs + 2);
+  expect(idsAt("/delays")).toEqual([now]);
+  receiver().answer(answering(200));
+  expect(await place.dispatch(nowMs + 3)).toEqual([]);
+  await place.dispatch(nowMs + 6000);
+  expect(idsAt("/delays")).toEqual([now, now, later]);
+  await place.dispatch(nowMs + 20_000);
+  expect(idsAt("/delays")).toEqual([now, now, later, delayed]);
 });
 
 test("a try that fails is tried again by the table, at last it has failed; all its attempts are told", async () => {
@@ -177,7 +196,7 @@ test("a clear of what never went out is cancelled, as is what nobody needs any m
   await place.put([{ destination: "tidy", event: 1 }]);
   const over = async (_tenant: string, rows: readonly { id: string }[]) =>
     new Map(rows.map(({ id }) => [id, { send: false, reason: "the condition is over" } as const]));
-  expect(await place.dispatch(nowMs, { stillMatching: over })).toMatchObject([{ status: "CANCELLED" }]);
+  expect(await place.dispatch(nowMs, { recheck: over })).toMatchObject([{ status: "CANCELLED" }]);
   await place.put([{ destination: "tidy", event: 2 }]);
   await sql`delete from rule_destinations where tenant_id = ${place.id}`;
   expect(await place.dispatch(nowMs)).toMatchObject([
@@ -207,7 +226,7 @@ test("what is cancelled is neither the probe of a destination nor counted at it:
       ),
     );
   const sent = { result: "sent", answer: "", state: {} } as const;
-  const results = await place.dispatch(later, { stillMatching: over, send: async () => sent });
+  const results = await place.dispatch(later, { recheck: over, send: async () => sent });
   expect(results.filter(({ status }) => status === "CANCELLED")).toHaveLength(18);
   expect(results.flatMap(({ row, status }) => (status === "SENT" ? [row.destinationName] : [])).sort()).toEqual(
     names.toSorted(),
@@ -236,7 +255,7 @@ test("a clear follows what may have gone out: the end of its try was not recorde
   await sql`update due_deliveries set fence = 1, lease_until_ms = ${BigInt(nowMs + 10_000)}
     where tenant_id = ${place.id} and id = ${first as string}`;
   const over = async () => new Map([[first as string, { send: false, reason: "the condition is over" } as const]]);
-  await place.dispatch(nowMs + 10_001, { stillMatching: over });
+  await place.dispatch(nowMs + 10_001, { recheck: over });
   expect((await place.done()).map(({ status }) => status)).toEqual(["CANCELLED", "SENT"]);
   expect(idsAt("/lost")).toEqual([clear]);
 });
@@ -289,7 +308,7 @@ test("what was sent is recorded once the disk has room again; only what is refus
   const told: string[] = [];
   const log = { info() {}, warn() {}, error: (facts: object) => void told.push((facts as { cause: string }).cause) };
   const { gate } = pool;
-  const records = recorder({ db: pool.sending, gate, nowMs: () => nowMs, log: log as never, onRecorded() {} });
+  const records = resultBatcher({ db: pool.sending, gate, nowMs: () => nowMs, log: log as never, onRecorded() {} });
   const add = (sent: readonly DueDelivery[]) =>
     records.add(
       place.id,

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
-import { claim, finish } from "../../src/jobs/queue.ts";
-import { ruleEngine } from "../../src/notifications/engine.ts";
+import { claim, finishJobs } from "../../src/jobs/queue.ts";
+import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
+import { staleTroubles } from "../../src/notifications/sources/stale-data.ts";
 import { testDatabase } from "../support/database.ts";
 import { report, ruleTenant } from "./rule-tenant.ts";
 
@@ -13,7 +14,7 @@ const waiting = (durationSec: number, more: object = {}) => ({
 });
 
 /** A tenant whose rule waits for the event beat of two entities, and a server that looks each second. */
-async function watching(type: object = waiting(60)) {
+async function watching(type: object = waiting(60), createdMs = t0) {
   let now = t0;
   const engine = ruleEngine(
     sql,
@@ -23,7 +24,7 @@ async function watching(type: object = waiting(60)) {
   const tenant = ruleTenant(sql, engine);
   const other = { dimensions: { source: "web-2" } };
   await tenant.put(t0 - 10 * sec, report(1, { name: "seen" }), report(1, { name: "seen", ...other }));
-  await tenant.trigger("silence", null, type as never, t0);
+  await tenant.trigger("silence", null, type as never, createdMs);
   await tenant.destination("d");
   await tenant.rule({ name: "r", triggers: ["silence"], sendUpdates: true });
 
@@ -35,7 +36,9 @@ async function watching(type: object = waiting(60)) {
         const lane = { tenantId: tenant.tenantId, kind: kind.name };
         const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs: 10_000, nowMs: now });
         if (jobs.length === 0) continue;
-        await transaction(sql, async (tx) => finish(tx, lane, jobs, await kind.run(tx, tenant.tenantId, jobs, now)));
+        await transaction(sql, async (tx) =>
+          finishJobs(tx, lane, jobs, await kind.run(tx, tenant.tenantId, jobs, now)),
+        );
       }
     }
     return told();
@@ -51,7 +54,8 @@ async function watching(type: object = waiting(60)) {
   const away = (second: number) => {
     now = t0 + second * sec;
   };
-  return { tenant, until, beat, away, told };
+  const enable = (enabled: boolean) => tenant.rule({ name: "r", triggers: ["silence"], sendUpdates: true, enabled });
+  return { tenant, until, beat, away, told, enable };
 }
 
 /** Whether what was told is this, each within five seconds after its time. */
@@ -92,6 +96,33 @@ test("only entities of its query are awaited; one that leaves it is over", async
   ]);
 });
 
+await sql`create function fail_for_bad() returns trigger language plpgsql as
+  $$ begin raise exception 'no such thing' using errcode = '22000'; end $$`;
+const failures = {
+  "its entities are taken in": () => sql`
+    create trigger bad before insert on stale_watches for each row when (new.trigger_name = 'bad') execute function fail_for_bad()`,
+  "its data are looked for": () => sql`
+    create trigger bad before update on stale_watches for each row when (new.trigger_name = 'bad') execute function fail_for_bad()`,
+};
+
+test.each(Object.entries(failures))(
+  "a trigger whose statements fail when %s keeps no other from firing, and says so until it works",
+  async (_when, fail) => {
+    const { tenant, until } = await watching(waiting(10));
+    await tenant.trigger("bad", null, waiting(10, { eventName: "other" }) as never, t0);
+    await tenant.rule({ name: "r2", triggers: ["bad"] });
+    await fail();
+    expectTold(await until(20), [
+      ["first", "web-1", 10],
+      ["first", "web-2", 10],
+    ]);
+    expect(await staleTroubles(sql, tenant.tenantId)).toEqual({ bad: "its data cannot be looked for: no such thing" });
+    await sql`drop trigger bad on stale_watches`;
+    expect(await until(60)).toHaveLength(4);
+    expect(await staleTroubles(sql, tenant.tenantId)).toEqual({});
+  },
+);
+
 test("time without any server does not count", async () => {
   const { until, beat, away, told } = await watching();
   await until(10);
@@ -103,5 +134,33 @@ test("time without any server does not count", async () => {
   expectTold(await until(1070), [
     ["first", "web-1", 1050],
     ["first", "web-2", 1030],
+  ]);
+});
+
+test("the time begins when a rule begins to use the trigger, or to use it again, however old the trigger is", async () => {
+  const { until, enable } = await watching(waiting(60), t0 - 86_400_000);
+  await until(50);
+  await enable(false);
+  await until(100);
+  await enable(true);
+  expectTold(await until(150), []);
+  expectTold(await until(170), [
+    ["first", "web-1", 161],
+    ["first", "web-2", 161],
+  ]);
+});
+
+test("what stays away while its rule is disabled is not sent again, and ends when data return", async () => {
+  const { until, beat, enable } = await watching();
+  await until(70);
+  await enable(false);
+  await until(80);
+  await enable(true);
+  await until(200);
+  await beat(201);
+  expectTold(await until(210), [
+    ["clear", "web-1", 201],
+    ["first", "web-1", 60],
+    ["first", "web-2", 60],
   ]);
 });

@@ -1,8 +1,8 @@
 import { expect, test, vi } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
-import { dispatcher } from "../../src/notifications/sending/dispatcher.ts";
-import type { StillMatching } from "../../src/notifications/sending/round.ts";
+import type { Recheck } from "../../src/notifications/deciding/recheck.ts";
+import { dispatcher } from "../../src/notifications/delivering/dispatcher.ts";
 import { masterKeys } from "../support/server.ts";
 import { dispatchSite } from "./dispatch.ts";
 
@@ -13,7 +13,7 @@ test("what a look has taken when the dispatcher is told to stop is given back un
   const [id] = await place.put([{}]);
   const looking = Promise.withResolvers<void>();
   const going = Promise.withResolvers<void>();
-  const stillMatching: StillMatching = async () => {
+  const recheck: Recheck = async () => {
     looking.resolve();
     await going.promise;
     return new Map();
@@ -25,7 +25,7 @@ test("what a look has taken when the dispatcher is told to stop is given back un
     log: { info() {}, warn() {}, error: console.error },
     nowMs: Date.now,
     waitMsMax: 3 * 86_400_000,
-    stillMatching,
+    recheck,
   });
   await looking.promise;
   const stopped = running.stop();

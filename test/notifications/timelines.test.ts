@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { decide, type Manner, type Match, type Signature } from "../../src/notifications/decide.ts";
+import { decide, type Manner, type Match, type Signature } from "../../src/notifications/deciding/decide.ts";
 
 const text = readFileSync(new URL("../../docs/notifications.md", import.meta.url), "utf8");
 const timelines = [...text.matchAll(/```timeline\n([\s\S]*?)```/g)].map(([, body = ""]) => body.trim().split("\n"));
@@ -13,6 +13,8 @@ function mannerOf(line: string): Manner {
   return {
     repeat: /\brepeat\b/.test(line),
     repeatIntervalMs: number("repeatInterval", 3600),
+    repeatWhile:
+      /repeatWhile (OPEN|UNACKNOWLEDGED)/.exec(line)?.[1] === "OPEN" ? 1 : line.includes("repeatWhile") ? 2 : 0,
     delayMs: number("delaySec", 0),
     sendUpdates: line.includes("sendUpdates"),
     muteDuringMaintenance: line.includes("muteDuringMaintenance"),
@@ -24,6 +26,7 @@ class Story {
   private match: Match | undefined;
   private now: Signature | undefined;
   private inMaintenance = false;
+  private recovered = false;
   private readonly manner: Manner;
 
   constructor(manner: Manner) {
@@ -40,12 +43,13 @@ class Story {
     if (verb === "severity") this.now = { ...this.now, severity: severities.indexOf(severity) };
     if (verb === "acknowledge") this.now = { ...this.now, acknowledged: true };
     if (verb === "close") this.now = { ...this.now, status: CLOSED };
+    if (verb === "recovers" || verb === "crosses") this.recovered = verb === "recovers";
     if (what === "maintenance begins") return "";
     const delayEnds = what === "the delay ends";
     const waited = this.match?.firstDueMs !== undefined && this.match.standing;
     const seen = {
-      matches: this.now.status !== CLOSED,
-      again: ["open", "report", "severity", "close"].includes(verb),
+      matches: this.now.status !== CLOSED && !this.recovered,
+      again: ["open", "report", "severity", "close", "crosses"].includes(verb),
       inMaintenance: this.inMaintenance,
       now: this.now,
       delayEnds,

@@ -30,7 +30,7 @@ describe("a new trigger", () => {
     const body = { name, description: "links", tags: ["a", "b"], type: eventJson("link") };
     expect(await json("POST", triggersPath, body)).toMatchObject({ status: 200, body: { trigger: body } });
     await rules.createRule({ rule: { name: `rule of ${name}`, triggerNames: [name] } });
-    const shown = { ...body, ruleNames: [`rule of ${name}`], recentNotificationCount: "0" };
+    const shown = { ...body, trouble: "", ruleNames: [`rule of ${name}`], recentNotificationCount: "0" };
     expect((await json("GET", path)).body).toEqual({ trigger: shown });
   });
 
@@ -38,6 +38,7 @@ describe("a new trigger", () => {
     const { body } = await json("POST", triggersPath, { name, type: eventJson("x") });
     expect(body.trigger).toEqual({
       name,
+      trouble: "",
       description: "",
       tags: [],
       type: eventJson("x"),
@@ -76,8 +77,13 @@ describe("a new trigger", () => {
     { event: { query: { clause: { and: { clauses: [clause, { not: { clause } }] } } } } },
     { event: { query: { clause: { equals: { field: "entity.name", value: { stringVal: "r1" } } } } } },
     { event: { query: { clause: { in: { field: "severity", values: [{ numberVal: 4 }, { numberVal: 5 }] } } } } },
-    { metricThreshold: { metricName: "cpu", entityQuery: null, max: 0.9 } },
-    { metricThreshold: { metricName: "cpu", entityQuery: { clause: { withIds: { ids: [] } } }, min: 1, max: 2 } },
+    { metricThreshold: { metricName: "cpu", entityQuery: null, max: 0.9, metricClause: null } },
+    {
+      metricThreshold: {
+        ...{ metricName: "cpu", entityQuery: { clause: { withIds: { ids: [] } } }, min: 1, max: 2 },
+        metricClause: { filter: { field: "labels.mode", operation: "OP_EQUALS", value: "idle" } },
+      },
+    },
     { staleData: { metricName: "cpu", eventName: "", entityQuery: null, durationSec: "60" } },
     { staleData: { metricName: "", eventName: "beat", entityQuery: null, durationSec: "1" } },
   ])("may look at %j, and shows it as it was sent", async (type) => {
@@ -98,6 +104,11 @@ describe("a new trigger", () => {
     ["an empty type", { type: {} }, "type: must hold exactly one of event, metricThreshold, staleData"],
     ["two sources", { type: { ...eventJson("x"), ...stale({ metricName: "m" }) } }, "type.staleData: only one of"],
     ["an unknown source", { type: { carrierPigeon: {} } }, "type.carrierPigeon"],
+    [
+      "an unknown operation",
+      { type: { event: { query: { clause: { equal: { field: "name", value: { stringVal: "x" } } } } } } },
+      'unknown field "equal"; must be one of and, or, not, equals, greaterAndEquals, lessAndEquals, in, contains, startsWith, endsWith',
+    ],
     ["no query", { type: { event: {} } }, "type.event.query: is required"],
     ["no clause", { type: { event: { query: {} } } }, "type.event.query.clause: is required"],
     [
@@ -117,12 +128,22 @@ describe("a new trigger", () => {
     ],
     ["clauses more than 32 deep", { type: nested(33) }, "must not lie deeper than 32 clauses"],
     ["no metric", { type: { metricThreshold: { min: 1 } } }, "type.metricThreshold.metricName: is required"],
+    [
+      "a series by what is no label",
+      { type: threshold({ max: 1, metricClause: { filter: { field: "units", operation: "OP_EXISTS" } } }) },
+      "type.metricThreshold.metricClause.filter.field: must be labels. and a key",
+    ],
     ["no bound", { type: threshold({}) }, "type.metricThreshold: must have min, max or both"],
     ["bounds that nothing lies between", { type: threshold({ min: 2, max: 1 }) }, "min not above max"],
     [
       "a broken query of entities",
       { type: threshold({ max: 1, entityQuery: noField }) },
       "type.metricThreshold.entityQuery.clause.filter.field: is required",
+    ],
+    [
+      "a severity that there is none of",
+      { type: { event: { query: { clause: { equals: { field: "severity", value: { stringVal: "FATAL" } } } } } } },
+      'type.event.query.clause.equals.field: compares severity with "fatal", which is none of SEVERITY_DEFAULT (0), ',
     ],
     ["nothing that is missed", { type: stale({}) }, "type.staleData: must have metricName, eventName or both"],
     ["no duration", { type: { staleData: { metricName: "m" } } }, "type.staleData.durationSec: is required"],
@@ -148,6 +169,22 @@ test("a stored duration of more than 400 days counts as 400 days, and can be sen
   const { body } = await json("GET", `${triggersPath}/rare`);
   expect(body.trigger.type.staleData.durationSec).toBe("34560000");
   expect((await json("PUT", `${triggersPath}/rare`, body.trigger)).status).toBe(200);
+});
+
+test("a trigger shows what of it would be refused today, or cannot be read", async () => {
+  const store = (type: object) =>
+    server.database
+      .sql`update triggers set type = ${JSON.stringify(type)}::jsonb where tenant_id = ${tenant.id} and name = 'old'`;
+  await json("POST", triggersPath, { name: "old", type: eventJson("x") });
+  await store({ event: { query: { clause: { equals: { field: "severity", value: { stringVal: "FATAL" } } } } } });
+  expect((await json("GET", `${triggersPath}/old`)).body.trigger.trouble).toContain('compares severity with "fatal"');
+  await store({ event: 7 });
+  const { status, body } = await json("GET", `${triggersPath}/old`);
+  expect({ status, type: body.trigger.type }).toMatchObject({
+    status: 200,
+    type: { metricThreshold: { metricName: "" } },
+  });
+  expect(body.trigger.trouble).not.toBe("");
 });
 
 describe("an update", () => {

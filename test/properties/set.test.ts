@@ -61,12 +61,12 @@ describe("set", () => {
     expect(await stored()).toEqual({ "web-1": { p: 1 }, "web-2": { p: 1 }, "db-1": { q: 2 } });
   });
 
-  test("skips unknown ids, lists each entity once, and answers an empty list for a query without a match", async () => {
+  test("skips unknown ids, lists each entity once, when it changed, and answers an empty list for a query without a match", async () => {
     const { post, ids, idOf } = await tenantWith("a");
     const known = idOf("a");
     const input = { with_ids: { ids: [known, "nobody", idOf("unknown"), known] } };
     expect((await post(set, { input, properties: { p: 1 } })).body).toEqual({ entity_ids: [known] });
-    expect((await post(set, { input, properties: { p: 1 } })).body).toEqual({ entity_ids: [known] });
+    expect((await post(set, { input, properties: { p: 1 } })).body).toEqual({ entity_ids: [] });
     const nothing = { input: where("dimensions.source", "OP_EQUALS", "z"), properties: { p: 1 } };
     expect((await post(set, nothing)).body).toEqual({ entity_ids: [] });
     expect((await post(set, { input: ids("b"), properties: { p: 1 } })).body).toEqual({ entity_ids: [] });
@@ -161,10 +161,10 @@ describe("delete", () => {
     expect(await stored()).toEqual({ a: {}, b: { p: 1, q: 2 } });
   });
 
-  test("refuses keys that are present and empty, and says where", async () => {
+  test("refuses keys that are present and empty or null, and says where", async () => {
     const { post, ids, stored } = await tenantWith("a");
     await post(set, { input: ids("a"), properties: { p: 1 } });
-    for (const property_keys of [[], [""]]) {
+    for (const property_keys of [[], [""], null]) {
       const answer = await post(remove, { input: ids("a"), property_keys });
       expect(answer).toMatchObject({ status: 400, body: { code: 3 } });
       expect(answer.body.message).toContain("property_keys");

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import type { Db } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import { retainEntities } from "../../src/entities/retain.ts";
+import { retainEntities } from "../../src/entities/retention.ts";
 import { readyUpdaters } from "../../src/properties/ready-updaters.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";

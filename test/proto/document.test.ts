@@ -8,7 +8,8 @@ import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, test } from "vitest";
 import { routes } from "#gen/routes.ts";
-import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
+import { type IntegrationParts, integrations } from "../../src/integrations/table.ts";
 import type { Example } from "../../src/transcoding/plugin/examples.ts";
 import { checkAnswer } from "../support/documented.ts";
 import { exampleSteps, translation } from "../support/examples.ts";
@@ -33,7 +34,13 @@ const operations = Object.entries<Json>(document.paths).flatMap(([path, verbs]) 
 );
 
 test("the document has exactly the routes that are served", () => {
-  const served = routes.map(({ verb, template }) => `${verb} ${template.replace(/\{[^}]*\}/g, "{}")}`);
+  const ours = routes.map(({ verb, template }) => `${verb} ${template.replace(/\{[^}]*\}/g, "{}")}`);
+  const foreign = integrations({ config: {} } as IntegrationParts).flatMap(({ operations: all }) =>
+    all.flatMap(({ routes: own, notServed }) =>
+      own.flatMap((route) => (notServed || "grpc" in route ? [] : `${route.method} ${route.path.replace("*", "{}")}`)),
+    ),
+  );
+  const served = [...ours, ...foreign];
   const documented = operations.map(({ verb, path }) => `${verb} ${path.replace(/\{[^}]*\}/g, "{}")}`);
   expect(documented.sort()).toEqual(served.sort());
 });
@@ -139,10 +146,22 @@ describe("against a running server", async () => {
       );
       const { headers: told } = await call("OPTIONS", path.replace(/\{[^}]*\}/g, "any"));
       const allowed = (told.get("allow") ?? "").split(", ").sort();
-      expect(allowed, path).toEqual([...verbs, "OPTIONS", ...(verbs.includes("GET") ? ["HEAD"] : [])].sort());
+      // Silences are refused with 501, which no document offers.
+      const refused = path === "/api/v2/silences" ? ["POST"] : [];
+      const head = verbs.includes("GET") ? ["HEAD"] : [];
+      expect(allowed, path).toEqual([...verbs, ...refused, "OPTIONS", ...head].sort());
       const other = ["PATCH", "DELETE", "GET"].find((verb) => !verbs.includes(verb)) ?? "REPORT";
+      // Each in the form of its tool, which may be a text or Protobuf.
+      if (["/api/v1/write", "/v1/metrics", "/v1/logs"].includes(path)) {
+        const { status } = await fetch(server.url + path, { method: other, headers });
+        expect(status, path).toBe(405);
+        continue;
+      }
       const answer = await call(other, path.replace(/\{[^}]*\}/g, "any"));
-      expect(answer, path).toMatchObject({ status: 501, body: { code: 12 } });
+      const refusal = path.startsWith("/api/")
+        ? { status: 405, body: { code: 405 } }
+        : { status: 501, body: { code: 12 } };
+      expect(answer, path).toMatchObject(refusal);
     }
   });
 

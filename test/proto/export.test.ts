@@ -11,7 +11,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { loadSync } from "@grpc/proto-loader";
 import { afterAll, expect, test } from "vitest";
-import { schemaCommand } from "../../src/schema.ts";
+import { schemaCommand } from "../../src/cli/schema.ts";
 import { temporaryDir } from "../support/database.ts";
 
 const root = join(import.meta.dirname, "../..");

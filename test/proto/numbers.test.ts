@@ -3,8 +3,8 @@ import { enums, messages } from "./schema.ts";
 
 /** As existing agents send and read them: a number that changes breaks every one of them. */
 const receiver = `
-Event: timestamp 1, name 2, dimensions 3, metadata_fields 4, type 5, summary 6, body 7, severity 8, status 9, acknowledged 10
-Metric: metric 1, timestamp 2, value 3, dimensions 4, metadata_fields 6
+Event: timestamp 1, name 2, dimensions 3, metadata_fields 4, type 5, summary 6, body 7, severity 8, status 9, acknowledged 10, dedup_key 16, expires_at 17
+Metric: metric 1, timestamp 2, value 3, dimensions 4, metadata_fields 6, labels 16
 TaggedMetric: metric 1, timestamp 2, value 3, tags 4
 CompactMetric: id 1, timestamp 2, value 3
 Model: timestamp 1, dimensions 2, metadata_fields 3

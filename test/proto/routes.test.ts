@@ -38,6 +38,8 @@ CONFIGURE   rule        .            PUT    /v1/notification/rules/{}           
 CONFIGURE   -           .            DELETE /v1/notification/rules/{}                     RuleService.DeleteRule
 READ        *           .            POST   /v1/notification/rules/{}:preview             RuleService.PreviewRule
 READ        -           .            GET    /v1/notification/deliveries                   DeliveryService.ListDeliveries
+READ        -           .            GET    /v1/notification/deliveries/{}                DeliveryService.GetDelivery
+READ        *           .            POST   /v1/notification/rules/{}:explain             DeliveryService.ExplainNotification
 CONFIGURE   *           .            POST   /v1/notification/deliveries/{}:retry          DeliveryService.RetryDelivery
 CONFIGURE   entity_field entity_field POST  /v1/dictionary/entity_fields                  EntityFieldDictionaryService.CreateEntityField
 READ        -           entity_field GET    /v1/dictionary/entity_fields/{}               EntityFieldDictionaryService.GetEntityField

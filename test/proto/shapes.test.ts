@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
-import { exclusiveWith } from "../../src/transcoding/json/exclusive.ts";
+import { exclusiveWith } from "../../src/transcoding/json/oneof-siblings.ts";
 import { messages } from "./schema.ts";
 
 /**
@@ -23,11 +23,12 @@ credentials.ListCredentialsResponse: credentials: [Credential], nextPageToken: s
 credentials.ReplaceCredentialResponse: info: Credential
 credentials.DeleteCredentialResponse: id: string
 notifications.Trigger: name: string, description: string, tags: [string], type: TriggerType, ruleNames: [string],
-  recentNotificationCount: int64
+  recentNotificationCount: int64, trouble: string
 notifications.TriggerType: event?: EventSource, metricThreshold?: MetricThresholdSource, staleData?: StaleDataSource
 notifications.EventSource: query: TriggerQuery
 notifications.TriggerQuery: clause: TriggerClause
-notifications.MetricThresholdSource: metricName: string, entityQuery: Query, min?: number, max?: number
+notifications.MetricThresholdSource: metricName: string, entityQuery: Query, min?: number, max?: number, metricClause:
+  Clause
 notifications.StaleDataSource: metricName: string, eventName: string, entityQuery: Query, durationSec: int64
 notifications.ListTriggersResponse: triggers: [Trigger], totalCount: int64, nextPageToken: string
 notifications.Destination: name: string, description: string, tags: [string], type: DestinationType, ruleNames:
@@ -52,7 +53,7 @@ notifications.ListDestinationsResponse: destinations: [Destination], totalCount:
 notifications.TestDestinationResponse: destination: Destination
 notifications.Rule: name: string, description: string, enabled: boolean, triggerNames: [string], destinationNames:
   [string], message: string, repeat: boolean, repeatInterval?: int64, delaySec: int64, sendUpdates: boolean, tags:
-  [string], muteDuringMaintenance: boolean, recentNotificationCount: int64
+  [string], muteDuringMaintenance: boolean, recentNotificationCount: int64, repeatWhile: RepeatWhile
 notifications.ListRulesRequest: name: string, description: string, enabled?: boolean, triggerNames: [string],
   destinationNames: [string], message: string, repeat?: boolean, repeatInterval?: int64, delaySec?: int64,
   sendUpdates?: boolean, tags: [string], pageSize: number, pageToken: string
@@ -62,7 +63,7 @@ notifications.PreviewRuleRequest: name: string, eventId?: string, event?: Event
 notifications.Preview: destination: string, subject: string, body: string
 notifications.Delivery: id: string, rule: string, trigger: string, destination: string, eventId: string, occurrenceId:
   string, status: DeliveryStatus, attempts: number, error: string, nextTryTime: time, createTime: time, entityId: string,
-  metricName: string, occasion: string, tries: [DeliveryAttempt]
+  metricName: string, occasion: string, tries: [DeliveryAttempt], subject: string
 notifications.ListDeliveriesResponse: deliveries: [Delivery], nextPageToken: string, totalCount: int64
 dictionary.EntityField: name: string, label: string, description: string, tags: [string], layer: string, default:
   EntityField
@@ -121,15 +122,17 @@ metrics.SearchMetricsRequest: entityClause: Clause, metricClause: Clause, timeRa
   Downsample, pageSize: number, pageToken: string
 metrics.MetricTimeRange: start: time, end: time
 metrics.SearchMetricsResponse: metrics: [MetricSeries], nextPageToken: string
-metrics.MetricSeries: id: string, name: string, dictionary: SeriesDictionary, timestamps: [int64], values: [number]
+metrics.MetricSeries: id: string, name: string, dictionary: SeriesDictionary, timestamps: [int64], values: [number],
+  labels: {string}
 metrics.SeriesDictionary: name: string, layer: string, label: string, description: string, units: string, minimum:
   number|null, maximum: number|null, tags: [string], scaleFactor: number|null, scaleFactorUnits: string|null,
   scaleFactorString: string|null, default: SeriesDictionary, isRate: boolean, defaultGroupingFields: [string]
 events.Event: id: string, entity?: string, entityName?: string, name?: string, count?: int64, occurrences:
-  [Occurrence], matchedCount?: int64
+  [Occurrence], matchedCount?: int64, dedupKey?: string
 events.Occurrence: id: string, eventId: string, severity?: Severity, status?: Status, summary?: string, startTime?:
   int64, lastSeen?: int64, endTime?: int64, instanceCount?: int64, type?: string, body?: string, acknowledged?:
-  boolean, dimensions: {string}, metadataFields: object, coreProperties: object, annotations: [Annotation]
+  boolean, dimensions: {string}, metadataFields: object, coreProperties: object, annotations: [Annotation],
+  expiresAt?: int64
 events.Annotation: id: string, annotation: string, createdBy: string, createTime: int64, updateTime: int64
 events.GetEventRequest: id: string, occurrenceIds: [string], fields: [string]
 events.GetEventResponse: result: Event
@@ -157,8 +160,8 @@ clause.TriggerClause: and?: TriggerAllOf, or?: TriggerAnyOf, not?: TriggerNoneOf
   greaterAndEquals?: TriggerComparison, lessAndEquals?: TriggerComparison, in?: TriggerOneOf, contains?: TriggerText,
   startsWith?: TriggerText, endsWith?: TriggerText
 clause.TriggerValue: stringVal?: string, numberVal?: number, boolVal?: boolean
-db.PageInput: limit: number, cursor: string, direction: Direction
-db.PageInfo: startCursor: string, endCursor: string, count: int64, totalCount: int64, hasNext: boolean, hasPrev:
+paging.PageInput: limit: number, cursor: string, direction: Direction
+paging.PageInfo: startCursor: string, endCursor: string, count: int64, totalCount: int64, hasNext: boolean, hasPrev:
   boolean, pending: Pending
 tenants.ApiClient: id: string, name: string, type: ApiClientType, role: string, createTime: time
 tenants.ListApiClientsResponse: apiClients: [ApiClient], nextPageToken: string, totalCount: int64

@@ -69,6 +69,20 @@ const models: Bad<object>[] = [
   ...common(model),
   ...metadata(model),
   ["a name that is a number", { ...model, metadataFields: { name: 5 } }, "metadataFields.name: must be a string"],
+  ...["true", 1, {}].map(
+    (deleted): Bad<object> => [
+      `a deletion that is ${JSON.stringify(deleted)}`,
+      { ...model, metadataFields: { _svc_deleted_entity: deleted } },
+      "metadataFields._svc_deleted_entity: must be true or false",
+    ],
+  ),
+  ...[5, true, { source: "a" }, ["source=a", 5]].map(
+    (parent): Bad<object> => [
+      `a parent that is ${JSON.stringify(parent)}`,
+      { ...model, metadataFields: { parent } },
+      "metadataFields.parent: must be a string or a list of strings",
+    ],
+  ),
 ];
 
 const point = { timestamp: at(nowMs), metric: "if.in", value: 1, dimensions: { source: "r1" } };

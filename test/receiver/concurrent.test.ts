@@ -3,11 +3,11 @@ import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { connect } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { entityCache } from "../../src/entities/entity-cache.ts";
 import { eventIds } from "../../src/entities/identity.ts";
-import { knownEntities } from "../../src/entities/known.ts";
 import { type Change, storingChanges } from "../../src/events/changes.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
-import { type LaneKind, type Lanes, lanes } from "../../src/receiver/lanes.ts";
+import { type IngestQueue, ingestQueue, type LaneKind } from "../../src/receiver/ingest-queue.ts";
 import { EventModel, type ModelOccurrence } from "../events/model.ts";
 import { poolOptions, testDatabase } from "../support/database.ts";
 
@@ -24,8 +24,8 @@ interface Told {
 }
 
 /** A server's lanes, and the events kind that keeps what each batch did with its place among the commits. */
-function serverOf(pool: (typeof pools)[number], told: Told[]): { all: Lanes; kind: LaneKind<EventItem> } {
-  const known = knownEntities();
+function serverOf(pool: (typeof pools)[number], told: Told[]): { all: IngestQueue; kind: LaneKind<EventItem> } {
+  const known = entityCache();
   const kind: LaneKind<EventItem> = {
     name: "events",
     store(tx, tenantId, items) {
@@ -39,7 +39,7 @@ function serverOf(pool: (typeof pools)[number], told: Told[]): { all: Lanes; kin
       return ingestEvents(tx, tenantId, items, { nowMs: 100_000, store, known });
     },
   };
-  return { all: lanes(pool.ingest, { batchesMax: 3, waitMsMax: 600_000 }), kind };
+  return { all: ingestQueue(pool.ingest, { batchesMax: 3, waitMsMax: 600_000 }), kind };
 }
 
 const anyItem = fc
@@ -111,7 +111,7 @@ test("overlapping, late and repeated batches from six connections of two servers
         const rows = await sql<{ name: string; dimensions: Record<string, string>; all: ModelOccurrence[] }[]>`
           select e.name, n.dimensions, jsonb_agg(jsonb_build_object('number', o.number, 'status', o.status,
             'severity', o.severity, 'acknowledged', o.acknowledged, 'summary', o.summary, 'start', o.start_ms,
-            'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count) order by o.number) as all
+            'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count, 'expires', o.expires_ms) order by o.number) as all
           from events e join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
             join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id
           where e.tenant_id = ${tenant} group by e.id, e.name, n.dimensions`;
@@ -128,7 +128,7 @@ test("a late or repeated instance of an event that has flapped 130,000 times rea
     ...{ name: "flaps", dimensions: { source: "x" }, severity: 4, acknowledged: undefined },
     ...{ type: "", summary: "", body: "", metadata: {}, timeMs: BigInt(timeMs), status },
   });
-  const options = { nowMs: 1, store: storingChanges({}) };
+  const options = { nowMs: 1, store: storingChanges({}), known: entityCache() };
   await ingestEvents(sql, tenant, [item(60_000, 3)], options);
   const portion = 10_000;
   for (let from = 2; from <= 130_000; from += portion) {

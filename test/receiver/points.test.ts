@@ -6,7 +6,7 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import { deleteOld } from "../../src/events/retain.ts";
+import { deleteOld } from "../../src/events/retention.ts";
 import { stored } from "../metrics/points.ts";
 import { protocols, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";

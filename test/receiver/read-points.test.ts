@@ -5,8 +5,8 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { MetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { DataReceiverService, type PutMetricsRequest } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { paced } from "../../src/event-loop.ts";
-import { messageReader } from "../../src/http/message.ts";
-import { type Forms, forms } from "../../src/metrics/forms.ts";
+import { messageReader } from "../../src/http/message-decoder.ts";
+import { type EncodedSeriesCache, encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { decodePoint, pointReader, readPointsOf } from "../../src/receiver/read-points.ts";
 
 const tenantId = "0192aaaa-0000-7000-8000-000000000001";
@@ -104,10 +104,10 @@ const series = (number: number, metric: string, dimensions: number, unit = "") =
 };
 
 describe("requests of PutMetrics", () => {
-  let own: Forms;
+  let own: EncodedSeriesCache;
   const sample = (i: number) => Buffer.concat([...(known[i] as Uint8Array[]), varint(2, nowMs), double(1)]);
   beforeEach(() => {
-    own = forms();
+    own = encodedSeriesCache();
     own.learn(tenantId, sample(0), series(1, "cpu", 2));
     own.learn(tenantId, sample(1), series(2, "disk", 2, "ms"));
     own.learn(tenantId, sample(2), series(3, "memory", 4));
@@ -205,7 +205,7 @@ describe("requests of PutMetrics", () => {
 });
 
 test("the memory of forms is bounded: beyond it all are learnt anew", () => {
-  const own = forms(100_000);
+  const own = encodedSeriesCache(100_000);
   const tables = new Set<unknown>();
   const made = new Set<number>();
   for (let i = 0; i < 5000; i++) {

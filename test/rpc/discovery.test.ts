@@ -20,8 +20,8 @@ import { ServerReflection, type ServerReflectionRequestSchema } from "#gen/grpc/
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { routes } from "#gen/routes.ts";
 import { healthOf } from "../../src/rpc/health.ts";
-import { keyless } from "../../src/rpc/keyless.ts";
 import { openLog } from "../../src/rpc/log.ts";
+import { unauthenticated } from "../../src/rpc/unauthenticated.ts";
 import { protocols, rawHttp1, transport } from "../support/clients.ts";
 import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
@@ -59,7 +59,7 @@ async function compiled(...input: string[]) {
 
 describe("reflection", () => {
   test("lists the services that are served, and answers their files as buf compiles them, options and imports included", async () => {
-    const own = await compiled("proto");
+    const own = await compiled("proto", "--path", "proto/belfry");
     const all = [...own, ...(await compiled("gen", "--path", "gen/grpc"))];
     const names = all.flatMap((file) => file.service.map(({ name }) => `${file.package}.${name}`));
     const [list, ...answers] = await reflected(
@@ -257,7 +257,7 @@ describe("without a key nothing can be used up", () => {
   });
 
   test("a stream does not last for ever", async () => {
-    const calls = keyless({ log: openLog("silent"), streamsMax: 1, streamMsMax: 50 });
+    const calls = unauthenticated({ log: openLog("silent"), streamsMax: 1, streamMsMax: 50 });
     const { watch } = calls.implement(Health, healthOf([], () => true).service);
     const { watch: method } = Health.method;
     const contextValues = await calls.admit(() => expect.fail("it wants a key"))(method, new Headers());
@@ -279,13 +279,13 @@ describe("reads by Connect's GET", () => {
   test("are those of RPCs without side effects, and no others", async () => {
     const all = [...new Set(routes.map(({ method }) => method.parent))].flatMap(({ methods }) => methods);
     const reading = all.filter(({ idempotency }) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS);
-    const verbs = /^(Get|BatchGet|List|Search|Count|Watch|Preview)[A-Z]/;
+    const verbs = /^(Get|BatchGet|List|Search|Count|Watch|Preview|Explain)[A-Z]/;
     expect(reading.map(({ name }) => name)).toEqual(all.map(({ name }) => name).filter((name) => verbs.test(name)));
     const { headers } = await testTenant(server.database.sql);
     const write = "/belfry.tenants.v1.ApiClientService/CreateApiClient";
     const message = '{"name":"by GET","type":"DATA_INGEST"}';
     const refused = await get(write, { encoding: "json", message }, headers);
-    expect([refused.status, refused.headers.allow]).toEqual([501, "POST, OPTIONS"]);
+    expect([refused.status, refused.headers.allow]).toEqual([405, "POST, OPTIONS"]);
   });
 
   test("pass what all calls pass: key, rules, bounds of a message, also when it is compressed", async () => {

@@ -6,6 +6,7 @@ import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb
 import { principalOf } from "../../src/rpc/context.ts";
 import { protocols, raw, transport } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
+import { sized } from "../support/part.ts";
 import { served, testPort } from "../support/port.ts";
 
 let caller: unknown;
@@ -74,7 +75,7 @@ describe.each(protocols)("%s", (protocol) => {
     expect(refused.length).toBeGreaterThanOrEqual(16);
     expect(refused.length).toBeLessThan(20);
     expect(new Set(refused.map(({ code }) => code))).toEqual(new Set([Code.ResourceExhausted]));
-    expect(Math.max(...refused.map(({ ms }) => ms))).toBeLessThan(450);
+    expect(Math.max(...refused.map(({ ms }) => ms))).toBeLessThan(sized(10_000, 450));
     expect(await failure(client.putEvents(events(0)))).toBeUndefined();
   });
 });

@@ -3,7 +3,7 @@ import { appendFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { expect, inject } from "vitest";
 import { lockOrder } from "./lock-order.ts";
-import type { RanStatement } from "./statement-log.ts";
+import { type RanStatement, withoutValues } from "./statement-log.ts";
 
 /** The file whose tests run now, in a process that runs several. */
 interface Collector {
@@ -41,6 +41,8 @@ const global = globalThis as { [name: symbol]: Collector | undefined };
 
 function collect(dir: string, now: Collector) {
   const lockedLate = lockOrder();
+  /** Connections whose transaction plans without values. */
+  const planless = new Set<number>();
   const write = (statement: Omit<RanStatement, "file">) =>
     appendFileSync(join(dir, `${process.pid}`), `${JSON.stringify({ ...statement, file: now.file })}\n`);
   function statementRan(
@@ -55,13 +57,16 @@ function collect(dir: string, now: Collector) {
       now.seen.set(late, 1);
       write({ text: "", late });
     }
+    if (/^(?:begin|commit|rollback)$/.test(text)) planless.delete(connection);
+    else if (text === "set local plan_cache_mode = force_generic_plan") planless.add(connection);
     const runs = now.seen.get(text) ?? 0;
     if (runs >= runsMax) return;
     const parameters = parametersText(values);
     if (parameters === undefined && runs > 0) return;
+    const name = `${this?.connection?.application_name ?? ""}${planless.has(connection) ? withoutValues : ""}`;
     if (values.length === 0) now.seen.set(text, runsMax);
     else now.seen.set(text, runs + 1);
-    write({ text, ...(parameters && { connections: [this?.connection?.application_name ?? ""], parameters, types }) });
+    write({ text, ...(parameters && { connections: [name], parameters, types }) });
   }
   Object.assign(globalThis, { [Symbol.for("belfry.statement")]: statementRan });
 }

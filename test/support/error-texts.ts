@@ -13,7 +13,7 @@ const makers: Readonly<Record<string, { argument: number; where?: RegExp }>> = {
   aboutResource: { argument: 0 },
   alreadyExists: { argument: 0 },
   deadlineExceeded: { argument: 0 },
-  ended: { argument: 1, where: /^src\/notifications\/sending\// },
+  ended: { argument: 1, where: /^src\/notifications\/delivering\// },
   errorBody: { argument: 1 },
   errorJson: { argument: 1 },
   exhausted: { argument: 0 },
@@ -26,7 +26,7 @@ const makers: Readonly<Record<string, { argument: number; where?: RegExp }>> = {
   notSent: { argument: 2 },
   OutboundError: { argument: 1 },
   permissionDenied: { argument: 0 },
-  refusal: { argument: 2, where: /^src\/(?:wire|transcoding)\// },
+  refusalOf: { argument: 2 },
   unauthenticated: { argument: 0 },
   unavailable: { argument: 0 },
   unsupportedType: { argument: 0 },
@@ -39,7 +39,7 @@ const members = ["rule", "error", "reason"];
 
 /** No request comes here: start, command line, settings, files, bytes that are stored. Their messages go to the operator. */
 const unasked =
-  /^src\/(?!errors|limiter)[^/]+$|^src\/(?:config|db\/(?:copy|embedded|connect|migrate)|metrics\/codec|transcoding\/plugin|tenants\/commands|credentials\/(?:commands|key-file|rotate)|http\/(?:listen-error|pages))/;
+  /^src\/(?!errors|limiter)[^/]+$|^src\/(?:config|cli\/|db\/(?:dump|embedded|connect|migrate)|metrics\/codec|transcoding\/plugin|credentials\/(?:key-file|rotate)|http\/(?:listen-error|pages))/;
 
 /** What reads on after the path of a field, wherever it stands. */
 const rule = /^(?:must|cannot) \S|^is (?:required|needed)\b/;

@@ -1,3 +1,8 @@
+import { sized } from "./part.ts";
+
+/** The longest turn that may be, ms; beside other test files a turn takes more of the processor than by itself. */
+export const turnMsMax = sized(1000, 250);
+
 /** A turn of the event loop. */
 export interface Turn {
   /** The processor time that it took: what other processes take does not count, ms. */

@@ -2,13 +2,13 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { afterAll } from "vitest";
 import { routes } from "#gen/routes.ts";
-import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
 import type { ClientType, Role } from "../../src/auth/principal.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
 import { type Config, readConfig } from "../../src/config/settings.ts";
 import { certificate } from "../../src/http/certificate.ts";
 import { answerHeaders, messageBytesMax, openPort, type PortOptions } from "../../src/http/port.ts";
-import { untakenAnswers } from "../../src/http/untaken.ts";
+import { unreadResponses } from "../../src/http/unread-responses.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
 import { transcoder } from "../../src/transcoding/handler.ts";
@@ -46,7 +46,7 @@ export async function testPort(services: TestService[], options: Options = {}) {
   const log = openLog("info", { write: (text) => lines.push(JSON.parse(text)) });
   const { gate, sql } = database.pool;
   const { verify } = keyVerifier(database.pool);
-  const untaken = untakenAnswers({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
+  const untaken = unreadResponses({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
   afterAll(() => untaken.stop());
   const { admit, implement } = pipeline({
     verify,

@@ -16,12 +16,15 @@ export interface RanStatement {
   file: string;
   /** What it locked after what comes later in the order of locks; its text is empty then. */
   late?: string;
-  /** Names of the connections that it ran on, which say for what kind of work. */
+  /** Names of the connections that it ran on, which say for what kind of work, each with `withoutValues` where it was planned so. */
   connections?: string[];
   /** Parameters of one run, as PostgreSQL reads them, and their types where the driver names them, else 0. */
   parameters?: (string | null)[];
   types?: number[];
 }
+
+/** Follows the name of a connection whose transaction has its statements planned without values (src/db/transaction.ts). */
+export const withoutValues = ", without values";
 
 /** Vitest's globalSetup: where this run writes down its statements. A directory that STATEMENTS_DIR names is kept, with what is in it. */
 export function setup(project: TestProject) {

@@ -90,13 +90,16 @@ function levelFaults(kind: string, node: Node, distributed: ReadonlySet<string>,
 
   const bound = boundTo(references, conditions);
   for (const { alias, table } of references) {
+    if (bound.get(alias) === "outside")
+      faults.push(`${table} as ${alias}: the tenant of an outer row, not a parameter`);
     if (!bound.has(alias)) faults.push(`${table} as ${alias}: no condition says which tenant's`);
   }
   const skips = list(node.lockingClause).some((each) => at(each, "LockingClause", "waitPolicy") === "LockWaitSkip");
   if (skips && references.some(({ alias }) => bound.get(alias) !== "given")) faults.push("skip locked across tenants");
 
   const table = String(at(node.relation, "relname"));
-  if (kind === "InsertStmt" && distributed.has(table)) faults.push(...insertFaults(table, node));
+  if (distributed.has(table) && hasQuery(node.returningClause)) faults.push(`${table}: a query in returning`);
+  if (kind === "InsertStmt" && distributed.has(table)) faults.push(...insertFaults(table, node, common.size > 0));
   if (kind === "UpdateStmt" && distributed.has(table) && sets(node.targetList).includes("tenant_id")) {
     faults.push(`${table}: a row never changes its tenant`);
   }
@@ -111,13 +114,12 @@ function levelFaults(kind: string, node: Node, distributed: ReadonlySet<string>,
 
 const sets = (targets: unknown) => list(targets).map((each) => String(at(each, "ResTarget", "name")));
 
-function insertFaults(table: string, node: Node): string[] {
+function insertFaults(table: string, node: Node, common: boolean): string[] {
   const faults: string[] = [];
   if (!sets(node.cols).includes("tenant_id")) faults.push(`${table}: the columns are not named, or lack the tenant`);
   const selects = at(node.selectStmt, "SelectStmt", "valuesLists") === undefined;
-  if (selects && [...walk(node.returningClause)].some(({ kind }) => kind === "SelectStmt")) {
-    faults.push(`${table}: a query in what an insert of selected rows returns`);
-  }
+  if (selects) faults.push(...selectedFaults(table, node, common));
+  else if (hasQuery(at(node.selectStmt, "SelectStmt", "valuesLists"))) faults.push(`${table}: a query in values`);
   const conflict = node.onConflictClause;
   if (!isNode(conflict)) return faults;
   const target = list(at(conflict, "infer", "indexElems")).map((each) => at(each, "IndexElem", "name"));
@@ -126,6 +128,27 @@ function insertFaults(table: string, node: Node): string[] {
     const name = kind === "FuncCall" ? (texts(inner.funcname).at(-1) ?? "") : "";
     if (kind === "SQLValueFunction" || unsteady.has(name)) faults.push(`${table}: ${name || kind}() in do update`);
     if (kind === "SelectStmt") faults.push(`${table}: a query in do update`);
+  }
+  return faults;
+}
+
+const hasQuery = (node: unknown) => [...walk(node)].some(({ kind }) => kind === "SelectStmt");
+
+/**
+ * An insert of selected rows goes to its node as a whole where the tenant comes from a row that is there; beside a common table it is done
+ * in steps, from which parameters in its conflicts are kept away.
+ */
+function selectedFaults(table: string, node: Node, common: boolean): string[] {
+  const faults: string[] = [];
+  const select = at(node.selectStmt, "SelectStmt");
+  const place = sets(node.cols).indexOf("tenant_id");
+  const tenant = at(list(at(select, "targetList"))[place], "ResTarget", "val");
+  const ofRow = texts(at(tenant, "ColumnRef", "fields")).at(-1) === "tenant_id";
+  if (common && ofRow) faults.push(`${table}: a common table beside the row that the tenant comes from`);
+  if (!common && place >= 0 && !ofRow) faults.push(`${table}: the tenant of selected rows comes from no row`);
+  for (const { kind, node: inner } of walk(select)) {
+    const name = kind === "FuncCall" ? (texts(inner.funcname).at(-1) ?? "") : "";
+    if (volatile.has(name)) faults.push(`${table}: ${name}() in an insert of selected rows`);
   }
   return faults;
 }

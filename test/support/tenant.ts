@@ -1,4 +1,4 @@
-import { createClient, createKey, createTenant } from "../../src/auth/issue.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
 import type { ClientType, Role } from "../../src/auth/principal.ts";
 import type { Db } from "../../src/db/connect.ts";
 

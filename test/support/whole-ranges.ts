@@ -34,10 +34,6 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     begin: /^select id, case when deleted_ms is null then greatest/,
     why: "looks at a portion of 1,000 in the order of ids",
   },
-  {
-    begin: /^select o\.event_id, o\.number from occurrences o where o\.tenant_id = \$1 and o\.end_ms is null/,
-    why: "looks at what is open",
-  },
   { begin: /^delete from feed where/, why: "removes what is older than an hour" },
   { begin: /^delete from (?:instances|audit_entries|delivery_\w+)/, why: "removes what is older than its retention" },
   {
@@ -57,7 +53,10 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   },
   { begin: /^select entity\.id as "entityId", own\.\*/, why: "the first entity that a clause matches" },
   { begin: /^select source, key from entity_keys/, why: "all names of a tenant's fields" },
-  { begin: /^select position, created_ms, changes from feed/, why: "the feed from a place on, a page at a time" },
+  {
+    begin: /^select position, created_ms, changes(?:, earlier)? from feed/,
+    why: "the feed from a place on, a page at a time",
+  },
   {
     begin: /^select subject, event_id is null and not standing/,
     why: "looks at a portion of 1,000 matches in the order of subjects",
@@ -70,11 +69,24 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     begin: /^select o\.event_id, .* from occurrences o left join .* order by o\.start_ms$/,
     why: "a test looks at all",
   },
+  {
+    begin:
+      /^select o\.event_id, o\.number from occurrences o where o\.tenant_id = \$1 and o\.end_ms is null and o\.type/,
+    why: "all alerts that are open",
+  },
+  {
+    begin: /^select subject, rule_id, entity_id, event_id, number, metric_name, standing from rule_matches/,
+    why: "looks at a portion of 2,000 matches in the order of subjects",
+  },
+  {
+    begin: /^insert into series as stored \(.*, unused_ms\)|^delete from series where tenant_id = \$1 and number >=/,
+    why: "a portion of series in the order of their numbers",
+  },
   { begin: /^insert into occurrences .* select o\.tenant_id, o\.event_id, n,/, why: "a test makes many" },
   // Jobs, points and notifications.
   {
     begin:
-      /^(?:select|delete) from (?:jobs|rule_matches|due_deliveries) where tenant_id = \$1$|^select number from series where tenant_id = \$1 order by number$|^update entities set deleted_ms = \$1 where tenant_id = \$2$|^select from entities where tenant_id = \$1$|^delete from unmatched_changes where tenant_id = \$1$/,
+      /^(?:select|select \*|delete) from (?:jobs|rule_matches|due_deliveries) where tenant_id = \$1$|^select number from series where tenant_id = \$1 order by number$|^update entities set deleted_ms = \$1 where tenant_id = \$2$|^select from entities where tenant_id = \$1$|^delete from unmatched_changes where tenant_id = \$1$|^select payload from jobs where tenant_id = \$1 and due_ms/,
     why: "tests look at all",
   },
   { begin: /^with near as materialized \( select id, sum\(size\)/, why: "at most 1,000 jobs that are due" },
@@ -125,19 +137,3 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "a portion of what is older than it is kept, in the order of the key",
   },
 ];
-
-/**
- * Statements that, planned with their values, read a tenant's rows while ANALYZE has seen other tenants alone: several indexes of
- * events and occurrences begin with the tenant, and all cost the same for the one row that is expected (decisions/0060).
- */
-export const readWhileUnseen: readonly RegExp[] = [
-  /^select o\.\*, e\.name, e\.entity_id from unnest/,
-  /^select o\.event_id, o\.number, o\.severity, .* from (?:events e|unnest)/,
-  /^select coalesce\(sum\(case when pg_column_compression\(o\.metadata\)/,
-  /^insert into annotations/,
-  /^delete from annotations a using occurrences/,
-  /^delete from (?:events e|occurrences o) where/,
-  /^select event_id as "eventId", number from occurrences where tenant_id = \$\d and end_ms < /,
-];
-/** When that is. */
-export const unseen = "statistics of other tenants";

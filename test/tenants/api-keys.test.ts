@@ -2,13 +2,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
-import { createClient, createKey } from "../../src/auth/issue.ts";
-import { newKey, parseKey } from "../../src/auth/key.ts";
-import { lastUse } from "../../src/auth/last-use.ts";
+import { createClient, createKey } from "../../src/auth/issue-key.ts";
+import { newApiKey, parseKey } from "../../src/auth/key.ts";
+import { lastUse } from "../../src/auth/key-last-used.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
+import { sized } from "../support/part.ts";
 import { masterKeys, testServer } from "../support/server.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -148,11 +149,12 @@ describe("a revoked key", () => {
       const revokedMs = performance.now();
       const refusedMs = await Promise.all(
         both.map(async (call) => {
-          while ((await search(call)).status === 200 && performance.now() - revokedMs < 3000) await sleep(5);
+          while ((await search(call)).status === 200 && performance.now() - revokedMs < sized(15_000, 3000))
+            await sleep(5);
           return performance.now() - revokedMs;
         }),
       );
-      for (const ms of refusedMs) expect(ms).toBeLessThan(1000);
+      for (const ms of refusedMs) expect(ms).toBeLessThan(sized(15_000, 1000));
       for (const call of both) expect(await search(call)).toMatchObject({ status: 401, body: { code: 16 } });
     } finally {
       await second.stop();
@@ -257,7 +259,7 @@ describe("the time of the last use", () => {
     for (let i = 0; i < 5; i += 1) await verify(secret);
     expect(uses).toHaveLength(5);
     await Promise.resolve()
-      .then(() => verify(newKey().text))
+      .then(() => verify(newApiKey().text))
       .catch(() => {});
     expect(uses).toHaveLength(5);
   });

@@ -5,6 +5,7 @@ import { transaction } from "../../src/db/transaction.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { auditQueue } from "../../src/tenants/audit-queue.ts";
 import { testDatabase } from "../support/database.ts";
+import { sized } from "../support/part.ts";
 import { testTenant } from "../support/tenant.ts";
 
 const { pool, sql } = await testDatabase();
@@ -43,7 +44,7 @@ describe("a row of a call that failed", () => {
     await locked(async () => {
       const startMs = performance.now();
       await Promise.all(Array.from({ length: 500 }, (_, i) => queue.record(event(`slow ${i}`))));
-      expect(performance.now() - startMs).toBeLessThan(500);
+      expect(performance.now() - startMs).toBeLessThan(sized(4500, 500));
     });
     await queue.settled(principal.tenantId);
     expect((await stored()).filter((id) => id.startsWith("slow"))).toHaveLength(500);
@@ -57,7 +58,7 @@ describe("a row of a call that failed", () => {
       await queue.record(event("left behind"));
       const startMs = performance.now();
       await queue.stop();
-      expect(performance.now() - startMs).toBeLessThan(2000);
+      expect(performance.now() - startMs).toBeLessThan(sized(10_000, 2000));
     });
     await sleep(100);
     expect(lines.some((line) => line.includes("left behind") && line.includes("not written"))).toBe(true);

@@ -1,8 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { routes } from "#gen/routes.ts";
-import { createClient, createKey } from "../../src/auth/issue.ts";
-import { newKey } from "../../src/auth/key.ts";
+import { createClient, createKey } from "../../src/auth/issue-key.ts";
+import { newApiKey } from "../../src/auth/key.ts";
 import { allMethods, callName, callRpc } from "../support/calls.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
@@ -17,8 +17,8 @@ const header = (text: string) => ({ "service-api-key": text });
 const strangers = {
   "no key": {},
   "a key that is none": header("secret"),
-  "a key with a wrong checksum": header(`${newKey().text.slice(0, -6)}000000`),
-  "an unknown key": header(newKey().text),
+  "a key with a wrong checksum": header(`${newApiKey().text.slice(0, -6)}000000`),
+  "an unknown key": header(newApiKey().text),
   "an expired key": header(await oldKey(BigInt(Date.now() - 1))),
   "a revoked key": header(await revokedKey()),
 };
@@ -47,7 +47,7 @@ async function revokedKey() {
  * The table of who may call what, row by row; columns as in `clients`. It does not look at the options in the proto
  * files, which are what it checks.
  */
-const reads = (method: DescMethod) => /^(Get|List|Search|Count|BatchGet|Watch|Preview)/.test(method.name);
+const reads = (method: DescMethod) => /^(Get|List|Search|Count|BatchGet|Watch|Preview|Explain)/.test(method.name);
 const of =
   (...services: string[]) =>
   (method: DescMethod) =>

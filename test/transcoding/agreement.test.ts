@@ -2,7 +2,7 @@ import { type DescMessage, fromJsonString, toJsonString } from "@bufbuild/protob
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonReader } from "../../src/transcoding/json/read-json.ts";
-import { finish, next, scanOf } from "../../src/transcoding/json/scan.ts";
+import { finishScan, next, scanOf } from "../../src/transcoding/json/scan.ts";
 import { factor } from "../support/seed.ts";
 import { anyMessage, bytesOf } from "./messages.ts";
 import { foreign, foreignMessage } from "./schema.ts";
@@ -24,7 +24,7 @@ function ours(desc: DescMessage, text: string): Outcome {
     const s = scanOf(text, { bytes: Buffer.from(text) });
     next(s);
     const message = reader.message(desc)(s);
-    finish(s);
+    finishScan(s);
     return bytesOf(desc, message);
   });
 }

@@ -773,7 +773,7 @@ export const errors: Rule[] = [
     cases: [
       { send: "POST /v1/shelves/s/books", headers: json, body: '{"tags":[]}', status: 400, field: "tags" },
       { send: "POST /v1/shelves/s/books", headers: json, body: '{"tags":["a"]}', status: 200 },
-      { send: "POST /v1/shelves/s/books", headers: json, body: '{"tags":null}', status: 200 },
+      { send: "POST /v1/shelves/s/books", headers: json, body: '{"tags":null}', status: 400, field: "tags" },
       {
         send: "PATCH /v1/shelves/a/books/b",
         headers: json,

@@ -3,7 +3,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
-import { openApi } from "../../src/transcoding/plugin/openapi.ts";
+import { openApiDocument } from "../../src/transcoding/plugin/openapi.ts";
 import { bindRoutes } from "../../src/transcoding/routes/binding.ts";
 import { anyMessage } from "./messages.ts";
 import { foreign, foreignMessage, libraryService } from "./schema.ts";
@@ -12,7 +12,11 @@ import { foreign, foreignMessage, libraryService } from "./schema.ts";
 type Json = any;
 
 const own: Json = JSON.parse(readFileSync(new URL("../../gen/openapi.json", import.meta.url), "utf8"));
-const library: Json = openApi(bindRoutes([libraryService()]).routes, { title: "Library", version: "1", keyHeader: "" });
+const library: Json = openApiDocument(bindRoutes([libraryService()]).routes, {
+  title: "Library",
+  version: "1",
+  keyHeader: "",
+});
 
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
 // Beyond what a server should send: NaN and the infinities are strings, an unknown number of an enum stands for itself.

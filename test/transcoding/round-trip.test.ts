@@ -3,7 +3,7 @@ import { fromJsonString, toJson, toJsonString } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonReader } from "../../src/transcoding/json/read-json.ts";
-import { finish, next, scanOf } from "../../src/transcoding/json/scan.ts";
+import { finishScan, next, scanOf } from "../../src/transcoding/json/scan.ts";
 import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
 import { factor } from "../support/seed.ts";
 import { anyMessage, bytesOf } from "./messages.ts";
@@ -17,7 +17,7 @@ function read(desc: DescMessage, text: string): unknown {
   const s = scanOf(text, { bytes: Buffer.from(text) });
   next(s);
   const message = reader.message(desc)(s);
-  finish(s);
+  finishScan(s);
   return message;
 }
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect as connectHttp2, constants } from "node:http2";
 import { connect } from "node:net";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Library, startLibrary } from "./library.ts";
@@ -236,11 +236,21 @@ describe("a client stream", () => {
     expect(JSON.parse((await post("/v1/books:collect", "")).text).books).toEqual([]);
   });
 
-  test("may be compressed", async () => {
-    const body = gzipSync('{"name":"a"}\n'.repeat(1000));
-    const { text } = await post("/v1/books:collect", body, { "content-encoding": "gzip" });
+  test.each([
+    ["gzip", gzipSync],
+    ["x-gzip", gzipSync],
+    ["br", brotliCompressSync],
+    ["deflate", deflateSync],
+    ["deflate", deflateRawSync],
+  ])("may be compressed as %s, and is refused when it is not", async (encoding, pack) => {
+    const body = pack('{"name":"a"}\n'.repeat(1000));
+    const { text } = await post("/v1/books:collect", body, { "content-encoding": encoding });
     expect(JSON.parse(text).books).toHaveLength(1000);
-    expect((await post("/v1/books:collect", "{}", { "content-encoding": "gzip" })).status).toBe(400);
+    for (const broken of ["{}", "", body.subarray(0, 20)]) {
+      const { status, text } = await post("/v1/books:collect", broken, { "content-encoding": encoding });
+      expect(status).toBe(400);
+      expect(JSON.parse(text).message).toBe("the body is not what its content encoding says");
+    }
   });
 
   test("is refused at the line that is wrong", async () => {

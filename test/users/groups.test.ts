@@ -65,6 +65,16 @@ describe("a new group", () => {
   });
 });
 
+test("is found by an account that writes its name's accents apart", async () => {
+  const group = `équipe ${made}`.normalize("NFC");
+  await groups.createUserGroup({ group: { name: group, cloudRoles: ["user"] } });
+  const user = { email: `nfc${made}@example.com`, password, groups: [group.normalize("NFD"), group] };
+  const created = await json("POST", accountsPath, { user });
+  expect(created).toMatchObject({ status: 200, body: { user: { groups: [group] } } });
+  const put = await json("PUT", `${accountsPath}/${created.body.user.id}`, { groups: [group.normalize("NFD")] });
+  expect(put).toMatchObject({ status: 200, body: { user: { groups: [group] } } });
+});
+
 describe("a restriction filter", () => {
   test.each([
     "cz0:Groups",

@@ -1,4 +1,4 @@
-import { cancelQuery } from "./tagged.ts";
+import { cancelQuery } from "./query-adapter.ts";
 
 /**
  * The answer of a statement that PostgreSQL stops when `signal` aborts.

@@ -2,9 +2,9 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import type postgres from "postgres";
 import { type Holder, limiter } from "../../limiter.ts";
-import { lost } from "./lost.ts";
-import { type Client, count, isFatal, type Slot } from "./slot.ts";
-import { type Answer, forget, type Query, type Tagged, tagged } from "./tagged.ts";
+import { connectionLost } from "./connection-errors.ts";
+import { type Client, count, isFatal, type PooledConnection } from "./pooled-connection.ts";
+import { type Answer, forget, type Query, queryAdapter, type Tagged } from "./query-adapter.ts";
 import { transact } from "./transact.ts";
 
 /** A pool's tagged template, which can also begin transactions. */
@@ -13,7 +13,7 @@ export interface Connections extends postgres.ISql<{ bigint: bigint }> {
 }
 
 interface Waiter {
-  take(slot: Slot): void;
+  take(slot: PooledConnection): void;
   refuse(error: unknown): void;
   /** Leaves the line. */
   leave?: () => void;
@@ -46,19 +46,19 @@ interface ConnectionsOptions {
  * which they are sent; none of these takes all.
  */
 export function connections(options: ConnectionsOptions) {
-  const slots = new Set<Slot>();
-  const idle: Slot[] = [];
+  const slots = new Set<PooledConnection>();
+  const idle: PooledConnection[] = [];
   const places = limiter({ max: options.max, waitingMax: Infinity, what: "statements are at the database" });
   const waiting = new Set<Waiter>();
   let ended = false;
 
-  function open(): Slot {
+  function open(): PooledConnection {
     const client = options.client(() => {
       slot.closed = true;
       slots.delete(slot);
       const i = idle.indexOf(slot);
       if (i >= 0) idle.splice(i, 1);
-      slot.fail?.(lost());
+      slot.fail?.(connectionLost());
       options.onclose();
     });
     // A query that is never sent tells how this client runs one.
@@ -72,14 +72,14 @@ export function connections(options: ConnectionsOptions) {
       cancelling: undefined,
       place: undefined,
     };
-    const slot: Slot = { client, run, retireMs, plannedMs: performance.now(), ...nothing };
+    const slot: PooledConnection = { client, run, retireMs, plannedMs: performance.now(), ...nothing };
     slots.add(slot);
     return slot;
   }
 
   function acquire(waiter: Waiter): void {
     if (ended || !options.allowed()) {
-      waiter.refuse(lost());
+      waiter.refuse(connectionLost());
       return;
     }
     waiting.add(waiter);
@@ -87,7 +87,7 @@ export function connections(options: ConnectionsOptions) {
       waiting.delete(waiter);
       if (ended || !options.allowed()) {
         place.release();
-        return waiter.refuse(lost());
+        return waiter.refuse(connectionLost());
       }
       const slot = idle.pop() ?? open();
       slot.place = place;
@@ -99,11 +99,11 @@ export function connections(options: ConnectionsOptions) {
     for (const waiter of waiting) {
       waiting.delete(waiter);
       waiter.leave?.();
-      waiter.refuse(lost());
+      waiter.refuse(connectionLost());
     }
   }
 
-  async function release(slot: Slot): Promise<void> {
+  async function release(slot: PooledConnection): Promise<void> {
     slot.fail = undefined;
     // Also lets the driver finish what it is doing with the connection.
     await slot.cancelling;
@@ -119,7 +119,7 @@ export function connections(options: ConnectionsOptions) {
   }
 
   /** Plans that PostgreSQL keeps may be of tables that were empty. Nothing waits: what comes next is sent after it. */
-  function replan(slot: Slot) {
+  function replan(slot: PooledConnection) {
     const { replanMs = Number.POSITIVE_INFINITY } = options;
     if (performance.now() < slot.plannedMs + replanMs) return;
     slot.plannedMs = performance.now();
@@ -173,7 +173,7 @@ export function connections(options: ConnectionsOptions) {
     query.canceller = async () => {
       waiting.delete(waiter);
       waiter.leave?.();
-      waiter.refuse(lost());
+      waiter.refuse(connectionLost());
     };
     return () => acquire(waiter);
   }
@@ -183,7 +183,7 @@ export function connections(options: ConnectionsOptions) {
     new Promise((resolve, reject) => {
       // Whatever lets it take its turn belongs to another one, on whose behalf `fn` must not run.
       const inside = AsyncLocalStorage.snapshot();
-      const take = (slot: Slot) =>
+      const take = (slot: PooledConnection) =>
         void inside(() => transact(slot, fn))
           .finally(() => void release(slot))
           .then(resolve, (error) => {
@@ -194,7 +194,7 @@ export function connections(options: ConnectionsOptions) {
     });
 
   return {
-    sql: Object.assign(tagged(maker, single), { begin }) as Connections,
+    sql: Object.assign(queryAdapter(maker, single), { begin }) as Connections,
     stats: () => ({ open: slots.size, busy: places.used, waiting: waiting.size }),
     /** Fails everything that waits for a connection. */
     refuse: refuseAll,

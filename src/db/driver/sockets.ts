@@ -1,5 +1,5 @@
 import { Socket } from "node:net";
-import { lost } from "./lost.ts";
+import { connectionLost } from "./connection-errors.ts";
 
 /** Where postgres.js says a connection should go. */
 interface Destination {
@@ -32,7 +32,9 @@ function refuseClearText(socket: Socket): void {
     // 'p', with which each message of a password begins, and no other one.
     const text = piece[0] === 0x70 ? Buffer.from(piece as Uint8Array).toString("latin1") : undefined;
     if (text !== undefined && !scram.test(text) && !md5.test(text)) {
-      socket.destroy(lost("the database asks for the password in clear text, without TLS: it does not get it"));
+      socket.destroy(
+        connectionLost("the database asks for the password in clear text, without TLS: it does not get it"),
+      );
       return false;
     }
     return write(piece, ...rest);
@@ -68,7 +70,7 @@ export function sockets(): Sockets {
       return (options) => {
         if (first?.destroyed) {
           const refused = new Socket();
-          setImmediate(() => refused.destroy(lost("the server closed the connection before it answered")));
+          setImmediate(() => refused.destroy(connectionLost("the server closed the connection before it answered")));
           return refused;
         }
         const socket = open(options);
@@ -77,7 +79,7 @@ export function sockets(): Sockets {
       };
     },
     cut() {
-      for (const socket of live) socket.destroy(lost());
+      for (const socket of live) socket.destroy(connectionLost());
     },
   };
 }

@@ -1,7 +1,7 @@
 import { Readable, Writable } from "node:stream";
-import { lost } from "./lost.ts";
-import { count, isFatal, type Slot } from "./slot.ts";
-import { type Answer, forget, type Query, type Tagged, tagged } from "./tagged.ts";
+import { connectionLost } from "./connection-errors.ts";
+import { count, isFatal, type PooledConnection } from "./pooled-connection.ts";
+import { type Answer, forget, type Query, queryAdapter, type Tagged } from "./query-adapter.ts";
 
 /** What PostgreSQL says of each statement behind the one that has failed. */
 const isAborted = (error: unknown) => (error as { code?: string } | null)?.code === "25P02";
@@ -23,7 +23,7 @@ const sentOnce = {
  * has got its last row never asks again: without this the socket stays paused, no later statement gets its result, and with nothing else
  * to do the process ends in silence (exit code 13).
  */
-function resumeAtEnd(rows: Readable, slot: Slot): void {
+function resumeAtEnd(rows: Readable, slot: PooledConnection): void {
   rows.once("end", () => {
     // `_read` resumes the socket that the driver uses, with TLS another one than ours. It is null once the connection is closed.
     if (!slot.closed) rows._read(0);
@@ -31,7 +31,7 @@ function resumeAtEnd(rows: Readable, slot: Slot): void {
 }
 
 /** A statement within a transaction: nothing may reach the driver once the connection is gone. */
-function joined(query: Query, slot: Slot, { resolve, reject }: Answer): () => void {
+function joined(query: Query, slot: PooledConnection, { resolve, reject }: Answer): () => void {
   const { handler, canceller } = query;
   Object.defineProperty(query, "retried", sentOnce);
   const succeed = (value: unknown) => {
@@ -57,7 +57,7 @@ function joined(query: Query, slot: Slot, { resolve, reject }: Answer): () => vo
   query.reject = failed;
   query.canceller = cancel;
   return () => {
-    if (slot.closed) return reject(lost());
+    if (slot.closed) return reject(connectionLost());
     handler(query);
     count(slot, query);
   };
@@ -69,7 +69,7 @@ function joined(query: Query, slot: Slot, { resolve, reject }: Answer): () => vo
  * run it alone.
  * @throws what `fn` throws; of statements that fail it is the first one, whichever `fn` has waited for
  */
-export async function transact<T>(slot: Slot, fn: (tx: Tagged) => Promise<T>): Promise<T> {
+export async function transact<T>(slot: PooledConnection, fn: (tx: Tagged) => Promise<T>): Promise<T> {
   const { promise: gone, reject } = Promise.withResolvers<never>();
   gone.catch(() => undefined);
   let over = false;
@@ -85,9 +85,9 @@ export async function transact<T>(slot: Slot, fn: (tx: Tagged) => Promise<T>): P
       tell(error);
     },
   });
-  const tx = tagged(slot.client, (query, answer) => {
+  const tx = queryAdapter(slot.client, (query, answer) => {
     const send = joined(query, slot, noted(answer));
-    return () => (over ? answer.reject(lost("the transaction has ended")) : send());
+    return () => (over ? answer.reject(connectionLost("the transaction has ended")) : send());
   });
 
   async function work(): Promise<T> {
@@ -109,7 +109,7 @@ export async function transact<T>(slot: Slot, fn: (tx: Tagged) => Promise<T>): P
     const done = tx`commit`.execute();
     over = true;
     const { command } = await done;
-    if (command !== "COMMIT") throw failed?.error ?? lost("the transaction was not committed");
+    if (command !== "COMMIT") throw failed?.error ?? connectionLost("the transaction was not committed");
     return value;
   }
 

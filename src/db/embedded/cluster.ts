@@ -2,8 +2,8 @@ import { chmodSync, lchownSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import { StartError } from "../start-error.ts";
+import type { DataDirectory } from "./data-directory.ts";
 import { type Account, runAs } from "./os-account.ts";
-import type { Place } from "./place.ts";
 
 export interface ClusterOptions {
   connectionsMax: number;
@@ -17,7 +17,12 @@ const MiB = 1024 * 1024;
  * Makes the files of a new database, once: they appear there complete or not at all. All of it is done by PostgreSQL's own
  * account. @throws StartError when initdb fails
  */
-export function initCluster(account: Account, place: Place, password: string, { durable }: ClusterOptions): void {
+export function initCluster(
+  account: Account,
+  place: DataDirectory,
+  password: string,
+  { durable }: ClusterOptions,
+): void {
   const { dataDir, data } = place;
   const fresh = `${data}.new`;
   const passwordFile = join(dataDir, "initdb.password");
@@ -61,7 +66,11 @@ export function checkVersion({ native }: Account, data: string): void {
  * Writes PostgreSQL's settings and rules of access anew, beside its own directory. `alter system` comes after them, so an
  * operator's own settings win and stay.
  */
-export function writeSettings(place: Place, socketDir: string, { connectionsMax, durable }: ClusterOptions): void {
+export function writeSettings(
+  place: DataDirectory,
+  socketDir: string,
+  { connectionsMax, durable }: ClusterOptions,
+): void {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity) / MiB;
   const settings: Record<string, string> = {
     listen_addresses: "",

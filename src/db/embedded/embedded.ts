@@ -4,20 +4,20 @@ import type { Log } from "../../log.ts";
 import { StartError } from "../start-error.ts";
 import { linkLibraries, nativeDir } from "./binaries.ts";
 import { type ClusterOptions, checkVersion, initCluster, writeSettings } from "./cluster.ts";
-import { type DataLock, lockData } from "./data-lock.ts";
-import { type Account, chooseAccount } from "./os-account.ts";
 import {
+  type DataDirectory,
+  dataDirectoryOf,
   isCluster,
   leaveSocketDir,
   makeDataDir,
-  type Place,
-  placeOf,
   readUrl,
   socketDir,
   socketDirOf,
   socketUrl,
   writeUrl,
-} from "./place.ts";
+} from "./data-directory.ts";
+import { type DataLock, lockData } from "./data-lock.ts";
+import { type Account, chooseAccount } from "./os-account.ts";
 import { end, gone, launch, type Postmaster, readPidFile, serves } from "./postmaster.ts";
 import { answers, prepareDatabase } from "./roles.ts";
 
@@ -43,31 +43,33 @@ const steadyMs = 60_000;
 const stopMsMax = 30_000;
 
 /** The PostgreSQL that outlived the server that had started it, if it can be used. One that cannot is stopped. */
-async function adopt(place: Place): Promise<Postmaster | undefined> {
+async function adopt(place: DataDirectory): Promise<Postmaster | undefined> {
   const found = readPidFile(place.data);
   const url = readUrl(place.urlFile);
   if (found === undefined || url === undefined || serves(found.pid, place.data) === false) return undefined;
   const postmaster = { pid: found.pid, ended: gone(found.pid) };
   if (found.status === "stopping") await Promise.race([postmaster.ended, sleep(stopMsMax)]);
-  // One of an earlier version, which listens on a port, is stopped: it starts again with a socket.
-  if (socketDirOf(url) === undefined && serves(found.pid, place.data)) await end(postmaster, "SIGINT", stopMsMax);
-  else if (found.status === "ready" && (await answers(url.href))) return postmaster;
+  if (found.status === "ready" && (await answers(url.href))) return postmaster;
   // It is coming up, going down, or stuck: one that we start ourselves tells how it is.
   if (serves(found.pid, place.data)) await end(postmaster, "SIGQUIT", stopMsMax);
   return undefined;
 }
 
-async function startFirst(place: Place, account: Account, options: ClusterOptions, begun: (p: Postmaster) => void) {
+async function startFirst(
+  place: DataDirectory,
+  account: Account,
+  options: ClusterOptions,
+  begun: (p: Postmaster) => void,
+) {
   const fresh = !isCluster(place.data);
-  const saved = readUrl(place.urlFile);
-  if (!fresh && saved === undefined) {
-    throw new StartError(
-      `${place.urlFile}, which holds the password of the embedded database, is missing; put it back`,
-    );
-  }
-  const made = () => randomBytes(24).toString("hex");
-  const own = fresh ? made() : (saved as URL).password;
-  const admin = (fresh ? undefined : readUrl(place.adminFile)?.password) ?? made();
+  const password = (file: string) => {
+    if (fresh) return randomBytes(24).toString("hex");
+    const saved = readUrl(file);
+    if (saved !== undefined) return saved.password;
+    throw new StartError(`${file}, which holds the password of the embedded database, is missing; put it back`);
+  };
+  const own = password(place.urlFile);
+  const admin = password(place.adminFile);
   const dir = await socketDir(place, account);
   writeUrl(place.urlFile, socketUrl(dir, "belfry", own, "belfry"));
   writeUrl(place.adminFile, socketUrl(dir, "postgres", admin, "postgres"));
@@ -82,24 +84,46 @@ async function startFirst(place: Place, account: Account, options: ClusterOption
  * taken over as it is.
  * @throws StartError in one clear line: another server has the directory, it cannot be written, no account can run it …
  */
-export async function startEmbedded({ dataDir, log, ...rest }: EmbeddedOptions): Promise<Embedded> {
-  const options: ClusterOptions = { connectionsMax: 100, durable: true, ...rest };
+export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  const { dataDir } = options;
   makeDataDir(dataDir);
   const lock = lockData(dataDir);
-  if (lock === undefined) {
-    throw new StartError(
-      `another server is using the data directory ${dataDir}; stop it, or set BELFRY_DATA_DIR to another directory`,
-    );
+  if (lock !== undefined) return await startLocked(lock, options);
+  throw new StartError(
+    `another server is using the data directory ${dataDir}; stop it, or set BELFRY_DATA_DIR to another directory`,
+  );
+}
+
+/**
+ * Runs `work` on the embedded database of a data directory: on the one that a server is running (or just starting),
+ * else on one that is started for this and stopped again. @throws StartError as startEmbedded does
+ */
+export async function useEmbedded<T>(options: EmbeddedOptions, work: (url: string) => Promise<T>): Promise<T> {
+  const { dataDir } = options;
+  makeDataDir(dataDir);
+  for (let attempt = 0; attempt < 300; attempt++) {
+    const lock = lockData(dataDir);
+    if (lock !== undefined) {
+      await using embedded = await startLocked(lock, options);
+      return await work(embedded.url);
+    }
+    const url = readUrl(dataDirectoryOf(dataDir).urlFile);
+    if (url !== undefined && (await answers(url.href))) return await work(url.href);
+    await sleep(100);
   }
+  throw new StartError(`a server is using ${dataDir}, but its database does not answer`);
+}
+
+async function startLocked(lock: DataLock, { dataDir, log, ...rest }: EmbeddedOptions): Promise<Embedded> {
   try {
-    return await startLocked(placeOf(dataDir), lock, log, options);
+    return await startIn(dataDirectoryOf(dataDir), lock, log, { connectionsMax: 100, durable: true, ...rest });
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-async function startLocked(place: Place, lock: DataLock, log: Log, options: ClusterOptions): Promise<Embedded> {
+async function startIn(place: DataDirectory, lock: DataLock, log: Log, options: ClusterOptions): Promise<Embedded> {
   let current: Postmaster | undefined;
   let account: Account | undefined;
   const begun = (postmaster: Postmaster) => {

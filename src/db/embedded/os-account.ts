@@ -46,7 +46,7 @@ function hasName(): boolean {
 }
 
 /** The owner of a file or a directory; a link is not followed. */
-export function ownerOf(path: string): Ids {
+export function fileOwnerOf(path: string): Ids {
   const { uid, gid } = lstatSync(path);
   return { uid, gid };
 }
@@ -67,7 +67,7 @@ function copied(native: string, dataDir: string): string {
 
 /** Makes PostgreSQL's directory anew for an account; what is in one of ours was left by a first start that was killed. */
 function lend(dir: string, { uid, gid }: Ids): void {
-  if (existsSync(dir) && ownerOf(dir).uid === 0) rmSync(dir, { recursive: true });
+  if (existsSync(dir) && fileOwnerOf(dir).uid === 0) rmSync(dir, { recursive: true });
   mkdirSync(dir, { mode: 0o700 });
   lchownSync(dir, uid, gid);
 }
@@ -93,7 +93,7 @@ function plainAccount(native: string, dir: string): Account {
 export function chooseAccount(native: string, dir: string): Account {
   if (process.getuid?.() !== 0) return plainAccount(native, dir);
   const isolated: Account = { prefix: namespace, ids: undefined, native };
-  const found = existsSync(dir) ? ownerOf(dir) : undefined;
+  const found = existsSync(dir) ? fileOwnerOf(dir) : undefined;
   if (found?.uid === 0 && existsSync(join(dir, "data"))) {
     // What has run in a namespace stays there.
     if (trial(isolated, dir) === undefined) return isolated;

@@ -13,8 +13,8 @@ import {
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError } from "../start-error.ts";
-import { type Account, ownerOf, runAs } from "./os-account.ts";
-import type { Place } from "./place.ts";
+import type { DataDirectory } from "./data-directory.ts";
+import { type Account, fileOwnerOf, runAs } from "./os-account.ts";
 
 /** PostgreSQL's first process. */
 export interface Postmaster {
@@ -50,7 +50,7 @@ export function alive(pid: number): boolean {
  */
 export function serves(pid: number, data: string): boolean | undefined {
   try {
-    const { uid } = ownerOf(dirname(data));
+    const { uid } = fileOwnerOf(dirname(data));
     if (process.platform === "linux") {
       return statSync(`/proc/${pid}`).uid === uid && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(data);
     }
@@ -132,7 +132,7 @@ function prepare(account: Account, data: string): void {
  */
 export async function launch(
   account: Account,
-  { data, logFile, settingsFile }: Place,
+  { data, logFile, settingsFile }: DataDirectory,
   begun: (postmaster: Postmaster) => void,
 ): Promise<Postmaster> {
   const { prefix, ids, native } = account;

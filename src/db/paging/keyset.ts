@@ -1,6 +1,6 @@
 import type { Fragment } from "postgres";
 import type { Db } from "../connect.ts";
-import { joined } from "../joined.ts";
+import { sqlJoin } from "../sql-join.ts";
 import type { CursorPlace } from "./cursor.ts";
 
 /**
@@ -37,7 +37,7 @@ export function orderBy(db: Db, keys: readonly SortKey[], backward = false): Fra
     if (required) return db`${expression} ${direction}`;
     return db`${expression} ${direction} ${backward ? db`nulls first` : db`nulls last`}`;
   });
-  return joined(db, parts, ",");
+  return sqlJoin(db, parts, ",");
 }
 
 /** The keys of a row as texts, for its cursor: an array column to select. */
@@ -45,7 +45,7 @@ export function keyTexts(db: Db, keys: readonly SortKey[]): Fragment {
   const parts = keys.map(({ expression, type }) =>
     type === "bytea" ? db`encode(${expression}, 'hex')` : db`(${expression})::text`,
   );
-  return db`array[${joined(db, parts, ",")}]`;
+  return db`array[${sqlJoin(db, parts, ",")}]`;
 }
 
 /** Whether PostgreSQL reads the text as a value of the type: it need not be one that `keyTexts` has made. */
@@ -105,7 +105,7 @@ export function beyond(db: Db, keys: readonly SortKey[], place: CursorPlace, bac
     );
     equalSoFar = db`${equalSoFar} and ${expression} = ${value}`;
   }
-  const any = joined(db, alternatives, "or");
+  const any = sqlJoin(db, alternatives, "or");
   const [first] = keys;
   const text = texts[0] ?? null;
   if (!first?.required || text === null) return any;

@@ -2,7 +2,7 @@ import type { Fragment } from "postgres";
 import { byteaArray, textArray } from "../batch.ts";
 import type { Db } from "../connect.ts";
 import { cancelOn } from "../driver/cancel.ts";
-import { joined } from "../joined.ts";
+import { sqlJoin } from "../sql-join.ts";
 import { storedBytes } from "../stored-bytes.ts";
 
 /** What the large rows of a page may hold together, bytes; a page holds one of them at least. */
@@ -31,12 +31,12 @@ export function outlineColumns(db: Db, contents: PageContents<string>): Fragment
     small: db`(pg_column_compression(${column}) is null and coalesce(pg_column_size(${column}), 0) <= ${smallBytesMax})`,
   }));
   const values = columns.map(({ member, column, small }) => db`case when ${small} then ${column} end as ${member}`);
-  const small = joined(
+  const small = sqlJoin(
     db,
     columns.map((each) => each.small),
     "and",
   );
-  return db`${joined(db, values, ",")}, ${small} as small`;
+  return db`${sqlJoin(db, values, ",")}, ${small} as small`;
 }
 
 const keyOf = (id: Buffer | string) => (typeof id === "string" ? id : id.toString("latin1"));

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { create, type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
-import { Direction, type PageInfo, PageInfoSchema, type PageInput, Pending } from "#gen/belfry/db/v1/paging_pb.ts";
+import { Direction, type PageInfo, PageInfoSchema, type PageInput, Pending } from "#gen/belfry/paging/v1/paging_pb.ts";
 import { type CursorPlace, decodeCursor, encodeCursor, queryDigest } from "./cursor.ts";
 
 const LIMIT_MAX = 1000;

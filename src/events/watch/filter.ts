@@ -9,7 +9,7 @@ import {
 import { checkClause } from "../../clause/check.ts";
 import { type Matcher, matcherOf } from "../../clause/matcher.ts";
 import type { Pace } from "../../event-loop.ts";
-import type { FeedChange, State } from "../feed.ts";
+import type { FeedChange, Replaced } from "../feed.ts";
 import type { EventRow } from "../fields.ts";
 import { checkedRange } from "../matching.ts";
 import { selection, toEvent } from "../messages.ts";
@@ -40,22 +40,54 @@ export function watchFilter(tenantId: string, query: EventQuery): Filter {
   const shown = selection(query.fields.map(({ field }) => field));
   return {
     matches({ change, row }, pace) {
-      const before = () => change.before !== undefined && matches(at(row, change.before, change), pace);
-      const after = matches(at(row, change.after, change), pace);
+      const before = () => {
+        const earlier = rowBefore(row, change);
+        return earlier === "unknown" || (earlier !== undefined && matches(earlier, pace));
+      };
+      const after = matches(rowAfter(row, change), pace);
       return typeof after === "boolean" ? after || before() : after.then((found) => found || before());
     },
     message({ change, row }) {
-      const after = at(row, change.after, change);
+      const after = rowAfter(row, change);
       const event = toEvent(after, [after], after.count, tenantId, shown);
       return create(WatchEventsResponseSchema, { change: kinds[change.kind], event });
     },
   };
 }
 
-/** The row with the state that it had then; its texts are those of now. */
-function at(row: EventRow, { severity, status, acknowledged }: State, change: FeedChange): EventRow {
-  const { lastSeenMs, instanceCount } = change;
+/** The row with the state that the change gave it; its texts are those of now. */
+function rowAfter(row: EventRow, { after, lastSeenMs, instanceCount }: FeedChange): EventRow {
+  const { severity, status, acknowledged } = after;
   return { ...row, severity, status, acknowledged, last_seen_ms: lastSeenMs, instance_count: instanceCount };
+}
+
+/** The row as it was before the change: what the change did not replace is as it is now. Undefined when the change made it. */
+function rowBefore(row: EventRow, change: FeedChange): EventRow | "unknown" | undefined {
+  const { before, earlier } = change;
+  if (before === undefined) return undefined;
+  const { severity, status, acknowledged } = before;
+  const { lastSeenMs, instanceCount, replaced = {} } = earlier ?? { ...change, replaced: undefined };
+  if (replaced === "unknown") return "unknown";
+  const { startMs, endMs, type = row.type, summary = row.summary, body = row.body } = replaced;
+  return {
+    ...row,
+    ...{ severity, status, acknowledged, type, summary, body },
+    metadata: metadataBefore(row.metadata, replaced),
+    start_ms: startMs === undefined ? row.start_ms : BigInt(startMs),
+    end_ms: endMs === undefined ? row.end_ms : endMs === null ? null : BigInt(endMs),
+    last_seen_ms: lastSeenMs,
+    instance_count: instanceCount,
+  };
+}
+
+function metadataBefore(now: EventRow["metadata"], { metadata, added = [] }: Replaced): EventRow["metadata"] {
+  if (metadata === undefined && added.length === 0) return now;
+  const gone = new Set(added);
+  // Not by assignment: a key may be called __proto__.
+  return Object.fromEntries([
+    ...Object.entries(now).filter(([key]) => !gone.has(key)),
+    ...Object.entries(metadata ?? {}),
+  ]);
 }
 
 function matcher(tenantId: string, query: EventQuery): Matcher<EventRow> {

@@ -4,9 +4,9 @@ import type { Sql } from "../../db/connect.ts";
 import type { Pace } from "../../event-loop.ts";
 import { type Limiter, limiter } from "../../limiter.ts";
 import type { FeedRow } from "../feed.ts";
+import { type FeedPosition, placeExpired } from "./cursor.ts";
+import { blockRows, changedRows, changesMax, feedBlock, feedEnd } from "./feed-reader.ts";
 import type { ChangedRow } from "./filter.ts";
-import { blockRows, changedRows, changesMax, feedBlock, feedEnd } from "./follow.ts";
-import { type Place, placeExpired } from "./place.ts";
 import { messageMaker, type Query, type Told, toldOf } from "./told.ts";
 
 /** Changes of one row of the feed with their occurrences, as all watches of the tenant share them that catch up. */
@@ -27,7 +27,7 @@ export interface Past {
   /** A watch of the tenant catches up. Returns what ends it. */
   begin(tenantId: string): () => void;
   /** The next rows after a place, the first one whole. @throws code 3 when rows after the place are no longer kept */
-  rows(tenantId: string, place: Place): Promise<FeedRow[]>;
+  rows(tenantId: string, place: FeedPosition): Promise<FeedRow[]>;
   /** The portion of a row in which a change is. To be released. @throws the signal's reason */
   portion(tenantId: string, row: FeedRow, change: number, signal: AbortSignal): Promise<Portion>;
 }

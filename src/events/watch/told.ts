@@ -1,8 +1,8 @@
 import type { WatchEventsResponse } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Pace } from "../../event-loop.ts";
 import { shareForms } from "../../wire/shared-messages.ts";
+import { type FeedPosition, placeCursor } from "./cursor.ts";
 import type { ChangedRow, Filter } from "./filter.ts";
-import { type Place, placeCursor } from "./place.ts";
 
 /** Watches of one tenant with the same query: a change is judged, made and encoded once for all of them. */
 export interface Query {
@@ -13,7 +13,7 @@ export interface Query {
 
 /** A change as the watches of a query are sent it. */
 export interface Told {
-  readonly place: Place;
+  readonly place: FeedPosition;
   readonly changed: ChangedRow;
   /** How many queues hold it. */
   waiting: number;
@@ -83,7 +83,12 @@ export function release(held: Held, told: Told): void {
 }
 
 /** The change for the watches of a query; undefined when it does not match. */
-export async function toldOf(query: Query, changed: ChangedRow, place: Place, pace: Pace): Promise<Told | undefined> {
+export async function toldOf(
+  query: Query,
+  changed: ChangedRow,
+  place: FeedPosition,
+  pace: Pace,
+): Promise<Told | undefined> {
   if (!(await query.filter.matches(changed, pace))) return undefined;
   return { place, changed, waiting: 0, made: undefined, query };
 }

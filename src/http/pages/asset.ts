@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { chooseEncoding, compress, type Encoding } from "../../wire/answer.ts";
+import { chooseEncoding, compress, type Encoding } from "../../wire/send-response.ts";
 
 /** A file as it is answered: its bytes, compressed once for each encoding that was asked for. */
 export interface Asset {

@@ -1,7 +1,7 @@
 import type { OAuthAuthorization } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import type { Answer, Outbound } from "../outbound.ts";
-import { isSuccess, jsonObject, told } from "../outcome.ts";
-import { type Reason, reasonOf } from "../retry.ts";
+import type { Outbound, OutboundResponse } from "../delivering/outbound.ts";
+import { type Reason, reasonOf } from "../delivering/retry.ts";
+import { isSuccess, parsedObject, told } from "./attempt-outcome.ts";
 import type { ExchangedSecret } from "./kind.ts";
 
 const keptMax = 1000;
@@ -92,7 +92,7 @@ async function exchange(outbound: Outbound, grant: Grant, nowMs: () => number): 
       signal,
     });
   const refresh = (token: string) => ask({ grant_type: "refresh_token", refresh_token: token });
-  const refused = ({ status }: Answer) => status === 400 || status === 401;
+  const refused = ({ status }: OutboundResponse) => status === 400 || status === 401;
 
   const stored = await refreshToken.read();
   hide(stored);
@@ -109,8 +109,13 @@ async function exchange(outbound: Outbound, grant: Grant, nowMs: () => number): 
   return tokenOf(answer, used, grant, nowMs());
 }
 
-async function tokenOf(answer: Answer, used: string, { refreshToken, hide }: Grant, nowMs: number): Promise<Kept> {
-  const body = jsonObject(answer.body);
+async function tokenOf(
+  answer: OutboundResponse,
+  used: string,
+  { refreshToken, hide }: Grant,
+  nowMs: number,
+): Promise<Kept> {
+  const body = parsedObject(answer.body);
   const { access_token: token, refresh_token: next, expires_in: lifeSec } = body ?? {};
   // A page that answers 200 may hold anything; a refusal says what is wrong.
   if (!isSuccess(answer)) {

@@ -1,4 +1,4 @@
-import type { Broken } from "../../rpc/rules.ts";
+import type { Broken } from "../../rpc/constraint-rules.ts";
 
 /** Why an address cannot be one that is sent to; one with tags is judged by what stands before them. */
 export function brokenUrl(path: string, text: string): Broken[] {

@@ -1,7 +1,7 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import { escapeHtml } from "../markup.ts";
 import type { Notification } from "../notification.ts";
-import { eventUrl, headline, isoTime, severityName, statusName } from "../variables.ts";
+import { escapeHtml } from "../rendering/markup.ts";
+import { eventUrl, headline, isoTime, severityName, statusName } from "../rendering/variables.ts";
 import { occasionText } from "./default-texts.ts";
 
 const grey = "#5f6b7a";

@@ -1,5 +1,5 @@
 import type { Notification } from "../notification.ts";
-import { severityName } from "../variables.ts";
+import { severityName } from "../rendering/variables.ts";
 
 /** What a rule without a message says. */
 export const defaultMessage =

@@ -1,11 +1,11 @@
 import type { EmailDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { html, plainText } from "../markup.ts";
-import { notSent, sent } from "../outcome.ts";
-import type { Reason } from "../retry.ts";
-import { cutText } from "../template.ts";
+import type { Reason } from "../delivering/retry.ts";
+import { html, plainText } from "../rendering/markup.ts";
+import { cutText } from "../rendering/template.ts";
+import { notSent, sent } from "./attempt-outcome.ts";
 import { htmlMail, textMail } from "./default-mail.ts";
 import { defaultMessage } from "./default-texts.ts";
-import type { Kind, Rendered } from "./kind.ts";
+import type { DestinationKind, Rendered } from "./kind.ts";
 
 // A line of a mail has at most 998 bytes; people read the first fifty characters.
 const subjectCharsMax = 200;
@@ -39,7 +39,9 @@ function reasonOf({ code, responseCode = 0 }: { code?: string; responseCode?: nu
 }
 
 /** One mail by the operator's relay. Its Message-ID is the notification's id; what follows is a reply to the first. */
-export const email: Kind<EmailDestination> = {
+export const email: DestinationKind<EmailDestination> = {
+  place: ({ to }) => to,
+
   templates(destination, message) {
     return {
       subject: { text: destination.subject || defaultSubject, markup: plainText },

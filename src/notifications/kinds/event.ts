@@ -4,13 +4,13 @@ import type { EventDestination } from "#gen/belfry/notifications/v1/destination_
 import { EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { EventItem } from "../../events/ingest.ts";
 import { validateItem } from "../../rpc/validate.ts";
-import { chainEventsMax } from "../chain-counts.ts";
-import { plainText } from "../markup.ts";
+import { chainEventsMax } from "../deciding/chain-counts.ts";
+import { beyondChain } from "../delivering/send-environment.ts";
 import { chainRulesMax } from "../notification.ts";
-import { notSent, sent } from "../outcome.ts";
-import { cutText } from "../template.ts";
-import { beyondChain } from "../world.ts";
-import type { Kind, Outcome, Rendered, State } from "./kind.ts";
+import { plainText } from "../rendering/markup.ts";
+import { cutText } from "../rendering/template.ts";
+import { notSent, sent } from "./attempt-outcome.ts";
+import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
 
 const labelCharsMax = 255;
 const summaryCharsMax = 128;
@@ -31,7 +31,7 @@ function cutBytes(text: string, bytesMax: number) {
 }
 
 /** The same for every try of a notification, so that a repeated try changes nothing. */
-function itemOf({ destination, notification, texts }: Rendered<EventDestination>, state: State): EventItem {
+function itemOf({ destination, notification, texts }: Rendered<EventDestination>, state: ThreadState): EventItem {
   const text = (name: string) => (texts[name] ?? "").replaceAll("\0", "").toWellFormed();
   const { timeMs, clear, entity, rule, trigger } = notification;
   return {
@@ -50,7 +50,7 @@ function itemOf({ destination, notification, texts }: Rendered<EventDestination>
 }
 
 /** An event in this service, on the entity of the one that caused it; when that is over, so is this. */
-export const event: Kind<EventDestination> = {
+export const event: DestinationKind<EventDestination> = {
   templates: ({ nameTemplate, typeTemplate, summaryTemplate, bodyTemplate }) => ({
     nameTemplate: { text: nameTemplate, markup: plainText },
     typeTemplate: { text: typeTemplate, markup: plainText },
@@ -84,7 +84,7 @@ export const event: Kind<EventDestination> = {
     const refusal = await createEvent(notification.tenant.id, item, chain, root);
     if (refusal === beyondChain) {
       const said = `${chainEventsMax} events were made of one cause: no further event`;
-      return { ...notSent("event", "chained", said, state), beyond: root } as Outcome;
+      return { ...notSent("event", "chained", said, state), beyond: root } as AttemptOutcome;
     }
     if (refusal !== undefined) return notSent("event", "bad_request", refusal, state);
     return sent("created", { name: item.name });

@@ -1,12 +1,12 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { IncidentPagingDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { plainText } from "../markup.ts";
 import type { Notification } from "../notification.ts";
-import { isPage, isSuccess, jsonObject, notSent, refusal, sent, told, tried } from "../outcome.ts";
-import { cutCharacters, cutText } from "../template.ts";
-import { eventUrl, isoTime } from "../variables.ts";
+import { plainText } from "../rendering/markup.ts";
+import { cutCharacters, cutText } from "../rendering/template.ts";
+import { eventUrl, isoTime } from "../rendering/variables.ts";
+import { isPage, isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { defaultMessage } from "./default-texts.ts";
-import type { Kind } from "./kind.ts";
+import type { DestinationKind } from "./kind.ts";
 
 const bodyBytesMax = 512_000;
 const summaryCharsMax = 1024;
@@ -67,8 +67,10 @@ function bodyOf(notification: Notification, message: string, publicUrl: string) 
 }
 
 /** Events API version 2: one alert a subject. What is acknowledged or resolved without one is dropped by the product. */
-export const incidentPaging: Kind<IncidentPagingDestination> = {
+export const incidentPaging: DestinationKind<IncidentPagingDestination> = {
   pace: { tries: 120, perMs: 60_000 },
+
+  joint: true,
 
   templates: (_destination, message) => ({ message: { text: message || defaultMessage, markup: plainText } }),
 
@@ -97,9 +99,9 @@ export const incidentPaging: Kind<IncidentPagingDestination> = {
         }),
         signal,
       });
-      if (!isSuccess(answer)) return refusal("incidentPaging", answer, state, nowMs());
+      if (!isSuccess(answer)) return refusedOutcome("incidentPaging", answer, state, nowMs());
       if (isPage(answer.body)) return notSent("incidentPaging", "unreadable", told(answer), state);
-      const status = jsonObject(answer.body)?.status;
+      const status = parsedObject(answer.body)?.status;
       if (status === undefined || status === "success") return sent(told(answer), state);
       return notSent("incidentPaging", "rejected", told(answer), state);
     }),

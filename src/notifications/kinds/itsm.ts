@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { ItsmDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import type { Broken } from "../../rpc/rules.ts";
-import { plainText } from "../markup.ts";
+import type { Broken } from "../../rpc/constraint-rules.ts";
+import { OutboundError, type OutboundResponse } from "../delivering/outbound.ts";
+import type { SendEnvironment } from "../delivering/send-environment.ts";
 import type { Notification } from "../notification.ts";
-import { type Answer, OutboundError } from "../outbound.ts";
-import { isSuccess, jsonObject, notSent, refusal, sent, told } from "../outcome.ts";
-import { cutCharacters } from "../template.ts";
-import { eventUrl, isoTime, severityName } from "../variables.ts";
-import type { World } from "../world.ts";
+import { plainText } from "../rendering/markup.ts";
+import { cutCharacters } from "../rendering/template.ts";
+import { eventUrl, isoTime, severityName } from "../rendering/variables.ts";
 import { NoToken } from "./access-tokens.ts";
+import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import { defaultMessage, occasionText } from "./default-texts.ts";
-import type { Kind, Outcome, Rendered, Sending, State } from "./kind.ts";
+import type { AttemptOutcome, DestinationKind, Rendered, Sending, ThreadState } from "./kind.ts";
 
 const shortCharsMax = 160;
 const longCharsMax = 4000;
@@ -23,9 +23,10 @@ const resolved = 6;
 const weights: Readonly<Record<number, string>> = { [Severity.CRITICAL]: "1", [Severity.ERROR]: "2" };
 
 /** Never empty: an empty one would match every incident that has none. No sign of the query's own. */
-function correlationOf({ subjectId }: Notification): string {
-  const plain = /^[\w:=.-]+$/.test(subjectId) && subjectId.length <= correlationCharsMax;
-  return plain ? subjectId : createHash("sha256").update(subjectId).digest("hex");
+function correlationOf({ subjectId, match }: Notification): string {
+  const text = match === undefined ? subjectId : `${subjectId}:${match}`;
+  const plain = /^[\w:=.-]+$/.test(text) && text.length <= correlationCharsMax;
+  return plain ? text : createHash("sha256").update(text).digest("hex");
 }
 
 const cut = (text: string, max: number) => cutCharacters(text.trim(), max);
@@ -79,10 +80,10 @@ function changed(rendered: Rendered<ItsmDestination>) {
 
 /** The requests of one try, signed in. */
 interface Session {
-  ask(method: "GET" | "POST" | "PATCH", path: string, body?: object): Promise<Answer>;
+  ask(method: "GET" | "POST" | "PATCH", path: string, body?: object): Promise<OutboundResponse>;
 }
 
-function session(sending: Sending<ItsmDestination>, { outbound, accessTokens }: World): Session {
+function session(sending: Sending<ItsmDestination>, { outbound, accessTokens }: SendEnvironment): Session {
   const { destination, signal } = sending;
   const { authorization, baseUrl } = destination;
   const oauth = authorization.case === "oauth" ? authorization.value : undefined;
@@ -117,27 +118,31 @@ function session(sending: Sending<ItsmDestination>, { outbound, accessTokens }: 
 }
 
 /** The `result` of an answer; undefined when there is none: an instance that sleeps answers 200 with a page. */
-function resultOf<T>(answer: Answer): T | undefined {
-  return isSuccess(answer) ? (jsonObject(answer.body)?.result as T | undefined) : undefined;
+function resultOf<T>(answer: OutboundResponse): T | undefined {
+  return isSuccess(answer) ? (parsedObject(answer.body)?.result as T | undefined) : undefined;
 }
 
-const failure = (answer: Answer, state: State, nowMs: number): Outcome =>
-  isSuccess(answer) ? notSent("itsm", "unreadable", told(answer), state) : refusal("itsm", answer, state, nowMs);
+const failure = (answer: OutboundResponse, state: ThreadState, nowMs: number): AttemptOutcome =>
+  isSuccess(answer) ? notSent("itsm", "unreadable", told(answer), state) : refusedOutcome("itsm", answer, state, nowMs);
 
 interface Row {
   sys_id?: unknown;
   number?: unknown;
 }
 
-const stateOf = ({ sys_id, number }: Row): State => ({ sysId: String(sys_id), number: String(number ?? "") });
+const stateOf = ({ sys_id, number }: Row): ThreadState => ({ sysId: String(sys_id), number: String(number ?? "") });
 
-/** The record that was made for this subject before, by a try whose end was not recorded: it broke, or the server died. */
-async function find(itsm: Session, { notification }: Rendered<ItsmDestination>): Promise<Answer> {
+/** The record that was made for this match before, by a try whose end was not recorded: it broke, or the server died. */
+async function find(itsm: Session, { notification }: Rendered<ItsmDestination>): Promise<OutboundResponse> {
   const query = encodeURIComponent(`correlation_id=${correlationOf(notification)}^ORDERBYDESCsys_created_on`);
   return itsm.ask("GET", `?sysparm_query=${query}&sysparm_limit=1&sysparm_fields=sys_id,number`);
 }
 
-async function put(sending: Sending<ItsmDestination>, world: World, keep: (state: State) => void): Promise<Outcome> {
+async function put(
+  sending: Sending<ItsmDestination>,
+  world: SendEnvironment,
+  keep: (state: ThreadState) => void,
+): Promise<AttemptOutcome> {
   const itsm = session(sending, world);
   const { notification } = sending;
   let { state } = sending;
@@ -175,8 +180,12 @@ function checkAuthorization({ authorization, credentialId }: ItsmDestination): B
   return [...brokenUrl("oauth.tokenUrl", tokenUrl), ...brokenUrl("oauth.authUrl", authUrl)];
 }
 
-/** The Table API: one incident a subject, which is found again by its correlation id. */
-export const itsm: Kind<ItsmDestination> = {
+/** The Table API: one incident a match, which is found again by its correlation id. */
+export const itsm: DestinationKind<ItsmDestination> = {
+  joint: true,
+
+  place: ({ baseUrl }) => baseUrl,
+
   templates: ({ shortDescription, closeNotes }, message) => ({
     shortDescription: { text: shortDescription, markup: plainText },
     closeNotes: { text: closeNotes, markup: plainText },

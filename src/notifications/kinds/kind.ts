@@ -1,11 +1,11 @@
-import type { Broken } from "../../rpc/rules.ts";
-import type { Markup } from "../markup.ts";
+import type { Broken } from "../../rpc/constraint-rules.ts";
+import type { Course, Reason } from "../delivering/retry.ts";
+import type { SendEnvironment } from "../delivering/send-environment.ts";
 import type { Notification } from "../notification.ts";
-import type { Course, Reason } from "../retry.ts";
-import type { World } from "../world.ts";
+import type { Markup } from "../rendering/markup.ts";
 
 /** What earlier sends of one (destination, occurrence) left, for the next one; kept by the caller, read by its kind alone. */
-export type State = Readonly<Record<string, string>>;
+export type ThreadState = Readonly<Record<string, string>>;
 
 /** A secret of the destination that its receiver exchanges now and then. */
 export interface ExchangedSecret {
@@ -31,7 +31,7 @@ export interface Sending<D> extends Rendered<D> {
   /** Names a secret that is not the destination's: no answer quotes it. */
   hide(secret: string): void;
   /** Empty before the first. */
-  readonly state: State;
+  readonly state: ThreadState;
   /** Of itsm with OAuth. */
   readonly refreshToken: ExchangedSecret;
   /** Aborts: the try ends at once, with a timeout. */
@@ -39,8 +39,8 @@ export interface Sending<D> extends Rendered<D> {
 }
 
 /** What a try came to. Neither `answer` nor `state` holds a secret. */
-export type Outcome =
-  | { readonly result: "sent"; readonly answer: string; readonly state: State }
+export type AttemptOutcome =
+  | { readonly result: "sent"; readonly answer: string; readonly state: ThreadState }
   | {
       readonly result: "failed";
       readonly reason: Reason;
@@ -49,7 +49,7 @@ export type Outcome =
       readonly retryAfterMs?: number | undefined;
       /** What the receiver said, in a few words, for people. */
       readonly answer: string;
-      readonly state: State;
+      readonly state: ThreadState;
       /** The root of which no further event is made: that is said once a rule. */
       readonly beyond?: string;
     };
@@ -62,13 +62,13 @@ export interface Composed {
 }
 
 /** The products' own limits on one destination: so many tries within so many ms. */
-export interface Pace {
+export interface RateLimit {
   readonly tries: number;
   readonly perMs: number;
 }
 
 /** A text with tags, and what it is to become. */
-export interface Template {
+export interface TemplateField {
   readonly text: string;
   readonly markup: Markup;
   /** What is beyond is of no use to the kind. Absent: `renderedCharsMax`. */
@@ -76,15 +76,19 @@ export interface Template {
 }
 
 /** A kind of destination. */
-export interface Kind<D> {
+export interface DestinationKind<D> {
   /** Its product's limit on one destination. */
-  readonly pace?: Pace;
+  readonly pace?: RateLimit;
+  /** It keeps one record for all rules, which ends with the last of their matches. */
+  readonly joint?: true;
+  /** Where its threads are: what is kept of them is of no use elsewhere. Absent: it keeps nothing that is bound to a place. */
+  place?(destination: D): string;
   /** Its templates by name: the path within the destination's message, or `message` for the rule's own. */
-  templates(destination: D, ruleMessage: string): Readonly<Record<string, Template>>;
+  templates(destination: D, ruleMessage: string): Readonly<Record<string, TemplateField>>;
   /** Which rules it breaks that its proto message does not say; paths are within it. */
   check(destination: D): Broken[];
   /** What it would send, as people read it. */
-  compose(sending: Rendered<D>, world: World): Composed;
+  compose(sending: Rendered<D>, world: SendEnvironment): Composed;
   /** Sends. Never throws for what a receiver does. May be repeated: the receiver can tell by the notification's id. */
-  send(sending: Sending<D>, world: World): Promise<Outcome>;
+  send(sending: Sending<D>, world: SendEnvironment): Promise<AttemptOutcome>;
 }

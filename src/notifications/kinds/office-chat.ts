@@ -1,13 +1,13 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { OfficeChatDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { escapeCard, markdown } from "../markup.ts";
-import type { Answer } from "../outbound.ts";
-import { isSuccess, notSent, refusal, sent, told, tried } from "../outcome.ts";
-import { reasonOf } from "../retry.ts";
-import { cutText } from "../template.ts";
-import { eventUrl, headline, isoTime, severityName, statusName } from "../variables.ts";
+import type { OutboundResponse } from "../delivering/outbound.ts";
+import { reasonOf } from "../delivering/retry.ts";
+import { escapeCard, markdown } from "../rendering/markup.ts";
+import { cutText } from "../rendering/template.ts";
+import { eventUrl, headline, isoTime, severityName, statusName } from "../rendering/variables.ts";
+import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
-import type { Kind, Outcome, Rendered, State } from "./kind.ts";
+import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
 
 // Both products take 28 KB with all that surrounds the card.
 const cardBytesMax = 27_000;
@@ -96,14 +96,14 @@ function fitted(card: Card, publicUrl: string, bytesMax: number): string {
 const isConnector = (url: string) => URL.canParse(url) && new URL(url).hostname.endsWith(".webhook.office.com");
 
 /** The older of the two products says in the text of a 200 what went wrong. */
-function connectorOutcome(answer: Answer, state: State): Outcome {
+function connectorOutcome(answer: OutboundResponse, state: ThreadState): AttemptOutcome {
   if (answer.body.trim() === "1") return sent(told(answer), state);
   const [, status] = /HTTP error (\d{3})/.exec(answer.body) ?? [];
   return notSent("officeChat", status === undefined ? "rejected" : reasonOf(Number(status)), told(answer), state);
 }
 
 /** A message with an adaptive card, for incoming webhooks of both kinds: connectors and workflows. */
-export const officeChat: Kind<OfficeChatDestination> = {
+export const officeChat: DestinationKind<OfficeChatDestination> = {
   pace: { tries: 60, perMs: 30_000 },
 
   templates: ({ text, facts }) => ({
@@ -134,7 +134,7 @@ export const officeChat: Kind<OfficeChatDestination> = {
     return tried("officeChat", state, async () => {
       const first = await post(cardBytesMax);
       const answer = first.status === 413 ? await post(cardBytesMax / 2) : first;
-      if (!isSuccess(answer)) return refusal("officeChat", answer, state, nowMs());
+      if (!isSuccess(answer)) return refusedOutcome("officeChat", answer, state, nowMs());
       return isConnector(destination.webhookUrl) ? connectorOutcome(answer, state) : sent(told(answer), state);
     });
   },

@@ -1,13 +1,13 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { TeamChatDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { chat } from "../markup.ts";
+import type { OutboundResponse } from "../delivering/outbound.ts";
+import type { Reason } from "../delivering/retry.ts";
 import type { Notification } from "../notification.ts";
-import type { Answer } from "../outbound.ts";
-import { isSuccess, jsonObject, notSent, refusal, sent, told, tried } from "../outcome.ts";
-import type { Reason } from "../retry.ts";
-import { headline } from "../variables.ts";
+import { chat } from "../rendering/markup.ts";
+import { headline } from "../rendering/variables.ts";
+import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { defaultMessage, occasionText } from "./default-texts.ts";
-import type { Kind, Outcome, Sending } from "./kind.ts";
+import type { AttemptOutcome, DestinationKind, Sending } from "./kind.ts";
 
 const textCharsMax = 4000;
 const fallbackCharsMax = 300;
@@ -41,8 +41,8 @@ const meanings: Readonly<Record<string, Reason>> = {
   channel_not_found: "missing",
 };
 
-/** The thread's first message is gone. */
-const threadGone = new Set(["thread_not_found", "message_not_found", "cannot_reply_to_message"]);
+/** The thread's first message is gone, or its channel: another token may be of another team. */
+const threadGone = new Set(["channel_not_found", "thread_not_found", "message_not_found", "cannot_reply_to_message"]);
 
 /** Cut between characters as the product counts them: never within an escape or a link. */
 function cutChat(text: string, charsMax: number): string {
@@ -74,9 +74,9 @@ function messageOf({ destination, notification, texts, state }: Sending<TeamChat
   return { channel: state.channelId ?? destination.channel, attachments: [attachment], unfurl_links: false, ...thread };
 }
 
-function judged(answer: Answer, { state }: Sending<TeamChatDestination>, nowMs: number): Outcome {
-  if (!isSuccess(answer)) return refusal("teamChat", answer, state, nowMs);
-  const body = jsonObject(answer.body);
+function judged(answer: OutboundResponse, { state }: Sending<TeamChatDestination>, nowMs: number): AttemptOutcome {
+  if (!isSuccess(answer)) return refusedOutcome("teamChat", answer, state, nowMs);
+  const body = parsedObject(answer.body);
   if (typeof body?.ok !== "boolean") return notSent("teamChat", "unreadable", told(answer), state);
   if (!body.ok) return notSent("teamChat", meanings[String(body.error)] ?? "rejected", told(answer), state);
   const { ts, channel } = body;
@@ -85,8 +85,10 @@ function judged(answer: Answer, { state }: Sending<TeamChatDestination>, nowMs: 
 }
 
 /** A message of the app's bot; what follows about the same subject goes into its thread. */
-export const teamChat: Kind<TeamChatDestination> = {
+export const teamChat: DestinationKind<TeamChatDestination> = {
   pace: { tries: 1, perMs: 1000 },
+
+  place: ({ channel }) => channel,
 
   templates: (_destination, message) => ({ message: { text: message || defaultMessage, markup: chat } }),
 
@@ -116,7 +118,7 @@ export const teamChat: Kind<TeamChatDestination> = {
           signal: sending.signal,
         });
       const answer = await post(messageOf(sending));
-      const gone = sending.state.ts !== undefined && threadGone.has(String(jsonObject(answer.body)?.error));
+      const gone = sending.state.ts !== undefined && threadGone.has(String(parsedObject(answer.body)?.error));
       if (!gone) return judged(answer, sending, nowMs());
       const anew = { ...sending, state: {} };
       return judged(await post(messageOf(anew)), anew, nowMs());

@@ -2,15 +2,15 @@ import { createHmac } from "node:crypto";
 import { toJson } from "@bufbuild/protobuf";
 import type { WebhookDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import type { Broken } from "../../rpc/rules.ts";
-import { address, plainText } from "../markup.ts";
+import type { Broken } from "../../rpc/constraint-rules.ts";
 import type { Notification } from "../notification.ts";
-import { isSuccess, notSent, refusal, sent, told, tried } from "../outcome.ts";
+import { address, plainText } from "../rendering/markup.ts";
+import { isoTime } from "../rendering/variables.ts";
 import { fixedOrigin, originOf } from "../secret-addresses.ts";
-import { isoTime } from "../variables.ts";
+import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import { defaultMessage } from "./default-texts.ts";
-import type { Kind } from "./kind.ts";
+import type { DestinationKind } from "./kind.ts";
 
 /** Headers that the sender sets itself, or that HTTP does. */
 const reserved =
@@ -69,10 +69,17 @@ function bodyOf({ id, tenant, timeMs, clear, rule, trigger, event, entity, metri
             status: event.status,
             acknowledged: event.acknowledged,
             fields: event.metadata,
+            ...(event.dedupKey !== undefined && { dedup_key: event.dedupKey }),
+            ...(event.expiresMs !== undefined && { expires_at: isoTime(event.expiresMs) }),
           },
     entity,
     ...(metric && {
-      metric: { name: metric.name, value: metric.value ?? null, timestamp: isoTime(metric.timeMs) || null },
+      metric: {
+        name: metric.name,
+        ...(metric.labels && { labels: metric.labels }),
+        value: metric.value ?? null,
+        timestamp: isoTime(metric.timeMs) || null,
+      },
     }),
   };
 }
@@ -100,7 +107,7 @@ function misled({ url, signingSecret, headers }: WebhookDestination, rendered: s
 }
 
 /** An HTTP POST by Standard Webhooks 1.0.0. */
-export const webhook: Kind<WebhookDestination> = {
+export const webhook: DestinationKind<WebhookDestination> = {
   templates: ({ url }, message) => ({
     url: { text: url, markup: address, charsMax: addressCharsMax },
     message: { text: message || defaultMessage, markup: plainText },
@@ -134,6 +141,6 @@ export const webhook: Kind<WebhookDestination> = {
         body,
         signal,
       });
-      return isSuccess(answer) ? sent(told(answer), state) : refusal("webhook", answer, state, nowMs());
+      return isSuccess(answer) ? sent(told(answer), state) : refusedOutcome("webhook", answer, state, nowMs());
     }),
 };

@@ -1,7 +1,7 @@
 import { bigintArray, byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
-import { keyText } from "../matches.ts";
-import type { TenantRules } from "../matching/tenant-rules.ts";
+import { keyText } from "../deciding/match-store.ts";
+import type { TenantRules } from "../deciding/matcher/tenant-rules.ts";
 
 const periodMs = 2000;
 /** A time that fits no watch is kept so long: the entity may be about to be watched. */

@@ -6,21 +6,21 @@ import { readEntities } from "../../entities/read.ts";
 import { type Pace, paced } from "../../event-loop.ts";
 import { readPoints } from "../../metrics/read.ts";
 import type { OnPoints, StoredPoints } from "../../metrics/store.ts";
-import { decide } from "../decide.ts";
-import { keyText, lockMatches, makePlaces, readMatches, type StoredMatches } from "../matches.ts";
-import type { LoadedRule, TenantRules } from "../matching/tenant-rules.ts";
-import type { LoadedTrigger } from "../matching/trigger-index.ts";
-import type { Deciding } from "../on-changes.ts";
-import { newRoot } from "../rule-changes.ts";
-import { type Sight, settle } from "../settle.ts";
-import { type Subject, seriesSubject } from "../subjects.ts";
-import type { Told } from "../told.ts";
+import { applyDecisions, type Sight } from "../deciding/apply-decisions.ts";
+import { decide } from "../deciding/decide.ts";
+import { keyText, lockMatches, makePlaces, readMatches, type StoredMatches } from "../deciding/match-store.ts";
+import type { LoadedRule, TenantRules } from "../deciding/matcher/tenant-rules.ts";
+import type { LoadedTrigger } from "../deciding/matcher/trigger-index.ts";
+import type { Deciding } from "../deciding/on-changes.ts";
+import { newRoot } from "../deciding/rule-changes.ts";
+import type { DeliverySnapshot } from "../delivery-snapshot.ts";
+import { type Subject, seriesSubject } from "../matched-subject.ts";
 
 /** A server learns of changed rules for points so soon, ms: no statement a batch is spent on it. */
 const versionMs = 1000;
 const tenantsMax = 1000;
 /** Points lie at most so far ahead of the clock that they are looked for, ms. */
-const aheadMs = 400 * 86_400_000;
+export const aheadMs = 400 * 86_400_000;
 
 /** A series of a batch that triggers watch, with its points in the order of their arrival. */
 interface Watched {
@@ -39,7 +39,10 @@ const sourceOf = ({ type }: LoadedTrigger) => type.source.value as MetricThresho
 const pointsBetween = 10_000;
 
 /** The bound that a value crosses; undefined: it is good. */
-function crossed(trigger: LoadedTrigger, value: number): Pick<Told, "threshold" | "thresholdType"> | undefined {
+export function crossed(
+  trigger: LoadedTrigger,
+  value: number,
+): Pick<DeliverySnapshot, "threshold" | "thresholdType"> | undefined {
   const { min, max } = sourceOf(trigger);
   if (min !== undefined && value < min) return { threshold: min, thresholdType: "min" };
   if (max !== undefined && value > max) return { threshold: max, thresholdType: "max" };
@@ -101,7 +104,7 @@ export function onPoints({ memory, wake, last }: Deciding): OnPoints {
       readMatches(tx, tenantId, someKeys),
       withoutLate(tx, tenantId, some, nowMs),
     ]);
-    await settle(tx, tenantId, sights(rules, news, entities, now, pace), now, nowMs, wake);
+    await applyDecisions(tx, tenantId, sights(rules, news, entities, now, pace), now, nowMs, wake);
   };
 }
 
@@ -111,11 +114,11 @@ async function watchedOf(
   pace: Pace,
 ): Promise<Watched[]> {
   const byNumber = new Map<number, Watched>();
-  for (const { number, entityId, metric } of known.values()) {
+  for (const { number, entityId, metric, labels } of known.values()) {
     const triggers = rules.thresholds.get(metric);
     if (triggers === undefined) continue;
     const bounds = boundsOf(triggers);
-    byNumber.set(number, { subject: seriesSubject(entityId, metric), number, triggers, points: [], ...bounds });
+    byNumber.set(number, { subject: seriesSubject(entityId, metric, labels), number, triggers, points: [], ...bounds });
     if (byNumber.size % 100 === 0) await pace();
   }
   if (byNumber.size === 0) return [];
@@ -152,8 +155,9 @@ async function* sights(
     const entity = entities.get(keyText(subject.entityId));
     const meant: LoadedTrigger[] = [];
     for (const trigger of triggers) {
-      const { means } = trigger;
-      if (means !== undefined) await pace();
+      const { means, meansLabels } = trigger;
+      if (means !== undefined || meansLabels !== undefined) await pace();
+      if (meansLabels?.(subject.metricLabels) === false) continue;
       if (means === undefined || (entity !== undefined && means(entity))) meant.push(trigger);
     }
     const alike = meant.length === triggers.length ? shared.get(triggers) : undefined;

@@ -1,21 +1,18 @@
-import type { Fragment } from "postgres";
 import type { StaleDataSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { toSql } from "../../clause/to-sql.ts";
-import { byteaArray, textArray } from "../../db/batch.ts";
+import { byteaArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
-import { entityResolver } from "../../entities/fields.ts";
-import { matchingIds, splitIds } from "../../entities/portions.ts";
 import { readEntities } from "../../entities/read.ts";
-import { paced } from "../../event-loop.ts";
+import { payloadOf } from "../../jobs/payload.ts";
 import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
-import { tenantNameOf } from "../../tenants/tenant.ts";
-import { keyText, lockMatches, makePlaces, readMatches } from "../matches.ts";
-import type { LoadedTrigger } from "../matching/trigger-index.ts";
-import type { Deciding } from "../on-changes.ts";
-import { newRoot } from "../rule-changes.ts";
-import { type Sight, settle } from "../settle.ts";
-import { staleSubject } from "../subjects.ts";
+import { applyDecisions, type Sight } from "../deciding/apply-decisions.ts";
+import { keyText, lockMatches, makePlaces, readMatches } from "../deciding/match-store.ts";
+import type { LoadedTrigger } from "../deciding/matcher/trigger-index.ts";
+import type { Deciding } from "../deciding/on-changes.ts";
+import { newRoot } from "../deciding/rule-changes.ts";
+import { staleSubject } from "../matched-subject.ts";
+import { apart, type Troubles } from "./stale-trouble.ts";
+import { type Change, dropOthers, enrolAll } from "./stale-watches.ts";
 
 /** The jobs that look for data that stay away: one a tenant that watches any. */
 const staleKind = "notifications.stale";
@@ -29,7 +26,6 @@ const absentMs = 10_000;
 const enrolMs = 2000;
 const enrolShare = 0.05;
 const firedMax = 1000;
-const portion = 10_000;
 
 /** How far a tenant's job is. Times are ms since the epoch. */
 interface Course {
@@ -38,6 +34,13 @@ interface Course {
   enrolMs?: number;
   /** By trigger: before this nothing of it can stay away for too long. */
   nextMs?: Record<string, number>;
+  troubles?: Troubles;
+}
+
+/** Why the last look could not look for the data of a tenant's triggers, by their names. */
+export async function staleTroubles(db: Db, tenantId: string): Promise<Troubles> {
+  const course = (await payloadOf(db, { tenantId, kind: staleKind }, jobId)) as Course | undefined;
+  return course?.troubles ?? {};
 }
 
 const sourceOf = ({ type }: LoadedTrigger) => type.source.value as StaleDataSource;
@@ -75,16 +78,21 @@ export function staleJob(deciding: Deciding): JobKind {
     await makeUpForAbsence(tx, tenantId, course, nowMs);
     const enrolled = nowMs >= (course.enrolMs ?? 0);
     const nextMs: Record<string, number> = enrolled ? {} : { ...course.nextMs };
+    const troubles: Troubles = enrolled ? {} : { ...course.troubles };
     const startedMs = performance.now();
-    const left = enrolled ? await enrolAll(tx, tenantId, stale, nowMs) : [];
+    const left = enrolled ? await enrolAll(tx, tenantId, stale, troubles, nowMs) : [];
     const tookMs = performance.now() - startedMs;
     const changes: Change[] = [...dropped, ...left];
-    for (const trigger of stale) changes.push(...(await changesOf(tx, tenantId, trigger, nextMs, nowMs)));
+    for (const trigger of stale) {
+      const look = () => changesOf(tx, tenantId, trigger, nextMs, nowMs);
+      changes.push(...(await apart(tx, trigger.name, troubles, look)));
+    }
     if (changes.length > 0) await tell(tx, tenantId, changes, deciding, nowMs);
     const next: Course = {
       aliveMs: nowMs,
       enrolMs: enrolled ? nowMs + Math.max(enrolMs, Math.round(tookMs / enrolShare)) : (course.enrolMs ?? 0),
       nextMs,
+      troubles,
     };
     return jobs.map(({ id }) => ({ id, dueMs: nowMs + lookMs, payload: next }));
   }
@@ -97,110 +105,6 @@ async function makeUpForAbsence(tx: Db, tenantId: string, { aliveMs }: Course, n
   await tx`
     update stale_watches set last_ms = last_ms + ${BigInt(nowMs - aliveMs)}
     where tenant_id = ${tenantId} and not fired and last_ms <= ${BigInt(aliveMs)}`;
-}
-
-/** Data of an entity that stay away for a trigger, or do so no more. */
-interface Change {
-  triggerName: string;
-  /** Undefined: it waits for no data any more. */
-  trigger: LoadedTrigger | undefined;
-  entityId: Buffer;
-  lastMs: number;
-  fired: boolean;
-}
-
-interface Left {
-  triggerName: string;
-  entityId: Buffer;
-  lastMs: number;
-  fired: boolean;
-}
-
-/** Ends the watches of triggers that wait for data no more, or that no rule uses. Skips from one trigger to the next by the key. */
-async function dropOthers(tx: Db, tenantId: string, stale: readonly LoadedTrigger[]): Promise<Change[]> {
-  const watched = await tx<{ name: string }[]>`
-    with recursive watched (name) as (
-      (select trigger_name from stale_watches where tenant_id = ${tenantId} order by trigger_name limit 1)
-      union all
-      select next.* from watched cross join lateral (
-        select trigger_name from stale_watches
-        where tenant_id = ${tenantId} and trigger_name > watched.name order by trigger_name limit 1) as next
-    )
-    select name from watched`;
-  const kept = new Set(stale.map(({ name }) => name));
-  const others = watched.map(({ name }) => name).filter((name) => !kept.has(name));
-  if (others.length === 0) return [];
-  const gone = await tx<Left[]>`
-    delete from stale_watches where tenant_id = ${tenantId} and trigger_name = any(${textArray(others)}::text[])
-    returning trigger_name as "triggerName", entity_id as "entityId", last_ms::float8 as "lastMs", fired`;
-  return over(gone, undefined);
-}
-
-const over = (left: readonly Left[], trigger: LoadedTrigger | undefined): Change[] =>
-  left.filter(({ fired }) => fired).map((row) => ({ ...row, trigger, fired: false }));
-
-/** Takes in the entities that triggers mean by now; answers those that stayed away and are not meant any more. */
-async function enrolAll(tx: Db, tenantId: string, stale: readonly LoadedTrigger[], nowMs: number): Promise<Change[]> {
-  const resolver = entityResolver(tenantId, { tenantName: await tenantNameOf(tx, tenantId) });
-  const changes: Change[] = [];
-  for (const trigger of stale) {
-    const clause = sourceOf(trigger).entityQuery?.clause;
-    const matching = clause === undefined ? tx`true` : toSql(tx, clause, "clause", resolver);
-    changes.push(...(await enrol(tx, tenantId, trigger, matching, nowMs)));
-  }
-  return changes;
-}
-
-/** Both lists come in the order of ids: what differs is found here, so that only that is written. */
-async function enrol(tx: Db, tenantId: string, trigger: LoadedTrigger, matching: Fragment, nowMs: number) {
-  const meant = await matchingIds(tx, tenantId, matching, portion);
-  const watched = await tx<{ ids: Buffer }[]>`
-    select string_agg(entity_id, ''::bytea order by entity_id) as ids from (
-      select entity_id, (row_number() over (order by entity_id) - 1) / ${portion}::int4 as portion
-      from stale_watches where tenant_id = ${tenantId} and trigger_name = ${trigger.name}
-    ) as watched
-    group by portion order by portion`;
-  const { added, gone, same } = await differing(
-    meant,
-    watched.map(({ ids }) => ids),
-  );
-  const left: Left[] = [];
-  for (let from = 0; from < gone.length; from += portion) {
-    left.push(
-      ...(await tx<Left[]>`
-        delete from stale_watches
-        where tenant_id = ${tenantId} and trigger_name = ${trigger.name}
-          and entity_id = any(${byteaArray(gone.slice(from, from + portion))}::bytea[])
-        returning trigger_name as "triggerName", entity_id as "entityId", last_ms::float8 as "lastMs", fired`),
-    );
-  }
-  // The first time all are awaited since the trigger was made; what is added later, since then.
-  const sinceMs = BigInt(same > 0 ? nowMs : trigger.createdMs);
-  for (let from = 0; from < added.length; from += portion) {
-    await tx`
-      insert into stale_watches (tenant_id, trigger_name, entity_id, last_ms, fired)
-      select ${tenantId}::uuid, ${trigger.name}, id, ${sinceMs}, false
-      from unnest(${byteaArray(added.slice(from, from + portion))}::bytea[]) as meant (id)
-      on conflict do nothing`;
-  }
-  return over(left, trigger);
-}
-
-/** What of two lists of ids in their order, each in portions, only the first has, and what only the second; how many both have. */
-async function differing(meant: readonly Buffer[], watched: readonly Buffer[]) {
-  const pace = paced(() => {});
-  const [wanted, known] = [meant.flatMap(splitIds), watched.flatMap(splitIds)];
-  const added: Buffer[] = [];
-  const gone: Buffer[] = [];
-  let at = 0;
-  for (const id of wanted) {
-    while (at < known.length && Buffer.compare(known[at] as Buffer, id) < 0) gone.push(known[at++] as Buffer);
-    if (at < known.length && id.equals(known[at] as Buffer)) at += 1;
-    else added.push(id);
-    if ((at + added.length) % 1000 === 0) await pace();
-  }
-  gone.push(...known.slice(at));
-  return { added, gone, same: known.length - gone.length };
 }
 
 async function changesOf(
@@ -268,5 +172,5 @@ async function tell(tx: Db, tenantId: string, changes: readonly Change[], decidi
   );
   await lockMatches(tx, tenantId, [...keys.values()]);
   const noted = await readMatches(tx, tenantId, [...keys.values()]);
-  await settle(tx, tenantId, sights, noted, nowMs, deciding.wake);
+  await applyDecisions(tx, tenantId, sights, noted, nowMs, deciding.wake);
 }

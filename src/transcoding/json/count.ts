@@ -2,7 +2,6 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import {
   addBytes,
-  boundsOf,
   type CountLimits,
   countElement,
   countHeld,
@@ -11,13 +10,14 @@ import {
   innerNodes,
   leaveNode,
   type MessageBounds,
+  type MessageTally,
+  messageBoundsOf,
   type Nodes,
   nodesOf,
   numberBytes,
   stringBytes,
-  type Tally,
   tallyOf,
-} from "../../wire/bounds.ts";
+} from "../../wire/message-limits.ts";
 import { invalidValue } from "../../wire/status.ts";
 import { fieldsByKey, keyFinder } from "./key-finder.ts";
 import { byteOffset, pathAt } from "./path.ts";
@@ -38,7 +38,7 @@ export function countJson(s: Scan, root: DescMessage | DescField, limits: CountL
   addBytes(tally, s.text.length);
   try {
     next(s);
-    if (root.kind === "message") message(s, tally, boundsOf(root), undefined);
+    if (root.kind === "message") message(s, tally, messageBoundsOf(root), undefined);
     else value(s, tally, fieldOf(root), undefined, false);
   } catch (error) {
     if (!isJsonError(error)) throw error;
@@ -53,10 +53,10 @@ export function countJson(s: Scan, root: DescMessage | DescField, limits: CountL
 }
 
 function fieldOf(field: DescField): FieldBounds {
-  return boundsOf(field.parent).fields[field.parent.fields.indexOf(field)] as FieldBounds;
+  return messageBoundsOf(field.parent).fields[field.parent.fields.indexOf(field)] as FieldBounds;
 }
 
-function message(s: Scan, tally: Tally, bounds: MessageBounds, around: Nodes | undefined): void {
+function message(s: Scan, tally: MessageTally, bounds: MessageBounds, around: Nodes | undefined): void {
   const { desc } = bounds;
   if (desc.typeName.startsWith("google.protobuf.")) {
     ofGoogle(s, tally, bounds, around);
@@ -69,7 +69,7 @@ function message(s: Scan, tally: Tally, bounds: MessageBounds, around: Nodes | u
   leaveNode(bounds, nodes);
 }
 
-function members(s: Scan, tally: Tally, bounds: MessageBounds, nodes: Nodes | undefined): void {
+function members(s: Scan, tally: MessageTally, bounds: MessageBounds, nodes: Nodes | undefined): void {
   const find = finderOf(bounds);
   for (let more = begins(s, 125); more; more = !endOf(s, 125, "}")) {
     next(s);
@@ -94,7 +94,7 @@ function begins(s: Scan, close: number): boolean {
 }
 
 /** A field's value; `inside`: an element of its list or map. */
-function value(s: Scan, tally: Tally, field: FieldBounds, nodes: Nodes | undefined, inside: boolean): void {
+function value(s: Scan, tally: MessageTally, field: FieldBounds, nodes: Nodes | undefined, inside: boolean): void {
   const { fieldKind } = field.field;
   const c = s.codes[s.at];
   const below = field.below();
@@ -104,7 +104,7 @@ function value(s: Scan, tally: Tally, field: FieldBounds, nodes: Nodes | undefin
   else message(s, tally, below, innerNodes(field, nodes));
 }
 
-function list(s: Scan, tally: Tally, field: FieldBounds, nodes: Nodes | undefined): void {
+function list(s: Scan, tally: MessageTally, field: FieldBounds, nodes: Nodes | undefined): void {
   let count = 0;
   for (let more = begins(s, 93); more; more = !endOf(s, 93, "]")) {
     next(s);
@@ -115,7 +115,7 @@ function list(s: Scan, tally: Tally, field: FieldBounds, nodes: Nodes | undefine
   }
 }
 
-function map(s: Scan, tally: Tally, field: FieldBounds, nodes: Nodes | undefined): void {
+function map(s: Scan, tally: MessageTally, field: FieldBounds, nodes: Nodes | undefined): void {
   let count = 0;
   for (let more = begins(s, 125); more; more = !endOf(s, 125, "}")) {
     next(s);
@@ -128,7 +128,7 @@ function map(s: Scan, tally: Tally, field: FieldBounds, nodes: Nodes | undefined
 }
 
 /** A type of google.protobuf, most of which have a JSON form of their own. */
-function ofGoogle(s: Scan, tally: Tally, { desc }: MessageBounds, nodes: Nodes | undefined): void {
+function ofGoogle(s: Scan, tally: MessageTally, { desc }: MessageBounds, nodes: Nodes | undefined): void {
   switch (desc.typeName) {
     case "google.protobuf.Struct":
     case "google.protobuf.Value":
@@ -139,13 +139,13 @@ function ofGoogle(s: Scan, tally: Tally, { desc }: MessageBounds, nodes: Nodes |
       paths(s, tally, nodes);
       break;
     default:
-      if (!isWrapperDesc(desc)) addBytes(tally, boundsOf(desc).bytes);
+      if (!isWrapperDesc(desc)) addBytes(tally, messageBoundsOf(desc).bytes);
       any(s, tally, undefined);
   }
 }
 
 /** The paths of a field mask, by the commas between them. */
-function paths(s: Scan, tally: Tally, nodes: Nodes | undefined): void {
+function paths(s: Scan, tally: MessageTally, nodes: Nodes | undefined): void {
   const from = s.at;
   any(s, tally, undefined);
   if (nodes?.holder === undefined || s.codes[from] !== 34) return;
@@ -154,7 +154,7 @@ function paths(s: Scan, tally: Tally, nodes: Nodes | undefined): void {
 }
 
 /** Any value; `counted`: it counts itself. The values in it count for `nodes`. */
-function any(s: Scan, tally: Tally, nodes: Nodes | undefined, counted = false): void {
+function any(s: Scan, tally: MessageTally, nodes: Nodes | undefined, counted = false): void {
   if (counted && nodes?.holder !== undefined) countHeld(tally, nodes, nodes.holder);
   const c = next(s);
   if (c !== 34) addBytes(tally, c === 123 || c === 91 ? entryBytes : numberBytes);
@@ -167,7 +167,7 @@ function any(s: Scan, tally: Tally, nodes: Nodes | undefined, counted = false): 
   else unexpected(s, "a value");
 }
 
-function inside(s: Scan, tally: Tally, nodes: Nodes | undefined, object: boolean): void {
+function inside(s: Scan, tally: MessageTally, nodes: Nodes | undefined, object: boolean): void {
   const close = object ? 125 : 93;
   for (let more = begins(s, close); more; more = !endOf(s, close, object ? "}" : "]")) {
     if (object) {
@@ -180,7 +180,7 @@ function inside(s: Scan, tally: Tally, nodes: Nodes | undefined, object: boolean
 }
 
 /** Passes over a string, at its opening quote. */
-function text(s: Scan, tally: Tally): void {
+function text(s: Scan, tally: MessageTally): void {
   const { codes } = s;
   if (codes[s.at] !== 34) unexpected(s, "a string");
   const from = s.at + 1;

@@ -1,10 +1,10 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { Pace } from "../../event-loop.ts";
-import type { CountLimits } from "../../wire/bounds.ts";
+import type { CountLimits } from "../../wire/message-limits.ts";
 import { invalidValue } from "../../wire/status.ts";
 import { countJson } from "./count.ts";
 import { byteOffset, pathAt } from "./path.ts";
-import { finish, isJsonError, next, type Scan, scanOf } from "./scan.ts";
+import { finishScan, isJsonError, next, type Scan, scanOf } from "./scan.ts";
 
 /** What the reading of a request needs of its call. */
 export interface ReadingCall {
@@ -48,7 +48,7 @@ export async function parseText<T>(
     const { inPortions } = reader;
     const value =
       inPortions === undefined || text.length < longText ? reader.whole(s) : await atPace(inPortions(s), call.pace);
-    finish(s);
+    finishScan(s);
     return value;
   } catch (error) {
     if (!isJsonError(error)) throw error;

@@ -3,7 +3,7 @@ import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { fieldsByKey } from "./key-finder.ts";
 import { string } from "./read-string.ts";
 import { skip } from "./read-structure.ts";
-import { colon, endOf, enter, next, quoted, scanOf, shortened } from "./scan.ts";
+import { colon, endOf, enter, next, quotedKey, scanOf, shortened } from "./scan.ts";
 
 /**
  * The path of the value at an offset of a JSON text, in JSON names: `events[3].severity`, `labels["a b"]`. The text is
@@ -39,7 +39,7 @@ export function pathAt(text: string, offset: number, root: DescMessage | DescFie
       if (keyAt > offset) return true;
       const key = string(s);
       const member = message && fieldsByKey(message).get(key);
-      parts.push(field?.fieldKind === "map" ? `[${quoted(key)}]` : `.${member?.jsonName ?? shortened(key)}`);
+      parts.push(field?.fieldKind === "map" ? `[${quotedKey(key)}]` : `.${member?.jsonName ?? shortened(key)}`);
       if (keyAt === offset) return true;
       colon(s);
       const inner = field?.fieldKind === "map" ? plain(field.message) : singular(member);

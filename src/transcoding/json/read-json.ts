@@ -1,17 +1,17 @@
 import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { nearest } from "../nearest.ts";
+import { didYouMean } from "../did-you-mean.ts";
+import { zeroMaker } from "./empty-message.ts";
 import { fieldsByKey, keyFinder, mapKey } from "./key-finder.ts";
 import { jsonObject, wellKnownReader } from "./read-known.ts";
 import { enumReader, type Read, scalarReader } from "./read-scalar.ts";
 import { key as readKey, string } from "./read-string.ts";
 import { skip } from "./read-structure.ts";
-import { colon, endOf, enter, fail, next, quoted, type Scan, takeNull, unexpected } from "./scan.ts";
-import { holdsPlainJson, setOwn, takesNull, type Values } from "./values.ts";
-import { zeroMaker } from "./zero.ts";
+import { colon, endOf, enter, fail, next, quotedKey, type Scan, takeNull, unexpected } from "./scan.ts";
+import { holdsPlainJson, type MessageValues, setOwn, takesNull } from "./values.ts";
 
 /** Reads an object into `into`, or into a new message; null where it stands counts as unset fields. */
-export type ReadMessage = (s: Scan, into?: Values) => Values;
+export type ReadMessage = (s: Scan, into?: MessageValues) => MessageValues;
 
 export interface ReaderOptions {
   /** The messages that google.protobuf.Any may hold. */
@@ -32,7 +32,7 @@ export interface JsonReader {
 }
 
 /** Reads a field's value into its message; `keyAt` is where its key stands. */
-type ReadMember = (s: Scan, message: Values, keyAt: number) => void;
+type ReadMember = (s: Scan, message: MessageValues, keyAt: number) => void;
 
 /** Compiles readers from descriptors, each once. They throw what `isJsonError` knows. */
 export function jsonReader(options: ReaderOptions): JsonReader {
@@ -59,7 +59,6 @@ export function jsonReader(options: ReaderOptions): JsonReader {
       return { key, index, read: reads[index] as ReadMember };
     });
     const find = keyFinder(entries);
-    const names = desc.fields.map(({ jsonName }) => jsonName);
     return (s, into) => {
       const target = into ?? zero();
       if (s.codes[s.at] !== 123) unexpected(s, "an object");
@@ -78,7 +77,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
         const entry = find(s);
         colon(s);
         if (entry === undefined) {
-          passUnknown(s, keyAt, names);
+          passUnknown(s, keyAt, desc);
           continue;
         }
         const { index } = entry;
@@ -106,10 +105,10 @@ export function jsonReader(options: ReaderOptions): JsonReader {
       const readItem = listItem(field);
       const filled = options.notEmptyIfPresent?.(field) === true;
       return (s, target) => {
-        if (takeNull(s)) return;
         const from = s.at;
-        target[localName] = readItem(s);
-        if (filled && (target[localName] as unknown[]).length === 0) fail(from, "may be left out, but not be empty");
+        const list = takeNull(s) ? undefined : (readItem(s) as unknown[]);
+        if (filled && !list?.length) fail(from, "may be left out, but not be empty");
+        if (list !== undefined) target[localName] = list;
       };
     }
     const read = valueOf(field);
@@ -201,7 +200,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
     return (s) => {
       if (s.codes[s.at] !== 123) unexpected(s, "an object");
       enter(s);
-      const map: Values = {};
+      const map: MessageValues = {};
       if (next(s) === 125) {
         s.at++;
         s.depth--;
@@ -223,11 +222,18 @@ export function jsonReader(options: ReaderOptions): JsonReader {
 /** Fails because a key has come already. */
 export function twice(s: Scan, keyAt: number): never {
   s.at = keyAt;
-  fail(keyAt, `${quoted(string(s))} occurs twice`);
+  fail(keyAt, `${quotedKey(string(s))} occurs twice`);
+}
+
+/** What would be right in place of a key: all fields, where one of them is chosen, else the nearest. */
+function knownOf({ fields, oneofs }: DescMessage, key: string): string {
+  const names = fields.map(({ jsonName }) => jsonName);
+  const choice = oneofs.length === 1 && oneofs[0]?.fields.length === fields.length;
+  return choice ? `; must be one of ${names.join(", ")}` : didYouMean(key, names);
 }
 
 /** Passes over the value of a key that no field has, or fails. */
-export function passUnknown(s: Scan, keyAt: number, names: readonly string[]): void {
+export function passUnknown(s: Scan, keyAt: number, desc: DescMessage): void {
   const valueAt = s.at;
   s.at = keyAt;
   const key = string(s);
@@ -236,5 +242,5 @@ export function passUnknown(s: Scan, keyAt: number, names: readonly string[]): v
     skip(s);
     return;
   }
-  fail(keyAt, `unknown field ${quoted(key)}${nearest(key, names)}`);
+  fail(keyAt, `unknown field ${quotedKey(key)}${knownOf(desc, key)}`);
 }

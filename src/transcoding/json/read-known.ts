@@ -5,8 +5,8 @@ import type { JsonReader, ReadMessage } from "./read-json.ts";
 import { readDouble, scalarReader } from "./read-scalar.ts";
 import { key, string } from "./read-string.ts";
 import { elements, members, skip } from "./read-structure.ts";
-import { colon, endOf, enter, fail, next, quoted, type Scan, unexpected, word } from "./scan.ts";
-import { setOwn, type Values } from "./values.ts";
+import { colon, endOf, enter, fail, next, quotedKey, type Scan, unexpected, word } from "./scan.ts";
+import { type MessageValues, setOwn } from "./values.ts";
 
 /** The reader of a well-known type that has a JSON form of its own; undefined for all other messages. */
 export function wellKnownReader(desc: DescMessage, registry: Registry, reader: JsonReader): ReadMessage | undefined {
@@ -33,7 +33,7 @@ export function wellKnownReader(desc: DescMessage, registry: Registry, reader: J
   return (s, into) => Object.assign(into ?? { $typeName }, { value: read(s) });
 }
 
-function instant(s: Scan, parse: (text: string) => Instant | string, into: Values): Values {
+function instant(s: Scan, parse: (text: string) => Instant | string, into: MessageValues): MessageValues {
   const from = s.at;
   const value = parse(string(s));
   if (typeof value === "string") fail(from, value);
@@ -71,8 +71,8 @@ function readKind(s: Scan): { case: string; value: unknown } {
   }
 }
 
-function readStruct(s: Scan): Values {
-  const fields: Values = {};
+function readStruct(s: Scan): MessageValues {
+  const fields: MessageValues = {};
   objectAt(s);
   members(s, (key) => setOwn(fields, key, { $typeName: "google.protobuf.Value", kind: readKind(s) }));
   return fields;
@@ -96,10 +96,10 @@ function readNumber(s: Scan): number {
 }
 
 /** Reads an object as plain JSON, the way that protobuf-es holds google.protobuf.Struct in a field. */
-export function jsonObject(s: Scan): Values {
+export function jsonObject(s: Scan): MessageValues {
   objectAt(s);
   enter(s);
-  const object: Values = {};
+  const object: MessageValues = {};
   if (next(s) === 125) {
     s.at++;
     s.depth--;
@@ -109,7 +109,7 @@ export function jsonObject(s: Scan): Values {
     if (next(s) !== 34) unexpected(s, "a key");
     const keyAt = s.at;
     const name = key(s);
-    if (Object.hasOwn(object, name)) fail(keyAt, `${quoted(name)} occurs twice`);
+    if (Object.hasOwn(object, name)) fail(keyAt, `${quotedKey(name)} occurs twice`);
     colon(s);
     setOwn(object, name, jsonValue(s));
   } while (!endOf(s, 125, "}"));
@@ -158,32 +158,32 @@ function readAny(s: Scan, registry: Registry, reader: JsonReader): { typeUrl: st
   if (typeUrl === undefined) fail(from, 'must have "@type"');
   const name = typeUrl.slice(typeUrl.lastIndexOf("/") + 1);
   const desc = typeUrl.includes("/") ? registry.getMessage(name) : undefined;
-  if (desc === undefined) fail(typeAt, `${quoted(typeUrl)} is no known type`);
+  if (desc === undefined) fail(typeAt, `${quotedKey(typeUrl)} is no known type`);
   s.at = from;
   s.depth = depth;
   const message = hasCustomJsonRepresentation(desc) ? wrapped(s, desc, reader) : inline(s, desc, reader);
   try {
-    return { typeUrl, value: toBinary(desc, message as Message & Values) };
+    return { typeUrl, value: toBinary(desc, message as Message & MessageValues) };
   } catch {
     return fail(from, "lacks a required field");
   }
 }
 
 /** Reads `{"@type": …, "value": …}`. */
-function wrapped(s: Scan, desc: DescMessage, reader: JsonReader): Values {
-  let message: Values | undefined;
+function wrapped(s: Scan, desc: DescMessage, reader: JsonReader): MessageValues {
+  let message: MessageValues | undefined;
   const from = s.at;
   members(s, (key, keyAt) => {
     if (key === "value") message = reader.message(desc)(s);
     else if (key === "@type" || s.ignoreUnknown) skip(s);
-    else fail(keyAt, `unknown field ${quoted(key)} beside "@type" and "value"`);
+    else fail(keyAt, `unknown field ${quotedKey(key)} beside "@type" and "value"`);
   });
   if (message === undefined) fail(from, 'must have "value"');
   return message;
 }
 
 /** Reads an object whose `@type` stands among the message's own fields. */
-function inline(s: Scan, desc: DescMessage, reader: JsonReader): Values {
+function inline(s: Scan, desc: DescMessage, reader: JsonReader): MessageValues {
   const outer = s.typedDepth;
   s.typedDepth = s.depth + 1;
   const message = reader.message(desc)(s);

@@ -1,11 +1,11 @@
 import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { zeroMaker } from "./empty-message.ts";
 import { fieldsByKey, keyFinder } from "./key-finder.ts";
 import { type JsonReader, passUnknown, twice } from "./read-json.ts";
 import { colon, endOf, enter, next, type Scan, unexpected } from "./scan.ts";
-import { takesNull, type Values } from "./values.ts";
-import { zeroMaker } from "./zero.ts";
+import { type MessageValues, takesNull } from "./values.ts";
 
 const portionItems = 50;
 
@@ -16,14 +16,13 @@ const portionItems = 50;
 export function portionReader(
   reader: JsonReader,
   desc: DescMessage,
-): ((s: Scan, into?: Values) => Generator<undefined, Values>) | undefined {
+): ((s: Scan, into?: MessageValues) => Generator<undefined, MessageValues>) | undefined {
   if (hasCustomJsonRepresentation(desc)) return undefined;
   const zero = zeroMaker(desc);
   const entries = [...fieldsByKey(desc)].map(([key, field]) => {
     return { key, field, read: reader.member(field), items: itemsOf(field) };
   });
   const find = keyFinder(entries);
-  const names = desc.fields.map(({ jsonName }) => jsonName);
 
   return function* portions(s, into) {
     const target = into ?? zero();
@@ -41,7 +40,7 @@ export function portionReader(
       const entry = find(s);
       colon(s);
       if (entry === undefined) {
-        passUnknown(s, keyAt, names);
+        passUnknown(s, keyAt, desc);
         continue;
       }
       if (seen.has(entry.field)) twice(s, keyAt);

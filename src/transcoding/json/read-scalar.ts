@@ -1,8 +1,8 @@
 import { type DescEnum, ScalarType } from "@bufbuild/protobuf";
-import { nearest } from "../nearest.ts";
+import { didYouMean } from "../did-you-mean.ts";
 import { exactInteger, int32Range, int64Range, type Range, uint32Range, uint64Range } from "./integer.ts";
 import { string } from "./read-string.ts";
-import { fail, numberText, quoted, type Scan, takeNull, unexpected, word } from "./scan.ts";
+import { fail, numberText, quotedKey, type Scan, takeNull, unexpected, word } from "./scan.ts";
 
 /** Reads one value at `s.at` and leaves the scan behind it. */
 export type Read = (s: Scan) => unknown;
@@ -189,6 +189,6 @@ export function unknownValue(desc: DescEnum, name: string): string {
   const names = desc.values.map((value) => value.name);
   const few = names.length <= listedMax ? `; it is one of ${names.join(", ")}` : "";
   const known = [...enumNumbers(desc).keys()];
-  const near = nearest(name, known) || nearest(`${desc.sharedPrefix ?? ""}${name}`, known);
-  return `${quoted(name)} is no value of ${desc.name}${near || few}`;
+  const near = didYouMean(name, known) || didYouMean(`${desc.sharedPrefix ?? ""}${name}`, known);
+  return `${quotedKey(name)} is no value of ${desc.name}${near || few}`;
 }

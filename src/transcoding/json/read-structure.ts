@@ -1,5 +1,5 @@
 import { key, string } from "./read-string.ts";
-import { colon, endOf, enter, fail, next, numberText, quoted, type Scan, unexpected, word } from "./scan.ts";
+import { colon, endOf, enter, fail, next, numberText, quotedKey, type Scan, unexpected, word } from "./scan.ts";
 
 /** Reads past any value, checking its form: nesting, escapes, numbers, and that no object has a key twice. */
 export function skip(s: Scan): void {
@@ -22,7 +22,7 @@ export function members(s: Scan, value: (key: string, keyAt: number) => void): v
     if (c !== 34) unexpected(s, seen.size === 0 ? "a key or }" : "a key");
     const keyAt = s.at;
     const name = key(s);
-    if (seen.has(name)) fail(keyAt, `${quoted(name)} occurs twice`);
+    if (seen.has(name)) fail(keyAt, `${quotedKey(name)} occurs twice`);
     seen.add(name);
     colon(s);
     value(name, keyAt);

@@ -1,10 +1,10 @@
 import type { DescField } from "@bufbuild/protobuf";
 
 /** A message or map as an object whose members are looked up by name. */
-export type Values = Record<string, unknown>;
+export type MessageValues = Record<string, unknown>;
 
 /** Sets a member of its own, also when the name is `__proto__`. */
-export function setOwn(target: Values, key: string, value: unknown): void {
+export function setOwn(target: MessageValues, key: string, value: unknown): void {
   if (key === "__proto__") {
     Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
   } else target[key] = value;

@@ -1,13 +1,13 @@
 import type { DescEnum, DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { exclusiveWith } from "./exclusive.ts";
-import { compile, keyLiteral, literal } from "./shape.ts";
-import { holdsPlainJson, setOwn, type Values } from "./values.ts";
+import { compile, keyLiteral, literal } from "./codegen.ts";
+import { exclusiveWith } from "./oneof-siblings.ts";
+import { holdsPlainJson, type MessageValues, setOwn } from "./values.ts";
 import { notFinite, wellKnownWriter } from "./write-known.ts";
 import { scalarWriter, type Write, zeroOf } from "./write-scalar.ts";
 
 /** Makes of a message what JSON.stringify is to write. */
-export type WriteMessage = (message: Values) => unknown;
+export type WriteMessage = (message: MessageValues) => unknown;
 
 export interface JsonWriter {
   /** The writer of a message in its JSON form; it also takes what `create` takes, members left out being unset. */
@@ -98,7 +98,7 @@ export function jsonWriter(registry: Registry): JsonWriter {
       return scalarWriter(value.scalar);
     }
     const write = message(desc);
-    return (held) => write(held as Values);
+    return (held) => write(held as MessageValues);
   }
 }
 
@@ -138,8 +138,8 @@ function listWriter(write: Write): Write {
 function mapWriter(write: Write): Write {
   if (write === undefined) return undefined;
   return (value) => {
-    const map = value as Values;
-    const written: Values = {};
+    const map = value as MessageValues;
+    const written: MessageValues = {};
     for (const key of Object.keys(map)) setOwn(written, key, write(map[key]));
     return written;
   };
@@ -150,7 +150,7 @@ function finite(value: unknown): unknown {
   if (typeof value === "number" && !Number.isFinite(value)) throw notFinite("google.protobuf.Struct");
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) for (const item of value) finite(item);
-  else for (const key in value) finite((value as Values)[key]);
+  else for (const key in value) finite((value as MessageValues)[key]);
   return value;
 }
 

@@ -1,7 +1,7 @@
 import { type DescMessage, fromBinary, type Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { durationText, fieldMaskText, type Instant, timestampText } from "./known-text.ts";
-import { setOwn, type Values } from "./values.ts";
+import { type MessageValues, setOwn } from "./values.ts";
 import type { JsonWriter, WriteMessage } from "./write-json.ts";
 import { doubleJson, scalarWriter, zeroOf } from "./write-scalar.ts";
 
@@ -30,12 +30,12 @@ export function wellKnownWriter(desc: DescMessage, registry: Registry, writer: J
   return ({ value }) => (value === undefined ? zero : write === undefined ? value : write(value));
 }
 
-function instant(message: Values): Instant {
+function instant(message: MessageValues): Instant {
   const { seconds = 0n, nanos = 0 } = message as Partial<Instant>;
   return { seconds, nanos };
 }
 
-function valueJson(message: Values): unknown {
+function valueJson(message: MessageValues): unknown {
   const kind = message.kind as { case?: string; value?: unknown } | undefined;
   switch (kind?.case) {
     case "stringValue":
@@ -45,9 +45,9 @@ function valueJson(message: Values): unknown {
       if (!Number.isFinite(kind.value)) throw notFinite("google.protobuf.Value");
       return doubleJson(kind.value as number);
     case "structValue":
-      return structJson(kind.value as Values);
+      return structJson(kind.value as MessageValues);
     case "listValue":
-      return listJson(kind.value as Values);
+      return listJson(kind.value as MessageValues);
     default:
       return null;
   }
@@ -58,15 +58,15 @@ export function notFinite(type: string): Error {
   return new Error(`${type} holds a number that JSON cannot`);
 }
 
-function structJson(message: Values): Values {
-  const fields = (message.fields as Values | undefined) ?? {};
-  const object: Values = {};
-  for (const key of Object.keys(fields)) setOwn(object, key, valueJson(fields[key] as Values));
+function structJson(message: MessageValues): MessageValues {
+  const fields = (message.fields as MessageValues | undefined) ?? {};
+  const object: MessageValues = {};
+  for (const key of Object.keys(fields)) setOwn(object, key, valueJson(fields[key] as MessageValues));
   return object;
 }
 
-function listJson(message: Values): unknown[] {
-  return ((message.values as Values[] | undefined) ?? []).map((value) => valueJson(value));
+function listJson(message: MessageValues): unknown[] {
+  return ((message.values as MessageValues[] | undefined) ?? []).map((value) => valueJson(value));
 }
 
 function anyJson(any: { typeUrl?: string; value?: Uint8Array }, registry: Registry, writer: JsonWriter): unknown {
@@ -74,12 +74,12 @@ function anyJson(any: { typeUrl?: string; value?: Uint8Array }, registry: Regist
   if (typeUrl === "") return {};
   const desc = registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf("/") + 1));
   if (desc === undefined) throw new Error(`google.protobuf.Any holds ${typeUrl}, which is no known type`);
-  return typedJson(typeUrl, desc, fromBinary(desc, value) as unknown as Values, writer);
+  return typedJson(typeUrl, desc, fromBinary(desc, value) as unknown as MessageValues, writer);
 }
 
 /** A message in the form that google.protobuf.Any has in JSON: `@type` first. */
-export function typedJson(typeUrl: string, desc: DescMessage, message: Values, writer: JsonWriter): unknown {
+export function typedJson(typeUrl: string, desc: DescMessage, message: MessageValues, writer: JsonWriter): unknown {
   const write = writer.message(desc);
   if (hasCustomJsonRepresentation(desc)) return { "@type": typeUrl, value: write(message) };
-  return { "@type": typeUrl, ...(write(message) as Values) };
+  return { "@type": typeUrl, ...(write(message) as MessageValues) };
 }

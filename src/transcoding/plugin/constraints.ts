@@ -1,5 +1,5 @@
 import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
-import { items_max, json_bytes_max, text_bytes_max } from "#gen/belfry/wire/v1/bounds_pb.ts";
+import { items_max, json_bytes_max, text_bytes_max } from "#gen/belfry/limits/v1/limits_pb.ts";
 import {
   type FieldRules,
   field as fieldRules,
@@ -64,7 +64,7 @@ export function behaviors(field: DescField): readonly FieldBehavior[] {
 const it = ({ message }: { message: string }) => `It ${message}.`;
 const each = ({ message }: { message: string }) => `Each ${message}.`;
 
-/** What the bounds of belfry.wire.v1 say of a field. */
+/** What the bounds of belfry.limits.v1 say of a field. */
 function wireBounds(field: DescField): Pick<Constraints, "own" | "sentences"> {
   const [itemsMax, textBytesMax, jsonBytesMax] = [items_max, text_bytes_max, json_bytes_max].map((bound) =>
     getOption(field, bound),

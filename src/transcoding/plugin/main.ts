@@ -4,7 +4,8 @@ import { readFileSync } from "node:fs";
 import { createEcmaScriptPlugin, runNodeJs, type Schema } from "@bufbuild/protoplugin";
 import { callers } from "./callers.ts";
 import { readExamples } from "./examples.ts";
-import { type OpenApiOptions, openApi } from "./openapi.ts";
+import type { JsonSchema } from "./forms.ts";
+import { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 import { collectRoutes, printRoutes } from "./routes.ts";
 
 /** Options of the plugin, with what they say when they are left out. Paths are relative to where buf runs. */
@@ -21,6 +22,8 @@ const defaults = {
   examples: "",
   /** The name of an option of RPCs whose value is an enum: the comments of its values say which keys may call. */
   callers: "",
+  /** A file with tags and paths in OpenAPI's form, of what is served beside the RPCs. */
+  beside: "",
 };
 type Options = typeof defaults & { readonly titles: ReadonlyMap<string, string> };
 
@@ -42,10 +45,21 @@ const plugin = createEcmaScriptPlugin<Options>({
   generateTs(schema) {
     const routes = collectRoutes(schema.files, (line) => process.stderr.write(`${line}\n`));
     printRoutes(schema, routes);
-    const document = openApi(routes, openApiOptions(schema));
+    const document = withBeside(openApiDocument(routes, openApiOptions(schema)), schema.options.beside);
     schema.generateFile("openapi.json").print(JSON.stringify(document, undefined, 2));
   },
 });
+
+/** The document with the tags and paths of a file at its end. */
+function withBeside(document: JsonSchema, file: string): JsonSchema {
+  if (file === "") return document;
+  const { tags, paths } = JSON.parse(readFileSync(file, "utf8")) as { tags: object[]; paths: object };
+  return {
+    ...document,
+    tags: [...(document.tags as object[]), ...tags],
+    paths: { ...(document.paths as object), ...paths },
+  };
+}
 
 function openApiOptions({ options, allFiles }: Schema<Options>): OpenApiOptions {
   const { title, version, key_header: keyHeader, introduction, license, examples, titles } = options;

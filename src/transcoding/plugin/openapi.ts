@@ -32,7 +32,7 @@ export interface OpenApiOptions {
 const knownVerbs = new Set(["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"]);
 
 /** The OpenAPI 3.1 document of a table of routes. @throws Error when an operation lacks its example. */
-export function openApi(routes: readonly Route[], options: OpenApiOptions): JsonSchema {
+export function openApiDocument(routes: readonly Route[], options: OpenApiOptions): JsonSchema {
   const { title, version, keyHeader, introduction = "", license, titles = new Map(), examples = new Map() } = options;
   const listed = routes.filter(({ verb }) => knownVerbs.has(verb));
   const made = schemas(namesOf(listed));
@@ -55,7 +55,7 @@ export function openApi(routes: readonly Route[], options: OpenApiOptions): Json
       ...(license === undefined ? {} : { license: { name: license, identifier: license } }),
     },
     servers: [{ url: "/", description: "The server that answers this document." }],
-    ...(keyHeader === "" ? {} : { security: [{ key: [] }] }),
+    ...(keyHeader === "" ? {} : { security: [{ key: [] }, { bearer: [] }] }),
     tags: services.map((service) => ({ name: tagOf(service.name), description: commentOf(service) })),
     paths,
     components: {
@@ -68,6 +68,7 @@ export function openApi(routes: readonly Route[], options: OpenApiOptions): Json
         ? {}
         : {
             securitySchemes: {
+              bearer: { type: "http", scheme: "bearer", description: "The same key, as many tools send it." },
               key: { type: "apiKey", in: "header", name: keyHeader, description: "The key of an API client." },
             },
           }),

@@ -15,7 +15,7 @@ export interface Variable {
   readonly many: boolean;
 }
 
-export interface Template {
+export interface PathTemplate {
   readonly segments: readonly Segment[];
   /** What follows the colon of a custom verb (`search` in `/v1/events:search`), decoded; "" when there is none. */
   readonly custom: string;
@@ -29,7 +29,7 @@ const fieldPath = /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$/;
  * Reads a path template of google.api.http: `/v1/things/{id}/parts/{part=**}:verb`.
  * Throws an Error whose message names what is wrong.
  */
-export function parseTemplate(text: string): Template {
+export function parseTemplate(text: string): PathTemplate {
   if (!text.startsWith("/")) throw new Error("a path starts with a slash");
   const { path, verb } = splitVerb(text);
   const segments: Segment[] = [];

@@ -1,15 +1,15 @@
 import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { invalidValue } from "../../wire/status.ts";
+import { didYouMean } from "../did-you-mean.ts";
 import { mapKey } from "../json/key-finder.ts";
-import { fail, isJsonError, quoted, shortened } from "../json/scan.ts";
-import { setOwn, type Values } from "../json/values.ts";
-import { nearest } from "../nearest.ts";
+import { fail, isJsonError, quotedKey, shortened } from "../json/scan.ts";
+import { type MessageValues, setOwn } from "../json/values.ts";
 import { fieldNamed, type Route } from "../routes/binding.ts";
 import { findTarget, setIn, type Target } from "./target.ts";
 
 /** Fills a request from the raw query, the text after the `?`. Throws code 3 that names the parameter. */
-export type ReadQuery = (query: string, request: Values) => void;
+export type ReadQuery = (query: string, request: MessageValues) => void;
 
 const namesMax = 1000;
 const depthMax = 32;
@@ -30,7 +30,7 @@ export function queryReader(route: Route): ReadQuery {
       if (pair === "") continue;
       const equals = pair.indexOf("=");
       const name = decode(equals === -1 ? pair : pair.slice(0, equals));
-      if (name === undefined) throw invalidValue("", `the name of the query parameter ${quoted(pair)} is malformed`);
+      if (name === undefined) throw invalidValue("", `the name of the query parameter ${quotedKey(pair)} is malformed`);
       const text = equals === -1 ? "" : decode(pair.slice(equals + 1));
       if (text === undefined) throw invalidValue(shortened(name), "has a malformed escape, or is not UTF-8");
       if (route.body === "*" && name !== mask?.name && name !== mask?.jsonName) {
@@ -44,7 +44,7 @@ export function queryReader(route: Route): ReadQuery {
     }
   };
 
-  function set(name: string, text: string, request: Values, seen: Set<string>): void {
+  function set(name: string, text: string, request: MessageValues, seen: Set<string>): void {
     const bracket = name.endsWith("]") ? name.indexOf("[") : -1;
     const target = targetOf(bracket === -1 ? name : name.slice(0, bracket));
     const field = target.fields.at(-1) as DescField;
@@ -62,7 +62,7 @@ export function queryReader(route: Route): ReadQuery {
     }
     if (field.fieldKind === "map") {
       const key = mapKey(field)(name.slice(bracket + 1, -1), 0);
-      const map = holder[field.localName] as Values;
+      const map = holder[field.localName] as MessageValues;
       if (Object.hasOwn(map, key)) fail(0, "is given twice");
       setOwn(map, key, read(text));
       return;
@@ -89,7 +89,7 @@ export function queryReader(route: Route): ReadQuery {
 function unknownName(lacking: DescMessage, names: readonly string[], at: number): never {
   const name = names[at] ?? "";
   const candidates = lacking.fields.map(({ jsonName }) => jsonName);
-  fail(0, `unknown query parameter${nearest(name, candidates)}`);
+  fail(0, `unknown query parameter${didYouMean(name, candidates)}`);
 }
 
 /** Undoes the escapes and the plus signs of a query; undefined when they are malformed or no UTF-8. */
@@ -104,7 +104,7 @@ function decode(text: string): string | undefined {
 }
 
 /** The reader of a path's variables: fills a request from their raw texts, in the order of the route's variables. */
-export function pathReader(route: Route): (raw: readonly string[], request: Values) => void {
+export function pathReader(route: Route): (raw: readonly string[], request: MessageValues) => void {
   const targets = route.variables.map(({ path, many }) => {
     const target = findTarget(route.method.input, path, fieldNamed);
     if ("lacking" in target || target.read === undefined) throw new Error(`${route.template}: no ${path.join(".")}`);

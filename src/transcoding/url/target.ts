@@ -1,9 +1,9 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { zeroMaker } from "../json/empty-message.ts";
 import { fieldsByKey } from "../json/key-finder.ts";
 import { fail } from "../json/scan.ts";
-import type { Values } from "../json/values.ts";
-import { zeroMaker } from "../json/zero.ts";
+import type { MessageValues } from "../json/values.ts";
 import { type ReadText, textReader } from "./url-value.ts";
 
 /** A field of a request that a part of the URL sets, reached through singular messages. */
@@ -17,7 +17,7 @@ export interface Target {
   /** What a text means for the field; undefined when no text can say its values. */
   readonly read: ReadText | undefined;
   /** The message that holds the field, made on the way when there is none. */
-  holder(root: Values): Values;
+  holder(root: MessageValues): MessageValues;
 }
 
 /** The field of a message that a part of a path of fields names. */
@@ -61,23 +61,23 @@ export function findTarget(
   };
 }
 
-function step(message: Values, field: DescField, make: () => Values): Values {
+function step(message: MessageValues, field: DescField, make: () => MessageValues): MessageValues {
   const held = valueIn(message, field);
-  if (held !== undefined) return held as Values;
+  if (held !== undefined) return held as MessageValues;
   const made = make();
   setIn(message, field, made);
   return made;
 }
 
 /** The value of a field, undefined when it is unset. */
-export function valueIn(message: Values, field: DescField): unknown {
+export function valueIn(message: MessageValues, field: DescField): unknown {
   if (field.oneof === undefined) return message[field.localName];
   const choice = message[field.oneof.localName] as { case?: string; value?: unknown } | undefined;
   return choice?.case === field.localName ? choice.value : undefined;
 }
 
 /** Sets a field; fails when another member of its oneof is set. */
-export function setIn(message: Values, field: DescField, value: unknown): void {
+export function setIn(message: MessageValues, field: DescField, value: unknown): void {
   if (field.oneof === undefined) {
     message[field.localName] = value;
     return;

@@ -1,6 +1,6 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
-import { PageInputSchema } from "#gen/belfry/db/v1/paging_pb.ts";
+import { PageInputSchema } from "#gen/belfry/paging/v1/paging_pb.ts";
 import { encodeCursor, queryDigest } from "../../../src/db/paging/cursor.ts";
 import { pageRequest } from "../../../src/db/paging/page-request.ts";
 

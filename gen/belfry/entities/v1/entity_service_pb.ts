@@ -7,10 +7,10 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_belfry_auth_v1_permission } from "../../auth/v1/permission_pb.ts";
 import type { Query } from "../../clause/v1/clause_pb.ts";
 import { file_belfry_clause_v1_clause } from "../../clause/v1/clause_pb.ts";
-import type { PageInfo, PageInput } from "../../db/v1/paging_pb.ts";
-import { file_belfry_db_v1_paging } from "../../db/v1/paging_pb.ts";
 import type { Entity } from "./entity_pb.ts";
 import { file_belfry_entities_v1_entity } from "./entity_pb.ts";
+import type { PageInfo, PageInput } from "../../paging/v1/paging_pb.ts";
+import { file_belfry_paging_v1_paging } from "../../paging/v1/paging_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
@@ -22,7 +22,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/entities/v1/entity_service.proto.
  */
 export const file_belfry_entities_v1_entity_service: GenFile = /*@__PURE__*/
-  fileDesc("CidiZWxmcnkvZW50aXRpZXMvdjEvZW50aXR5X3NlcnZpY2UucHJvdG8SEmJlbGZyeS5lbnRpdGllcy52MSKpAQoKRW50aXR5U29ydBJHCgpmaWVsZF9raW5kGAEgASgOMh0uYmVsZnJ5LmVudGl0aWVzLnYxLkZpZWxkS2luZEIIukgFggECEAFSCmZpZWxkX2tpbmQSHgoFZmllbGQYAiABKAlCD+BBArpICXIHGIAIugEBABIyCgVvcmRlchgDIAEoDjIZLmJlbGZyeS5lbnRpdGllcy52MS5PcmRlckIIukgFggECEAEiMAoORW50aXR5R3JvdXBpbmcSHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBACL4AQoMRW50aXR5U2VhcmNoEisKBXF1ZXJ5GAEgASgLMhcuYmVsZnJ5LmNsYXVzZS52MS5RdWVyeUID4EECEjgKBnNvcnRieRgCIAMoCzIeLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlTb3J0Qgi6SAWSAQIQEBI3CgpwYWdlX2lucHV0GAMgASgLMhcuYmVsZnJ5LmRiLnYxLlBhZ2VJbnB1dFIKcGFnZV9pbnB1dBJICghncm91cF9ieRgEIAMoCzIiLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlHcm91cGluZ0IIukgFkgECEBBSCGdyb3VwX2J5IooBChVTZWFyY2hFbnRpdGllc1JlcXVlc3QSSQoMc2VhcmNoX2lucHV0GAEgASgLMiAuYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eVNlYXJjaEID4EECUgxzZWFyY2hfaW5wdXQSJgoGZmllbGRzGAIgAygJQha6SBOSARAQ6AciC3IJEAEYgAi6AQEAIkQKC0VudGl0eUdyb3VwEiYKBnZhbHVlcxgBIAMoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRINCgVjb3VudBgCIAEoAyJrCgpFbnRpdHlQYWdlEiwKCGVudGl0aWVzGAEgAygLMhouYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eRIvCgZncm91cHMYAiADKAsyHy5iZWxmcnkuZW50aXRpZXMudjEuRW50aXR5R3JvdXAifwoWU2VhcmNoRW50aXRpZXNSZXNwb25zZRI1CghlbnRpdGllcxgBIAEoCzIeLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlQYWdlQgPgQQISLgoJcGFnZV9pbmZvGAIgASgLMhYuYmVsZnJ5LmRiLnYxLlBhZ2VJbmZvQgPgQQIiggEKGExpc3REZWZhdWx0RmllbGRzUmVxdWVzdBI8CgZvcHRpb24YASABKA4yIi5iZWxmcnkuZW50aXRpZXMudjEuRmllbGRTZWxlY3Rpb25CCLpIBYIBAhABEigKD3NlYXJjaGFibGVfb25seRgCIAEoCFIPc2VhcmNoYWJsZV9vbmx5IrgBChlMaXN0RGVmYXVsdEZpZWxkc1Jlc3BvbnNlEg4KBmZpZWxkcxgBIAMoCRJWCg1maWVsZF9zb3VyY2VzGAIgAygLMj8uYmVsZnJ5LmVudGl0aWVzLnYxLkxpc3REZWZhdWx0RmllbGRzUmVzcG9uc2UuRmllbGRTb3VyY2VzRW50cnkaMwoRRmllbGRTb3VyY2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASqbAQoJRmllbGRLaW5kEhcKE0ZJRUxEX0tJTkRfUFJPUEVSVFkQABIcChhGSUVMRF9LSU5EX0NPUkVfUFJPUEVSVFkQARIYChRGSUVMRF9LSU5EX0RJTUVOU0lPThACEh4KGkZJRUxEX0tJTkRfQ1VTVE9NX1BST1BFUlRZEAMSHQoZRklFTERfS0lORF9NRVRBREFUQV9GSUVMRBAEKjIKBU9yZGVyEhMKD09SREVSX0FTQ0VORElORxAAEhQKEE9SREVSX0RFU0NFTkRJTkcQASpDCg5GaWVsZFNlbGVjdGlvbhIYChRGSUVMRF9TRUxFQ1RJT05fQ09SRRAAEhcKE0ZJRUxEX1NFTEVDVElPTl9BTEwQATLXAgoNRW50aXR5U2VydmljZRKbAQoOU2VhcmNoRW50aXRpZXMSKS5iZWxmcnkuZW50aXRpZXMudjEuU2VhcmNoRW50aXRpZXNSZXF1ZXN0GiouYmVsZnJ5LmVudGl0aWVzLnYxLlNlYXJjaEVudGl0aWVzUmVzcG9uc2UiMpACAYi1GAOC0+STAiU6ASoiIC92MS9tb2RlbGNvbnRleHQvZW50aXRpZXM6c2VhcmNoEqcBChFMaXN0RGVmYXVsdEZpZWxkcxIsLmJlbGZyeS5lbnRpdGllcy52MS5MaXN0RGVmYXVsdEZpZWxkc1JlcXVlc3QaLS5iZWxmcnkuZW50aXRpZXMudjEuTGlzdERlZmF1bHRGaWVsZHNSZXNwb25zZSI1kAIBiLUYA4LT5JMCKDoBKiIjL3YxL21vZGVsY29udGV4dC9maWVsZHM6bGlzdERlZmF1bHRiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_db_v1_paging, file_belfry_entities_v1_entity, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("CidiZWxmcnkvZW50aXRpZXMvdjEvZW50aXR5X3NlcnZpY2UucHJvdG8SEmJlbGZyeS5lbnRpdGllcy52MSKpAQoKRW50aXR5U29ydBJHCgpmaWVsZF9raW5kGAEgASgOMh0uYmVsZnJ5LmVudGl0aWVzLnYxLkZpZWxkS2luZEIIukgFggECEAFSCmZpZWxkX2tpbmQSHgoFZmllbGQYAiABKAlCD+BBArpICXIHGIAIugEBABIyCgVvcmRlchgDIAEoDjIZLmJlbGZyeS5lbnRpdGllcy52MS5PcmRlckIIukgFggECEAEiMAoORW50aXR5R3JvdXBpbmcSHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBACL8AQoMRW50aXR5U2VhcmNoEisKBXF1ZXJ5GAEgASgLMhcuYmVsZnJ5LmNsYXVzZS52MS5RdWVyeUID4EECEjgKBnNvcnRieRgCIAMoCzIeLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlTb3J0Qgi6SAWSAQIQEBI7CgpwYWdlX2lucHV0GAMgASgLMhsuYmVsZnJ5LnBhZ2luZy52MS5QYWdlSW5wdXRSCnBhZ2VfaW5wdXQSSAoIZ3JvdXBfYnkYBCADKAsyIi5iZWxmcnkuZW50aXRpZXMudjEuRW50aXR5R3JvdXBpbmdCCLpIBZIBAhAQUghncm91cF9ieSKKAQoVU2VhcmNoRW50aXRpZXNSZXF1ZXN0EkkKDHNlYXJjaF9pbnB1dBgBIAEoCzIgLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlTZWFyY2hCA+BBAlIMc2VhcmNoX2lucHV0EiYKBmZpZWxkcxgCIAMoCUIWukgTkgEQEOgHIgtyCRABGIAIugEBACJECgtFbnRpdHlHcm91cBImCgZ2YWx1ZXMYASADKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSDQoFY291bnQYAiABKAMiawoKRW50aXR5UGFnZRIsCghlbnRpdGllcxgBIAMoCzIaLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHkSLwoGZ3JvdXBzGAIgAygLMh8uYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eUdyb3VwIoMBChZTZWFyY2hFbnRpdGllc1Jlc3BvbnNlEjUKCGVudGl0aWVzGAEgASgLMh4uYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eVBhZ2VCA+BBAhIyCglwYWdlX2luZm8YAiABKAsyGi5iZWxmcnkucGFnaW5nLnYxLlBhZ2VJbmZvQgPgQQIiggEKGExpc3REZWZhdWx0RmllbGRzUmVxdWVzdBI8CgZvcHRpb24YASABKA4yIi5iZWxmcnkuZW50aXRpZXMudjEuRmllbGRTZWxlY3Rpb25CCLpIBYIBAhABEigKD3NlYXJjaGFibGVfb25seRgCIAEoCFIPc2VhcmNoYWJsZV9vbmx5IrgBChlMaXN0RGVmYXVsdEZpZWxkc1Jlc3BvbnNlEg4KBmZpZWxkcxgBIAMoCRJWCg1maWVsZF9zb3VyY2VzGAIgAygLMj8uYmVsZnJ5LmVudGl0aWVzLnYxLkxpc3REZWZhdWx0RmllbGRzUmVzcG9uc2UuRmllbGRTb3VyY2VzRW50cnkaMwoRRmllbGRTb3VyY2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASqbAQoJRmllbGRLaW5kEhcKE0ZJRUxEX0tJTkRfUFJPUEVSVFkQABIcChhGSUVMRF9LSU5EX0NPUkVfUFJPUEVSVFkQARIYChRGSUVMRF9LSU5EX0RJTUVOU0lPThACEh4KGkZJRUxEX0tJTkRfQ1VTVE9NX1BST1BFUlRZEAMSHQoZRklFTERfS0lORF9NRVRBREFUQV9GSUVMRBAEKjIKBU9yZGVyEhMKD09SREVSX0FTQ0VORElORxAAEhQKEE9SREVSX0RFU0NFTkRJTkcQASpDCg5GaWVsZFNlbGVjdGlvbhIYChRGSUVMRF9TRUxFQ1RJT05fQ09SRRAAEhcKE0ZJRUxEX1NFTEVDVElPTl9BTEwQATLXAgoNRW50aXR5U2VydmljZRKbAQoOU2VhcmNoRW50aXRpZXMSKS5iZWxmcnkuZW50aXRpZXMudjEuU2VhcmNoRW50aXRpZXNSZXF1ZXN0GiouYmVsZnJ5LmVudGl0aWVzLnYxLlNlYXJjaEVudGl0aWVzUmVzcG9uc2UiMpACAYi1GAOC0+STAiU6ASoiIC92MS9tb2RlbGNvbnRleHQvZW50aXRpZXM6c2VhcmNoEqcBChFMaXN0RGVmYXVsdEZpZWxkcxIsLmJlbGZyeS5lbnRpdGllcy52MS5MaXN0RGVmYXVsdEZpZWxkc1JlcXVlc3QaLS5iZWxmcnkuZW50aXRpZXMudjEuTGlzdERlZmF1bHRGaWVsZHNSZXNwb25zZSI1kAIBiLUYA4LT5JMCKDoBKiIjL3YxL21vZGVsY29udGV4dC9maWVsZHM6bGlzdERlZmF1bHRiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_entities_v1_entity, file_belfry_paging_v1_paging, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * A field to sort by.
@@ -103,7 +103,7 @@ export type EntitySearch = Message<"belfry.entities.v1.EntitySearch"> & {
   /**
    * Which page to answer. Left out: the first 100.
    *
-   * @generated from field: belfry.db.v1.PageInput page_input = 3 [json_name = "page_input"];
+   * @generated from field: belfry.paging.v1.PageInput page_input = 3 [json_name = "page_input"];
    */
   pageInput?: PageInput | undefined;
 
@@ -223,7 +223,7 @@ export type SearchEntitiesResponse = Message<"belfry.entities.v1.SearchEntitiesR
   /**
    * Where this page lies among all matches.
    *
-   * @generated from field: belfry.db.v1.PageInfo page_info = 2;
+   * @generated from field: belfry.paging.v1.PageInfo page_info = 2;
    */
   pageInfo?: PageInfo | undefined;
 };
@@ -293,7 +293,7 @@ export const ListDefaultFieldsResponseSchema: GenMessage<ListDefaultFieldsRespon
 
 /**
  * What kind of field a key names. The number may stand for the name.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.entities.v1.FieldKind
  */
@@ -336,7 +336,7 @@ export const FieldKind = {
 
 /**
  * What kind of field a key names. The number may stand for the name.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.entities.v1.FieldKind
  */
@@ -350,7 +350,7 @@ export const FieldKindSchema: GenEnum<FieldKind> = /*@__PURE__*/
 
 /**
  * Which way a search sorts. Entities without the field come last either way. The number may stand for the name.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.entities.v1.Order
  */
@@ -372,7 +372,7 @@ export const Order = {
 
 /**
  * Which way a search sorts. Entities without the field come last either way. The number may stand for the name.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.entities.v1.Order
  */
@@ -386,7 +386,7 @@ export const OrderSchema: GenEnum<Order> = /*@__PURE__*/
 
 /**
  * Which fields to list.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.entities.v1.FieldSelection
  */
@@ -408,7 +408,7 @@ export const FieldSelection = {
 
 /**
  * Which fields to list.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.entities.v1.FieldSelection
  */

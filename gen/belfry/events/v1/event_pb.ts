@@ -13,7 +13,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/events/v1/event.proto.
  */
 export const file_belfry_events_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChxiZWxmcnkvZXZlbnRzL3YxL2V2ZW50LnByb3RvEhBiZWxmcnkuZXZlbnRzLnYxImoKCkFubm90YXRpb24SCgoCaWQYASABKAkSEgoKYW5ub3RhdGlvbhgCIAEoCRISCgpjcmVhdGVkX2J5GAMgASgJEhMKC2NyZWF0ZV90aW1lGAQgASgDEhMKC3VwZGF0ZV90aW1lGAUgASgDItgFCgpPY2N1cnJlbmNlEgoKAmlkGAEgASgJEhAKCGV2ZW50X2lkGAIgASgJEjEKCHNldmVyaXR5GAMgASgOMhouYmVsZnJ5LmV2ZW50cy52MS5TZXZlcml0eUgAiAEBEi0KBnN0YXR1cxgEIAEoDjIYLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzSAGIAQESFAoHc3VtbWFyeRgFIAEoCUgCiAEBEhcKCnN0YXJ0X3RpbWUYBiABKANIA4gBARIWCglsYXN0X3NlZW4YByABKANIBIgBARIVCghlbmRfdGltZRgIIAEoA0gFiAEBEhsKDmluc3RhbmNlX2NvdW50GAkgASgDSAaIAQESEQoEdHlwZRgKIAEoCUgHiAEBEhEKBGJvZHkYCyABKAlICIgBARIZCgxhY2tub3dsZWRnZWQYDCABKAhICYgBARJACgpkaW1lbnNpb25zGA0gAygLMiwuYmVsZnJ5LmV2ZW50cy52MS5PY2N1cnJlbmNlLkRpbWVuc2lvbnNFbnRyeRIwCg9tZXRhZGF0YV9maWVsZHMYDiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjAKD2NvcmVfcHJvcGVydGllcxgPIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMQoLYW5ub3RhdGlvbnMYECADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkFubm90YXRpb24aMQoPRGltZW5zaW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCwoJX3NldmVyaXR5QgkKB19zdGF0dXNCCgoIX3N1bW1hcnlCDQoLX3N0YXJ0X3RpbWVCDAoKX2xhc3Rfc2VlbkILCglfZW5kX3RpbWVCEQoPX2luc3RhbmNlX2NvdW50QgcKBV90eXBlQgcKBV9ib2R5Qg8KDV9hY2tub3dsZWRnZWQi+AEKBUV2ZW50EgoKAmlkGAEgASgJEhMKBmVudGl0eRgCIAEoCUgAiAEBEhgKC2VudGl0eV9uYW1lGAMgASgJSAGIAQESEQoEbmFtZRgEIAEoCUgCiAEBEhIKBWNvdW50GAUgASgDSAOIAQESMQoLb2NjdXJyZW5jZXMYBiADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLk9jY3VycmVuY2USGgoNbWF0Y2hlZF9jb3VudBgHIAEoA0gEiAEBQgkKB19lbnRpdHlCDgoMX2VudGl0eV9uYW1lQgcKBV9uYW1lQggKBl9jb3VudEIQCg5fbWF0Y2hlZF9jb3VudCqIAQoIU2V2ZXJpdHkSFAoQU0VWRVJJVFlfREVGQVVMVBAAEhIKDlNFVkVSSVRZX0RFQlVHEAESEQoNU0VWRVJJVFlfSU5GTxACEhQKEFNFVkVSSVRZX1dBUk5JTkcQAxISCg5TRVZFUklUWV9FUlJPUhAEEhUKEVNFVkVSSVRZX0NSSVRJQ0FMEAUqVwoGU3RhdHVzEhIKDlNUQVRVU19ERUZBVUxUEAASDwoLU1RBVFVTX09QRU4QARIVChFTVEFUVVNfU1VQUFJFU1NFRBACEhEKDVNUQVRVU19DTE9TRUQQA2IGcHJvdG8z", [file_google_protobuf_struct]);
+  fileDesc("ChxiZWxmcnkvZXZlbnRzL3YxL2V2ZW50LnByb3RvEhBiZWxmcnkuZXZlbnRzLnYxImoKCkFubm90YXRpb24SCgoCaWQYASABKAkSEgoKYW5ub3RhdGlvbhgCIAEoCRISCgpjcmVhdGVkX2J5GAMgASgJEhMKC2NyZWF0ZV90aW1lGAQgASgDEhMKC3VwZGF0ZV90aW1lGAUgASgDIoAGCgpPY2N1cnJlbmNlEgoKAmlkGAEgASgJEhAKCGV2ZW50X2lkGAIgASgJEjEKCHNldmVyaXR5GAMgASgOMhouYmVsZnJ5LmV2ZW50cy52MS5TZXZlcml0eUgAiAEBEi0KBnN0YXR1cxgEIAEoDjIYLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzSAGIAQESFAoHc3VtbWFyeRgFIAEoCUgCiAEBEhcKCnN0YXJ0X3RpbWUYBiABKANIA4gBARIWCglsYXN0X3NlZW4YByABKANIBIgBARIVCghlbmRfdGltZRgIIAEoA0gFiAEBEhsKDmluc3RhbmNlX2NvdW50GAkgASgDSAaIAQESEQoEdHlwZRgKIAEoCUgHiAEBEhEKBGJvZHkYCyABKAlICIgBARIZCgxhY2tub3dsZWRnZWQYDCABKAhICYgBARJACgpkaW1lbnNpb25zGA0gAygLMiwuYmVsZnJ5LmV2ZW50cy52MS5PY2N1cnJlbmNlLkRpbWVuc2lvbnNFbnRyeRIwCg9tZXRhZGF0YV9maWVsZHMYDiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjAKD2NvcmVfcHJvcGVydGllcxgPIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMQoLYW5ub3RhdGlvbnMYECADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkFubm90YXRpb24SFwoKZXhwaXJlc19hdBgRIAEoA0gKiAEBGjEKD0RpbWVuc2lvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgsKCV9zZXZlcml0eUIJCgdfc3RhdHVzQgoKCF9zdW1tYXJ5Qg0KC19zdGFydF90aW1lQgwKCl9sYXN0X3NlZW5CCwoJX2VuZF90aW1lQhEKD19pbnN0YW5jZV9jb3VudEIHCgVfdHlwZUIHCgVfYm9keUIPCg1fYWNrbm93bGVkZ2VkQg0KC19leHBpcmVzX2F0Ip4CCgVFdmVudBIKCgJpZBgBIAEoCRITCgZlbnRpdHkYAiABKAlIAIgBARIYCgtlbnRpdHlfbmFtZRgDIAEoCUgBiAEBEhEKBG5hbWUYBCABKAlIAogBARISCgVjb3VudBgFIAEoA0gDiAEBEjEKC29jY3VycmVuY2VzGAYgAygLMhwuYmVsZnJ5LmV2ZW50cy52MS5PY2N1cnJlbmNlEhoKDW1hdGNoZWRfY291bnQYByABKANIBIgBARIWCglkZWR1cF9rZXkYECABKAlIBYgBAUIJCgdfZW50aXR5Qg4KDF9lbnRpdHlfbmFtZUIHCgVfbmFtZUIICgZfY291bnRCEAoOX21hdGNoZWRfY291bnRCDAoKX2RlZHVwX2tleSqIAQoIU2V2ZXJpdHkSFAoQU0VWRVJJVFlfREVGQVVMVBAAEhIKDlNFVkVSSVRZX0RFQlVHEAESEQoNU0VWRVJJVFlfSU5GTxACEhQKEFNFVkVSSVRZX1dBUk5JTkcQAxISCg5TRVZFUklUWV9FUlJPUhAEEhUKEVNFVkVSSVRZX0NSSVRJQ0FMEAUqVwoGU3RhdHVzEhIKDlNUQVRVU19ERUZBVUxUEAASDwoLU1RBVFVTX09QRU4QARIVChFTVEFUVVNfU1VQUFJFU1NFRBACEhEKDVNUQVRVU19DTE9TRUQQA2IGcHJvdG8z", [file_google_protobuf_struct]);
 
 /**
  * A note on an occurrence, written by management.
@@ -182,6 +182,13 @@ export type Occurrence = Message<"belfry.events.v1.Occurrence"> & {
    * @generated from field: repeated belfry.events.v1.Annotation annotations = 16;
    */
   annotations: Annotation[];
+
+  /**
+   * When it expires unless an instance moves this time on, in ms since the epoch: it is closed then. Left out: never.
+   *
+   * @generated from field: optional int64 expires_at = 17;
+   */
+  expiresAt?: bigint | undefined;
 };
 
 /**
@@ -192,13 +199,13 @@ export const OccurrenceSchema: GenMessage<Occurrence> = /*@__PURE__*/
   messageDesc(file_belfry_events_v1_event, 1);
 
 /**
- * Something that happens to an entity, once or again and again. Its name and its dimensions identify it.
+ * Something that happens to an entity, once or again and again. Its name, its dimensions and its `dedupKey` identify it.
  *
  * @generated from message belfry.events.v1.Event
  */
 export type Event = Message<"belfry.events.v1.Event"> & {
   /**
-   * The identifier: always the same for the same name and dimensions.
+   * The identifier: always the same for the same name, dimensions and `dedupKey`.
    *
    * @generated from field: string id = 1;
    */
@@ -246,6 +253,13 @@ export type Event = Message<"belfry.events.v1.Event"> & {
    * @generated from field: optional int64 matched_count = 7;
    */
   matchedCount?: bigint | undefined;
+
+  /**
+   * What distinguishes it from other events of its name on its entity. Left out: nothing does.
+   *
+   * @generated from field: optional string dedup_key = 16;
+   */
+  dedupKey?: string | undefined;
 };
 
 /**
@@ -257,7 +271,7 @@ export const EventSchema: GenMessage<Event> = /*@__PURE__*/
 
 /**
  * How bad an event is. Counts answer the number.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.events.v1.Severity
  */
@@ -307,7 +321,7 @@ export const Severity = {
 
 /**
  * How bad an event is. Counts answer the number.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.events.v1.Severity
  */
@@ -321,7 +335,7 @@ export const SeveritySchema: GenEnum<Severity> = /*@__PURE__*/
 
 /**
  * How an event stands. Counts answer the number.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.events.v1.Status
  */
@@ -357,7 +371,7 @@ export const Status = {
 
 /**
  * How an event stands. Counts answer the number.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.events.v1.Status
  */

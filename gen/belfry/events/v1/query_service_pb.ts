@@ -7,10 +7,10 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_belfry_auth_v1_permission } from "../../auth/v1/permission_pb.ts";
 import type { Clause, TimeRange } from "../../clause/v1/clause_pb.ts";
 import { file_belfry_clause_v1_clause } from "../../clause/v1/clause_pb.ts";
-import type { PageInfo, PageInput } from "../../db/v1/paging_pb.ts";
-import { file_belfry_db_v1_paging } from "../../db/v1/paging_pb.ts";
 import type { Event, Severity, Status } from "./event_pb.ts";
 import { file_belfry_events_v1_event } from "./event_pb.ts";
+import type { PageInfo, PageInput } from "../../paging/v1/paging_pb.ts";
+import { file_belfry_paging_v1_paging } from "../../paging/v1/paging_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
@@ -22,7 +22,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/events/v1/query_service.proto.
  */
 export const file_belfry_events_v1_query_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRiZWxmcnkvZXZlbnRzL3YxL3F1ZXJ5X3NlcnZpY2UucHJvdG8SEGJlbGZyeS5ldmVudHMudjEigAEKD0dldEV2ZW50UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAEigKDm9jY3VycmVuY2VfaWRzGAIgAygJQhC6SA2SAQoQ6AciBXIDGIAIEiYKBmZpZWxkcxgDIAMoCUIWukgTkgEQEOgHIgtyCRABGIAIugEBACJAChBHZXRFdmVudFJlc3BvbnNlEiwKBnJlc3VsdBgBIAEoCzIXLmJlbGZyeS5ldmVudHMudjEuRXZlbnRCA+BBAiIsCgpFdmVudEZpZWxkEh4KBWZpZWxkGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiZwoPRXZlbnRGaWVsZE9yZGVyEh4KBWZpZWxkGAEgASgJQg/gQQK6SAlyBxiACLoBAQASNAoFb3JkZXIYAiABKA4yGy5iZWxmcnkuZXZlbnRzLnYxLlNvcnRPcmRlckIIukgFggECEAEiRQoJRXZlbnRTb3J0EjgKCGJ5X2ZpZWxkGAEgASgLMiEuYmVsZnJ5LmV2ZW50cy52MS5FdmVudEZpZWxkT3JkZXJCA+BBAiLIAwoKRXZlbnRRdWVyeRIvCgp0aW1lX3JhbmdlGAEgASgLMhsuYmVsZnJ5LmNsYXVzZS52MS5UaW1lUmFuZ2USKAoGY2xhdXNlGAIgASgLMhguYmVsZnJ5LmNsYXVzZS52MS5DbGF1c2USPwoKc2V2ZXJpdGllcxgDIAMoDjIaLmJlbGZyeS5ldmVudHMudjEuU2V2ZXJpdHlCD7pIDJIBCRBkIgWCAQIQARI7CghzdGF0dXNlcxgEIAMoDjIYLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzQg+6SAySAQkQZCIFggECEAESNgoHc29ydF9ieRgFIAMoCzIbLmJlbGZyeS5ldmVudHMudjEuRXZlbnRTb3J0Qgi6SAWSAQIQEBIrCgpwYWdlX2lucHV0GAYgASgLMhcuYmVsZnJ5LmRiLnYxLlBhZ2VJbnB1dBJDCg9hY3RpdmVfY3JpdGVyaWEYByABKA4yIC5iZWxmcnkuZXZlbnRzLnYxLkFjdGl2ZUNyaXRlcmlhQgi6SAWCAQIQARI3CgZmaWVsZHMYCCADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50RmllbGRCCbpIBpIBAxDoByJHChNTZWFyY2hFdmVudHNSZXF1ZXN0EjAKBXF1ZXJ5GAEgASgLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudFF1ZXJ5QgPgQQIicAoUU2VhcmNoRXZlbnRzUmVzcG9uc2USKAoHcmVzdWx0cxgBIAMoCzIXLmJlbGZyeS5ldmVudHMudjEuRXZlbnQSLgoJcGFnZV9pbmZvGAIgASgLMhYuYmVsZnJ5LmRiLnYxLlBhZ2VJbmZvQgPgQQIikgEKEkNvdW50RXZlbnRzUmVxdWVzdBIrCgVxdWVyeRgBIAEoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRRdWVyeRI2CgZmaWVsZHMYAiADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50RmllbGRCCLpIBZIBAhAQEhcKD2NvdW50X2luc3RhbmNlcxgDIAEoCCJCCgpWYWx1ZUNvdW50EiUKBXZhbHVlGAEgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEg0KBWNvdW50GAIgASgDIjsKC0ZpZWxkQ291bnRzEiwKBnZhbHVlcxgBIAMoCzIcLmJlbGZyeS5ldmVudHMudjEuVmFsdWVDb3VudCKpAQoTQ291bnRFdmVudHNSZXNwb25zZRJDCgdyZXN1bHRzGAEgAygLMjIuYmVsZnJ5LmV2ZW50cy52MS5Db3VudEV2ZW50c1Jlc3BvbnNlLlJlc3VsdHNFbnRyeRpNCgxSZXN1bHRzRW50cnkSCwoDa2V5GAEgASgJEiwKBXZhbHVlGAIgASgLMh0uYmVsZnJ5LmV2ZW50cy52MS5GaWVsZENvdW50czoCOAEi9gEKGkNvdW50RXZlbnRGcmVxdWVuY3lSZXF1ZXN0EjAKBXF1ZXJ5GAEgASgLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudFF1ZXJ5QgPgQQISNgoGZmllbGRzGAIgAygLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudEZpZWxkQgi6SAWSAQIQEBI4Cghncm91cF9ieRgDIAMoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRGaWVsZEIIukgFkgECEBASGwoKZG93bnNhbXBsZRgEIAEoA0IHukgEIgIoABIXCg9jb3VudF9pbnN0YW5jZXMYBSABKAgiRwoOVmFsdWVGcmVxdWVuY3kSJQoFdmFsdWUYASABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSDgoGY291bnRzGAIgAygDIkIKDkZpZWxkRnJlcXVlbmN5EjAKBnZhbHVlcxgBIAMoCzIgLmJlbGZyeS5ldmVudHMudjEuVmFsdWVGcmVxdWVuY3ki0AEKG0NvdW50RXZlbnRGcmVxdWVuY3lSZXNwb25zZRISCgp0aW1lc3RhbXBzGAEgAygDEksKB3Jlc3VsdHMYAiADKAsyOi5iZWxmcnkuZXZlbnRzLnYxLkNvdW50RXZlbnRGcmVxdWVuY3lSZXNwb25zZS5SZXN1bHRzRW50cnkaUAoMUmVzdWx0c0VudHJ5EgsKA2tleRgBIAEoCRIvCgV2YWx1ZRgCIAEoCzIgLmJlbGZyeS5ldmVudHMudjEuRmllbGRGcmVxdWVuY3k6AjgBImEKEldhdGNoRXZlbnRzUmVxdWVzdBIwCgVxdWVyeRgBIAEoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRRdWVyeUID4EECEhkKBmN1cnNvchgCIAEoCUIJukgGcgQYgIAEIncKE1dhdGNoRXZlbnRzUmVzcG9uc2USKAoGY2hhbmdlGAEgASgOMhguYmVsZnJ5LmV2ZW50cy52MS5DaGFuZ2USJgoFZXZlbnQYAiABKAsyFy5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50Eg4KBmN1cnNvchgDIAEoCSpTCg5BY3RpdmVDcml0ZXJpYRIfChtBQ1RJVkVfQ1JJVEVSSUFfVU5TUEVDSUZJRUQQABIQCgxCWV9USU1FUkFOR0UQARIOCgpCWV9PVkVSTEFQEAIqUAoJU29ydE9yZGVyEhoKFlNPUlRfT1JERVJfVU5TUEVDSUZJRUQQABISCg5TT1JUX09SREVSX0FTQxABEhMKD1NPUlRfT1JERVJfREVTQxACKkYKBkNoYW5nZRIWChJDSEFOR0VfVU5TUEVDSUZJRUQQABILCgdDUkVBVEVEEAESCwoHVVBEQVRFRBACEgoKBkNMT1NFRBADMqsFChFFdmVudFF1ZXJ5U2VydmljZRJxCghHZXRFdmVudBIhLmJlbGZyeS5ldmVudHMudjEuR2V0RXZlbnRSZXF1ZXN0GiIuYmVsZnJ5LmV2ZW50cy52MS5HZXRFdmVudFJlc3BvbnNlIh6QAgGItRgDgtPkkwIREg8vdjEvZXZlbnRzL3tpZH0SggEKDFNlYXJjaEV2ZW50cxIlLmJlbGZyeS5ldmVudHMudjEuU2VhcmNoRXZlbnRzUmVxdWVzdBomLmJlbGZyeS5ldmVudHMudjEuU2VhcmNoRXZlbnRzUmVzcG9uc2UiI5ACAYi1GAOC0+STAhY6ASoiES92MS9ldmVudHM6c2VhcmNoEn4KC0NvdW50RXZlbnRzEiQuYmVsZnJ5LmV2ZW50cy52MS5Db3VudEV2ZW50c1JlcXVlc3QaJS5iZWxmcnkuZXZlbnRzLnYxLkNvdW50RXZlbnRzUmVzcG9uc2UiIpACAYi1GAOC0+STAhU6ASoiEC92MS9ldmVudHM6Y291bnQSmgEKE0NvdW50RXZlbnRGcmVxdWVuY3kSLC5iZWxmcnkuZXZlbnRzLnYxLkNvdW50RXZlbnRGcmVxdWVuY3lSZXF1ZXN0Gi0uYmVsZnJ5LmV2ZW50cy52MS5Db3VudEV2ZW50RnJlcXVlbmN5UmVzcG9uc2UiJpACAYi1GAOC0+STAhk6ASoiFC92MS9ldmVudHM6ZnJlcXVlbmN5EoABCgtXYXRjaEV2ZW50cxIkLmJlbGZyeS5ldmVudHMudjEuV2F0Y2hFdmVudHNSZXF1ZXN0GiUuYmVsZnJ5LmV2ZW50cy52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlIiKQAgGItRgDgtPkkwIVOgEqIhAvdjEvZXZlbnRzOndhdGNoMAFiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_db_v1_paging, file_belfry_events_v1_event, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("CiRiZWxmcnkvZXZlbnRzL3YxL3F1ZXJ5X3NlcnZpY2UucHJvdG8SEGJlbGZyeS5ldmVudHMudjEigAEKD0dldEV2ZW50UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAEigKDm9jY3VycmVuY2VfaWRzGAIgAygJQhC6SA2SAQoQ6AciBXIDGIAIEiYKBmZpZWxkcxgDIAMoCUIWukgTkgEQEOgHIgtyCRABGIAIugEBACJAChBHZXRFdmVudFJlc3BvbnNlEiwKBnJlc3VsdBgBIAEoCzIXLmJlbGZyeS5ldmVudHMudjEuRXZlbnRCA+BBAiIsCgpFdmVudEZpZWxkEh4KBWZpZWxkGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiZwoPRXZlbnRGaWVsZE9yZGVyEh4KBWZpZWxkGAEgASgJQg/gQQK6SAlyBxiACLoBAQASNAoFb3JkZXIYAiABKA4yGy5iZWxmcnkuZXZlbnRzLnYxLlNvcnRPcmRlckIIukgFggECEAEiRQoJRXZlbnRTb3J0EjgKCGJ5X2ZpZWxkGAEgASgLMiEuYmVsZnJ5LmV2ZW50cy52MS5FdmVudEZpZWxkT3JkZXJCA+BBAiLMAwoKRXZlbnRRdWVyeRIvCgp0aW1lX3JhbmdlGAEgASgLMhsuYmVsZnJ5LmNsYXVzZS52MS5UaW1lUmFuZ2USKAoGY2xhdXNlGAIgASgLMhguYmVsZnJ5LmNsYXVzZS52MS5DbGF1c2USPwoKc2V2ZXJpdGllcxgDIAMoDjIaLmJlbGZyeS5ldmVudHMudjEuU2V2ZXJpdHlCD7pIDJIBCRBkIgWCAQIQARI7CghzdGF0dXNlcxgEIAMoDjIYLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzQg+6SAySAQkQZCIFggECEAESNgoHc29ydF9ieRgFIAMoCzIbLmJlbGZyeS5ldmVudHMudjEuRXZlbnRTb3J0Qgi6SAWSAQIQEBIvCgpwYWdlX2lucHV0GAYgASgLMhsuYmVsZnJ5LnBhZ2luZy52MS5QYWdlSW5wdXQSQwoPYWN0aXZlX2NyaXRlcmlhGAcgASgOMiAuYmVsZnJ5LmV2ZW50cy52MS5BY3RpdmVDcml0ZXJpYUIIukgFggECEAESNwoGZmllbGRzGAggAygLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudEZpZWxkQgm6SAaSAQMQ6AciRwoTU2VhcmNoRXZlbnRzUmVxdWVzdBIwCgVxdWVyeRgBIAEoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRRdWVyeUID4EECInQKFFNlYXJjaEV2ZW50c1Jlc3BvbnNlEigKB3Jlc3VsdHMYASADKAsyFy5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50EjIKCXBhZ2VfaW5mbxgCIAEoCzIaLmJlbGZyeS5wYWdpbmcudjEuUGFnZUluZm9CA+BBAiKSAQoSQ291bnRFdmVudHNSZXF1ZXN0EisKBXF1ZXJ5GAEgASgLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudFF1ZXJ5EjYKBmZpZWxkcxgCIAMoCzIcLmJlbGZyeS5ldmVudHMudjEuRXZlbnRGaWVsZEIIukgFkgECEBASFwoPY291bnRfaW5zdGFuY2VzGAMgASgIIkIKClZhbHVlQ291bnQSJQoFdmFsdWUYASABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSDQoFY291bnQYAiABKAMiOwoLRmllbGRDb3VudHMSLAoGdmFsdWVzGAEgAygLMhwuYmVsZnJ5LmV2ZW50cy52MS5WYWx1ZUNvdW50IqkBChNDb3VudEV2ZW50c1Jlc3BvbnNlEkMKB3Jlc3VsdHMYASADKAsyMi5iZWxmcnkuZXZlbnRzLnYxLkNvdW50RXZlbnRzUmVzcG9uc2UuUmVzdWx0c0VudHJ5Gk0KDFJlc3VsdHNFbnRyeRILCgNrZXkYASABKAkSLAoFdmFsdWUYAiABKAsyHS5iZWxmcnkuZXZlbnRzLnYxLkZpZWxkQ291bnRzOgI4ASL2AQoaQ291bnRFdmVudEZyZXF1ZW5jeVJlcXVlc3QSMAoFcXVlcnkYASABKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50UXVlcnlCA+BBAhI2CgZmaWVsZHMYAiADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkV2ZW50RmllbGRCCLpIBZIBAhAQEjgKCGdyb3VwX2J5GAMgAygLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudEZpZWxkQgi6SAWSAQIQEBIbCgpkb3duc2FtcGxlGAQgASgDQge6SAQiAigAEhcKD2NvdW50X2luc3RhbmNlcxgFIAEoCCJHCg5WYWx1ZUZyZXF1ZW5jeRIlCgV2YWx1ZRgBIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRIOCgZjb3VudHMYAiADKAMiQgoORmllbGRGcmVxdWVuY3kSMAoGdmFsdWVzGAEgAygLMiAuYmVsZnJ5LmV2ZW50cy52MS5WYWx1ZUZyZXF1ZW5jeSLQAQobQ291bnRFdmVudEZyZXF1ZW5jeVJlc3BvbnNlEhIKCnRpbWVzdGFtcHMYASADKAMSSwoHcmVzdWx0cxgCIAMoCzI6LmJlbGZyeS5ldmVudHMudjEuQ291bnRFdmVudEZyZXF1ZW5jeVJlc3BvbnNlLlJlc3VsdHNFbnRyeRpQCgxSZXN1bHRzRW50cnkSCwoDa2V5GAEgASgJEi8KBXZhbHVlGAIgASgLMiAuYmVsZnJ5LmV2ZW50cy52MS5GaWVsZEZyZXF1ZW5jeToCOAEiYQoSV2F0Y2hFdmVudHNSZXF1ZXN0EjAKBXF1ZXJ5GAEgASgLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudFF1ZXJ5QgPgQQISGQoGY3Vyc29yGAIgASgJQgm6SAZyBBiAgAQidwoTV2F0Y2hFdmVudHNSZXNwb25zZRIoCgZjaGFuZ2UYASABKA4yGC5iZWxmcnkuZXZlbnRzLnYxLkNoYW5nZRImCgVldmVudBgCIAEoCzIXLmJlbGZyeS5ldmVudHMudjEuRXZlbnQSDgoGY3Vyc29yGAMgASgJKlMKDkFjdGl2ZUNyaXRlcmlhEh8KG0FDVElWRV9DUklURVJJQV9VTlNQRUNJRklFRBAAEhAKDEJZX1RJTUVSQU5HRRABEg4KCkJZX09WRVJMQVAQAipQCglTb3J0T3JkZXISGgoWU09SVF9PUkRFUl9VTlNQRUNJRklFRBAAEhIKDlNPUlRfT1JERVJfQVNDEAESEwoPU09SVF9PUkRFUl9ERVNDEAIqRgoGQ2hhbmdlEhYKEkNIQU5HRV9VTlNQRUNJRklFRBAAEgsKB0NSRUFURUQQARILCgdVUERBVEVEEAISCgoGQ0xPU0VEEAMyqwUKEUV2ZW50UXVlcnlTZXJ2aWNlEnEKCEdldEV2ZW50EiEuYmVsZnJ5LmV2ZW50cy52MS5HZXRFdmVudFJlcXVlc3QaIi5iZWxmcnkuZXZlbnRzLnYxLkdldEV2ZW50UmVzcG9uc2UiHpACAYi1GAOC0+STAhESDy92MS9ldmVudHMve2lkfRKCAQoMU2VhcmNoRXZlbnRzEiUuYmVsZnJ5LmV2ZW50cy52MS5TZWFyY2hFdmVudHNSZXF1ZXN0GiYuYmVsZnJ5LmV2ZW50cy52MS5TZWFyY2hFdmVudHNSZXNwb25zZSIjkAIBiLUYA4LT5JMCFjoBKiIRL3YxL2V2ZW50czpzZWFyY2gSfgoLQ291bnRFdmVudHMSJC5iZWxmcnkuZXZlbnRzLnYxLkNvdW50RXZlbnRzUmVxdWVzdBolLmJlbGZyeS5ldmVudHMudjEuQ291bnRFdmVudHNSZXNwb25zZSIikAIBiLUYA4LT5JMCFToBKiIQL3YxL2V2ZW50czpjb3VudBKaAQoTQ291bnRFdmVudEZyZXF1ZW5jeRIsLmJlbGZyeS5ldmVudHMudjEuQ291bnRFdmVudEZyZXF1ZW5jeVJlcXVlc3QaLS5iZWxmcnkuZXZlbnRzLnYxLkNvdW50RXZlbnRGcmVxdWVuY3lSZXNwb25zZSImkAIBiLUYA4LT5JMCGToBKiIUL3YxL2V2ZW50czpmcmVxdWVuY3kSgAEKC1dhdGNoRXZlbnRzEiQuYmVsZnJ5LmV2ZW50cy52MS5XYXRjaEV2ZW50c1JlcXVlc3QaJS5iZWxmcnkuZXZlbnRzLnYxLldhdGNoRXZlbnRzUmVzcG9uc2UiIpACAYi1GAOC0+STAhU6ASoiEC92MS9ldmVudHM6d2F0Y2gwAWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_events_v1_event, file_belfry_paging_v1_paging, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * Which event to get.
@@ -83,8 +83,8 @@ export const GetEventResponseSchema: GenMessage<GetEventResponse> = /*@__PURE__*
 
 /**
  * A field of events by its name: `id`, `name`, `type`, `summary`, `body`, `severity`, `status`, `acknowledged`, `entity`,
- * `entityName`, `startTime`, `lastSeen`, `endTime`, `instanceCount`, `count`, or a key below `dimensions.`, `metadataFields.` or
- * `coreProperties.`, as in `dimensions.host`.
+ * `entityName`, `startTime`, `lastSeen`, `endTime`, `instanceCount`, `count`, `dedupKey`, `expiresAt`, or a key below `dimensions.`,
+ * `metadataFields.` or `coreProperties.`, as in `dimensions.host`.
  *
  * @generated from message belfry.events.v1.EventField
  */
@@ -188,16 +188,17 @@ export type EventQuery = Message<"belfry.events.v1.EventQuery"> & {
   statuses: Status[];
 
   /**
-   * What to sort by, the most important first. Left out: by `lastSeen`, the latest first.
+   * What to sort by, the most important first. Left out: by `lastSeen`, the latest first. Counts and watches refuse it.
    *
    * @generated from field: repeated belfry.events.v1.EventSort sort_by = 5;
    */
   sortBy: EventSort[];
 
   /**
-   * Which page to answer; limits and counts are of events. Left out: the first 100. Searches alone have pages.
+   * Which page to answer; limits and counts are of events. Left out: the first 100. Searches
+   * alone have pages; others refuse it.
    *
-   * @generated from field: belfry.db.v1.PageInput page_input = 6;
+   * @generated from field: belfry.paging.v1.PageInput page_input = 6;
    */
   pageInput?: PageInput | undefined;
 
@@ -209,7 +210,7 @@ export type EventQuery = Message<"belfry.events.v1.EventQuery"> & {
   activeCriteria: ActiveCriteria;
 
   /**
-   * The fields to answer; identifiers always stand. Left out: all.
+   * The fields to answer; identifiers always stand. Left out: all. Counts refuse it.
    *
    * @generated from field: repeated belfry.events.v1.EventField fields = 8;
    */
@@ -260,7 +261,7 @@ export type SearchEventsResponse = Message<"belfry.events.v1.SearchEventsRespons
   /**
    * Where this page lies among all matching events.
    *
-   * @generated from field: belfry.db.v1.PageInfo page_info = 2;
+   * @generated from field: belfry.paging.v1.PageInfo page_info = 2;
    */
   pageInfo?: PageInfo | undefined;
 };
@@ -570,7 +571,7 @@ export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__P
 
 /**
  * Which occurrences count as active within a time range. The number may stand for the name.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.events.v1.ActiveCriteria
  */
@@ -599,7 +600,7 @@ export const ActiveCriteria = {
 
 /**
  * Which occurrences count as active within a time range. The number may stand for the name.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.events.v1.ActiveCriteria
  */
@@ -654,7 +655,7 @@ export const SortOrderSchema: GenEnum<SortOrder> = /*@__PURE__*/
 
 /**
  * What happened to an occurrence.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.events.v1.Change
  */
@@ -690,7 +691,7 @@ export const Change = {
 
 /**
  * What happened to an occurrence.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.events.v1.Change
  */
@@ -740,7 +741,7 @@ export const EventQueryService: GenService<{
   },
   /**
    * Counts occurrences by the values of fields over time. There is a count for each value and each bucket of a time range. An
-   * occurrence counts in the bucket of its `lastSeen`, an instance in that of its own time.
+   * occurrence counts in the bucket of its `lastSeen`, or the one next to it within the range; an instance in that of its own time.
    *
    * @generated from rpc belfry.events.v1.EventQueryService.CountEventFrequency
    */

@@ -10,7 +10,7 @@ import type { Clause, TimeRange } from "../../clause/v1/clause_pb.ts";
 import { file_belfry_clause_v1_clause } from "../../clause/v1/clause_pb.ts";
 import type { EntityIds } from "../../entities/v1/entity_pb.ts";
 import { file_belfry_entities_v1_entity } from "../../entities/v1/entity_pb.ts";
-import { file_belfry_wire_v1_bounds } from "../../wire/v1/bounds_pb.ts";
+import { file_belfry_limits_v1_limits } from "../../limits/v1/limits_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import type { Value } from "@bufbuild/protobuf/wkt";
@@ -21,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/maintenance/v1/maintenance_window.proto.
  */
 export const file_belfry_maintenance_v1_maintenance_window: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvbWFpbnRlbmFuY2UvdjEvbWFpbnRlbmFuY2Vfd2luZG93LnByb3RvEhViZWxmcnkubWFpbnRlbmFuY2UudjEiigMKClJlY3VycmVuY2USFwoEdHlwZRgBIAEoA0IJukgGIgQYBygAEhkKCGludGVydmFsGAIgASgDQge6SAQiAigAEigKC2RheV9vZl93ZWVrGAMgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEjsKDGRheV9vZl9tb250aBgEIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUINuLUYZMi1GIAI2LUYARI0CgVtb250aBgFIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUINuLUYZMi1GIAI2LUYARIzCgR5ZWFyGAYgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQg24tRhkyLUYgAjYtRgBEjsKDGNyb25fbWludXRlcxgHIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUINuLUYZMi1GIAI2LUYARI5Cgpjcm9uX2hvdXJzGAggASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQg24tRhkyLUYgAjYtRgBIrcBCghTY2hlZHVsZRISCgVzdGFydBgBIAEoA0ID4EECEhwKCGR1cmF0aW9uGAIgASgDQgrgQQK6SAQiAigAEhoKCXNraXBfbmV4dBgDIAEoA0IHukgEIgIoABI1CgpyZWN1cnJlbmNlGAQgASgLMiEuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlJlY3VycmVuY2USJgoJdGltZV96b25lGAUgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokImEKEldpbmRvd05vdGlmaWNhdGlvbhIeCgdtZXNzYWdlGAEgASgJQg26SApyCCiAgAS6AQEAEisKBXJ1bGVzGAIgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokIoUBCgtXaW5kb3dRdWVyeRIRCgR0eXBlGAEgASgJQgPgQQMSNAoKdGltZV9yYW5nZRgCIAEoCzIbLmJlbGZyeS5jbGF1c2UudjEuVGltZVJhbmdlQgPgQQMSLQoGY2xhdXNlGAMgASgLMhguYmVsZnJ5LmNsYXVzZS52MS5DbGF1c2VCA+BBAiLKBwoRTWFpbnRlbmFuY2VXaW5kb3cSDwoCaWQYASABKAlCA+BBAxITCgZ0ZW5hbnQYAiABKAlCA+BBAxIzCgVxdWVyeRgDIAEoCzIiLmJlbGZyeS5tYWludGVuYW5jZS52MS5XaW5kb3dRdWVyeUgAEjYKCHdpdGhfaWRzGAQgASgLMh0uYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eUlkc0ID4EEESAASOgoIcnVuX21vZGUYBSABKA4yHi5iZWxmcnkubWFpbnRlbmFuY2UudjEuUnVuTW9kZUIIukgFggECEAESNgoIc2NoZWR1bGUYBiABKAsyHy5iZWxmcnkubWFpbnRlbmFuY2UudjEuU2NoZWR1bGVCA+BBAhIjChFtYWludGVuYW5jZV9zdGF0ZRgHIAEoBUID4EECSAGIAQESEgoKZXhpdF9zdGF0ZRgIIAEoBRI9CgZzdGF0dXMYCSABKA4yIy5iZWxmcnkubWFpbnRlbmFuY2UudjEuV2luZG93U3RhdHVzQgi6SAWCAQIQARIYCgtjcmVhdGVfdGltZRgKIAEoA0ID4EEDEhgKC3VwZGF0ZV90aW1lGAsgASgDQgPgQQMSFAoHZGVsZXRlZBgMIAEoCEID4EEDEhcKCmNyZWF0ZWRfYnkYDSABKAlCA+BBAxIXCgp1cGRhdGVkX2J5GA4gASgJQgPgQQMSJwoEbmFtZRgPIAEoCUIZ4EEC4EEFukgQcg4Y/wEyCV5cUHtDY30qJBIhCgtkZXNjcmlwdGlvbhgQIAEoCUIMukgJcgcogCC6AQEAEiIKBW93bmVyGBEgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEj8KDG5vdGlmaWNhdGlvbhgSIAEoCzIpLmJlbGZyeS5tYWludGVuYW5jZS52MS5XaW5kb3dOb3RpZmljYXRpb24SKgoEdGFncxgTIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIkChxkb19ub3RfcHJvcGFnYXRlX3RvX2NoaWxkcmVuGBQgASgIEhsKE292ZXJyaWRlX2V4aXRfc3RhdGUYFSABKAgSDQoFZm9yY2UYFiABKAgSNwoJcnVuX3N0YXRlGBcgASgOMh8uYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlJ1blN0YXRlQgPgQQMSHAoKbmV4dF9zdGFydBgYIAEoA0ID4EEDSAKIAQFCDwoGdGFyZ2V0EgW6SAIIAUIUChJfbWFpbnRlbmFuY2Vfc3RhdGVCDQoLX25leHRfc3RhcnQqHwoHUnVuTW9kZRIICgRBVVRPEAASCgoGTUFOVUFMEAEqKQoMV2luZG93U3RhdHVzEgsKB0VOQUJMRUQQABIMCghESVNBQkxFRBABKjkKCFJ1blN0YXRlEg0KCVNDSEVEVUxFRBAAEg8KC0lOX1BST0dSRVNTEAESDQoJQ09NUExFVEVEEAJiBnByb3RvMw", [file_belfry_clause_v1_clause, file_belfry_entities_v1_entity, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("Ci5iZWxmcnkvbWFpbnRlbmFuY2UvdjEvbWFpbnRlbmFuY2Vfd2luZG93LnByb3RvEhViZWxmcnkubWFpbnRlbmFuY2UudjEiigMKClJlY3VycmVuY2USFwoEdHlwZRgBIAEoA0IJukgGIgQYBygAEhkKCGludGVydmFsGAIgASgDQge6SAQiAigAEigKC2RheV9vZl93ZWVrGAMgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEjsKDGRheV9vZl9tb250aBgEIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUINuLUYZMi1GIAI2LUYARI0CgVtb250aBgFIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUINuLUYZMi1GIAI2LUYARIzCgR5ZWFyGAYgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQg24tRhkyLUYgAjYtRgBEjsKDGNyb25fbWludXRlcxgHIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZUINuLUYZMi1GIAI2LUYARI5Cgpjcm9uX2hvdXJzGAggASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQg24tRhkyLUYgAjYtRgBIrcBCghTY2hlZHVsZRISCgVzdGFydBgBIAEoA0ID4EECEhwKCGR1cmF0aW9uGAIgASgDQgrgQQK6SAQiAigAEhoKCXNraXBfbmV4dBgDIAEoA0IHukgEIgIoABI1CgpyZWN1cnJlbmNlGAQgASgLMiEuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlJlY3VycmVuY2USJgoJdGltZV96b25lGAUgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokImEKEldpbmRvd05vdGlmaWNhdGlvbhIeCgdtZXNzYWdlGAEgASgJQg26SApyCCiAgAS6AQEAEisKBXJ1bGVzGAIgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokIoUBCgtXaW5kb3dRdWVyeRIRCgR0eXBlGAEgASgJQgPgQQMSNAoKdGltZV9yYW5nZRgCIAEoCzIbLmJlbGZyeS5jbGF1c2UudjEuVGltZVJhbmdlQgPgQQMSLQoGY2xhdXNlGAMgASgLMhguYmVsZnJ5LmNsYXVzZS52MS5DbGF1c2VCA+BBAiLKBwoRTWFpbnRlbmFuY2VXaW5kb3cSDwoCaWQYASABKAlCA+BBAxITCgZ0ZW5hbnQYAiABKAlCA+BBAxIzCgVxdWVyeRgDIAEoCzIiLmJlbGZyeS5tYWludGVuYW5jZS52MS5XaW5kb3dRdWVyeUgAEjYKCHdpdGhfaWRzGAQgASgLMh0uYmVsZnJ5LmVudGl0aWVzLnYxLkVudGl0eUlkc0ID4EEESAASOgoIcnVuX21vZGUYBSABKA4yHi5iZWxmcnkubWFpbnRlbmFuY2UudjEuUnVuTW9kZUIIukgFggECEAESNgoIc2NoZWR1bGUYBiABKAsyHy5iZWxmcnkubWFpbnRlbmFuY2UudjEuU2NoZWR1bGVCA+BBAhIjChFtYWludGVuYW5jZV9zdGF0ZRgHIAEoBUID4EECSAGIAQESEgoKZXhpdF9zdGF0ZRgIIAEoBRI9CgZzdGF0dXMYCSABKA4yIy5iZWxmcnkubWFpbnRlbmFuY2UudjEuV2luZG93U3RhdHVzQgi6SAWCAQIQARIYCgtjcmVhdGVfdGltZRgKIAEoA0ID4EEDEhgKC3VwZGF0ZV90aW1lGAsgASgDQgPgQQMSFAoHZGVsZXRlZBgMIAEoCEID4EEDEhcKCmNyZWF0ZWRfYnkYDSABKAlCA+BBAxIXCgp1cGRhdGVkX2J5GA4gASgJQgPgQQMSJwoEbmFtZRgPIAEoCUIZ4EEC4EEFukgQcg4Y/wEyCV5cUHtDY30qJBIhCgtkZXNjcmlwdGlvbhgQIAEoCUIMukgJcgcogCC6AQEAEiIKBW93bmVyGBEgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEj8KDG5vdGlmaWNhdGlvbhgSIAEoCzIpLmJlbGZyeS5tYWludGVuYW5jZS52MS5XaW5kb3dOb3RpZmljYXRpb24SKgoEdGFncxgTIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIkChxkb19ub3RfcHJvcGFnYXRlX3RvX2NoaWxkcmVuGBQgASgIEhsKE292ZXJyaWRlX2V4aXRfc3RhdGUYFSABKAgSDQoFZm9yY2UYFiABKAgSNwoJcnVuX3N0YXRlGBcgASgOMh8uYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlJ1blN0YXRlQgPgQQMSHAoKbmV4dF9zdGFydBgYIAEoA0ID4EEDSAKIAQFCDwoGdGFyZ2V0EgW6SAIIAUIUChJfbWFpbnRlbmFuY2Vfc3RhdGVCDQoLX25leHRfc3RhcnQqHwoHUnVuTW9kZRIICgRBVVRPEAASCgoGTUFOVUFMEAEqKQoMV2luZG93U3RhdHVzEgsKB0VOQUJMRUQQABIMCghESVNBQkxFRBABKjkKCFJ1blN0YXRlEg0KCVNDSEVEVUxFRBAAEg8KC0lOX1BST0dSRVNTEAESDQoJQ09NUExFVEVEEAJiBnByb3RvMw", [file_belfry_clause_v1_clause, file_belfry_entities_v1_entity, file_belfry_limits_v1_limits, file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * How a window comes again after its first run. Days, weeks, months and years are those of the schedule's time zone.
@@ -411,8 +411,8 @@ export const MaintenanceWindowSchema: GenMessage<MaintenanceWindow> = /*@__PURE_
 
 /**
  * How a window starts. The number may stand for the name.
- * buf:lint:ignore ENUM_VALUE_PREFIX
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.maintenance.v1.RunMode
  */
@@ -434,8 +434,8 @@ export const RunMode = {
 
 /**
  * How a window starts. The number may stand for the name.
- * buf:lint:ignore ENUM_VALUE_PREFIX
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.maintenance.v1.RunMode
  */
@@ -449,8 +449,8 @@ export const RunModeSchema: GenEnum<RunMode> = /*@__PURE__*/
 
 /**
  * Whether a window may run. The number may stand for the name.
- * buf:lint:ignore ENUM_VALUE_PREFIX
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.maintenance.v1.WindowStatus
  */
@@ -472,8 +472,8 @@ export const WindowStatus = {
 
 /**
  * Whether a window may run. The number may stand for the name.
- * buf:lint:ignore ENUM_VALUE_PREFIX
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.maintenance.v1.WindowStatus
  */
@@ -487,8 +487,8 @@ export const WindowStatusSchema: GenEnum<WindowStatus> = /*@__PURE__*/
 
 /**
  * What a window is doing.
- * buf:lint:ignore ENUM_VALUE_PREFIX
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.maintenance.v1.RunState
  */
@@ -517,8 +517,8 @@ export const RunState = {
 
 /**
  * What a window is doing.
- * buf:lint:ignore ENUM_VALUE_PREFIX
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.maintenance.v1.RunState
  */

@@ -94,7 +94,7 @@ export type SearchMetricsRequest = Message<"belfry.metrics.v1.SearchMetricsReque
   entityClause?: Clause | undefined;
 
   /**
-   * Which metrics, by the fields `name`, `label`, `units` and `tags`. Left out: all of the entity. Its filters know OP_EQUALS,
+   * Which series, by the fields `name`, `label`, `units`, `tags` and `labels.` with a key. Left out: all of the entity. Its filters know OP_EQUALS,
    * OP_NOT_EQUALS, OP_EXISTS, OP_GREATER, OP_GREATER_OR_EQ, OP_LESS and OP_LESS_OR_EQ; others are code 12.
    *
    * @generated from field: belfry.clause.v1.Clause metric_clause = 2;
@@ -116,7 +116,7 @@ export type SearchMetricsRequest = Message<"belfry.metrics.v1.SearchMetricsReque
   downsample?: Downsample | undefined;
 
   /**
-   * How many metrics the page holds at most. 0 or left out: 100; above 1000: 1000.
+   * How many series the page holds at most. 0 or left out: 100; above 1000: 1000.
    *
    * @generated from field: int32 page_size = 5;
    */
@@ -168,7 +168,7 @@ export const SearchMetricsResponseSchema: GenMessage<SearchMetricsResponse> = /*
 /**
  * How the points of a bucket become one value. The number may stand for the name, from 1 in this order. Buckets without points
  * have no value, but with INTERPOLATE and NEXT_OLDER.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.metrics.v1.Aggregator
  */
@@ -296,7 +296,7 @@ export const Aggregator = {
 /**
  * How the points of a bucket become one value. The number may stand for the name, from 1 in this order. Buckets without points
  * have no value, but with INTERPOLATE and NEXT_OLDER.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.metrics.v1.Aggregator
  */
@@ -316,7 +316,7 @@ export const AggregatorSchema: GenEnum<Aggregator> = /*@__PURE__*/
 export const MetricQueryService: GenService<{
   /**
    * Reads the series of one entity. Each has one value for each bucket of a time range; they come in the order of the metrics'
-   * names and page by page. No entity matches: an empty list. Of several that match the first is taken, and nothing says so.
+   * names, then of their labels, and page by page. No entity matches: an empty list. Of several that match the first is taken, and nothing says so.
    *
    * @generated from rpc belfry.metrics.v1.MetricQueryService.SearchMetrics
    */

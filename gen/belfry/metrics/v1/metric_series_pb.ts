@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/metrics/v1/metric_series.proto.
  */
 export const file_belfry_metrics_v1_metric_series: GenFile = /*@__PURE__*/
-  fileDesc("CiViZWxmcnkvbWV0cmljcy92MS9tZXRyaWNfc2VyaWVzLnByb3RvEhFiZWxmcnkubWV0cmljcy52MSLuAwoQU2VyaWVzRGljdGlvbmFyeRIMCgRuYW1lGAEgASgJEg0KBWxheWVyGAIgASgJEg0KBWxhYmVsGAMgASgJEhMKC2Rlc2NyaXB0aW9uGAQgASgJEg0KBXVuaXRzGAUgASgJEi0KB21pbmltdW0YBiABKAsyHC5nb29nbGUucHJvdG9idWYuRG91YmxlVmFsdWUSLQoHbWF4aW11bRgHIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRIMCgR0YWdzGAggAygJEjIKDHNjYWxlX2ZhY3RvchgJIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRI4ChJzY2FsZV9mYWN0b3JfdW5pdHMYCiABKAsyHC5nb29nbGUucHJvdG9idWYuU3RyaW5nVmFsdWUSOQoTc2NhbGVfZmFjdG9yX3N0cmluZxgLIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5TdHJpbmdWYWx1ZRJDCg1kZWZhdWx0X2VudHJ5GAwgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeVIHZGVmYXVsdBIPCgdpc19yYXRlGA0gASgIEh8KF2RlZmF1bHRfZ3JvdXBpbmdfZmllbGRzGA4gAygJIooBCgxNZXRyaWNTZXJpZXMSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRI8CgpkaWN0aW9uYXJ5GAMgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeUID4EECEhIKCnRpbWVzdGFtcHMYBCADKAMSDgoGdmFsdWVzGAUgAygBYgZwcm90bzM", [file_google_api_field_behavior, file_google_protobuf_wrappers]);
+  fileDesc("CiViZWxmcnkvbWV0cmljcy92MS9tZXRyaWNfc2VyaWVzLnByb3RvEhFiZWxmcnkubWV0cmljcy52MSLuAwoQU2VyaWVzRGljdGlvbmFyeRIMCgRuYW1lGAEgASgJEg0KBWxheWVyGAIgASgJEg0KBWxhYmVsGAMgASgJEhMKC2Rlc2NyaXB0aW9uGAQgASgJEg0KBXVuaXRzGAUgASgJEi0KB21pbmltdW0YBiABKAsyHC5nb29nbGUucHJvdG9idWYuRG91YmxlVmFsdWUSLQoHbWF4aW11bRgHIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRIMCgR0YWdzGAggAygJEjIKDHNjYWxlX2ZhY3RvchgJIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRI4ChJzY2FsZV9mYWN0b3JfdW5pdHMYCiABKAsyHC5nb29nbGUucHJvdG9idWYuU3RyaW5nVmFsdWUSOQoTc2NhbGVfZmFjdG9yX3N0cmluZxgLIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5TdHJpbmdWYWx1ZRJDCg1kZWZhdWx0X2VudHJ5GAwgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeVIHZGVmYXVsdBIPCgdpc19yYXRlGA0gASgIEh8KF2RlZmF1bHRfZ3JvdXBpbmdfZmllbGRzGA4gAygJIvYBCgxNZXRyaWNTZXJpZXMSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRI8CgpkaWN0aW9uYXJ5GAMgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeUID4EECEhIKCnRpbWVzdGFtcHMYBCADKAMSDgoGdmFsdWVzGAUgAygBEjsKBmxhYmVscxgQIAMoCzIrLmJlbGZyeS5tZXRyaWNzLnYxLk1ldHJpY1Nlcmllcy5MYWJlbHNFbnRyeRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBYgZwcm90bzM", [file_google_api_field_behavior, file_google_protobuf_wrappers]);
 
 /**
  * What a metric means, by the dictionary.
@@ -129,7 +129,7 @@ export const SeriesDictionarySchema: GenMessage<SeriesDictionary> = /*@__PURE__*
   messageDesc(file_belfry_metrics_v1_metric_series, 0);
 
 /**
- * The values of one metric of one entity over time.
+ * The values of one metric of one entity over time; of a metric with labels, those of one set of labels.
  *
  * @generated from message belfry.metrics.v1.MetricSeries
  */
@@ -168,6 +168,13 @@ export type MetricSeries = Message<"belfry.metrics.v1.MetricSeries"> & {
    * @generated from field: repeated double values = 5;
    */
   values: number[];
+
+  /**
+   * What distinguishes it from other series of the metric on the entity.
+   *
+   * @generated from field: map<string, string> labels = 16;
+   */
+  labels: { [key: string]: string };
 };
 
 /**

@@ -5,6 +5,8 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_belfry_auth_v1_permission } from "../../auth/v1/permission_pb.ts";
+import type { ExplanationStep } from "./explanation_pb.ts";
+import { file_belfry_notifications_v1_explanation } from "./explanation_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
@@ -16,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/delivery_service.proto.
  */
 export const file_belfry_notifications_v1_delivery_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKpAwoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0ImAKD0RlbGl2ZXJ5QXR0ZW1wdBItCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EECEg4KBnJlYXNvbhgCIAEoCRIOCgZhbnN3ZXIYAyABKAki1gIKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBIaCgRydWxlGAEgASgJQgy6SAlyBxj/AboBAQASIQoLZGVzdGluYXRpb24YAiABKAlCDLpICXIHGP8BugEBABJBCgZzdGF0dXMYAyABKA4yJy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeVN0YXR1c0IIukgFggECEAESGgoJcGFnZV9zaXplGAQgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBSABKAlCCLpIBXIDGIAgEh0KB3RyaWdnZXIYBiABKAlCDLpICXIHGP8BugEBABIeCghldmVudF9pZBgHIAEoCUIMukgJcgcY/wG6AQEAEh8KCWVudGl0eV9pZBgIIAEoCUIMukgJcgcY/wG6AQEAEiEKC21ldHJpY19uYW1lGAkgASgJQgy6SAlyBxj/AboBAQAifQoWTGlzdERlbGl2ZXJpZXNSZXNwb25zZRI1CgpkZWxpdmVyaWVzGAEgAygLMiEuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhMKC3RvdGFsX2NvdW50GAMgASgDIjMKFFJldHJ5RGVsaXZlcnlSZXF1ZXN0EhsKAmlkGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiUQoVUmV0cnlEZWxpdmVyeVJlc3BvbnNlEjgKCGRlbGl2ZXJ5GAEgASgLMiEuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlCA+BBAipzCg5EZWxpdmVyeVN0YXR1cxIfChtERUxJVkVSWV9TVEFUVVNfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCAoEU0VOVBACEgoKBkZBSUxFRBADEg0KCUNBTkNFTExFRBAEEg4KClNVTU1BUklTRUQQBTLZAgoPRGVsaXZlcnlTZXJ2aWNlEp0BCg5MaXN0RGVsaXZlcmllcxIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiKpACAYi1GAOC0+STAh0SGy92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcxKlAQoNUmV0cnlEZWxpdmVyeRItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlIjWItRgFgtPkkwIrOgEqIiYvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfTpyZXRyeWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSK6AwoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkiYAoPRGVsaXZlcnlBdHRlbXB0Ei0KBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISDgoGcmVhc29uGAIgASgJEg4KBmFuc3dlchgDIAEoCSLWAgoVTGlzdERlbGl2ZXJpZXNSZXF1ZXN0EhoKBHJ1bGUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXN0aW5hdGlvbhgCIAEoCUIMukgJcgcY/wG6AQEAEkEKBnN0YXR1cxgDIAEoDjInLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5U3RhdHVzQgi6SAWCAQIQARIaCglwYWdlX3NpemUYBCABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgFIAEoCUIIukgFcgMYgCASHQoHdHJpZ2dlchgGIAEoCUIMukgJcgcY/wG6AQEAEh4KCGV2ZW50X2lkGAcgASgJQgy6SAlyBxj/AboBAQASHwoJZW50aXR5X2lkGAggASgJQgy6SAlyBxj/AboBAQASIQoLbWV0cmljX25hbWUYCSABKAlCDLpICXIHGP8BugEBACJ9ChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEjUKCmRlbGl2ZXJpZXMYASADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiMwoUUmV0cnlEZWxpdmVyeVJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGIAIugEBACJRChVSZXRyeURlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIjEKEkdldERlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIk8KE0dldERlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIpMBChpFeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxiACLoBAQASJQoNb2NjdXJyZW5jZV9pZBgCIAEoCUIMukgJcgcY/wG6AQEASAASHwoHc3ViamVjdBgDIAEoCUIMukgJcgcY/wG6AQEASABCDgoFYWJvdXQSBbpIAggBIuoCChtFeHBsYWluTm90aWZpY2F0aW9uUmVzcG9uc2USTQoHb3V0Y29tZRgBIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEjcKBXN0ZXBzGAIgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwEjUKCmRlbGl2ZXJpZXMYAyADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSKLAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASDAoITk9USUZJRUQQARILCgdXQUlUSU5HEAISCQoFTVVURUQQAxIOCgpTVVBQUkVTU0VEEAQSDQoJQ0FOQ0VMTEVEEAUSDwoLTk9UX01BVENIRUQQBhIRCg1SVUxFX0RJU0FCTEVEEAcqcwoORGVsaXZlcnlTdGF0dXMSHwobREVMSVZFUllfU1RBVFVTX1VOU1BFQ0lGSUVEEAASCwoHUEVORElORxABEggKBFNFTlQQAhIKCgZGQUlMRUQQAxINCglDQU5DRUxMRUQQBBIOCgpTVU1NQVJJU0VEEAUysQUKD0RlbGl2ZXJ5U2VydmljZRKdAQoOTGlzdERlbGl2ZXJpZXMSLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaLy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlIiqQAgGItRgDgtPkkwIdEhsvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMSmQEKC0dldERlbGl2ZXJ5EisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVsaXZlcnlSZXF1ZXN0GiwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVsaXZlcnlSZXNwb25zZSIvkAIBiLUYA4LT5JMCIhIgL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzL3tpZH0SuQEKE0V4cGxhaW5Ob3RpZmljYXRpb24SMy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBo0LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZSI3kAIBiLUYA4LT5JMCKjoBKiIlL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97bmFtZX06ZXhwbGFpbhKlAQoNUmV0cnlEZWxpdmVyeRItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlIjWItRgFgtPkkwIrOgEqIiYvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfTpyZXRyeWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * A notification on its way to one destination.
@@ -128,6 +130,14 @@ export type Delivery = Message<"belfry.notifications.v1.Delivery"> & {
    * @generated from field: repeated belfry.notifications.v1.DeliveryAttempt tries = 15;
    */
   tries: DeliveryAttempt[];
+
+  /**
+   * What it is about, across rules and destinations: the identifier of the occurrence, or what names the series, the entity without
+   * data, or the run of a maintenance window.
+   *
+   * @generated from field: string subject = 16;
+   */
+  subject: string;
 };
 
 /**
@@ -328,8 +338,207 @@ export const RetryDeliveryResponseSchema: GenMessage<RetryDeliveryResponse> = /*
   messageDesc(file_belfry_notifications_v1_delivery_service, 5);
 
 /**
- * How a delivery stands.
+ * Which delivery to get.
+ *
+ * @generated from message belfry.notifications.v1.GetDeliveryRequest
+ */
+export type GetDeliveryRequest = Message<"belfry.notifications.v1.GetDeliveryRequest"> & {
+  /**
+   * The identifier of the delivery.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.GetDeliveryRequest.
+ * Use `create(GetDeliveryRequestSchema)` to create a new message.
+ */
+export const GetDeliveryRequestSchema: GenMessage<GetDeliveryRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 6);
+
+/**
+ * A delivery.
+ *
+ * @generated from message belfry.notifications.v1.GetDeliveryResponse
+ */
+export type GetDeliveryResponse = Message<"belfry.notifications.v1.GetDeliveryResponse"> & {
+  /**
+   * The delivery.
+   *
+   * @generated from field: belfry.notifications.v1.Delivery delivery = 1;
+   */
+  delivery?: Delivery | undefined;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.GetDeliveryResponse.
+ * Use `create(GetDeliveryResponseSchema)` to create a new message.
+ */
+export const GetDeliveryResponseSchema: GenMessage<GetDeliveryResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 7);
+
+/**
+ * What to explain.
+ *
+ * @generated from message belfry.notifications.v1.ExplainNotificationRequest
+ */
+export type ExplainNotificationRequest = Message<"belfry.notifications.v1.ExplainNotificationRequest"> & {
+  /**
+   * The name of the rule.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What the rule did, or did not, notify of.
+   *
+   * @generated from oneof belfry.notifications.v1.ExplainNotificationRequest.about
+   */
+  about: {
+    /**
+     * The identifier of an occurrence.
+     *
+     * @generated from field: string occurrence_id = 2;
+     */
+    value: string;
+    case: "occurrenceId";
+  } | {
+    /**
+     * The `subject` of a delivery.
+     *
+     * @generated from field: string subject = 3;
+     */
+    value: string;
+    case: "subject";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ExplainNotificationRequest.
+ * Use `create(ExplainNotificationRequestSchema)` to create a new message.
+ */
+export const ExplainNotificationRequestSchema: GenMessage<ExplainNotificationRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 8);
+
+/**
+ * Why a rule did or did not notify.
+ *
+ * @generated from message belfry.notifications.v1.ExplainNotificationResponse
+ */
+export type ExplainNotificationResponse = Message<"belfry.notifications.v1.ExplainNotificationResponse"> & {
+  /**
+   * What it came to.
+   *
+   * @generated from field: belfry.notifications.v1.ExplainNotificationResponse.Outcome outcome = 1;
+   */
+  outcome: ExplainNotificationResponse_Outcome;
+
+  /**
+   * How it came to that, in the order of the decision.
+   *
+   * @generated from field: repeated belfry.notifications.v1.ExplanationStep steps = 2;
+   */
+  steps: ExplanationStep[];
+
+  /**
+   * The rule's deliveries about it, the newest first, at most 100.
+   *
+   * @generated from field: repeated belfry.notifications.v1.Delivery deliveries = 3;
+   */
+  deliveries: Delivery[];
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ExplainNotificationResponse.
+ * Use `create(ExplainNotificationResponseSchema)` to create a new message.
+ */
+export const ExplainNotificationResponseSchema: GenMessage<ExplainNotificationResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 9);
+
+/**
+ * What it came to.
  * buf:lint:ignore ENUM_VALUE_PREFIX
+ *
+ * @generated from enum belfry.notifications.v1.ExplainNotificationResponse.Outcome
+ */
+export const ExplainNotificationResponse_Outcome = {
+  /**
+   * Never returned.
+   *
+   * @generated from enum value: OUTCOME_UNSPECIFIED = 0;
+   */
+  OUTCOME_UNSPECIFIED: 0,
+
+  /**
+   * A notification of the match was sent.
+   *
+   * @generated from enum value: NOTIFIED = 1;
+   */
+  NOTIFIED: 1,
+
+  /**
+   * A notification waits: for the end of a delay, its next attempt, or the next report.
+   *
+   * @generated from enum value: WAITING = 2;
+   */
+  WAITING: 2,
+
+  /**
+   * The rule keeps silent while the entity is in maintenance.
+   *
+   * @generated from enum value: MUTED = 3;
+   */
+  MUTED: 3,
+
+  /**
+   * The rule has nothing to add: it waits until it may repeat, or the occurrence is one that it made itself.
+   *
+   * @generated from enum value: SUPPRESSED = 4;
+   */
+  SUPPRESSED: 4,
+
+  /**
+   * What was decided did not go out: it was cancelled, or given up.
+   *
+   * @generated from enum value: CANCELLED = 5;
+   */
+  CANCELLED: 5,
+
+  /**
+   * No trigger matches.
+   *
+   * @generated from enum value: NOT_MATCHED = 6;
+   */
+  NOT_MATCHED: 6,
+
+  /**
+   * The rule is disabled, or names no destination.
+   *
+   * @generated from enum value: RULE_DISABLED = 7;
+   */
+  RULE_DISABLED: 7,
+} as const;
+
+/**
+ * What it came to.
+ * buf:lint:ignore ENUM_VALUE_PREFIX
+ *
+ * @generated from enum belfry.notifications.v1.ExplainNotificationResponse.Outcome
+ */
+export type ExplainNotificationResponse_Outcome = (typeof ExplainNotificationResponse_Outcome)[keyof typeof ExplainNotificationResponse_Outcome] | UnknownEnum;
+
+/**
+ * Describes the enum belfry.notifications.v1.ExplainNotificationResponse.Outcome.
+ */
+export const ExplainNotificationResponse_OutcomeSchema: GenEnum<ExplainNotificationResponse_Outcome> = /*@__PURE__*/
+  enumDesc(file_belfry_notifications_v1_delivery_service, 9, 0);
+
+/**
+ * How a delivery stands.
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.notifications.v1.DeliveryStatus
  */
@@ -379,7 +588,7 @@ export const DeliveryStatus = {
 
 /**
  * How a delivery stands.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.notifications.v1.DeliveryStatus
  */
@@ -409,7 +618,28 @@ export const DeliveryService: GenService<{
     output: typeof ListDeliveriesResponseSchema;
   },
   /**
-   * Tries a delivery that has failed again, at once. One that has not failed: code 9.
+   * Gets a delivery by its identifier, which its receiver holds.
+   *
+   * @generated from rpc belfry.notifications.v1.DeliveryService.GetDelivery
+   */
+  getDelivery: {
+    methodKind: "unary";
+    input: typeof GetDeliveryRequestSchema;
+    output: typeof GetDeliveryResponseSchema;
+  },
+  /**
+   * Says why a rule did or did not notify of an occurrence, a series or an entity, step by step: what was decided, and what would
+   * be decided now. A rule, or what is asked about, that is unknown: code 5.
+   *
+   * @generated from rpc belfry.notifications.v1.DeliveryService.ExplainNotification
+   */
+  explainNotification: {
+    methodKind: "unary";
+    input: typeof ExplainNotificationRequestSchema;
+    output: typeof ExplainNotificationResponseSchema;
+  },
+  /**
+   * Tries a delivery that has failed again, at once. One that has not failed, or that is not needed any more: code 9.
    *
    * @generated from rpc belfry.notifications.v1.DeliveryService.RetryDelivery
    */

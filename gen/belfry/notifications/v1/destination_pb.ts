@@ -602,7 +602,7 @@ export const DestinationSchema: GenMessage<Destination> = /*@__PURE__*/
 
 /**
  * Whether notifications are sent to a destination, or held back because it fails.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.notifications.v1.BreakerState
  */
@@ -631,7 +631,7 @@ export const BreakerState = {
 
 /**
  * Whether notifications are sent to a destination, or held back because it fails.
- * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+ * buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX the API's zero value, which has a meaning
  *
  * @generated from enum belfry.notifications.v1.BreakerState
  */

@@ -2,17 +2,17 @@
 // @generated from file belfry/notifications/v1/rule.proto (package belfry.notifications.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file belfry/notifications/v1/rule.proto.
  */
 export const file_belfry_notifications_v1_rule: GenFile = /*@__PURE__*/
-  fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLpAwoEUnVsZRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASDwoHZW5hYmxlZBgDIAEoCBI0Cg10cmlnZ2VyX25hbWVzGAQgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBI4ChFkZXN0aW5hdGlvbl9uYW1lcxgFIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSHgoHbWVzc2FnZRgGIAEoCUINukgKcggogIAEugEBABIOCgZyZXBlYXQYByABKAgSJQoPcmVwZWF0X2ludGVydmFsGAggASgDQge6SAQiAigASACIAQESHgoJZGVsYXlfc2VjGAkgASgDQgu6SAgiBhiAowUoABIUCgxzZW5kX3VwZGF0ZXMYCiABKAgSKgoEdGFncxgLIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIfChdtdXRlX2R1cmluZ19tYWludGVuYW5jZRgMIAEoCBImChlyZWNlbnRfbm90aWZpY2F0aW9uX2NvdW50GA0gASgDQgPgQQNCEgoQX3JlcGVhdF9pbnRlcnZhbGIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKvBAoEUnVsZRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASDwoHZW5hYmxlZBgDIAEoCBI0Cg10cmlnZ2VyX25hbWVzGAQgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBI4ChFkZXN0aW5hdGlvbl9uYW1lcxgFIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSHgoHbWVzc2FnZRgGIAEoCUINukgKcggogIAEugEBABIOCgZyZXBlYXQYByABKAgSJQoPcmVwZWF0X2ludGVydmFsGAggASgDQge6SAQiAigASACIAQESHgoJZGVsYXlfc2VjGAkgASgDQgu6SAgiBhiAowUoABIUCgxzZW5kX3VwZGF0ZXMYCiABKAgSKgoEdGFncxgLIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIfChdtdXRlX2R1cmluZ19tYWludGVuYW5jZRgMIAEoCBImChlyZWNlbnRfbm90aWZpY2F0aW9uX2NvdW50GA0gASgDQgPgQQMSRAoMcmVwZWF0X3doaWxlGA4gASgOMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmVwZWF0V2hpbGVCCLpIBYIBAhABQhIKEF9yZXBlYXRfaW50ZXJ2YWwqYwoLUmVwZWF0V2hpbGUSHAoYUkVQRUFUX1dISUxFX1VOU1BFQ0lGSUVEEAASFQoRUkVQRUFUX1dISUxFX09QRU4QARIfChtSRVBFQVRfV0hJTEVfVU5BQ0tOT1dMRURHRUQQAmIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
  * Sends a message to all of its destinations when any of its triggers matches: one notification to each, however many of its
@@ -113,6 +113,14 @@ export type Rule = Message<"belfry.notifications.v1.Rule"> & {
    * @generated from field: int64 recent_notification_count = 13;
    */
   recentNotificationCount: bigint;
+
+  /**
+   * With `repeat`: whether to notify again each `repeatInterval` while the match lasts, without a report; the interval is
+   * at least 1 then. Left out on creation: by reports.
+   *
+   * @generated from field: belfry.notifications.v1.RepeatWhile repeat_while = 14;
+   */
+  repeatWhile: RepeatWhile;
 };
 
 /**
@@ -121,4 +129,45 @@ export type Rule = Message<"belfry.notifications.v1.Rule"> & {
  */
 export const RuleSchema: GenMessage<Rule> = /*@__PURE__*/
   messageDesc(file_belfry_notifications_v1_rule, 0);
+
+/**
+ * Whether repetitions follow the clock.
+ *
+ * @generated from enum belfry.notifications.v1.RepeatWhile
+ */
+export const RepeatWhile = {
+  /**
+   * They follow reports: a match is notified again by the first report after the interval.
+   *
+   * @generated from enum value: REPEAT_WHILE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * They follow the clock while the occurrence is not closed; a series, or data that stay away, until the match is over.
+   *
+   * @generated from enum value: REPEAT_WHILE_OPEN = 1;
+   */
+  OPEN: 1,
+
+  /**
+   * The same, while the occurrence is not acknowledged either.
+   *
+   * @generated from enum value: REPEAT_WHILE_UNACKNOWLEDGED = 2;
+   */
+  UNACKNOWLEDGED: 2,
+} as const;
+
+/**
+ * Whether repetitions follow the clock.
+ *
+ * @generated from enum belfry.notifications.v1.RepeatWhile
+ */
+export type RepeatWhile = (typeof RepeatWhile)[keyof typeof RepeatWhile] | UnknownEnum;
+
+/**
+ * Describes the enum belfry.notifications.v1.RepeatWhile.
+ */
+export const RepeatWhileSchema: GenEnum<RepeatWhile> = /*@__PURE__*/
+  enumDesc(file_belfry_notifications_v1_rule, 0);
 

@@ -5,12 +5,14 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_belfry_auth_v1_permission } from "../../auth/v1/permission_pb.ts";
+import { file_belfry_limits_v1_limits } from "../../limits/v1/limits_pb.ts";
+import type { ExplanationStep } from "./explanation_pb.ts";
+import { file_belfry_notifications_v1_explanation } from "./explanation_pb.ts";
 import type { Rule } from "./rule_pb.ts";
 import { file_belfry_notifications_v1_rule } from "./rule_pb.ts";
 import type { Event } from "../../receiver/v1/receiver_pb.ts";
 import { file_belfry_receiver_v1_receiver } from "../../receiver/v1/receiver_pb.ts";
 import { file_belfry_transcoding_v1_options } from "../../transcoding/v1/options_pb.ts";
-import { file_belfry_wire_v1_bounds } from "../../wire/v1/bounds_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
@@ -22,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/rule_service.proto.
  */
 export const file_belfry_notifications_v1_rule_service: GenFile = /*@__PURE__*/
-  fileDesc("CipiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlX3NlcnZpY2UucHJvdG8SF2JlbGZyeS5ub3RpZmljYXRpb25zLnYxIooEChBMaXN0UnVsZXNSZXF1ZXN0EhoKBG5hbWUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEhQKB2VuYWJsZWQYAyABKAhIAIgBARIzCg10cmlnZ2VyX25hbWVzGAQgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjcKEWRlc3RpbmF0aW9uX25hbWVzGAUgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEh0KB21lc3NhZ2UYBiABKAlCDLpICXIHKIAgugEBABITCgZyZXBlYXQYByABKAhIAYgBARIcCg9yZXBlYXRfaW50ZXJ2YWwYCCABKANIAogBARIWCglkZWxheV9zZWMYCSABKANIA4gBARIZCgxzZW5kX3VwZGF0ZXMYCiABKAhIBIgBARIqCgR0YWdzGAsgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEhoKCXBhZ2Vfc2l6ZRgMIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGA0gASgJQgi6SAVyAxiAIEIKCghfZW5hYmxlZEIJCgdfcmVwZWF0QhIKEF9yZXBlYXRfaW50ZXJ2YWxCDAoKX2RlbGF5X3NlY0IPCg1fc2VuZF91cGRhdGVzIm8KEUxpc3RSdWxlc1Jlc3BvbnNlEiwKBXJ1bGVzGAEgAygLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZRITCgt0b3RhbF9jb3VudBgCIAEoAxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiRQoRQ3JlYXRlUnVsZVJlcXVlc3QSMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiJGChJDcmVhdGVSdWxlUmVzcG9uc2USMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiIvCg5HZXRSdWxlUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiQwoPR2V0UnVsZVJlc3BvbnNlEjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQIigQEKEVVwZGF0ZVJ1bGVSZXF1ZXN0EjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQISOgoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgm4tRhkyLUYgAgiRgoSVXBkYXRlUnVsZVJlc3BvbnNlEjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQIiMgoRRGVsZXRlUnVsZVJlcXVlc3QSHQoEbmFtZRgBIAEoCUIP4EECukgJcgcYgAi6AQEAIkYKEkRlbGV0ZVJ1bGVSZXNwb25zZRIwCgRydWxlGAEgASgLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZUID4EECIpMBChJQcmV2aWV3UnVsZVJlcXVlc3QSHQoEbmFtZRgBIAEoCUIP4EECukgJcgcYgAi6AQEAEiAKCGV2ZW50X2lkGAIgASgJQgy6SAlyBxj/AboBAQBIABIqCgVldmVudBgDIAEoCzIZLmJlbGZyeS5yZWNlaXZlci52MS5FdmVudEgAQhAKB3N1YmplY3QSBbpIAggBIj0KB1ByZXZpZXcSEwoLZGVzdGluYXRpb24YASABKAkSDwoHc3ViamVjdBgCIAEoCRIMCgRib2R5GAMgASgJIkkKE1ByZXZpZXdSdWxlUmVzcG9uc2USMgoIcHJldmlld3MYASADKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3MpwHCgtSdWxlU2VydmljZRKPAQoKQ3JlYXRlUnVsZRIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkNyZWF0ZVJ1bGVSZXF1ZXN0GisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQ3JlYXRlUnVsZVJlc3BvbnNlIiiItRgFgtPkkwIeOgRydWxlIhYvdjEvbm90aWZpY2F0aW9uL3J1bGVzEooBCgdHZXRSdWxlEicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0UnVsZVJlcXVlc3QaKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXRSdWxlUmVzcG9uc2UiLJACAYi1GAOC0+STAh8SHS92MS9ub3RpZmljYXRpb24vcnVsZXMve25hbWV9EokBCglMaXN0UnVsZXMSKS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0UnVsZXNSZXF1ZXN0GiouYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdFJ1bGVzUmVzcG9uc2UiJZACAYi1GAOC0+STAhgSFi92MS9ub3RpZmljYXRpb24vcnVsZXMSqgEKClVwZGF0ZVJ1bGUSKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5VcGRhdGVSdWxlUmVxdWVzdBorLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlVwZGF0ZVJ1bGVSZXNwb25zZSJDiLUYBaK1GAt1cGRhdGVfbWFza4LT5JMCKjoEcnVsZRoiL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97cnVsZS5uYW1lfRKQAQoKRGVsZXRlUnVsZRIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGV0ZVJ1bGVSZXF1ZXN0GisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlUnVsZVJlc3BvbnNlIimItRgFgtPkkwIfKh0vdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfRKhAQoLUHJldmlld1J1bGUSKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3UnVsZVJlcXVlc3QaLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3UnVsZVJlc3BvbnNlIjeQAgGItRgDgtPkkwIqOgEqIiUvdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfTpwcmV2aWV3YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_rule, file_belfry_receiver_v1_receiver, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
+  fileDesc("CipiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlX3NlcnZpY2UucHJvdG8SF2JlbGZyeS5ub3RpZmljYXRpb25zLnYxIooEChBMaXN0UnVsZXNSZXF1ZXN0EhoKBG5hbWUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEhQKB2VuYWJsZWQYAyABKAhIAIgBARIzCg10cmlnZ2VyX25hbWVzGAQgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjcKEWRlc3RpbmF0aW9uX25hbWVzGAUgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEh0KB21lc3NhZ2UYBiABKAlCDLpICXIHKIAgugEBABITCgZyZXBlYXQYByABKAhIAYgBARIcCg9yZXBlYXRfaW50ZXJ2YWwYCCABKANIAogBARIWCglkZWxheV9zZWMYCSABKANIA4gBARIZCgxzZW5kX3VwZGF0ZXMYCiABKAhIBIgBARIqCgR0YWdzGAsgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEhoKCXBhZ2Vfc2l6ZRgMIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGA0gASgJQgi6SAVyAxiAIEIKCghfZW5hYmxlZEIJCgdfcmVwZWF0QhIKEF9yZXBlYXRfaW50ZXJ2YWxCDAoKX2RlbGF5X3NlY0IPCg1fc2VuZF91cGRhdGVzIm8KEUxpc3RSdWxlc1Jlc3BvbnNlEiwKBXJ1bGVzGAEgAygLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZRITCgt0b3RhbF9jb3VudBgCIAEoAxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiRQoRQ3JlYXRlUnVsZVJlcXVlc3QSMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiJGChJDcmVhdGVSdWxlUmVzcG9uc2USMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiIvCg5HZXRSdWxlUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiQwoPR2V0UnVsZVJlc3BvbnNlEjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQIigQEKEVVwZGF0ZVJ1bGVSZXF1ZXN0EjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQISOgoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgm4tRhkyLUYgAgiRgoSVXBkYXRlUnVsZVJlc3BvbnNlEjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQIiMgoRRGVsZXRlUnVsZVJlcXVlc3QSHQoEbmFtZRgBIAEoCUIP4EECukgJcgcYgAi6AQEAIkYKEkRlbGV0ZVJ1bGVSZXNwb25zZRIwCgRydWxlGAEgASgLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZUID4EECIpMBChJQcmV2aWV3UnVsZVJlcXVlc3QSHQoEbmFtZRgBIAEoCUIP4EECukgJcgcYgAi6AQEAEiAKCGV2ZW50X2lkGAIgASgJQgy6SAlyBxj/AboBAQBIABIqCgVldmVudBgDIAEoCzIZLmJlbGZyeS5yZWNlaXZlci52MS5FdmVudEgAQhAKB3N1YmplY3QSBbpIAggBIj0KB1ByZXZpZXcSEwoLZGVzdGluYXRpb24YASABKAkSDwoHc3ViamVjdBgCIAEoCRIMCgRib2R5GAMgASgJIpMBChNQcmV2aWV3UnVsZVJlc3BvbnNlEjIKCHByZXZpZXdzGAEgAygLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUHJldmlldxIPCgdtYXRjaGVzGAIgASgIEjcKBXN0ZXBzGAMgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwMpwHCgtSdWxlU2VydmljZRKPAQoKQ3JlYXRlUnVsZRIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkNyZWF0ZVJ1bGVSZXF1ZXN0GisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQ3JlYXRlUnVsZVJlc3BvbnNlIiiItRgFgtPkkwIeOgRydWxlIhYvdjEvbm90aWZpY2F0aW9uL3J1bGVzEooBCgdHZXRSdWxlEicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0UnVsZVJlcXVlc3QaKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXRSdWxlUmVzcG9uc2UiLJACAYi1GAOC0+STAh8SHS92MS9ub3RpZmljYXRpb24vcnVsZXMve25hbWV9EokBCglMaXN0UnVsZXMSKS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0UnVsZXNSZXF1ZXN0GiouYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdFJ1bGVzUmVzcG9uc2UiJZACAYi1GAOC0+STAhgSFi92MS9ub3RpZmljYXRpb24vcnVsZXMSqgEKClVwZGF0ZVJ1bGUSKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5VcGRhdGVSdWxlUmVxdWVzdBorLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlVwZGF0ZVJ1bGVSZXNwb25zZSJDiLUYBaK1GAt1cGRhdGVfbWFza4LT5JMCKjoEcnVsZRoiL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97cnVsZS5uYW1lfRKQAQoKRGVsZXRlUnVsZRIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGV0ZVJ1bGVSZXF1ZXN0GisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlUnVsZVJlc3BvbnNlIimItRgFgtPkkwIfKh0vdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfRKhAQoLUHJldmlld1J1bGUSKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3UnVsZVJlcXVlc3QaLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3UnVsZVJlc3BvbnNlIjeQAgGItRgDgtPkkwIqOgEqIiUvdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfTpwcmV2aWV3YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_limits_v1_limits, file_belfry_notifications_v1_explanation, file_belfry_notifications_v1_rule, file_belfry_receiver_v1_receiver, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
 
 /**
  * Which rules to list. All filters that are given must match; a text matches what contains it, in any case.
@@ -367,7 +369,7 @@ export type PreviewRuleRequest = Message<"belfry.notifications.v1.PreviewRuleReq
     case: "eventId";
   } | {
     /**
-     * An event as agents send it. It is not stored.
+     * An event as agents send it, as the first of an occurrence. It is not stored.
      *
      * @generated from field: belfry.receiver.v1.Event event = 3;
      */
@@ -419,17 +421,32 @@ export const PreviewSchema: GenMessage<Preview> = /*@__PURE__*/
   messageDesc(file_belfry_notifications_v1_rule_service, 11);
 
 /**
- * What the destinations would get.
+ * What the destinations would get, and whether they would.
  *
  * @generated from message belfry.notifications.v1.PreviewRuleResponse
  */
 export type PreviewRuleResponse = Message<"belfry.notifications.v1.PreviewRuleResponse"> & {
   /**
-   * The previews, in the order of the rule's destinations.
+   * The previews, in the order of the rule's destinations. They are there when the rule does not match, too.
    *
    * @generated from field: repeated belfry.notifications.v1.Preview previews = 1;
    */
   previews: Preview[];
+
+  /**
+   * Whether one of the rule's triggers matches the event.
+   *
+   * @generated from field: bool matches = 2;
+   */
+  matches: boolean;
+
+  /**
+   * Whether the rule is enabled, and for each of its triggers in their order whether it matches, and if not the part of
+   * its clause that is false: the steps `rule` and `trigger`.
+   *
+   * @generated from field: repeated belfry.notifications.v1.ExplanationStep steps = 3;
+   */
+  steps: ExplanationStep[];
 };
 
 /**
@@ -497,8 +514,8 @@ export const RuleService: GenService<{
     output: typeof DeleteRuleResponseSchema;
   },
   /**
-   * Shows what a rule would send, and sends nothing. The event is one that is stored, or one made up for the
-   * purpose. Previews that hold more than 16 MiB together: code 3.
+   * Shows whether a rule would match an event and what it would send, and sends nothing. The event is one that is stored,
+   * or one made up for the purpose. Previews that hold more than 16 MiB together: code 3.
    *
    * @generated from rpc belfry.notifications.v1.RuleService.PreviewRule
    */

@@ -6,7 +6,7 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Query } from "../../clause/v1/clause_pb.ts";
+import type { Clause, Query } from "../../clause/v1/clause_pb.ts";
 import { file_belfry_clause_v1_clause } from "../../clause/v1/clause_pb.ts";
 import type { TriggerClause } from "../../clause/v1/trigger_clause_pb.ts";
 import { file_belfry_clause_v1_trigger_clause } from "../../clause/v1/trigger_clause_pb.ts";
@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/trigger.proto.
  */
 export const file_belfry_notifications_v1_trigger: GenFile = /*@__PURE__*/
-  fileDesc("CiViZWxmcnkvbm90aWZpY2F0aW9ucy92MS90cmlnZ2VyLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSJECgxUcmlnZ2VyUXVlcnkSNAoGY2xhdXNlGAEgASgLMh8uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyQ2xhdXNlQgPgQQIiSAoLRXZlbnRTb3VyY2USOQoFcXVlcnkYASABKAsyJS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyUXVlcnlCA+BBAiLnAgoVTWV0cmljVGhyZXNob2xkU291cmNlEisKC21ldHJpY19uYW1lGAEgASgJQhbgQQK6SBByDhj/ATIJXlxQe0NjfSokEi0KDGVudGl0eV9xdWVyeRgCIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuUXVlcnkSGQoDbWluGAMgASgBQge6SAQSAkABSACIAQESGQoDbWF4GAQgASgBQge6SAQSAkABSAGIAQE6qwG6SKcBGqQBChdtZXRyaWNfdGhyZXNob2xkLmJvdW5kcxIxbXVzdCBoYXZlIG1pbiwgbWF4IG9yIGJvdGgsIGFuZCBtaW4gbm90IGFib3ZlIG1heBpWaGFzKHRoaXMubWluKSAmJiBoYXModGhpcy5tYXgpID8gdGhpcy5taW4gPD0gdGhpcy5tYXggOiBoYXModGhpcy5taW4pIHx8IGhhcyh0aGlzLm1heClCBgoEX21pbkIGCgRfbWF4Iq8CCg9TdGFsZURhdGFTb3VyY2USKAoLbWV0cmljX25hbWUYASABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSJwoKZXZlbnRfbmFtZRgCIAEoCUITukgQcg4Y/wEyCV5cUHtDY30qJBItCgxlbnRpdHlfcXVlcnkYAyABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLlF1ZXJ5EiUKDGR1cmF0aW9uX3NlYxgEIAEoA0IP4EECukgJIgcYgLC9ECgBOnO6SHAabgoSc3RhbGVfZGF0YS53YXRjaGVkEidtdXN0IGhhdmUgbWV0cmljTmFtZSwgZXZlbnROYW1lIG9yIGJvdGgaL3RoaXMubWV0cmljX25hbWUgIT0gJycgfHwgdGhpcy5ldmVudF9uYW1lICE9ICcnIuEBCgtUcmlnZ2VyVHlwZRI1CgVldmVudBgBIAEoCzIkLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV2ZW50U291cmNlSAASSgoQbWV0cmljX3RocmVzaG9sZBgCIAEoCzIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLk1ldHJpY1RocmVzaG9sZFNvdXJjZUgAEj4KCnN0YWxlX2RhdGEYAyABKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5TdGFsZURhdGFTb3VyY2VIAEIPCgZzb3VyY2USBbpIAggBIoUCCgdUcmlnZ2VyEicKBG5hbWUYASABKAlCGeBBAuBBBbpIEHIOGP8BMgleXFB7Q2N9KiQSIQoLZGVzY3JpcHRpb24YAiABKAlCDLpICXIHKIAgugEBABIqCgR0YWdzGAMgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjcKBHR5cGUYBCABKAsyJC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyVHlwZUID4EECEiEKCnJ1bGVfbmFtZXMYBSADKAlCDeBBA7pIB5IBBBCgjQYSJgoZcmVjZW50X25vdGlmaWNhdGlvbl9jb3VudBgGIAEoA0ID4EEDYgZwcm90bzM", [file_belfry_clause_v1_clause, file_belfry_clause_v1_trigger_clause, file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CiViZWxmcnkvbm90aWZpY2F0aW9ucy92MS90cmlnZ2VyLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSJECgxUcmlnZ2VyUXVlcnkSNAoGY2xhdXNlGAEgASgLMh8uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyQ2xhdXNlQgPgQQIiSAoLRXZlbnRTb3VyY2USOQoFcXVlcnkYASABKAsyJS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyUXVlcnlCA+BBAiKYAwoVTWV0cmljVGhyZXNob2xkU291cmNlEisKC21ldHJpY19uYW1lGAEgASgJQhbgQQK6SBByDhj/ATIJXlxQe0NjfSokEi0KDGVudGl0eV9xdWVyeRgCIAEoCzIXLmJlbGZyeS5jbGF1c2UudjEuUXVlcnkSGQoDbWluGAMgASgBQge6SAQSAkABSACIAQESGQoDbWF4GAQgASgBQge6SAQSAkABSAGIAQESLwoNbWV0cmljX2NsYXVzZRgQIAEoCzIYLmJlbGZyeS5jbGF1c2UudjEuQ2xhdXNlOqsBukinARqkAQoXbWV0cmljX3RocmVzaG9sZC5ib3VuZHMSMW11c3QgaGF2ZSBtaW4sIG1heCBvciBib3RoLCBhbmQgbWluIG5vdCBhYm92ZSBtYXgaVmhhcyh0aGlzLm1pbikgJiYgaGFzKHRoaXMubWF4KSA/IHRoaXMubWluIDw9IHRoaXMubWF4IDogaGFzKHRoaXMubWluKSB8fCBoYXModGhpcy5tYXgpQgYKBF9taW5CBgoEX21heCKvAgoPU3RhbGVEYXRhU291cmNlEigKC21ldHJpY19uYW1lGAEgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEicKCmV2ZW50X25hbWUYAiABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSLQoMZW50aXR5X3F1ZXJ5GAMgASgLMhcuYmVsZnJ5LmNsYXVzZS52MS5RdWVyeRIlCgxkdXJhdGlvbl9zZWMYBCABKANCD+BBArpICSIHGICwvRAoATpzukhwGm4KEnN0YWxlX2RhdGEud2F0Y2hlZBInbXVzdCBoYXZlIG1ldHJpY05hbWUsIGV2ZW50TmFtZSBvciBib3RoGi90aGlzLm1ldHJpY19uYW1lICE9ICcnIHx8IHRoaXMuZXZlbnRfbmFtZSAhPSAnJyLhAQoLVHJpZ2dlclR5cGUSNQoFZXZlbnQYASABKAsyJC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FdmVudFNvdXJjZUgAEkoKEG1ldHJpY190aHJlc2hvbGQYAiABKAsyLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5NZXRyaWNUaHJlc2hvbGRTb3VyY2VIABI+CgpzdGFsZV9kYXRhGAMgASgLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuU3RhbGVEYXRhU291cmNlSABCDwoGc291cmNlEgW6SAIIASKbAgoHVHJpZ2dlchInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASKgoEdGFncxgDIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBI3CgR0eXBlGAQgASgLMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlclR5cGVCA+BBAhIhCgpydWxlX25hbWVzGAUgAygJQg3gQQO6SAeSAQQQoI0GEiYKGXJlY2VudF9ub3RpZmljYXRpb25fY291bnQYBiABKANCA+BBAxIUCgd0cm91YmxlGAcgASgJQgPgQQNiBnByb3RvMw", [file_belfry_clause_v1_clause, file_belfry_clause_v1_trigger_clause, file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
  * A query for events.
@@ -64,7 +64,7 @@ export const EventSourceSchema: GenMessage<EventSource> = /*@__PURE__*/
 
 /**
  * Matches the series of a metric whose last value lies below `min` or above `max`, and is over when a value lies within them
- * again. At least one of the two is given. Points that come late, after newer ones, neither match nor clear.
+ * again. Each series matches by itself, those of one entity that differ in labels, too. At least one of the two is given. Points that come late, after newer ones, neither match nor clear.
  *
  * @generated from message belfry.notifications.v1.MetricThresholdSource
  */
@@ -96,6 +96,14 @@ export type MetricThresholdSource = Message<"belfry.notifications.v1.MetricThres
    * @generated from field: optional double max = 4;
    */
   max?: number | undefined;
+
+  /**
+   * The series that count, by the fields `labels.` with a key. Left out: all. Its filters know OP_EQUALS, OP_NOT_EQUALS, OP_EXISTS,
+   * OP_GREATER, OP_GREATER_OR_EQ, OP_LESS and OP_LESS_OR_EQ; others are code 12.
+   *
+   * @generated from field: belfry.clause.v1.Clause metric_clause = 16;
+   */
+  metricClause?: Clause | undefined;
 };
 
 /**
@@ -107,8 +115,8 @@ export const MetricThresholdSourceSchema: GenMessage<MetricThresholdSource> = /*
 
 /**
  * Matches entities from which no data have come for a time, and is over when data return. At least one of `metricName` and
- * `eventName` is given. For data that never came, the time counts from the creation of the trigger; time in which no server
- * runs does not count.
+ * `eventName` is given. The time counts from the last data, or from when a rule began to use the
+ * trigger, whichever is later; time in which no server runs does not count.
  *
  * @generated from message belfry.notifications.v1.StaleDataSource
  */
@@ -241,6 +249,14 @@ export type Trigger = Message<"belfry.notifications.v1.Trigger"> & {
    * @generated from field: int64 recent_notification_count = 6;
    */
   recentNotificationCount: bigint;
+
+  /**
+   * Why the stored type would be refused today, or, of `staleData`, why its data cannot be looked for. A trigger that cannot
+   * be read, or looked for, matches nothing. Empty: nothing is wrong.
+   *
+   * @generated from field: string trouble = 7;
+   */
+  trouble: string;
 };
 
 /**

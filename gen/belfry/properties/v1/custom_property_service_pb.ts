@@ -11,8 +11,8 @@ import type { Query } from "../../clause/v1/clause_pb.ts";
 import { file_belfry_clause_v1_clause } from "../../clause/v1/clause_pb.ts";
 import type { EntityIds } from "../../entities/v1/entity_pb.ts";
 import { file_belfry_entities_v1_entity } from "../../entities/v1/entity_pb.ts";
+import { file_belfry_limits_v1_limits } from "../../limits/v1/limits_pb.ts";
 import { file_belfry_transcoding_v1_options } from "../../transcoding/v1/options_pb.ts";
-import { file_belfry_wire_v1_bounds } from "../../wire/v1/bounds_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
@@ -23,7 +23,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file belfry/properties/v1/custom_property_service.proto.
  */
 export const file_belfry_properties_v1_custom_property_service: GenFile = /*@__PURE__*/
-  fileDesc("CjJiZWxmcnkvcHJvcGVydGllcy92MS9jdXN0b21fcHJvcGVydHlfc2VydmljZS5wcm90bxIUYmVsZnJ5LnByb3BlcnRpZXMudjEijAEKD0VudGl0eVNlbGVjdGlvbhI7Cgh3aXRoX2lkcxgBIAEoCzIdLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlJZHNIAFIId2l0aF9pZHMSKAoFcXVlcnkYAiABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLlF1ZXJ5SABCEgoJc2VsZWN0aW9uEgW6SAIIASKVAQoaU2V0Q3VzdG9tUHJvcGVydGllc1JlcXVlc3QSOQoFaW5wdXQYASABKAsyJS5iZWxmcnkucHJvcGVydGllcy52MS5FbnRpdHlTZWxlY3Rpb25CA+BBAhI8Cgpwcm9wZXJ0aWVzGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIP4EECuLUYgIAC0LUYgIAEIj0KG1NldEN1c3RvbVByb3BlcnRpZXNSZXNwb25zZRIeCgplbnRpdHlfaWRzGAEgAygJUgplbnRpdHlfaWRzIqMBCh1EZWxldGVDdXN0b21Qcm9wZXJ0aWVzUmVxdWVzdBI5CgVpbnB1dBgBIAEoCzIlLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLkVudGl0eVNlbGVjdGlvbkID4EECEkcKDXByb3BlcnR5X2tleXMYAiADKAlCIbpIGpIBFxDoByISchAQARj/ATIJXlxQe0NjfSokmLUYAVINcHJvcGVydHlfa2V5cyIgCh5EZWxldGVDdXN0b21Qcm9wZXJ0aWVzUmVzcG9uc2UyiQMKFUN1c3RvbVByb3BlcnR5U2VydmljZRKwAQoTU2V0Q3VzdG9tUHJvcGVydGllcxIwLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLlNldEN1c3RvbVByb3BlcnRpZXNSZXF1ZXN0GjEuYmVsZnJ5LnByb3BlcnRpZXMudjEuU2V0Q3VzdG9tUHJvcGVydGllc1Jlc3BvbnNlIjSItRgEgtPkkwIqOgEqIiUvdjEvbW9kZWxjb250ZXh0L2N1c3RvbXByb3BlcnRpZXM6c2V0ErwBChZEZWxldGVDdXN0b21Qcm9wZXJ0aWVzEjMuYmVsZnJ5LnByb3BlcnRpZXMudjEuRGVsZXRlQ3VzdG9tUHJvcGVydGllc1JlcXVlc3QaNC5iZWxmcnkucHJvcGVydGllcy52MS5EZWxldGVDdXN0b21Qcm9wZXJ0aWVzUmVzcG9uc2UiN4i1GASC0+STAi06ASoiKC92MS9tb2RlbGNvbnRleHQvY3VzdG9tcHJvcGVydGllczpkZWxldGViBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_entities_v1_entity, file_belfry_transcoding_v1_options, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("CjJiZWxmcnkvcHJvcGVydGllcy92MS9jdXN0b21fcHJvcGVydHlfc2VydmljZS5wcm90bxIUYmVsZnJ5LnByb3BlcnRpZXMudjEijAEKD0VudGl0eVNlbGVjdGlvbhI7Cgh3aXRoX2lkcxgBIAEoCzIdLmJlbGZyeS5lbnRpdGllcy52MS5FbnRpdHlJZHNIAFIId2l0aF9pZHMSKAoFcXVlcnkYAiABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLlF1ZXJ5SABCEgoJc2VsZWN0aW9uEgW6SAIIASKVAQoaU2V0Q3VzdG9tUHJvcGVydGllc1JlcXVlc3QSOQoFaW5wdXQYASABKAsyJS5iZWxmcnkucHJvcGVydGllcy52MS5FbnRpdHlTZWxlY3Rpb25CA+BBAhI8Cgpwcm9wZXJ0aWVzGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIP4EECuLUYgIAC0LUYgIAEIj0KG1NldEN1c3RvbVByb3BlcnRpZXNSZXNwb25zZRIeCgplbnRpdHlfaWRzGAEgAygJUgplbnRpdHlfaWRzIqMBCh1EZWxldGVDdXN0b21Qcm9wZXJ0aWVzUmVxdWVzdBI5CgVpbnB1dBgBIAEoCzIlLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLkVudGl0eVNlbGVjdGlvbkID4EECEkcKDXByb3BlcnR5X2tleXMYAiADKAlCIbpIGpIBFxDoByISchAQARj/ATIJXlxQe0NjfSokmLUYAVINcHJvcGVydHlfa2V5cyIgCh5EZWxldGVDdXN0b21Qcm9wZXJ0aWVzUmVzcG9uc2UyiQMKFUN1c3RvbVByb3BlcnR5U2VydmljZRKwAQoTU2V0Q3VzdG9tUHJvcGVydGllcxIwLmJlbGZyeS5wcm9wZXJ0aWVzLnYxLlNldEN1c3RvbVByb3BlcnRpZXNSZXF1ZXN0GjEuYmVsZnJ5LnByb3BlcnRpZXMudjEuU2V0Q3VzdG9tUHJvcGVydGllc1Jlc3BvbnNlIjSItRgEgtPkkwIqOgEqIiUvdjEvbW9kZWxjb250ZXh0L2N1c3RvbXByb3BlcnRpZXM6c2V0ErwBChZEZWxldGVDdXN0b21Qcm9wZXJ0aWVzEjMuYmVsZnJ5LnByb3BlcnRpZXMudjEuRGVsZXRlQ3VzdG9tUHJvcGVydGllc1JlcXVlc3QaNC5iZWxmcnkucHJvcGVydGllcy52MS5EZWxldGVDdXN0b21Qcm9wZXJ0aWVzUmVzcG9uc2UiN4i1GASC0+STAi06ASoiKC92MS9tb2RlbGNvbnRleHQvY3VzdG9tcHJvcGVydGllczpkZWxldGViBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_entities_v1_entity, file_belfry_limits_v1_limits, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * Which entities to change: by their identifiers, or by a clause.
@@ -92,13 +92,13 @@ export const SetCustomPropertiesRequestSchema: GenMessage<SetCustomPropertiesReq
   messageDesc(file_belfry_properties_v1_custom_property_service, 1);
 
 /**
- * The entities that were changed.
+ * The entities that changed: those that had these values before are left out.
  *
  * @generated from message belfry.properties.v1.SetCustomPropertiesResponse
  */
 export type SetCustomPropertiesResponse = Message<"belfry.properties.v1.SetCustomPropertiesResponse"> & {
   /**
-   * The identifiers of the entities that were changed; empty when none was selected.
+   * The identifiers of the entities that changed; empty when none did.
    *
    * @generated from field: repeated string entity_ids = 1 [json_name = "entity_ids"];
    */
@@ -126,7 +126,7 @@ export type DeleteCustomPropertiesRequest = Message<"belfry.properties.v1.Delete
   input?: EntitySelection | undefined;
 
   /**
-   * The names of the properties. Left out: all custom properties. An empty list is refused.
+   * The names of the properties. Left out: all custom properties. An empty list is refused, and so is null.
    *
    * @generated from field: repeated string property_keys = 2 [json_name = "property_keys"];
    */

@@ -6,7 +6,7 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Query } from "../../clause/v1/clause_pb.ts";
 import { file_belfry_clause_v1_clause } from "../../clause/v1/clause_pb.ts";
-import { file_belfry_wire_v1_bounds } from "../../wire/v1/bounds_pb.ts";
+import { file_belfry_limits_v1_limits } from "../../limits/v1/limits_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
@@ -16,7 +16,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file belfry/properties/v1/custom_property_updater.proto.
  */
 export const file_belfry_properties_v1_custom_property_updater: GenFile = /*@__PURE__*/
-  fileDesc("CjJiZWxmcnkvcHJvcGVydGllcy92MS9jdXN0b21fcHJvcGVydHlfdXBkYXRlci5wcm90bxIUYmVsZnJ5LnByb3BlcnRpZXMudjEiyQIKFUN1c3RvbVByb3BlcnR5VXBkYXRlchIYCgJpZBgBIAEoCUIMukgJcgcY/wG6AQEAEiQKBG5hbWUYAiABKAlCFuBBArpIEHIOGP8BMgleXFB7Q2N9KiQSIQoLZGVzY3JpcHRpb24YAyABKAlCDLpICXIHKIAgugEBABJACgxlbnRpdHlfaW5wdXQYBCABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLlF1ZXJ5QgPgQQJSDGVudGl0eV9pbnB1dBI8Cgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIP4EECuLUYgIAC0LUYgIAEEg8KB2VuYWJsZWQYBiABKAgSEAoIc2VxdWVuY2UYByABKAUSKgoEdGFncxgIIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJGIGcHJvdG8z", [file_belfry_clause_v1_clause, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("CjJiZWxmcnkvcHJvcGVydGllcy92MS9jdXN0b21fcHJvcGVydHlfdXBkYXRlci5wcm90bxIUYmVsZnJ5LnByb3BlcnRpZXMudjEiyQIKFUN1c3RvbVByb3BlcnR5VXBkYXRlchIYCgJpZBgBIAEoCUIMukgJcgcY/wG6AQEAEiQKBG5hbWUYAiABKAlCFuBBArpIEHIOGP8BMgleXFB7Q2N9KiQSIQoLZGVzY3JpcHRpb24YAyABKAlCDLpICXIHKIAgugEBABJACgxlbnRpdHlfaW5wdXQYBCABKAsyFy5iZWxmcnkuY2xhdXNlLnYxLlF1ZXJ5QgPgQQJSDGVudGl0eV9pbnB1dBI8Cgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIP4EECuLUYgIAC0LUYgIAEEg8KB2VuYWJsZWQYBiABKAgSEAoIc2VxdWVuY2UYByABKAUSKgoEdGFncxgIIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJGIGcHJvdG8z", [file_belfry_clause_v1_clause, file_belfry_limits_v1_limits, file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * Sets custom properties of all entities that meet a clause: of all of them when it is created enabled, changed or enabled, and

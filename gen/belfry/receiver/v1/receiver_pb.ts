@@ -8,7 +8,7 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Severity, Status } from "../../events/v1/event_pb.ts";
 import { file_belfry_events_v1_event } from "../../events/v1/event_pb.ts";
-import { file_belfry_wire_v1_bounds } from "../../wire/v1/bounds_pb.ts";
+import { file_belfry_limits_v1_limits } from "../../limits/v1/limits_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import { file_google_protobuf_struct, file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
@@ -18,7 +18,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file belfry/receiver/v1/receiver.proto.
  */
 export const file_belfry_receiver_v1_receiver: GenFile = /*@__PURE__*/
-  fileDesc("CiFiZWxmcnkvcmVjZWl2ZXIvdjEvcmVjZWl2ZXIucHJvdG8SEmJlbGZyeS5yZWNlaXZlci52MSKTAgoFTW9kZWwSHgoJdGltZXN0YW1wGAEgASgDQga6SAPIAQFIAIgBARJpCgpkaW1lbnNpb25zGAIgAygLMikuYmVsZnJ5LnJlY2VpdmVyLnYxLk1vZGVsLkRpbWVuc2lvbnNFbnRyeUIqukgnmgEkCAEQQCIRcg8QARj/AVoEbmFtZboBAQAqC3IJEAEYgAi6AQEAEj4KD21ldGFkYXRhX2ZpZWxkcxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCDLi1GICAAtC1GICABBoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wIuYCCgZNZXRyaWMSJQoGbWV0cmljGAEgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiQSHgoJdGltZXN0YW1wGAIgASgDQga6SAPIAQFIAIgBARIeCgV2YWx1ZRgDIAEoAUIKukgHyAEBEgJAAUgBiAEBEmoKCmRpbWVuc2lvbnMYBCADKAsyKi5iZWxmcnkucmVjZWl2ZXIudjEuTWV0cmljLkRpbWVuc2lvbnNFbnRyeUIqukgnmgEkCAEQQCIRcg8QARj/AVoEbmFtZboBAQAqC3IJEAEYgAi6AQEAEj4KD21ldGFkYXRhX2ZpZWxkcxgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCDLi1GICAAtC1GICABBoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wQggKBl92YWx1ZSKgAgoMVGFnZ2VkTWV0cmljEiUKBm1ldHJpYxgBIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokEh4KCXRpbWVzdGFtcBgCIAEoA0IGukgDyAEBSACIAQESHgoFdmFsdWUYAyABKAFCCrpIB8gBARICQAFIAYgBARJkCgR0YWdzGAQgAygLMiouYmVsZnJ5LnJlY2VpdmVyLnYxLlRhZ2dlZE1ldHJpYy5UYWdzRW50cnlCKrpIJ5oBJAgBEEAiEXIPEAEY/wFaBG5hbWW6AQEAKgtyCRABGIAIugEBABorCglUYWdzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wQggKBl92YWx1ZSJpCg1Db21wYWN0TWV0cmljEhQKAmlkGAEgASgJQgi6SAVyAxj/ARIWCgl0aW1lc3RhbXAYAiABKANIAIgBARISCgV2YWx1ZRgDIAEoAUgBiAEBQgwKCl90aW1lc3RhbXBCCAoGX3ZhbHVlIrUECgVFdmVudBIeCgl0aW1lc3RhbXAYASABKANCBrpIA8gBAUgAiAEBEiMKBG5hbWUYAiABKAlCFbpIEnIQEAEY/wEyCV5cUHtDY30qJBJpCgpkaW1lbnNpb25zGAMgAygLMikuYmVsZnJ5LnJlY2VpdmVyLnYxLkV2ZW50LkRpbWVuc2lvbnNFbnRyeUIqukgnmgEkCAEQQCIRcg8QARj/AVoEbmFtZboBAQAqC3IJEAEYgAi6AQEAEj4KD21ldGFkYXRhX2ZpZWxkcxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCDLi1GICAAtC1GICABBIhCgR0eXBlGAUgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEh0KB3N1bW1hcnkYBiABKAlCDLpICXIHGIABugEBABIbCgRib2R5GAcgASgJQg26SApyCCiAgAS6AQEAEjYKCHNldmVyaXR5GAggASgOMhouYmVsZnJ5LmV2ZW50cy52MS5TZXZlcml0eUIIukgFggECEAESMgoGc3RhdHVzGAkgASgOMhguYmVsZnJ5LmV2ZW50cy52MS5TdGF0dXNCCLpIBYIBAhABEjAKDGFja25vd2xlZGdlZBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWUaMQoPRGltZW5zaW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDAoKX3RpbWVzdGFtcCJLCgtGYWlsZWRNb2RlbBINCgVlcnJvchgBIAEoCRItCgVtb2RlbBgCIAEoCzIZLmJlbGZyeS5yZWNlaXZlci52MS5Nb2RlbEID4EECIksKC0ZhaWxlZEV2ZW50Eg0KBWVycm9yGAEgASgJEi0KBWV2ZW50GAIgASgLMhkuYmVsZnJ5LnJlY2VpdmVyLnYxLkV2ZW50QgPgQQIiTgoMRmFpbGVkTWV0cmljEg0KBWVycm9yGAEgASgJEi8KBm1ldHJpYxgCIAEoCzIaLmJlbGZyeS5yZWNlaXZlci52MS5NZXRyaWNCA+BBAiJaChJGYWlsZWRUYWdnZWRNZXRyaWMSDQoFZXJyb3IYASABKAkSNQoGbWV0cmljGAIgASgLMiAuYmVsZnJ5LnJlY2VpdmVyLnYxLlRhZ2dlZE1ldHJpY0ID4EECIlwKE0ZhaWxlZENvbXBhY3RNZXRyaWMSDQoFZXJyb3IYASABKAkSNgoGbWV0cmljGAIgASgLMiEuYmVsZnJ5LnJlY2VpdmVyLnYxLkNvbXBhY3RNZXRyaWNCA+BBAmIGcHJvdG8z", [file_belfry_events_v1_event, file_belfry_wire_v1_bounds, file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct, file_google_protobuf_wrappers]);
+  fileDesc("CiFiZWxmcnkvcmVjZWl2ZXIvdjEvcmVjZWl2ZXIucHJvdG8SEmJlbGZyeS5yZWNlaXZlci52MSKTAgoFTW9kZWwSHgoJdGltZXN0YW1wGAEgASgDQga6SAPIAQFIAIgBARJpCgpkaW1lbnNpb25zGAIgAygLMikuYmVsZnJ5LnJlY2VpdmVyLnYxLk1vZGVsLkRpbWVuc2lvbnNFbnRyeUIqukgnmgEkCAEQQCIRcg8QARj/AVoEbmFtZboBAQAqC3IJEAEYgAi6AQEAEj4KD21ldGFkYXRhX2ZpZWxkcxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCDLi1GICAAtC1GICABBoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdGltZXN0YW1wIvUDCgZNZXRyaWMSJQoGbWV0cmljGAEgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiQSHgoJdGltZXN0YW1wGAIgASgDQga6SAPIAQFIAIgBARIeCgV2YWx1ZRgDIAEoAUIKukgHyAEBEgJAAUgBiAEBEmoKCmRpbWVuc2lvbnMYBCADKAsyKi5iZWxmcnkucmVjZWl2ZXIudjEuTWV0cmljLkRpbWVuc2lvbnNFbnRyeUIqukgnmgEkCAEQQCIRcg8QARj/AVoEbmFtZboBAQAqC3IJEAEYgAi6AQEAEj4KD21ldGFkYXRhX2ZpZWxkcxgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCDLi1GICAAtC1GICABBJYCgZsYWJlbHMYECADKAsyJi5iZWxmcnkucmVjZWl2ZXIudjEuTWV0cmljLkxhYmVsc0VudHJ5QiC6SB2aARoQICILcgkQARj/AboBAQAqCXIHGIAIugEBABoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgwKCl90aW1lc3RhbXBCCAoGX3ZhbHVlSgQIBRAGIqACCgxUYWdnZWRNZXRyaWMSJQoGbWV0cmljGAEgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiQSHgoJdGltZXN0YW1wGAIgASgDQga6SAPIAQFIAIgBARIeCgV2YWx1ZRgDIAEoAUIKukgHyAEBEgJAAUgBiAEBEmQKBHRhZ3MYBCADKAsyKi5iZWxmcnkucmVjZWl2ZXIudjEuVGFnZ2VkTWV0cmljLlRhZ3NFbnRyeUIqukgnmgEkCAEQQCIRcg8QARj/AVoEbmFtZboBAQAqC3IJEAEYgAi6AQEAGisKCVRhZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgwKCl90aW1lc3RhbXBCCAoGX3ZhbHVlImkKDUNvbXBhY3RNZXRyaWMSFAoCaWQYASABKAlCCLpIBXIDGP8BEhYKCXRpbWVzdGFtcBgCIAEoA0gAiAEBEhIKBXZhbHVlGAMgASgBSAGIAQFCDAoKX3RpbWVzdGFtcEIICgZfdmFsdWUilgUKBUV2ZW50Eh4KCXRpbWVzdGFtcBgBIAEoA0IGukgDyAEBSACIAQESIwoEbmFtZRgCIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokEmkKCmRpbWVuc2lvbnMYAyADKAsyKS5iZWxmcnkucmVjZWl2ZXIudjEuRXZlbnQuRGltZW5zaW9uc0VudHJ5Qiq6SCeaASQIARBAIhFyDxABGP8BWgRuYW1lugEBACoLcgkQARiACLoBAQASPgoPbWV0YWRhdGFfZmllbGRzGAQgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIMuLUYgIAC0LUYgIAEEiEKBHR5cGUYBSABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSHQoHc3VtbWFyeRgGIAEoCUIMukgJcgcYgAG6AQEAEhsKBGJvZHkYByABKAlCDbpICnIIKICABLoBAQASNgoIc2V2ZXJpdHkYCCABKA4yGi5iZWxmcnkuZXZlbnRzLnYxLlNldmVyaXR5Qgi6SAWCAQIQARIyCgZzdGF0dXMYCSABKA4yGC5iZWxmcnkuZXZlbnRzLnYxLlN0YXR1c0IIukgFggECEAESMAoMYWNrbm93bGVkZ2VkGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRImCglkZWR1cF9rZXkYECABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSKAoKZXhwaXJlc19hdBgRIAEoA0IPukgMIgoY/7f/kP3OOSgASAGIAQEaMQoPRGltZW5zaW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDAoKX3RpbWVzdGFtcEINCgtfZXhwaXJlc19hdCJLCgtGYWlsZWRNb2RlbBINCgVlcnJvchgBIAEoCRItCgVtb2RlbBgCIAEoCzIZLmJlbGZyeS5yZWNlaXZlci52MS5Nb2RlbEID4EECIksKC0ZhaWxlZEV2ZW50Eg0KBWVycm9yGAEgASgJEi0KBWV2ZW50GAIgASgLMhkuYmVsZnJ5LnJlY2VpdmVyLnYxLkV2ZW50QgPgQQIiTgoMRmFpbGVkTWV0cmljEg0KBWVycm9yGAEgASgJEi8KBm1ldHJpYxgCIAEoCzIaLmJlbGZyeS5yZWNlaXZlci52MS5NZXRyaWNCA+BBAiJaChJGYWlsZWRUYWdnZWRNZXRyaWMSDQoFZXJyb3IYASABKAkSNQoGbWV0cmljGAIgASgLMiAuYmVsZnJ5LnJlY2VpdmVyLnYxLlRhZ2dlZE1ldHJpY0ID4EECIlwKE0ZhaWxlZENvbXBhY3RNZXRyaWMSDQoFZXJyb3IYASABKAkSNgoGbWV0cmljGAIgASgLMiEuYmVsZnJ5LnJlY2VpdmVyLnYxLkNvbXBhY3RNZXRyaWNCA+BBAmIGcHJvdG8z", [file_belfry_events_v1_event, file_belfry_limits_v1_limits, file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct, file_google_protobuf_wrappers]);
 
 /**
  * An entity as its source describes it. A model creates the entity, or replaces its name and metadata unless a newer model
@@ -109,6 +109,14 @@ export type Metric = Message<"belfry.receiver.v1.Metric"> & {
    * @generated from field: google.protobuf.Struct metadata_fields = 6;
    */
   metadataFields?: JsonObject | undefined;
+
+  /**
+   * What distinguishes series of one metric on one entity, for example `cpu` or `mountpoint`: at most 32 of them, keys of 1 to 255
+   * characters, values of at most 1024. An empty value is the same as none. They do not identify the entity.
+   *
+   * @generated from field: map<string, string> labels = 16;
+   */
+  labels: { [key: string]: string };
 };
 
 /**
@@ -198,7 +206,8 @@ export const CompactMetricSchema: GenMessage<CompactMetric> = /*@__PURE__*/
   messageDesc(file_belfry_receiver_v1_receiver, 3);
 
 /**
- * Something that happened to an entity, once: an instance of an event. Name and dimensions tell which event it belongs to.
+ * Something that happened to an entity, once: an instance of an event. Name, dimensions and `dedupKey` tell which event it
+ * belongs to.
  *
  * @generated from message belfry.receiver.v1.Event
  */
@@ -212,7 +221,7 @@ export type Event = Message<"belfry.receiver.v1.Event"> & {
   timestamp?: bigint | undefined;
 
   /**
-   * The name, which identifies the event together with the dimensions.
+   * The name, which identifies the event together with the dimensions and `dedupKey`.
    *
    * @generated from field: string name = 2;
    */
@@ -274,6 +283,22 @@ export type Event = Message<"belfry.receiver.v1.Event"> & {
    * @generated from field: google.protobuf.BoolValue acknowledged = 10;
    */
   acknowledged?: boolean | undefined;
+
+  /**
+   * What distinguishes events of one name on one entity, for example a mount point. Empty or left out: name and dimensions alone
+   * identify the event.
+   *
+   * @generated from field: string dedup_key = 16;
+   */
+  dedupKey: string;
+
+  /**
+   * When its occurrence is closed if no instance moves this time on, in ms since the epoch. A new instance sets it, a late or
+   * repeated one only moves it on; left out, it stays. An occurrence that never had one does not expire.
+   *
+   * @generated from field: optional int64 expires_at = 17;
+   */
+  expiresAt?: bigint | undefined;
 };
 
 /**

@@ -130,7 +130,7 @@ export const ApiKeySchema: GenMessage<ApiKey> = /*@__PURE__*/
 
 /**
  * What an API client is for. The number may stand for the name.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.tenants.v1.ApiClientType
  */
@@ -166,7 +166,7 @@ export const ApiClientType = {
 
 /**
  * What an API client is for. The number may stand for the name.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.tenants.v1.ApiClientType
  */

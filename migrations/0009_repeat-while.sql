@@ -1,0 +1,3 @@
+-- oldest server: 0.1.0
+
+ALTER TABLE "rules" ADD COLUMN "repeat_while" smallint;

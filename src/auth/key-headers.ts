@@ -1,0 +1,51 @@
+import type { IncomingHttpHeaders } from "node:http";
+
+/** The header that carries the API key, on every protocol. */
+export const keyHeader = "service-api-key";
+
+/** What every key begins with. Credentials that do not are those of a proxy, and none of ours. */
+const keyStart = "bf_";
+
+interface KeyPlaces {
+  /** Headers that carry the key where ours is absent, in lower case. */
+  aliases: readonly string[];
+  /** Whether the password of `Authorization: Basic` counts as a key. */
+  basic(): boolean;
+}
+
+/**
+ * Puts the key of a request into our header, from wherever it came: our header, an alias, or `Authorization`, from which a
+ * key is removed, so that nothing that reads headers later meets it there. Two keys that differ are joined as HTTP joins doubled
+ * headers: no key has that form, so they are refused where keys are verified.
+ */
+export function adoptKey(headers: IncomingHttpHeaders, { aliases, basic }: KeyPlaces): void {
+  if (headers.authorization === undefined && aliases.length === 0) return;
+  const named = headers[keyHeader] || aliasedKey(headers, aliases);
+  const authorized = authorizedKey(headers.authorization, basic);
+  if (authorized === undefined) {
+    if (named !== undefined) headers[keyHeader] = named;
+    return;
+  }
+  delete headers.authorization;
+  const differs = typeof named === "string" && named.startsWith(keyStart) && named !== authorized;
+  headers[keyHeader] = differs ? `${named}, ${authorized}` : (named ?? authorized);
+}
+
+function aliasedKey(headers: IncomingHttpHeaders, aliases: readonly string[]): string | string[] | undefined {
+  const value = aliases.map((name) => headers[name]).find((each) => each !== undefined);
+  return typeof value === "string" ? value.replace(/^bearer +/i, "") : value;
+}
+
+/** The key in a value of `Authorization`; undefined for everything that has no key's form. */
+function authorizedKey(value: string | undefined, basic: KeyPlaces["basic"]): string | undefined {
+  if (value === undefined) return undefined;
+  const [, scheme = "", credentials = ""] = /^(bearer|basic) +(\S+) *$/i.exec(value) ?? [];
+  const bearer = scheme.toLowerCase() === "bearer";
+  const text = bearer ? credentials : scheme !== "" && basic() ? passwordOf(credentials) : "";
+  return text.startsWith(keyStart) ? text : undefined;
+}
+
+function passwordOf(credentials: string): string {
+  const pair = Buffer.from(credentials, "base64").toString("utf8");
+  return pair.slice(pair.indexOf(":") + 1);
+}

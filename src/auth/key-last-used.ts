@@ -1,0 +1,68 @@
+import { setBounded } from "../bounded-map.ts";
+import { textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import type { Principal } from "./principal.ts";
+
+/** Keeps when keys were last used, to the minute or so. */
+export interface LastUse {
+  /** A key was accepted. Costs a look into a map. */
+  note(principal: Pick<Principal, "tenantId" | "keyId">): void;
+  /** Writes what is still to be written, as far as the database answers. */
+  stop(): Promise<void>;
+}
+
+interface Options {
+  sql: Db;
+  gate: { run<T>(fn: () => Promise<T>): Promise<T> };
+  /** How long after a use the next one of the same key is not written. */
+  quietMs?: number;
+  /** How long uses are gathered before they are written together. */
+  gatherMs?: number;
+}
+
+const keysMax = 100_000;
+
+/** Uses are gathered for a second and written one statement a tenant; a key at most once a minute, whatever the number of replicas. */
+export function lastUse({ sql, gate, quietMs = 60_000, gatherMs = 1000 }: Options): LastUse {
+  const notedMs = new Map<string, number>();
+  let waiting = new Map<string, Set<string>>();
+  let timer: NodeJS.Timeout | undefined;
+
+  async function write(tenantId: string, keyIds: ReadonlySet<string>) {
+    await sql`
+      update api_keys set last_used_ms = used.now_ms
+      from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms) used
+      where tenant_id = ${tenantId} and id = any(${textArray([...keyIds])}::text[])
+        and (last_used_ms is null or last_used_ms <= used.now_ms - ${BigInt(quietMs)})`;
+  }
+
+  async function flush() {
+    timer = undefined;
+    const uses = waiting;
+    waiting = new Map();
+    for (const [tenantId, keyIds] of uses) {
+      try {
+        await gate.run(() => write(tenantId, keyIds));
+      } catch {
+        for (const keyId of keyIds) notedMs.delete(keyId); // its next use is noted again
+      }
+    }
+  }
+
+  return {
+    note({ tenantId, keyId }) {
+      const now = performance.now();
+      const before = notedMs.get(keyId);
+      if (before !== undefined && now - before < quietMs) return;
+      setBounded(notedMs, keyId, now, keysMax);
+      const keyIds = waiting.get(tenantId);
+      if (keyIds === undefined) waiting.set(tenantId, new Set([keyId]));
+      else keyIds.add(keyId);
+      timer ??= setTimeout(flush, gatherMs).unref();
+    },
+    async stop() {
+      clearTimeout(timer);
+      await flush();
+    },
+  };
+}

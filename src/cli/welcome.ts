@@ -1,0 +1,67 @@
+import { readFileSync } from "node:fs";
+import { relative } from "node:path";
+import type { Server } from "../server.ts";
+
+/** A path as a shell takes it, from the working directory. */
+export function shellQuoted(path: string): string {
+  const near = relative(process.cwd(), path);
+  const shown = near.startsWith("..") ? path : near;
+  return /^[\w./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
+}
+
+const isLoopback = (host: string) => host === "localhost" || host === "::1" || host.startsWith("127.");
+
+/** What can connect, and by which names, where that is not this machine by the address that is printed. */
+function reach({ url, caFile, names }: Server, host: string): string[] {
+  const address = new URL(url);
+  const called = address.hostname.replace(/^\[|\]$/g, "");
+  const open = !isLoopback(host);
+  const certified = names.length === 0 || names.includes(called);
+  if (!open && certified) return [];
+  const others = open ? [`It listens at ${host}: other machines can connect.`] : [];
+  if (names.length === 0) return [...others, "Without TLS, keys and data travel in the clear."];
+  const ca = open && caFile !== undefined ? `; clients there need ${shellQuoted(caFile)}` : "";
+  return [...others, `Its certificate is valid for ${names.join(", ")}${ca}.`];
+}
+
+/** The address by which commands on this machine reach the server: one that its certificate is valid for. */
+function callable({ url, names }: Server): string {
+  const address = new URL(url);
+  const called = address.hostname.replace(/^\[|\]$/g, "");
+  const other = names.find((name) => /[a-z]/i.test(name) && !/[*:]/.test(name));
+  if (names.length === 0 || names.includes(called) || other === undefined) return url;
+  address.hostname = other;
+  return address.origin;
+}
+
+/**
+ * What is printed when a server serves: where, what can connect, and what a newcomer pastes next: one call in, one out, one
+ * refusal that helps. `toTerminal`: the first key is shown, once.
+ */
+export function welcome(server: Server, host: string, toTerminal: boolean): string {
+  const { caFile, firstKey } = server;
+  const url = callable(server);
+  const lines = [`Belfry serves at ${url}`, ...reach(server, host)];
+  if (firstKey === undefined) return `${lines.join("\n")}\n`;
+  const keyFile = shellQuoted(firstKey.file);
+  lines.push(
+    // A terminal is read once; what goes elsewhere is kept.
+    firstKey.made && toTerminal
+      ? `The first manager key, kept in ${keyFile}: ${readFileSync(firstKey.file, "utf8").trim()}`
+      : `The first manager key is in ${keyFile}`,
+  );
+  const curl = `curl ${caFile === undefined ? "" : `--cacert ${shellQuoted(caFile)} `}-H "service-api-key: $(cat ${keyFile})" -H 'content-type: application/json'`;
+  const event = (severity: string) =>
+    `{"events":[{"name":"disk full","timestamp":"${Date.now()}","dimensions":{"source":"web-1"},"severity":"${severity}","status":"STATUS_OPEN","summary":"97 % of /var is used"}]}`;
+  return `${lines.join("\n")}
+
+Send an event, find it, and see what a mistake is answered with:
+
+${curl} ${url}/v1/data-receiver/events -d '${event("SEVERITY_ERROR")}'
+
+${curl} ${url}/v1/events:search -d '{"query":{"severities":["SEVERITY_ERROR"]}}'
+
+${curl} ${url}/v1/data-receiver/events -d '${event("SEVERITY_BAD")}'
+
+`;
+}

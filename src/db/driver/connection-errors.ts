@@ -1,0 +1,25 @@
+// Codes of postgres.js for a connection that broke or never was; the SQLSTATEs of a server that goes, comes or is full.
+const codes = new Set([
+  "CONNECTION_CLOSED",
+  "CONNECTION_DESTROYED",
+  "CONNECTION_ENDED",
+  "CONNECT_TIMEOUT",
+  "53300",
+  "57P01",
+  "57P02",
+  "57P03",
+]);
+
+/**
+ * True when an error means that the connection to PostgreSQL is gone: nothing is known of a commit in work. Errors of
+ * sockets (ECONNRESET and others) count only when the driver has put its statement on them: other servers fail too.
+ */
+export function isConnectionLost(error: unknown): boolean {
+  if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return false;
+  return codes.has(error.code) || error.code.startsWith("08") || (error.code.startsWith("E") && "query" in error);
+}
+
+/** The error of a connection that is gone. */
+export function connectionLost(message = "the connection to the database is lost"): Error {
+  return Object.assign(new Error(message), { code: "CONNECTION_CLOSED" });
+}

@@ -1,0 +1,30 @@
+import { createRegistry } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import { errorJson, errorText } from "../transcoding/error-text.ts";
+import { jsonWriter } from "../transcoding/json/write-json.ts";
+import type { Request } from "../wire/body-reader.ts";
+import { type Response, sendWhole } from "../wire/send-response.ts";
+
+/** Serves an RPC at one path. The answer is written when the promise resolves; it rejects only with unexpected errors. */
+export type RpcRoute = (request: Request, response: Response) => Promise<void>;
+
+// Details of our own errors bring their types along.
+const registry = createRegistry();
+const writer = jsonWriter(registry);
+
+/** An error as /v1 words it, wherever no protocol prescribes another form. */
+export function connectErrorBody(error: ConnectError): Buffer {
+  return Buffer.from(`${errorText(error, registry, writer)}\n`);
+}
+
+/** The same for an error without details. */
+export function errorBody(code: number, message: string): Buffer {
+  return Buffer.from(`${errorJson(code, message)}\n`);
+}
+
+/** Answers with an error in our form, whole and at once. */
+export function sendBody(response: Response, status: number, body: Buffer, headers: Record<string, string> = {}): void {
+  if (response.headersSent || response.destroyed) return;
+  const whole = { method: undefined, acceptEncoding: undefined };
+  void sendWhole(response, status, { ...headers, "content-type": "application/json" }, body, whole);
+}

@@ -1,0 +1,132 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
+import type { OpenAlert } from "../../events/open-alerts.ts";
+import { bodyText } from "../../transcoding/body.ts";
+import { refusalOf } from "../../wire/status.ts";
+import { type Answer, type Call, type Integration, json, type Operation } from "../integration.ts";
+import { type Alert, listItems, readAlert, type SchemaMistake } from "./alerts.ts";
+import { asked, listing, receiver } from "./listing.ts";
+import { type AlertStore, mistakesText, storeAlerts, type TimesOf } from "./store-alerts.ts";
+import { timeText } from "./times.ts";
+
+/** What Alertmanager's API works with here. */
+export interface AlertmanagerParts extends AlertStore {
+  alertsMax: number;
+  /** Alerts that are open, in pages. */
+  open(tenantId: string): AsyncIterable<readonly OpenAlert[]>;
+}
+
+/** The version of Alertmanager whose API this is. */
+const apiVersion = "0.25.0";
+const believedMs = 300_000;
+const msMax = 253_402_300_799_999;
+const noSilences =
+  "silences are not kept here: a maintenance window (POST /v1/modelcontext/maintwindows) or a disabled rule keeps notifications back";
+
+/** Alertmanager's API, version 2: what Prometheus, vmalert, Grafana, Loki and Mimir send alerts to, and amtool and karma read. */
+export function alertmanager(parts: AlertmanagerParts): Integration {
+  const started = timeText(Date.now());
+  const list = (call: Call, around?: readonly [string, string]) =>
+    answered(() => {
+      const body = listing(parts.open(call.tenantId), asked(call), call, around);
+      return { status: 200, headers: { "content-type": "application/json" }, body };
+    });
+  const reads = (name: string, path: string, serve: (call: Call) => Answer): Operation => ({
+    ...{ name, routes: [{ method: "GET", path: `/api/v2${path}` }], permission: Permission.READ },
+    serve: async (call) => serve(call),
+  });
+  return {
+    name: "alertmanager",
+    below: "/api/v2",
+    refuse: (error, status) => {
+      // Senders give up what is refused, except where it is the server's fault.
+      const own = error.code === Code.ResourceExhausted && status === 429 ? 503 : status;
+      return json(own, { code: own, message: error.rawMessage });
+    },
+    operations: [
+      {
+        name: "postAlerts",
+        routes: [{ method: "POST", path: "/api/v2/alerts" }],
+        permission: Permission.INGEST,
+        lane: "events",
+        body: "unpacked",
+        serve: (call, body) => postAlerts(parts, call, body),
+      },
+      reads("getAlerts", "/alerts", (call) => list(call)),
+      reads("getAlertGroups", "/alerts/groups", (call) =>
+        list(call, [`{"labels":{},"receiver":${JSON.stringify(receiver)},"alerts":[`, "]}"]),
+      ),
+      reads("getReceivers", "/receivers", () => json(200, [receiver])),
+      reads("getSilences", "/silences", () => json(200, [])),
+      { ...reads("getSilence", "/silence/*", () => ({ status: 404 })), notServed: true },
+      reads("getStatus", "/status", () => json(200, statusOf(started))),
+      {
+        name: "changeSilences",
+        routes: [
+          { method: "POST", path: "/api/v2/silences" },
+          { method: "DELETE", path: "/api/v2/silence/*" },
+        ],
+        permission: Permission.READ,
+        notServed: true,
+        serve: async () => json(501, noSilences),
+      },
+    ],
+  };
+}
+
+/** Alertmanager's handlers answer mistakes in a query with a JSON string. */
+function answered(make: () => Answer): Answer {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof ConnectError && error.code === Code.InvalidArgument) return json(400, error.rawMessage);
+    throw error;
+  }
+}
+
+const statusOf = (started: string) => ({
+  cluster: { name: "", status: "disabled", peers: [] },
+  versionInfo: { version: apiVersion, revision: "", branch: "", buildUser: "", buildDate: "", goVersion: "" },
+  config: { original: "" },
+  uptime: started,
+});
+
+const jsonType = /^application\/json[ \t]*(?:;.*)?$/i;
+
+async function postAlerts(parts: AlertmanagerParts, call: Call, body: Buffer): Promise<Answer> {
+  const type = call.headers["content-type"] ?? "";
+  if (!jsonType.test(type.trim())) {
+    const shown = JSON.stringify(type.slice(0, 100));
+    throw refusalOf(Code.InvalidArgument, 415, `unsupported media type ${shown}, only [application/json] are allowed`);
+  }
+  if (body.length === 0) return json(422, { code: 602, message: "alerts in body is required" });
+  const { alerts, schema } = await readAlerts(body, call, parts.alertsMax);
+  const mistakes = await storeAlerts(parts, alerts, timesOf, call, body.length);
+  call.count("refused", schema.length);
+  if (schema[0] !== undefined) return json(422, schema[0]);
+  return mistakes.length === 0 ? { status: 200 } : json(400, mistakesText(mistakes));
+}
+
+/** The alerts of a request, all of them before any is stored: what is no JSON has none. */
+async function readAlerts(body: Buffer, call: Call, alertsMax: number) {
+  call.reserve(body.length * 2);
+  const alerts: Alert[] = [];
+  const schema: SchemaMistake[] = [];
+  let place = 0;
+  for await (const item of listItems(bodyText(body), call.pace)) {
+    if (place === alertsMax)
+      throw refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${alertsMax} alerts`);
+    const read = readAlert(item, `alerts.${place}`);
+    place += 1;
+    if ("message" in read) schema.push(read);
+    else alerts.push(read);
+  }
+  return { alerts, schema };
+}
+
+/** An alert fires until its end; without one it is believed for five minutes, as Alertmanager does. */
+const timesOf: TimesOf = ({ startsAtMs, endsAtMs }, nowMs) => {
+  const endMs = Math.min(endsAtMs ?? nowMs + believedMs, msMax);
+  const startMs = startsAtMs ?? endsAtMs ?? nowMs;
+  return endMs > nowMs ? { firing: true, timeMs: startMs, expiresAtMs: endMs } : { firing: false, timeMs: endMs };
+};

@@ -1,0 +1,127 @@
+import { createHash } from "node:crypto";
+import { compareCodePoints } from "../../clause/code-point-order.ts";
+import type { EventItem } from "../../events/ingest.ts";
+import { entityOfLabels, hasMeaning } from "../foreign-keys.ts";
+import { cut, cutBytes, lines, oneLine } from "../foreign-texts.ts";
+import type { Alert } from "./alerts.ts";
+
+/** The type of the events that alerts become. */
+export const alertType = "alert";
+
+const severities: Readonly<Record<string, number>> = {
+  ...{ critical: 5, page: 5, fatal: 5, emergency: 5 },
+  ...{ error: 4, high: 4, major: 4 },
+  ...{ warning: 3, warn: 3, medium: 3, minor: 3 },
+  ...{ info: 2, informational: 2, notice: 2, low: 2 },
+  debug: 1,
+};
+const warning = 3;
+
+/** How bad an alert is, by its label `severity`; the number is that of the API's enum. */
+export function severityOf(text: string | undefined): number {
+  const word = text?.trim().toLowerCase() ?? "";
+  return Object.hasOwn(severities, word) ? (severities[word] as number) : warning;
+}
+
+/** The identity of an alert: SHA-256, hex, of its labels without empty ones, by name, each text after its length. */
+export function dedupKeyOf(labels: Alert["labels"]): string {
+  const sorted = labels.filter(([, value]) => value !== "").sort(([a], [b]) => compareCodePoints(a, b));
+  const digest = createHash("sha256");
+  for (const text of sorted.flat()) {
+    const bytes = Buffer.from(text);
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(bytes.length);
+    digest.update(length).update(bytes);
+  }
+  return digest.digest("hex");
+}
+
+const labelPrefix = "label.";
+const annotationPrefix = "annotation.";
+const generator = "generatorURL";
+
+/** A label's key among the metadata of its event. Different labels have different keys. */
+function labelKey(name: string): string {
+  const taken =
+    hasMeaning(name) || name === generator || name.startsWith(labelPrefix) || name.startsWith(annotationPrefix);
+  return taken ? labelPrefix + name : name;
+}
+
+/** What an event's metadata say of the alert that it was: its labels, its annotations, and where it came from. */
+export function alertOfMetadata(metadata: Readonly<Record<string, unknown>>) {
+  const labels: [string, string][] = [];
+  const annotations: [string, string][] = [];
+  let generatorURL = "";
+  for (const [key, value] of Object.entries(metadata)) {
+    if (typeof value !== "string" || key === "reason") continue;
+    if (key === generator) generatorURL = value;
+    else if (key.startsWith(annotationPrefix)) annotations.push([key.slice(annotationPrefix.length), value]);
+    else labels.push([key.startsWith(labelPrefix) ? key.slice(labelPrefix.length) : key, value]);
+  }
+  return { labels: Object.fromEntries(labels), annotations: Object.fromEntries(annotations), generatorURL };
+}
+
+const metadataBytesMax = 60_000; // of 64 KiB; the service notes why it closed an occurrence there, too
+const valueBytesMax = 32_768;
+const entriesMax = 2000;
+const keyBytesMax = 1024;
+
+const entryBytes = (...texts: [key: string, value: string]) => Buffer.byteLength(JSON.stringify(texts));
+
+/** The metadata of an event. Where they are too large the longest values are cut first, and then the last ones are left out. */
+function metadataOf({ labels, annotations, generatorURL }: Alert): Record<string, string> {
+  const all = [
+    ...labels.filter(([, value]) => value !== "").map(([name, value]) => [labelKey(name), value] as const),
+    ...(generatorURL === "" ? [] : [[generator, generatorURL] as const]),
+    ...annotations.map(([name, value]) => [annotationPrefix + name, value] as const),
+  ].slice(0, entriesMax);
+  const texts = all.map(([key, value]): [string, string] => [cutBytes(oneLine(key), keyBytesMax), oneLine(value)]);
+  for (let most = valueBytesMax; ; most /= 2) {
+    const fitting = texts.map(([key, value]): [string, string] => [key, cutBytes(value, most)]);
+    let left = metadataBytesMax - fitting.reduce((sum, [key, value]) => sum + entryBytes(key, value), 0);
+    if (left < 0 && most > 64) continue;
+    while (left < 0) {
+      const [key, value] = fitting.pop() as [string, string];
+      left += entryBytes(key, value);
+    }
+    return Object.fromEntries(fitting);
+  }
+}
+
+const nameCharactersMax = 255;
+const summaryCharactersMax = 128;
+const bodyBytesMax = 65_536;
+const open = 1;
+const closed = 3;
+
+/** When an alert fires or has ended, and until when it is believed. */
+export interface AlertTimes {
+  firing: boolean;
+  timeMs: number;
+  /** Absent: until its end is reported. */
+  expiresAtMs?: number;
+}
+
+/** The event that an alert is. What is too long is cut, never refused. */
+export function eventOfAlert(alert: Alert, times: AlertTimes, entityLabels: ReadonlySet<string>): EventItem {
+  const label = new Map(alert.labels);
+  const annotation = new Map(alert.annotations);
+  const name = oneLine(label.get("alertname") || "alert");
+  const summary = ["summary", "message", "title"].map((key) => annotation.get(key)).find((text) => text) ?? name;
+  return {
+    name: cut(name, nameCharactersMax),
+    dimensions: entityOfLabels(alert.labels, entityLabels),
+    dedupKey: dedupKeyOf(alert.labels),
+    timeMs: BigInt(times.timeMs),
+    severity: severityOf(label.get("severity")),
+    status: times.firing ? open : closed,
+    acknowledged: undefined,
+    type: alertType,
+    summary: cut(oneLine(summary), summaryCharactersMax),
+    body: cutBytes(lines(annotation.get("description") ?? ""), bodyBytesMax),
+    metadata: metadataOf(alert),
+    ...(times.expiresAtMs !== undefined && { expiresAtMs: BigInt(times.expiresAtMs) }),
+    // An alert that fires still is sent again and again: it keeps its occurrence open, and is no news.
+    ...(times.firing && { onlyKeepsOpen: true as const }),
+  };
+}

@@ -1,0 +1,81 @@
+import { shownSeries } from "./series-of-labels.ts";
+import type { WrittenSeries } from "./write-request.ts";
+
+/** What a request's unit is counted as. */
+export type Unit = "samples" | "histograms";
+
+/** What becomes of the samples and histograms of a request. */
+export interface Outcome {
+  /** The next point is one of this series; `unit`: the first one of a sample or histogram. */
+  place(series: WrittenSeries, unit: Unit | undefined): void;
+  /** Nothing is stored of it, and it counts as written. */
+  skip(unit: Unit): void;
+  refuse(series: WrittenSeries, unit: Unit, rule: string): void;
+  refuseSeries(series: WrittenSeries, rule: string): void;
+  /** The points at these places were not stored. */
+  notStored(refused: ReadonlyMap<number, string>): void;
+  /** How many were written, skipped ones too. */
+  written(unit: Unit): number;
+  skipped(): number;
+  refused(): number;
+  /** What is wrong, at most ten series with the rule; undefined: nothing. */
+  text(): string | undefined;
+}
+
+const listedMax = 10;
+
+/** Nothing yet. */
+export function outcome(): Outcome {
+  const places: { series: WrittenSeries; unit: Unit | undefined }[] = [];
+  const all = { samples: 0, histograms: 0 };
+  const refused = { samples: 0, histograms: 0 };
+  /** The rule that a series breaks first. */
+  const broken = new Map<WrittenSeries, string>();
+  let skipped = 0;
+
+  function refuse(series: WrittenSeries, unit: Unit | undefined, rule: string) {
+    if (unit !== undefined) refused[unit] += 1;
+    if (!broken.has(series)) broken.set(series, rule);
+  }
+
+  return {
+    place(series, unit) {
+      places.push({ series, unit });
+      if (unit !== undefined) all[unit] += 1;
+    },
+    skip(unit) {
+      all[unit] += 1;
+      skipped += 1;
+    },
+    refuse(series, unit, rule) {
+      all[unit] += 1;
+      refuse(series, unit, rule);
+    },
+    refuseSeries(series, rule) {
+      refuse(series, undefined, rule);
+      for (const [unit, count] of [
+        ["samples", series.times.length],
+        ["histograms", series.histograms.length],
+      ] as const) {
+        all[unit] += count;
+        refused[unit] += count;
+      }
+    },
+    notStored(reasons) {
+      for (const [place, reason] of reasons) {
+        const { series, unit } = places[place] as (typeof places)[number];
+        refuse(series, unit, reason);
+      }
+    },
+    written: (unit) => all[unit] - refused[unit],
+    skipped: () => skipped,
+    refused: () => refused.samples + refused.histograms,
+    text() {
+      if (broken.size === 0) return undefined;
+      const first = [...broken].slice(0, listedMax);
+      const listed = first.map(([series, rule]) => `${shownSeries(series.labels())}: ${rule}`);
+      const more = broken.size - first.length;
+      return [...listed, ...(more > 0 ? [`and ${more} more series`] : [])].join("; ");
+    },
+  };
+}

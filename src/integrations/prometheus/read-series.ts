@@ -1,0 +1,129 @@
+import { Code } from "@connectrpc/connect";
+import type { Config } from "../../config/settings.ts";
+import type { CheckedPoints, CheckedSeries } from "../../receiver/put-points.ts";
+import { refusalOf } from "../../wire/status.ts";
+import type { Call } from "../integration.ts";
+import { recentMap } from "../recent-map.ts";
+import { factsOf, knownFacts } from "./metric-facts.ts";
+import { type Outcome, outcome } from "./outcome.ts";
+import { seriesOfLabels } from "./series-of-labels.ts";
+import { orUnreadable, readVersion1, readVersion2, type WrittenMetadata, type WrittenSeries } from "./write-request.ts";
+
+/** A series that was named before. */
+interface NamedSeries {
+  samples: CheckedSeries;
+  /** Of native histograms: how many values, and their sum. */
+  count?: CheckedSeries;
+  sum?: CheckedSeries;
+  factsVersion: number;
+}
+
+/** What a request holds, read whole before anything of it is stored. */
+export interface ReadRequest {
+  points: CheckedPoints;
+  outcome: Outcome;
+}
+
+/** Reads requests, and remembers the series that they name. */
+export interface SeriesReader {
+  /** @throws Unreadable; code 8 where a request holds too much */
+  read(bytes: Uint8Array, version: 1 | 2, call: Call): Promise<ReadRequest>;
+}
+
+const rememberedCharactersMax = 128 * 1024 * 1024;
+const notFinite = "the value must be finite";
+
+/** Begins without any series. */
+export function seriesReader({
+  receiverItemsMax,
+  entityLabels,
+}: Pick<Config, "receiverItemsMax" | "entityLabels">): SeriesReader {
+  const named = recentMap<NamedSeries>(rememberedCharactersMax, 1000);
+  const facts = knownFacts();
+
+  /** A series by its labels; a text: the rule that they break. */
+  function seriesOf(tenantId: string, written: WrittenSeries): NamedSeries | string {
+    const key = tenantId + written.key;
+    let found = named.get(key);
+    if (found === undefined) {
+      const samples = seriesOfLabels(written.labels(), entityLabels);
+      if (typeof samples === "string") return samples;
+      found = { samples, factsVersion: -1 };
+      named.set(key, found);
+    }
+    if (written.metadata !== undefined)
+      Object.assign(found.samples, factsOf(written.metadata.unit, written.metadata.help));
+    else if (found.factsVersion !== facts.version()) {
+      found.factsVersion = facts.version();
+      const { units, description } = facts.find(tenantId, found.samples.metric) ?? found.samples;
+      Object.assign(found.samples, { units, description });
+    }
+    return found;
+  }
+
+  return {
+    async read(bytes, version, { tenantId, nowMs, pace, reserve }) {
+      reserve(bytes.byteLength);
+      const read: ReadRequest = { points: { series: [], times: [], values: [] }, outcome: outcome() };
+      const now = nowMs();
+      let items = 0;
+      for (const item of readable(version === 1 ? readVersion1(bytes) : readVersion2(bytes))) {
+        const wait = pace();
+        if (wait !== undefined) await wait;
+        items += "family" in item ? 1 : Math.max(1, item.times.length + item.histograms.length);
+        if (items > receiverItemsMax)
+          throw refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${receiverItemsMax} samples`);
+        if (!("family" in item)) add(read, seriesOf(tenantId, item), item);
+        else if (item.family !== "") facts.learn(tenantId, item.family, factsOf(item.unit, item.help), now);
+      }
+      return read;
+    },
+  };
+}
+
+/** Adds what a request says of one series. */
+function add({ points, outcome: to }: ReadRequest, series: NamedSeries | string, written: WrittenSeries): void {
+  if (typeof series === "string") {
+    to.refuseSeries(written, series);
+    return;
+  }
+  const put = (own: CheckedSeries, timeMs: number, value: number) => {
+    points.series.push(own);
+    points.times.push(timeMs);
+    points.values.push(value);
+  };
+  for (const [i, timeMs] of written.times.entries()) {
+    const value = written.values[i] as number;
+    // Not a number: the mark of a series that has ended, or what had no value.
+    if (Number.isNaN(value)) to.skip("samples");
+    else if (!Number.isFinite(value)) to.refuse(written, "samples", notFinite);
+    else {
+      to.place(written, "samples");
+      put(series.samples, timeMs, value);
+    }
+  }
+  for (const { timeMs, count, sum } of written.histograms) {
+    // A histogram that has ended has a sum that is not a number, and one of values that are not numbers, too.
+    if (Number.isNaN(sum)) to.skip("histograms");
+    else if (!Number.isFinite(sum) || !Number.isFinite(count)) to.refuse(written, "histograms", notFinite);
+    else {
+      const { samples } = series;
+      series.count ??= suffixed(samples, "_count");
+      series.sum ??= suffixed(samples, "_sum");
+      to.place(written, "histograms");
+      put(series.count, timeMs, count);
+      to.place(written, undefined);
+      put(series.sum, timeMs, sum);
+    }
+  }
+}
+
+function suffixed({ metric, dimensions, labels }: CheckedSeries, suffix: string): CheckedSeries {
+  return { metric: metric.slice(0, 255 - suffix.length) + suffix, dimensions, labels, units: "", description: "" };
+}
+
+/** Each item, or what is wrong with the bytes. */
+function* readable(items: Iterable<WrittenSeries | WrittenMetadata>): Generator<WrittenSeries | WrittenMetadata> {
+  const all = items[Symbol.iterator]();
+  for (let next = orUnreadable(() => all.next()); !next.done; next = orUnreadable(() => all.next())) yield next.value;
+}

@@ -1,0 +1,29 @@
+const nameCharactersMax = 255;
+const valueCharactersMax = 1024;
+/** Labels that a series may have, beside what identifies its entity. */
+const labelsMax = 32;
+
+const longer = (text: string, max: number) => text.length > max && (text.length > 2 * max || [...text].length > max);
+
+/** What is wrong with a label alone; undefined: nothing. */
+export function brokenLabel(name: string, value: string): string | undefined {
+  if (name === "") return "the name of a label must not be empty";
+  if (longer(name, nameCharactersMax)) return `the name of a label may have at most ${nameCharactersMax} characters`;
+  if (longer(value, valueCharactersMax))
+    return `the value of a label may have at most ${valueCharactersMax} characters`;
+  return name.includes("\0") || value.includes("\0") ? "labels must not contain NUL" : undefined;
+}
+
+/** What is wrong with the name of a metric. */
+export function brokenMetric(metric: string): string | undefined {
+  if (metric === "") return "the name of the metric must not be empty";
+  if (longer(metric, nameCharactersMax))
+    return `the name of the metric may have at most ${nameCharactersMax} characters`;
+  return /\p{Cc}/u.test(metric) ? "the name of the metric must not contain control characters" : undefined;
+}
+
+/** What is wrong with this number of labels. */
+export function brokenCount(labels: number): string | undefined {
+  if (labels <= labelsMax) return undefined;
+  return `a series may have at most ${labelsMax} labels beside those of its entity; this one has ${labels}`;
+}

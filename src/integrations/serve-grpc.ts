@@ -1,0 +1,109 @@
+import type { ServerResponse } from "node:http";
+import type { Message } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import { grpcStatusOk, headerEncoding, headerGrpcStatus, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { unsupported } from "../errors.ts";
+import { paced } from "../event-loop.ts";
+import { isGrpc } from "../http/grpc.ts";
+import { answerHeaders } from "../http/port.ts";
+import { isEncoding, oneMessage } from "../http/request-framing.ts";
+import { errorBody, type RpcRoute, sendBody } from "../http/rpc-error-body.ts";
+import { type RequestRecord, recordOf, tenantOf } from "../rpc/context.ts";
+import { writable } from "../rpc/errors.ts";
+import { bodyReader, brokenOff, type Request } from "../wire/body-reader.ts";
+import { timeoutOf, untilAborted } from "../wire/call.ts";
+import { memoryFactor } from "../wire/message-limits.ts";
+import type { Response } from "../wire/send-response.ts";
+import { refusalOf } from "../wire/status.ts";
+import type { Integration, Operation } from "./integration.ts";
+import { admitCall, type CallTime, callOf, callTime, type Serving } from "./serving.ts";
+
+/** Serves an operation as a unary method of gRPC. */
+export function grpcRoute(serving: Serving, integration: Integration, operation: Operation): RpcRoute {
+  const { config, foreign, bodies, stopping } = serving;
+  const { receiverBytesMax: bytesMax, streamIdleMs: idleMs, deadlineMsMax } = config;
+  const tooLarge = () => refusalOf(Code.ResourceExhausted, 413, `the message is larger than ${bytesMax} bytes`);
+  // The bytes are the operation's to read.
+  const reader = {
+    bytesMax,
+    limits: { itemsMax: Number.POSITIVE_INFINITY, memoryBytesMax: bytesMax * memoryFactor },
+    read: async (bytes: Uint8Array) => bytes as unknown as Message,
+  };
+
+  async function messageOf(record: RequestRecord, request: Request, time: CallTime): Promise<Buffer> {
+    const encoding = String(request.headers[headerEncoding] ?? "identity");
+    if (!isEncoding(encoding)) {
+      const error = unsupported(`the encoding of messages must be gzip or br, not ${encoding}`);
+      error.metadata.set("grpc-accept-encoding", "gzip, br");
+      throw error;
+    }
+    const reserve = (bytes: number) => bodies.reserve(record, bytes);
+    const body = bodyReader(request, {
+      bytesMax: bytesMax + 1024,
+      idleMs,
+      totalMs: time.leftMs(),
+      tooLarge,
+      received: reserve,
+    });
+    const pace = paced(() => time.signal.throwIfAborted(), tenantOf(request));
+    try {
+      const reading = { body, reader, form: { enveloped: true, binary: true }, encoding, reserve, pace };
+      const { buffer, byteOffset, byteLength } = (await untilAborted(
+        oneMessage(reading),
+        time,
+      )) as unknown as Uint8Array;
+      return Buffer.from(buffer, byteOffset, byteLength);
+    } finally {
+      body.release();
+    }
+  }
+
+  async function serve(record: RequestRecord, request: Request, response: Response, timeoutMs: number) {
+    const time = callTime(response, timeoutMs, stopping);
+    let reads = false;
+    try {
+      await untilAborted(admitCall(serving, integration, operation, record, request), time);
+      reads = true;
+      const message = await messageOf(record, request, time);
+      reads = false;
+      const call = callOf(serving, integration, record, request, time.signal, true);
+      const { body = "" } = await foreign.work(record, time.signal, () => operation.serve(call, message));
+      record.code = 0;
+      const bytes = typeof body === "string" ? Buffer.from(body) : (body as Uint8Array);
+      respond(request, response, { [headerGrpcStatus]: grpcStatusOk }, encodeEnvelope(0, bytes));
+    } catch (thrown) {
+      if (reads && (await brokenOff(request))) return;
+      fail(thrown instanceof ConnectError ? thrown : foreign.fail(thrown, record, time.signal));
+    } finally {
+      time.end();
+    }
+
+    function fail(error: ConnectError) {
+      record.code = error.code;
+      respond(request, response, Object.fromEntries(setTrailerStatus(new Headers(), writable(error))));
+    }
+  }
+
+  return async (request, response) => {
+    const record = recordOf(request) as RequestRecord;
+    if (!isGrpc(request)) return sendBody(response, 415, errorBody(3, "this path takes gRPC alone"));
+    let timeoutMs = deadlineMsMax;
+    try {
+      timeoutMs = timeoutOf({ "grpc-timeout": request.headers["grpc-timeout"] }, deadlineMsMax) ?? deadlineMsMax;
+    } catch (thrown) {
+      const error = thrown as ConnectError;
+      record.code = error.code;
+      return respond(request, response, Object.fromEntries(setTrailerStatus(new Headers(), writable(error))));
+    }
+    await serve(record, request, response, timeoutMs);
+  };
+}
+
+function respond(request: Request, response: Response, status: NodeJS.Dict<string>, message?: Uint8Array): void {
+  if (response.destroyed) return;
+  const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
+  target.writeHead(200, { ...answerHeaders(request), "content-type": "application/grpc+proto" });
+  target.addTrailers(status);
+  target.end(message);
+}

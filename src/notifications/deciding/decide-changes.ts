@@ -1,0 +1,151 @@
+import type { Db } from "../../db/connect.ts";
+import type { Occurrence } from "../../events/lifecycle.ts";
+import type { DeliverySnapshot } from "../delivery-snapshot.ts";
+import { occurrenceSubject, type Subject } from "../matched-subject.ts";
+import { chainRulesMax } from "../notification.ts";
+import { applyDecisions, type Sight } from "./apply-decisions.ts";
+import type { Signature } from "./decide.ts";
+import {
+  keyText,
+  nilRule,
+  note,
+  readMatches,
+  type StoredMatch,
+  type StoredMatches,
+  writeMatches,
+} from "./match-store.ts";
+import type { Matched } from "./matcher/find-matches.ts";
+import { matchRow, readEntitiesOf } from "./matcher/rows.ts";
+import type { LoadedRule, TenantRules } from "./matcher/tenant-rules.ts";
+import type { Wake } from "./outbox.ts";
+import type { RuleChange } from "./rule-changes.ts";
+
+/** A change that is held against rules. */
+export interface SeenChange extends Matched {
+  readonly change: RuleChange;
+  readonly subject: Subject;
+}
+
+export const seenChange = (change: RuleChange): SeenChange => ({
+  change,
+  subject: occurrenceSubject(change.event, change.after.number),
+  row: matchRow(change.event, change.after),
+  matches: new Map(),
+});
+
+/** Whether rules made the occurrence that it opens. */
+export const isMade = ({ opened, chain }: RuleChange) => opened && chain.length > 0;
+
+/** Reads what is noted of occurrences; nothing is of those that these changes open. */
+export function readNoted(tx: Db, tenantId: string, all: readonly SeenChange[]): Promise<StoredMatches> {
+  const opened = new Set(all.flatMap(({ change, subject }) => (change.opened ? [keyText(subject.key)] : [])));
+  const keys = new Map(all.map(({ subject: { key } }) => [keyText(key), key]));
+  return readMatches(
+    tx,
+    tenantId,
+    [...keys].flatMap(([text, key]) => (opened.has(text) ? [] : [key])),
+  );
+}
+
+/**
+ * Decides on changes whose matches were found, in their order, under the locks of their events, and stores what follows.
+ * `noted` is what is noted of the occurrences by now.
+ */
+export async function decideChanges(
+  tx: Db,
+  tenantId: string,
+  rules: TenantRules,
+  all: readonly SeenChange[],
+  { noted, nowMs, wake }: { noted: StoredMatches; nowMs: number; wake: Wake },
+): Promise<void> {
+  const carriers = all.flatMap(({ change, subject }) => (isMade(change) ? [carrier(change, subject)] : []));
+  if (carriers.length > 0) await writeMatches(tx, tenantId, carriers);
+  for (const each of carriers) note(noted, each);
+  await readMaintenance(tx, tenantId, rules, all, noted);
+  await applyDecisions(tx, tenantId, sights(rules, all, noted), noted, nowMs, wake);
+}
+
+/** The row that keeps which rules made an occurrence. */
+function carrier({ chain }: RuleChange, subject: Subject): StoredMatch {
+  const nothing = {
+    told: undefined,
+    value: undefined,
+    valueMs: undefined,
+    firstDueMs: undefined,
+    notifiedMs: undefined,
+  };
+  const never = { standing: false, muted: false, matchedMs: 0, lastMs: 0 };
+  return { ...nothing, ...never, subject, ruleId: nilRule, triggerNames: [], chain };
+}
+
+/** The rules that have a say about a subject: those that match it, and those that did. */
+function rulesOf(rules: TenantRules, { matches, subject }: SeenChange, noted: StoredMatches) {
+  const found = new Set<LoadedRule>(matches.keys());
+  for (const { ruleId, standing } of noted.get(keyText(subject.key))?.values() ?? []) {
+    const rule = standing ? rules.byId.get(ruleId) : undefined;
+    if (rule !== undefined) found.add(rule);
+  }
+  return found;
+}
+
+/** Whether an entity is in maintenance is asked only where a rule keeps silent then. */
+async function readMaintenance(
+  db: Db,
+  tenantId: string,
+  rules: TenantRules,
+  all: readonly SeenChange[],
+  noted: StoredMatches,
+): Promise<void> {
+  const asked = all.filter((each) =>
+    [...rulesOf(rules, each, noted)].some(({ muteDuringMaintenance }) => muteDuringMaintenance),
+  );
+  await readEntitiesOf(
+    db,
+    tenantId,
+    asked.map(({ row }) => row),
+  );
+}
+
+/** What rules see of changes, one after the other: what is decided of one is noted before the next. */
+function* sights(rules: TenantRules, all: readonly SeenChange[], noted: StoredMatches): Generator<Sight> {
+  for (const each of all) {
+    const { change, subject, row, matches } = each;
+    const chain = chainOf(change, noted.get(keyText(subject.key))?.get(nilRule));
+    if (chain.length >= chainRulesMax) continue;
+    for (const rule of rulesOf(rules, each, noted)) {
+      if (chain.includes(rule.name)) continue;
+      const triggerNames = matches.get(rule) ?? [];
+      yield {
+        rule,
+        subject,
+        triggerNames,
+        matches: triggerNames.length > 0,
+        again: change.news,
+        inMaintenance: (row.entity?.window_production_state ?? null) !== null,
+        now: signatureOf(change.after),
+        told: { ...toldOf(change.after, chain), root: change.root },
+      };
+    }
+  }
+}
+
+/** The rules that made an occurrence, or that report it once more: none of them starts by it. */
+function chainOf({ chain }: RuleChange, carried: StoredMatch | undefined): readonly string[] {
+  return carried === undefined ? chain : [...new Set([...carried.chain, ...chain])];
+}
+
+/** What of an occurrence is told again when it changes. */
+export function signatureOf({ severity, status, acknowledged }: Occurrence): Signature {
+  return { severity, status, acknowledged };
+}
+
+/** What is told of an occurrence, beside its texts. `chain`: the rules that made it. */
+export function toldOf(occurrence: Occurrence, chain: readonly string[]): DeliverySnapshot {
+  const { lastSeenMs, instanceCount } = occurrence;
+  return {
+    ...signatureOf(occurrence),
+    timeMs: Number(lastSeenMs),
+    count: Number(instanceCount),
+    ...(chain.length > 0 && { chain: [...chain] }),
+  };
+}

@@ -1,0 +1,103 @@
+import type { Db } from "../../db/connect.ts";
+import { afterCommit } from "../../db/transaction.ts";
+import type { ChangeHooks, EventIdentity } from "../../events/changes.ts";
+import type { LastTimes } from "../sources/last-times.ts";
+import { comparisonsMax } from "./comparisons.ts";
+import { decideChanges, isMade, readNoted, type SeenChange, seenChange } from "./decide-changes.ts";
+import { effort } from "./matcher/effort.ts";
+import { findMatches } from "./matcher/find-matches.ts";
+import type { RulesMemory } from "./matcher/rules-memory.ts";
+import type { TenantRules } from "./matcher/tenant-rules.ts";
+import type { Wake } from "./outbox.ts";
+import { type RuleChange, ruleChanges } from "./rule-changes.ts";
+import type { LookAtStanding } from "./standing.ts";
+import { hasUnmatched, storeUnmatched } from "./unmatched/unmatched-changes.ts";
+
+/** What deciding needs. */
+export interface Deciding {
+  readonly memory: RulesMemory;
+  readonly wake: Wake;
+  readonly lookAtStanding: LookAtStanding;
+  /** Absent where nothing is stored that triggers wait for. */
+  readonly last?: LastTimes;
+  /** Called after the commit when changes of a tenant wait to be matched. */
+  readonly wakeMatching?: (tenantId: string) => void;
+  /** How long matching may keep a transaction that stores changes, ms. */
+  readonly storingMs: number;
+}
+
+/** More matches of rules and changes than this are decided on later, too. */
+const storingMatchesMax = 2000;
+
+/**
+ * Holds changes of occurrences against the rules of their tenant, in the transaction that stores them, as far as that is
+ * quick; what is left is stored with them, and matched after the commit.
+ */
+export function onChanges({
+  memory,
+  wake,
+  last,
+  wakeMatching = () => {},
+  storingMs,
+}: Deciding): NonNullable<ChangeHooks["onChanges"]> {
+  return async (tx, tenantId, changes, { rulesVersion, nowMs }) => {
+    if (rulesVersion === 0n) return;
+    const all = ruleChanges(changes).map(seenChange);
+    const waiting = hasUnmatched(tx, tenantId);
+    waiting.catch(() => undefined); // it is awaited below, if nothing fails before
+    const rules = await memory.soon(tx, tenantId, rulesVersion, storingMs);
+    let matched = 0;
+    if (rules !== undefined) {
+      // With no rule left a change still follows those that wait: by the time that they are matched there may be one again.
+      if (rules.users.size === 0 && !all.some(({ change }) => isMade(change)) && !(await waiting)) return;
+      const reported = all.flatMap(({ change }) => (change.reported ? [change.event] : []));
+      noteLast(tx, tenantId, rules, reported, { last, nowMs });
+      const noted = readNoted(tx, tenantId, all);
+      noted.catch(() => undefined); // likewise
+      const found = rules.comparisons > comparisonsMax ? 0 : await find(tx, tenantId, rules, all, storingMs);
+      // After those that wait, even what would be quick: an occurrence's changes are matched in their order.
+      matched = (await waiting) ? 0 : found;
+      const some = all.slice(0, matched);
+      await decideChanges(tx, tenantId, rules, some, { noted: await noted, nowMs, wake });
+    }
+    const left = all.slice(matched).map(({ change }) => change);
+    if (left.length > 0) await leave(tx, tenantId, left, nowMs, wakeMatching);
+  };
+}
+
+const find = (tx: Db, tenantId: string, rules: TenantRules, all: readonly SeenChange[], storingMs: number) =>
+  findMatches(tx, tenantId, rules, all, effort(tenantId, storingMs), storingMatchesMax);
+
+async function leave(
+  tx: Db,
+  tenantId: string,
+  changes: readonly RuleChange[],
+  nowMs: number,
+  wakeMatching: (tenantId: string) => void,
+) {
+  await storeUnmatched(tx, tenantId, changes, nowMs);
+  afterCommit(tx, () => wakeMatching(tenantId));
+}
+
+/** Reports that only keep occurrences open are data, too, that triggers may wait for. */
+export function onKeptOpen({ memory, last, storingMs }: Deciding): NonNullable<ChangeHooks["onKeptOpen"]> {
+  return async (tx, tenantId, events, { rulesVersion, nowMs }) => {
+    if (rulesVersion === 0n) return;
+    const rules = await memory.soon(tx, tenantId, rulesVersion, storingMs);
+    if (rules !== undefined) noteLast(tx, tenantId, rules, events, { last, nowMs });
+  };
+}
+
+/** Notes, once it is stored, that data of these events came which triggers wait for. */
+export function noteLast(
+  tx: Db,
+  tenantId: string,
+  rules: TenantRules,
+  events: readonly Pick<EventIdentity, "name" | "entityId">[],
+  { last, nowMs }: { last: LastTimes | undefined; nowMs: number },
+): void {
+  if (last === undefined || rules.watches.size === 0) return;
+  afterCommit(tx, () => {
+    for (const { name, entityId } of events) last.note(tenantId, rules, `event ${name}`, entityId, nowMs);
+  });
+}

@@ -1,0 +1,158 @@
+import { byteaArray, jsonArray, textArray, uuidArray } from "../../db/batch.ts";
+import type { Db, Sql } from "../../db/connect.ts";
+import { transaction } from "../../db/transaction.ts";
+import type { DeliverySnapshot } from "../delivery-snapshot.ts";
+import type { Subject } from "../matched-subject.ts";
+import type { Occasion } from "../notification.ts";
+import { readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
+import type { TenantRules } from "./matcher/tenant-rules.ts";
+import type { Deciding } from "./on-changes.ts";
+import { reconsider } from "./reconsider.ts";
+import { pairText } from "./standing.ts";
+import { oldestUnmatchedMs } from "./unmatched/unmatched-changes.ts";
+
+/** A delivery that is about to be tried. */
+export interface Waiting {
+  readonly id: string;
+  readonly ruleId: string;
+  readonly destinationName: string;
+  readonly subject: Subject;
+  readonly occasion: Occasion;
+  readonly createdMs: number;
+  /** When it is due; for its first try, when its delay ends. */
+  readonly dueMs: number;
+  readonly tries: number;
+  readonly told: DeliverySnapshot;
+}
+
+/** Whether a delivery is still needed; with what there is to tell now, where that was to be looked at again. */
+export type Verdict =
+  | {
+      readonly send: true;
+      readonly told?: DeliverySnapshot;
+      /** Of an end: the rules that still notify the destination of the subject, this delivery's own among them. */
+      readonly standing?: readonly string[];
+    }
+  | { readonly send: false; readonly reason: string }
+  /** Not known yet: it is asked about again. */
+  | { readonly send: "later" };
+
+/** Decides again on deliveries right before they are tried, and stores what follows; what it does not name is to be sent. */
+export type Recheck = (
+  tenantId: string,
+  rows: readonly Waiting[],
+  nowMs: number,
+) => Promise<ReadonlyMap<string, Verdict>>;
+
+const no = (reason: string): Verdict => ({ send: false, reason });
+
+/** The first notification after a delay, which is sent only if the trigger still matches. */
+const delayed = ({ occasion, tries, dueMs, createdMs }: Waiting) =>
+  occasion === "first" && tries === 0 && dueMs > createdMs;
+
+const ofWindow = ({ told }: Waiting) => told.window !== undefined;
+
+/**
+ * Tells which deliveries, whose time has come, are still needed, by their ids. Those whose delay has ended are held against
+ * the occurrence and the entity as they are now, in a transaction of its own, which stores what follows from that.
+ */
+export async function recheckMatches(
+  sql: Sql,
+  tenantId: string,
+  deliveries: readonly Waiting[],
+  deciding: Deciding,
+  nowMs: number,
+): Promise<Map<string, Verdict>> {
+  const rules = await deciding.memory.now(sql, tenantId);
+  const keys = deliveries.filter((each) => !ofWindow(each)).map(({ subject }) => subject.key);
+  const before = await readMatches(sql, tenantId, keys);
+  const late = deliveries.filter((each) => delayed(each) && matchOf(before, each)?.firstDueMs !== undefined);
+  // What happened before a delay ended comes first; what came after it does not hold the look up.
+  const oldestMs = late.length > 0 ? await oldestUnmatchedMs(sql, tenantId) : Infinity;
+  const ready = late.filter(({ dueMs }) => dueMs < oldestMs);
+  const looked = ready.length > 0 ? await lookAgain(sql, tenantId, ready, rules, deciding, nowMs) : undefined;
+  const postponed = new Set(looked === undefined ? late : late.filter((each) => !ready.includes(each)));
+  const noted = looked === undefined ? before : await readMatches(sql, tenantId, keys);
+  return new Map(
+    deliveries.map((each): [string, Verdict] => {
+      const match = matchOf(noted, each);
+      if (!rules.byId.has(each.ruleId)) return [each.id, no("the rule is disabled, or is there no more")];
+      if (postponed.has(each)) return [each.id, { send: "later" }];
+      if (ofWindow(each)) return [each.id, { send: true }];
+      if (each.occasion === "clear") return [each.id, { send: true, standing: standingRules(each, noted, rules) }];
+      if (match === undefined || !match.standing || each.createdMs < match.matchedMs) {
+        return [each.id, no("the condition is over")];
+      }
+      if (match.muted && each.occasion === "first") return [each.id, no("the entity is in maintenance")];
+      const told = late.includes(each) ? looked?.(match).told : undefined;
+      return [each.id, { send: true, ...(told && { told: { ...each.told, ...told } }) }];
+    }),
+  );
+}
+
+const matchOf = (noted: StoredMatches, { subject, ruleId }: Waiting) =>
+  noted.get(subject.key.toString("latin1"))?.get(ruleId);
+
+/** An end that was held until others end comes after all that began meanwhile; else only what stood then counts. */
+function standingRules(
+  { subject, destinationName, createdMs, dueMs }: Waiting,
+  noted: StoredMatches,
+  { byId }: TenantRules,
+) {
+  const matches = [...(noted.get(subject.key.toString("latin1"))?.values() ?? [])];
+  return matches.flatMap(({ ruleId, standing, notifiedMs, matchedMs }) => {
+    const counts = standing && notifiedMs !== undefined && (matchedMs <= createdMs || dueMs > createdMs);
+    return counts && byId.get(ruleId)?.destinationNames.includes(destinationName) ? [ruleId] : [];
+  });
+}
+
+async function lookAgain(
+  sql: Sql,
+  tenantId: string,
+  late: readonly Waiting[],
+  rules: TenantRules,
+  deciding: Deciding,
+  nowMs: number,
+) {
+  const subjects = new Map(late.map(({ subject }) => [subject.key.toString("latin1"), subject]));
+  return await transaction(sql, async (tx) => {
+    const sinceMs = Math.max(...late.map(({ dueMs }) => dueMs));
+    const options = { nowMs, sinceMs, delayEnds: new Set(late.map(pairText)) };
+    const seen = await reconsider(tx, tenantId, [...subjects.values()], deciding, options);
+    if (seen === undefined) return undefined;
+    const { matches, look } = seen;
+    const pairs = new Map(late.map((each) => [pairText(each), matchOf(matches, each)]));
+    const found = [...pairs.values()].flatMap((match) => (match ? [{ match, told: look(match).told }] : []));
+    await keepTold(tx, tenantId, found, rules);
+    return (match: StoredMatch) => look(match);
+  });
+}
+
+/** The look is one for all destinations of a rule and for all their tries: each tells what it has found. */
+async function keepTold(
+  tx: Db,
+  tenantId: string,
+  found: readonly { match: StoredMatch; told: DeliverySnapshot }[],
+  { byId }: TenantRules,
+): Promise<void> {
+  const each = found.flatMap(({ match: { ruleId, subject }, told }) =>
+    (byId.get(ruleId)?.destinationNames ?? []).map((name) => ({ name, key: subject.key, ruleId, told })),
+  );
+  // By due_deliveries_by_age, then by the key.
+  await tx`
+    with meant as materialized (
+      select jsonb_object_agg(d.id, now.told) as by_id from unnest(
+        ${textArray(each.map(({ name }) => name))}::text[],
+        ${byteaArray(each.map(({ key }) => key))}::bytea[],
+        ${uuidArray(each.map(({ ruleId }) => ruleId))}::uuid[],
+        ${jsonArray(each.map(({ told }) => told))}::jsonb[]
+      ) as now (destination_name, subject, rule_id, told)
+      cross join lateral (
+        select id from due_deliveries
+        where tenant_id = ${tenantId} and destination_name = now.destination_name and subject = now.subject
+          and created_ms >= 0 and rule_id = now.rule_id and occasion = 'first' order by created_ms, id offset 0
+      ) as d
+    )
+    update due_deliveries set told = told || ((select by_id from meant) -> id::text)
+    where tenant_id = ${tenantId} and id = any(array(select jsonb_object_keys(by_id)::uuid from meant))`;
+}

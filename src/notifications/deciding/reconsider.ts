@@ -1,0 +1,139 @@
+import type { Db } from "../../db/connect.ts";
+import { readEntities } from "../../entities/read.ts";
+import { lockEvents } from "../../events/lock.ts";
+import { keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
+import type { Subject } from "../matched-subject.ts";
+import { applyDecisions, type Sight } from "./apply-decisions.ts";
+import { signatureOf, toldOf } from "./decide-changes.ts";
+import { keyText, lockMatches, nilRule, readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
+import { effort } from "./matcher/effort.ts";
+import { findMatches } from "./matcher/find-matches.ts";
+import { matchRow } from "./matcher/rows.ts";
+import type { LoadedRule, Matches, TenantRules } from "./matcher/tenant-rules.ts";
+import type { Deciding } from "./on-changes.ts";
+import { newRoot } from "./rule-changes.ts";
+import { type Look, pairText } from "./standing.ts";
+import { oldestUnmatchedMs } from "./unmatched/unmatched-changes.ts";
+
+/** What looking again has found. */
+export interface Reconsidered {
+  /** What is noted of the subjects now. */
+  readonly matches: StoredMatches;
+  /** How a rule sees what is noted. */
+  look(match: StoredMatch): Look;
+}
+
+const gone: Look = { triggerNames: [], now: undefined, told: {} };
+
+/** What is looked at again, and why. */
+interface Reconsidering {
+  readonly nowMs: number;
+  /** When the last of the delays, or of the windows, ended, or rules were changed. */
+  readonly sinceMs: number;
+  /** The rules and subjects (`pairText`) whose first notification waits for this look. */
+  readonly delayEnds?: ReadonlySet<string>;
+  /** Further matches that are looked at: by default only what is kept silent. */
+  readonly concerns?: (match: StoredMatch) => boolean;
+  /** Whether the triggers were changed: what is no occurrence is held against them again. */
+  readonly judges?: boolean;
+  /** Whether the rules were disabled before: a delay that ended meanwhile was looked at by no one. */
+  readonly enabled?: boolean;
+}
+
+/**
+ * Looks at subjects once more, as they and their entities are now, under their locks in the caller's transaction, for the
+ * rules whose delay of them ends, that keep silent about them, or that are concerned, and stores what follows. Undefined: changes of
+ * occurrences from before `sinceMs` wait to be matched, which come first; nothing was looked at.
+ */
+export async function reconsider(
+  tx: Db,
+  tenantId: string,
+  subjects: readonly Subject[],
+  { memory, wake, lookAtStanding }: Deciding,
+  { nowMs, sinceMs, delayEnds = new Set(), concerns = () => false, judges = false, enabled = false }: Reconsidering,
+): Promise<Reconsidered | undefined> {
+  const rules = await memory.now(tx, tenantId);
+  const looks = await lookAtOccurrences(tx, tenantId, rules, subjects, sinceMs);
+  if (looks === undefined) return undefined;
+  const root = newRoot();
+  const keys = subjects.map(({ key }) => key);
+  const others = subjects.flatMap(({ eventId, key }) => (eventId === undefined ? [key] : []));
+  if (others.length > 0) await lockMatches(tx, tenantId, others);
+  const entityIds = new Map(subjects.map(({ entityId }) => [keyText(entityId), entityId]));
+  const [matches, rows] = await Promise.all([
+    readMatches(tx, tenantId, keys),
+    readEntities(tx, tenantId, [...entityIds.values()]),
+  ]);
+  const entities = new Map(rows.map((row) => [keyText(row.id), row]));
+  const concerned = [...matches.values()]
+    .flatMap((byRule) => [...byRule.values()])
+    .filter((match) => match.standing && rules.byId.has(match.ruleId))
+    .filter((match) => match.muted || delayEnds.has(pairText(match)) || concerns(match));
+  const still = concerned.filter(({ subject }) => subject.eventId === undefined);
+  const ofOthers = await lookAtStanding(tx, tenantId, still, { rules, entities, nowMs, judges });
+  const look = (match: StoredMatch): Look => {
+    if (enabled && match.firstDueMs !== undefined && match.firstDueMs <= nowMs) return gone;
+    if (match.subject.eventId !== undefined) return looks(match, matches) ?? gone;
+    return ofOthers.get(pairText(match)) ?? standingStill(match);
+  };
+
+  function* sights(): Generator<Sight> {
+    for (const match of concerned) {
+      const rule = rules.byId.get(match.ruleId) as LoadedRule;
+      const { subject } = match;
+      const seen = look(match);
+      const inMaintenance = (entities.get(keyText(subject.entityId))?.window_production_state ?? null) !== null;
+      const how = { again: false, inMaintenance, delayEnds: delayEnds.has(pairText(match)) };
+      const told = { ...seen.told, root };
+      yield { ...seen, ...how, told, rule, subject, matches: seen.triggerNames.length > 0 };
+    }
+  }
+  await applyDecisions(tx, tenantId, sights(), matches, nowMs, wake);
+  return { matches, look };
+}
+
+/** What is no occurrence stands as its last point, or its staying away, has left it. */
+const standingStill = ({ standing, triggerNames, value, valueMs }: StoredMatch): Look => ({
+  triggerNames: standing ? triggerNames : [],
+  now: undefined,
+  told: { ...(value !== undefined && { value }), ...(valueMs !== undefined && { timeMs: valueMs }) },
+});
+
+/** Locks the events of occurrences among the subjects, and holds them against all rules. Undefined: others come first. */
+async function lookAtOccurrences(
+  tx: Db,
+  tenantId: string,
+  rules: TenantRules,
+  subjects: readonly Subject[],
+  sinceMs: number,
+) {
+  const keys = subjects.flatMap(({ eventId, number }) =>
+    eventId === undefined || number === undefined ? [] : [{ eventId, number }],
+  );
+  if (keys.length === 0) return () => undefined;
+  await lockEvents(
+    tx,
+    tenantId,
+    keys.map(({ eventId }) => eventId),
+  );
+  if ((await oldestUnmatchedMs(tx, tenantId)) <= sinceMs) return undefined;
+  const occurrences = await readOccurrences(tx, tenantId, keys);
+  const all = [...occurrences].map(([key, { event, occurrence }]) => {
+    const row = matchRow(event, occurrence);
+    return { key, occurrence, row, matches: new Map() as Matches };
+  });
+  await findMatches(tx, tenantId, rules, all, effort(tenantId));
+  const byKey = new Map(all.map((each) => [each.key, each]));
+  return ({ subject, ruleId }: StoredMatch, noted: StoredMatches): Look | undefined => {
+    const { eventId, number } = subject;
+    const found = eventId && number && byKey.get(occurrenceText({ eventId, number }));
+    if (!found) return undefined;
+    const rule = rules.byId.get(ruleId);
+    const chain = noted.get(keyText(subject.key))?.get(nilRule)?.chain ?? [];
+    return {
+      triggerNames: (rule && found.matches.get(rule)) ?? [],
+      now: signatureOf(found.occurrence),
+      told: toldOf(found.occurrence, chain),
+    };
+  };
+}

@@ -1,0 +1,42 @@
+import type { Db } from "../../db/connect.ts";
+import type { Job } from "../../jobs/queue.ts";
+import type { JobKind } from "../../jobs/worker.ts";
+import { readMatches, type StoredMatch } from "./match-store.ts";
+import type { Deciding } from "./on-changes.ts";
+import { reconsider } from "./reconsider.ts";
+import { type RepetitionPayload, repeatKind, repetitionOf } from "./repetitions.ts";
+import { pairText } from "./standing.ts";
+
+/** What must wait for other changes is looked at again after this time. */
+const laterMs = 500;
+const runMax = 200;
+
+/** Looks at matches whose interval has ended, and notifies those once more that stand. */
+export function repeatJob(deciding: Deciding): JobKind {
+  async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
+    const pairs = new Set(jobs.map(pairOf));
+    const noted = await readMatches(tx, tenantId, [...new Set(jobs.map(keyOf))]);
+    const matches = [...noted.values()].flatMap((byRule) => [...byRule.values()]);
+    const { byId } = await deciding.memory.now(tx, tenantId);
+    const due = matches.filter((match) => {
+      const rule = byId.get(match.ruleId);
+      return (
+        pairs.has(pairText(match)) && rule !== undefined && (repetitionOf(rule, match)?.dueMs ?? Infinity) <= nowMs
+      );
+    });
+    const subjects = new Map(due.map(({ subject }) => [subject.key.toString("latin1"), subject]));
+    if (subjects.size === 0) return [];
+    const concerns = (match: StoredMatch) => pairs.has(pairText(match));
+    const looked = await reconsider(tx, tenantId, [...subjects.values()], deciding, {
+      nowMs,
+      sinceMs: nowMs,
+      concerns,
+    });
+    return looked === undefined ? jobs.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + laterMs })) : [];
+  }
+  return { name: repeatKind, sizeMax: runMax, share: 1, timed: true, run };
+}
+
+const keyOf = ({ payload }: Job) => Buffer.from((payload as RepetitionPayload).key, "base64url");
+const pairOf = (job: Job) =>
+  pairText({ subject: { key: keyOf(job) }, ruleId: (job.payload as RepetitionPayload).ruleId });

@@ -1,0 +1,29 @@
+import type { Db } from "../../db/connect.ts";
+import type { EntityRow } from "../../entities/messages.ts";
+import type { Sight } from "./apply-decisions.ts";
+import { keyText, type StoredMatch } from "./match-store.ts";
+import type { TenantRules } from "./matcher/tenant-rules.ts";
+
+/** How a rule sees a subject now. */
+export type Look = Pick<Sight, "triggerNames" | "now" | "told">;
+
+/** What looks at standing matches need. */
+export interface Looking {
+  readonly rules: TenantRules;
+  readonly entities: ReadonlyMap<string, EntityRow>;
+  readonly nowMs: number;
+  /** Whether the rules or triggers were changed: matches are held against them again. */
+  readonly judges: boolean;
+}
+
+/** How rules see what is no occurrence and stands, by `pairText`; what is not among them stands as it is noted. */
+export type LookAtStanding = (
+  tx: Db,
+  tenantId: string,
+  matches: readonly StoredMatch[],
+  looking: Looking,
+) => Promise<Map<string, Look>>;
+
+/** A rule and a subject, as one text. */
+export const pairText = ({ subject, ruleId }: { subject: { key: Buffer }; ruleId: string }) =>
+  `${keyText(subject.key)}${ruleId}`;

@@ -1,0 +1,99 @@
+import type { AttemptOutcome, ThreadState } from "../kinds/kind.ts";
+import { cutText } from "../rendering/template.ts";
+import type { Attempt } from "./attempts.ts";
+import type { DueDelivery } from "./delivery-queue.ts";
+import type { Sign } from "./limits.ts";
+import type { Ended, Ready } from "./prepare.ts";
+import { nextTryMs } from "./retry.ts";
+
+/** What is to be recorded of a delivery. */
+export interface Result {
+  readonly row: DueDelivery;
+  /** PENDING: it is tried again at `dueMs`. */
+  readonly status: "PENDING" | "SENT" | "FAILED" | "CANCELLED" | "SUMMARISED";
+  readonly error: string;
+  readonly dueMs?: number;
+  /** Absent: there was no try. */
+  readonly attempt?: Attempt;
+  readonly slow?: boolean;
+  /** What the next one of the same destination and subject is to know: no state after the end. Absent: nothing new. */
+  readonly thread?: { readonly state: ThreadState; readonly sent: boolean };
+  /** What the try says of the destination; absent: nothing. */
+  readonly sign?: Sign;
+  /** Why the destination is to be disabled. */
+  readonly disable?: string;
+  /** The root whose bound of events it would have passed. */
+  readonly beyond?: string;
+}
+
+const charsMax = 500;
+/** As PostgreSQL stores it. */
+const stored = (text: string) => text.replaceAll("\0", "").toWellFormed();
+/** The receiver may have taken it, although there was no answer. */
+const unclear = new Set<string>(["timeout"]);
+
+/** They say nothing of the receiver. */
+const ownFault = new Set<string>(["internal", "secrets", "not_configured", "chained"]);
+
+/** What was done without a try. */
+export const endedResult = ({ row, status, error, dueMs, state }: Ended): Result => ({
+  row,
+  status,
+  error,
+  ...(dueMs !== undefined && { dueMs }),
+  ...(state && { thread: { state, sent: true } }),
+});
+
+/** A delivery that goes back as it was, to be claimed again at once. */
+export const backResult = (row: DueDelivery): Result => ({
+  row,
+  status: "PENDING",
+  error: row.error,
+  dueMs: row.dueMs,
+});
+
+/** What a try came to: those that it summed up share its fate. `random` is from 0 to 1. */
+export function triedResults(ready: Ready, outcome: AttemptOutcome, nowMs: number, random: number): Result[] {
+  const { others } = ready;
+  const first = triedResult(ready, outcome, nowMs, random);
+  const rest = others.map((other): Result => {
+    if (first.status === "SENT") return { row: other, status: "SUMMARISED", error: "" };
+    return { row: other, status: first.status, error: first.error, ...(first.dueMs && { dueMs: first.dueMs }) };
+  });
+  return [first, ...rest];
+}
+
+function triedResult(
+  { row, others, match, ends }: Ready,
+  outcome: AttemptOutcome,
+  nowMs: number,
+  random: number,
+): Result {
+  const answer = stored(cutText(outcome.answer, charsMax));
+  const state = Object.fromEntries(Object.entries(outcome.state).map(([name, text]) => [name, stored(text)]));
+  // A summary is about no subject: it leaves nothing for the next one.
+  const thread = (sent: boolean) => (others.length > 0 ? {} : { thread: { state: { ...state, match }, sent } });
+  if (outcome.result === "sent") {
+    const attempt = { timeMs: nowMs, reason: "sent", answer };
+    const over = ends && { thread: { state: {}, sent: false } };
+    return { row, status: "SENT", error: "", attempt, ...thread(true), ...over, sign: "alive" };
+  }
+  const { reason, course, retryAfterMs, beyond } = outcome;
+  if (beyond !== undefined) return { row, status: "SUMMARISED", error: answer, beyond };
+  const slow = course === "slowly";
+  const tries = { all: row.tries + 1, slow: row.slowTries + (slow ? 1 : 0) };
+  const waitMs = nextTryMs(course, tries, retryAfterMs, random);
+  const error = cutText(answer === "" ? reason : `${reason}: ${answer}`, charsMax);
+  const temporary = course === "retry" || course === "minute";
+  return {
+    row,
+    status: waitMs === undefined ? "FAILED" : "PENDING",
+    error,
+    attempt: { timeMs: nowMs, reason, answer },
+    slow,
+    ...(waitMs !== undefined && { dueMs: nowMs + waitMs }),
+    ...(unclear.has(reason) || Object.keys(outcome.state).length > 0 ? thread(unclear.has(reason)) : {}),
+    ...(ownFault.has(reason) ? {} : { sign: temporary ? "temporary" : "alive" }),
+    ...(course === "disable" && { disable: error }),
+  };
+}

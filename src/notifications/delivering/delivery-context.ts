@@ -1,0 +1,204 @@
+import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Keyring } from "../../credentials/keyring.ts";
+import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import type { ThreadState } from "../kinds/kind.ts";
+import { storedTriggerType } from "../trigger-type.ts";
+import { type OpenDestination, unsealDestination } from "../unseal-destination.ts";
+import type { DueDelivery } from "./delivery-queue.ts";
+
+/** A rule, as its notifications tell of it. */
+export interface RuleContext {
+  id: string;
+  name: string;
+  message: string;
+  enabled: boolean;
+  repeatIntervalSec: bigint;
+  triggerNames: string[];
+  destinationNames: string[];
+}
+
+/** An occurrence with what its event says. */
+export interface OccurrenceContext {
+  eventId: Buffer;
+  number: number;
+  name: string;
+  type: string;
+  summary: string;
+  body: string;
+  severity: number;
+  status: number;
+  acknowledged: boolean;
+  lastSeenMs: number;
+  count: bigint;
+  metadata: JsonObject;
+  /** Null: none. */
+  dedupKey: string | null;
+  expiresMs: number | null;
+}
+
+export interface EntityContext {
+  id: Buffer;
+  name: string;
+  dimensions: Record<string, string>;
+}
+
+/** What earlier deliveries of one destination and subject have left; `match` of the state names the match that began it. */
+export interface Thread {
+  state: ThreadState;
+  /** Whether anything of it ever went out, or may have. */
+  sent: boolean;
+}
+
+/** All that deliveries tell, beside what they say themselves. */
+export interface DeliveryContext {
+  readonly tenantName: string;
+  /** By id. */
+  readonly rules: ReadonlyMap<string, RuleContext>;
+  readonly triggers: ReadonlyMap<string, TriggerType>;
+  /** With their secrets readable, or why they are not. */
+  readonly destinations: ReadonlyMap<string, OpenDestination | Error>;
+  /** By `occurrenceKey`. */
+  readonly occurrences: ReadonlyMap<string, OccurrenceContext>;
+  /** By their ids in hexadecimal. */
+  readonly entities: ReadonlyMap<string, EntityContext>;
+  /** By `threadKey`. */
+  readonly threads: ReadonlyMap<string, Thread>;
+  /** The ids of ends after which more of another match waits for the same destination and subject. */
+  readonly followed: ReadonlySet<string>;
+}
+
+type Subject = Pick<DueDelivery, "destinationName" | "subject">;
+export const threadKey = ({ destinationName, subject }: Subject) => `${subject.toString("hex")} ${destinationName}`;
+export const occurrenceKey = (eventId: Buffer, number: number) => `${eventId.toString("hex")}:${number}`;
+
+const each = <T>(values: readonly T[]): T[] => [...new Set(values)];
+
+/** By their names, which are their keys: a rule of a name has another id when it was deleted and made again. */
+function readRules(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const [names, ids] = [each(rows.map(({ ruleName }) => ruleName)), each(rows.map(({ ruleId }) => ruleId))];
+  return tx<RuleContext[]>`
+    select r.id, r.name, r.message, r.enabled, r.repeat_interval_sec as "repeatIntervalSec",
+      array(select t.trigger_name from rule_triggers t where t.tenant_id = ${tenantId} and t.rule_name = r.name
+        order by t.place) as "triggerNames",
+      array(select d.destination_name from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = r.name
+        order by d.place) as "destinationNames"
+    from rules r
+    where r.tenant_id = ${tenantId} and r.name = any(${textArray(names)}::text[]) and r.id = any(${uuidArray(ids)}::uuid[])`;
+}
+
+function readTriggers(tx: Db, tenantId: string, names: readonly string[]) {
+  return tx<{ name: string; type: JsonValue }[]>`
+    select name, type from triggers where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
+}
+
+function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const byKey = new Map(
+    rows.flatMap(({ eventId, number }) =>
+      eventId === null || number === null ? [] : [[occurrenceKey(eventId, number), { eventId, number }]],
+    ),
+  );
+  if (byKey.size === 0) return [];
+  const keys = [...byKey.values()];
+  return tx<OccurrenceContext[]>`
+    select o.event_id as "eventId", o.number, e.name, o.type, o.summary, o.body, o.severity, o.status, o.acknowledged,
+      o.last_seen_ms::float8 as "lastSeenMs", o.instance_count as count, o.metadata,
+      e.dedup_key as "dedupKey", o.expires_ms::float8 as "expiresMs"
+    from unnest(
+      ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[]
+    ) as asked (event_id, number)
+      cross join lateral (
+        select * from occurrences
+        where tenant_id = ${tenantId} and event_id = asked.event_id
+          and number >= asked.number and number <= asked.number order by number offset 0
+      ) as o
+      cross join lateral (
+        select name, dedup_key from events where tenant_id = ${tenantId} and id >= asked.event_id and id <= asked.event_id
+        order by id offset 0
+      ) as e`;
+}
+
+function readEntities(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const ids = each(rows.flatMap(({ entityId }) => entityId?.toString("hex") ?? [])).map((id) => Buffer.from(id, "hex"));
+  if (ids.length === 0) return [];
+  return tx<EntityContext[]>`
+    select id, name, dimensions from entities where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])`;
+}
+
+function readThreads(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const byKey = [...new Map(rows.map((row) => [threadKey(row), row])).values()];
+  return tx<(Subject & Thread)[]>`
+    select t.destination_name as "destinationName", t.subject, t.state, t.sent
+    from unnest(
+      ${textArray(byKey.map(({ destinationName }) => destinationName))}::text[],
+      ${byteaArray(byKey.map(({ subject }) => subject))}::bytea[]
+    ) as asked (destination_name, subject)
+      cross join lateral (
+        select * from delivery_threads
+        where tenant_id = ${tenantId} and destination_name = asked.destination_name and subject = asked.subject offset 0
+      ) as t`;
+}
+
+/** By due_deliveries_by_age. */
+function readFollowed(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const ids = rows.flatMap(({ occasion, id }) => (occasion === "clear" ? [id] : []));
+  if (ids.length === 0) return [];
+  return tx<{ id: string }[]>`
+    select d.id from due_deliveries d
+    where d.tenant_id = ${tenantId} and d.id = any(${uuidArray(ids)}::uuid[]) and (
+      select (array_agg(e.occasion order by e.created_ms, e.id))[1] from due_deliveries e
+      where e.tenant_id = ${tenantId} and e.destination_name = d.destination_name and e.subject = d.subject
+        and e.created_ms >= 0 and (e.created_ms, e.id) > (d.created_ms, d.id)) <> 'first'`;
+}
+
+/** The types of destinations as senders take them. What cannot be opened hinders its own deliveries alone. */
+async function readDestinations(tx: Db, tenantId: string, names: readonly string[], keyring: Keyring) {
+  const stored = await tx<{ name: string; type: JsonValue }[]>`
+    select name, type from destinations where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
+  const opened = stored.map(async ({ name, type }): Promise<[string, OpenDestination | Error]> => {
+    try {
+      const masked = fromJson(DestinationTypeSchema, type);
+      return [name, await unsealDestination(tx, tenantId, name, masked, keyring, "destination.type")];
+    } catch (error) {
+      // What the database says is no matter of the destination.
+      if ((error as { severity?: unknown }).severity !== undefined) throw error;
+      return [name, error as Error];
+    }
+  });
+  return new Map(await Promise.all(opened));
+}
+
+/**
+ * Reads what these deliveries of one tenant tell, in statements that go to the database together; of occurrences only for
+ * those of `told`, whose texts may be long.
+ */
+export async function readDeliveryContext(
+  tx: Db,
+  tenantId: string,
+  rows: readonly DueDelivery[],
+  told: readonly DueDelivery[],
+  keyring: Keyring,
+): Promise<DeliveryContext> {
+  const [tenants, rules, triggers, destinations, occurrences, entities, threads, followed] = await Promise.all([
+    tx<{ name: string }[]>`select name from tenants where id = ${tenantId}`,
+    readRules(tx, tenantId, rows),
+    readTriggers(tx, tenantId, each(told.flatMap(({ triggerNames }) => triggerNames[0] ?? []))),
+    readDestinations(tx, tenantId, each(rows.map(({ destinationName }) => destinationName)), keyring),
+    readOccurrences(tx, tenantId, told),
+    readEntities(tx, tenantId, told),
+    readThreads(tx, tenantId, rows),
+    readFollowed(tx, tenantId, rows),
+  ]);
+  return {
+    tenantName: tenants[0]?.name ?? "",
+    rules: new Map(rules.map((rule) => [rule.id, rule])),
+    triggers: new Map(triggers.map(({ name, type }) => [name, storedTriggerType(type)])),
+    destinations,
+    occurrences: new Map(occurrences.map((each) => [occurrenceKey(each.eventId, each.number), each])),
+    entities: new Map(entities.map((entity) => [entity.id.toString("hex"), entity])),
+    threads: new Map(threads.map((thread) => [threadKey(thread), thread])),
+    followed: new Set(followed.map(({ id }) => id)),
+  };
+}

@@ -1,0 +1,46 @@
+import type { Config } from "../../config/settings.ts";
+import type { Sql } from "../../db/connect.ts";
+import type { PartitionedTable } from "../../db/partitions.ts";
+import { forgetOldChains } from "../deciding/chain-counts.ts";
+
+const dayMs = 24 * 3_600_000;
+
+/**
+ * The partitions of deliveries that are done: a day each, by when they were decided. They go when the retention is over even
+ * of a delivery that was tried again at its end: it may wait once more, and then has tries for half a day.
+ */
+export function historyPartitions({
+  deliveryRetentionSec,
+  deliveryWaitSecMax,
+}: Pick<Config, "deliveryRetentionSec" | "deliveryWaitSecMax">): PartitionedTable {
+  return {
+    table: "delivery_history",
+    widthMs: dayMs,
+    backMs: 2 * dayMs,
+    aheadMs: 2 * dayMs,
+    keepMs: (deliveryRetentionSec + deliveryWaitSecMax) * 1000 + 2 * dayMs,
+  };
+}
+
+const portion = 1000;
+
+/**
+ * Removes what is not needed any more beside the history: counts of more than 24 hours ago, counts of chains that have ended, and what destinations keep of
+ * subjects of which nothing was sent for the time of retention. Answers whether there may be more. May be repeated.
+ */
+export async function deleteOldNotes(
+  sql: Sql,
+  tenantId: string,
+  { nowMs, retentionMs }: { nowMs: number; retentionMs: number },
+): Promise<boolean> {
+  await sql`delete from delivery_counts where tenant_id = ${tenantId} and slot_ms < ${BigInt(nowMs - dayMs)}`;
+  const threads = await sql`
+    delete from delivery_threads t where t.tenant_id = ${tenantId} and (t.destination_name, t.subject) in (
+      select o.destination_name, o.subject from delivery_threads o
+      where o.tenant_id = ${tenantId} and o.updated_ms < ${BigInt(nowMs - retentionMs)} and not exists (
+        select from due_deliveries d
+        where d.tenant_id = ${tenantId} and d.destination_name = o.destination_name and d.subject = o.subject)
+      limit ${portion})`;
+  const chains = await forgetOldChains(sql, tenantId, nowMs);
+  return threads.count === portion || chains;
+}

@@ -1,0 +1,90 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Fragment } from "postgres";
+import { type Delivery, DeliverySchema, DeliveryStatus } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import type { Db } from "../db/connect.ts";
+import { keyTexts, type SortKey } from "../db/paging/keyset.ts";
+import { idText } from "../entities/identity.ts";
+import { type Attempt, countOf, newest } from "./delivering/attempts.ts";
+import { subjectId } from "./delivering/compose.ts";
+
+/** A delivery as it is stored, waiting or done. */
+export interface DeliveryRow {
+  id: string;
+  createdMs: number;
+  ruleName: string;
+  triggerName: string | null;
+  destinationName: string;
+  subject: Buffer;
+  eventId: Buffer | null;
+  number: number | null;
+  entityId: Buffer | null;
+  metricName: string | null;
+  occasion: string;
+  attempts: Attempt[];
+  error: string;
+  status: keyof typeof DeliveryStatus;
+  dueMs: number | null;
+  keyTexts: (string | null)[];
+}
+
+/** The columns of a DeliveryRow that both tables have. */
+export const deliveryColumns = (
+  db: Db,
+) => db`id, created_ms as "createdMs", rule_name as "ruleName", trigger_names[1] as "triggerName",
+  destination_name as "destinationName", subject, event_id as "eventId", number, entity_id as "entityId",
+  metric_name as "metricName", occasion, attempts, error`;
+
+/** A delivery as the API shows it. */
+export function toDelivery(row: DeliveryRow): Delivery {
+  const { eventId, entityId, dueMs, createdMs } = row;
+  return create(DeliverySchema, {
+    id: row.id,
+    rule: row.ruleName,
+    trigger: row.triggerName ?? "",
+    destination: row.destinationName,
+    eventId: eventId === null ? "" : idText(eventId),
+    occurrenceId: eventId === null ? "" : subjectId(row),
+    subject: subjectId(row),
+    entityId: entityId === null ? "" : idText(entityId),
+    metricName: row.metricName ?? "",
+    occasion: row.occasion,
+    status: DeliveryStatus[row.status],
+    attempts: countOf(row.attempts),
+    tries: newest(row.attempts).map(({ timeMs, reason, answer }) => ({
+      time: timestampFromMs(timeMs),
+      reason,
+      answer,
+    })),
+    error: row.error,
+    ...(dueMs !== null && { nextTryTime: timestampFromMs(dueMs) }),
+    createTime: timestampFromMs(Number(createdMs)),
+  });
+}
+
+/** The newest deliveries come first. */
+export const newestFirst = (db: Db): SortKey[] => [
+  { expression: db`created_ms`, type: "bigint", descending: true, required: true },
+  { expression: db`id::text`, type: "text", descending: true, required: true },
+];
+
+/**
+ * Reads deliveries, the newest first: those that wait by one condition, those that are done by the other. By delivery_history's
+ * primary key, partition by partition; what waits is little.
+ */
+export function readDeliveries(
+  db: Db,
+  { waiting, done, limit }: { waiting: Fragment; done: Fragment; limit: number | null },
+) {
+  const keys = newestFirst(db);
+  const newest = db`order by created_ms desc, id::text desc limit ${limit}`;
+  return db<DeliveryRow[]>`
+    select * from (
+      (select ${deliveryColumns(db)}, 'PENDING' as status, due_ms::float8 as "dueMs", ${keyTexts(db, keys)} as "keyTexts",
+        created_ms, id::text as id_text
+        from due_deliveries where ${waiting} ${newest})
+      union all
+      (select ${deliveryColumns(db)}, status, null, ${keyTexts(db, keys)}, created_ms, id::text
+        from delivery_history where ${done} ${newest})
+    ) as both_kinds order by created_ms desc, id_text desc limit ${limit}`;
+}

@@ -1,0 +1,209 @@
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  type DeliveryService,
+  type ExplainNotificationRequest,
+  ExplainNotificationResponseSchema,
+  ExplainNotificationResponse_Outcome as Outcome,
+} from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import type { ExplanationStep } from "#gen/belfry/notifications/v1/explanation_pb.ts";
+import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { notFound } from "../errors.ts";
+import { paced } from "../event-loop.ts";
+import { parseOccurrenceId } from "../events/identity.ts";
+import { CLOSED } from "../events/lifecycle.ts";
+import { findOccurrences, keyText as occurrenceText } from "../events/occurrences.ts";
+import { principalOf } from "../rpc/context.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
+import { keyText, nilRule, readMatches, type StoredMatch } from "./deciding/match-store.ts";
+import { fieldsOf, type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
+import { type DeliveryRow, readDeliveries, toDelivery } from "./delivery-rows.ts";
+import { type Result, readSeen, ruleStep, type StoredTrigger, step, triggerStep } from "./explanation-steps.ts";
+import { occurrenceSubject } from "./matched-subject.ts";
+
+/** The maintenance windows that an entity is in, by the folder of windows. */
+export type OpenWindows = (
+  db: Db,
+  tenantId: string,
+  entityId: Buffer,
+) => Promise<readonly { name: string; untilMs: bigint | null }[]>;
+
+const deliveriesMax = 100;
+
+interface RuleRow {
+  id: string;
+  enabled: boolean;
+  repeat: boolean;
+  repeatIntervalSec: number;
+  /** Null in rows of 0.1.0: by reports. */
+  repeatWhile: RepeatWhile | null;
+  delaySec: number;
+  muteDuringMaintenance: boolean;
+  destinationNames: string[];
+  triggers: StoredTrigger[];
+}
+
+/** What is asked about, and what is stored of it. */
+interface Case {
+  readonly rule: RuleRow;
+  readonly name: string;
+  /** As triggers see it; undefined for what is no occurrence. */
+  readonly row: MatchRow | undefined;
+  readonly match: StoredMatch | undefined;
+  /** The rules that led to it. */
+  readonly chain: readonly string[];
+  /** The newest first. */
+  readonly deliveries: readonly DeliveryRow[];
+}
+
+/** Says why rules did or did not notify. */
+export function explanations(
+  db: Db,
+  { nowMs, openWindows }: { nowMs(): number; openWindows: OpenWindows },
+): Pick<ServiceImpl<typeof DeliveryService>, "explainNotification"> {
+  return {
+    async explainNotification(request, context) {
+      const { tenantId, tenantName } = principalOf(context);
+      const known = await readCase(db, tenantId, request);
+      const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+      const steps = [ruleStep(known.rule), ...chainSteps(known)];
+      const triggers: ExplanationStep[] = [];
+      for (const trigger of known.rule.triggers) {
+        await pace();
+        triggers.push(triggerStep(trigger, known, fieldsOf(tenantId, tenantName).events));
+      }
+      const matches = triggers.some(({ result }) => result === "passed");
+      const entityId = known.row?.entity_id ?? known.match?.subject.entityId;
+      const muting = known.rule.muteDuringMaintenance && entityId !== undefined;
+      const windows = muting ? await openWindows(db, tenantId, entityId) : [];
+      steps.push(...triggers, ...matchSteps(known, matches), ...windowSteps(known, windows));
+      steps.push(...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs()), ...deliverySteps(known));
+      return create(ExplainNotificationResponseSchema, {
+        outcome: outcomeOf(known, matches),
+        steps,
+        deliveries: known.deliveries.map(toDelivery),
+      });
+    },
+  };
+}
+
+/** @throws code 5 for a rule or a subject that there is none of */
+async function readCase(db: Db, tenantId: string, { name, about }: ExplainNotificationRequest): Promise<Case> {
+  const rule = await readRule(db, tenantId, normalizedName(name));
+  const text = about.value ?? "";
+  const occurrence = parseOccurrenceId(text);
+  const unknown = () => notFound(about.case === "occurrenceId" ? "occurrence" : "subject", text);
+  if (occurrence === undefined && about.case === "occurrenceId") throw unknown();
+  const found = occurrence && (await findOccurrences(db, tenantId, [occurrence])).get(occurrenceText(occurrence));
+  if (occurrence !== undefined && found === undefined) throw unknown();
+  const key = found ? occurrenceSubject(found.event, found.occurrence.number).key : Buffer.from(text, "base64url");
+  const [matches, deliveries] = await Promise.all([
+    readMatches(db, tenantId, [key]),
+    readDeliveries(db, {
+      waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(rule.destinationNames)}::text[])
+        and subject = ${key} and created_ms >= 0 and rule_id = ${rule.id}`,
+      done: db`tenant_id = ${tenantId} and subject = ${key} and rule_id = ${rule.id}`,
+      limit: deliveriesMax,
+    }),
+  ]);
+  const noted = matches.get(keyText(key));
+  if (found === undefined && noted === undefined && deliveries.length === 0) throw unknown();
+  const row = found && matchRow(found.event, found.occurrence);
+  if (row !== undefined) await readSeen(db, tenantId, row, rule.triggers);
+  return { rule, name, row, match: noted?.get(rule.id), chain: noted?.get(nilRule)?.chain ?? [], deliveries };
+}
+
+async function readRule(db: Db, tenantId: string, name: string): Promise<RuleRow> {
+  const [row] = await db<Omit<RuleRow, "triggers">[]>`
+    select id, enabled, repeat, repeat_interval_sec::float8 as "repeatIntervalSec",
+      repeat_while as "repeatWhile", delay_sec as "delaySec",
+      mute_during_maintenance as "muteDuringMaintenance",
+      array(select d.destination_name from rule_destinations d
+        where d.tenant_id = ${tenantId} and d.rule_name = ${name} order by d.place) as "destinationNames"
+    from rules where tenant_id = ${tenantId} and name = ${name}`;
+  if (row === undefined) throw notFound("rule", name);
+  const triggers = await db<RuleRow["triggers"]>`
+    select t.name, t.type from rule_triggers u
+      join triggers t on t.tenant_id = ${tenantId} and t.name = u.trigger_name
+    where u.tenant_id = ${tenantId} and u.rule_name = ${name} order by u.place`;
+  return { ...row, triggers };
+}
+
+function chainSteps({ chain, name }: Case): ExplanationStep[] {
+  if (!chain.includes(name)) return [];
+  return [step("chain", "stopped", "the rule led to this event itself, so it does not start by it")];
+}
+
+function matchSteps({ match }: Case, matches: boolean): ExplanationStep[] {
+  if (match?.standing) return [step("match", "passed", "the match stands since then", { timeMs: match.matchedMs })];
+  if (matches) return [step("match", "waiting", "the rule has not seen it match yet: its next report decides")];
+  if (match === undefined || match.matchedMs === 0) return [];
+  return [step("match", "stopped", "the match that began then is over", { timeMs: match.matchedMs })];
+}
+
+/** The window that lasts longest holds it back. */
+function windowSteps({ match }: Case, windows: Awaited<ReturnType<OpenWindows>>): ExplanationStep[] {
+  const end = ({ untilMs }: { untilMs: bigint | null }) => (untilMs === null ? Infinity : Number(untilMs));
+  const [last] = windows.toSorted((a, b) => end(b) - end(a));
+  if (last === undefined)
+    return match?.muted
+      ? [step("maintenance", "waiting", "the window has ended; the rule is about to look again")]
+      : [];
+  const untilMs = last.untilMs === null ? undefined : Number(last.untilMs);
+  return [step("maintenance", "stopped", "the entity is in maintenance", { window: last.name, untilMs })];
+}
+
+function delaySteps({ match, rule }: Case, nowMs: number): ExplanationStep[] {
+  const untilMs = match?.standing ? match.firstDueMs : undefined;
+  if (match === undefined || untilMs === undefined) return [];
+  if (untilMs <= nowMs) return [step("delay", "passed", "the delay has ended", { timeMs: untilMs })];
+  if (untilMs <= match.matchedMs + rule.delaySec * 1000)
+    return [step("delay", "waiting", "the first notification waits for the end of the delay", { untilMs })];
+  return [
+    step("repeat", "waiting", "it began again before repeatInterval had elapsed, and waits until then", { untilMs }),
+  ];
+}
+
+function repeatSteps({ match, rule, row }: Case, nowMs: number): ExplanationStep[] {
+  if (!match?.standing || match.notifiedMs === undefined || match.notifiedMs > nowMs) return [];
+  const timeMs = match.notifiedMs;
+  const says = (result: Result, reason: string, untilMs?: number) => [
+    step("repeat", result, reason, { timeMs, untilMs }),
+  ];
+  if (!rule.repeat) return says("stopped", "it was decided then, and the rule does not repeat");
+  const untilMs = timeMs + rule.repeatIntervalSec * 1000;
+  if (rule.repeatWhile) {
+    const acknowledged = rule.repeatWhile === RepeatWhile.UNACKNOWLEDGED && row?.acknowledged;
+    if (row?.status === CLOSED)
+      return says("stopped", "it was decided then, and is not repeated: the occurrence is closed");
+    if (acknowledged) return says("stopped", "it was decided then, and is not repeated while it is acknowledged");
+    return says("waiting", "it was decided then, and is repeated by the clock", untilMs);
+  }
+  if (untilMs <= nowMs) return says("passed", "the next report repeats it");
+  return says("stopped", "it was decided then, and is not repeated before repeatInterval has elapsed", untilMs);
+}
+
+function deliverySteps({ deliveries }: Case): ExplanationStep[] {
+  return deliveries.slice(0, 1).map(({ status, occasion, destinationName, error, createdMs, dueMs }) => {
+    const place = JSON.stringify(destinationName);
+    const why = error === "" ? "" : `: ${error}`;
+    return step("delivery", status, `the newest delivery, ${occasion} to ${place}${why}`, {
+      timeMs: Number(createdMs),
+      untilMs: dueMs ?? undefined,
+    });
+  });
+}
+
+function outcomeOf({ rule, name, match, chain, deliveries }: Case, matches: boolean): Outcome {
+  if (!rule.enabled || rule.destinationNames.length === 0) return Outcome.RULE_DISABLED;
+  const own = deliveries.filter(({ createdMs }) => createdMs >= (match?.matchedMs ?? 0));
+  const some = (...statuses: DeliveryRow["status"][]) => own.some(({ status }) => statuses.includes(status));
+  if (match?.standing && match.muted) return Outcome.MUTED;
+  if (some("PENDING")) return Outcome.WAITING;
+  if (some("SENT", "SUMMARISED")) return Outcome.NOTIFIED;
+  if (some("CANCELLED", "FAILED")) return Outcome.CANCELLED;
+  if (!matches && !match?.standing) return Outcome.NOT_MATCHED;
+  return match?.standing || chain.includes(name) ? Outcome.SUPPRESSED : Outcome.WAITING;
+}

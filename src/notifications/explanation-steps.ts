@@ -1,0 +1,85 @@
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { ConnectError } from "@connectrpc/connect";
+import { type ExplanationStep, ExplanationStepSchema } from "#gen/belfry/notifications/v1/explanation_pb.ts";
+import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { foldedRow } from "../clause/folded-row.ts";
+import { compileTrigger, falsePart } from "../clause/trigger.ts";
+import type { Db } from "../db/connect.ts";
+import { CLOSED } from "../events/lifecycle.ts";
+import type { StoredMatch } from "./deciding/match-store.ts";
+import { type Fields, type MatchRow, readCounts, readEntitiesOf } from "./deciding/matcher/rows.ts";
+
+/** What steps come to, but for deliveries. */
+export type Result = "passed" | "stopped" | "waiting";
+type More = Partial<Pick<ExplanationStep, "path" | "window">> & {
+  timeMs?: number | undefined;
+  untilMs?: number | undefined;
+};
+
+/** A step of a rule's decision; without times and texts it has none. */
+export const step = (name: string, result: string, reason: string, { timeMs, untilMs, ...more }: More = {}) =>
+  create(ExplanationStepSchema, {
+    step: name,
+    result,
+    reason,
+    ...more,
+    ...(timeMs !== undefined && { time: timestampFromMs(timeMs) }),
+    ...(untilMs !== undefined && { untilTime: timestampFromMs(untilMs) }),
+  });
+
+/** A trigger of a rule, as it is stored. */
+export interface StoredTrigger {
+  name: string;
+  type: JsonValue;
+}
+
+/** Whether a rule notifies at all. */
+export function ruleStep({ enabled, destinationNames }: { enabled: boolean; destinationNames: readonly string[] }) {
+  if (!enabled) return step("rule", "stopped", "the rule is disabled");
+  if (destinationNames.length === 0) return step("rule", "stopped", "the rule names no destination");
+  return step("rule", "passed", "the rule is enabled");
+}
+
+/** What a trigger is held against: an occurrence, or what is noted of something else. */
+export interface Sighted {
+  /** As triggers see it; undefined for what is no occurrence. */
+  readonly row: MatchRow | undefined;
+  readonly match: Pick<StoredMatch, "standing" | "triggerNames" | "value" | "valueMs"> | undefined;
+}
+
+/** Whether a trigger matches, and if not the part of its clause that is false. */
+export function triggerStep(
+  { name, type }: StoredTrigger,
+  { row, match }: Sighted,
+  values: Fields["events"],
+): ExplanationStep {
+  const says = (result: Result, what: string, more?: More) =>
+    step("trigger", result, `trigger ${JSON.stringify(name)} ${what}`, more);
+  const { source } = fromJson(TriggerTypeSchema, type, { ignoreUnknownFields: true });
+  if ((source.case === "event") !== (row !== undefined)) return says("stopped", "looks at something else");
+  if (source.case === "event" && row !== undefined) {
+    const { clause } = source.value.query ?? {};
+    const path = "type.event.query.clause";
+    try {
+      if (row.status === CLOSED && !compileTrigger(clause, path, values).fields.has("status"))
+        return says("stopped", "does not name status, and the occurrence is closed");
+      const at = falsePart(clause, path, values, foldedRow(row, { values }));
+      return at === undefined ? says("passed", "matches") : says("stopped", "does not match", { path: at });
+    } catch (error) {
+      if (!(error instanceof ConnectError)) throw error;
+      return says("stopped", "is stored in a form that matches nothing: see its trouble");
+    }
+  }
+  const stands = match?.standing === true && match.triggerNames.includes(name);
+  const value = match?.value === undefined ? "" : `: the value was ${match.value}`;
+  return stands
+    ? says("passed", `matches${value}`, { timeMs: match.valueMs })
+    : says("stopped", `does not match${value}`, { timeMs: match?.valueMs });
+}
+
+/** Reads what triggers may see of an occurrence: its entity, and where one looks at it the number of occurrences. */
+export async function readSeen(db: Db, tenantId: string, row: MatchRow, triggers: readonly StoredTrigger[]) {
+  await readEntitiesOf(db, tenantId, [row]);
+  if (JSON.stringify(triggers).includes('"count"')) await readCounts(db, tenantId, [row]);
+}

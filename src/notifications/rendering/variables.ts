@@ -1,0 +1,114 @@
+import { type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import { type Severity, SeveritySchema, type Status, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
+import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { labelsOrder } from "../../metrics/labels.ts";
+import { isRedacted } from "../../wire/redacted.ts";
+import type { Notification } from "../notification.ts";
+import type { Markup } from "./markup.ts";
+import { type Variables, Verbatim } from "./template.ts";
+
+/** `2026-11-22T10:00:00.000Z`; empty for no time, and for what no date is made of: a preview takes any time. */
+export const isoTime = (ms = Number.NaN) => (Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : "");
+
+/** `CRITICAL`, `DEFAULT`. */
+export const severityName = (severity: Severity) => SeveritySchema.value[severity]?.localName ?? "";
+/** `OPEN`, `DEFAULT`. */
+export const statusName = (status: Status) => StatusSchema.value[status]?.localName ?? "";
+
+/** `disk.used{mountpoint=/var}`: a metric with its labels, or the beginning of them. */
+const seriesName = ({ name, labels }: NonNullable<Notification["metric"]>) =>
+  labels === undefined ? name : `${name}{${labelsOrder(labels).begin}}`;
+
+/** One line that says what a notification is about. */
+export function headline({ event, metric, entity, trigger }: Notification): string {
+  if (event !== undefined) return event.summary || event.name;
+  if (metric?.value !== undefined) return `${seriesName(metric)} is ${metric.value} on ${entity.name}`;
+  return `no data${missed(metric?.name, trigger.type)} from ${entity.name}`;
+}
+
+/** What data stay away, after "no data". */
+function missed(metricName: string | undefined, { source }: TriggerType): string {
+  const eventName = source.case === "staleData" ? source.value.eventName : "";
+  const names = [metricName, eventName && `event ${eventName}`].filter(Boolean);
+  return names.length === 0 ? "" : ` of ${names.join(" and ")}`;
+}
+
+/** A page at the public address of this service that names the notification's occurrence; empty when it has none. */
+export function eventUrl({ event, subjectId }: Notification, publicUrl: string): string {
+  if (event === undefined) return "";
+  return `${publicUrl}/docs?occurrence=${encodeURIComponent(subjectId)}`;
+}
+
+/** Every text, number and flag of a message and of those in it, but for secrets. */
+function properties(desc: DescMessage, message: Message): Variables {
+  const view = reflect(desc, message);
+  const shown = desc.fields.flatMap((field): [string, Variables[string]][] => {
+    if (field.fieldKind === "message") {
+      return view.isSet(field) ? [[field.jsonName, properties(field.message, view.get(field).message)]] : [];
+    }
+    if (isRedacted(field) || field.fieldKind === "list" || field.fieldKind === "map") return [];
+    if (field.fieldKind === "enum") return [[field.jsonName, field.enum.value[view.get(field)]?.name]];
+    return field.scalar === ScalarType.BYTES ? [] : [[field.jsonName, view.get(field) as string | number | boolean]];
+  });
+  return Object.fromEntries(shown);
+}
+
+/** A destination's kind, as templates name it, and its message. */
+export interface Described {
+  readonly name: string;
+  readonly desc: DescMessage;
+  readonly message: Message;
+}
+
+/** What the templates of a notification may name (docs/notifications.md), for texts in this markup. */
+export function variablesOf(
+  notification: Notification,
+  destination: Described,
+  markup: Markup,
+  publicUrl: string,
+): Variables {
+  const { id, clear, timeMs, tenant, rule, trigger, event, entity, metric } = notification;
+  const url = eventUrl(notification, publicUrl);
+  return {
+    clear,
+    headline: headline(notification),
+    id,
+    url,
+    link: new Verbatim(url === "" ? "" : markup.link(url, headline(notification))),
+    tenant: tenant.name,
+    tenant_url: publicUrl,
+    timestamp: isoTime(timeMs),
+    timestamp_ms: timeMs,
+    event: event && {
+      id: event.id,
+      name: event.name,
+      type: event.type,
+      headline: headline(notification),
+      summary: event.summary,
+      body: event.body,
+      severity: severityName(event.severity),
+      status: statusName(event.status),
+      acknowledged: event.acknowledged,
+      timestamp: isoTime(event.timeMs),
+      dedup_key: event.dedupKey,
+      expires_at: event.expiresMs === undefined ? undefined : isoTime(event.expiresMs),
+      count: String(event.count),
+    },
+    entity: {
+      id: entity.id,
+      name: entity.name,
+      dimensions: entity.dimensions,
+      url: `${publicUrl}/entities/${encodeURIComponent(entity.id)}`,
+    },
+    metric: metric && {
+      name: metric.name,
+      labels: metric.labels,
+      value: metric.value,
+      timestamp: isoTime(metric.timeMs),
+    },
+    trigger: { name: trigger.name, threshold: trigger.threshold, threshold_type: trigger.thresholdType },
+    rule: { name: rule.name },
+    destination: { [destination.name]: properties(destination.desc, destination.message) },
+  };
+}

@@ -1,0 +1,30 @@
+import { and, eq, sql } from "drizzle-orm";
+import { textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
+import type { Broken } from "../rpc/constraint-rules.ts";
+import { brokenTemplate } from "./rendering/template.ts";
+import { rules } from "./tables.ts";
+
+/**
+ * What is wrong with the message of a window at `path`: its template, and rules that do not exist. Those in `kept` were named
+ * before, and may have been deleted since.
+ */
+export async function brokenWindowMessage(
+  tx: Db,
+  tenantId: string,
+  { message, rules: names }: { message: string; rules: readonly string[] },
+  path: string,
+  kept: ReadonlySet<string>,
+): Promise<Broken[]> {
+  const rule = brokenTemplate(message);
+  const found = await orm(tx)
+    .select({ name: rules.name })
+    .from(rules)
+    .where(and(eq(rules.tenantId, tenantId), sql`${rules.name} = any(${textArray(names)}::text[])`));
+  const known = new Set([...kept, ...found.map(({ name }) => name)]);
+  const missing = names.flatMap((name, i) =>
+    known.has(name) ? [] : [{ path: `${path}.rules[${i}]`, rule: `there is no rule named ${JSON.stringify(name)}` }],
+  );
+  return [...(rule === undefined ? [] : [{ path: `${path}.message`, rule }]), ...missing];
+}

@@ -1,0 +1,300 @@
+import type { Db, Sql } from "../db/connect.ts";
+import { noHolder, withHolder } from "../db/request-scope.ts";
+import { exhausted, unavailable } from "../errors.ts";
+import { type CostEstimate, costEstimate } from "./cost-estimate.ts";
+import { ingestStats, type LaneStats } from "./ingest-stats.ts";
+import { givenUp, storeParts, type WaitingPart } from "./store-batch.ts";
+
+/** A kind of incoming data. The queue batches its items, schedules them by tenant, splits failing batches and sheds load. */
+export interface LaneKind<Item> {
+  /** In logs, and for `check` before a body is read. */
+  name: string;
+  /** How large a batch may be, in the unit of its parts' sizes; absent: 1,000. */
+  sizeMax?: number;
+  /**
+   * Stores items in order, usually at most 1,000, possibly of several requests. It runs again with some of the items after
+   * a retryable error or one of class 22, 23 or 54, so caches and notifications wait for `afterCommit`. Returns the items
+   * that it left out.
+   */
+  store(tx: Db, tenantId: string, items: readonly Item[]): Promise<Refused | undefined>;
+}
+
+/** Items that were not stored: their places, and why. */
+export type Refused = ReadonlyMap<number, string>;
+
+/** Items of one request or stream, checked, that are stored in one transaction. */
+export interface IngestPart<Item> {
+  items: readonly Item[];
+  /** How many they count as, and how much work they are; absent: as many as they are. */
+  count?: number;
+  size?: number;
+  /** About how many bytes they had in the request. */
+  bytes: number;
+  /** Whether the call has ended, so that a part that is still queued is not stored. */
+  abandoned?(): boolean;
+}
+
+/** Stores data that comes in, gathered by tenant and kind. */
+export interface IngestQueue {
+  /** Before a body is read. @throws code 8 when it would wait too long, 14 while the server stops. */
+  check(tenantId: string, kindName: string): void;
+  /**
+   * Stores a part; resolves after the commit with the places of the items that could not be stored, and why.
+   * `first`: of a request's parts only the first is refused.
+   * @throws code 8 when it would wait too long, 14 when the outcome is unknown or the server stops; retrying is safe.
+   */
+  put<Item>(
+    kind: LaneKind<Item>,
+    tenantId: string,
+    part: IngestPart<Item>,
+    first: boolean,
+  ): Promise<Map<number, string>>;
+  /** Resolves when a stream may be read on: what waits would take less than half of what is too long. */
+  room(tenantId: string, kindName: string): Promise<void>;
+  /** Whether data is being stored, or was a moment ago. */
+  busy(): boolean;
+  /** By kind: what was stored, and what waits and runs now. */
+  stats(): Map<string, LaneStats>;
+  /** Admits nothing more; resolves when what was accepted is stored, or has failed after 10 s. */
+  stop(): Promise<void>;
+}
+
+interface LanesOptions {
+  /** How many transactions at once: the connections of `sql`. */
+  batchesMax: number;
+  /** How long data may wait before more of it is refused. */
+  waitMsMax: number;
+  /** Hears of an item that was checked and that PostgreSQL did not take all the same, and of batches that failed. */
+  report?(error: unknown): void;
+}
+
+/** A batch is at most this large, but for a part that alone is larger. */
+export const batchItemsMax = 1000;
+export const batchBytesMax = 4 * 1024 * 1024;
+const attemptsMax = 8;
+const busyMs = 500;
+const stopMsMax = 10_000;
+
+const sizeOf = ({ items, size = items.length }: IngestPart<unknown>) => size;
+
+interface Waiting extends WaitingPart {
+  attempts: number;
+}
+
+interface Lane {
+  tenantId: string;
+  kindName: string;
+  kind: LaneKind<unknown> | undefined;
+  queue: Waiting[];
+  items: number;
+  bytes: number;
+  running: { sinceMs: number; expectedMs: number }[];
+  cost: CostEstimate;
+}
+
+interface Tenant {
+  /** By kind, in the order of their turns. */
+  lanes: Map<string, Lane>;
+  running: number;
+}
+
+/** How many tenants' costs are remembered. */
+const tenantsMax = 10_000;
+
+/**
+ * Group commit: the queued parts of one tenant and kind are stored in one transaction. A part that finds its lane idle starts at
+ * once; a second transaction of a lane starts only when it would be full, and never a third. Lanes take turns by tenant,
+ * then kind; a tenant leaves one connection to the others.
+ */
+export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: LanesOptions): IngestQueue {
+  const tenants = new Map<string, Tenant>();
+  /** Tenants of which something waits, in the order of their turns. */
+  const turns = new Set<Tenant>();
+  const counted = ingestStats();
+  let waitingLanes = 0;
+  let running = 0;
+  let endedMs = -Infinity;
+  let stopping = false;
+  let idle = () => {};
+
+  function laneOf(tenantId: string, kindName: string): Lane {
+    let tenant = tenants.get(tenantId);
+    if (tenant === undefined) {
+      if (tenants.size >= tenantsMax) forgetIdle();
+      tenant = { lanes: new Map(), running: 0 };
+      tenants.set(tenantId, tenant);
+    }
+    let lane = tenant.lanes.get(kindName);
+    if (lane === undefined) {
+      lane = { tenantId, kindName, kind: undefined, queue: [], items: 0, bytes: 0, running: [], cost: costEstimate() };
+      tenant.lanes.set(kindName, lane);
+    }
+    return lane;
+  }
+
+  function forgetIdle() {
+    for (const [id, { lanes, running: at }] of tenants) {
+      if (at === 0 && [...lanes.values()].every(({ queue }) => queue.length === 0)) tenants.delete(id);
+    }
+  }
+
+  const sizeMax = ({ kind }: Lane) => kind?.sizeMax ?? batchItemsMax;
+  const full = (lane: Lane) => lane.items >= sizeMax(lane) || lane.bytes >= batchBytesMax;
+  const ready = (lane: Lane) =>
+    lane.queue.length > 0 && (lane.running.length === 0 || (lane.running.length === 1 && full(lane)));
+
+  /** How long a part that is added now would wait for its transaction to start, ms. */
+  function waitMs(lane: Lane): number {
+    if (lane.queue.length === 0) return 0;
+    const nowMs = performance.now();
+    // A batch that takes longer than expected may take much longer.
+    const rest = lane.running.map(({ sinceMs, expectedMs }) =>
+      Math.max(sinceMs + expectedMs - nowMs, (nowMs - sinceMs) / 2),
+    );
+    const transactions = Math.ceil(Math.max(lane.items / sizeMax(lane), lane.bytes / batchBytesMax));
+    const queued = lane.cost.expect(transactions, lane.items);
+    const sum = rest.reduce((all, each) => all + each, queued);
+    // Two that run share what is queued, while it would fill another.
+    const atOnce = full(lane) ? Math.max(1, rest.length) : 1;
+    const ownMs = atOnce > 1 ? sum / atOnce : queued + (rest.length > 0 ? Math.min(...rest) : 0);
+    return ownMs * Math.max(1, waitingLanes / batchesMax);
+  }
+
+  function refuse(lane: Lane) {
+    if (stopping) throw unavailable("the server is stopping; send the request again");
+    const ms = waitMs(lane);
+    if (ms <= waitMsMax) return;
+    counted.of(lane.kindName).refused += 1;
+    const afterSec = (Math.max(waitMsMax, ms) / 1000) * (1 + Math.random() / 2);
+    throw exhausted("more data comes in than can be stored; send the request again", afterSec);
+  }
+
+  function take(lane: Lane): Waiting[] {
+    const batch: Waiting[] = [];
+    let items = 0;
+    let bytes = 0;
+    while (lane.queue.length > 0) {
+      const next = lane.queue[0] as Waiting;
+      const size = sizeOf(next);
+      if (batch.length > 0 && (items + size > sizeMax(lane) || bytes + next.bytes > batchBytesMax)) break;
+      lane.queue.shift();
+      lane.items -= size;
+      lane.bytes -= next.bytes;
+      if (next.abandoned?.()) {
+        next.fail(unavailable("the call has ended before it was stored"));
+        continue;
+      }
+      items += size;
+      bytes += next.bytes;
+      batch.push(next);
+    }
+    if (lane.queue.length === 0) waitingLanes -= 1;
+    return batch;
+  }
+
+  /** The next lane that may store, tenant after tenant; both go behind the others. */
+  function next(): { tenant: Tenant; lane: Lane } | undefined {
+    for (const tenant of turns) {
+      if (tenant.running >= Math.max(1, batchesMax - 1)) continue;
+      const all = [...tenant.lanes];
+      const found = all.find(([, lane]) => ready(lane));
+      if (found === undefined) {
+        if (all.every(([, lane]) => lane.queue.length === 0)) turns.delete(tenant);
+        continue;
+      }
+      turns.delete(tenant);
+      turns.add(tenant);
+      tenant.lanes.delete(found[0]);
+      tenant.lanes.set(...found);
+      return { tenant, lane: found[1] };
+    }
+    return undefined;
+  }
+
+  /** Starts what may start. */
+  function start() {
+    while (running < batchesMax) {
+      const found = next();
+      if (found === undefined) break;
+      const batch = take(found.lane);
+      if (batch.length > 0) void run(found.tenant, found.lane, batch);
+    }
+    if (running === 0 && stopping) idle();
+  }
+
+  function add(tenant: Tenant, lane: Lane, parts: readonly Waiting[], place: "front" | "back") {
+    if (parts.length === 0) return;
+    if (lane.queue.length === 0) waitingLanes += 1;
+    if (place === "back") lane.queue.push(...parts);
+    else lane.queue.unshift(...parts);
+    for (const part of parts) {
+      lane.items += sizeOf(part);
+      lane.bytes += part.bytes;
+    }
+    turns.add(tenant);
+  }
+
+  async function run(tenant: Tenant, lane: Lane, batch: Waiting[]): Promise<void> {
+    const items = batch.reduce((sum, part) => sum + sizeOf(part), 0);
+    const sinceMs = performance.now();
+    const mark = { sinceMs, expectedMs: lane.cost.expect(1, items) };
+    lane.running.push(mark);
+    tenant.running += 1;
+    running += 1;
+    const storing = { sql, kind: lane.kind as LaneKind<unknown>, tenantId: lane.tenantId, report };
+    // Outside of every call: what it stores belongs to many of them, and ends with none.
+    const repeats = await withHolder(noHolder(), () => storeParts(storing, batch));
+    endedMs = performance.now();
+    lane.cost.note(items, endedMs - sinceMs);
+    counted.of(lane.kindName).commitSec.note((endedMs - sinceMs) / 1000);
+    lane.running.splice(lane.running.indexOf(mark), 1);
+    tenant.running -= 1;
+    running -= 1;
+    // What PostgreSQL asks to be run again is queued anew, at the front: it is the oldest.
+    add(tenant, lane, patient(repeats.flatMap(({ parts }) => parts)), "front");
+    start();
+  }
+
+  function patient(parts: readonly Waiting[]): Waiting[] {
+    for (const part of parts) {
+      part.attempts += 1;
+      if (part.attempts >= attemptsMax) part.fail(givenUp());
+    }
+    return parts.filter(({ attempts }) => attempts < attemptsMax);
+  }
+
+  return {
+    check: (tenantId, kindName) => refuse(laneOf(tenantId, kindName)),
+    async put(kind, tenantId, part, first) {
+      const lane = laneOf(tenantId, kind.name);
+      if (first || stopping) refuse(lane);
+      return await new Promise((done, fail) => {
+        lane.kind ??= kind as LaneKind<unknown>;
+        const told = counted.counting(kind.name, part.count ?? sizeOf(part), done);
+        add(tenants.get(tenantId) as Tenant, lane, [{ ...part, attempts: 0, done: told, fail }], "back");
+        start();
+      });
+    },
+    async room(tenantId, kindName) {
+      const lane = laneOf(tenantId, kindName);
+      while (!stopping && waitMs(lane) > waitMsMax / 2) await new Promise((resolve) => setTimeout(resolve, 20));
+    },
+    busy: () => running > 0 || performance.now() - endedMs < busyMs,
+    stats: () => counted.stats([...tenants.values()].flatMap(({ lanes }) => [...lanes.values()])),
+    async stop() {
+      stopping = true;
+      const late = Promise.withResolvers<void>();
+      idle = late.resolve;
+      const timer = setTimeout(late.resolve, stopMsMax);
+      start();
+      await late.promise;
+      clearTimeout(timer);
+      for (const { lanes: all } of tenants.values()) {
+        for (const lane of all.values()) {
+          const stopped = unavailable("the server is stopping; send the request again");
+          for (const part of lane.queue.splice(0)) part.fail(stopped);
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { paced } from "../event-loop.ts";
+import type { Labels } from "../metrics/labels.ts";
+import { agrees, batchBuilder } from "../metrics/point-batch.ts";
+import { isTrusted, type KnownSeries } from "../metrics/series-memory.ts";
+import type { MetricStore } from "../metrics/store.ts";
+import { batchBytesMax } from "./ingest-queue.ts";
+import { brokenTimeRule, type TimeBounds, timesTaken } from "./item.ts";
+import { newMax, type PointLane, pointsMax } from "./point-lane.ts";
+import type { Sender } from "./put.ts";
+
+/** A series whose names and labels its reader has checked. A reader that keeps it spares the look-up of its next points. */
+export interface CheckedSeries {
+  readonly metric: string;
+  readonly dimensions: Record<string, string>;
+  /** Undefined: none. */
+  readonly labels: Labels | undefined;
+  units: string;
+  description: string;
+  /** Set by the first points that find it. */
+  known?: KnownSeries;
+}
+
+/** Points in columns, one place a point. Values are finite, times whole. */
+export interface CheckedPoints {
+  readonly series: CheckedSeries[];
+  readonly times: number[];
+  readonly values: number[];
+}
+
+/** What points are stored with. */
+interface Putting {
+  store: MetricStore;
+  lane: PointLane;
+  bounds: TimeBounds;
+}
+
+const noLabels: Labels = {};
+
+/**
+ * Stores points part by part: the next follows the commit of the one before. May be repeated. Returns the places of those that
+ * were not stored, and why.
+ * @param bytes how large the request was
+ * @throws code 8 when the first part would wait too long, 14 when the outcome is unknown; sending again is safe
+ */
+export async function putCheckedPoints(
+  putting: Putting,
+  sender: Sender,
+  points: CheckedPoints,
+  bytes: number,
+): Promise<Map<number, string>> {
+  const count = points.times.length;
+  const each = bytes / Math.max(1, count);
+  const size = Math.max(1, Math.min(pointsMax, Math.floor(batchBytesMax / Math.max(1, each))));
+  const refused = new Map<number, string>();
+  for (let from = 0; from < count; ) {
+    const part = await partFrom(putting, sender, points, [from, Math.min(count, from + size)], refused);
+    const batch = part.builder.batch();
+    if (part.placed.length > 0) {
+      const left = await putting.lane.put(sender, batch, each * (part.to - from), from === 0);
+      for (const [place, reason] of left) refused.set(part.placed[place] as number, reason);
+    }
+    from = part.to;
+  }
+  return refused;
+}
+
+/** A batch of points from one place on, to another or until enough of their series are new. */
+async function partFrom(
+  { store, bounds }: Putting,
+  { tenantId, nowMs }: Sender,
+  { series, times, values }: CheckedPoints,
+  [from, max]: [number, number],
+  refused: Map<number, string>,
+) {
+  const now = nowMs();
+  const [firstMs, lastMs] = timesTaken(bounds, now);
+  const builder = batchBuilder(store, tenantId, max - from, now);
+  const find = store.memory.finder(tenantId, now);
+  const pace = paced(() => {}, tenantId);
+  const placed: number[] = [];
+  let to = from;
+  for (let fresh = 0; to < max && fresh < newMax; to++) {
+    const wait = pace();
+    if (wait !== undefined) await wait;
+    const timeMs = times[to] as number;
+    const value = values[to] as number;
+    if (!(timeMs >= firstMs && timeMs <= lastMs)) {
+      const rule = brokenTimeRule(BigInt(timeMs), bounds, Math.floor(now));
+      if (rule !== undefined) {
+        refused.set(to, `timestamp: ${rule}`);
+        continue;
+      }
+    }
+    placed.push(to);
+    const own = series[to] as CheckedSeries;
+    if (own.known === undefined || !isTrusted(own.known, now)) {
+      const found = find(own.metric, own.dimensions, own.labels ?? noLabels);
+      if (found === undefined) delete own.known;
+      else own.known = found;
+    }
+    if (own.known !== undefined && agrees(own.known, own)) {
+      builder.addKnown(own.known, timeMs, value);
+      continue;
+    }
+    fresh += 1;
+    const { metric, dimensions, labels, units, description } = own;
+    builder.addItem({ metric, dimensions, labels, timeMs, value, units, description });
+  }
+  return { to, placed, builder };
+}

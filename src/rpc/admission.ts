@@ -1,0 +1,56 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
+import { keyHeader } from "../auth/key-headers.ts";
+import { permits } from "../auth/permission.ts";
+import type { Principal } from "../auth/principal.ts";
+import type { KeyVerifier } from "../auth/verify.ts";
+import type { WrongKeys } from "../auth/wrong-keys.ts";
+import { permissionDenied } from "../errors.ts";
+import type { RecordedRequest, RequestRecord } from "./context.ts";
+
+/** What the admission of a call needs to know of it. */
+export interface AdmittedCall {
+  /** In refusals. */
+  readonly name: string;
+  readonly permission: Permission;
+  /** Whether there is room for it, before its body is read. @throws code 8 when there is none */
+  room(header: Headers, principal: Principal, record: RequestRecord): void;
+}
+
+/** Key → principal → permission → room, before a byte of the body is read. @throws what it is refused with */
+export type Admit = (
+  call: AdmittedCall,
+  header: Headers,
+  record: RequestRecord,
+  request: RecordedRequest | undefined,
+) => Promise<void>;
+
+/** Admits calls by their keys; what is wrong with them counts against the address that they come from. */
+export function admission(verify: KeyVerifier["verify"], wrongKeys: WrongKeys | undefined): Admit {
+  /** The error to answer instead of this one, when it may be answered. */
+  async function delayed(error: unknown, header: Headers, request: RecordedRequest | undefined): Promise<unknown> {
+    const wrong = error instanceof ConnectError && error.code === Code.Unauthenticated;
+    if (!wrong || !header.get(keyHeader)) return error; // no key at all is no try
+    try {
+      await wrongKeys?.note(request?.socket?.remoteAddress ?? "");
+      return error;
+    } catch (refusal) {
+      return refusal;
+    }
+  }
+
+  return async (call, header, record, request) => {
+    try {
+      const principal = await verify(header.get(keyHeader));
+      record.principal = principal;
+      if (!permits(call.permission, principal)) throw permissionDenied(`${who(principal)} may not call ${call.name}`);
+      call.room(header, principal, record);
+    } catch (error) {
+      throw await delayed(error, header, request);
+    }
+  };
+}
+
+function who(principal: { clientType: string; role: string | null }) {
+  return principal.role === null ? `a client of type ${principal.clientType}` : `a client of role ${principal.role}`;
+}

@@ -1,0 +1,72 @@
+import type { Fragment } from "postgres";
+import type { Db } from "../db/connect.ts";
+import { fromHome, home } from "../db/home-row.ts";
+import { again } from "../db/transaction.ts";
+
+/** What of a tenant's is counted: rows that data make and that have a bound. */
+export type Counted = "entities" | "events" | "fields" | "comparisons";
+
+/** How many a tenant has, as far as transactions are committed. Takes no lock. */
+export async function readCount(db: Db, tenantId: string, what: Counted): Promise<number> {
+  const [row] = await db<{ count: bigint }[]>`
+    select count from tenant_counts where tenant_id = ${tenantId} and what = ${what}`;
+  return Number(row?.count ?? 0n);
+}
+
+/**
+ * Counts rows that the transaction has made, or removed (below 0). The makers of a tenant's wait here for each other until
+ * the commit, so late in the transaction; what they make before is held against what is committed, and made again where others
+ * were faster: never are there more than `countMax`.
+ * @throws an error that makes `transaction` run again
+ */
+export async function addToCount(
+  tx: Db,
+  tenantId: string,
+  what: Counted,
+  made: number,
+  countMax = Infinity,
+): Promise<void> {
+  if (made === 0) return;
+  const [row] = await tx<[{ count: bigint }]>`
+    insert into tenant_counts (tenant_id, what, count) values (${tenantId}, ${what}, ${made}::int4)
+    on conflict (tenant_id, what) do update set count = tenant_counts.count + excluded.count
+    returning count`;
+  if (made > 0 && Number(row.count) > countMax) throw again(`others have made ${what} since`);
+}
+
+/** Lets others that hold the same of the tenant wait until the transaction ends. */
+export async function holdCount(tx: Db, tenantId: string, what: Counted): Promise<void> {
+  await tx`
+    insert into tenant_counts (tenant_id, what, count) values (${tenantId}, ${what}, 0)
+    on conflict (tenant_id, what) do update set count = excluded.count`;
+}
+
+/**
+ * Sets a count right: servers of earlier versions made rows and did not count them. `rows` are those that are counted. One
+ * snapshot holds the rows and their count, so that nothing is locked meanwhile; of two at once one would be too much.
+ */
+export async function correctCount(tx: Db, tenantId: string, what: Counted, rows: Fragment): Promise<void> {
+  const correct = () => tx`
+    insert into tenant_counts (tenant_id, what, count)
+    select home.tenant_id, ${what}::text, missing from ${home(tx, tenantId)}, (
+      select (select count(*) from ${rows})
+        - coalesce((select count from tenant_counts where tenant_id = ${tenantId} and what = ${what}), 0) as missing
+    ) as compared
+    where missing <> 0
+    on conflict (tenant_id, what) do update set count = tenant_counts.count + excluded.count`;
+  await fromHome(tx, tenantId, correct);
+}
+
+const leftOut = "left-out-fields";
+
+/** Notes that some names of fields are not known, because there are too many of them. May be repeated. */
+export async function noteLeftOut(tx: Db, tenantId: string): Promise<void> {
+  const rows = await tx`${leftOutRow(tx, tenantId)}`;
+  if (rows.count > 0) return;
+  await tx`
+    insert into tenant_counts (tenant_id, what, count) values (${tenantId}, ${leftOut}, 1) on conflict do nothing`;
+}
+
+/** A query that finds a row without columns where some names of fields of the tenant are not known. */
+export const leftOutRow = (db: Db, tenantId: string): Fragment =>
+  db`select from tenant_counts where tenant_id = ${tenantId} and what = ${leftOut}`;

@@ -1,0 +1,206 @@
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
+export type Request = IncomingMessage | Http2ServerRequest;
+
+/** The bytes of a request, read as they are asked for. */
+export interface BodyReader extends AsyncIterable<Uint8Array> {
+  /** All of them; they have a least rate. `look` sees each piece as it comes; what it throws ends the reading. */
+  whole(look?: (piece: Uint8Array) => void): Promise<Buffer>;
+  /** Stops reading; what is left stays in the request. */
+  release(): void;
+}
+
+/** Bounds of a body while it comes. */
+export interface BodyLimits {
+  bytesMax: number;
+  /** Longest time without a byte while one is waited for, ms. */
+  idleMs: number;
+  /** Longest time for all of it, ms; without it there is none. */
+  totalMs?: number;
+  /** What it fails with beyond `bytesMax`. */
+  tooLarge(): ConnectError;
+  /** Told of bytes that come in; what it throws ends the reading. */
+  received?(bytes: number): void;
+}
+
+/** What the client did when a body broke off. One for all: a connection that is cut takes all of its calls with it. */
+export const clientLeft = new ConnectError("the client went away", Code.Canceled);
+
+/** What a body fails with that does not come. */
+export const silence = (idleMs: number) =>
+  new ConnectError(`nothing of the request came for ${idleMs} ms`, Code.DeadlineExceeded);
+
+/**
+ * Whether a body that cannot be read was one that its client gave up. Over HTTP/2 Node's client ends a stream before it
+ * resets it, so that the reset comes a moment behind the end of half a body.
+ */
+export async function brokenOff(request: Request): Promise<boolean> {
+  const whole = request.httpVersionMajor === 1 || request.headers["content-length"] !== undefined;
+  if (!whole && !request.destroyed) await sleep(resetMs);
+  return request.aborted;
+}
+
+const resetMs = 10;
+const rateMs = 10_000;
+const rateBytesMin = 4096;
+
+/** A body with bounds. It fails with code 4 after a silence, code 1 when the client has gone, and as `limits` says. */
+export function bodyReader(request: Request, limits: BodyLimits): BodyReader {
+  const { bytesMax, idleMs, totalMs } = limits;
+  const queue: Uint8Array[] = [];
+  let left = bytesMax;
+  let ended = false;
+  let failure: Error | undefined;
+  let waiting: { resolve(result: IteratorResult<Uint8Array>): void; reject(error: Error): void } | undefined;
+  let gathering:
+    | { resolve(bytes: Buffer): void; reject(error: Error): void; look?: (piece: Uint8Array) => void }
+    | undefined;
+  let idle: NodeJS.Timeout | undefined;
+  let total: NodeJS.Timeout | undefined;
+  let pace: NodeJS.Timeout | undefined;
+  let leftBefore = bytesMax;
+
+  function settle() {
+    if (gathering !== undefined && failure !== undefined) gathering.reject(failure);
+    else if (gathering !== undefined && ended) gathering.resolve(joined(queue));
+    if (waiting === undefined) return;
+    const { resolve, reject } = waiting;
+    const chunk = queue.shift();
+    if (chunk !== undefined) resolve({ done: false, value: chunk });
+    else if (failure !== undefined) reject(failure);
+    else if (ended) resolve({ done: true, value: undefined });
+    else return;
+    waiting = undefined;
+  }
+
+  function fail(error: Error) {
+    if (ended || failure !== undefined) return;
+    failure = error;
+    release();
+    settle();
+  }
+
+  function take(chunk: Uint8Array) {
+    idle?.refresh();
+    left -= chunk.byteLength;
+    if (left < 0) return fail(limits.tooLarge());
+    try {
+      limits.received?.(chunk.byteLength);
+      gathering?.look?.(chunk);
+    } catch (error) {
+      return fail(error as Error);
+    }
+    keep(queue, chunk);
+    if (gathering !== undefined) return;
+    if (waiting === undefined) request.pause();
+    settle();
+  }
+
+  function end() {
+    // A stream that is reset ends, too.
+    if (request.aborted) return close();
+    if (failure === undefined) ended = true;
+    release();
+    settle();
+  }
+
+  const close = () => fail(clientLeft);
+  const silent = () => {
+    if (waiting !== undefined || gathering !== undefined) return fail(silence(idleMs));
+    idle?.refresh(); // it was this side that did not read
+  };
+
+  /** Looks what has come since the last time. What was not asked for could not come. */
+  function slow() {
+    if (left > leftBefore - rateBytesMin && (waiting !== undefined || gathering !== undefined)) {
+      return fail(
+        new ConnectError(
+          `the request comes too slowly: less than ${rateBytesMin} bytes in ${rateMs} ms`,
+          Code.DeadlineExceeded,
+        ),
+      );
+    }
+    leftBefore = left;
+  }
+
+  function begin() {
+    if (request.readableEnded) return end();
+    if (request.destroyed) return close();
+    idle = setTimeout(silent, idleMs).unref();
+    if (totalMs !== undefined) {
+      const late = () => fail(new ConnectError(`the request did not end within ${totalMs} ms`, Code.DeadlineExceeded));
+      total = setTimeout(late, totalMs).unref();
+    }
+    if (gathering !== undefined) pace = setInterval(slow, rateMs).unref();
+    request.on("data", take).on("end", end).on("close", close).on("error", close);
+  }
+
+  function release() {
+    clearTimeout(idle);
+    clearTimeout(total);
+    clearInterval(pace);
+    request.off("data", take).off("end", end).off("close", close);
+  }
+
+  let begun = false;
+  function start() {
+    if (begun) return;
+    begun = true;
+    begin();
+  }
+
+  return {
+    release,
+    whole(look) {
+      return new Promise<Buffer>((resolve, reject) => {
+        gathering = { resolve, reject, ...(look && { look }) };
+        start();
+        settle();
+        if (!ended && failure === undefined) request.resume();
+      });
+    },
+    [Symbol.asyncIterator]() {
+      return {
+        next() {
+          start();
+          return new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
+            waiting = { resolve, reject };
+            settle();
+            if (waiting !== undefined) request.resume();
+          });
+        },
+        async return() {
+          release();
+          return { done: true as const, value: undefined };
+        },
+      };
+    },
+  };
+}
+
+// Larger ones come as they are: a frame of HTTP/2 has 16 KiB, a read of a socket 64 KiB.
+const smallBytes = 4096;
+
+/**
+ * Adds a piece to those that wait to be joined. Small ones are joined at once: each Buffer takes some hundred bytes beside its
+ * own, and a client may send byte by byte. A piece goes with the one before unless that is longer, so each byte is copied
+ * a few times at most.
+ */
+export function keep(held: Uint8Array[], piece: Uint8Array): void {
+  let last = piece;
+  for (let before = held.at(-1); before !== undefined; before = held.at(-1)) {
+    if (before.byteLength > last.byteLength || before.byteLength + last.byteLength > smallBytes) break;
+    held.pop();
+    last = Buffer.concat([before, last]);
+  }
+  held.push(last);
+}
+
+function joined(pieces: readonly Uint8Array[]): Buffer {
+  const [first = Buffer.alloc(0)] = pieces;
+  return pieces.length > 1 ? Buffer.concat(pieces) : Buffer.from(first.buffer, first.byteOffset, first.byteLength);
+}

@@ -1,0 +1,101 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { differences } from "../../bench/support/results.ts";
+import { temporaryDir } from "../support/database.ts";
+
+/** Each lasting bench, as short as it can be. */
+const benches: Readonly<Record<string, string>> = {
+  read: "--rounds 1 --seconds 0.3 --warm-up 0.2",
+  put: "--rounds 1 --seconds 0.2",
+  batches: "--rounds 1 --seconds 0.3",
+  clients: "--rounds 1 --seconds 1",
+  fresh: "--seconds 1 --restarts 1 --only ones",
+  reads: "--rounds 1 --seconds 0.05 --warm-up 0.05",
+  entities: "--rounds 1 --size 2000",
+  events: "--size 2000 --days 1 --rounds 1 --seconds 1",
+  metrics: "--rounds 1 --seconds 0.2 --series 100 --stored 10 --only ingest",
+  notify: "--events 10 --seconds 1 --one 20 --ten 20",
+  overload: "--seconds 1",
+  hostile: "--seconds 1 --entities 500 --streams 50 --only idle",
+  scaling: "--rounds 1 --seconds 0.2",
+};
+const main = new URL("../../bench/main.ts", import.meta.url).pathname;
+
+function start(dir: string, args: readonly string[]) {
+  const child = spawn(process.execPath, [main, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, TMPDIR: dir, NODE_ENV: "production" },
+    detached: true,
+  });
+  onTestFinished(() => {
+    if (child.exitCode === null && child.signalCode === null) process.kill(-(child.pid as number), "SIGTERM");
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (output += text));
+  return { child, output: () => output };
+}
+
+const ended = async (child: ChildProcess) => (await once(child, "close"))[0] as number;
+/** Processes whose command line names a folder. */
+const runningIn = (dir: string) =>
+  execFileSync("ps", ["-ww", "-eo", "pid=,command="], { encoding: "utf8" })
+    .split("\n")
+    .filter((line) => line.includes(dir));
+
+test("each bench of the folder is tried here", () => {
+  const files = readdirSync(join(main, "..")).filter((name) => name.endsWith(".ts") && name !== "main.ts");
+  expect(files.map((name) => name.slice(0, -3)).sort()).toEqual(Object.keys(benches).sort());
+  const readme = readFileSync(join(main, "../README.md"), "utf8");
+  for (const name of Object.keys(benches)) expect(readme).toContain(`| \`${name}\` |`);
+});
+
+/** The others take five minutes together: BENCHES=all runs them, too. */
+const short = ["read", "put", "batches", "clients", "reads", "notify"];
+const tried = Object.entries(benches).filter(([name]) => process.env.BENCHES === "all" || short.includes(name));
+
+test.each(tried)(
+  "%s runs, prints progress, and leaves no process and no folder",
+  async (name, options) => {
+    const dir = temporaryDir();
+    const { child, output } = start(dir, [name, ...options.split(" ")]);
+    expect(await ended(child), output()).toBe(0);
+    expect(output()).toMatch(/\d\.\d s {2}PostgreSQL has started/);
+    expect(readdirSync(dir)).toEqual([]);
+    expect(runningIn(dir)).toEqual([]);
+  },
+  180_000,
+);
+
+test.each(["SIGINT", "SIGTERM", "SIGKILL of the bench"])(
+  "a bench that %s ends leaves no process and no folder",
+  async (how) => {
+    const dir = temporaryDir();
+    const { child, output } = start(dir, ["notify", "--seconds", "60"]);
+    await expect.poll(output, { timeout: 60_000 }).toContain("PostgreSQL has started");
+    if (how === "SIGINT")
+      process.kill(-(child.pid as number), "SIGINT"); // as a terminal does
+    else if (how === "SIGTERM") child.kill("SIGTERM");
+    else execFileSync("pkill", ["-KILL", "-P", String(child.pid)]);
+    expect(await ended(child), output()).not.toBe(0);
+    expect(readdirSync(dir)).toEqual([]);
+    await expect.poll(() => runningIn(dir), { timeout: 10_000 }).toEqual([]);
+  },
+  120_000,
+);
+
+test("a table is compared with the one that was kept, number by number", () => {
+  const head = ["", "items/s", "p50 ms", "to"];
+  const before = { head, rows: [["put", "1 000", "2.0", "x"]] };
+  const now = {
+    head,
+    rows: [
+      ["put", "1 500", "2.0", "x"],
+      ["new", "1", "1", "x"],
+    ],
+  };
+  expect(differences(now, before)).toEqual(["  put, items/s: 1000 → 1500 (+50 %)"]);
+  expect(differences(now, undefined)).toEqual([]);
+});

@@ -1,0 +1,187 @@
+import { rmSync } from "node:fs";
+import { createServer, connect as dial, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import { connect, destinationOf, type Pool, type PoolOptions } from "../../src/db/connect.ts";
+import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { transaction } from "../../src/db/transaction.ts";
+import { clusterDir, poolOptions } from "../support/database.ts";
+import { sized } from "../support/part.ts";
+
+/** How soon a call is refused while PostgreSQL is away, and how soon it is served again, ms. */
+const [atOnceMs, backMs] = sized([5000, 15_000], [100, 2000]);
+const quiet = { info() {}, warn() {}, error() {} };
+const dataDir = clusterDir();
+let embedded: Embedded = await startEmbedded({ dataDir, log: quiet, durable: false });
+const { url } = embedded;
+
+afterAll(async () => {
+  await embedded.stop("immediate");
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+async function restart() {
+  embedded = await startEmbedded({ dataDir, log: quiet, durable: false });
+}
+
+function open(address = url, options: Partial<PoolOptions> = {}): Pool {
+  const pool = connect(address, poolOptions(options));
+  onTestFinished(() => pool.close());
+  return pool;
+}
+
+/** The code of a call through the gate (0: it succeeded), and how long it took. */
+async function timed(pool: Pool, call: () => Promise<unknown>) {
+  const began = performance.now();
+  const code = await pool.gate.run(call, {}).then(
+    () => 0,
+    (error) => ConnectError.from(error).code,
+  );
+  return { code, tookMs: performance.now() - began };
+}
+
+const read = (pool: Pool) => () => pool.sql`select 1`.then(() => undefined);
+
+/** Ms until a call succeeds. */
+async function untilServed(pool: Pool, since = performance.now()): Promise<number> {
+  while ((await timed(pool, read(pool))).code !== 0) await sleep(10);
+  return performance.now() - since;
+}
+
+test("PostgreSQL stopped: the next calls are answered 14 within 100 ms each, also 50 at once; started: served within 2 s", async () => {
+  const pool = open();
+  await untilServed(pool);
+  await embedded.stop("fast");
+  const answers = await Promise.all(Array.from({ length: 50 }, () => timed(pool, read(pool))));
+  answers.push(
+    await timed(pool, read(pool)),
+    await timed(pool, () => transaction(pool.sql, async (tx) => await tx`select 1`)),
+  );
+  for (const { code, tookMs } of answers) {
+    expect(code).toBe(Code.Unavailable);
+    expect(tookMs).toBeLessThan(atOnceMs);
+  }
+  expect(pool.gate.open).toBe(false);
+  expect(() => pool.gate.check()).toThrow(ConnectError);
+  await restart();
+  expect(await untilServed(pool)).toBeLessThan(backMs);
+});
+
+test("a pool that never had a connection refuses as fast, and serves as soon", async () => {
+  await embedded.stop("fast");
+  const pool = open();
+  const answers = await Promise.all(Array.from({ length: 50 }, () => timed(pool, read(pool))));
+  for (const { code, tookMs } of answers) {
+    expect(code).toBe(Code.Unavailable);
+    expect(tookMs).toBeLessThan(atOnceMs);
+  }
+  await restart();
+  expect(await untilServed(pool)).toBeLessThan(backMs);
+});
+
+test("kill -9 of PostgreSQL under load: every call ends at once, none is lost that was acknowledged, service comes back", async () => {
+  const pool = open();
+  await pool.sql`create table if not exists ledger (id bigint primary key, n int not null)`;
+  const acknowledged = new Set<bigint>();
+  let next = 0n;
+  let running = true;
+  let slowestMs = 0;
+  const codes = new Map<number, number>();
+
+  async function client(i: number) {
+    while (running) {
+      const id = next++;
+      const single = async () => void (await pool.sql`insert into ledger values (${id}, 1)`);
+      const several = () =>
+        transaction(pool.sql, async (tx) => {
+          await tx`insert into ledger values (${id}, 1)`;
+          // Work between two statements, in which the connection may break as well.
+          if (i % 4 === 1) await sleep(1);
+          await Promise.all([tx`update ledger set n = 2 where id = ${id}`, tx`select pg_sleep(0.002)`]);
+          if (i % 4 === 3) await sleep(1);
+        });
+      const { code, tookMs } = await timed(pool, i % 2 === 0 ? single : several);
+      slowestMs = Math.max(slowestMs, tookMs);
+      codes.set(code, (codes.get(code) ?? 0) + 1);
+      if (code === 0) acknowledged.add(id);
+      else await sleep(2);
+    }
+  }
+  const clients = Array.from({ length: 24 }, (_, i) => client(i));
+  for (let round = 0; round < 5; round++) {
+    await sleep(150);
+    const killed = performance.now();
+    process.kill(embedded.pid as number, round % 2 === 0 ? "SIGKILL" : "SIGQUIT");
+    await sleep(100);
+    expect(await untilServed(pool, killed)).toBeLessThan(backMs);
+  }
+  running = false;
+  await Promise.all(clients);
+  const rows = await pool.sql<{ id: bigint }[]>`select id from ledger`;
+  const stored = new Set(rows.map(({ id }) => id));
+  expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([]);
+  expect(acknowledged.size).toBeGreaterThan(100);
+  expect([...codes.keys()].filter((code) => code !== 0 && code !== Code.Unavailable)).toEqual([]);
+  expect(slowestMs).toBeLessThan(backMs);
+}, 60_000);
+
+test("a connection that the server ends takes its own call along, and no other", async () => {
+  const pool = open();
+  await untilServed(pool);
+  const victim = timed(pool, () => pool.sql`select pg_sleep(5) as victim`.then(() => undefined));
+  const neighbour = timed(pool, () => pool.sql`select pg_sleep(0.3)`.then(() => undefined));
+  await sleep(100);
+  await pool.sql`select pg_terminate_backend(pid) from pg_stat_activity where query like '%as victim' and pid <> pg_backend_pid()`;
+  expect((await victim).code).toBe(Code.Unavailable);
+  expect((await neighbour).code).toBe(0);
+  expect(pool.gate.open).toBe(true);
+});
+
+test("a server that falls silent is taken for away, and calls in work are answered", async () => {
+  const live = new Set<Socket>();
+  let silent = false;
+  const proxy = createServer((near) => {
+    const far = dial(destinationOf(url));
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      live.add(from);
+      from.on("data", (bytes) => void (silent || to.write(bytes)));
+      from.on("error", () => to.destroy());
+      from.on("close", () => to.destroy());
+    }
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    for (const socket of live) socket.destroy();
+    proxy.close();
+  });
+  const address = url.replace(/@.*\//, `@127.0.0.1:${(proxy.address() as { port: number }).port}/`);
+  const pool = open(address);
+  await untilServed(pool);
+  silent = true;
+  const waiting = await Promise.all(Array.from({ length: 40 }, () => timed(pool, read(pool))));
+  for (const { code, tookMs } of waiting) {
+    expect(code).toBe(Code.Unavailable);
+    expect(tookMs).toBeLessThan(sized(20_000, 8000));
+  }
+  const next = await timed(pool, read(pool));
+  expect(next.tookMs).toBeLessThan(atOnceMs);
+  silent = false;
+  expect(await untilServed(pool)).toBeLessThan(2 * backMs);
+}, 30_000);
+
+test("calls in work are bounded: one more is answered 8 at once, and a place that is left is given again", async () => {
+  const pool = open(url, { waitingCallsMax: 3 });
+  await untilServed(pool);
+  const three = Array.from({ length: 3 }, () =>
+    timed(pool, () => pool.sql`select pg_sleep(0.2)`.then(() => undefined)),
+  );
+  const fourth = await timed(pool, read(pool));
+  expect(fourth.code).toBe(Code.ResourceExhausted);
+  expect(fourth.tookMs).toBeLessThan(atOnceMs);
+  expect((await Promise.all(three)).map(({ code }) => code)).toEqual([0, 0, 0]);
+  expect((await timed(pool, read(pool))).code).toBe(0);
+});

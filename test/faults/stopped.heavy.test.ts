@@ -1,0 +1,199 @@
+import { chownSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { afterAll, describe, expect, test } from "vitest";
+import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.ts";
+import { connect } from "../../src/db/connect.ts";
+import { dataDirectoryOf } from "../../src/db/embedded/data-directory.ts";
+import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { protocols, transport } from "../support/clients.ts";
+import { poolOptions } from "../support/database.ts";
+import { sized } from "../support/part.ts";
+import { keyHeaders, testTenant } from "../support/tenant.ts";
+import { v1 } from "../support/v1.ts";
+import { clear, clusterPlace, place } from "./place.ts";
+import { serverProcess } from "./server-process.ts";
+
+const quiet = { info() {}, warn() {}, error() {} };
+const dataDir = await clusterPlace();
+const ownDir = await place();
+let postgres: Embedded = await startPostgres();
+const server = await serverProcess({
+  DATABASE_URL: postgres.url,
+  BELFRY_DATA_DIR: ownDir,
+  // Refusals of wrong keys tell how busy the machine is: they are not to be slowed.
+  TEST_LIMITS: JSON.stringify({ wrongKeysMax: 1_000_000 }),
+});
+await server.start();
+const pool = connect(postgres.url, poolOptions());
+const tenant = await testTenant(pool.sql);
+/** A key that the server has never seen: to look it up it needs the database. */
+const unseen = await keyHeaders(pool.sql, tenant.id, "USER", "manager");
+await pool.close();
+
+afterAll(async () => {
+  await server.stop();
+  await postgres.stop("immediate");
+  await Promise.all([clear(dataDir), clear(ownDir)]);
+});
+
+function startPostgres() {
+  return startEmbedded({ dataDir, log: quiet, durable: false });
+}
+
+/** A read and a write by one way into the server, each answering its code: 0 when it succeeds. */
+interface Way {
+  name: string;
+  read(): Promise<number>;
+  write(name: string): Promise<number>;
+}
+
+/** HTTP statuses of the codes that are met here. */
+const statuses = new Map<number, number>([
+  [0, 200],
+  [Code.Unavailable, 503],
+  [Code.Unauthenticated, 401],
+]);
+
+const codeOf = (call: Promise<unknown>) =>
+  call.then(
+    () => 0,
+    (error) => ConnectError.from(error).code,
+  );
+
+function ways(headers: Record<string, string>): Way[] {
+  const json = v1(server.url, headers);
+  async function rest(method: string, path: string, body?: object) {
+    const answer = await json(method, path, body);
+    if (answer.status === 503) expect(answer.headers.get("retry-after")).toBe("1");
+    const code = answer.body.code ?? 0;
+    expect(answer.status).toBe(statuses.get(code));
+    return code;
+  }
+  return [
+    ...protocols.map((protocol) => {
+      const metrics = createClient(MetricDictionaryService, transport({ url: server.url }, protocol, headers));
+      return {
+        name: protocol,
+        read: () => codeOf(metrics.getMetricEntry({ name: "system.uptime" })),
+        write: (name: string) => codeOf(metrics.createMetricEntry({ metric: { name } })),
+      };
+    }),
+    {
+      name: "/v1",
+      read: () => rest("GET", "/v1/dictionary/metrics/system.uptime"),
+      write: (name: string) => rest("POST", "/v1/dictionary/metrics", { name }),
+    },
+  ];
+}
+
+async function timed(call: () => Promise<number>) {
+  const began = performance.now();
+  const code = await call();
+  return { code, tookMs: performance.now() - began };
+}
+
+const known = ways(tenant.headers);
+const wrong = ways({ "service-api-key": "wrong" });
+
+const atOnce = <T>(call: () => Promise<T>) => Promise.all(Array.from({ length: 50 }, call));
+
+const health = createClient(Health, transport({ url: server.url }, "grpc", {}));
+/** What a watch of the health is told, without a key. */
+const told: Status[] = [];
+const ending = new AbortController();
+async function watchHealth() {
+  for await (const { status } of health.watch({}, ending)) told.push(status);
+}
+afterAll(() => ending.abort());
+
+const slowestMs = (answers: readonly { tookMs: number }[]) => Math.max(...answers.map(({ tookMs }) => tookMs));
+
+/**
+ * The time in which the answers must come: 100 ms, but on a machine that is busy with something else three times what
+ * answers take now that need no database at all: refusals of a key of a wrong form.
+ */
+async function boundMs(refused: Way): Promise<number> {
+  return Math.max(sized(10_000, 100), 3 * slowestMs(await atOnce(() => timed(refused.read))));
+}
+
+async function running() {
+  if (postgres.pid === undefined) postgres = await startPostgres();
+  for (const { read } of known) while ((await read()) !== 0) await sleep(10);
+}
+
+test("while PostgreSQL runs every way serves", async () => {
+  watchHealth().catch(() => undefined);
+  await expect.poll(() => told, { timeout: 5000 }).toEqual([Status.SERVING]);
+  for (const { name, write } of known) expect(await write(`from ${name}`)).toBe(0);
+});
+
+describe("PostgreSQL stopped", () => {
+  test("the next requests answer code 14 within 100 ms each, also 50 at once, by every way", { retry: 2 }, async () => {
+    await running();
+    for (const { read } of known) await atOnce(read);
+    await postgres.stop("fast");
+    for (const [i, { name, read, write }] of known.entries()) {
+      const answers = [await timed(read), await timed(() => write("never")), ...(await atOnce(() => timed(read)))];
+      expect(new Set(answers.map(({ code }) => code)), name).toEqual(new Set([Code.Unavailable]));
+      expect(slowestMs(answers), name).toBeLessThan(await boundMs(wrong[i] as Way));
+    }
+  });
+
+  test("so do those with a key that the server has not seen yet; one of a wrong form is refused as ever", async () => {
+    for (const [i, { name, read }] of ways(unseen).entries()) {
+      const answer = await timed(read);
+      expect(answer.code, name).toBe(Code.Unavailable);
+      expect(answer.tookMs, name).toBeLessThan(await boundMs(wrong[i] as Way));
+      expect(await wrong[i]?.read(), name).toBe(Code.Unauthenticated);
+    }
+  });
+
+  test("gRPC's health says so, asked and to those who watch", async () => {
+    expect(await health.check({ service: MetricDictionaryService.typeName })).toMatchObject({
+      status: Status.NOT_SERVING,
+    });
+    await expect.poll(() => told.at(-1), { timeout: 5000 }).toBe(Status.NOT_SERVING);
+  });
+});
+
+test("PostgreSQL started again: every way serves within 2 s by itself, and what was refused was not done", async () => {
+  postgres = await startPostgres();
+  const began = performance.now();
+  for (const { name, read, write } of known) {
+    while ((await read()) !== 0) await sleep(10);
+    expect(performance.now() - began, name).toBeLessThan(sized(15_000, 2000));
+    expect(await write(`after, from ${name}`)).toBe(0);
+  }
+  await expect.poll(() => told.at(-1), { timeout: 5000 }).toBe(Status.SERVING);
+  const { body } = await v1(server.url, tenant.headers)("GET", "/v1/dictionary/metrics");
+  const own = body.metrics.filter(({ layer }: { layer: string }) => layer === tenant.name);
+  expect(own.map(({ name }: { name: string }) => name)).toEqual(
+    known.flatMap(({ name }) => [`from ${name}`, `after, from ${name}`]).sort(),
+  );
+  expect(server.complaints).toEqual([]);
+});
+
+test("a standby, which reads alone, is taken for no database until it is promoted", async () => {
+  const { data } = dataDirectoryOf(dataDir);
+  const standby = join(data, "standby.signal");
+  await postgres.stop("fast");
+  const { uid, gid } = statSync(data);
+  writeFileSync(standby, "");
+  chownSync(standby, uid, gid);
+  postgres = await startPostgres();
+  for (const { name, read, write } of known) {
+    expect(await read(), name).toBe(Code.Unavailable);
+    expect(await write("never"), name).toBe(Code.Unavailable);
+  }
+  // Longer than the time between two probes.
+  await sleep(1500);
+  expect(await health.check({})).toMatchObject({ status: Status.NOT_SERVING });
+  await postgres.stop("fast");
+  rmSync(standby);
+  postgres = await startPostgres();
+  await running();
+  for (const { name, write } of known) expect(await write(`promoted, from ${name}`)).toBe(0);
+});

@@ -1,0 +1,30 @@
+import fc from "fast-check";
+// @ts-expect-error: the package has no types
+import { compress } from "snappyjs";
+import { expect, test } from "vitest";
+import { paced } from "../../../src/event-loop.ts";
+import { unpackSnappy } from "../../../src/integrations/prometheus/snappy.ts";
+import { Unreadable } from "../../../src/integrations/prometheus/write-request.ts";
+
+test("what another one has packed is unpacked", async () => {
+  const repeating = fc.tuple(fc.string({ maxLength: 20 }), fc.nat({ max: 5000 })).map(([text, n]) => text.repeat(n));
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(repeating, fc.string({ maxLength: 3000 })), async (text) => {
+      const block = compress(Buffer.from(text)) as Uint8Array;
+      expect(Buffer.from(await unpackSnappy(block, paced())).toString()).toBe(text);
+    }),
+  );
+});
+
+test("any bytes are a block of their declared length, or refused", async () => {
+  const bytes = fc.tuple(fc.nat({ max: 200 }), fc.uint8Array({ maxLength: 100 }));
+  await fc.assert(
+    fc.asyncProperty(bytes, async ([length, rest]) => {
+      const block = Buffer.concat([Buffer.from([length & 127]), rest]);
+      const unpacked = await unpackSnappy(block, paced()).catch((error: unknown) => error);
+      if (unpacked instanceof Uint8Array) expect(unpacked).toHaveLength(length & 127);
+      else expect(unpacked).toBeInstanceOf(Unreadable);
+    }),
+    { numRuns: 1000 },
+  );
+});

@@ -1,0 +1,344 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { pushTimeseries } from "prometheus-remote-write";
+// @ts-expect-error: the package has no types
+import { compress } from "snappyjs";
+import { describe, expect, test } from "vitest";
+import { RequestSchema } from "#gen/io/prometheus/write/v2/request_pb.ts";
+import { WriteRequestSchema } from "#gen/prometheus/remote_write_pb.ts";
+import { httpVersions, raw } from "../support/clients.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { v1 } from "../support/v1.ts";
+import { tool } from "./calls.ts";
+
+const server = await testServer({ BELFRY_INGEST_WAIT: "1m" });
+const path = "/api/v1/write";
+const version1 = { "content-type": "application/x-protobuf", "content-encoding": "snappy" };
+const version2 = { ...version1, "content-type": "application/x-protobuf;proto=io.prometheus.write.v2.Request" };
+
+type Labels = Record<string, string>;
+interface Series {
+  labels: Labels | [string, string][];
+  samples?: [timeMs: number, value: number][];
+  histograms?: [timeMs: number, count: number, sum: number][];
+  exemplars?: number;
+  help?: string;
+  unit?: string;
+}
+const pairs = ({ labels }: Series) => (Array.isArray(labels) ? labels : Object.entries(labels));
+const pointsOf = ({ samples = [], histograms = [], exemplars = 0 }: Series) => ({
+  samples: samples.map(([timeMs, value]) => ({ timestamp: BigInt(timeMs), value })),
+  histograms: histograms.map(([timeMs, count, sum]) => ({
+    timestamp: BigInt(timeMs),
+    sum,
+    count: { case: "countInt" as const, value: BigInt(count) },
+  })),
+  exemplars: Array.from({ length: exemplars }, () => ({ value: 1 })),
+});
+
+function bytesOf1(series: Series[], metadata: { metricFamilyName: string; help: string; unit: string }[] = []) {
+  const timeseries = series.map((each) => ({
+    ...pointsOf(each),
+    labels: pairs(each).map(([name, value]) => ({ name, value })),
+  }));
+  return toBinary(WriteRequestSchema, create(WriteRequestSchema, { timeseries, metadata }));
+}
+
+function bytesOf2(series: Series[]) {
+  const symbols = [""];
+  const symbol = (text: string) => {
+    if (!symbols.includes(text)) symbols.push(text);
+    return symbols.indexOf(text);
+  };
+  const timeseries = series.map((each) => ({
+    ...pointsOf(each),
+    labelsRefs: pairs(each).flat().map(symbol),
+    metadata: { helpRef: symbol(each.help ?? ""), unitRef: symbol(each.unit ?? "") },
+  }));
+  return toBinary(RequestSchema, create(RequestSchema, { symbols, timeseries }));
+}
+
+const packed = (bytes: Uint8Array) => Buffer.from(compress(bytes));
+const hourMs = 3_600_000;
+const now = Math.floor(Date.now() / hourMs) * hourMs - hourMs;
+const up = (more: Labels = {}): Labels => ({ __name__: "up", instance: "a:9100", job: "node", ...more });
+const staleMark = 0x7ff0000000000002n;
+
+/** A tenant of its own, that sends as Prometheus does and reads as a user does. */
+async function world() {
+  const tenant = await testTenant(server.database.sql);
+  const call = tool(server, tenant.headers);
+  const json = v1(server.url, tenant.headers);
+  const send = (bytes: Uint8Array, headers: Record<string, string> = version1) =>
+    call("POST", path, packed(bytes), headers);
+  /** `name{labels} last value` of an entity's series, in their order. */
+  async function stored(field = "job", value = "node") {
+    const { body } = await json("POST", "/v1/metrics:search", {
+      entityClause: { filter: { field, operation: "OP_EQUALS", value } },
+      timeRange: { start: new Date(now).toISOString(), end: new Date(now + hourMs).toISOString() },
+      downsample: { aggregator: "LAST", period: "1h" },
+    });
+    return body.metrics as { name: string; labels: Labels; values: number[] }[];
+  }
+  return {
+    ...{ tenant, call, send, stored },
+    facts: async () => [
+      ...(await server.database
+        .sql`select metric, units, description from series where tenant_id = ${tenant.id} order by metric`),
+    ],
+    write: (...series: Series[]) => send(bytesOf1(series)),
+    write2: (...series: Series[]) => send(bytesOf2(series), version2),
+    shown: async (field?: string, value?: string) =>
+      (await stored(field, value)).map(
+        ({ name, labels, values }) =>
+          `${name}${JSON.stringify(Object.fromEntries(Object.entries(labels).sort()))} ${values.join()}`,
+      ),
+  };
+}
+const written = (samples: number, histograms = 0) => ({
+  "x-prometheus-remote-write-samples-written": String(samples),
+  "x-prometheus-remote-write-histograms-written": String(histograms),
+  "x-prometheus-remote-write-exemplars-written": "0",
+});
+const headersOf = (headers: object) =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith("x-prometheus")));
+
+describe("samples are stored, and answered with 204", () => {
+  test("version 1, without the headers of version 2", async () => {
+    const { write, shown } = await world();
+    const answer = await write(
+      {
+        labels: up({ zone: "x" }),
+        samples: [
+          [now + 60_000, 1],
+          [now, 2],
+        ],
+      },
+      { labels: up(), samples: [[now, 3]] },
+    );
+    expect(answer).toMatchObject({ status: 204, body: "" });
+    expect(headersOf(answer.headers)).toEqual({});
+    expect(await shown()).toEqual(["up{} 3", 'up{"zone":"x"} 1']);
+    // The series that are known by now.
+    expect((await write({ labels: up({ zone: "x" }), samples: [[now + 120_000, 4]] })).status).toBe(204);
+    expect(await shown()).toEqual(["up{} 3", 'up{"zone":"x"} 4']);
+  });
+
+  test("version 2, with how many were written; the same series as those of version 1", async () => {
+    const { write, write2, stored, facts } = await world();
+    await write({ labels: up(), samples: [[now, 1]] });
+    const answer = await write2(
+      { labels: up(), samples: [[now + 1000, 5]], help: "Whether it is up", unit: "bool", exemplars: 2 },
+      { labels: { ...up(), __name__: "h" }, histograms: [[now, 7, 1.5]] },
+    );
+    expect(answer).toMatchObject({ status: 204, body: "" });
+    expect(headersOf(answer.headers)).toEqual(written(1, 1));
+    expect(await stored()).toMatchObject([
+      { name: "h_count", values: [7] },
+      { name: "h_sum", values: [1.5] },
+      { name: "up", values: [5] },
+    ]);
+    expect((await facts()).at(-1)).toEqual({ metric: "up", units: "bool", description: "Whether it is up" });
+  });
+
+  test("without labels of an entity: source=prometheus; an empty label is none", async () => {
+    const { write, shown } = await world();
+    await write({ labels: { __name__: "up", a: "", job: "" }, samples: [[now, 1]] });
+    expect(await shown("source", "prometheus")).toEqual(["up{} 1"]);
+  });
+
+  test("names that look alike stay apart", async () => {
+    const { write, shown } = await world();
+    const names = ["a.b", "a_b", "a:b", "é", "日本"];
+    await write(...names.map((name, i) => ({ labels: { ...up(), __name__: name }, samples: [[now, i]] }) as Series));
+    await write({
+      labels: [
+        ["__name__", "k"],
+        ["a.b", "1"],
+        ["a_b", "2"],
+        ["instance", "a:9100"],
+        ["job", "node"],
+        ["é", "3"],
+      ],
+      samples: [[now, 9]],
+    });
+    expect((await shown()).sort()).toEqual(
+      [...names.map((name, i) => `${name}{} ${i}`), 'k{"a.b":"1","a_b":"2","é":"3"} 9'].sort(),
+    );
+  });
+
+  test("what is not a number is skipped, and counts as written", async () => {
+    const { write2, shown } = await world();
+    const stale = new DataView(new ArrayBuffer(8));
+    stale.setBigUint64(0, staleMark);
+    const samples: [number, number][] = [
+      [now, 1],
+      [now + 1, stale.getFloat64(0)],
+      [now + 2, Number.NaN],
+    ];
+    const answer = await write2({ labels: up(), samples, histograms: [[now, 0, Number.NaN]] });
+    expect([answer.status, headersOf(answer.headers)]).toEqual([204, written(3, 1)]);
+    expect(await shown()).toEqual(["up{} 1"]);
+  });
+
+  test("metadata, which come in requests of their own, become units and description", async () => {
+    const { send, write, facts } = await world();
+    const lines: Series = { labels: { ...up(), __name__: "io_bytes_total" }, samples: [[now, 1]] };
+    await write(lines);
+    expect((await send(bytesOf1([], [{ metricFamilyName: "io_bytes", help: "Read", unit: "bytes" }]))).status).toBe(
+      204,
+    );
+    await write(lines);
+    expect(await facts()).toEqual([{ metric: "io_bytes_total", units: "bytes", description: "Read" }]);
+  });
+
+  test.each([
+    ["no message at all", new Uint8Array(), version1],
+    ["a series without samples", bytesOf1([{ labels: up() }]), version1],
+    ["no message of version 2", new Uint8Array(), version2],
+    ["only symbols", bytesOf2([]), version2],
+  ])("nothing: %s", async (_, bytes, headers) => {
+    const { send } = await world();
+    expect(await send(bytes, headers)).toMatchObject({ status: 204, body: "" });
+  });
+
+  test.each([
+    [{ "content-type": "application/x-protobuf" }],
+    [{ "content-encoding": "snappy", "content-type": "application/x-protobuf;proto=prometheus.WriteRequest" }],
+    [{ "content-encoding": "SNAPPY", "content-type": "Application/X-Protobuf; charset=x" }],
+    [{ "content-encoding": "snappy", "content-type": "" }],
+    [{ ...version1, "x-prometheus-remote-write-version": "9" }],
+  ])("headers that mean version 1: %j", async (headers) => {
+    const { send } = await world();
+    expect((await send(bytesOf1([{ labels: up(), samples: [[now, 1]] }]), headers as never)).status).toBe(204);
+  });
+});
+
+describe("what breaks a rule is named with 400, and the rest is stored", () => {
+  const good: Series = { labels: { ...up(), __name__: "good" }, samples: [[now, 1]] };
+  const long = (length: number) => "x".repeat(length);
+  const many = Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`k${10 + i}`, "v"]));
+  const cases: [string, Series["labels"], string][] = [
+    ["no name", { job: "node" }, "there must be a label __name__"],
+    ["an empty name", { __name__: "", job: "node" }, "there must be a label __name__"],
+    ["no labels", {}, "there must be a label __name__"],
+    [
+      "labels that are not sorted",
+      [
+        ["job", "node"],
+        ["__name__", "up"],
+      ],
+      "labels must be sorted by their names",
+    ],
+    [
+      "a label twice",
+      [
+        ["__name__", "up"],
+        ["a", "1"],
+        ["a", "1"],
+      ],
+      'the label "a" comes twice',
+    ],
+    [
+      "a label without a name",
+      [
+        ["", "1"],
+        ["__name__", "up"],
+      ],
+      "the name of a label must not be empty",
+    ],
+    ["a long name", { __name__: long(256) }, "the name of the metric may have at most 255 characters"],
+    ["a control character", { __name__: "a\nb" }, "the name of the metric must not contain control characters"],
+    ["a long label", { ...up(), [`k${long(255)}`]: "1" }, "the name of a label may have at most 255 characters"],
+    ["a long value", { ...up(), k: long(1025) }, "the value of a label may have at most 1024 characters"],
+    ["NUL", { ...up(), k: "a\0b" }, "labels must not contain NUL"],
+    [
+      "many labels",
+      { ...up(), ...many },
+      "a series may have at most 32 labels beside those of its entity; this one has 33",
+    ],
+  ];
+  const sorted = (labels: Series["labels"]) =>
+    Array.isArray(labels) ? labels : Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
+
+  test.each(cases)("%s", async (_, labels, rule) => {
+    for (const version of [1, 2]) {
+      const { write, write2, shown } = await world();
+      const answer = await (version === 1 ? write : write2)({ labels: sorted(labels), samples: [[now, 1]] }, good);
+      expect(answer.status).toBe(400);
+      expect(answer.body).toContain(rule);
+      expect(headersOf(answer.headers)).toEqual(version === 1 ? {} : written(1));
+      expect(await shown()).toEqual(["good{} 1"]);
+    }
+  });
+
+  test.each([
+    ["infinity", [now, Number.POSITIVE_INFINITY], "the value must be finite"],
+    ["negative infinity", [now, Number.NEGATIVE_INFINITY], "the value must be finite"],
+    ["too old", [now - 90 * 24 * hourMs, 1], "must not be more than 24 h old"],
+    ["too far ahead", [now + 90 * 24 * hourMs, 1], "must not be more than 600 s ahead"],
+    ["seconds", [1_700_000_000, 1], "looks like seconds"],
+    ["the least time", [-(2 ** 53), 1], "must not be more than 24 h old"],
+  ] as [string, [number, number], string][])("a sample: %s", async (_, sample, rule) => {
+    const { write2, shown } = await world();
+    const answer = await write2({ labels: up(), samples: [[now, 2], sample] }, good);
+    expect([answer.status, headersOf(answer.headers)]).toEqual([400, written(2)]);
+    expect(answer.body).toContain(rule);
+    expect(await shown()).toEqual(["good{} 1", "up{} 2"]);
+  });
+
+  test("at most ten series are named", async () => {
+    const { write } = await world();
+    const bad = Array.from({ length: 15 }, (_, i): Series => ({ labels: { a: `${i}` }, samples: [[now, 1]] }));
+    const { body } = await write(...bad);
+    expect(body.match(/there must be a label/g)).toHaveLength(10);
+    expect(body).toContain("and 5 more series");
+  });
+});
+
+describe("what can never succeed is refused whole, and nothing of it is stored", () => {
+  const bytes = bytesOf1([{ labels: up(), samples: [[now, 1]] }]);
+  test.each([
+    ["another compression", { ...version1, "content-encoding": "gzip" }, packed(bytes), 415],
+    ["another type", { ...version1, "content-type": "application/json" }, packed(bytes), 415],
+    ["another message", { ...version1, "content-type": "application/x-protobuf;proto=x.Y" }, packed(bytes), 415],
+    ["no body", version1, Buffer.alloc(0), 400],
+    ["no snappy", version1, Buffer.from(bytes), 400],
+    ["snappy that is cut off", version1, packed(bytes).subarray(0, -3), 400],
+    ["a message that is cut off", version1, packed(bytes.subarray(0, -3)), 400],
+    ["a good series before a broken one", version1, packed(Buffer.concat([bytes, Buffer.from([0x0a, 0x05, 1])])), 400],
+    ["a length beyond 16 MiB", version1, Buffer.from([0x81, 0x80, 0x80, 0x08, 0]), 413],
+    ["a length of 4 GiB", version1, Buffer.from([0xff, 0xff, 0xff, 0xff, 0x0f, 0]), 413],
+    ["a length that is none", version1, Buffer.alloc(6, 0xff), 400],
+    ["too many series", version1, packed(Buffer.alloc(2 * 50_001, Buffer.from([0x0a, 0]))), 413],
+  ] as [string, Record<string, string>, Buffer, number][])("%s", async (_, headers, body, status) => {
+    const { call, shown } = await world();
+    const answer = await call("POST", path, body, headers);
+    expect([answer.status, String(answer.headers["content-type"])]).toEqual([status, "text/plain; charset=utf-8"]);
+    expect(await shown()).toEqual([]);
+  });
+
+  test.each(httpVersions)("a body beyond 16 MiB, over HTTP/%s", async (version) => {
+    const { tenant } = await world();
+    const headers = { ...tenant.headers, ...version1 };
+    const answer = await raw(server, version, { path, headers, body: [Buffer.alloc(17 * 1024 * 1024)] });
+    expect(answer.status).toBe(413);
+  });
+
+  test("another method, no key", async () => {
+    const { call } = await world();
+    expect((await call("GET", path, "")).status).toBe(405);
+    expect((await tool(server, {})("POST", path, packed(bytes), version1)).status).toBe(401);
+  });
+});
+
+test("a client from npm is understood", async () => {
+  const { tenant, shown } = await world();
+  const labels = { __name__: "up", instance: "a:9100", job: "node" };
+  const headers = { authorization: `Bearer ${tenant.headers["service-api-key"]}` };
+  const series = { labels, samples: [{ value: 3, timestamp: now }] };
+  expect(await pushTimeseries(series, { url: server.url + path, headers, fetch: fetch as never })).toMatchObject({
+    status: 204,
+  });
+  expect(await shown()).toEqual(["up{} 3"]);
+});

@@ -1,0 +1,203 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { beforeAll, expect, test } from "vitest";
+import { eventIds } from "../../src/entities/identity.ts";
+import { occurrenceIdText } from "../../src/events/identity.ts";
+import { answering, httpReceiver } from "../support/receivers.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { v1 } from "../support/v1.ts";
+
+const server = await testServer({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
+const receiver = await httpReceiver();
+const tenant = await testTenant(server.database.sql);
+const call = v1(server.url, tenant.headers);
+const dimensions = { source: "web-1" };
+
+interface Step {
+  step: string;
+  result: string;
+  reason: string;
+  path: string;
+  time: string | null;
+  untilTime: string | null;
+  window: string;
+}
+interface Explanation {
+  outcome: string;
+  steps: Step[];
+  deliveries: { id: string; status: string; subject: string }[];
+}
+
+async function ok(method: string, path: string, body?: object) {
+  const answer = await call(method, path, body);
+  expect(answer).toMatchObject({ status: 200 });
+  return answer.body as Record<string, unknown>;
+}
+const occurrenceOf = (name: string) => occurrenceIdText(eventIds(tenant.id, dimensions, name).eventId, 1);
+const explain = async (rule: string, name: string) =>
+  (await ok("POST", `/v1/notification/rules/${rule}:explain`, {
+    occurrenceId: occurrenceOf(name),
+  })) as unknown as Explanation;
+/** Waits until what was decided has come to this. */
+async function until(rule: string, name: string, outcome: string): Promise<Explanation> {
+  for (;;) {
+    const found = await explain(rule, name);
+    if (found.outcome === outcome) return found;
+    await sleep(50);
+  }
+}
+const put = (name: string, more: object = {}) =>
+  ok("POST", "/v1/data-receiver/events", {
+    events: [
+      { name, timestamp: String(Date.now()), dimensions, severity: "SEVERITY_ERROR", status: "STATUS_OPEN", ...more },
+    ],
+  });
+const rule = (name: string, more: object = {}) =>
+  ok("POST", "/v1/notification/rules", {
+    name,
+    enabled: true,
+    triggerNames: ["disks"],
+    destinationNames: ["ops"],
+    ...more,
+  });
+const stepOf = ({ steps }: Explanation, name: string) => steps.find(({ step }) => step === name);
+
+beforeAll(async () => {
+  receiver.answer(answering(200));
+  const equals = (field: string, stringVal: string) => ({ equals: { field, value: { stringVal } } });
+  const clause = {
+    and: { clauses: [equals("entity.dimensions.source", "web-1"), { contains: { field: "name", value: "disk" } }] },
+  };
+  await ok("POST", "/v1/notification/triggers", { name: "disks", type: { event: { query: { clause } } } });
+  await ok("POST", "/v1/notification/destinations", { name: "ops", type: { webhook: { url: receiver.url } } });
+});
+
+test("what was sent: each step, and the delivery, which can be looked up", async () => {
+  await rule("told");
+  await put("disk full");
+  const found = await until("told", "disk full", "NOTIFIED");
+  expect(found.steps.map(({ step, result }) => `${step} ${result}`)).toEqual([
+    "rule passed",
+    "trigger passed",
+    "match passed",
+    "repeat stopped",
+    "delivery SENT",
+  ]);
+  expect(stepOf(found, "repeat")?.reason).toBe("it was decided then, and the rule does not repeat");
+  const [delivery] = found.deliveries;
+  expect(delivery?.subject).toBe(occurrenceOf("disk full"));
+  expect(await ok("GET", `/v1/notification/deliveries/${delivery?.id}`)).toEqual({ delivery });
+  const again = await ok("POST", "/v1/notification/rules/told:explain", { subject: delivery?.subject });
+  expect(again.outcome).toBe("NOTIFIED");
+});
+
+test("the link in a notification leads to a page that a browser shows without a key", async () => {
+  await rule("linked", { message: "{{{url}}}" });
+  const event = { name: "disk full", timestamp: String(Date.now()), dimensions };
+  const { previews } = (await ok("POST", "/v1/notification/rules/linked:preview", { event })) as {
+    previews: { body: string }[];
+  };
+  const link = new URL(JSON.parse(previews[0]?.body ?? "{}").message);
+  expect(link.searchParams.get("occurrence")).toBe(occurrenceOf("disk full"));
+  const page = await fetch(`${server.url}${link.pathname}${link.search}`);
+  expect([page.status, page.headers.get("content-type")]).toEqual([200, expect.stringContaining("text/html")]);
+});
+
+test("what does not match: the part of the clause that is false", async () => {
+  await put("fan stuck");
+  const found = await explain("told", "fan stuck");
+  expect(found).toMatchObject({ outcome: "NOT_MATCHED", deliveries: [] });
+  expect(stepOf(found, "trigger")).toMatchObject({
+    result: "stopped",
+    reason: 'trigger "disks" does not match',
+    path: "type.event.query.clause.and.clauses[1].contains",
+  });
+});
+
+test("what waits, and until when; what was cancelled, and why", async () => {
+  await rule("patient", { delaySec: 600 });
+  await put("disk slow");
+  const waiting = await until("patient", "disk slow", "WAITING");
+  expect(Date.parse(stepOf(waiting, "delay")?.untilTime ?? "")).toBeGreaterThan(Date.now() + 500_000);
+  expect(waiting.deliveries).toMatchObject([{ status: "PENDING" }]);
+  await put("disk slow", { status: "STATUS_CLOSED" });
+  const cancelled = await until("patient", "disk slow", "CANCELLED");
+  expect(stepOf(cancelled, "delivery")?.reason).toContain("the condition is over");
+  expect(stepOf(cancelled, "trigger")?.reason).toBe(
+    'trigger "disks" does not name status, and the occurrence is closed',
+  );
+});
+
+test("what repeats by the clock: when next, and that it does not while it is acknowledged or closed", async () => {
+  const interval = { repeat: true, repeatInterval: "600" };
+  await rule("clocked", { ...interval, repeatWhile: "REPEAT_WHILE_UNACKNOWLEDGED" });
+  await put("disk worn");
+  const found = await until("clocked", "disk worn", "NOTIFIED");
+  const repeat = stepOf(found, "repeat");
+  expect(repeat).toMatchObject({ result: "waiting", reason: "it was decided then, and is repeated by the clock" });
+  expect(Date.parse(repeat?.untilTime ?? "") - Date.parse(repeat?.time ?? "")).toBe(600_000);
+  await put("disk worn", { acknowledged: true });
+  expect(stepOf(await explain("clocked", "disk worn"), "repeat")).toMatchObject({
+    result: "stopped",
+    reason: "it was decided then, and is not repeated while it is acknowledged",
+    untilTime: null,
+  });
+});
+
+test("what begins again within repeatInterval of its notification: until when it waits", async () => {
+  const clause = { equals: { field: "severity", value: { stringVal: "SEVERITY_ERROR" } } };
+  await ok("POST", "/v1/notification/triggers", { name: "errors", type: { event: { query: { clause } } } });
+  await rule("flapping", { triggerNames: ["errors"], repeat: true, repeatInterval: "600" });
+  await put("fan slow");
+  await until("flapping", "fan slow", "NOTIFIED");
+  await put("fan slow", { severity: "SEVERITY_INFO" });
+  await put("fan slow");
+  const found = await explain("flapping", "fan slow");
+  expect(found.outcome).toBe("WAITING");
+  expect(stepOf(found, "delay")).toBeUndefined();
+  expect(stepOf(found, "repeat")).toMatchObject({
+    result: "waiting",
+    reason: "it began again before repeatInterval had elapsed, and waits until then",
+  });
+  expect(Date.parse(stepOf(found, "repeat")?.untilTime ?? "")).toBeGreaterThan(Date.now() + 500_000);
+});
+
+test("what is muted now: the window, and when it ends", async () => {
+  await rule("quiet", { muteDuringMaintenance: true });
+  const specification = {
+    name: "Sunday",
+    query: { clause: { filter: { field: "dimensions.source", operation: "OP_EQUALS", value: "web-1" } } },
+    schedule: { start: Date.now() - 60_000, duration: 3_600_000, timeZone: "UTC" },
+    runMode: "MANUAL",
+    maintenanceState: 300,
+  };
+  const made = await call("POST", "/v1/modelcontext/maintwindows", { specification });
+  expect(made.status).toBeLessThan(300);
+  await ok("POST", "/v1/modelcontext/maintwindows:start", made.body as object);
+  const { entityId } = eventIds(tenant.id, dimensions, "");
+  for (;;) {
+    const [row] = await server.database.sql`
+      select from maintenance_members where tenant_id = ${tenant.id} and entity_id = ${entityId}`;
+    if (row !== undefined) break;
+    await sleep(20);
+  }
+  await put("disk gone");
+  const found = await until("quiet", "disk gone", "MUTED");
+  expect(found.deliveries).toEqual([]);
+  expect(stepOf(found, "maintenance")).toMatchObject({ result: "stopped", window: "Sunday" });
+  expect(Date.parse(stepOf(found, "maintenance")?.untilTime ?? "")).toBeGreaterThan(Date.now());
+});
+
+test("a rule that is disabled, and what is not there", async () => {
+  await rule("off", { enabled: false });
+  const found = await explain("off", "disk full");
+  expect(found).toMatchObject({ outcome: "RULE_DISABLED" });
+  expect(stepOf(found, "trigger")?.result).toBe("passed");
+  const missing = async (name: string, about: object) =>
+    (await call("POST", `/v1/notification/rules/${name}:explain`, about)).body;
+  const occurrenceId = occurrenceOf("disk full");
+  expect(await missing("nobody", { occurrenceId })).toMatchObject({ code: 5, message: 'no rule found for "nobody"' });
+  expect(await missing("off", { occurrenceId: occurrenceOf("unknown") })).toMatchObject({ code: 5 });
+  expect(await missing("off", { subject: Buffer.alloc(24, 1).toString("base64url") })).toMatchObject({ code: 5 });
+  expect(await missing("off", {})).toMatchObject({ code: 3 });
+});

@@ -1,0 +1,280 @@
+import { create } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import Mustache from "mustache";
+import { describe, expect, test } from "vitest";
+import { TeamChatDestinationSchema, WebhookDestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import type { Notification } from "../../../src/notifications/notification.ts";
+import {
+  address,
+  chat,
+  escapeHtml,
+  html,
+  type Markup,
+  markdown,
+  plainText,
+} from "../../../src/notifications/rendering/markup.ts";
+import {
+  brokenTemplate,
+  render,
+  renderedCharsMax,
+  type Variables,
+} from "../../../src/notifications/rendering/template.ts";
+import { variablesOf } from "../../../src/notifications/rendering/variables.ts";
+import { eventId, metricNotification, notificationOf } from "../notifications.ts";
+
+const publicUrl = "https://belfry.example.com";
+const teamChat = create(TeamChatDestinationSchema, { channel: "ops", token: "xoxb-secret", color: "#123456" });
+
+function rendered(template: string, notification: Notification = notificationOf(), markup: Markup = plainText) {
+  const destination = { name: "teamChat", desc: TeamChatDestinationSchema, message: teamChat };
+  return render(template, variablesOf(notification, destination, markup, publicUrl), markup);
+}
+
+describe("every variable", () => {
+  const url = `${publicUrl}/docs?occurrence=${encodeURIComponent(`${eventId}:2`)}`;
+  test.each([
+    ["clear", "false"],
+    ["id", "019abcde-0000-7000-8000-000000000001"],
+    ["headline", "Disk /var is 97 % full"],
+    ["url", url],
+    ["link", url],
+    ["tenant", "acme"],
+    ["tenant_url", publicUrl],
+    ["timestamp", "2026-11-22T10:00:00.000Z"],
+    ["timestamp_ms", "1795341600000"],
+    ["event.id", eventId],
+    ["event.name", "disk-full"],
+    ["event.type", "storage"],
+    ["event.headline", "Disk /var is 97 % full"],
+    ["event.summary", "Disk /var is 97 % full"],
+    ["event.body", "Only 1.2 GB are free."],
+    ["event.severity", "ERROR"],
+    ["event.status", "OPEN"],
+    ["event.acknowledged", "false"],
+    ["event.timestamp", "2026-11-22T09:59:30.000Z"],
+    ["event.count", "3"],
+    ["entity.id", "ZW50aXR5LWlkLW9mLTI4LWNoYXI="],
+    ["entity.name", "web-1"],
+    ["entity.dimensions.host", "web-1"],
+    ["entity.dimensions.site", "Köln"],
+    ["entity.dimensions", ""],
+    ["entity.url", `${publicUrl}/entities/ZW50aXR5LWlkLW9mLTI4LWNoYXI%3D`],
+    ["metric.name", ""],
+    ["trigger.name", "disks"],
+    ["trigger.threshold", ""],
+    ["trigger.threshold_type", ""],
+    ["rule.name", "page-storage"],
+    ["destination.teamChat.channel", "ops"],
+    ["destination.teamChat.color", "#123456"],
+    ["destination.teamChat.token", ""],
+    ["destination", ""],
+    ["nothing", ""],
+    ["event.nothing.at.all", ""],
+    ["constructor", ""],
+    ["event.constructor.name", ""],
+    ["event.name.length", ""],
+    ["__proto__.toString", ""],
+    ["toString", ""],
+  ])("of an event: %s", (name, value) => expect(rendered(`{{{${name}}}}`)).toBe(value));
+
+  test.each([
+    ["headline", "cpu.busy is 97.5 on web-1"],
+    ["url", ""],
+    ["link", ""],
+    ["event.name", ""],
+    ["metric.name", "cpu.busy"],
+    ["metric.value", "97.5"],
+    ["metric.timestamp", "2026-11-22T09:59:00.000Z"],
+    ["trigger.threshold", "90"],
+    ["trigger.threshold_type", "max"],
+  ])("of a metric: %s", (name, value) => expect(rendered(`{{{${name}}}}`, metricNotification())).toBe(value));
+
+  test("of data that stay away: the metric has no value", () => {
+    const notification = metricNotification({ metric: { name: "cpu.busy" } });
+    expect(rendered("{{{headline}}}|{{metric.value}}|{{metric.timestamp}}", notification)).toBe(
+      "no data of cpu.busy from web-1||",
+    );
+  });
+
+  test("values of headers and secrets of a destination are none", () => {
+    const message = create(WebhookDestinationSchema, {
+      url: "https://hook.example.com/",
+      signingSecret: "whsec_c2VjcmV0",
+      headers: { authorization: "Bearer secret" },
+    });
+    const destination = { name: "webhook", desc: WebhookDestinationSchema, message };
+    const variables = variablesOf(notificationOf(), destination, plainText, publicUrl);
+    expect(JSON.stringify(variables)).not.toMatch(/c2VjcmV0|Bearer secret/);
+    expect(render("{{{destination.webhook.url}}}", variables, plainText)).toBe("https://hook.example.com/");
+  });
+});
+
+describe("values come into a text as its markup wants", () => {
+  const nasty = notificationOf({ event: { summary: `<b> & "it's" <!channel>`, name: "a/b c?d=é" } });
+  const url = "https://belfry.example.com/docs\\?occurrence=";
+  test.each([
+    ["two braces escape for HTML", html, "{{event.summary}}", "&lt;b&gt; &amp; &quot;it&#39;s&quot; &lt;!channel&gt;"],
+    ["three braces do not", html, "{{{event.summary}}}", `<b> & "it's" <!channel>`],
+    ["an ampersand does not", html, "{{&event.summary}}", `<b> & "it's" <!channel>`],
+    [
+      "plain text knows two braces too",
+      plainText,
+      "{{event.summary}}",
+      "&lt;b&gt; &amp; &quot;it&#39;s&quot; &lt;!channel&gt;",
+    ],
+    ["team chat always escapes its own signs", chat, "{{{event.summary}}}", `&lt;b&gt; &amp; "it's" &lt;!channel&gt;`],
+    ["team chat with two braces", chat, "{{event.summary}}", `&lt;b&gt; &amp; "it's" &lt;!channel&gt;`],
+    ["team chat leaves the template", chat, "<!here> *{{event.name}}*", "<!here> *a/b c?d=é*"],
+    ["an address takes a value as one part", address, "https://x/{{event.name}}", "https://x/a%2Fb%20c%3Fd%3D%C3%A9"],
+    ["an address with three braces", address, "https://x/{{{event.name}}}", "https://x/a/b c?d=é"],
+  ])("%s", (_name, markup, template, text) => expect(rendered(template, nasty, markup)).toBe(text));
+
+  test("a link is written in the markup, with two braces and with three", () => {
+    const shown = escapeHtml(`<b> & "it's" <!channel>`);
+    expect(rendered("{{link}}", nasty, html)).toMatch(new RegExp(`^<a href="${url}[^"<]*">`));
+    expect(rendered("{{link}}", nasty, html)).toContain(`>${shown}</a>`);
+    expect(rendered("{{{link}}}", nasty, chat)).toMatch(new RegExp(`^<${url}[^|]*\\|&lt;b&gt;.*&lt;!channel&gt;>$`));
+    expect(rendered("{{link}}", notificationOf({ event: { summary: "a [b] c" } }), markdown)).toMatch(
+      /^\[a \\\[b\\\] c\]\(https:[^)]*\)$/,
+    );
+  });
+});
+
+describe("sections", () => {
+  test.each([
+    ["{{#clear}}over{{/clear}}{{^clear}}open{{/clear}}", "open"],
+    ["{{#event}}{{name}} {{rule.name}}{{/event}}", "disk-full page-storage"],
+    ["{{#metric}}metric{{/metric}}{{^metric}}no metric{{/metric}}", "no metric"],
+    ["{{#event.acknowledged}}taken{{/event.acknowledged}}", ""],
+    ["{{#entity}}{{#dimensions}}{{host}}{{/dimensions}}{{/entity}}", "web-1"],
+    ["{{! a comment }}x", "x"],
+    ["{{=<% %>=}}<% event.name %> {{event.name}}", "disk-full {{event.name}}"],
+    ["", ""],
+    ["no tags", "no tags"],
+  ])("%s", (template, text) => expect(rendered(template)).toBe(text));
+});
+
+describe("what is no template is refused with its place", () => {
+  test.each([
+    ["{{event.name", "is no Mustache template: unclosed tag at line 1, column 13"],
+    ["a\n{{#event}}b", 'is no Mustache template: unclosed section "event" at line 2, column 12'],
+    ["a\n\n  {{/event}}", 'is no Mustache template: unopened section "event" at line 3, column 3'],
+    ["{{#a}}{{#b}}{{/a}}{{/b}}", 'is no Mustache template: unclosed section "b" at line 1, column 13'],
+    ["{{= =}}", /^is no Mustache template: /],
+    ["x {{> header }}", "has a partial ({{> header}}) at line 1, column 3: there are none"],
+    ["{{#a}}{{> b }}{{/a}}", /has a partial .* at line 1, column 7/],
+    ["{{#a}}".repeat(40) + "{{/a}}".repeat(40), /has sections more than 32 deep at line 1, column 193/],
+    [
+      `{{=${"<".repeat(40)} ${">".repeat(40)}=}}`,
+      /^is no Mustache template: tags of more than 64 characters at line 1/,
+    ],
+  ])("%s", (template, rule) => {
+    const broken = brokenTemplate(template);
+    if (typeof rule === "string") expect(broken).toBe(rule);
+    else expect(broken).toMatch(rule);
+  });
+
+  test.each(["", "{{a}}", "{{{a.b}}}", "{{&a}}", "{{#a}}{{^b}}{{/b}}{{/a}}", "}}", "{ {a} }", " ".repeat(60_000)])(
+    "what is one is not: %j",
+    (template) => expect(brokenTemplate(template)).toBeUndefined(),
+  );
+});
+
+describe("a result is bounded", () => {
+  test("however often a long value stands in it", () => {
+    const long = notificationOf({ event: { body: "<".repeat(65_536) } });
+    const text = rendered("{{event.body}}".repeat(4000), long);
+    expect(text).toHaveLength(renderedCharsMax);
+    expect(text.endsWith("…")).toBe(true);
+  });
+
+  test("and never cut within a character", () => {
+    const text = render("a{{{x}}}", { x: "😀".repeat(10) }, plainText, 5);
+    expect(text).toBe("a😀…");
+  });
+});
+
+test("templates render as the library's own renderer does", () => {
+  const names = ["a", "b", "group", "group.a", "group.inner.b", "none"];
+  const tag = fc.constantFrom(...names);
+  const piece: fc.Memo<string> = fc.memo((depth) => {
+    const leaf = fc.oneof(
+      fc.constantFrom("text ", "\n", " \r\n", "  ", "\t", "é", "{", "} "),
+      tag.map((name) => `{{${name}}}`),
+      tag.map((name) => `{{{${name}}}}`),
+      tag.map((name) => `{{& ${name} }}`),
+      tag.map((name) => `{{! ${name} }}`),
+      tag.map((name) => `{{=<% %>=}}<%{ ${name} }%>{{${name}}}<%={{ }}=%>`),
+    );
+    if (depth <= 1) return leaf;
+    const section = fc
+      .tuple(fc.constantFrom("#", "^"), tag, fc.array(piece(), { maxLength: 4 }))
+      .map(([sign, name, inner]) => `{{${sign}${name}}}${inner.join("")}{{/${name}}}`);
+    return fc.oneof(leaf, section);
+  });
+  const variables: Variables = { a: "1 < 2 & 'three'", b: 0, group: { a: true, inner: { b: "ü" }, none: "" } };
+  fc.assert(
+    fc.property(fc.array(piece(3), { maxLength: 6 }), (pieces) => {
+      const template = pieces.join("");
+      fc.pre(brokenTemplate(template) === undefined);
+      // The library shows a group as [object Object].
+      const theirs = Mustache.render(
+        template,
+        variables,
+        {},
+        { escape: (value: unknown) => escapeHtml(String(value)) },
+      ).replaceAll("[object Object]", "");
+      expect(render(template, variables, plainText)).toBe(theirs);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("a key that holds full stops is named as it is, within a section too", () => {
+  const dimensions = { "k8s.pod.name": "web-1", k8s: "x", "a.b": "", a: { b: "nested", c: "c" } };
+  const shown = (template: string) => render(template, { entity: { dimensions } }, { double: String, triple: String });
+  expect(shown("{{entity.dimensions.k8s.pod.name}} {{entity.dimensions.k8s}} {{entity.dimensions.a.c}}")).toBe(
+    "web-1 x c",
+  );
+  expect(shown("{{#entity.dimensions}}{{k8s.pod.name}}{{/entity.dimensions}}")).toBe("web-1");
+});
+
+test("what the library's own parser takes for a template is one, and nothing else is", () => {
+  const pieces = [
+    "{{",
+    "}}",
+    "{{{",
+    "}}}",
+    "{",
+    "}",
+    "#",
+    "/",
+    "^",
+    "&",
+    "!",
+    "=",
+    " ",
+    "\n",
+    "a",
+    "b",
+    ".",
+    "<%",
+    "%>",
+  ];
+  const text = fc.string({ unit: fc.constantFrom(...pieces), maxLength: 24 });
+  const opened = fc.tuple(text, text).map(([before, after]) => `${before}{{#a}}${after}{{/a}}${before}`);
+  const variables: Variables = { a: "1", b: { a: "2", b: "" } };
+  fc.assert(
+    fc.property(fc.oneof(text, opened), (template) => {
+      let theirs: string | undefined;
+      try {
+        theirs = Mustache.render(template, variables, {}, { escape: String }).replaceAll("[object Object]", "");
+      } catch {
+        theirs = undefined;
+      }
+      if (theirs === undefined) expect(brokenTemplate(template)).toBeDefined();
+      else expect(render(template, variables, { double: String, triple: String })).toBe(theirs);
+    }),
+    { numRuns: 5000 },
+  );
+});
