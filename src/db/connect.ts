@@ -10,6 +10,7 @@ import { sockets } from "./driver/sockets.ts";
 import { planSettings, usualReplanMs } from "./plan-settings.ts";
 import { currentHolder, noHolder } from "./request-scope.ts";
 import { StartError } from "./start-error.ts";
+import { type WorkerNodes, workerNodes } from "./worker-nodes.ts";
 
 /** What statements run on: the pool, or a transaction. `` db`select …` `` */
 export type Db = postgres.ISql<{ bigint: bigint }>;
@@ -39,6 +40,8 @@ export interface Pool {
   readonly background: Sql;
   readonly sending: Sql;
   readonly counts: ConnectionCounts;
+  /** The workers, where the tables lie distributed over them. */
+  readonly workers: WorkerNodes | undefined;
   readonly gate: CircuitBreaker;
   readonly disk: DiskSpace;
   /** Why nothing can be served; undefined: it can. */
@@ -212,6 +215,7 @@ export function connect(url: string, options: PoolOptions): Pool {
       for (const each of all) each.drop();
     },
   });
+  const workers = options.distributed ? workerNodes(url, (each) => connectOnce(each, "belfry workers")) : undefined;
   return {
     sql: kinds.questions.sql,
     system: kinds.system.sql,
@@ -219,6 +223,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     background: kinds.background.sql,
     sending: kinds.sending.sql,
     counts,
+    workers,
     gate: watch,
     disk,
     notReady() {
@@ -229,7 +234,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     async close() {
       watch.stop();
       disk.stop();
-      await Promise.all(all.map((each) => each.end(each === probe ? 0 : 5)));
+      await Promise.all([workers?.close(), ...all.map((each) => each.end(each === probe ? 0 : 5))]);
     },
   };
 }
