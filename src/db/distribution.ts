@@ -2,9 +2,9 @@ import { textArray } from "./batch.ts";
 import { connectOnce, type Db } from "./connect.ts";
 
 /** Tables of the coordinator alone: they belong to no tenant, or are read before the tenant is known, and are joined with none. */
-const localTables = ["api_key_prefixes", "leases", "master_keys", "migrations"];
+export const localTables = ["api_key_prefixes", "leases", "master_keys", "migrations"];
 /** A copy of it lies on every node: each tenant's rows lead to it. */
-const referenceTable = "tenants";
+export const referenceTable = "tenants";
 /** The first to be distributed. All others lie with it, so that a tenant's rows are on one node. */
 const firstTable = "tenant_state";
 
