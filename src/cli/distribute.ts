@@ -27,10 +27,14 @@ export function distributeCommand(
   const shards = shardsOf(args);
   if (shards === undefined) return undefined;
   if (!/^[1-9]\d{0,3}$/.test(shards) || Number(shards) > shardsMost) {
-    throw new SettingError(`distribute: --shards must be a whole number from 1 to ${shardsMost}, not ${JSON.stringify(shards)}`);
+    throw new SettingError(
+      `distribute: --shards must be a whole number from 1 to ${shardsMost}, not ${JSON.stringify(shards)}`,
+    );
   }
   if (config.databaseUrl === undefined) {
-    throw new StartError("distribute: DATABASE_URL must name the coordinator of a Citus cluster; the embedded database is none");
+    throw new StartError(
+      "distribute: DATABASE_URL must name the coordinator of a Citus cluster; the embedded database is none",
+    );
   }
   return async (url) => {
     await checkMigrated(url);

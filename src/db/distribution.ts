@@ -80,7 +80,10 @@ async function undistributed(db: Db): Promise<string[]> {
     select relname as name from pg_class c
     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
       and relname <> all(${textArray(localTables)}::text[])
-      and not exists (select from pg_dist_partition p where p.logicalrelid = c.oid)
+      -- Citus itself knows a table that a foreign key ties to a reference table, and leaves it on the coordinator.
+      and not exists (
+        select from pg_dist_partition p where p.logicalrelid = c.oid and (p.partmethod = 'h' or p.repmodel = 't')
+      )
       and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'e')
     order by relname <> ${referenceTable}, relname <> ${firstTable}, relname`;
   return rows.map(({ name }) => name);

@@ -33,13 +33,16 @@ const tablesOfTenants = () => sql<{ name: string; here: boolean }[]>`
   from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
   where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')`;
 
-test.runIf(onCitus)("no table of tenants is on the coordinator alone, and distributing again changes nothing", async () => {
-  expect(await isDistributed(sql)).toBe(true);
-  const tables = await tablesOfTenants();
-  expect(tables.length).toBeGreaterThan(20);
-  expect(tables.filter(({ here, name }) => here && !localTables.includes(name))).toEqual([]);
-  expect(await distribute(url, 8)).toEqual({ tables: [], notes: [] });
-});
+test.runIf(onCitus)(
+  "no table of tenants is on the coordinator alone, and distributing again changes nothing",
+  async () => {
+    expect(await isDistributed(sql)).toBe(true);
+    const tables = await tablesOfTenants();
+    expect(tables.length).toBeGreaterThan(20);
+    expect(tables.filter(({ here, name }) => here && !localTables.includes(name))).toEqual([]);
+    expect(await distribute(url, 8)).toEqual({ tables: [], notes: [] });
+  },
+);
 
 test.runIf(onCitus)("a table that a migration makes is distributed with it", async () => {
   await transaction(sql, async (tx) => {
@@ -52,7 +55,9 @@ test.runIf(onCitus)("a table that a migration makes is distributed with it", asy
   expect((await tablesOfTenants()).filter(({ name }) => name === "notes")).toEqual([{ name: "notes", here: false }]);
   const tenant = await testTenant(sql);
   await sql`insert into notes (tenant_id, id, name) values (${tenant.id}, 1, 'a')`;
-  await expect(sql`insert into notes (tenant_id, id, name) values (${randomUUID()}, 1, 'a')`).rejects.toThrow("foreign key");
+  await expect(sql`insert into notes (tenant_id, id, name) values (${randomUUID()}, 1, 'a')`).rejects.toThrow(
+    "foreign key",
+  );
 });
 
 test.runIf(onCitus)("due work is found on every worker, the first due first", async () => {

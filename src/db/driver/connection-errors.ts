@@ -11,7 +11,8 @@ const codes = new Set([
 ]);
 
 /** What Citus says, under the code of internal errors, where the node of a tenant is away. */
-const nodeLost = /^(?:failure on connection marked as essential|could not connect to any active placements|connection to the remote node)/;
+const nodeLost =
+  /^(?:failure on connection marked as essential|could not connect to any active placements|connection to the remote node)/;
 
 /**
  * True when an error means that the connection to PostgreSQL, or its own to the tenant's node, is gone: nothing is known of a commit in work. Errors of
