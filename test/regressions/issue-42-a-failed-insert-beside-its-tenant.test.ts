@@ -6,7 +6,7 @@ import { testTenant } from "../support/tenant.ts";
 
 const { sql } = await testDatabase();
 
-test("an insert that fails beside the look at its tenant's row fails alone, and nothing is left that nobody waits for", async () => {
+test("an insert that fails beside the look at its tenant's row fails alone, and leaves no rejection unhandled", async () => {
   const { id } = await testTenant(sql);
   const stored = transaction(sql, (tx) =>
     fromHome(
