@@ -4,7 +4,7 @@ import type { Pool } from "../../db/connect.ts";
 import { isConnectionLost } from "../../db/driver/connection-errors.ts";
 import { withHolder } from "../../db/request-scope.ts";
 import { failpoint } from "../../failpoint.ts";
-import { dueLanes } from "../../jobs/queue.ts";
+import { dueLanes } from "../../jobs/due-lanes.ts";
 import { backResult, endedResult, triedResults } from "./classify-response.ts";
 import { deliveriesKind, settleDeliveries } from "./delivery-queue.ts";
 import { deliveryLeases, type Lease } from "./leases.ts";
@@ -28,7 +28,7 @@ export interface Dispatcher {
 }
 
 export interface DispatcherOptions extends Omit<SenderOptions, "db">, Pick<BatchOptions, "recheck" | "waitMsMax"> {
-  readonly pool: Pick<Pool, "system" | "sending" | "gate">;
+  readonly pool: Pick<Pool, "system" | "workers" | "sending" | "gate">;
   nowMs(): number;
   /** Told, at most ten times a second, that there is more to do than this process takes on. */
   callOthers?(): void;
@@ -194,7 +194,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
     if (polling || stopped || !pool.gate.open) return;
     polling = true;
     try {
-      for (const { tenantId, dueMs } of await dueLanes(pool.system, [deliveriesKind], nowMs() + pollMs)) {
+      for (const { tenantId, dueMs } of await dueLanes(pool, [deliveriesKind], nowMs() + pollMs)) {
         if (dueMs > nowMs()) lookLater(tenantId, dueMs);
         // One that is crowded is looked at when a place is given back.
         else if (!crowded.has(tenantId) || slots.used === 0) void lookAt(tenantId);
