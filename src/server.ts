@@ -73,7 +73,7 @@ import { pipeline } from "./rpc/pipeline.ts";
 import { requestMemory } from "./rpc/request-memory.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
-import { type FirstKey, firstKey } from "./tenants/first-key.ts";
+import { type FirstKey, firstKey, firstLink } from "./tenants/first-key.ts";
 import { apiClientService, auditLogService } from "./tenants/service.ts";
 import { sessionService } from "./tenants/session-service.ts";
 import { userAccountService } from "./users/accounts.ts";
@@ -93,6 +93,8 @@ export interface Server {
   readonly names: readonly string[];
   /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
   readonly firstKey: FirstKey | undefined;
+  /** A token that logs a browser in, once: of a manager key of the first tenant, until the first session was made there. */
+  firstLink(): Promise<string | undefined>;
   /** Stops in order: clients turn away, the port drains, then the pool, then the embedded database. May be called twice. */
   stop(): Promise<void>;
 }
@@ -150,7 +152,12 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     ingest,
     checkRules: (tenantId) => rules.check(tenantId),
   });
-  const limits = { wrongKeys: callers.guesses, room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
+  const limits = {
+    wrongKeys: callers.guesses,
+    room: room.ofRpc,
+    streamsMax: config.streamsMax,
+    recordAudit: audit.record,
+  };
   const calls = pipeline({ ...callers, gate: pool.gate, log, ...limits });
 
   // What rules make of what happens.
@@ -287,6 +294,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     metricsUrl: telemetry.metricsUrl,
     names: tls === undefined ? [] : certifiedNames(tls.cert),
     firstKey: first,
+    firstLink: () => firstLink(pool.sql),
     stop() {
       stopped ??= running.disposeAsync();
       return stopped;

@@ -197,8 +197,7 @@ function routesOf(
     },
     limits: {
       messageBytesMax: (service) => messageBytesMax(config, service),
-      streamBytesMax: ({ typeName }) =>
-        brief.names.test(typeName) ? brief.streamBytesMax : config.streamBytesMax,
+      streamBytesMax: ({ typeName }) => (brief.names.test(typeName) ? brief.streamBytesMax : config.streamBytesMax),
       streamIdleMs: config.streamIdleMs,
       deadlineMsMax: config.deadlineMsMax,
       itemsMax: config.receiverItemsMax,
