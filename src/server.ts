@@ -15,13 +15,12 @@ import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_p
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
+import { SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { routes } from "#gen/routes.ts";
-import { lastUse } from "./auth/key-last-used.ts";
+import { startCallers } from "./auth/callers.ts";
 import { checkPermissions } from "./auth/permission.ts";
-import { keyVerifier } from "./auth/verify.ts";
-import { wrongKeys } from "./auth/wrong-keys.ts";
 import type { Config } from "./config/settings.ts";
 import { keyring } from "./credentials/keyring.ts";
 import { checkMasterKeys } from "./credentials/master-keys.ts";
@@ -76,6 +75,7 @@ import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import { type FirstKey, firstKey } from "./tenants/first-key.ts";
 import { apiClientService, auditLogService } from "./tenants/service.ts";
+import { sessionService } from "./tenants/session-service.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
 import { passwordHasher } from "./users/password.ts";
@@ -131,15 +131,10 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
 
   // What every call passes.
   const system = { sql: pool.system, gate: pool.gate };
-  const uses = lastUse(system);
-  starting.defer(() => uses.stop());
+  const callers = startCallers(system, config, log);
+  starting.defer(() => callers.stop());
   const audit = auditQueue({ ...system, background: pool.background }, clock.nowMs, log, config.auditRetentionSec);
   starting.defer(() => audit.stop());
-  const { verify } = keyVerifier({ ...system, onUse: uses.note });
-  const guesses = wrongKeys({
-    perMinuteMax: config.wrongKeysMax,
-    onSlowed: (address) => log.warn({ address }, "many wrong keys come from this address; they are answered late"),
-  });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
   const held = requestMemory(config.bodyBytesMax);
   const untaken = unreadResponses({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
@@ -155,8 +150,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     ingest,
     checkRules: (tenantId) => rules.check(tenantId),
   });
-  const limits = { wrongKeys: guesses, room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
-  const calls = pipeline({ verify, gate: pool.gate, log, ...limits });
+  const limits = { wrongKeys: callers.guesses, room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
+  const calls = pipeline({ ...callers, gate: pool.gate, log, ...limits });
 
   // What rules make of what happens.
   const wakeJobs = () => jobs.wake();
@@ -224,6 +219,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     [ApiClientService, apiClientService(pool.sql, config)],
     [CredentialService, credentialService(pool.sql, config, masterKeys)],
     [AuditLogService, auditLogService(pool.sql, audit.settled)],
+    [SessionService, sessionService(pool.sql, { ...callers, bounds: config })],
     [UserAccountService, userAccountService(pool.sql, config, passwordHasher())],
     [UserGroupService, userGroupService(pool.sql, config)],
     [EntityFieldDictionaryService, entityFieldDictionaryService(pool.sql, config)],

@@ -93,11 +93,11 @@ const lastWordsMs = 500;
 const rest: RestLimits = { graceMs: 150, waitMs: 10_000, bytesMax: 12 * 1024 * 1024 };
 
 /** What is called without a key is asked in a few words. */
-const brief = { prefix: "grpc.", messageBytesMax: 16 * 1024, streamBytesMax: 1024 * 1024 };
+const brief = { names: /^grpc\.|\.SessionService$/, messageBytesMax: 16 * 1024, streamBytesMax: 1024 * 1024 };
 
 /** The largest message of a service, bytes: the data receiver takes larger ones. */
 export function messageBytesMax(config: PortOptions["config"], service: DescService): number {
-  if (service.typeName.startsWith(brief.prefix)) return brief.messageBytesMax;
+  if (brief.names.test(service.typeName)) return brief.messageBytesMax;
   return service.typeName.startsWith("belfry.receiver.") ? config.receiverBytesMax : config.messageBytesMax;
 }
 
@@ -198,7 +198,7 @@ function routesOf(
     limits: {
       messageBytesMax: (service) => messageBytesMax(config, service),
       streamBytesMax: ({ typeName }) =>
-        typeName.startsWith(brief.prefix) ? brief.streamBytesMax : config.streamBytesMax,
+        brief.names.test(typeName) ? brief.streamBytesMax : config.streamBytesMax,
       streamIdleMs: config.streamIdleMs,
       deadlineMsMax: config.deadlineMsMax,
       itemsMax: config.receiverItemsMax,
