@@ -71,9 +71,10 @@ async function serve(config: Config): Promise<void> {
   if (config.databaseUrl === undefined) {
     process.stderr.write(`starting on ${shellQuoted(config.dataDir)}; the first start there takes some seconds\n`);
   }
-  const server = await startServer(config, log);
+  const server = await startServer(config, log, process.env.NODE_ENV === "development");
   process.send?.("serving"); // from now on its launcher starts it again when it dies
   if (signals === 0) process.stdout.write(await greeting(server, config.host));
+  server.buildConsole().catch(() => undefined); // the page itself says what is wrong
   await stopAsked.promise;
   await server.stop();
   await new Promise<void>((resolve) => log.flush(() => resolve()));
