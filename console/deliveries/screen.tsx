@@ -1,0 +1,1 @@
+export function DeliveriesScreen() { return <p>Deliveries</p>; }

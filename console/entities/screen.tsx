@@ -1,0 +1,1 @@
+export function EntitiesScreen() { return <p>Entities</p>; }

@@ -1,0 +1,1 @@
+export function MetricsScreen() { return <p>Metrics</p>; }
