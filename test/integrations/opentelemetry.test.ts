@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { create, fromBinary, type MessageInitShape, toBinary, toJsonString } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import { SeverityNumber } from "@opentelemetry/api-logs";
@@ -146,6 +146,10 @@ test.each(Object.entries(logExporters))(
   },
 );
 
+/** A service of OpenTelemetry that there is no schema of here; its messages are read by none. */
+const parent = { ...MetricsService, typeName: "opentelemetry.proto.collector.trace.v1.TraceService" };
+const TraceService = { ...parent, methods: [{ ...MetricsService.method.export, parent }] } as typeof MetricsService;
+
 type Point = { value: number; timeMs?: number; flags?: number };
 const request = (points: Point[], name = "m"): MessageInitShape<typeof ExportMetricsServiceRequestSchema> => ({
   resourceMetrics: [
@@ -207,7 +211,7 @@ describe.each(outcomes)("what became of a request: %s", (_, init, partialSuccess
     const binary = packed(toBinary(ExportMetricsServiceRequestSchema, message));
     const answer = await call("POST", "/v1/metrics", binary, { "content-type": form, ...encoded });
     expect([answer.status, answer.headers["content-type"]]).toEqual([200, form]);
-    const said = fromBinary(ExportMetricsServiceResponseSchema, Buffer.from(answer.body));
+    const said = fromBinary(ExportMetricsServiceResponseSchema, answer.bytes);
     if (partialSuccess === undefined) expect(answer.body).toBe("");
     else expect(said.partialSuccess).toMatchObject(partialSuccess);
     const text = packed(Buffer.from(toJsonString(ExportMetricsServiceRequestSchema, message, { enumAsInteger: true })));
@@ -241,11 +245,23 @@ describe("what is refused is a Status in the request's encoding", () => {
       const answer = await call("POST", path, body, more);
       expect(answer.status).toBe(status);
       const inJson = more["content-type"] === undefined;
-      const said = inJson ? answer.body : fromBinary(StatusSchema, Buffer.from(answer.body));
+      const said = inJson ? answer.body : fromBinary(StatusSchema, answer.bytes);
       expect(said).toMatchObject({ code, message: expect.stringMatching(/\w/) });
       expect(answer.headers["content-type"]).toBe(inJson ? "application/json" : "application/x-protobuf");
     },
   );
+});
+
+test("traces over gRPC are a method that is not there, with a sentence; with a wrong key they are refused for that", async () => {
+  const { tenant } = await world();
+  const client = createClient(TraceService, createGrpcTransport({ baseUrl: server.url }));
+  const refused = (headers: Record<string, string>) =>
+    client.export({}, { headers }).catch((error: unknown) => ConnectError.from(error));
+  expect(await refused(tenant.headers)).toMatchObject({
+    code: Code.Unimplemented,
+    rawMessage: expect.stringContaining("traces are not stored here: send metrics to /v1/metrics"),
+  });
+  expect(await refused({})).toMatchObject({ code: Code.Unauthenticated });
 });
 
 test("JSON of later versions: unknown members, ids in hex, numbers as text", async () => {
