@@ -81,7 +81,8 @@ export function grpcRoute(serving: Serving, integration: Integration, operation:
 
     function fail(error: ConnectError) {
       record.code = error.code;
-      respond(request, response, Object.fromEntries(setTrailerStatus(new Headers(), writable(error))));
+      const answer = integration.refuseRpc?.(error) ?? error;
+      respond(request, response, Object.fromEntries(setTrailerStatus(new Headers(), writable(answer))));
     }
   }
 
