@@ -3,6 +3,7 @@ import type { NotifyListener } from "../db/listen.ts";
 import { every } from "../every.ts";
 import { type Backlog, backlogs } from "./due-lanes.ts";
 import { leadership } from "./leader.ts";
+import { otherServers } from "./wake-ups.ts";
 import { type Worker, type WorkerOptions, worker } from "./worker.ts";
 
 const channel = "belfry_jobs";
@@ -25,9 +26,8 @@ export function startJobs(
 ): Jobs {
   const { system } = pool;
   const { nowMs, log } = options;
-  const callOthers = () => void system.unsafe(`notify ${channel}`).catch(() => undefined);
+  const callOthers = otherServers(pool, replicas, channel, () => work.wake());
   const work = worker(pool, { ...options, callOthers });
-  replicas.listen(channel, () => work.wake());
   const reports = leadership(system, "jobs.report");
 
   let last: readonly Backlog[] = [];
