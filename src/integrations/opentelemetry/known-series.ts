@@ -93,7 +93,7 @@ export function knownSeries(limits: CountLimits): KnownSeries {
       const made = valueNamesOf(point, part.kind).map(([suffix, label, value]): CheckedSeries | string => {
         const all = label === undefined ? labels : { ...labels, [label]: value as string };
         const name = part.name === "" ? "" : `${part.name}${suffix}`;
-        return brokenNames(name, all) ?? seriesNamed(name, metric, all);
+        return brokenNames(name, all) ?? seriesNamed(name, metric, all, counting.has(suffix));
       });
       const rule = made.find((each) => typeof each === "string");
       if (rule !== undefined) return rule as string;
@@ -104,9 +104,19 @@ export function knownSeries(limits: CountLimits): KnownSeries {
   };
 }
 
-function seriesNamed(metric: string, { entity, facts }: KnownMetric, labels: Record<string, string>): CheckedSeries {
+/** Values that count something else than the metric's unit. */
+const counting: ReadonlySet<string> = new Set([".count", ".bucket"]);
+
+function seriesNamed(
+  metric: string,
+  { entity, facts }: KnownMetric,
+  labels: Record<string, string>,
+  counts: boolean,
+): CheckedSeries {
   const { dimensions } = entity;
-  return { metric, dimensions, ...facts, labels: Object.keys(labels).length === 0 ? undefined : labels };
+  const units = counts ? "" : facts.units;
+  const { description } = facts;
+  return { metric, dimensions, units, description, labels: Object.keys(labels).length === 0 ? undefined : labels };
 }
 
 /** The labels of a point: its attributes, and the name of the library that made it. */
