@@ -421,12 +421,12 @@ describe("what version 2 refuses whole says that nothing was written", () => {
   });
 });
 
-test("10,000 series in one request, and again: each is there once", async () => {
+test("2,000 series in one request, and again: each is there once", async () => {
   const { write, tenant } = await world();
-  const many = Array.from({ length: 10_000 }, (_, i): Series => ({ labels: up({ n: `${i}` }), samples: [[now, i]] }));
+  const many = Array.from({ length: 2000 }, (_, i): Series => ({ labels: up({ n: `${i}` }), samples: [[now, i]] }));
   for (let i = 0; i < 2; i++) expect((await write(...many)).status).toBe(204);
   const [row] = await server.database.sql`select count(*)::int as count from series where tenant_id = ${tenant.id}`;
-  expect(row).toEqual({ count: 10_000 });
+  expect(row).toEqual({ count: 2000 });
 });
 
 test("a client from npm is understood", async () => {
