@@ -66,7 +66,7 @@ async function world() {
 }
 
 const headers = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
-/** As the Collector does without being told. */
+/** The Collector's default. */
 const compression = "gzip" as never;
 const grpc = (key: string) => {
   const metadata = new Metadata();

@@ -4,13 +4,12 @@ import { ResourceSchema } from "#gen/opentelemetry/proto/resource/v1/resource_pb
 import type { CheckedSeries } from "../../receiver/put-points.ts";
 import { countBinary } from "../../wire/count-binary.ts";
 import type { CountLimits } from "../../wire/message-limits.ts";
-import { invalidValue } from "../../wire/status.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
 import { recentMap } from "../recent-map.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
 import { textOf } from "./attributes.ts";
 import { type DataPoint, shapeOf, valueNamesOf } from "./data-points.ts";
-import { latin1 } from "./fields.ts";
+import { decoded, latin1 } from "./fields.ts";
 import { type MetricPart, pointSchemas } from "./metric-parts.ts";
 import { entityOfResource, type ResourceEntity } from "./resource.ts";
 
@@ -36,15 +35,6 @@ const characters = { resources: 16 * 2 ** 20, metrics: 32 * 2 ** 20, series: 128
 const seriesCharacters = 1000;
 const factCharactersMax = 1024;
 const short = (text: string) => cut(oneLine(text), factCharactersMax).toWellFormed();
-
-/** Decodes a message whose size was counted. */
-function decoded<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw invalidValue("", `the message cannot be decoded: ${(error as Error).message}`);
-  }
-}
 
 /** Begins without any. */
 export function knownSeries(limits: CountLimits): KnownSeries {
@@ -83,7 +73,7 @@ export function knownSeries(limits: CountLimits): KnownSeries {
       return found;
     },
     seriesOf(metric, part, point) {
-      const key = `${metric.id} ${shapeOf(point, part.kind)} ${latin1(point.attributes)}`;
+      const key = [metric.id, shapeOf(point, part.kind), latin1(point.attributes)].join(" ");
       const known = series.get(key);
       if (known !== undefined) return known;
       const schema = pointSchemas[part.kind];
