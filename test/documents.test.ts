@@ -115,6 +115,7 @@ describe("docs/errors.md", () => {
         "src/http/port.ts: error.message",
         "src/http/rpc-error-body.ts: message",
         "src/integrations/alertmanager/webhook.ts: mistakesText(mistakes)",
+        "src/integrations/sent-again.ts: error.rawMessage",
         "src/maintenance/windows.ts: kind",
         "src/notifications/kinds.ts: error.message",
         "src/notifications/kinds/attempt-outcome.ts: error.message",
