@@ -1,3 +1,4 @@
+import "./frame/language.ts";
 import { render } from "preact";
 import { Frame, type Screen } from "./frame/frame.tsx";
 import { startLive } from "./frame/live.ts";

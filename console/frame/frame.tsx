@@ -70,7 +70,8 @@ function Opened({ screen }: { screen: Screen }) {
       (component) => {
         loaded.value = component;
       },
-      () => {
+      (error) => {
+        reportError(error);
         failed.value = true;
       },
     );
