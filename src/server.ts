@@ -13,15 +13,14 @@ import { MetricQueryService } from "#gen/belfry/metrics/v1/metric_query_service_
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
-import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
-import { SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { routes } from "#gen/routes.ts";
 import { startCallers } from "./auth/callers.ts";
 import { checkPermissions } from "./auth/permission.ts";
 import type { Config } from "./config/settings.ts";
+import { builtConsole } from "./console/built-files.ts";
+import { type ConsolePages, consolePages } from "./console/serve.ts";
 import { keyring } from "./credentials/keyring.ts";
 import { checkMasterKeys } from "./credentials/master-keys.ts";
 import { credentialService } from "./credentials/service.ts";
@@ -73,9 +72,8 @@ import { pipeline } from "./rpc/pipeline.ts";
 import { requestMemory } from "./rpc/request-memory.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
-import { type FirstKey, firstKey } from "./tenants/first-key.ts";
-import { apiClientService, auditLogService } from "./tenants/service.ts";
-import { sessionService } from "./tenants/session-service.ts";
+import { type FirstKey, firstKey, firstLink } from "./tenants/first-key.ts";
+import { tenantServices } from "./tenants/services.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
 import { passwordHasher } from "./users/password.ts";
@@ -93,6 +91,9 @@ export interface Server {
   readonly names: readonly string[];
   /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
   readonly firstKey: FirstKey | undefined;
+  /** A token that logs a browser in, once: of a manager key of the first tenant, until the first session was made there. */
+  firstLink(): Promise<string | undefined>;
+  readonly buildConsole: ConsolePages["build"];
   /** Stops in order: clients turn away, the port drains, then the pool, then the embedded database. May be called twice. */
   stop(): Promise<void>;
 }
@@ -100,9 +101,9 @@ export interface Server {
 /**
  * Starts everything, from the bottom up. Each thing pushes its stop where it is made; stopping, and a start that fails,
  * undo them in reverse. One straight function on purpose: each step needs what the earlier ones made.
- * @throws StartError in one clear line for what the operator can mend.
+ * `followSources`: its page is built again when they change. @throws StartError in one clear line for what the operator can mend.
  */
-export async function startServer(config: Config, log: Logger): Promise<Server> {
+export async function startServer(config: Config, log: Logger, followSources = false): Promise<Server> {
   await using starting = new AsyncDisposableStack();
 
   // The database: ours, or the one that DATABASE_URL names.
@@ -150,8 +151,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     ingest,
     checkRules: (tenantId) => rules.check(tenantId),
   });
-  const limits = { wrongKeys: callers.guesses, room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
-  const calls = pipeline({ ...callers, gate: pool.gate, log, ...limits });
+  const limits = { room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
+  const calls = pipeline({ ...callers, wrongKeys: callers.guesses, gate: pool.gate, log, ...limits });
 
   // What rules make of what happens.
   const wakeJobs = () => jobs.wake();
@@ -216,10 +217,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
       maintenanceWindowService(pool.sql, config, { nowMs: clock.nowMs, wake: jobs.wake, hooks: rules.windows }),
     ],
     ...notifications.services,
-    [ApiClientService, apiClientService(pool.sql, config)],
     [CredentialService, credentialService(pool.sql, config, masterKeys)],
-    [AuditLogService, auditLogService(pool.sql, audit.settled)],
-    [SessionService, sessionService(pool.sql, { ...callers, bounds: config })],
+    ...tenantServices(pool.sql, config, callers, audit),
     [UserAccountService, userAccountService(pool.sql, config, passwordHasher())],
     [UserGroupService, userGroupService(pool.sql, config)],
     [EntityFieldDictionaryService, entityFieldDictionaryService(pool.sql, config)],
@@ -245,6 +244,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   });
 
   // The port, and what it tells of itself to its operators.
+  const pages = consolePages(builtConsole({ dataDir: config.dataDir, follow: followSources }), log);
   const tls = config.plaintext ? undefined : await liveCertificate(config, log);
   starting.defer(() => tls?.stop());
   let connections = () => 0;
@@ -269,6 +269,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     },
     readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.forms, clock.nowMs)]]),
     notReady: pool.notReady,
+    morePages: pages.serve,
     aliases: { services: config.serviceAliases, keyHeaders: config.keyHeaderAliases },
   });
   connections = port.connections;
@@ -287,6 +288,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     metricsUrl: telemetry.metricsUrl,
     names: tls === undefined ? [] : certifiedNames(tls.cert),
     firstKey: first,
+    firstLink: () => firstLink(pool.sql),
+    buildConsole: pages.build,
     stop() {
       stopped ??= running.disposeAsync();
       return stopped;

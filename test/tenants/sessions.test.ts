@@ -2,7 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { createLink } from "../../src/auth/console-links.ts";
 import { newToken, parseToken } from "../../src/auth/session-token.ts";
+import { consoleCommand } from "../../src/cli/console.ts";
+import { readConfig } from "../../src/config/settings.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { createTenantWithKey } from "../../src/tenants/tenant.ts";
 import { rawHttp1 } from "../support/clients.ts";
 import { sized } from "../support/part.ts";
 import { testServer } from "../support/server.ts";
@@ -33,7 +36,10 @@ async function send(path: string, { method = "POST", headers = {}, body }: Sent)
   return { status: answer.status, headers: answer.headers, body: whole ? JSON.parse(text) : text };
 }
 
-const logIn = (body: object, headers: Record<string, string> = own) => send("/v1/console-sessions", { headers, body });
+const logIn = (
+  body: { key?: string | undefined; firstToken?: string | undefined },
+  headers: Record<string, string> = own,
+) => send("/v1/console-sessions", { headers, body });
 const current = (
   cookie: string,
   method = "GET",
@@ -328,6 +334,33 @@ describe("a link", () => {
     const prefix = (await keyHeaders(sql, tenant.id, "USER", "user"))["service-api-key"]?.split("_")[1] as string;
     const { token } = await link(tenant.id, prefix);
     expect((await logIn({ firstToken: token })).body.session).toMatchObject({ keyPrefix: prefix, role: "user" });
+  });
+
+  test("is printed by the command `console`, for the key that it names", async () => {
+    const tenant = await testTenant(sql);
+    const prefix = tenant.headers["service-api-key"]?.split("_")[1] as string;
+    const config = readConfig({ BELFRY_PUBLIC_URL: "https://belfry.example.com" });
+    for (const more of [[], ["--key", prefix], [`--key=bf_${prefix}`]]) {
+      const printed = await consoleCommand(["console", "--tenant", tenant.name, ...more], config)?.(sql);
+      const [, firstToken] = /^https:\/\/belfry\.example\.com\/console\/#first=(\S+)\n$/.exec(printed ?? "") ?? [];
+      expect((await logIn({ firstToken })).body.session).toMatchObject({ tenant: tenant.name, keyPrefix: prefix });
+    }
+    const made = (await audit(tenant.headers)).filter(({ rpc }: { rpc: string }) => rpc.includes("CreateConsoleLink"));
+    expect(made).toHaveLength(3);
+    expect(made[0]).toMatchObject({ client: { id: "command-line" }, resource: expect.stringMatching(/^apiKey\/./) });
+    await expect(consoleCommand(["console", "--key", "none"], config)?.(sql)).rejects.toMatchObject({ code: 5 });
+    expect(consoleCommand(["console", "--other"], config)).toBeUndefined();
+  });
+
+  test("is made at a start until a session was made, of the tenant `default`", async () => {
+    expect(await server.firstLink()).toBeUndefined();
+    const tenant = await transaction(sql, (tx) => createTenantWithKey(tx, "default", { id: "test", name: "test" }));
+    const firstToken = await server.firstLink();
+    expect(await server.firstLink()).toMatch(/^bl_/);
+    expect((await logIn({ firstToken })).body.session).toMatchObject({ tenant: "default", role: "manager" });
+    expect(await server.firstLink()).toBeUndefined();
+    await sql`delete from console_sessions where tenant_id = ${tenant.id}`;
+    expect(await server.firstLink()).toBeUndefined();
   });
 
   test("does not after 30 minutes, with another secret, or without its key", async () => {
