@@ -1,8 +1,8 @@
-import type { ComponentType } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { zoneName } from "../parts/time.tsx";
 import { linkTo, screenName } from "./address.ts";
-import { serverAway } from "./calls.ts";
+import { callsUnderWay, serverAway } from "./calls.ts";
 import { liveState } from "./live.ts";
 import { LogIn } from "./log-in.tsx";
 import { theme, zone } from "./preferences.ts";
@@ -30,11 +30,17 @@ export function Frame({ screens }: { screens: readonly Screen[] }) {
         Skip to content
       </a>
       <Navigation screens={screens} open={screen?.below ?? screen?.name} />
-      <main id="main" tabIndex={-1}>
-        <Offline />
-        {screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}
-      </main>
+      <Main>{screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}</Main>
     </div>
+  );
+}
+
+function Main({ children }: { children: ComponentChildren }) {
+  return (
+    <main id="main" tabIndex={-1} aria-busy={callsUnderWay.value > 0}>
+      <Offline />
+      {children}
+    </main>
   );
 }
 

@@ -106,6 +106,25 @@ export function timesOf(series: readonly PlotSeries[]): number[] {
   return [...new Set(series.flatMap(({ timestamps }) => timestamps))].sort((a, b) => a - b);
 }
 
+/** A moment on the axis of a range: what of it changes from tick to tick. */
+function tickText(ms: number, lengthMs: number): string {
+  const text = timeText(ms);
+  if (lengthMs <= 600_000) return text.slice(11);
+  return lengthMs <= 129_600_000 ? text.slice(11, 16) : text.slice(5, lengthMs <= 864_000_000 ? 16 : 10);
+}
+
+/** A number in little room, with the prefixes of SI. */
+function shortText(value: number): string {
+  const step = [
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e4, "k"],
+  ] as const;
+  const [size, sign] = step.find(([each]) => Math.abs(value) >= each) ?? [1, ""];
+  return `${shown.format(value / (sign === "k" ? 1000 : size))}${sign}`;
+}
+
 const shown = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 
 /** A number with its unit. */
@@ -137,7 +156,11 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     cursor: { drag: { x: zoom !== undefined, y: false, setScale: false }, points: { size: 6 } },
     tzDate: (seconds) => Plotter.tzDate(new Date(seconds * 1000), zoneName.value),
     scales: { x: { time: true, range: () => [start / 1000, end / 1000] } },
-    axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => shown.format(tick)) }],
+    axes: [
+      { ...axis, space: 70, values: (_, ticks) => ticks.map((tick) => tickText(tick * 1000, end - start)) },
+      { ...axis, size: 54, values: (_, ticks) => ticks.map(shortText) },
+    ],
+    padding: [8, 12, 0, 0],
     series: [
       {},
       ...series.map((_, at) => ({
