@@ -20,6 +20,11 @@ const screens: readonly Screen[] = [
   },
 ];
 
+// The other screens are fetched when there is nothing else to do, so that each opens at once.
+setTimeout(() => {
+  for (const { load } of screens) void load().catch(() => undefined);
+}, 3000);
+
 void findSession();
 startLive();
 render(<Frame screens={screens} />, document.body);

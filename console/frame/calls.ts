@@ -13,6 +13,10 @@ export const callsUnderWay = signal(0);
 /** Raised by each refused session; the frame then asks for the key. */
 export const refusals = signal(0);
 
+export function refused(): void {
+  refusals.value = refusals.peek() + 1;
+}
+
 // It peeks: calls begin in effects, which must not depend on what changes here.
 const observe: Interceptor = (next) => async (request) => {
   callsUnderWay.value = callsUnderWay.peek() + 1;
@@ -22,7 +26,7 @@ const observe: Interceptor = (next) => async (request) => {
     return answer;
   } catch (error) {
     const { code } = ConnectError.from(error);
-    if (code === Code.Unauthenticated) refusals.value = refusals.peek() + 1;
+    if (code === Code.Unauthenticated) refused();
     if (code !== Code.Canceled) setAway(isAway(error));
     throw error;
   } finally {

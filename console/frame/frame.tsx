@@ -66,21 +66,36 @@ function NoScreen() {
   );
 }
 
+/** A page that is younger is not loaded again by itself, so that it never is all the time. */
+const reloadAfterMs = 5000;
+
 /** Loads the screen's code and shows it. */
 function Opened({ screen }: { screen: Screen }) {
   const loaded = useSignal<ComponentType | undefined>(undefined);
   const failed = useSignal(false);
   useSignalEffect(() => {
-    if (loaded.value !== undefined || failed.value) return;
-    screen.load().then(
-      (component) => {
-        loaded.value = component;
-      },
-      (error) => {
-        reportError(error);
-        failed.value = true;
-      },
-    );
+    let waiting: ReturnType<typeof setTimeout> | undefined;
+    const again = async () => {
+      const there = await fetch("./").then(
+        ({ ok }) => ok,
+        () => false,
+      );
+      // Browsers remember that a script could not be had, and another version has other scripts: only a new page helps.
+      if (there && performance.now() > reloadAfterMs) location.reload();
+      waiting = setTimeout(again, 2000);
+    };
+    const load = () =>
+      screen.load().then(
+        (component) => {
+          loaded.value = component;
+        },
+        () => {
+          failed.value = true;
+          waiting = setTimeout(again, 2000);
+        },
+      );
+    void load();
+    return () => clearTimeout(waiting);
   });
   if (failed.value) {
     return (

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { effect, signal } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { clientOf } from "./calls.ts";
+import { clientOf, refused } from "./calls.ts";
 import { session } from "./session.ts";
 
 /**
@@ -59,7 +59,8 @@ async function watch(ended: AbortSignal): Promise<void> {
     } catch (error) {
       if (ended.aborted) return;
       const { code } = ConnectError.from(error);
-      if (code === Code.Unauthenticated || code === Code.PermissionDenied) return;
+      if (code === Code.Unauthenticated) return refused();
+      if (code === Code.PermissionDenied) return;
       liveState.value = "away";
       // An old cursor, or a reader that was too slow: what was missed is read again from the lists.
       if (code === Code.InvalidArgument || code === Code.ResourceExhausted) {

@@ -138,14 +138,10 @@ describe("many occurrences at once", () => {
     await page.getByRole("button", { name: "Close", exact: true }).click();
     await page.getByText("2 closed").waitFor();
     const { results } = await v1(server, tenant)("/v1/events:search", { query: { statuses: ["STATUS_CLOSED"] } });
-    const state = results.map((event: { name: string; occurrences: { annotations: { annotation: string }[] }[] }) => [
-      event.name,
-      event.occurrences[0]?.annotations.map(({ annotation }) => annotation),
-    ]);
-    expect(state.sort()).toEqual([
-      ["one", ["seen by <b>me</b>"]],
-      ["two", ["seen by <b>me</b>"]],
-    ]);
+    expect(results.map(({ name }: { name: string }) => name).sort()).toEqual(["one", "two"]);
+    await rowOf(page, "one").getByText("one").click();
+    await page.getByText("seen by <b>me</b>", { exact: true }).waitFor();
+    await page.getByText(/^Closed after/).waitFor();
   });
 
   onPage("that went wrong say why, and can be tried again", async (page) => {
@@ -177,14 +173,12 @@ describe("by keyboard alone", () => {
     const focusOn = async (key: string, wanted: (name: string) => boolean) => {
       for (let presses = 0; presses < 60; presses += 1) {
         await page.keyboard.press(key);
-        const name = await page.evaluate(
-          () => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent ?? "",
-        );
-        if (wanted(name)) return;
+        const name = await page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent");
+        if (wanted(String(name))) return;
       }
       throw new Error(`nothing wanted has the focus after 60 times ${key}`);
     };
-    const isGrid = () => page.evaluate(() => document.activeElement?.getAttribute("role") === "grid");
+    const isGrid = () => page.evaluate("document.activeElement.getAttribute('role') === 'grid'");
     for (let presses = 0; presses < 60 && !(await isGrid()); presses += 1) await page.keyboard.press("Tab");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Space");

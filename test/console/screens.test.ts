@@ -22,7 +22,7 @@ const imagesDir = process.env.SCREENSHOTS;
 async function settled(page: Page, heading: string, image: string) {
   await page.getByRole("heading", { level: 1, name: heading }).waitFor();
   await page.locator('main:not([aria-busy="true"])').waitFor();
-  await page.waitForFunction(() => !/\b(?:Loading|Searching|Connecting)…/.test(document.body.innerText));
+  await page.waitForFunction("!/\\b(?:Loading|Searching|Connecting)…/.test(document.body.innerText)");
   if (imagesDir) await page.screenshot({ path: `${imagesDir}/console-${image}.png` });
   await page.evaluate(axe);
   return await page.evaluate(async () => {
