@@ -1,5 +1,5 @@
-import type { ComponentChildren, ComponentType } from "preact";
 import { useSignal, useSignalEffect } from "@preact/signals";
+import type { ComponentChildren, ComponentType } from "preact";
 import { zoneName } from "../parts/time.tsx";
 import { linkTo, screenName } from "./address.ts";
 import { callsUnderWay, serverAway } from "./calls.ts";
@@ -26,9 +26,9 @@ export function Frame({ screens }: { screens: readonly Screen[] }) {
   document.title = label === undefined ? "Belfry" : `${label} · Belfry`;
   return (
     <div class="frame">
-      <a class="skip" href="#main" onClick={toMain}>
+      <button type="button" class="skip" onClick={toMain}>
         Skip to content
-      </a>
+      </button>
       <Navigation screens={screens} open={screen?.below ?? screen?.name} />
       <Main>{screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}</Main>
     </div>
@@ -44,8 +44,7 @@ function Main({ children }: { children: ComponentChildren }) {
   );
 }
 
-function toMain(event: Event) {
-  event.preventDefault();
+function toMain() {
   document.getElementById("main")?.focus();
 }
 

@@ -83,14 +83,16 @@ function attend(): void {
   ending = undefined;
   liveState.value = wanted ? "connecting" : "hidden";
   if (!wanted) return;
-  const { signal } = (ending = new AbortController());
+  ending = new AbortController();
+  const { signal } = ending;
   // The lock is of a session: tabs that are logged in with another one later watch by themselves.
   navigator.locks.request(`belfry.live.${session.value?.id}`, { signal }, () => watch(signal)).catch(() => undefined);
 }
 
 document.addEventListener("visibilitychange", () => {
   attend();
-  if (document.visibilityState === "visible" && session.value) for (const listener of listeners) listener({ missed: true });
+  if (document.visibilityState === "visible" && session.value)
+    for (const listener of listeners) listener({ missed: true });
 });
 
 /** Begins. Called once, by the frame. */

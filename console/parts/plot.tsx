@@ -44,7 +44,16 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
       zoneName.value;
       plotter.current?.destroy();
       plotter.current = new Plotter(
-        options({ element, series, height, start, end, ...(zoom && { zoom }), ...(mark && { mark }), move: (at) => (cursor.value = at) }),
+        options({
+          element,
+          series,
+          height,
+          start,
+          end,
+          ...(zoom && { zoom }),
+          ...(mark && { mark }),
+          move: (at) => (cursor.value = at),
+        }),
         [times.map((time) => time / 1000), ...values] as Plotter.AlignedData,
         element,
       );
@@ -60,7 +69,14 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
   }, [series, start, end, height]);
 
   const press = (event: KeyboardEvent) => {
-    const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
+    const steps: Record<string, number> = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      PageUp: -10,
+      PageDown: 10,
+      Home: -Infinity,
+      End: Infinity,
+    };
     const step = steps[event.key];
     if (step === undefined || times.length === 0) return;
     event.preventDefault();
@@ -75,11 +91,11 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
   const time = at === undefined ? undefined : times[at];
   return (
     <div class="plot">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor moves by keyboard */}
       <div
         class="plot-frame"
         role="application"
         aria-label={`Plot of ${name}: arrow keys move the cursor`}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor moves by keyboard
         tabIndex={0}
         onKeyDown={press}
         ref={frame}
@@ -148,7 +164,12 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     return color;
   };
   const [ink, line] = [colourOf("ink-quiet"), colourOf("ink-line")];
-  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "11px system-ui" };
+  const axis = {
+    stroke: ink,
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line, width: 1 },
+    font: "11px system-ui",
+  };
   return {
     width: Math.max(120, element.clientWidth),
     height,
@@ -176,7 +197,8 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
       setSelect: [
         (self) => {
           const { left, width } = self.select;
-          if (width > 4) zoom?.(Math.round(self.posToVal(left, "x") * 1000), Math.round(self.posToVal(left + width, "x") * 1000));
+          if (width > 4)
+            zoom?.(Math.round(self.posToVal(left, "x") * 1000), Math.round(self.posToVal(left + width, "x") * 1000));
         },
       ],
       draw: [

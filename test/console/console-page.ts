@@ -56,7 +56,9 @@ export async function ordinaryDay(server: TestServer, tenant: TestTenant): Promi
   await call("/v1/notification/triggers", {
     name: "critical",
     type: {
-      event: { query: { clause: { greaterAndEquals: { field: "severity", value: { numberVal: Severity.CRITICAL } } } } },
+      event: {
+        query: { clause: { greaterAndEquals: { field: "severity", value: { numberVal: Severity.CRITICAL } } } },
+      },
     },
   });
   await call("/v1/notification/destinations", {

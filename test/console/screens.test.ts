@@ -57,7 +57,8 @@ const screens = [
   {
     image: "conditions",
     heading: "Events",
-    hash: () => `#/events?where=${encodeURIComponent('{"filter":{"field":"name","operation":"OP_CONTAINS","value":"l"}}')}`,
+    hash: () =>
+      `#/events?where=${encodeURIComponent('{"filter":{"field":"name","operation":"OP_CONTAINS","value":"l"}}')}`,
   },
   { image: "occurrence", heading: "disk full", hash: () => `#/occurrences/${occurrence}` },
   { image: "entities", heading: "Entities", hash: () => "#/entities?group=rack" },
@@ -87,7 +88,12 @@ describe("every screen of a tenant that has nothing", () => {
     "says what would be there",
     async (page) => {
       await openConsole(page, server, empty);
-      const says = { Events: "Nothing is open.", Entities: "There are no entities yet.", Metrics: "Whose metrics?", Deliveries: "Nothing was sent yet." };
+      const says = {
+        Events: "Nothing is open.",
+        Entities: "There are no entities yet.",
+        Metrics: "Whose metrics?",
+        Deliveries: "Nothing was sent yet.",
+      };
       for (const [heading, text] of Object.entries(says)) {
         await page.getByRole("link", { name: heading, exact: true }).click();
         await page.getByText(text).waitFor();

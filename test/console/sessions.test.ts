@@ -26,10 +26,15 @@ describe("logging in", () => {
     await page.goto(`${server.url}/console/`);
     await page.getByLabel("API key").fill("bf_wrong");
     await page.getByRole("button", { name: "Log in" }).click();
-    await page.getByRole("alert").getByText(/mistyped/).waitFor();
+    await page
+      .getByRole("alert")
+      .getByText(/mistyped/)
+      .waitFor();
     await openConsole(page, server, tenant);
     await page.getByText(tenant.name).waitFor();
-    const kept = await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])");
+    const kept = await page.evaluate(
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])",
+    );
     expect(kept).not.toContain(tenant.headers["service-api-key"]);
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByRole("heading", { name: "Log in" }).waitFor();
@@ -95,7 +100,10 @@ describe("one watch a browser", () => {
     await page.getByText("Live", { exact: true }).waitFor();
     await page.context().setOffline(true);
     await page.getByRole("link", { name: "Deliveries" }).click();
-    await page.getByText(/The server does not answer/).first().waitFor();
+    await page
+      .getByText(/The server does not answer/)
+      .first()
+      .waitFor();
     await sendEvents(server, tenant, [{ name: "meanwhile", source: "a" }]);
     await page.context().setOffline(false);
     await page.getByText("Nothing was sent yet.").waitFor();
@@ -120,11 +128,25 @@ describe("what agents can set is text", () => {
     const name = hostile.slice(0, 200);
     const call = v1(server, tenant);
     const dimensions = { source: hostile, [hostile.slice(0, 60)]: hostile };
-    const metadataFields = { [hostile.slice(0, 60)]: hostile, name: hostile, list: scripts, deep: { [scripts[0] ?? ""]: hostile } };
+    const metadataFields = {
+      [hostile.slice(0, 60)]: hostile,
+      name: hostile,
+      list: scripts,
+      deep: { [scripts[0] ?? ""]: hostile },
+    };
     const now = Date.now();
     await call("/v1/data-receiver/models", { models: [{ timestamp: now, dimensions, metadataFields }] });
-    const body = { summary: scripts[0], body: hostile, type: scripts[1], dedupKey: scripts[2], status: "STATUS_OPEN", severity: "SEVERITY_ERROR" };
-    const { failed } = await call("/v1/data-receiver/events", { events: [{ name, dimensions, timestamp: now, metadataFields, ...body }] });
+    const body = {
+      summary: scripts[0],
+      body: hostile,
+      type: scripts[1],
+      dedupKey: scripts[2],
+      status: "STATUS_OPEN",
+      severity: "SEVERITY_ERROR",
+    };
+    const { failed } = await call("/v1/data-receiver/events", {
+      events: [{ name, dimensions, timestamp: now, metadataFields, ...body }],
+    });
     expect(failed).toBe(0);
     await call("/v1/data-receiver/metrics", {
       metrics: [0, 1, 2].map((at) => ({ metric: name, value: at, timestamp: now - at * 60_000, dimensions })),
@@ -141,7 +163,9 @@ describe("what agents can set is text", () => {
     );
     await openConsole(page, server, tenant);
     const of = encodeURIComponent(entity);
-    const where = encodeURIComponent(JSON.stringify({ filter: { field: hostile.slice(0, 60), operation: "OP_EQUALS", value: hostile } }));
+    const where = encodeURIComponent(
+      JSON.stringify({ filter: { field: hostile.slice(0, 60), operation: "OP_EQUALS", value: hostile } }),
+    );
     const screens = [
       "#/events?columns=metadataFields.list,metadataFields.deep",
       `#/events?status=any&where=${where}`,
