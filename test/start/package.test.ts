@@ -131,7 +131,9 @@ describe("the bill of materials", () => {
   });
 
   test("lists what the page of licences lists, and nothing that only development needs", () => {
-    const shipped: { name: string; version: string }[] = JSON.parse(readFileSync(join(root, "gen/licences.json"), "utf8"));
+    const shipped: { name: string; version: string }[] = JSON.parse(
+      readFileSync(join(root, "gen/licences.json"), "utf8"),
+    );
     const listed = components().map((each) => `${[each.group, each.name].filter(Boolean).join("/")} ${each.version}`);
     expect([...new Set(listed)].sort()).toEqual(shipped.map((each) => `${each.name} ${each.version}`).sort());
     for (const [each, wanted] of Object.entries(dependencies)) expect(listed).toContain(`${each} ${wanted}`);
