@@ -3,6 +3,7 @@
 import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { dirname, join, resolve } from "node:path";
+import { writeConsole } from "../src/console/write-files.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const dist = join(root, "dist");
@@ -33,6 +34,7 @@ if (!process.argv.includes("--clean")) {
     if (/\.ts$|README\.md$|_snapshot\.json$/.test(path)) continue; // the snapshots are for drizzle-kit
     cpSync(join(root, path), join(dist, path));
   }
+  await writeConsole(root, join(dist, "console"));
   // The package holds modes of files as they are here: those of git, whatever the umask of this account was at the checkout.
   const packed = ["package.json", "README.md", "LICENSE", ...files.flatMap((path: string) => [path, `${path}/**`])];
   for (const path of globSync(packed, { cwd: root }).map((each) => join(root, each))) {

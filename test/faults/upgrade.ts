@@ -401,7 +401,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
       `version ${version.version}: stopped after ${ms[0]} ms, started after ${ms[1]} ms; ${failed().length} failures, ${way.exhausted} times 429`,
     );
     // Both versions side by side, or one alone; clients that were refused a connection come back meanwhile.
-    await sleep(2000);
+    await sleep(sized(1000, 2000));
   }
 
   for (let round = 1; ; round++) {

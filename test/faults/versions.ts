@@ -38,7 +38,9 @@ function versionIn(tree: string, remove: () => void): Version {
 function emptyTree(): { tree: string; remove(): void } {
   const tree = mkdtempSync(join(tmpdir(), "belfry-version-"));
   symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));
-  return { tree, remove: () => rmSync(tree, { recursive: true, force: true }) };
+  const remove = () => rmSync(tree, { recursive: true, force: true });
+  process.once("exit", remove);
+  return { tree, remove };
 }
 
 /** The commit of 0.1.0. */
