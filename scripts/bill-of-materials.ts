@@ -106,7 +106,7 @@ function serialNumber(content: string): string {
 
 /**
  * The bill of materials of an installation on any system, CycloneDX 1.5 as JSON: npm's own, from package-lock.json alone, without what
- * only development needs, and with Node.js and PostgreSQL. `time` stands in it. @throws when a needed package is not in it
+ * only development needs, and with Node.js and PostgreSQL. `time` is its date. @throws when a needed package is not in it
  */
 export function billOfMaterials(name: string, time: Date): string {
   if (!existsSync(join(root, "package-lock.json"))) throw new Error("there is no package-lock.json");

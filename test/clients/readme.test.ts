@@ -90,7 +90,7 @@ test("each command of the tutorial answers what it shows, up to the alert in the
       .replaceAll("localhost:8443", new URL(address).host)
       .replaceAll(/\b994([456])\b/g, (_, last) => `${ports[Number(last) - 4]}`);
   const folder = temporaryDir();
-  const files = [...page.matchAll(/^Save this as `([\w.]+)`:\n\n```yaml\n(.*?)^```/gms)];
+  const files = [...page.matchAll(/^Save this as \*\*([\w.]+)\*\*:\n\n```yaml\n(.*?)^```/gms)];
   expect(files.map(([, name]) => name)).toEqual(["prometheus.yml", "rules.yml"]);
   for (const [, name = "", text = ""] of files) writeFileSync(join(folder, name), here(text));
   const function_ = /^```sh\n(.*?)^```/ms.exec(page)?.[1] ?? "";

@@ -17,7 +17,7 @@ const settings = new Set(settingsHelp().match(/\b(?:BELFRY_[A-Z_]+|DATABASE_URL)
 const unknown = (names: readonly string[]) => names.filter((name) => !settings.has(name));
 
 describe("deploy/compose.yaml", () => {
-  // It names its dialect, and itself, in ways that have gone.
+  // It names its dialect, and itself, in ways of an older draft.
   const { $schema: _, ...schema } = composeSchema as unknown as Record<string, unknown>;
   const validate = new Ajv2019({ strict: false, validateFormats: false }).removeKeyword("id").compile(schema);
   const compose = parse(text("compose.yaml"));
