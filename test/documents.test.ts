@@ -30,7 +30,7 @@ describe("docs/configure.md", () => {
 });
 
 describe("docs/upgrade.md", () => {
-  test("lists every setting that has gone, with what replaced it", () => {
+  test("lists every setting that was removed, with what replaced it", () => {
     const rows = (tree.get("docs/upgrade.md") ?? "").matchAll(/^\| `(BELFRY_[A-Z_]+)` \| (.*) \|$/gm);
     const listed = Object.fromEntries([...rows].map(([, name, now = ""]) => [name, now.replaceAll("`", "")]));
     const wanted = Object.entries(formerSettings).map(([name, now]) => [name, now.replace(/,? replaces it$/, "")]);

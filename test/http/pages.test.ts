@@ -57,7 +57,7 @@ describe.each(httpVersions)("over HTTP/%s", (http) => {
 
   test("files of the pages are kept for ever under a name of their content, compressed as asked", async () => {
     const page = (await get("/docs")).body.toString();
-    const names = [...page.matchAll(/(?:href|src)="(\/docs\/[^"]+)"/g)].map(([, name = ""]) => name);
+    const names = [...page.matchAll(/(?:href|src)="(\/docs\/assets\/[^"]+)"/g)].map(([, name = ""]) => name);
     expect(names.length).toBeGreaterThanOrEqual(5);
     for (const name of names) {
       const file = await get(name);
