@@ -48,7 +48,9 @@ describe.each(httpVersions)("over HTTP/%s", (http) => {
   test("/docs/licences lists every package that runs, with its version and licence", async () => {
     const { headers, body } = await get("/docs/licences");
     expect(headers["content-type"]).toBe("text/html; charset=utf-8");
-    const { dependencies } = JSON.parse(readFileSync("package.json", "utf8")) as { dependencies: Record<string, string> };
+    const { dependencies } = JSON.parse(readFileSync("package.json", "utf8")) as {
+      dependencies: Record<string, string>;
+    };
     for (const [name, installed] of Object.entries(dependencies)) {
       const row = `<td>${name.replaceAll("/", "&#x2F;")}</td><td>${installed}</td><td>`;
       expect(body.toString()).toContain(row);
