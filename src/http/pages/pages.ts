@@ -49,16 +49,20 @@ async function readPages(caFile: string | undefined): Promise<Pages> {
       lasting.set(named, file);
     }),
   );
-  const [start, docs, trust, openapi] = await Promise.all([
+  const [start, docs, licences, trust, packages, openapi] = await Promise.all([
     readFile(here("start.html"), "utf8"),
     readFile(here("docs.html"), "utf8"),
+    readFile(here("licences.html"), "utf8"),
     readFile(root("docs/certificate.md"), "utf8"),
+    readFile(root("gen/licences.json"), "utf8"),
     readFile(root("gen/openapi.json")),
   ]);
   // The page has a heading of its own.
   const sections = trust.slice(trust.indexOf("\n## "));
   const view = { ...paths, version, trust: await marked.parse(sections) };
   lasting.set("/docs", asset("docs.html", Mustache.render(docs, view), page));
+  const list = { ...view, packages: JSON.parse(packages) };
+  lasting.set("/docs/licences", asset("licences.html", Mustache.render(licences, list), page));
   lasting.set("/openapi.json", asset("openapi.json", openapi, askedAgain));
 
   function made(pem: Buffer | undefined) {
@@ -81,7 +85,7 @@ async function readPages(caFile: string | undefined): Promise<Pages> {
   };
 }
 
-/** Serves the pages for people: `/` where HTML is wanted, the reference at `/docs`, and the local CA's certificate. */
+/** Serves the pages for people: `/` where HTML is wanted, the reference at `/docs`, licences, and the local CA's certificate. */
 export async function servePages(app: FastifyInstance, caFile: string | undefined): Promise<void> {
   const { lasting, ofAuthority } = await readPages(caFile);
   for (const [path, file] of lasting) app.get(path, (request, reply) => answerAsset(request, reply, file));
