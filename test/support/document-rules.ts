@@ -102,6 +102,21 @@ export const documentRules: readonly Rule[] = [
     },
   },
   {
+    guarantee: "docs/architecture.md names every file and folder of the first level of the repository and of src/",
+    broken: { "docs/architecture.md": "`src/`, `docs/` and `main.ts`", "src/main.ts": "", "src/new.ts": "" },
+    violations: (tree) => {
+      const map = tree.get("docs/architecture.md");
+      if (map === undefined) return [];
+      const first = (path: string) => path.replace(/\/.*/, "/");
+      const names = [...tree.keys()].flatMap((path) =>
+        path.startsWith("src/") ? ["src/", first(path.slice("src/".length))] : first(path),
+      );
+      return [...new Set(names)]
+        .filter((name) => (name === ".ci/" || !name.startsWith(".")) && !map.includes(`\`${name}\``))
+        .map((name) => `docs/architecture.md: does not name ${name}`);
+    },
+  },
+  {
     guarantee: "docs/decisions.md lists each decision, and says which are superseded",
     broken: {
       "docs/decisions.md": "| [0001](decisions/0001-a.md) | A | in force |",
