@@ -16,6 +16,7 @@ import { playNotifications } from "./notifications.ts";
 import { playPauses } from "./pauses.ts";
 import { clear, clearPlaces, place } from "./place.ts";
 import { playPoints, playPointsOfTwo } from "./points.ts";
+import { playPrometheus } from "./prometheus.ts";
 import { fine, openProxy } from "./proxy.ts";
 import { random } from "./random.ts";
 import { type Play, playFailpoints, playKills, playTwoServers, twoServersRounds } from "./scenes.ts";
@@ -33,6 +34,7 @@ const scenes: Record<string, (play: Play) => Promise<number>> = {
   notifications: playNotifications,
   points: playPoints,
   "points-of-two": playPointsOfTwo,
+  prometheus: playPrometheus,
   pauses: playPauses,
   exports: playExports,
   everything: playEverything,
@@ -48,6 +50,7 @@ const roundsOf: Record<string, number> = {
   notifications: 1,
   points: 8,
   "points-of-two": 6,
+  prometheus: 20,
   pauses: 4,
   exports: 1,
   everything: 20,

@@ -56,9 +56,11 @@ interface Answers {
 }
 
 /** What starts a version that is not this checkout. */
-function entryOf(tree: string): string | undefined {
+export function entryOf(tree: string): string | undefined {
   if (tree === root) return undefined;
-  return ["bundle/main.mjs", "src/main.ts", "dist/src/main.js"].find((path) => existsSync(join(tree, path)));
+  return ["bundle/main.mjs", "src/main.ts", "dist/src/main.js"]
+    .map((path) => join(tree, path))
+    .find((path) => existsSync(path));
 }
 
 /** A port of loopback that was free a moment ago. */
