@@ -12,6 +12,7 @@ import { SettingError } from "./config/parsers.ts";
 import { type Config, readConfig, settingsHelp } from "./config/settings.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { distributedAt } from "./db/distribution.ts";
+import { dataDirectoryOf, isCluster } from "./db/embedded/data-directory.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
@@ -72,7 +73,8 @@ async function serve(config: Config): Promise<void> {
   process.on("disconnect", stopAsked.resolve); // its launcher was killed
   process.channel?.unref();
   if (config.databaseUrl === undefined) {
-    process.stderr.write(`starting on ${shellQuoted(config.dataDir)}; the first start there takes some seconds\n`);
+    const first = isCluster(dataDirectoryOf(config.dataDir).data) ? "" : "; the first start there takes some seconds";
+    process.stderr.write(`starting on ${shellQuoted(config.dataDir)}${first}\n`);
   }
   const server = await startServer(config, log, process.env.NODE_ENV === "development");
   process.send?.("serving"); // from now on its launcher starts it again when it dies

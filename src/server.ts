@@ -73,7 +73,7 @@ import { pipeline } from "./rpc/pipeline.ts";
 import { requestMemory } from "./rpc/request-memory.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
-import { type FirstKey, firstKey, firstLink } from "./tenants/first-key.ts";
+import { type FirstKey, firstKey, firstLink, hasTenant } from "./tenants/first-key.ts";
 import { tenantServices } from "./tenants/services.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
@@ -92,6 +92,8 @@ export interface Server {
   readonly names: readonly string[];
   /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
   readonly firstKey: FirstKey | undefined;
+  /** Whether the database has no tenant yet, so that nothing can be called: of a database of the operator's own. */
+  readonly tenantless: boolean;
   /** A token that logs a browser in, once: of a manager key of the first tenant, until the first session was made there. */
   firstLink(): Promise<string | undefined>;
   readonly buildConsole: ConsolePages["build"];
@@ -126,6 +128,7 @@ export async function startServer(config: Config, log: Logger, followSources = f
   const clock = await databaseClock(pool.system);
   starting.defer(() => clock.stop());
   const first = config.databaseUrl === undefined ? await firstKey(pool.sql, config.dataDir) : undefined;
+  const tenantless = first === undefined && !(await hasTenant(pool.sql));
   const masterKeys = keyring(config);
   if (!(await checkMasterKeys(pool.sql, masterKeys))) {
     log.warn("no master key: credentials are stored without secrets only; set BELFRY_MASTER_KEYS");
@@ -289,6 +292,7 @@ export async function startServer(config: Config, log: Logger, followSources = f
     metricsUrl: telemetry.metricsUrl,
     names: tls === undefined ? [] : certifiedNames(tls.cert),
     firstKey: first,
+    tenantless,
     firstLink: () => firstLink(pool.sql),
     buildConsole: pages.build,
     stop() {

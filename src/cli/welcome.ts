@@ -38,7 +38,7 @@ function callable({ url, names }: Server): string {
 /** Where people look at it. A link that logs in is shown once; the browser's warning is explained where it will come. */
 function consoleLines(url: string, token: string | undefined, caFile: string | undefined): string[] {
   if (token === undefined) return [`Console: ${url}/console/  (${program} console prints a link that logs in)`];
-  const warning = `Browsers warn of its certificate, which only this machine has signed; ${url}/ says how to trust it.`;
+  const warning = `Browsers warn of its certificate, which only this machine has signed; ${url}/certificate says how to trust it.`;
   return [
     `Console: ${url}/console/#first=${token}  (logs in once, within 30 minutes)`,
     ...(caFile === undefined ? [] : [warning]),
@@ -58,6 +58,10 @@ export function welcome(
   const { caFile, firstKey } = server;
   const url = callable(server);
   const lines = [`Belfry serves at ${url}`, ...reach(server, host)];
+  if (server.tenantless)
+    lines.push(
+      `The database has no tenant yet. Make one, with its first manager key: ${program} tenants create <name>`,
+    );
   const console = consoleLines(url, token, caFile);
   if (firstKey === undefined) return `${[...lines, ...console].join("\n")}\n`;
   const keyFile = shellQuoted(firstKey.file);

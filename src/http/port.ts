@@ -269,7 +269,7 @@ async function application(
   if (transcode !== undefined) {
     app.all("/v1/*", { onRequest: (request, reply) => hand(transcode, request, reply) }, unreachable);
   }
-  await servePages(app, options.tls?.caFile);
+  const answerMissing = await servePages(app, options.tls?.caFile);
   options.morePages?.(app);
   app.get("/healthz", async () => ({ status: "alive", version }));
   app.get("/readyz", async (_request, reply) => {
@@ -279,6 +279,7 @@ async function application(
   });
   app.setNotFoundHandler({ preHandler: undefined as never }, (request, reply) => {
     if (transcode !== undefined && request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
+    if (answerMissing(request, reply)) return reply;
     return sendError(reply, 404, errorBody(5, `there is nothing at ${pathOf(request.raw)}`));
   });
   app.setErrorHandler((error: { statusCode?: number; message: string }, _request, reply) => {

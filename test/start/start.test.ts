@@ -82,7 +82,7 @@ test("the server runs on the Node of its packages, with arguments and environmen
   expect(said()).toContain(`up ${process.version} exit,5 hello`);
 });
 
-test("what a server has compiled is kept beside its data, where nobody else writes, once there is a data directory", async () => {
+test("what a server has compiled is kept beside its data, where no one else writes, once there is a data directory", async () => {
   const dir = checkout();
   const data = join(dir, "data");
   async function served(...args: string[]) {

@@ -1,7 +1,7 @@
 import ts from "typescript";
 import type { Tree } from "./tree.ts";
 
-/** What an error says, as it stands in the code; `…` is what varies. */
+/** What an error says, as it is in the code; `…` is what varies. */
 export interface ErrorText {
   place: string;
   text: string;

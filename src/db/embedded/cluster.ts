@@ -63,7 +63,7 @@ export function checkVersion({ native }: Account, data: string): void {
 }
 
 /**
- * Writes PostgreSQL's settings and rules of access anew, beside its own directory. `alter system` comes after them, so an
+ * Writes PostgreSQL's settings and rules of access again, beside its own directory. `alter system` comes after them, so an
  * operator's own settings win and stay.
  */
 export function writeSettings(

@@ -50,7 +50,7 @@ async function adopt(place: DataDirectory): Promise<Postmaster | undefined> {
   const postmaster = { pid: found.pid, ended: gone(found.pid) };
   if (found.status === "stopping") await Promise.race([postmaster.ended, sleep(stopMsMax)]);
   if (found.status === "ready" && (await answers(url.href))) return postmaster;
-  // It is coming up, going down, or stuck: one that we start ourselves tells how it is.
+  // It is coming up, going down, or stuck: one that we start ourselves reports how it is.
   if (serves(found.pid, place.data)) await end(postmaster, "SIGQUIT", stopMsMax);
   return undefined;
 }
