@@ -80,7 +80,7 @@ export function grpcRoute(serving: Serving, integration: Integration, operation:
       if (reads && (await brokenOff(request))) return;
       const error = thrown instanceof ConnectError ? thrown : foreign.fail(thrown, record, time?.signal);
       record.code = error.code;
-      respond(request, response, errorTrailers(error));
+      respond(request, response, errorTrailers(integration.refuseRpc?.(error) ?? error));
     } finally {
       client.ended();
     }

@@ -1,8 +1,8 @@
 import type { Pool } from "../db/connect.ts";
 import type { NotifyListener } from "../db/listen.ts";
 import { every } from "../every.ts";
+import { type Backlog, backlogs } from "./due-lanes.ts";
 import { leadership } from "./leader.ts";
-import { type Backlog, backlogs } from "./queue.ts";
 import { otherServers } from "./wake-ups.ts";
 import { type Worker, type WorkerOptions, worker } from "./worker.ts";
 
@@ -20,7 +20,7 @@ export interface Jobs extends Worker {
  * leads, a line in the log each minute that says how much work there is and how old it is.
  */
 export function startJobs(
-  pool: Pick<Pool, "system" | "background" | "counts" | "gate">,
+  pool: Pick<Pool, "system" | "background" | "workers" | "counts" | "gate">,
   replicas: Pick<NotifyListener, "listen">,
   options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy" | "leaseMs">,
 ): Jobs {
@@ -34,7 +34,7 @@ export function startJobs(
   async function report() {
     last = [];
     if (!reports.held()) return;
-    last = await backlogs(pool.background, nowMs());
+    last = await backlogs(pool, nowMs());
     for (const { kind, ...backlog } of last) log.info({ kind, ...backlog }, "jobs");
   }
   const rounds = every(reportMs, report);

@@ -6,11 +6,11 @@ import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
 import { type Histogram, histogram } from "../histogram.ts";
 import type { Log } from "../log.ts";
+import { dueLanes } from "./due-lanes.ts";
 import { leases } from "./leases.ts";
 import {
   type Again,
   claim,
-  dueLanes,
   finishJobs,
   giveBackJobs,
   type Job,
@@ -93,7 +93,7 @@ const stopMsMax = 5000;
 
 /** Starts a worker. Runs that fail are tried again, later and later; the log says so. */
 export function worker(
-  { system, background, counts, gate }: Pick<Pool, "system" | "background" | "counts" | "gate">,
+  { system, workers, background, counts, gate }: Pick<Pool, "system" | "workers" | "background" | "counts" | "gate">,
   options: WorkerOptions,
 ): Worker {
   const {
@@ -152,7 +152,7 @@ export function worker(
     // A long list is read anew now and then only: which lane has its turn does not depend on it.
     const fresh = lanes.length < fewLanes || performance.now() - readMs > staleMs;
     if (fresh) {
-      lanes = await dueLanes(system, names, nowMs() + pollMs);
+      lanes = await dueLanes({ system, workers }, names, nowMs() + pollMs);
       readMs = performance.now();
     } else lookAt(nowMs() + staleMs);
     const now = nowMs();

@@ -1,13 +1,12 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { keyHeader } from "../auth/key-headers.ts";
 import { permissionOf } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { Holder } from "../limiter.ts";
 import type { Admit } from "./admission.ts";
 import { isAudited, type RecordAudit, requestedResource } from "./audit.ts";
-import { holderOf, type RequestRecord } from "./context.ts";
+import { callRecord, holderOf, type RequestRecord } from "./context.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import type { Passage } from "./passage.ts";
 
@@ -52,7 +51,7 @@ export function authenticatedPassage({ enter, streams, gate, log, fail, recordAu
     },
     run: (work, context) => gate.run(work, holderOf(context)),
     begin: (method, context) => ({
-      ...streams.begin(method, context.requestHeader.get(keyHeader), holderOf(context), context.signal),
+      ...streams.begin(method, callRecord(context).credential, holderOf(context), context.signal),
       context,
     }),
     succeeded(record) {

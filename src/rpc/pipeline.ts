@@ -1,8 +1,8 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "pino";
+import type { Callers } from "../auth/callers.ts";
 import type { Principal } from "../auth/principal.ts";
-import type { KeyVerifier } from "../auth/verify.ts";
 import type { WrongKeys } from "../auth/wrong-keys.ts";
 import { unsupported } from "../errors.ts";
 import type { Holder } from "../limiter.ts";
@@ -48,8 +48,7 @@ export interface Pipeline {
   endStreams(): void;
 }
 
-interface Options {
-  verify: KeyVerifier["verify"];
+interface Options extends Callers {
   /** Refuses at once while the database is away, and bounds the calls in work. */
   gate: { run<T>(fn: () => Promise<T>, who: Holder): Promise<T> };
   log: Logger;
@@ -67,10 +66,10 @@ interface Options {
 const hourMs = 3_600_000;
 
 /** Builds the pipeline. Its order, in one place: key, permission, room (admit); validation, gate, handler, errors (implement). */
-export function pipeline({ verify, wrongKeys, streamsMax = 5000, unauthenticated, ...options }: Options): Pipeline {
-  const { gate, log } = options;
+export function pipeline({ wrongKeys, streamsMax = 5000, unauthenticated, ...options }: Options): Pipeline {
+  const { verify, gate, log } = options;
   const streams = openStreams(verify, streamsMax);
-  const enter = admission(verify, wrongKeys);
+  const enter = admission(options, wrongKeys);
   const fail = failedCall.bind(undefined, log);
   const withKey = authenticatedPassage({ ...options, enter, streams, fail });
   const unkeyedStreams = unauthenticated ?? { streamsMax: Math.ceil(streamsMax / 20), streamMsMax: hourMs };

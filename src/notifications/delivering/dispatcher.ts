@@ -5,8 +5,8 @@ import { isConnectionLost } from "../../db/driver/connection-errors.ts";
 import { withHolder } from "../../db/request-scope.ts";
 import { every } from "../../every.ts";
 import { failpoint } from "../../failpoint.ts";
+import { dueLanes } from "../../jobs/due-lanes.ts";
 import { type Lease, leases } from "../../jobs/leases.ts";
-import { dueLanes } from "../../jobs/queue.ts";
 import { alarms } from "../../jobs/wake-ups.ts";
 import { backResult, endedResult, triedResults } from "./classify-response.ts";
 import { type DueDelivery, deliveriesKind, renewLeases, settleDeliveries } from "./delivery-queue.ts";
@@ -30,7 +30,7 @@ export interface Dispatcher {
 }
 
 export interface DispatcherOptions extends Omit<SenderOptions, "db">, Pick<BatchOptions, "recheck" | "waitMsMax"> {
-  readonly pool: Pick<Pool, "system" | "sending" | "gate">;
+  readonly pool: Pick<Pool, "system" | "workers" | "sending" | "gate">;
   nowMs(): number;
   /** Told that there is more to do than this process takes on. */
   callOthers?(): void;
@@ -187,7 +187,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   async function poll(): Promise<void> {
     if (stopped || !pool.gate.open) return;
     try {
-      for (const { tenantId, dueMs } of await dueLanes(pool.system, [deliveriesKind], nowMs() + pollMs)) {
+      for (const { tenantId, dueMs } of await dueLanes(pool, [deliveriesKind], nowMs() + pollMs)) {
         if (dueMs > nowMs()) lookLater(tenantId, dueMs);
         // One that is crowded is looked at when a place is given back.
         else if (!crowded.has(tenantId) || slots.used === 0) void lookAt(tenantId);

@@ -35,10 +35,10 @@ function missed(metricName: string | undefined, type: TriggerType): string {
   return names.length === 0 ? "" : ` of ${names.join(" and ")}`;
 }
 
-/** A page at the public address of this service that names the notification's occurrence; empty when it has none. */
+/** The console's page, at the public address of this service, of the notification's occurrence; empty when it has none. */
 export function eventUrl({ event, subjectId }: Notification, publicUrl: string): string {
   if (event === undefined) return "";
-  return `${publicUrl}/docs?occurrence=${encodeURIComponent(subjectId)}`;
+  return `${publicUrl}/console/#/occurrences/${encodeURIComponent(subjectId)}`;
 }
 
 /** Every text, number and flag of a message and of those in it, but for secrets. */
@@ -100,7 +100,7 @@ export function variablesOf(
       id: entity.id,
       name: entity.name,
       dimensions: entity.dimensions,
-      url: `${publicUrl}/entities/${encodeURIComponent(entity.id)}`,
+      url: `${publicUrl}/console/#/entities/${encodeURIComponent(entity.id)}`,
     },
     metric: metric && {
       name: metric.name,
