@@ -237,8 +237,8 @@ export async function startServer(config: Config, log: Logger, followSources = f
   }));
 
   // What is asked without a key.
-  const unkeyed = { serving: () => pool.notReady() === undefined, streamsMax: Math.ceil(config.streamsMax / 20) };
-  const found = discovery({ services: declared, ...unkeyed, log });
+  const serving = () => pool.notReady() === undefined;
+  const found = discovery({ services: declared, serving, implement: calls.implementUnauthenticated });
 
   // Protocols of other tools.
   const stopping = new AbortController();
