@@ -19,8 +19,8 @@ export const domains: readonly string[] = [
 /** Folders of `src/` that speak other tools' protocols: a folder a tool. They write through the receiver and hold no SQL. */
 export const adapters: readonly string[] = ["integrations"];
 
-/** Folders of `src/` at the ends of the order: settings, which know nothing, and the command line, which knows everything. */
-export const edges: readonly string[] = ["config", "cli"];
+/** Folders of `src/` at the ends of the order: settings, which know nothing, and what starts servers, which knows everything. */
+export const edges: readonly string[] = ["config", "processes", "cli"];
 
 /** Folders of `src/` that look at all mechanisms and domains, and are no domain themselves. */
 export const observers: readonly string[] = ["telemetry"];
@@ -47,7 +47,10 @@ export const importOrder: readonly string[] = [
   ...adapters,
   "retention",
   ...observers,
+  "prepared-database",
+  "owned-parts",
   "server",
+  "processes",
   "cli",
   "main",
 ];

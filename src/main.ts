@@ -1,3 +1,4 @@
+import cluster from "node:cluster";
 import { writeSync } from "node:fs";
 import { ConnectError } from "@connectrpc/connect";
 import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./cli/command-line.ts";
@@ -12,6 +13,9 @@ import { connect, type Sql } from "./db/connect.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
+import { startMachine } from "./processes/owner.ts";
+import { processCount } from "./processes/process-count.ts";
+import { serveAsProcess } from "./processes/serving-process.ts";
 import { openLog } from "./rpc/log.ts";
 import { startServer } from "./server.ts";
 import { didYouMean } from "./transcoding/did-you-mean.ts";
@@ -52,8 +56,11 @@ const signalCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 /** How long a copy that is stopped may take to remove what it has made. */
 const copyUndoMs = 2500;
 
+/** A start after this end would end in the same way: the launcher, which has the same number, does not try. */
+const gaveUpCode = 70;
+
 async function serve(config: Config): Promise<void> {
-  const log = openLog(config.logLevel);
+  if (cluster.isWorker) return await serveAsProcess(config);
   let signals = 0;
   const stopAsked = Promise.withResolvers<void>();
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -69,14 +76,20 @@ async function serve(config: Config): Promise<void> {
   if (config.databaseUrl === undefined) {
     process.stderr.write(`starting on ${shellQuoted(config.dataDir)}; the first start there takes some seconds\n`);
   }
-  const server = await startServer(config, log);
+  const { count, because } = await processCount(config);
+  const log = openLog(config.logLevel, undefined, count > 1 ? "owner" : undefined);
+  const machine = count > 1 ? await startMachine(config, log, count) : undefined;
+  const server = machine ?? (await startServer(config, log));
+  log.info({ processes: count, because }, count > 1 ? "several processes serve" : "one process serves");
   process.send?.("serving"); // from now on its launcher starts it again when it dies
-  if (signals === 0) process.stdout.write(welcome(server, config.host, process.stdout.isTTY));
-  await stopAsked.promise;
+  const by = count > 1 ? `${count} processes serve (${because}).` : undefined;
+  if (signals === 0) process.stdout.write(welcome(server, config.host, process.stdout.isTTY, by));
+  const failure = await Promise.race([stopAsked.promise, ...(machine ? [machine.failed] : [])]);
+  if (failure) process.stderr.write(`belfry: ${failure}\n`);
   await server.stop();
   await new Promise<void>((resolve) => log.flush(() => resolve()));
   // All is done: no connection that its client has left half open may keep the process.
-  process.exit(0);
+  process.exit(failure ? gaveUpCode : 0);
 }
 
 /**

@@ -24,13 +24,10 @@ import { keyVerifier } from "./auth/verify.ts";
 import { wrongKeys } from "./auth/wrong-keys.ts";
 import type { Config } from "./config/settings.ts";
 import { keyring } from "./credentials/keyring.ts";
-import { checkMasterKeys } from "./credentials/master-keys.ts";
 import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
 import { connect, connectionCounts } from "./db/connect.ts";
-import { startEmbedded } from "./db/embedded/embedded.ts";
 import { listener } from "./db/listen.ts";
-import { migrate } from "./db/migrate.ts";
 import {
   entityFieldDictionaryService,
   eventFieldDictionaryService,
@@ -60,6 +57,8 @@ import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
 import { ruleEngine } from "./notifications/deciding/engine.ts";
 import { startNotifications } from "./notifications/start.ts";
+import type { OwnedParts } from "./owned-parts.ts";
+import { preparedDatabase } from "./prepared-database.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
 import { changedEntities, updaterKinds } from "./properties/updater-job.ts";
 import { ingestQueue } from "./receiver/ingest-queue.ts";
@@ -74,7 +73,7 @@ import { pipeline } from "./rpc/pipeline.ts";
 import { requestMemory } from "./rpc/request-memory.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
-import { type FirstKey, firstKey } from "./tenants/first-key.ts";
+import type { FirstKey } from "./tenants/first-key.ts";
 import { apiClientService, auditLogService } from "./tenants/service.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
@@ -89,10 +88,16 @@ export interface Server {
   readonly caFile: string | undefined;
   /** Where Prometheus' metrics are, for example `http://127.0.0.1:9464/metrics`; undefined when they are not served. */
   readonly metricsUrl: string | undefined;
+  /** The metrics of a server that another process opens the port for. */
+  readonly metrics?: (() => Promise<string>) | undefined;
   /** Names and addresses that the certificate is valid for; none without TLS. */
   readonly names: readonly string[];
   /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
   readonly firstKey: FirstKey | undefined;
+  /** Connections of clients. */
+  connections(): number;
+  /** Why this process cannot serve; undefined: it can. */
+  notReady(): string | undefined;
   /** Stops in order: clients turn away, the port drains, then the pool, then the embedded database. May be called twice. */
   stop(): Promise<void>;
 }
@@ -102,32 +107,18 @@ export interface Server {
  * undo them in reverse. One straight function on purpose: each step needs what the earlier ones made.
  * @throws StartError in one clear line for what the operator can mend.
  */
-export async function startServer(config: Config, log: Logger): Promise<Server> {
+export async function startServer(config: Config, log: Logger, given?: OwnedParts): Promise<Server> {
   await using starting = new AsyncDisposableStack();
 
-  // The database: ours, or the one that DATABASE_URL names.
-  let url = config.databaseUrl;
-  if (url === undefined) {
-    const embedded = await startEmbedded({
-      dataDir: config.dataDir,
-      log,
-      connectionsMax: config.poolConnectionsMax + 50,
-    });
-    starting.defer(() => embedded.stop());
-    url = embedded.url;
-  }
-  await migrate(url, { log });
+  // The database, which another process may have prepared.
+  const { url, firstKey } = given?.database ?? (await preparedDatabase(config, log, starting));
   const pool = connect(url, config);
   starting.defer(() => pool.close());
   const replicas = listener(url);
   starting.defer(() => replicas.stop());
   const clock = await databaseClock(pool.system);
   starting.defer(() => clock.stop());
-  const first = config.databaseUrl === undefined ? await firstKey(pool.sql, config.dataDir) : undefined;
   const masterKeys = keyring(config);
-  if (!(await checkMasterKeys(pool.sql, masterKeys))) {
-    log.warn("no master key: credentials are stored without secrets only; set BELFRY_MASTER_KEYS");
-  }
 
   // What every call passes.
   const system = { sql: pool.system, gate: pool.gate };
@@ -238,7 +229,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   }));
 
   // What is asked without a key.
-  const unkeyed = { serving: () => pool.notReady() === undefined, streamsMax: Math.ceil(config.streamsMax / 20) };
+  const notReady = () => (given?.machineReady() ? undefined : pool.notReady());
+  const unkeyed = { serving: () => notReady() === undefined, streamsMax: Math.ceil(config.streamsMax / 20) };
   const found = discovery({ services: declared, ...unkeyed, log });
 
   // Protocols of other tools.
@@ -249,7 +241,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   });
 
   // The port, and what it tells of itself to its operators.
-  const tls = config.plaintext ? undefined : await liveCertificate(config, log);
+  const tls = given ? given.tls : config.plaintext ? undefined : await liveCertificate(config, log);
   starting.defer(() => tls?.stop());
   let connections = () => 0;
   const telemetry = await startTelemetry(
@@ -262,17 +254,17 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
       certificateEndsMs: () => tls?.endsMs(),
     },
     log,
+    given?.process,
   );
   starting.defer(() => telemetry.stop());
   const port = await serveApi({
     ...{ config, tls, routes, services, discovery: found, admit: calls.admit, bodies: held, untaken, log },
-    ...{ foreign, stopping },
+    ...{ foreign, stopping, notReady, incoming: given?.incoming },
     ended(record, ...how) {
       calls.ended(record);
       telemetry.ended(record, ...how);
     },
     readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.forms, clock.nowMs)]]),
-    notReady: pool.notReady,
     aliases: { services: config.serviceAliases, keyHeaders: config.keyHeaderAliases },
   });
   connections = port.connections;
@@ -289,8 +281,11 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     url: port.address.url,
     caFile: tls?.caFile,
     metricsUrl: telemetry.metricsUrl,
+    metrics: telemetry.metrics,
     names: tls === undefined ? [] : certifiedNames(tls.cert),
-    firstKey: first,
+    firstKey,
+    connections: port.connections,
+    notReady: pool.notReady,
     stop() {
       stopped ??= running.disposeAsync();
       return stopped;

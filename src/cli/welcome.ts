@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { Server } from "../server.ts";
 
+/** What is known of a server that serves. */
+type Welcomed = Pick<Server, "url" | "caFile" | "names" | "firstKey">;
+
 /** A path as a shell takes it, from the working directory. */
 export function shellQuoted(path: string): string {
   const near = relative(process.cwd(), path);
@@ -12,7 +15,7 @@ export function shellQuoted(path: string): string {
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || host.startsWith("127.");
 
 /** What can connect, and by which names, where that is not this machine by the address that is printed. */
-function reach({ url, caFile, names }: Server, host: string): string[] {
+function reach({ url, caFile, names }: Welcomed, host: string): string[] {
   const address = new URL(url);
   const called = address.hostname.replace(/^\[|\]$/g, "");
   const open = !isLoopback(host);
@@ -25,7 +28,7 @@ function reach({ url, caFile, names }: Server, host: string): string[] {
 }
 
 /** The address by which commands on this machine reach the server: one that its certificate is valid for. */
-function callable({ url, names }: Server): string {
+function callable({ url, names }: Welcomed): string {
   const address = new URL(url);
   const called = address.hostname.replace(/^\[|\]$/g, "");
   const other = names.find((name) => /[a-z]/i.test(name) && !/[*:]/.test(name));
@@ -36,12 +39,13 @@ function callable({ url, names }: Server): string {
 
 /**
  * What is printed when a server serves: where, what can connect, and what a newcomer pastes next: one call in, one out, one
- * refusal that helps. `toTerminal`: the first key is shown, once.
+ * refusal that helps. `toTerminal`: the first key is shown, once. `processes`: how many serve, where there are several.
  */
-export function welcome(server: Server, host: string, toTerminal: boolean): string {
+export function welcome(server: Welcomed, host: string, toTerminal: boolean, processes?: string): string {
   const { caFile, firstKey } = server;
   const url = callable(server);
-  const lines = [`Belfry serves at ${url}`, ...reach(server, host)];
+  const by = processes === undefined ? [] : [processes];
+  const lines = [`Belfry serves at ${url}`, ...by, ...reach(server, host)];
   if (firstKey === undefined) return `${lines.join("\n")}\n`;
   const keyFile = shellQuoted(firstKey.file);
   lines.push(
