@@ -31,7 +31,7 @@ export interface HttpListener {
 export interface Incoming {
   readonly address: HttpListener["address"];
   /** Hands each of them to `take`, unread. */
-  each(take: (socket: Socket) => void): void;
+  each(take: Taker): void;
   /** Resolves once no further one comes. */
   end(): Promise<void>;
 }
@@ -121,7 +121,7 @@ export async function listen(options: Options): Promise<HttpListener> {
 
 const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
-/** The requests of an HTTP/1.1 connection: the one that is being answered, and those that came behind it. */
+/** Requests of an HTTP/1.1 connection: the one being answered, and those after it. */
 interface Line {
   request: IncomingMessage;
   waiting: (() => void)[];

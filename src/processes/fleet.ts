@@ -135,13 +135,13 @@ export function startFleet({ processes, assignment, log }: Options): Fleet {
     // What keeps it from starting, such as a database that is away, may pass.
     if (failure !== undefined) {
       const waitMs = Math.min(retryMs * 2 ** failedStarts++, retryMsMax);
-      log.error({ member: number, cause: failure, waitMs }, "a serving process cannot start; it is tried again");
+      log.warn({ member: number, cause: failure, waitMs }, "a serving process cannot start; it is tried again");
       setTimeout(start, waitMs, number);
       return;
     }
     died += 1;
     const { waitMs, count, tooMany } = deaths.note(performance.now());
-    log.error({ member: number, by, deaths: count, waitMs }, "a serving process has died; another one takes its place");
+    log.warn({ member: number, by, deaths: count, waitMs }, "a serving process has died; another one takes its place");
     if (tooMany !== undefined) failed.resolve(`${tooMany}, the last one by ${by}: the server ends`);
     else setTimeout(start, waitMs, number);
   }

@@ -16,6 +16,7 @@ import { playNotifications } from "./notifications.ts";
 import { playPauses } from "./pauses.ts";
 import { clear, place } from "./place.ts";
 import { playPoints, playPointsOfTwo } from "./points.ts";
+import { playProcesses } from "./processes.ts";
 import { fine, openProxy } from "./proxy.ts";
 import { random } from "./random.ts";
 import { type Play, playFailpoints, playKills, playTwoServers, twoServersRounds } from "./scenes.ts";
@@ -33,6 +34,7 @@ const scenes: Record<string, (play: Play) => Promise<number>> = {
   points: playPoints,
   "points-of-two": playPointsOfTwo,
   pauses: playPauses,
+  processes: playProcesses,
   exports: playExports,
   everything: playEverything,
   upgrade: playUpgrade,
@@ -48,6 +50,7 @@ const roundsOf: Record<string, number> = {
   points: 8,
   "points-of-two": 6,
   pauses: 4,
+  processes: 6,
   exports: 1,
   everything: 20,
   upgrade: 1,
