@@ -15,9 +15,7 @@ import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { startMachine } from "./processes/owner.ts";
 import { processCount } from "./processes/process-count.ts";
-import { serveAsProcess } from "./processes/serving-process.ts";
 import { openLog } from "./rpc/log.ts";
-import { startServer } from "./server.ts";
 import { didYouMean } from "./transcoding/did-you-mean.ts";
 import { program, version } from "./version.ts";
 
@@ -60,7 +58,8 @@ const copyUndoMs = 2500;
 const gaveUpCode = 70;
 
 async function serve(config: Config): Promise<void> {
-  if (cluster.isWorker) return await serveAsProcess(config);
+  // Loaded by what serves alone: the owner of a port needs a fraction of the modules.
+  if (cluster.isWorker) return await (await import("./processes/serving-process.ts")).serveAsProcess(config);
   let signals = 0;
   const stopAsked = Promise.withResolvers<void>();
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -79,7 +78,7 @@ async function serve(config: Config): Promise<void> {
   const { count, because } = await processCount(config);
   const log = openLog(config.logLevel, undefined, count > 1 ? "owner" : undefined);
   const machine = count > 1 ? await startMachine(config, log, count) : undefined;
-  const server = machine ?? (await startServer(config, log));
+  const server = machine ?? (await (await import("./server.ts")).startServer(config, log));
   log.info({ processes: count, because }, count > 1 ? "several processes serve" : "one process serves");
   process.send?.("serving"); // from now on its launcher starts it again when it dies
   const by = count > 1 ? `${count} processes serve (${because}).` : undefined;

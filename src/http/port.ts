@@ -14,6 +14,7 @@ import { version } from "../version.ts";
 import type { Request } from "../wire/body-reader.ts";
 import { breakOff, type Response } from "../wire/send-response.ts";
 import { type Aliases, addAliases } from "./aliases.ts";
+import { calledUrl } from "./called-url.ts";
 import { rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
 import { answerAfterBody, hasBody, type RestLimits } from "./drain-request-body.ts";
@@ -209,14 +210,6 @@ function routesOf(
       readers,
     },
   });
-}
-
-/** The address by which a port is called. */
-export function calledUrl(host: string, port: number, secure: boolean): string {
-  // Nothing can be called at the address that means all of them.
-  const called = host === "0.0.0.0" || host === "::" ? "localhost" : host;
-  const name = called.includes(":") ? `[${called}]` : called;
-  return `${secure ? "https" : "http"}://${name}:${port}`;
 }
 
 function answerWith(route: RpcRoute, request: Request, response: Response, log: Logger) {

@@ -1,8 +1,8 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/settings.ts";
+import { calledUrl } from "../http/called-url.ts";
 import { certifiedNames } from "../http/certificate.ts";
 import { liveCertificate } from "../http/live-certificate.ts";
-import { calledUrl } from "../http/port.ts";
 import { preparedDatabase } from "../prepared-database.ts";
 import type { Server } from "../server.ts";
 import { mergedMetrics } from "../telemetry/merged-metrics.ts";
