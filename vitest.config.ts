@@ -49,6 +49,8 @@ const shared = {
   testTimeout: 60_000,
   hookTimeout: 120_000,
   allowOnly: false,
+  // Also on a machine where `auto` means several.
+  env: { BELFRY_PROCESSES: "1" },
   setupFiles: ["test/support/collect-statements.ts", "test/support/check-answers.ts"],
 };
 
