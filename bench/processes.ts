@@ -1,4 +1,4 @@
-// One server as one process, and as two behind one port, on one PostgreSQL: what they take, and what an item costs.
+// One server as one process, and as two on one port, on one PostgreSQL: what they take, and what an item costs.
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LoadRequest } from "./load/load.ts";
@@ -84,7 +84,7 @@ async function measure({ request, connections, count }: Line, machine: MachinePr
 }
 
 console.log(`${commandOf("processes", args)}\n`);
-console.log("Two servers run all the time on one database, one of one process and one of two behind one port.");
+console.log("Two servers run all the time on one database, one of one process and one of two on one port.");
 for (const line of machineFacts(database.version, true)) console.log(line);
 for (const line of lines) for (const machine of machines) await measure(line, machine, 400);
 const seen = new Map(lines.map(({ name }) => [name, sizes.map((): Seen[] => [])]));

@@ -2,7 +2,7 @@ import type { Incoming } from "./http/listener.ts";
 import type { LiveCertificate } from "./http/live-certificate.ts";
 import type { PreparedDatabase } from "./prepared-database.ts";
 
-/** What a server is given by the process that owns the port, where several serve behind one. */
+/** What a server is given by the process that owns the port, where several serve it. */
 export interface OwnedParts {
   /** Its number. */
   readonly process: number;

@@ -19,7 +19,7 @@ export interface PreparedDatabase {
 export const extraConnections = 2;
 
 /**
- * The embedded database, started for so many server processes, or the one that DATABASE_URL names, with its schema up to date and its
+ * The embedded database, started for `processes` servers, or the one that DATABASE_URL names, with its schema up to date and its
  * master keys checked. `starting` gets what stops it. @throws StartError in one clear line for what the operator can mend
  */
 export async function preparedDatabase(

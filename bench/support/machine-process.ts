@@ -17,7 +17,7 @@ export interface MachineProcess extends AsyncDisposable {
 const main = join(import.meta.dirname, "../../src/main.ts");
 const pageBytes = 4096;
 
-/** The numbers of /proc behind a process's name: state, parent, … */
+/** The numbers of /proc after a process's name: state, parent, … */
 function statOf(pid: number): string[] {
   return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { Server } from "../server.ts";
 
-/** What is known of a server that serves. */
+/** A server that serves. */
 type Welcomed = Pick<Server, "url" | "caFile" | "names" | "firstKey">;
 
 /** A path as a shell takes it, from the working directory. */

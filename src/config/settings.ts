@@ -45,7 +45,7 @@ const rows = {
   serviceAliases: ["BELFRY_SERVICE_ALIASES", "", serviceNames, "other names of services, <other>=<ours>, comma-separated"],
   keyHeaderAliases: ["BELFRY_KEY_HEADER_ALIASES", "", headerNames, "headers, comma-separated, that may carry the key instead of service-api-key"],
   logLevel: ["BELFRY_LOG_LEVEL", "info", oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"), "least severe log line that is written"],
-  processes: ["BELFRY_PROCESSES", "auto", integerOrAuto(1, 128), "processes that serve behind the port; auto: as many as processors, memory and database connections suit"],
+  processes: ["BELFRY_PROCESSES", "auto", integerOrAuto(1, 128), "processes that serve the port; auto: as many as processors, memory and database connections suit"],
   poolConnectionsMax: ["BELFRY_POOL_CONNECTIONS_MAX", "20", integer(5, 1000), "database connections of a process, shared out between kinds of work"],
   ingestWaitMsMax: ["BELFRY_INGEST_WAIT", "1s", duration("1ms", "10m"), "how long models, points and events may wait to be stored; more of them are answered 429"],
   receiverItemsMax: ["BELFRY_RECEIVER_ITEMS_MAX", "50000", integer(1, 10_000_000), "most items of a batch of the data receiver; larger ones are refused"],

@@ -97,8 +97,7 @@ export async function listen(options: Options): Promise<HttpListener> {
     address: incoming?.address ?? { host, port: (outer.address() as AddressInfo).port },
     connections: () => sockets.size,
     async drain(ms) {
-      if (incoming) await incoming.end();
-      else outer.close();
+      await (incoming ? incoming.end() : outer.close());
       for (const session of sessions) session.close();
       const end = performance.now() + ms;
       await sleep(Math.min(ms, settleMs)); // what lies unread in a connection is a request that came in time

@@ -5,7 +5,7 @@ const MiB = 1024 * 1024;
 /** Twice the largest message, and connections that read slowly beside others: less would refuse what one server takes. */
 const [bodyBytesMin, answerBytesMin] = [32 * MiB, 64 * MiB];
 
-/** Bounds of a machine, divided between the processes that serve behind its port. */
+/** Bounds of a machine, divided between the processes that serve its port. */
 export function limitShares(config: Config, processes: number): Config {
   const share = (bound: number) => Math.ceil(bound / processes);
   return {

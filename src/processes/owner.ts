@@ -21,7 +21,7 @@ export interface Machine extends Omit<Server, "connections" | "notReady" | "metr
 const stopMs = 30_000;
 
 /**
- * Starts what a machine has once (the embedded database, the schema, the certificate, the port), and the processes that serve behind the
+ * Starts what a machine has once (the embedded database, the schema, the certificate, the port), and the processes that serve the
  * port. Each of these is what a server of its own would be: they share the database and nothing else.
  * @throws StartError in one clear line for what the operator can mend
  */
@@ -78,13 +78,13 @@ export async function startMachine(config: Config, log: Logger, processes: numbe
 async function ofAll(fleet: Fleet) {
   const own = await metricsText(undefined, { process: "owner" });
   const texts = async () => mergedMetrics([counted(fleet), ...(await fleet.metrics()), await own.read()]);
-  return { read: texts, stop: own.stop };
+  return { ...own, read: texts };
 }
 
 function counted(fleet: Fleet): string {
   const serving = fleet.members().filter(({ state }) => state === "serving").length;
   return [
-    "# HELP belfry_processes Processes that serve behind the port, where there are several.",
+    "# HELP belfry_processes Processes that serve the port, where there are several.",
     "# TYPE belfry_processes gauge",
     `belfry_processes ${serving}`,
     "",

@@ -10,7 +10,7 @@ export interface PortDispatch {
   close(): void;
 }
 
-/** One that has reported nothing for so long gets no connection while others have. */
+/** A process silent for longer gets no connection while another reports. */
 const silentMs = 5000;
 
 /**

@@ -13,7 +13,7 @@ import type { Assignment, Load, Order, Report } from "./messages.ts";
 const reportMs = 200;
 /** A report that says nothing new shows that the process lives. */
 const sameReports = 5;
-/** The owner of the port may be gone or busy. */
+/** The owner of the port may have died, or be busy. */
 const lastConnectionMs = 1000;
 
 function report(message: Report, sent?: () => void): void {
@@ -44,7 +44,7 @@ function handedConnections(address: Incoming["address"]): Handed {
     },
     give(socket) {
       taken += 1;
-      // Without one its client has gone on the way.
+      // Without one its client left on the way.
       if (socket !== undefined) take(socket);
     },
     last: resolve,
@@ -124,7 +124,7 @@ function obey(serving: Serving, message: Order, socket: Socket | undefined): voi
   }
 }
 
-/** Tells the owner of the port of each change, and now and then that there is none. */
+/** Reports each change to the owner of the port, and now and then that there is none. */
 function reportLoad({ server, handed }: Serving) {
   let before = "";
   let same = 0;

@@ -21,14 +21,14 @@ interface Options {
 /** What a pipe takes at once, with nothing of another process in between (PIPE_BUF of Linux). */
 const atomicBytes = 4096;
 
-/** As many of these lines, from the first on, as fit into a piece; at least one. */
-function linesInPiece(lines: readonly string[], bytesMax: number): number {
+/** Takes as many lines, from the first on, as fit into a piece; at least one. */
+function takePiece(lines: string[], bytesMax: number): string {
   let bytes = 0;
   const count = lines.findIndex((line) => {
     bytes += Buffer.byteLength(line);
     return bytes > bytesMax;
   });
-  return count < 0 ? lines.length : Math.max(1, count);
+  return lines.splice(0, count < 0 ? lines.length : Math.max(1, count)).join("");
 }
 
 const gatherMs = 100;
@@ -104,9 +104,8 @@ export function logWriter(fd: number, options: Options = {}): LogWriter {
     clearTimeout(timer);
     timer = undefined;
     if (piece === undefined && lines.length > 0) {
-      const taken = lines.splice(0, linesInPiece(lines, pieceBytes)).join("");
-      piece = Buffer.from(taken);
-      size -= taken.length;
+      const taken = takePiece(lines, pieceBytes);
+      [piece, size] = [Buffer.from(taken), size - taken.length];
     }
     if (piece !== undefined) return writePiece(piece, written);
     for (const done of flushing) done();
@@ -129,9 +128,7 @@ export function logWriter(fd: number, options: Options = {}): LogWriter {
     else if (lines.length > 0) later(gatherMs);
   }
 
-  process.once("exit", () => {
-    while (lines.length > 0) writeLast(own, lines.splice(0, linesInPiece(lines, pieceBytes)));
-  });
+  process.once("exit", () => writeLast(own, lines, pieceBytes));
 
   return {
     write(line) {
@@ -162,9 +159,8 @@ export function logWriter(fd: number, options: Options = {}): LogWriter {
 }
 
 /** Not to a descriptor that may block, and once only: what it does not take now is lost. */
-function writeLast(fd: number | undefined, lines: readonly string[]) {
-  if (lines.length === 0 || fd === undefined) return;
+function writeLast(fd: number | undefined, lines: string[], pieceBytes: number) {
   try {
-    writeSync(fd, lines.join(""));
+    while (lines.length > 0 && fd !== undefined) writeSync(fd, takePiece(lines, pieceBytes));
   } catch {}
 }

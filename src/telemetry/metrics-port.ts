@@ -15,11 +15,9 @@ export interface MetricsPort {
 /** Gauges of prom-client whose names end as those of counters do. */
 const misnamed = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
-const contentType = "text/plain; version=0.0.4; charset=utf-8";
-
 /** What the port answers. */
 export interface MetricsText {
-  /** In Prometheus' text format. */
+  readonly contentType: string;
   read(): Promise<string>;
   stop(): void;
 }
@@ -38,13 +36,13 @@ export async function metricsText(
   for (const family of own ? families(own.sources, own.requests) : []) {
     registry.registerMetric(metricOf(family) as never);
   }
-  return { read: () => registry.metrics(), stop: () => registry.clear() };
+  return { contentType: registry.contentType, read: () => registry.metrics(), stop: () => registry.clear() };
 }
 
 /** Opens the port. @throws StartError when it cannot listen */
 export async function metricsPort(
   { host, port }: { host: string; port: number },
-  { read, stop }: MetricsText,
+  { contentType, read, stop }: MetricsText,
 ): Promise<MetricsPort> {
   let reading: Promise<string> | undefined;
   const server = createServer({ headersTimeout: 5000, requestTimeout: 5000 }, async (request, response) => {

@@ -13,7 +13,7 @@ import { serverProcess } from "./server-process.ts";
 const processes = 3;
 const orphanMsMax = 1000;
 
-/** Three processes behind one port, with their own PostgreSQL; each part is killed in the middle of the work of 6 clients. */
+/** Three processes on one port, with their own PostgreSQL; each part is killed in the middle of the work of 6 clients. */
 export async function playProcesses({ seed, until, say }: Play): Promise<number> {
   const dataDir = await clusterPlace();
   const server = await serverProcess({ BELFRY_DATA_DIR: dataDir, BELFRY_PROCESSES: String(processes) });

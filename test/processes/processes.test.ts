@@ -118,7 +118,7 @@ test("a process that dies is replaced, the others serve on, and a new certificat
       .poll(() => machine.said().match(/a serving process has died/g)?.length, { timeout: 30_000 })
       .toBe(death);
     if (death > 2) continue;
-    // Those of the dead process connect anew; another one takes them.
+    // Clients of the dead process connect again, to another one.
     for (const call of calls) await call.searchEvents({ query: {} }).catch(() => call.searchEvents({ query: {} }));
     await expect.poll(() => machine.metrics().then((all) => all.get("belfry_processes")), { timeout: 30_000 }).toBe(3);
   }
