@@ -2,6 +2,7 @@ import cluster from "node:cluster";
 import { writeSync } from "node:fs";
 import { ConnectError } from "@connectrpc/connect";
 import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./cli/command-line.ts";
+import { consoleCommand, consoleUsage } from "./cli/console.ts";
 import { credentialCommand, credentialUsage } from "./cli/credentials.ts";
 import { schemaCommand, schemaUsage } from "./cli/schema.ts";
 import { tenantCommand, tenantUsage } from "./cli/tenants.ts";
@@ -10,12 +11,14 @@ import { shellQuoted, welcome } from "./cli/welcome.ts";
 import { SettingError } from "./config/parsers.ts";
 import { type Config, readConfig, settingsHelp } from "./config/settings.ts";
 import { connect, type Sql } from "./db/connect.ts";
+import { distributedAt } from "./db/distribution.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { startMachine } from "./processes/owner.ts";
 import { processCount } from "./processes/process-count.ts";
 import { openLog } from "./rpc/log.ts";
+import type { Server } from "./server.ts";
 import { didYouMean } from "./transcoding/did-you-mean.ts";
 import { program, version } from "./version.ts";
 
@@ -23,6 +26,7 @@ const usage: Usage = [
   ["serve", "serve; from a checkout, npm start is the same"],
   ["migrate", "bring the database's schema up to date, and do nothing else"],
   ...tenantUsage,
+  ...consoleUsage,
   ...credentialUsage,
   ...transferUsage,
   ...schemaUsage,
@@ -78,17 +82,30 @@ async function serve(config: Config): Promise<void> {
   const { count, because } = await processCount(config);
   const log = openLog(config.logLevel, undefined, count > 1 ? "owner" : undefined);
   const machine = count > 1 ? await startMachine(config, log, count) : undefined;
-  const server = machine ?? (await (await import("./server.ts")).startServer(config, log));
+  const followSources = process.env.NODE_ENV === "development";
+  const server = machine ?? (await (await import("./server.ts")).startServer(config, log, { followSources }));
   log.info({ processes: count, because }, count > 1 ? "several processes serve" : "one process serves");
   process.send?.("serving"); // from now on its launcher starts it again when it dies
-  const by = count > 1 ? `${count} processes serve (${because}).` : undefined;
-  if (signals === 0) process.stdout.write(welcome(server, config.host, process.stdout.isTTY, by));
+  const processes = count > 1 ? `${count} processes serve (${because}).` : undefined;
+  if (signals === 0) process.stdout.write(await greeting(server, config.host, processes));
+  server.buildConsole().catch(() => undefined); // the page itself says what is wrong
   const failure = await Promise.race([stopAsked.promise, ...(machine ? [machine.failed] : [])]);
   if (failure) process.stderr.write(`belfry: ${failure}\n`);
   await server.stop();
   await new Promise<void>((resolve) => log.flush(() => resolve()));
   // All is done: no connection that its client has left half open may keep the process.
   process.exit(failure ? gaveUpCode : 0);
+}
+
+/** What is printed when the server serves. The link that logs in is for a terminal alone: what goes elsewhere is kept. */
+async function greeting(
+  server: Pick<Server, "url" | "caFile" | "names" | "firstKey" | "firstLink">,
+  host: string,
+  processes: string | undefined,
+): Promise<string> {
+  const toTerminal = process.stdout.isTTY;
+  const token = toTerminal ? await server.firstLink().catch(() => undefined) : undefined;
+  return welcome(server, host, { toTerminal, token, processes });
 }
 
 /**
@@ -118,7 +135,7 @@ async function onDatabase<T>(
 
 async function onPool<T>(config: Config, url: string, work: (sql: Sql) => Promise<T>): Promise<T> {
   await checkMigrated(url);
-  const pool = connect(url, config);
+  const pool = connect(url, { ...config, distributed: await distributedAt(url) });
   try {
     return await work(pool.sql);
   } finally {
@@ -147,7 +164,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const config = readConfig(process.env, didYouMean);
-  const work = tenantCommand(args) ?? credentialCommand(args, config);
+  const work = tenantCommand(args) ?? consoleCommand(args, config) ?? credentialCommand(args, config);
   const transfer = transferCommand(args, config);
   if (command === "serve" && rest.length === 0) {
     await serve(config);

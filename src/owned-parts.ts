@@ -12,3 +12,10 @@ export interface OwnedParts {
   /** Whether any of the processes is ready. */
   machineReady(): boolean;
 }
+
+/** How a server is started. */
+export interface How {
+  readonly given?: OwnedParts;
+  /** Its page is built again when its sources change. */
+  readonly followSources?: boolean;
+}

@@ -3,6 +3,7 @@ import type { Config } from "./config/settings.ts";
 import { keyring } from "./credentials/keyring.ts";
 import { checkMasterKeys } from "./credentials/master-keys.ts";
 import { connectOnce } from "./db/connect.ts";
+import { isDistributed } from "./db/distribution.ts";
 import { startEmbedded } from "./db/embedded/embedded.ts";
 import { migrate } from "./db/migrate.ts";
 import { type FirstKey, firstKey } from "./tenants/first-key.ts";
@@ -13,6 +14,8 @@ export interface PreparedDatabase {
   readonly url: string;
   /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
   readonly firstKey: FirstKey | undefined;
+  /** Whether the tables of tenants lie distributed over nodes. */
+  readonly distributed: boolean;
 }
 
 /** Connections of a server that do not count in its pool: one probes, one listens. */
@@ -42,7 +45,7 @@ export async function preparedDatabase(
     if (!(await checkMasterKeys(sql, keyring(config)))) {
       log.warn("no master key: credentials are stored without secrets only; set BELFRY_MASTER_KEYS");
     }
-    return { url, firstKey: first };
+    return { url, firstKey: first, distributed: await isDistributed(sql) };
   } finally {
     await close();
   }

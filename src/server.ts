@@ -13,16 +13,14 @@ import { MetricQueryService } from "#gen/belfry/metrics/v1/metric_query_service_
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
-import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { routes } from "#gen/routes.ts";
-import { lastUse } from "./auth/key-last-used.ts";
+import { startCallers } from "./auth/callers.ts";
 import { checkPermissions } from "./auth/permission.ts";
-import { keyVerifier } from "./auth/verify.ts";
-import { wrongKeys } from "./auth/wrong-keys.ts";
 import type { Config } from "./config/settings.ts";
+import { builtConsole } from "./console/built-files.ts";
+import { type ConsolePages, consolePages } from "./console/serve.ts";
 import { keyring } from "./credentials/keyring.ts";
 import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
@@ -57,7 +55,7 @@ import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
 import { ruleEngine } from "./notifications/deciding/engine.ts";
 import { startNotifications } from "./notifications/start.ts";
-import type { OwnedParts } from "./owned-parts.ts";
+import type { How } from "./owned-parts.ts";
 import { preparedDatabase } from "./prepared-database.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
 import { changedEntities, updaterKinds } from "./properties/updater-job.ts";
@@ -73,8 +71,8 @@ import { pipeline } from "./rpc/pipeline.ts";
 import { requestMemory } from "./rpc/request-memory.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
-import type { FirstKey } from "./tenants/first-key.ts";
-import { apiClientService, auditLogService } from "./tenants/service.ts";
+import { type FirstKey, firstLink } from "./tenants/first-key.ts";
+import { tenantServices } from "./tenants/services.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
 import { passwordHasher } from "./users/password.ts";
@@ -98,6 +96,9 @@ export interface Server {
   connections(): number;
   /** Why this process cannot serve; undefined: it can. */
   notReady(): string | undefined;
+  /** A token that logs a browser in, once: of a manager key of the first tenant, until the first session was made there. */
+  firstLink(): Promise<string | undefined>;
+  readonly buildConsole: ConsolePages["build"];
   /** Stops in order: clients turn away, the port drains, then the pool, then the embedded database. May be called twice. */
   stop(): Promise<void>;
 }
@@ -107,12 +108,16 @@ export interface Server {
  * undo them in reverse. One straight function on purpose: each step needs what the earlier ones made.
  * @throws StartError in one clear line for what the operator can mend.
  */
-export async function startServer(config: Config, log: Logger, given?: OwnedParts): Promise<Server> {
+export async function startServer(
+  config: Config,
+  log: Logger,
+  { given, followSources = false }: How = {},
+): Promise<Server> {
   await using starting = new AsyncDisposableStack();
 
   // The database, which another process may have prepared.
-  const { url, firstKey } = given?.database ?? (await preparedDatabase(config, log, starting));
-  const pool = connect(url, config);
+  const { url, firstKey, distributed } = given?.database ?? (await preparedDatabase(config, log, starting));
+  const pool = connect(url, { ...config, distributed });
   starting.defer(() => pool.close());
   const replicas = listener(url);
   starting.defer(() => replicas.stop());
@@ -122,15 +127,10 @@ export async function startServer(config: Config, log: Logger, given?: OwnedPart
 
   // What every call passes.
   const system = { sql: pool.system, gate: pool.gate };
-  const uses = lastUse(system);
-  starting.defer(() => uses.stop());
+  const callers = startCallers(system, config, log);
+  starting.defer(() => callers.stop());
   const audit = auditQueue({ ...system, background: pool.background }, clock.nowMs, log, config.auditRetentionSec);
   starting.defer(() => audit.stop());
-  const { verify } = keyVerifier({ ...system, onUse: uses.note });
-  const guesses = wrongKeys({
-    perMinuteMax: config.wrongKeysMax,
-    onSlowed: (address) => log.warn({ address }, "many wrong keys come from this address; they are answered late"),
-  });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
   const held = requestMemory(config.bodyBytesMax);
   const untaken = unreadResponses({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
@@ -146,8 +146,8 @@ export async function startServer(config: Config, log: Logger, given?: OwnedPart
     ingest,
     checkRules: (tenantId) => rules.check(tenantId),
   });
-  const limits = { wrongKeys: guesses, room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
-  const calls = pipeline({ verify, gate: pool.gate, log, ...limits });
+  const limits = { room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
+  const calls = pipeline({ ...callers, wrongKeys: callers.guesses, gate: pool.gate, log, ...limits });
 
   // What rules make of what happens.
   const wakeJobs = () => jobs.wake();
@@ -212,9 +212,8 @@ export async function startServer(config: Config, log: Logger, given?: OwnedPart
       maintenanceWindowService(pool.sql, config, { nowMs: clock.nowMs, wake: jobs.wake, hooks: rules.windows }),
     ],
     ...notifications.services,
-    [ApiClientService, apiClientService(pool.sql, config)],
     [CredentialService, credentialService(pool.sql, config, masterKeys)],
-    [AuditLogService, auditLogService(pool.sql, audit.settled)],
+    ...tenantServices(pool.sql, config, callers, audit),
     [UserAccountService, userAccountService(pool.sql, config, passwordHasher())],
     [UserGroupService, userGroupService(pool.sql, config)],
     [EntityFieldDictionaryService, entityFieldDictionaryService(pool.sql, config)],
@@ -241,6 +240,7 @@ export async function startServer(config: Config, log: Logger, given?: OwnedPart
   });
 
   // The port, and what it tells of itself to its operators.
+  const pages = consolePages(builtConsole({ dataDir: config.dataDir, follow: followSources }), log);
   const tls = given ? given.tls : config.plaintext ? undefined : await liveCertificate(config, log);
   starting.defer(() => tls?.stop());
   let connections = () => 0;
@@ -265,6 +265,7 @@ export async function startServer(config: Config, log: Logger, given?: OwnedPart
       telemetry.ended(record, ...how);
     },
     readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.forms, clock.nowMs)]]),
+    morePages: pages.serve,
     aliases: { services: config.serviceAliases, keyHeaders: config.keyHeaderAliases },
   });
   connections = port.connections;
@@ -284,6 +285,8 @@ export async function startServer(config: Config, log: Logger, given?: OwnedPart
     metrics: telemetry.metrics,
     names: tls === undefined ? [] : certifiedNames(tls.cert),
     firstKey,
+    firstLink: () => firstLink(pool.sql),
+    buildConsole: pages.build,
     connections: port.connections,
     notReady: pool.notReady,
     stop() {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { Server } from "../server.ts";
+import { program } from "../version.ts";
 
 /** A server that serves. */
 type Welcomed = Pick<Server, "url" | "caFile" | "names" | "firstKey">;
@@ -37,22 +38,39 @@ function callable({ url, names }: Welcomed): string {
   return address.origin;
 }
 
+/** Where people look at it. A link that logs in is shown once; the browser's warning is explained where it will come. */
+function consoleLines(url: string, token: string | undefined, caFile: string | undefined): string[] {
+  if (token === undefined) return [`Console: ${url}/console/  (${program} console prints a link that logs in)`];
+  const warning = `Browsers warn of its certificate, which only this machine has signed; ${url}/ says how to trust it.`;
+  return [
+    `Console: ${url}/console/#first=${token}  (logs in once, within 30 minutes)`,
+    ...(caFile === undefined ? [] : [warning]),
+  ];
+}
+
 /**
- * What is printed when a server serves: where, what can connect, and what a newcomer pastes next: one call in, one out, one
- * refusal that helps. `toTerminal`: the first key is shown, once. `processes`: how many serve, where there are several.
+ * What is printed when a server serves: where, what can connect, and what a newcomer opens and pastes next: one call in, one
+ * out, one refusal that helps. `toTerminal`: the first key is shown, once; `token`: of the link that logs in; `processes`: how many serve,
+ * where there are several.
  */
-export function welcome(server: Welcomed, host: string, toTerminal: boolean, processes?: string): string {
+export function welcome(
+  server: Welcomed,
+  host: string,
+  shown: { toTerminal: boolean; token?: string | undefined; processes?: string | undefined },
+): string {
+  const { toTerminal, token, processes } = shown;
   const { caFile, firstKey } = server;
   const url = callable(server);
-  const by = processes === undefined ? [] : [processes];
-  const lines = [`Belfry serves at ${url}`, ...by, ...reach(server, host)];
-  if (firstKey === undefined) return `${lines.join("\n")}\n`;
+  const lines = [`Belfry serves at ${url}`, ...(processes === undefined ? [] : [processes]), ...reach(server, host)];
+  const console = consoleLines(url, token, caFile);
+  if (firstKey === undefined) return `${[...lines, ...console].join("\n")}\n`;
   const keyFile = shellQuoted(firstKey.file);
   lines.push(
     // A terminal is read once; what goes elsewhere is kept.
     firstKey.made && toTerminal
       ? `The first manager key, kept in ${keyFile}: ${readFileSync(firstKey.file, "utf8").trim()}`
       : `The first manager key is in ${keyFile}`,
+    ...console,
   );
   const curl = `curl ${caFile === undefined ? "" : `--cacert ${shellQuoted(caFile)} `}-H "service-api-key: $(cat ${keyFile})" -H 'content-type: application/json'`;
   const event = (severity: string) =>

@@ -1,5 +1,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/settings.ts";
+import { builtConsole } from "../console/built-files.ts";
+import { connectOnce } from "../db/connect.ts";
 import { calledUrl } from "../http/called-url.ts";
 import { certifiedNames } from "../http/certificate.ts";
 import { liveCertificate } from "../http/live-certificate.ts";
@@ -7,6 +9,7 @@ import { preparedDatabase } from "../prepared-database.ts";
 import type { Server } from "../server.ts";
 import { mergedMetrics } from "../telemetry/merged-metrics.ts";
 import { type MetricsPort, metricsPort, metricsText } from "../telemetry/metrics-port.ts";
+import { firstLink } from "../tenants/first-key.ts";
 import { version } from "../version.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
 import { openDispatch } from "./port-dispatch.ts";
@@ -66,6 +69,12 @@ export async function startMachine(config: Config, log: Logger, processes: numbe
     metricsUrl: metrics?.url,
     names: tls === undefined ? [] : certifiedNames(tls.cert),
     firstKey: database.firstKey,
+    async firstLink() {
+      const { sql, close } = connectOnce(database.url, "belfry start");
+      return await firstLink(sql).finally(close);
+    },
+    // Here once, before each process reads it.
+    buildConsole: builtConsole({ dataDir: config.dataDir, follow: false }).files,
     failed: fleet.failed,
     stop() {
       stopped ??= running.disposeAsync();

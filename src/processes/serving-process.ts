@@ -107,7 +107,7 @@ async function begin(
   const tls = certificate && handedCertificate(certificate, caFile);
   const handed = handedConnections({ host: config.host, port: config.port });
   const given = { process: number, database, tls, incoming: handed, machineReady };
-  const server = await startServer(limitShares(config, processes), log, given);
+  const server = await startServer(limitShares(config, processes), log, { given });
   return { server, handed, tls, machineReady: false };
 }
 
