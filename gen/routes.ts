@@ -16,6 +16,7 @@ import { CustomPropertyUpdaterService } from "./belfry/properties/v1/custom_prop
 import { DataReceiverService } from "./belfry/receiver/v1/receiver_service_pb.ts";
 import { ApiClientService } from "./belfry/tenants/v1/api_client_service_pb.ts";
 import { AuditLogService } from "./belfry/tenants/v1/audit_log_service_pb.ts";
+import { SessionService } from "./belfry/tenants/v1/session_service_pb.ts";
 import { UserAccountService } from "./belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "./belfry/users/v1/user_group_service_pb.ts";
 
@@ -174,6 +175,12 @@ export const routes = [
   { method: ApiClientService.method.deleteApiKey, verb: "DELETE", template: "/v1/api-clients/{client_id}/keys/{key_id}", segments: ["v1","api-clients",1,"keys",1], custom: "", variables: [{"path":["client_id"],"start":2,"end":3,"many":false},{"path":["key_id"],"start":4,"end":5,"many":false}], body: "", responseBody: "" },
   // GET /v1/audit-log
   { method: AuditLogService.method.listAuditEntries, verb: "GET", template: "/v1/audit-log", segments: ["v1","audit-log"], custom: "", variables: [], body: "", responseBody: "" },
+  // POST /v1/console-sessions
+  { method: SessionService.method.createSession, verb: "POST", template: "/v1/console-sessions", segments: ["v1","console-sessions"], custom: "", variables: [], body: "*", responseBody: "" },
+  // GET /v1/console-sessions/current
+  { method: SessionService.method.getSession, verb: "GET", template: "/v1/console-sessions/current", segments: ["v1","console-sessions","current"], custom: "", variables: [], body: "", responseBody: "" },
+  // DELETE /v1/console-sessions/current
+  { method: SessionService.method.deleteSession, verb: "DELETE", template: "/v1/console-sessions/current", segments: ["v1","console-sessions","current"], custom: "", variables: [], body: "", responseBody: "" },
   // POST /v1/user-mgmt/end-user-accounts
   { method: UserAccountService.method.createUserAccount, verb: "POST", template: "/v1/user-mgmt/end-user-accounts", segments: ["v1","user-mgmt","end-user-accounts"], custom: "", variables: [], body: "*", responseBody: "" },
   // GET /v1/user-mgmt/end-user-accounts/{id}

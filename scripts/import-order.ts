@@ -19,6 +19,9 @@ export const domains: readonly string[] = [
 /** Folders of `src/` that speak other tools' protocols: a folder a tool. They write through the receiver and hold no SQL. */
 export const adapters: readonly string[] = ["integrations"];
 
+/** Folders of `src/` that serve pages and know no domain: a page uses the API, as every client does. */
+export const pages: readonly string[] = ["console"];
+
 /** Folders of `src/` at the ends of the order: settings, which know nothing, and the command line, which knows everything. */
 export const edges: readonly string[] = ["config", "cli"];
 
@@ -46,6 +49,7 @@ export const importOrder: readonly string[] = [
   ...domains,
   ...adapters,
   "retention",
+  ...pages,
   ...observers,
   "server",
   "cli",
@@ -58,6 +62,7 @@ export const strictImports: Readonly<Record<string, readonly string[]>> = {
   wire: ["gen", "event-loop"],
   transcoding: ["gen", "event-loop", "wire"],
   clause: ["gen", "errors", "db", "event-loop"],
+  console: ["gen", "http", "log"],
   // Without the database: what they read they are handed.
   integrations: [
     ...["gen", "errors", "config", "event-loop", "auth", "clause", "wire", "transcoding", "rpc", "http"],

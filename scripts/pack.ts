@@ -3,6 +3,7 @@
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { dirname, join, resolve } from "node:path";
+import { writeConsole } from "../src/console/write-files.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const dist = join(root, "dist");
@@ -33,4 +34,5 @@ if (!process.argv.includes("--clean")) {
     if (/\.ts$|README\.md$|_snapshot\.json$/.test(path)) continue; // the snapshots are for drizzle-kit
     cpSync(join(root, path), join(dist, path));
   }
+  await writeConsole(root, join(dist, "console"));
 }

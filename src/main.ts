@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
 import { ConnectError } from "@connectrpc/connect";
 import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./cli/command-line.ts";
+import { consoleCommand, consoleUsage } from "./cli/console.ts";
 import { credentialCommand, credentialUsage } from "./cli/credentials.ts";
 import { schemaCommand, schemaUsage } from "./cli/schema.ts";
 import { tenantCommand, tenantUsage } from "./cli/tenants.ts";
@@ -9,11 +10,12 @@ import { shellQuoted, welcome } from "./cli/welcome.ts";
 import { SettingError } from "./config/parsers.ts";
 import { type Config, readConfig, settingsHelp } from "./config/settings.ts";
 import { connect, type Sql } from "./db/connect.ts";
+import { distributedAt } from "./db/distribution.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
 import { openLog } from "./rpc/log.ts";
-import { startServer } from "./server.ts";
+import { type Server, startServer } from "./server.ts";
 import { didYouMean } from "./transcoding/did-you-mean.ts";
 import { program, version } from "./version.ts";
 
@@ -21,6 +23,7 @@ const usage: Usage = [
   ["serve", "serve; from a checkout, npm start is the same"],
   ["migrate", "bring the database's schema up to date, and do nothing else"],
   ...tenantUsage,
+  ...consoleUsage,
   ...credentialUsage,
   ...transferUsage,
   ...schemaUsage,
@@ -69,14 +72,22 @@ async function serve(config: Config): Promise<void> {
   if (config.databaseUrl === undefined) {
     process.stderr.write(`starting on ${shellQuoted(config.dataDir)}; the first start there takes some seconds\n`);
   }
-  const server = await startServer(config, log);
+  const server = await startServer(config, log, process.env.NODE_ENV === "development");
   process.send?.("serving"); // from now on its launcher starts it again when it dies
-  if (signals === 0) process.stdout.write(welcome(server, config.host, process.stdout.isTTY));
+  if (signals === 0) process.stdout.write(await greeting(server, config.host));
+  server.buildConsole().catch(() => undefined); // the page itself says what is wrong
   await stopAsked.promise;
   await server.stop();
   await new Promise<void>((resolve) => log.flush(() => resolve()));
   // All is done: no connection that its client has left half open may keep the process.
   process.exit(0);
+}
+
+/** What is printed when the server serves. The link that logs in is for a terminal alone: what goes elsewhere is kept. */
+async function greeting(server: Server, host: string): Promise<string> {
+  const toTerminal = process.stdout.isTTY;
+  const token = toTerminal ? await server.firstLink().catch(() => undefined) : undefined;
+  return welcome(server, host, { toTerminal, token });
 }
 
 /**
@@ -106,7 +117,7 @@ async function onDatabase<T>(
 
 async function onPool<T>(config: Config, url: string, work: (sql: Sql) => Promise<T>): Promise<T> {
   await checkMigrated(url);
-  const pool = connect(url, config);
+  const pool = connect(url, { ...config, distributed: await distributedAt(url) });
   try {
     return await work(pool.sql);
   } finally {
@@ -135,7 +146,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const config = readConfig(process.env, didYouMean);
-  const work = tenantCommand(args) ?? credentialCommand(args, config);
+  const work = tenantCommand(args) ?? consoleCommand(args, config) ?? credentialCommand(args, config);
   const transfer = transferCommand(args, config);
   if (command === "serve" && rest.length === 0) {
     await serve(config);

@@ -13,21 +13,20 @@ import { MetricQueryService } from "#gen/belfry/metrics/v1/metric_query_service_
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
-import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { routes } from "#gen/routes.ts";
-import { lastUse } from "./auth/key-last-used.ts";
+import { startCallers } from "./auth/callers.ts";
 import { checkPermissions } from "./auth/permission.ts";
-import { keyVerifier } from "./auth/verify.ts";
-import { wrongKeys } from "./auth/wrong-keys.ts";
 import type { Config } from "./config/settings.ts";
+import { builtConsole } from "./console/built-files.ts";
+import { type ConsolePages, consolePages } from "./console/serve.ts";
 import { keyring } from "./credentials/keyring.ts";
 import { checkMasterKeys } from "./credentials/master-keys.ts";
 import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
 import { connect, connectionCounts } from "./db/connect.ts";
+import { distributedAt } from "./db/distribution.ts";
 import { startEmbedded } from "./db/embedded/embedded.ts";
 import { listener } from "./db/listen.ts";
 import { migrate } from "./db/migrate.ts";
@@ -74,8 +73,8 @@ import { pipeline } from "./rpc/pipeline.ts";
 import { requestMemory } from "./rpc/request-memory.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
-import { type FirstKey, firstKey } from "./tenants/first-key.ts";
-import { apiClientService, auditLogService } from "./tenants/service.ts";
+import { type FirstKey, firstKey, firstLink } from "./tenants/first-key.ts";
+import { tenantServices } from "./tenants/services.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
 import { passwordHasher } from "./users/password.ts";
@@ -93,6 +92,9 @@ export interface Server {
   readonly names: readonly string[];
   /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
   readonly firstKey: FirstKey | undefined;
+  /** A token that logs a browser in, once: of a manager key of the first tenant, until the first session was made there. */
+  firstLink(): Promise<string | undefined>;
+  readonly buildConsole: ConsolePages["build"];
   /** Stops in order: clients turn away, the port drains, then the pool, then the embedded database. May be called twice. */
   stop(): Promise<void>;
 }
@@ -100,9 +102,9 @@ export interface Server {
 /**
  * Starts everything, from the bottom up. Each thing pushes its stop where it is made; stopping, and a start that fails,
  * undo them in reverse. One straight function on purpose: each step needs what the earlier ones made.
- * @throws StartError in one clear line for what the operator can mend.
+ * `followSources`: its page is built again when they change. @throws StartError in one clear line for what the operator can mend.
  */
-export async function startServer(config: Config, log: Logger): Promise<Server> {
+export async function startServer(config: Config, log: Logger, followSources = false): Promise<Server> {
   await using starting = new AsyncDisposableStack();
 
   // The database: ours, or the one that DATABASE_URL names.
@@ -117,7 +119,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     url = embedded.url;
   }
   await migrate(url, { log });
-  const pool = connect(url, config);
+  const pool = connect(url, { ...config, distributed: await distributedAt(url) });
   starting.defer(() => pool.close());
   const replicas = listener(url);
   starting.defer(() => replicas.stop());
@@ -131,15 +133,10 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
 
   // What every call passes.
   const system = { sql: pool.system, gate: pool.gate };
-  const uses = lastUse(system);
-  starting.defer(() => uses.stop());
+  const callers = startCallers(system, config, log);
+  starting.defer(() => callers.stop());
   const audit = auditQueue({ ...system, background: pool.background }, clock.nowMs, log, config.auditRetentionSec);
   starting.defer(() => audit.stop());
-  const { verify } = keyVerifier({ ...system, onUse: uses.note });
-  const guesses = wrongKeys({
-    perMinuteMax: config.wrongKeysMax,
-    onSlowed: (address) => log.warn({ address }, "many wrong keys come from this address; they are answered late"),
-  });
   // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
   const held = requestMemory(config.bodyBytesMax);
   const untaken = unreadResponses({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
@@ -155,8 +152,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     ingest,
     checkRules: (tenantId) => rules.check(tenantId),
   });
-  const limits = { wrongKeys: guesses, room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
-  const calls = pipeline({ verify, gate: pool.gate, log, ...limits });
+  const limits = { room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
+  const calls = pipeline({ ...callers, wrongKeys: callers.guesses, gate: pool.gate, log, ...limits });
 
   // What rules make of what happens.
   const wakeJobs = () => jobs.wake();
@@ -221,9 +218,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
       maintenanceWindowService(pool.sql, config, { nowMs: clock.nowMs, wake: jobs.wake, hooks: rules.windows }),
     ],
     ...notifications.services,
-    [ApiClientService, apiClientService(pool.sql, config)],
     [CredentialService, credentialService(pool.sql, config, masterKeys)],
-    [AuditLogService, auditLogService(pool.sql, audit.settled)],
+    ...tenantServices(pool.sql, config, callers, audit),
     [UserAccountService, userAccountService(pool.sql, config, passwordHasher())],
     [UserGroupService, userGroupService(pool.sql, config)],
     [EntityFieldDictionaryService, entityFieldDictionaryService(pool.sql, config)],
@@ -249,6 +245,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
   });
 
   // The port, and what it tells of itself to its operators.
+  const pages = consolePages(builtConsole({ dataDir: config.dataDir, follow: followSources }), log);
   const tls = config.plaintext ? undefined : await liveCertificate(config, log);
   starting.defer(() => tls?.stop());
   let connections = () => 0;
@@ -273,6 +270,7 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     },
     readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.forms, clock.nowMs)]]),
     notReady: pool.notReady,
+    morePages: pages.serve,
     aliases: { services: config.serviceAliases, keyHeaders: config.keyHeaderAliases },
   });
   connections = port.connections;
@@ -291,6 +289,8 @@ export async function startServer(config: Config, log: Logger): Promise<Server> 
     metricsUrl: telemetry.metricsUrl,
     names: tls === undefined ? [] : certifiedNames(tls.cert),
     firstKey: first,
+    firstLink: () => firstLink(pool.sql),
+    buildConsole: pages.build,
     stop() {
       stopped ??= running.disposeAsync();
       return stopped;

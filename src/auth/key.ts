@@ -3,23 +3,34 @@ import { crc32 } from "node:zlib";
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const prefixChars = 12;
-const secretChars = 43; // 62^43 > 2^256
+/** Digits of a secret of 256 bits: 62^43 > 2^256. */
+export const secretChars = 43;
 const checksumChars = 6; // 62^6 > 2^32
 
 /** The form of an API key, for secret scanners: prefix, secret of 256 random bits, checksum. */
 export const keyPattern = /^bf_([0-9A-Za-z]{12})_[0-9A-Za-z]{49}$/;
 
-function base62(value: bigint, length: number) {
+/** A number in digits, the highest first. */
+export function base62(value: bigint, length: number): string {
   let text = "";
   for (let rest = value; text.length < length; rest /= 62n) text = digits[Number(rest % 62n)] + text;
   return text;
 }
 
-function randomText(bytes: number, length: number) {
+/** The number that digits stand for. */
+export function ofBase62(text: string): bigint {
+  let value = 0n;
+  for (const digit of text) value = value * 62n + BigInt(digits.indexOf(digit));
+  return value;
+}
+
+/** Random bytes as digits. */
+export function randomText(bytes: number, length: number): string {
   return base62(BigInt(`0x${randomBytes(bytes).toString("hex")}`), length);
 }
 
-function checksum(text: string) {
+/** The six digits at the end of a key or token, by which a mistyped one is known without a statement. */
+export function checksum(text: string): string {
   return base62(BigInt(crc32(text)), checksumChars);
 }
 

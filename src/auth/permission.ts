@@ -11,6 +11,9 @@ const holders: Record<Permission, readonly string[]> = {
   [Permission.OPERATE]: ["user", "manager"],
   [Permission.CONFIGURE]: ["manager"],
   [Permission.ADMINISTER]: ["manager"],
+  // Whoever may is decided without a principal (src/rpc/admission.ts).
+  [Permission.SIGN_IN]: [],
+  [Permission.SELF]: ["DATA_INGEST", "USER_MANAGEMENT", "read_only_user", "user", "manager"],
 };
 
 const known = new WeakMap<DescMethod, Permission>();

@@ -13,4 +13,8 @@ export interface Principal {
   readonly clientType: ClientType;
   readonly role: Role | null;
   readonly keyId: string;
+  /** The part of the key that is not secret. */
+  readonly keyPrefix: string;
+  /** The public id of the console's session that the call came from; absent for calls with a key. */
+  readonly sessionId?: string;
 }

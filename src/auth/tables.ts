@@ -59,3 +59,44 @@ export const apiKeyPrefixes = pgTable("api_key_prefixes", {
   tenantId: tenantId(),
   keyId: text("key_id").notNull(),
 });
+
+/** One row a browser that is logged in with a key. Of its cookie only the digest is stored. */
+export const consoleSessions = pgTable(
+  "console_sessions",
+  {
+    tenantId: tenantId(),
+    /** Public. */
+    id: text("id").notNull(),
+    keyId: text("key_id").notNull(),
+    digest: bytea("digest").notNull(),
+    createdMs: bigintMs("created_ms").notNull(),
+    /** To the minute or so. */
+    lastUsedMs: bigintMs("last_used_ms").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.id] }),
+    foreignKey({ columns: [table.tenantId, table.keyId], foreignColumns: [apiKeys.tenantId, apiKeys.id] }).onDelete(
+      "cascade",
+    ),
+    index("console_sessions_key").on(table.tenantId, table.keyId, table.createdMs, table.id),
+  ],
+);
+
+/** One row a link that makes a session of a key, once. */
+export const consoleLinks = pgTable(
+  "console_links",
+  {
+    tenantId: tenantId(),
+    id: text("id").notNull(),
+    keyId: text("key_id").notNull(),
+    digest: bytea("digest").notNull(),
+    expiresMs: bigintMs("expires_ms").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.id] }),
+    foreignKey({ columns: [table.tenantId, table.keyId], foreignColumns: [apiKeys.tenantId, apiKeys.id] }).onDelete(
+      "cascade",
+    ),
+    index("console_links_key").on(table.tenantId, table.keyId),
+  ],
+);

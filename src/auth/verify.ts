@@ -26,8 +26,10 @@ interface Entry {
   readonly readMs: number;
 }
 
-interface KeyRow {
+/** What is stored of a key that holds, and of its client. */
+export interface KeyRow {
   digest: Buffer;
+  keyPrefix: string;
   clientId: string;
   clientName: string;
   clientType: ClientType;
@@ -70,10 +72,10 @@ export function keyVerifier({
     return owner;
   }
 
-  async function readKey(prefix: string): Promise<Entry["key"]> {
+  async function read(prefix: string): Promise<Entry["key"]> {
     const owner = await ownerOf(prefix);
     if (owner === undefined) return null;
-    const row = await gate.run(() => readRow(sql, owner));
+    const row = await gate.run(() => readKey(sql, owner));
     if (row === undefined) return null;
     const { digest, ...client } = row;
     return { digest, principal: { tenantId: owner.tenantId, keyId: owner.keyId, ...client }, proven: undefined };
@@ -84,7 +86,7 @@ export function keyVerifier({
     const running = reads.get(prefix);
     if (running !== undefined) return running;
     const readMs = performance.now();
-    const read = readKey(prefix)
+    const reading = read(prefix)
       .then((key) => {
         const entry = { key, readMs };
         if (key === null) entries.delete(prefix);
@@ -92,8 +94,8 @@ export function keyVerifier({
         return entry;
       })
       .finally(() => reads.delete(prefix));
-    reads.set(prefix, read);
-    return read;
+    reads.set(prefix, reading);
+    return reading;
   }
 
   function admit({ key }: Entry, text: string): Principal {
@@ -138,9 +140,10 @@ function holds(key: Key, text: string): boolean {
   return true;
 }
 
-async function readRow(sql: Db, { tenantId, keyId }: KeyOwner): Promise<KeyRow | undefined> {
+/** A key with its client; undefined when it is revoked or expired. */
+export async function readKey(sql: Db, { tenantId, keyId }: KeyOwner): Promise<KeyRow | undefined> {
   const [row] = await sql<KeyRow[]>`
-    select k.digest, c.id as "clientId", c.name as "clientName", c.type as "clientType", c.role, t.name as "tenantName"
+    select k.digest, k.prefix as "keyPrefix", c.id as "clientId", c.name as "clientName", c.type as "clientType", c.role, t.name as "tenantName"
     from api_keys k
     join api_clients c on c.tenant_id = k.tenant_id and c.id = k.client_id
     join tenants t on t.id = k.tenant_id

@@ -107,7 +107,7 @@ function checkName(name: string, of: string) {
 }
 
 /** A tenant by its name or its id. */
-async function tenantNamed(db: Db, text: string): Promise<{ id: string; name: string }> {
+export async function tenantNamed(db: Db, text: string): Promise<{ id: string; name: string }> {
   const [row] = await db<{ id: string; name: string }[]>`
     select id, name from tenants where name = ${text} or id::text = ${text} order by name = ${text} desc limit 1`;
   if (row === undefined) throw notFound("tenant", text);

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { Server } from "../server.ts";
+import { program } from "../version.ts";
 
 /** A path as a shell takes it, from the working directory. */
 export function shellQuoted(path: string): string {
@@ -34,21 +35,38 @@ function callable({ url, names }: Server): string {
   return address.origin;
 }
 
+/** Where people look at it. A link that logs in is shown once; the browser's warning is explained where it will come. */
+function consoleLines(url: string, token: string | undefined, caFile: string | undefined): string[] {
+  if (token === undefined) return [`Console: ${url}/console/  (${program} console prints a link that logs in)`];
+  const warning = `Browsers warn of its certificate, which only this machine has signed; ${url}/ says how to trust it.`;
+  return [
+    `Console: ${url}/console/#first=${token}  (logs in once, within 30 minutes)`,
+    ...(caFile === undefined ? [] : [warning]),
+  ];
+}
+
 /**
- * What is printed when a server serves: where, what can connect, and what a newcomer pastes next: one call in, one out, one
- * refusal that helps. `toTerminal`: the first key is shown, once.
+ * What is printed when a server serves: where, what can connect, and what a newcomer opens and pastes next: one call in, one
+ * out, one refusal that helps. `toTerminal`: the first key is shown, once; `token`: of the link that logs in.
  */
-export function welcome(server: Server, host: string, toTerminal: boolean): string {
+export function welcome(
+  server: Server,
+  host: string,
+  shown: { toTerminal: boolean; token?: string | undefined },
+): string {
+  const { toTerminal, token } = shown;
   const { caFile, firstKey } = server;
   const url = callable(server);
   const lines = [`Belfry serves at ${url}`, ...reach(server, host)];
-  if (firstKey === undefined) return `${lines.join("\n")}\n`;
+  const console = consoleLines(url, token, caFile);
+  if (firstKey === undefined) return `${[...lines, ...console].join("\n")}\n`;
   const keyFile = shellQuoted(firstKey.file);
   lines.push(
     // A terminal is read once; what goes elsewhere is kept.
     firstKey.made && toTerminal
       ? `The first manager key, kept in ${keyFile}: ${readFileSync(firstKey.file, "utf8").trim()}`
       : `The first manager key is in ${keyFile}`,
+    ...console,
   );
   const curl = `curl ${caFile === undefined ? "" : `--cacert ${shellQuoted(caFile)} `}-H "service-api-key: $(cat ${keyFile})" -H 'content-type: application/json'`;
   const event = (severity: string) =>

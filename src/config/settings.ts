@@ -43,6 +43,8 @@ const rows = {
   corsOrigins: ["BELFRY_CORS_ORIGINS", "", origins, "browser origins that may call, comma-separated; * is any"],
   serviceAliases: ["BELFRY_SERVICE_ALIASES", "", serviceNames, "other names of services, <other>=<ours>, comma-separated"],
   keyHeaderAliases: ["BELFRY_KEY_HEADER_ALIASES", "", headerNames, "headers, comma-separated, that may carry the key instead of service-api-key"],
+  sessionIdleMs: ["BELFRY_SESSION_IDLE_MAX", "12h", duration("5m", "365d"), "after how long without a use a session of the console ends"],
+  sessionAgeMsMax: ["BELFRY_SESSION_AGE_MAX", "7d", duration("5m", "365d"), "after how long a session of the console ends in any case"],
   logLevel: ["BELFRY_LOG_LEVEL", "info", oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"), "least severe log line that is written"],
   poolConnectionsMax: ["BELFRY_POOL_CONNECTIONS_MAX", "20", integer(5, 1000), "database connections of this process, shared out between kinds of work"],
   ingestWaitMsMax: ["BELFRY_INGEST_WAIT", "1s", duration("1ms", "10m"), "how long models, points and events may wait to be stored; more of them are answered 429"],

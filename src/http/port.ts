@@ -62,6 +62,8 @@ export interface PortOptions {
   log: Logger;
   /** Protocols that are not ours; on their paths a key may also come as the password of `Authorization: Basic`. */
   foreign?: ForeignRoutes;
+  /** Adds further pages for people. */
+  morePages?(app: FastifyInstance): void;
   /** Foreign names of services and of the key's header. */
   aliases?: Aliases;
   /** Aborted by `close` when running calls must end; give the transcoder its signal. */
@@ -93,11 +95,11 @@ const lastWordsMs = 500;
 const rest: RestLimits = { graceMs: 150, waitMs: 10_000, bytesMax: 12 * 1024 * 1024 };
 
 /** What is called without a key is asked in a few words. */
-const brief = { prefix: "grpc.", messageBytesMax: 16 * 1024, streamBytesMax: 1024 * 1024 };
+const brief = { names: /^grpc\.|\.SessionService$/, messageBytesMax: 16 * 1024, streamBytesMax: 1024 * 1024 };
 
 /** The largest message of a service, bytes: the data receiver takes larger ones. */
 export function messageBytesMax(config: PortOptions["config"], service: DescService): number {
-  if (service.typeName.startsWith(brief.prefix)) return brief.messageBytesMax;
+  if (brief.names.test(service.typeName)) return brief.messageBytesMax;
   return service.typeName.startsWith("belfry.receiver.") ? config.receiverBytesMax : config.messageBytesMax;
 }
 
@@ -197,8 +199,7 @@ function routesOf(
     },
     limits: {
       messageBytesMax: (service) => messageBytesMax(config, service),
-      streamBytesMax: ({ typeName }) =>
-        typeName.startsWith(brief.prefix) ? brief.streamBytesMax : config.streamBytesMax,
+      streamBytesMax: ({ typeName }) => (brief.names.test(typeName) ? brief.streamBytesMax : config.streamBytesMax),
       streamIdleMs: config.streamIdleMs,
       deadlineMsMax: config.deadlineMsMax,
       itemsMax: config.receiverItemsMax,
@@ -269,6 +270,7 @@ async function application(
     app.all("/v1/*", { onRequest: (request, reply) => hand(transcode, request, reply) }, unreachable);
   }
   await servePages(app, options.tls?.caFile);
+  options.morePages?.(app);
   app.get("/healthz", async () => ({ status: "alive", version }));
   app.get("/readyz", async (_request, reply) => {
     const reason = leaving() ? "stopping" : notReady();

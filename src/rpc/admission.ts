@@ -1,9 +1,10 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
+import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
+import type { Callers } from "../auth/callers.ts";
 import { keyHeader } from "../auth/key-headers.ts";
+import { credentialOf, isOwnPage } from "../auth/own-page.ts";
 import { permits } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
-import type { KeyVerifier } from "../auth/verify.ts";
 import type { WrongKeys } from "../auth/wrong-keys.ts";
 import { permissionDenied } from "../errors.ts";
 import type { RecordedRequest, RequestRecord } from "./context.ts";
@@ -25,8 +26,8 @@ export type Admit = (
   request: RecordedRequest | undefined,
 ) => Promise<void>;
 
-/** Admits calls by their keys; what is wrong with them counts against the address that they come from. */
-export function admission(verify: KeyVerifier["verify"], wrongKeys: WrongKeys | undefined): Admit {
+/** Admits calls by their keys and sessions; what is wrong with keys counts against the address that they come from. */
+export function admission({ verify, onSessionUse, publicOrigin }: Callers, wrongKeys: WrongKeys | undefined): Admit {
   /** The error to answer instead of this one, when it may be answered. */
   async function delayed(error: unknown, header: Headers, request: RecordedRequest | undefined): Promise<unknown> {
     const wrong = error instanceof ConnectError && error.code === Code.Unauthenticated;
@@ -39,10 +40,21 @@ export function admission(verify: KeyVerifier["verify"], wrongKeys: WrongKeys | 
     }
   }
 
+  function checkOwnPage(request: RecordedRequest | undefined) {
+    if (request !== undefined && isOwnPage(request, publicOrigin)) return;
+    throw permissionDenied(
+      "sessions are made by this service's own pages, with JSON, Connect or gRPC-Web: Sec-Fetch-Site must be same-origin",
+    );
+  }
+
   return async (call, header, record, request) => {
     try {
-      const principal = await verify(header.get(keyHeader));
+      // Whoever it is for is proved by the request itself, which has to be of one of our pages.
+      if (call.permission === Permission.SIGN_IN) return checkOwnPage(request);
+      record.credential = credentialOf(header.get(keyHeader), request, publicOrigin);
+      const principal = await verify(record.credential);
       record.principal = principal;
+      if (principal.sessionId !== undefined) onSessionUse?.(principal);
       if (!permits(call.permission, principal)) throw permissionDenied(`${who(principal)} may not call ${call.name}`);
       call.room(header, principal, record);
     } catch (error) {

@@ -16,6 +16,10 @@ export interface RequestRecord {
   /** gRPC code of the answer, 0 for good; undefined until it is known. */
   code: number | undefined;
   principal: Principal | undefined;
+  /** What it was admitted by, as `credentialOf` of src/auth/own-page.ts gives it. */
+  credential: string | null;
+  /** The network address that it came from. */
+  address: string;
   /** Sends 100 Continue to a client that waits for it before it sends its body. */
   sendContinue: (() => void) | undefined;
   /** The RPC, while its row in the audit log is not written yet. */
@@ -36,6 +40,7 @@ const recordOnRequest = Symbol("record");
 /** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
 export interface RecordedRequest {
   readonly headers: IncomingHttpHeaders;
+  readonly method?: string | undefined;
   readonly socket?: { readonly remoteAddress?: string | undefined };
   [recordOnRequest]?: RequestRecord;
 }
@@ -49,6 +54,8 @@ export function openRecord(request: RecordedRequest, requestId: string): Request
     integration: undefined,
     code: undefined,
     principal: undefined,
+    credential: null,
+    address: request.socket?.remoteAddress ?? "",
     sendContinue: undefined,
     auditPending: undefined,
     conversation: false,

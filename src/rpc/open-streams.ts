@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { Callers } from "../auth/callers.ts";
 import { permissionOf, permits } from "../auth/permission.ts";
-import type { KeyVerifier } from "../auth/verify.ts";
 import { unauthenticated, unavailable } from "../errors.ts";
 import { type Holder, limiter } from "../limiter.ts";
 import { abortError } from "./errors.ts";
@@ -17,7 +17,7 @@ export interface OpenStream {
 /** All streams that are open. */
 export interface OpenStreams {
   /**
-   * A stream begins. It is ended when its key or its permission goes, and when the signal aborts.
+   * A stream begins. It is ended when its key, its session or its permission goes, and when the signal aborts.
    * @throws code 8 when too many are open, code 14 for an answering one while the server stops
    */
   begin(method: DescMethod, key: string | null, who: Holder, signal: AbortSignal): OpenStream;
@@ -36,7 +36,7 @@ interface Ending {
 }
 
 /** Bounds streams to `max`, and looks at their keys as long as they are open. */
-export function openStreams(verify: KeyVerifier["verify"], max: number): OpenStreams {
+export function openStreams(verify: Callers["verify"], max: number): OpenStreams {
   const places = limiter({ max, what: "streams are open" });
   const open = new Set<Ending>();
   let stopping = false;

@@ -2,10 +2,9 @@ import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf
 import { Code, type ContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { http } from "#gen/google/api/annotations_pb.ts";
-import { keyHeader } from "../auth/key-headers.ts";
+import type { Callers } from "../auth/callers.ts";
 import { permissionOf } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
-import type { KeyVerifier } from "../auth/verify.ts";
 import type { WrongKeys } from "../auth/wrong-keys.ts";
 import { withHolder } from "../db/request-scope.ts";
 import { unsupported } from "../errors.ts";
@@ -51,8 +50,7 @@ export interface Pipeline {
   endStreams(): void;
 }
 
-interface Options {
-  verify: KeyVerifier["verify"];
+interface Options extends Callers {
   /** Refuses at once while the database is away, and bounds the calls in work. */
   gate: { run<T>(fn: () => Promise<T>, who: Holder): Promise<T> };
   log: Logger;
@@ -72,7 +70,7 @@ type Handler = (request: unknown, context: HandlerContext) => unknown;
 export function pipeline(options: Options): Pipeline {
   const { verify, gate, log, recordAudit, wrongKeys, room, streamsMax = 5000 } = options;
   const streams = openStreams(verify, streamsMax);
-  const enter = admission(verify, wrongKeys);
+  const enter = admission(options, wrongKeys);
   const fail = failedCall.bind(undefined, log);
 
   async function auditFailure(method: DescMethod, record: RequestRecord, request: unknown, code: number) {
@@ -131,7 +129,7 @@ export function pipeline(options: Options): Pipeline {
   }
 
   function begin(method: DescMethod, context: HandlerContext) {
-    return streams.begin(method, context.requestHeader.get(keyHeader), holderOf(context), context.signal);
+    return streams.begin(method, callRecord(context).credential, holderOf(context), context.signal);
   }
 
   // Each message is checked as it comes; what is wrong with the stream itself (size, silence, form) is thrown by its iterator.

@@ -24,6 +24,8 @@ interface AuditRow {
   resource: string;
   outcome: string;
   requestId: string;
+  keyPrefix: string | null;
+  sessionId: string | null;
   keyTexts: (string | null)[];
 }
 
@@ -53,7 +55,7 @@ export async function listAuditEntries(
   // By audit_entries_client or audit_entries_method when that filter is given, else by audit_entries_time.
   const rowsRead = db<AuditRow[]>`
     select id, time_ms as "timeMs", client_id as "clientId", client_name as "clientName", rpc, resource, outcome,
-      request_id as "requestId", ${keyTexts(db, keys)} as "keyTexts"
+      request_id as "requestId", key_prefix as "keyPrefix", session_id as "sessionId", ${keyTexts(db, keys)} as "keyTexts"
     from audit_entries
     where ${matching} and ${page.after === undefined ? db`true` : beyond(db, keys, page.after)}
     order by time_ms desc, id desc limit ${page.rowsMax}`;
@@ -81,5 +83,7 @@ function toAuditEntry(row: AuditRow): AuditEntry {
     resource,
     outcome,
     requestId,
+    keyPrefix: row.keyPrefix ?? "",
+    session: row.sessionId ?? "",
   });
 }

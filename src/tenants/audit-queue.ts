@@ -114,9 +114,9 @@ export function auditQueue(
   }
 
   return {
-    async record({ principal: { tenantId, keyId, clientId, clientName }, ...event }) {
+    async record({ principal: { tenantId, keyId, clientId, clientName, keyPrefix, sessionId }, ...event }) {
       const actor = { id: clientId, name: clientName };
-      const row = { ...event, actor, id: randomUUIDv7(), timeMs: nowMs() };
+      const row = { ...event, actor, keyPrefix, sessionId, id: randomUUIDv7(), timeMs: nowMs() };
       let place: Hold;
       try {
         if (stopped) return lose(tenantId, [row]);

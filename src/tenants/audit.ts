@@ -20,6 +20,9 @@ interface AuditRow {
   resource: string;
   code: number;
   requestId: string;
+  /** What the call came with; absent for what was no call. */
+  keyPrefix?: string | undefined;
+  sessionId?: string | undefined;
 }
 
 /** The same with an identifier and a time of its own, ms. */
@@ -35,12 +38,12 @@ const methodOf = (rpc: string) => rpc.slice(rpc.lastIndexOf("/") + 1);
  * writing RPC. `name` is the name or id of what was written, several joined by commas; the type comes from the RPC's name.
  */
 export async function audited(tx: Db, context: HandlerContext, name: string): Promise<void> {
-  const { tenantId, clientId, clientName } = principalOf(context);
+  const { tenantId, clientId, clientName, keyPrefix, sessionId } = principalOf(context);
   const record = callRecord(context);
   const rpc = `${context.method.parent.typeName}/${context.method.name}`;
   const actor = { id: clientId, name: clientName };
   const resource = resourceText(resourceType(context.method), name);
-  await insertNow(tx, tenantId, { actor, rpc, resource, code: 0, requestId: record.requestId });
+  await insertNow(tx, tenantId, { actor, rpc, resource, code: 0, requestId: record.requestId, keyPrefix, sessionId });
   record.auditPending = undefined;
 }
 
@@ -55,13 +58,16 @@ export async function auditedAction(
   await insertNow(tx, tenantId, { actor, rpc: `${actor.id}/${action}`, resource, code: 0, requestId: "" });
 }
 
-async function insertNow(tx: Db, tenantId: string, { actor, rpc, resource, code, requestId }: AuditRow) {
+async function insertNow(tx: Db, tenantId: string, row: AuditRow) {
+  const { actor, rpc, resource, code, requestId, keyPrefix = null, sessionId = null } = row;
   if ("begin" in tx) throw new Error(`${rpc}: an audit row belongs into the transaction of its write`);
   await tx`
     insert into audit_entries
-      (tenant_id, id, time_ms, client_id, client_name, rpc, method, resource, outcome, request_id)
+      (tenant_id, id, time_ms, client_id, client_name, rpc, method, resource, outcome, request_id, key_prefix,
+        session_id)
     values (${tenantId}, ${randomUUIDv7()}, (extract(epoch from clock_timestamp()) * 1000)::bigint, ${actor.id},
-      ${actor.name}, ${rpc}, ${methodOf(rpc)}, ${resource}, ${codeName(code)}, ${requestId})`;
+      ${actor.name}, ${rpc}, ${methodOf(rpc)}, ${resource}, ${codeName(code)}, ${requestId},
+      ${keyPrefix}, ${sessionId})`;
 }
 
 /** Writes rows of one tenant. May be repeated. */
@@ -71,7 +77,8 @@ export async function insertAuditRows(db: Db, tenantId: string, rows: readonly T
     tenantId,
     () => db`
     insert into audit_entries
-      (tenant_id, id, time_ms, client_id, client_name, rpc, method, resource, outcome, request_id)
+      (tenant_id, id, time_ms, client_id, client_name, rpc, method, resource, outcome, request_id, key_prefix,
+        session_id)
     select home.tenant_id, entry.*
     from ${home(db, tenantId)}, unnest(
       ${textArray(rows.map(({ id }) => id))}::text[],
@@ -82,7 +89,9 @@ export async function insertAuditRows(db: Db, tenantId: string, rows: readonly T
       ${textArray(rows.map(({ rpc }) => methodOf(rpc)))}::text[],
       ${textArray(rows.map(({ resource }) => resource))}::text[],
       ${textArray(rows.map(({ code }) => codeName(code)))}::text[],
-      ${textArray(rows.map(({ requestId }) => requestId))}::text[]
+      ${textArray(rows.map(({ requestId }) => requestId))}::text[],
+      ${textArray(rows.map(({ keyPrefix }) => keyPrefix ?? null))}::text[],
+      ${textArray(rows.map(({ sessionId }) => sessionId ?? null))}::text[]
     ) as entry
     on conflict (tenant_id, id) do nothing`,
   );

@@ -1,9 +1,15 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { join } from "node:path";
+import { createLink, withoutSession } from "../auth/console-links.ts";
 import type { Sql } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
+import { resourceText } from "../rpc/audit.ts";
+import { auditedAction } from "./audit.ts";
 import { createTenantWithKey } from "./tenant.ts";
+
+const firstTenant = "default";
+const firstStart = { id: "first-start", name: "first start" };
 
 /** The file that holds the first manager key, and whether this start has made it. */
 export interface FirstKey {
@@ -20,11 +26,25 @@ export async function firstKey(sql: Sql, dataDir: string): Promise<FirstKey | un
   const made = await transaction(sql, async (tx) => {
     const tenants = await tx`select 1 from tenants limit 1`;
     if (tenants.length > 0) return false;
-    const { secret } = await createTenantWithKey(tx, "default", { id: "first-start", name: "first start" });
+    const { secret } = await createTenantWithKey(tx, firstTenant, firstStart);
     await writeSecret(file, `${secret}\n`);
     return true;
   });
   return made || existsSync(file) ? { file, made } : undefined;
+}
+
+/**
+ * The token of a link that logs a browser in, with the oldest manager key of the first tenant; undefined once a session was made
+ * there. @throws code 9 without such a key
+ */
+export async function firstLink(sql: Sql): Promise<string | undefined> {
+  return await transaction(sql, async (tx) => {
+    const tenantId = await withoutSession(tx, firstTenant);
+    if (tenantId === undefined) return undefined;
+    const { token, keyId } = await createLink(tx, tenantId);
+    await auditedAction(tx, tenantId, firstStart, "CreateConsoleLink", resourceText("apiKey", keyId));
+    return token;
+  });
 }
 
 async function writeSecret(path: string, text: string): Promise<void> {

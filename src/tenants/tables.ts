@@ -19,6 +19,10 @@ export const auditEntries = pgTable(
     /** Name of the gRPC code. */
     outcome: text("outcome").notNull(),
     requestId: text("request_id").notNull(),
+    /** The public part of the key that was called with; null for what was no call. */
+    keyPrefix: text("key_prefix"),
+    /** The console's session that the call came from. */
+    sessionId: text("session_id"),
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),
@@ -38,6 +42,8 @@ export const tenantState = pgTable(
     tenantId: tenantId(),
     /** Rises with each change of rules, triggers and destinations, in its transaction. */
     rulesVersion: bigint("rules_version", { mode: "bigint" }).notNull().default(sql`0`),
+    /** When the first session of the console was made: from then on no start prints a link that makes one. */
+    firstSessionMs: bigintMs("first_session_ms"),
   },
   (table) => [primaryKey({ columns: [table.tenantId] })],
 );

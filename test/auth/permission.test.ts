@@ -23,6 +23,8 @@ const table: [keyof typeof Permission, string][] = [
   ["OPERATE", "---yy"],
   ["CONFIGURE", "----y"],
   ["ADMINISTER", "----y"],
+  ["SIGN_IN", "-----"],
+  ["SELF", "yyyyy"],
 ];
 
 const principal = (clientType: ClientType, role: Role | null): Principal => ({
@@ -31,6 +33,7 @@ const principal = (clientType: ClientType, role: Role | null): Principal => ({
   clientId: "",
   clientName: "",
   keyId: "",
+  keyPrefix: "",
   clientType,
   role,
 });

@@ -38,7 +38,7 @@ const refused = (text: RegExp) =>
 
 describe("a good key", () => {
   test("leads to its client and tenant", async () => {
-    const { text, id } = await issue();
+    const { text, id, prefix } = await issue();
     expect(await keyVerifier(pool).verify(text)).toEqual({
       tenantId,
       tenantName: "north",
@@ -47,6 +47,7 @@ describe("a good key", () => {
       clientType: "USER",
       role: "user",
       keyId: id,
+      keyPrefix: prefix,
     });
   });
 

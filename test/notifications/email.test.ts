@@ -122,7 +122,7 @@ describe("a mail", () => {
       expect(bodies(first)).toMatch(
         /Entity: web-1\r\nhost: web-1\r\nsite: Köln\r\nEvent: disk-full\r\nSeverity: ERROR/,
       );
-      expect(bodies(first)).toContain("https://belfry.example.com/docs?occurrence=");
+      expect(bodies(first)).toContain("https://belfry.example.com/console/#/occurrences/");
       expect(header(clear, "Subject")).toBe("Cleared: Disk /var is 97 % full (web-1)");
       expect(bodies(clear)).toContain("CLEARED");
       expect(bodies(metric)).toContain("Metric: cpu.busy 97.5");

@@ -57,7 +57,9 @@ test("a trigger tells what, where, how bad and since when", async () => {
     dedup_key: `${eventId}:2`,
     client: "Belfry",
     client_url: "https://belfry.example.com",
-    links: [{ href: expect.stringMatching(/^https:\/\/belfry\.example\.com\/docs\?occurrence=/), text: "Show event" }],
+    links: [
+      { href: expect.stringMatching(/^https:\/\/belfry\.example\.com\/console\/#\/occurrences\//), text: "Show event" },
+    ],
     payload: {
       summary: "Disk /var is 97 % full on web-1",
       source: "web-1",

@@ -51,7 +51,9 @@ test("a card has a title, the text, facts of the event and a way to it", async (
   expect((await place.send(officeChat())).result).toBe("sent");
   const { title, text, facts, actions } = lastCard();
   expect(title).toMatchObject({ text: "Disk /var is 97 % full", color: "attention" });
-  expect(text).toMatch(/^disk-full \[Disk \/var is 97 % full\]\(https:\/\/belfry\.example\.com\/docs\?occurrence=/);
+  expect(text).toMatch(
+    /^disk-full \[Disk \/var is 97 % full\]\(https:\/\/belfry\.example\.com\/console\/#\/occurrences\//,
+  );
   expect(facts).toEqual([
     { title: "Entity", value: "web-1" },
     { title: "Severity", value: "ERROR" },

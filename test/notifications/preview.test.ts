@@ -64,7 +64,7 @@ describe("a preview", () => {
     expect(previews.map(({ destination }) => destination)).toEqual(["mail", "hook", "chat"]);
     const [mail, hook, chat] = previews;
     expect(mail?.subject).toBe("disk full");
-    expect(mail?.body).toMatch(/^97 % https:\/\/belfry\.example\.com\/docs\?occurrence=/);
+    expect(mail?.body).toMatch(/^97 % https:\/\/belfry\.example\.com\/console\/#\/occurrences\//);
     expect(chat?.body).toMatch(/^ERROR 97 % on /);
     expect(JSON.parse(hook?.body ?? "")).toMatchObject({
       tenant: tenant.name,

@@ -1,4 +1,4 @@
-import { adapters, domains, edges, importOrder, mechanisms, observers } from "../../scripts/import-order.ts";
+import { adapters, domains, edges, importOrder, mechanisms, observers, pages } from "../../scripts/import-order.ts";
 import type { Tree } from "./tree.ts";
 
 /** A rule of the house: what it promises, a tree that breaks it, and the search for what does. */
@@ -175,7 +175,7 @@ export const houseRules: readonly Rule[] = [
       const packages = namesIn(tree, "proto/belfry");
       return [
         ...folders
-          .filter((name) => ![...edges, ...mechanisms, ...adapters, ...observers, ...packages].includes(name))
+          .filter((name) => ![...edges, ...mechanisms, ...adapters, ...observers, ...pages, ...packages].includes(name))
           .map((name) => `src/${name}: no package proto/belfry/${name}`),
         ...packages
           .filter((name) => !mechanismPackages.includes(name) && !domains.includes(name))
@@ -256,6 +256,7 @@ export const houseRules: readonly Rule[] = [
             ...domains,
             ...adapters,
             ...observers,
+            ...pages,
             "proto",
             "bench",
             "clients",

@@ -16,7 +16,7 @@ let principal: Principal;
 beforeAll(async () => {
   const { id, name } = await testTenant(sql);
   const client = { clientId: "c", clientName: "client", clientType: "USER", role: "user", keyId: "k" } as const;
-  principal = { tenantId: id, tenantName: name, ...client };
+  principal = { tenantId: id, tenantName: name, keyPrefix: "p", ...client };
 });
 
 const event = (requestId: string) => ({ principal, rpc: "a.B/CreateC", resource: "c/d", code: 7, requestId });

@@ -5,6 +5,8 @@ import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { labelsOrder } from "../../metrics/labels.ts";
 import { isRedacted } from "../../wire/redacted.ts";
 import type { Notification } from "../notification.ts";
+import { eventData } from "../sources/source.ts";
+import { dataOf } from "../sources.ts";
 import type { Markup } from "./markup.ts";
 import { type Variables, Verbatim } from "./template.ts";
 
@@ -28,16 +30,15 @@ export function headline({ event, metric, entity, trigger }: Notification): stri
 }
 
 /** What data stay away, after "no data". */
-function missed(metricName: string | undefined, { source }: TriggerType): string {
-  const eventName = source.case === "staleData" ? source.value.eventName : "";
-  const names = [metricName, eventName && `event ${eventName}`].filter(Boolean);
+function missed(metricName: string | undefined, type: TriggerType): string {
+  const names = [metricName, ...dataOf(type).filter((name) => name.startsWith(eventData("")))].filter(Boolean);
   return names.length === 0 ? "" : ` of ${names.join(" and ")}`;
 }
 
-/** A page at the public address of this service that names the notification's occurrence; empty when it has none. */
+/** The console's page, at the public address of this service, of the notification's occurrence; empty when it has none. */
 export function eventUrl({ event, subjectId }: Notification, publicUrl: string): string {
   if (event === undefined) return "";
-  return `${publicUrl}/docs?occurrence=${encodeURIComponent(subjectId)}`;
+  return `${publicUrl}/console/#/occurrences/${encodeURIComponent(subjectId)}`;
 }
 
 /** Every text, number and flag of a message and of those in it, but for secrets. */
@@ -99,7 +100,7 @@ export function variablesOf(
       id: entity.id,
       name: entity.name,
       dimensions: entity.dimensions,
-      url: `${publicUrl}/entities/${encodeURIComponent(entity.id)}`,
+      url: `${publicUrl}/console/#/entities/${encodeURIComponent(entity.id)}`,
     },
     metric: metric && {
       name: metric.name,

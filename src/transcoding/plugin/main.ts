@@ -22,6 +22,8 @@ const defaults = {
   examples: "",
   /** The name of an option of RPCs whose value is an enum: the comments of its values say which keys may call. */
   callers: "",
+  /** The name of the value of that option whose RPCs take no key. */
+  keyless: "",
   /** A file with tags and paths in OpenAPI's form, of what is served beside the RPCs. */
   beside: "",
 };
@@ -71,7 +73,7 @@ function openApiOptions({ options, allFiles }: Schema<Options>): OpenApiOptions 
     ...(license === "" ? {} : { license }),
     titles,
     examples: examples === "" ? new Map() : readExamples(examples),
-    ...(options.callers === "" ? {} : { callers: callers(allFiles, options.callers) }),
+    ...(options.callers === "" ? {} : callers(allFiles, options.callers, options.keyless)),
   };
 }
 

@@ -26,6 +26,8 @@ export interface OpenApiOptions {
   readonly examples?: ReadonlyMap<string, Example>;
   /** Says in a sentence which keys may call an RPC. */
   readonly callers?: (method: Route["method"]) => string;
+  /** Whether an RPC takes no key. */
+  readonly keyless?: (method: Route["method"]) => boolean;
 }
 
 // OpenAPI knows no other methods.
@@ -93,6 +95,7 @@ export function openApiDocument(routes: readonly Route[], options: OpenApiOption
       operationId: count === 1 ? id : `${id}_${count}`,
       tags: [tagOf(method.parent.name)],
       ...(comment === "" ? {} : { summary: summaryOf(comment), description: comment }),
+      ...(options.keyless?.(method) ? { security: [] } : {}),
       ...(parameters.length === 0 ? {} : { parameters }),
       ...(route.body === "" ? {} : { requestBody: requestBody(route, example) }),
       responses: {

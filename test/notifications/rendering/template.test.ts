@@ -31,7 +31,7 @@ function rendered(template: string, notification: Notification = notificationOf(
 }
 
 describe("every variable", () => {
-  const url = `${publicUrl}/docs?occurrence=${encodeURIComponent(`${eventId}:2`)}`;
+  const url = `${publicUrl}/console/#/occurrences/${encodeURIComponent(`${eventId}:2`)}`;
   test.each([
     ["clear", "false"],
     ["id", "019abcde-0000-7000-8000-000000000001"],
@@ -58,7 +58,7 @@ describe("every variable", () => {
     ["entity.dimensions.host", "web-1"],
     ["entity.dimensions.site", "Köln"],
     ["entity.dimensions", ""],
-    ["entity.url", `${publicUrl}/entities/ZW50aXR5LWlkLW9mLTI4LWNoYXI%3D`],
+    ["entity.url", `${publicUrl}/console/#/entities/ZW50aXR5LWlkLW9mLTI4LWNoYXI%3D`],
     ["metric.name", ""],
     ["trigger.name", "disks"],
     ["trigger.threshold", ""],
@@ -111,7 +111,7 @@ describe("every variable", () => {
 
 describe("values come into a text as its markup wants", () => {
   const nasty = notificationOf({ event: { summary: `<b> & "it's" <!channel>`, name: "a/b c?d=é" } });
-  const url = "https://belfry.example.com/docs\\?occurrence=";
+  const url = "https://belfry.example.com/console/#/occurrences/";
   test.each([
     ["two braces escape for HTML", html, "{{event.summary}}", "&lt;b&gt; &amp; &quot;it&#39;s&quot; &lt;!channel&gt;"],
     ["three braces do not", html, "{{{event.summary}}}", `<b> & "it's" <!channel>`],

@@ -14,7 +14,7 @@ import type { UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/auth/v1/permission.proto.
  */
 export const file_belfry_auth_v1_permission: GenFile = /*@__PURE__*/
-  fileDesc("Ch9iZWxmcnkvYXV0aC92MS9wZXJtaXNzaW9uLnByb3RvEg5iZWxmcnkuYXV0aC52MSq6AQoKUGVybWlzc2lvbhIaChZQRVJNSVNTSU9OX1VOU1BFQ0lGSUVEEAASFQoRUEVSTUlTU0lPTl9JTkdFU1QQARIXChNQRVJNSVNTSU9OX0FDQ09VTlRTEAISEwoPUEVSTUlTU0lPTl9SRUFEEAMSFgoSUEVSTUlTU0lPTl9PUEVSQVRFEAQSGAoUUEVSTUlTU0lPTl9DT05GSUdVUkUQBRIZChVQRVJNSVNTSU9OX0FETUlOSVNURVIQBjpcCgpwZXJtaXNzaW9uEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0YYDIAEoDjIaLmJlbGZyeS5hdXRoLnYxLlBlcm1pc3Npb25SCnBlcm1pc3Npb25iBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch9iZWxmcnkvYXV0aC92MS9wZXJtaXNzaW9uLnByb3RvEg5iZWxmcnkuYXV0aC52MSrnAQoKUGVybWlzc2lvbhIaChZQRVJNSVNTSU9OX1VOU1BFQ0lGSUVEEAASFQoRUEVSTUlTU0lPTl9JTkdFU1QQARIXChNQRVJNSVNTSU9OX0FDQ09VTlRTEAISEwoPUEVSTUlTU0lPTl9SRUFEEAMSFgoSUEVSTUlTU0lPTl9PUEVSQVRFEAQSGAoUUEVSTUlTU0lPTl9DT05GSUdVUkUQBRIZChVQRVJNSVNTSU9OX0FETUlOSVNURVIQBhIWChJQRVJNSVNTSU9OX1NJR05fSU4QBxITCg9QRVJNSVNTSU9OX1NFTEYQCDpcCgpwZXJtaXNzaW9uEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0YYDIAEoDjIaLmJlbGZyeS5hdXRoLnYxLlBlcm1pc3Npb25SCnBlcm1pc3Npb25iBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * What a caller must be allowed to do. DATA_INGEST, USER_MANAGEMENT and USER are the types of API clients; a USER client has
@@ -71,6 +71,20 @@ export const Permission = {
    * @generated from enum value: PERMISSION_ADMINISTER = 6;
    */
   ADMINISTER: 6,
+
+  /**
+   * Make a session: none, since the request holds what proves its caller.
+   *
+   * @generated from enum value: PERMISSION_SIGN_IN = 7;
+   */
+  SIGN_IN: 7,
+
+  /**
+   * Read and end what belongs to the caller alone, such as its session: every client.
+   *
+   * @generated from enum value: PERMISSION_SELF = 8;
+   */
+  SELF: 8,
 } as const;
 
 /**

@@ -1,0 +1,74 @@
+import {
+  DeliveryService,
+  ExplainNotificationResponse_Outcome as Outcome,
+} from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { clientOf } from "../frame/calls.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { Problem } from "../parts/problem.tsx";
+import { Time } from "../parts/time.tsx";
+
+const deliveries = clientOf(DeliveryService);
+
+const outcomes: Readonly<Record<Outcome, string>> = {
+  [Outcome.OUTCOME_UNSPECIFIED]: "",
+  [Outcome.NOTIFIED]: "A notification was sent.",
+  [Outcome.WAITING]: "A notification waits.",
+  [Outcome.MUTED]: "The rule keeps silent: the entity is in maintenance.",
+  [Outcome.SUPPRESSED]: "The rule has nothing to add for now.",
+  [Outcome.CANCELLED]: "What was decided did not go out.",
+  [Outcome.NOT_MATCHED]: "No trigger of the rule matches.",
+  [Outcome.RULE_DISABLED]: "The rule is disabled, or names no destination.",
+};
+
+const signs: Readonly<Record<string, { sign: string; tone: string }>> = {
+  passed: { sign: "✓", tone: "good" },
+  stopped: { sign: "■", tone: "critical" },
+  waiting: { sign: "○", tone: "info" },
+};
+
+type About = { case: "occurrenceId" | "subject"; value: string };
+
+/** How a rule decided, step by step, in the server's words. */
+export function Explanation({ rule, about }: { rule: string; about: About }) {
+  const answer = useAnswer((signal) => deliveries.explainNotification({ name: rule, about }, { signal }));
+  const { value, loading, failure, again } = answer.value;
+  return (
+    <div class="explanation" aria-live="polite" aria-busy={loading}>
+      <Problem failure={failure} again={again} />
+      {value && (
+        <>
+          <p class="outcome">{outcomes[value.outcome]}</p>
+          <ol class="steps">
+            {value.steps.map((step, at) => {
+              const { sign, tone } = signs[step.result] ?? { sign: "·", tone: "" };
+              return (
+                <li key={`${at} ${step.step}`}>
+                  <p>
+                    <span class={`state ${tone}`}>
+                      <span aria-hidden="true">{sign}</span> {step.step}
+                    </span>{" "}
+                    {step.result}
+                  </p>
+                  <p>{step.reason}</p>
+                  {step.path && <code>{step.path}</code>}
+                  {step.window && <p>Window: {step.window}</p>}
+                  {(step.time || step.untilTime) && (
+                    <p class="hint">
+                      {step.time && <Time at={step.time} />}
+                      {step.untilTime && (
+                        <>
+                          {" "}
+                          until <Time at={step.untilTime} />
+                        </>
+                      )}
+                    </p>
+                  )}
+                </li>
+              );
+            })}
+          </ol>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,199 @@
+import { useSignal } from "@preact/signals";
+import { Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
+import { clientOf, failureOf } from "../frame/calls.ts";
+import { may } from "../frame/session.ts";
+import { Dialog } from "../parts/dialog.tsx";
+import type { EventRow } from "./list.ts";
+
+const management = clientOf(EventManagementService);
+const itemsMax = 500;
+
+/** What can be done with occurrences: what it is called, what it was when done, and what is sent for each. */
+interface Action {
+  readonly name: string;
+  readonly done: string;
+  send(rows: readonly EventRow[]): Promise<readonly { success: boolean; error: string }[]>;
+}
+
+const idsOf = ({ event, occurrence }: EventRow) => ({ eventId: event.id, occurrenceId: occurrence.id });
+
+function setting(name: string, done: string, change: { acknowledged?: boolean; status?: Status }): Action {
+  const { acknowledged, status } = change;
+  return {
+    name,
+    done,
+    async send(rows) {
+      const statuses = rows.map((row) => ({
+        ...idsOf(row),
+        ...(acknowledged !== undefined && { acknowledged }),
+        ...(status !== undefined && { statusWrapper: { status } }),
+      }));
+      return (await management.setEventStatus({ statuses })).statusResponses;
+    },
+  };
+}
+
+const settings = [
+  setting("Acknowledge", "acknowledged", { acknowledged: true }),
+  setting("Withdraw acknowledgement", "no longer acknowledged", { acknowledged: false }),
+  setting("Close", "closed", { status: Status.CLOSED }),
+  setting("Reopen", "open again", { status: Status.OPEN }),
+];
+
+const annotating = (annotation: string): Action => ({
+  name: "Annotate",
+  done: "annotated",
+  async send(rows) {
+    const annotations = rows.map((row) => ({ ...idsOf(row), annotation }));
+    return (await management.annotateEvents({ annotations })).annotationResponses;
+  },
+});
+
+interface Outcome {
+  readonly action: Action;
+  readonly finished: number;
+  readonly of: number;
+  readonly failed: readonly { row: EventRow; error: string }[];
+}
+
+/** Does it to all rows, a few hundred in a request, and reports after each. */
+async function perform(action: Action, rows: readonly EventRow[], report: (outcome: Outcome) => void): Promise<void> {
+  const failed: { row: EventRow; error: string }[] = [];
+  report({ action, finished: 0, of: rows.length, failed });
+  for (let from = 0; from < rows.length; from += itemsMax) {
+    const part = rows.slice(from, from + itemsMax);
+    try {
+      const results = await action.send(part);
+      results.forEach(({ success, error }, at) => {
+        const row = part[at];
+        if (!success && row !== undefined) failed.push({ row, error });
+      });
+    } catch (error) {
+      const { message } = failureOf(error);
+      failed.push(...part.map((row) => ({ row, error: message })));
+    }
+    report({ action, finished: Math.min(from + itemsMax, rows.length), of: rows.length, failed: [...failed] });
+  }
+}
+
+/** The buttons for what can be done with these rows, and what came of it. */
+export function Actions({ rows, done }: { rows: readonly EventRow[]; done?: () => void }) {
+  const outcome = useSignal<Outcome | undefined>(undefined);
+  const writing = useSignal(false);
+  const run = async (action: Action, chosen: readonly EventRow[]) => {
+    await perform(action, chosen, (now) => {
+      outcome.value = now;
+    });
+    done?.();
+  };
+  const wanted = settings.filter(({ name }) => {
+    if (name === "Acknowledge") return rows.some(({ occurrence }) => !occurrence.acknowledged);
+    if (name === "Withdraw acknowledgement") return rows.some(({ occurrence }) => occurrence.acknowledged);
+    if (name === "Close") return rows.some(({ occurrence }) => occurrence.status !== Status.CLOSED);
+    return rows.some(({ occurrence }) => occurrence.status === Status.CLOSED);
+  });
+  const now = outcome.value;
+  return (
+    <>
+      {rows.length > 0 &&
+        may(EventManagementService.method.setEventStatus) &&
+        wanted.map((action) => (
+          <button key={action.name} type="button" onClick={() => void run(action, rows)}>
+            {action.name}
+          </button>
+        ))}
+      {rows.length > 0 && may(EventManagementService.method.annotateEvents) && (
+        <button
+          type="button"
+          onClick={() => {
+            writing.value = true;
+          }}
+        >
+          Annotate…
+        </button>
+      )}
+      {now && <Result outcome={now} again={(failed) => void run(now.action, failed)} />}
+      {writing.value && (
+        <Annotate
+          count={rows.length}
+          close={() => {
+            writing.value = false;
+          }}
+          write={(text) => run(annotating(text), rows)}
+        />
+      )}
+    </>
+  );
+}
+
+function Result({ outcome, again }: { outcome: Outcome; again(rows: readonly EventRow[]): void }) {
+  const { action, finished, of, failed } = outcome;
+  const succeeded = finished - failed.length;
+  return (
+    <div class="result" role="status">
+      <span>
+        {finished < of ? `${finished} of ${of}…` : `${succeeded} ${action.done}`}
+        {finished === of && failed.length > 0 && `, ${failed.length} not`}
+      </span>
+      {finished === of && failed.length > 0 && (
+        <details open={failed.length <= 5}>
+          <summary>Why</summary>
+          <ul>
+            {failed.slice(0, 50).map(({ row, error }) => (
+              <li key={row.occurrence.id}>
+                {row.event.name} on {row.event.entityName}: {error}
+              </li>
+            ))}
+          </ul>
+          <button type="button" onClick={() => again(failed.map(({ row }) => row))}>
+            Try these again
+          </button>
+        </details>
+      )}
+    </div>
+  );
+}
+
+interface AnnotateProps {
+  count: number;
+  close(): void;
+  write(text: string): Promise<void>;
+}
+
+function Annotate({ count, close, write }: AnnotateProps) {
+  const text = useSignal(sessionStorage.getItem("belfry.note") ?? "");
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    await write(text.value);
+    sessionStorage.removeItem("belfry.note");
+    close();
+  };
+  return (
+    <Dialog title={count === 1 ? "Annotate this occurrence" : `Annotate ${count} occurrences`} close={close}>
+      <form onSubmit={submit}>
+        <label for="note">Note</label>
+        <textarea
+          id="note"
+          rows={5}
+          required
+          maxLength={60_000}
+          value={text.value}
+          onInput={({ currentTarget }) => {
+            text.value = currentTarget.value;
+            // A reload does not lose what was typed.
+            sessionStorage.setItem("belfry.note", currentTarget.value);
+          }}
+        />
+        <div class="buttons">
+          <button type="submit" class="primary">
+            Annotate
+          </button>
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,131 @@
+import type { Value } from "@bufbuild/protobuf/wkt";
+import { useSignal } from "@preact/signals";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { listText, setParameters } from "../frame/address.ts";
+import { clientOf } from "../frame/calls.ts";
+import { chosen, type Filter, filters, queryOf } from "./query.ts";
+import { severities, statuses } from "./words.tsx";
+
+const events = clientOf(EventQueryService);
+
+/** How many occurrences have each value of a field, the most frequent first. */
+export type Counts = Readonly<Record<Filter, readonly { value: string; count: number }[]>>;
+
+/**
+ * Counts the values of all filters. A filter that has a choice is counted without it: so many would be listed if its other values
+ * were chosen. Reads signals.
+ */
+export async function countFilters(signal: AbortSignal): Promise<Counts> {
+  const narrowed = filters.filter((filter) => chosen(filter).length > 0);
+  const free = filters.filter((filter) => !narrowed.includes(filter));
+  const asked = [{ query: queryOf(), of: free }, ...narrowed.map((filter) => ({ query: queryOf(filter), of: [filter] }))];
+  const answers = await Promise.all(
+    asked
+      .filter(({ of }) => of.length > 0)
+      .map(({ query, of }) => events.countEvents({ query, fields: of.map((field) => ({ field })) }, { signal })),
+  );
+  const results = Object.assign({}, ...answers.map((answer) => answer.results)) as (typeof answers)[number]["results"];
+  const of = (filter: Filter) =>
+    (results[filter]?.values ?? [])
+      .map(({ value, count }) => ({ value: textOf(value), count: Number(count) }))
+      .sort((a, b) => b.count - a.count);
+  return Object.fromEntries(filters.map((filter) => [filter, of(filter)])) as unknown as Counts;
+}
+
+const textOf = (value: Value | undefined) => (value?.kind.value === undefined ? "" : String(value.kind.value));
+
+function choose(filter: Filter, values: readonly string[]): void {
+  // Without a choice the open ones are listed: to list all is a choice of its own.
+  const none = filter === "status" ? "any" : undefined;
+  setParameters({ [filter]: values.length === 0 ? none : listText(values) });
+}
+
+/** The filters, each with its values and how many have them. */
+export function Facets({ counts }: { counts: Counts | undefined }) {
+  return (
+    <div class="facets">
+      <Facet
+        filter="severity"
+        label="Severity"
+        counts={counts}
+        values={severities.map(({ value, word, sign, tone }) => ({ value: String(value), word, sign, tone }))}
+      />
+      <Facet
+        filter="status"
+        label="Status"
+        counts={counts}
+        values={statuses.map(({ value, word }) => ({ value: String(value), word }))}
+      />
+      <Facet
+        filter="acknowledged"
+        label="Acknowledged"
+        counts={counts}
+        values={[
+          { value: "false", word: "No" },
+          { value: "true", word: "Yes" },
+        ]}
+      />
+      <Facet filter="entityName" label="Entity" counts={counts} />
+      <Facet filter="name" label="Name" counts={counts} />
+    </div>
+  );
+}
+
+interface FacetProps {
+  filter: Filter;
+  label: string;
+  counts: Counts | undefined;
+  /** The values that are always listed, with their words. Absent: the most frequent ones are. */
+  values?: readonly { value: string; word: string; sign?: string; tone?: string }[];
+}
+
+const shownMax = 8;
+
+function Facet({ filter, label, counts, values }: FacetProps) {
+  const part = useSignal("");
+  const selected = chosen(filter);
+  const counted = counts?.[filter] ?? [];
+  const countOf = new Map(counted.map(({ value, count }) => [value, count]));
+  const matching = part.value === "" ? counted : counted.filter(({ value }) => value.toLowerCase().includes(part.value.toLowerCase()));
+  const listed = values?.filter(({ value }) => (countOf.get(value) ?? 0) > 0 || selected.includes(value) || Number(value) !== 0) ?? [
+    ...selected.map((value) => ({ value, word: value })),
+    ...matching
+      .filter(({ value }) => !selected.includes(value))
+      .slice(0, shownMax)
+      .map(({ value }) => ({ value, word: value })),
+  ];
+  if (values === undefined && counted.length === 0 && selected.length === 0) return null;
+  return (
+    <fieldset class="facet">
+      <legend>{label}</legend>
+      {values === undefined && counted.length > shownMax && (
+        <input
+          type="search"
+          aria-label={`Find among ${counted.length} values of ${label}`}
+          placeholder={`Find among ${counted.length}`}
+          value={part.value}
+          onInput={({ currentTarget }) => {
+            part.value = currentTarget.value;
+          }}
+        />
+      )}
+      {listed.map(({ value, word, ...look }) => (
+        <label key={value} class="choice">
+          <input
+            type="checkbox"
+            checked={selected.includes(value)}
+            onChange={({ currentTarget }) => {
+              const others = selected.filter((each) => each !== value);
+              choose(filter, currentTarget.checked ? [...others, value] : others);
+            }}
+          />
+          <span class={`choice-word ${"tone" in look ? (look.tone ?? "") : ""}`} title={word}>
+            {"sign" in look && look.sign && <span aria-hidden="true">{look.sign} </span>}
+            {word}
+          </span>
+          <span class="choice-count">{counts ? (countOf.get(value) ?? 0).toLocaleString("en") : ""}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,0 +1,139 @@
+import { create } from "@bufbuild/protobuf";
+import { signal } from "@preact/signals";
+import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { clientOf, type Failure, failureOf, isCancelled } from "../frame/calls.ts";
+import { allOf, type QueryInit, type Sort, sortBy } from "./query.ts";
+
+/** A row of the list: an occurrence, with the event it is of. */
+export interface EventRow {
+  readonly event: Event;
+  readonly occurrence: Occurrence;
+}
+
+const events = clientOf(EventQueryService);
+const firstPage = 100;
+const laterPages = 500;
+const changedMax = 500;
+
+const always = ["name", "entity", "entityName", "severity", "status", "summary", "acknowledged", "startTime", "lastSeen", "instanceCount"];
+
+/** How two rows stand in the order of a search that sorts by `sort`. */
+function compare({ key, descending }: Sort) {
+  const valueOf = ({ event, occurrence }: EventRow): bigint | number | string => {
+    if (key === "name") return event.name ?? "";
+    if (key === "entityName") return event.entityName ?? "";
+    const value = occurrence[key as "severity" | "status" | "startTime" | "lastSeen" | "instanceCount" | "acknowledged"];
+    return typeof value === "boolean" ? Number(value) : (value ?? 0);
+  };
+  return (a: EventRow, b: EventRow) => {
+    const [x, y] = [valueOf(a), valueOf(b)];
+    if (x !== y) return x < y === descending ? 1 : -1;
+    return Number((b.occurrence.lastSeen ?? 0n) - (a.occurrence.lastSeen ?? 0n));
+  };
+}
+
+const rowsOf = (results: readonly Event[]): EventRow[] =>
+  results.flatMap((event) => event.occurrences.map((occurrence) => ({ event, occurrence })));
+
+export const rowKey = ({ occurrence }: EventRow) => occurrence.id;
+
+/** The occurrences that a query finds, page by page as they come into sight, and kept current as they change. */
+export function eventList() {
+  const rows = signal<readonly EventRow[]>([]);
+  const total = signal(0);
+  const loading = signal(true);
+  const failure = signal<Failure | undefined>(undefined);
+  let query: QueryInit = {};
+  let sort: Sort = { key: "severity", descending: true };
+  let next: string | undefined;
+  let ended = new AbortController();
+  let loadingMore = false;
+
+  /** Reads the page at `cursor` and adds it; the first one replaces what is there. */
+  async function load(cursor: string): Promise<void> {
+    const { signal: until } = ended;
+    try {
+      const pageInput = { limit: cursor === "" ? firstPage : laterPages, cursor };
+      const asked = { ...query, sortBy: sortBy(sort), pageInput };
+      const { results, pageInfo } = await events.searchEvents({ query: asked }, { signal: until });
+      if (until.aborted) return;
+      const known = new Set(cursor === "" ? [] : rows.value.map(rowKey));
+      const added = rowsOf(results).filter((row) => !known.has(rowKey(row)));
+      // An event with several occurrences stands at its first: here each stands for itself.
+      rows.value = (cursor === "" ? added : [...rows.value, ...added]).sort(compare(sort));
+      next = pageInfo?.hasNext ? pageInfo.endCursor : undefined;
+      if (cursor === "") total.value = Number(pageInfo?.totalCount ?? 0n);
+      failure.value = undefined;
+    } catch (error) {
+      if (!until.aborted && !isCancelled(error)) failure.value = failureOf(error);
+    }
+    if (!until.aborted) loading.value = false;
+  }
+
+  return {
+    rows,
+    total,
+    loading,
+    failure,
+    /** Whether all that match are in `rows`. */
+    complete: () => next === undefined,
+
+    /** Finds what this query finds, from the first page. */
+    async find(newQuery: QueryInit, newSort: Sort, moreFields: readonly string[]): Promise<void> {
+      ended.abort();
+      ended = new AbortController();
+      sort = newSort;
+      query = { ...newQuery, fields: [...always, ...moreFields].map((field) => ({ field })) };
+      loading.value = true;
+      await load("");
+    },
+
+    /** Reads the next page. */
+    async more(): Promise<void> {
+      if (loadingMore || next === undefined) return;
+      loadingMore = true;
+      await load(next);
+      loadingMore = false;
+    },
+
+    /** Reads these events again: those that match now are shown as they are now, others leave. */
+    async refresh(eventIds: readonly string[]): Promise<void> {
+      if (eventIds.length > changedMax) return await load("");
+      const { signal: until } = ended;
+      const ids = create(ClauseSchema, { withIds: { ids: [...eventIds] } });
+      const clause = query.clause === undefined ? ids : allOf([query.clause, ids]);
+      const asked = { ...query, clause, pageInput: { limit: 1000 } };
+      try {
+        const { results } = await events.searchEvents({ query: asked }, { signal: until });
+        if (until.aborted) return;
+        const changed = new Set(eventIds);
+        const kept = rows.value.filter(({ event }) => !changed.has(event.id));
+        const order = compare(sort);
+        const end = next === undefined ? undefined : rows.value.at(-1);
+        // What lies beyond the pages that are loaded comes with its page.
+        const found = rowsOf(results).filter((row) => end === undefined || order(row, end) <= 0);
+        total.value += found.length - (rows.value.length - kept.length);
+        rows.value = merge(kept, found.sort(order), order);
+      } catch {
+        // What changed is read again with the next change, or when the server is back.
+      }
+    },
+  };
+}
+
+/** Two lists in order, as one. */
+function merge(a: readonly EventRow[], b: readonly EventRow[], order: (x: EventRow, y: EventRow) => number): EventRow[] {
+  if (b.length === 0) return [...a];
+  const merged: EventRow[] = [];
+  let at = 0;
+  for (const row of a) {
+    for (let each = b[at]; each !== undefined && order(each, row) < 0; each = b[at]) {
+      merged.push(each);
+      at += 1;
+    }
+    merged.push(row);
+  }
+  return [...merged, ...b.slice(at)];
+}

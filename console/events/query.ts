@@ -1,0 +1,88 @@
+import { create, fromJsonString, type MessageInitShape, toJsonString } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { computed } from "@preact/signals";
+import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { ActiveCriteria, type EventQuerySchema, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { address, listOf } from "../frame/address.ts";
+import { timeRangeOf } from "../parts/time-range.tsx";
+
+/** A query as it is sent. */
+export type QueryInit = Omit<MessageInitShape<typeof EventQuerySchema>, "clause" | "$typeName"> & { clause?: Clause };
+
+/** What the list is filtered by. Each is a parameter of the address; without any, what is open is listed. */
+export const filters = ["severity", "status", "acknowledged", "entityName", "name"] as const;
+export type Filter = (typeof filters)[number];
+
+/** What a filter has chosen. Of statuses, without a choice: open. `any` chooses none. */
+export function chosen(filter: Filter): string[] {
+  const values = listOf(filter);
+  if (filter === "status" && values.length === 0) return [String(Status.OPEN)];
+  return values.filter((value) => value !== "any");
+}
+
+/** The clause of the address; undefined without one, or when it cannot be read. */
+export const ownClause = computed((): Clause | undefined => clauseOf(address.value.parameters.get("where")));
+
+export function clauseOf(text: string | null): Clause | undefined {
+  if (text === null || text === "") return undefined;
+  try {
+    return fromJsonString(ClauseSchema, text);
+  } catch {
+    return undefined;
+  }
+}
+
+export const clauseText = (clause: Clause) => toJsonString(ClauseSchema, clause);
+
+export interface Sort {
+  readonly key: string;
+  readonly descending: boolean;
+}
+
+/** What the list is sorted by: the worst first, unless the address says otherwise; then the newest. */
+export const sort = computed((): Sort => {
+  const text = address.value.parameters.get("sort");
+  if (text === null) return { key: "severity", descending: true };
+  return { key: text.replace(/^-/, ""), descending: text.startsWith("-") };
+});
+
+const equalsOneOf = (field: string, values: readonly string[]) =>
+  create(ClauseSchema, {
+    oneOf: { field, values: values.map((value) => create(ValueSchema, { kind: { case: "stringValue", value } })) },
+  });
+
+/** The query of the address, without the choice of one filter where facets are counted. Reads signals. */
+export function queryOf(without?: Filter): QueryInit {
+  const of = (filter: Filter) => (filter === without ? [] : chosen(filter));
+  const clauses: Clause[] = ownClause.value ? [ownClause.value] : [];
+  const acknowledged = of("acknowledged");
+  if (acknowledged.length === 1) {
+    const value = create(ValueSchema, { kind: { case: "boolValue", value: acknowledged[0] === "true" } });
+    clauses.push(
+      create(ClauseSchema, { filter: { field: "acknowledged", operation: Operation.OP_EQUALS, value } }),
+    );
+  }
+  for (const field of ["entityName", "name"] as const) {
+    if (of(field).length > 0) clauses.push(equalsOneOf(field, of(field)));
+  }
+  const timeRange = timeRangeOf(address.value.parameters.get("range"));
+  return {
+    severities: of("severity").map((value) => Number(value) as Severity),
+    statuses: of("status").map((value) => Number(value) as Status),
+    ...(clauses.length > 0 && { clause: allOf(clauses) }),
+    ...(timeRange && { timeRange, activeCriteria: ActiveCriteria.BY_OVERLAP }),
+  };
+}
+
+/** All of these clauses hold. */
+export function allOf(clauses: Clause[]): Clause {
+  const [first] = clauses;
+  return clauses.length === 1 && first !== undefined ? first : create(ClauseSchema, { allOf: { clauses } });
+}
+
+/** What a search sorts by: as the list does, then by time, then by id, which keeps pages apart. */
+export function sortBy({ key, descending }: Sort) {
+  const by = (field: string, down: boolean) => ({ byField: { field, order: down ? SortOrder.DESC : SortOrder.ASC } });
+  return key === "lastSeen" ? [by(key, descending)] : [by(key, descending), by("lastSeen", true)];
+}

@@ -1,0 +1,99 @@
+import { computed, useSignal } from "@preact/signals";
+import { address, goTo, linkTo } from "../frame/address.ts";
+import { preference } from "../frame/preferences.ts";
+
+/** Filters that a person named in this browser: each is an address, which can be sent to others as it is. */
+const text = preference<string>("saved-filters", "[]");
+const saved = computed((): { name: string; query: string }[] => {
+  try {
+    return JSON.parse(text.value);
+  } catch {
+    return [];
+  }
+});
+const savedMax = 50;
+
+export function SavedFilters() {
+  const name = useSignal("");
+  const naming = useSignal(false);
+  const here = address.value.parameters.toString();
+  const current = saved.value.find(({ query }) => query === here);
+  const keep = (event: Event) => {
+    event.preventDefault();
+    const others = saved.value.filter((each) => each.name !== name.value);
+    text.value = JSON.stringify([...others, { name: name.value, query: here }].slice(-savedMax));
+    naming.value = false;
+    name.value = "";
+  };
+  if (naming.value) {
+    return (
+      <form class="saved" onSubmit={keep}>
+        <input
+          aria-label="Name of this filter"
+          placeholder="name of this filter"
+          required
+          maxLength={60}
+          value={name.value}
+          ref={(element) => element?.focus()}
+          onInput={({ currentTarget }) => {
+            name.value = currentTarget.value;
+          }}
+        />
+        <button type="submit">Save</button>
+        <button
+          type="button"
+          onClick={() => {
+            naming.value = false;
+          }}
+        >
+          Cancel
+        </button>
+      </form>
+    );
+  }
+  return (
+    <div class="saved">
+      <select
+        aria-label="Saved filters"
+        value={current?.name ?? ""}
+        onChange={({ currentTarget }) => {
+          const chosen = saved.value.find((each) => each.name === currentTarget.value);
+          goTo(linkTo(["events"], new URLSearchParams(chosen?.query ?? "")));
+        }}
+      >
+        <option value="">{here === "" ? "Open events" : "Open events (filters removed)"}</option>
+        {here !== "" && !current && (
+          <option value="" disabled>
+            These filters
+          </option>
+        )}
+        {saved.value.map((each) => (
+          <option key={each.name} value={each.name}>
+            {each.name}
+          </option>
+        ))}
+      </select>
+      {current ? (
+        <button
+          type="button"
+          onClick={() => {
+            text.value = JSON.stringify(saved.value.filter((each) => each !== current));
+          }}
+        >
+          Forget
+        </button>
+      ) : (
+        here !== "" && (
+          <button
+            type="button"
+            onClick={() => {
+              naming.value = true;
+            }}
+          >
+            Save filter
+          </button>
+        )
+      )}
+    </div>
+  );
+}

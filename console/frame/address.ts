@@ -1,0 +1,60 @@
+import { computed, signal } from "@preact/signals";
+
+/** Where the page is: the fragment of its address, `#/<screen>/<thing>?<parameters>`, so that no server's log holds it. */
+interface Address {
+  readonly path: readonly string[];
+  readonly parameters: URLSearchParams;
+}
+
+function read(): Address {
+  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s, 2);
+  return { path: path.split("/").map(decoded), parameters: new URLSearchParams(query) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export const address = signal<Address>(read());
+addEventListener("hashchange", () => {
+  address.value = read();
+});
+
+/** The first screen is that of events. */
+export const screenName = computed(() => address.value.path[0] || "events");
+
+/** The link to a screen or a thing. */
+export function linkTo(path: readonly string[], parameters: Record<string, string> | URLSearchParams = {}): string {
+  const query = new URLSearchParams(parameters).toString();
+  return `#/${path.map(encodeURIComponent).join("/")}${query === "" ? "" : `?${query}`}`;
+}
+
+/** Changes parameters of this address; undefined and empty ones are removed. Without `asStep`, going back skips what was before. */
+export function setParameters(changes: Record<string, string | undefined>, asStep = true): void {
+  const parameters = new URLSearchParams(address.value.parameters);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined || value === "") parameters.delete(name);
+    else parameters.set(name, value);
+  }
+  const hash = linkTo(address.value.path, parameters);
+  if (hash === location.hash) return;
+  history[asStep ? "pushState" : "replaceState"](null, "", hash);
+  address.value = read();
+}
+
+export function goTo(hash: string): void {
+  location.hash = hash;
+}
+
+/** A parameter's values, which are separated by commas. */
+export function listOf(name: string): string[] {
+  const text = address.value.parameters.get(name);
+  return text === null || text === "" ? [] : text.split(",").map(decoded);
+}
+
+/** The same, for `setParameters`. */
+export const listText = (values: readonly string[]) => values.map((value) => value.replace(/[%,]/g, encodeURIComponent)).join(",");

@@ -1,0 +1,68 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-web";
+import { signal } from "@preact/signals";
+import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
+
+/** Whether the last call found no server. The calls of the page, and a question every few seconds, find it again. */
+export const serverAway = signal(false);
+
+/** Raised by each refused session; the frame then asks for the key. */
+export const refusals = signal(0);
+
+const observe: Interceptor = (next) => async (request) => {
+  try {
+    const answer = await next(request);
+    serverAway.value = false;
+    return answer;
+  } catch (error) {
+    const { code } = ConnectError.from(error);
+    if (code === Code.Unauthenticated) refusals.value += 1;
+    if (code !== Code.Canceled) setAway(isAway(error));
+    throw error;
+  }
+};
+
+const transport = createConnectTransport({ baseUrl: location.origin, useBinaryFormat: true, interceptors: [observe] });
+
+/** A client of a service of the API, with the session of this browser. */
+export function clientOf<S extends DescService>(service: S): Client<S> {
+  return createClient(service, transport);
+}
+
+/** Whether no server answered: the network failed, or what stands before the server said so. */
+export function isAway(error: unknown): boolean {
+  const { code, cause } = ConnectError.from(error);
+  return code === Code.Unavailable || cause instanceof TypeError;
+}
+
+let probe: ReturnType<typeof setTimeout> | undefined;
+
+function setAway(away: boolean): void {
+  serverAway.value = away;
+  if (!away || probe !== undefined) return;
+  probe = setTimeout(async () => {
+    probe = undefined;
+    const up = await fetch("/readyz").then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    setAway(!up);
+  }, 2000);
+}
+
+/** What a failed call says to a person. */
+export interface Failure {
+  readonly message: string;
+  /** The fields it names, by their paths, each with what is wrong. */
+  readonly fields: readonly { field: string; description: string }[];
+}
+
+export function failureOf(error: unknown): Failure {
+  const failure = ConnectError.from(error);
+  if (isAway(error)) return { message: "The server does not answer. The page tries again by itself.", fields: [] };
+  const fields = failure.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
+  return { message: failure.rawMessage, fields: fields.map(({ field, description }) => ({ field, description })) };
+}
+
+export const isCancelled = (error: unknown) => ConnectError.from(error).code === Code.Canceled;

@@ -1,0 +1,194 @@
+import type { ComponentType } from "preact";
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { zoneName } from "../parts/time.tsx";
+import { linkTo, screenName } from "./address.ts";
+import { serverAway } from "./calls.ts";
+import { liveState } from "./live.ts";
+import { LogIn } from "./log-in.tsx";
+import { theme, zone } from "./preferences.ts";
+import { logOut, session } from "./session.ts";
+
+/** A screen: its name in addresses, what the navigation calls it, and its code, which is loaded when it is first opened. */
+export interface Screen {
+  readonly name: string;
+  /** Undefined: opened from other screens alone. */
+  readonly label?: string;
+  /** The screen that the navigation marks while this one is open. */
+  readonly below?: string;
+  load(): Promise<ComponentType>;
+}
+
+export function Frame({ screens }: { screens: readonly Screen[] }) {
+  if (session.value === undefined) return <Starting />;
+  if (session.value === null) return <LogIn />;
+  const screen = screens.find(({ name }) => name === screenName.value);
+  const label = screens.find(({ name }) => name === (screen?.below ?? screen?.name))?.label;
+  document.title = label === undefined ? "Belfry" : `${label} · Belfry`;
+  return (
+    <div class="frame">
+      <a class="skip" href="#main" onClick={toMain}>
+        Skip to content
+      </a>
+      <Navigation screens={screens} open={screen?.below ?? screen?.name} />
+      <main id="main" tabIndex={-1}>
+        <Offline />
+        {screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}
+      </main>
+    </div>
+  );
+}
+
+function toMain(event: Event) {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function Starting() {
+  return (
+    <main class="log-in" aria-busy="true">
+      <h1 class="quiet">{serverAway.value ? "The server does not answer; waiting for it…" : "Belfry"}</h1>
+    </main>
+  );
+}
+
+function NoScreen() {
+  return (
+    <div class="empty">
+      <h1>There is no such screen</h1>
+      <a href={linkTo(["events"])}>To the events</a>
+    </div>
+  );
+}
+
+/** Loads the screen's code and shows it. */
+function Opened({ screen }: { screen: Screen }) {
+  const loaded = useSignal<ComponentType | undefined>(undefined);
+  const failed = useSignal(false);
+  useSignalEffect(() => {
+    if (loaded.value !== undefined || failed.value) return;
+    screen.load().then(
+      (component) => {
+        loaded.value = component;
+      },
+      () => {
+        failed.value = true;
+      },
+    );
+  });
+  if (failed.value) {
+    return (
+      <div class="problem" role="alert">
+        <p>This part of the console could not be loaded: the server is away, or was replaced by another version.</p>
+        <button type="button" onClick={() => location.reload()}>
+          Load the page again
+        </button>
+      </div>
+    );
+  }
+  const Component = loaded.value;
+  return Component === undefined ? <h1 class="quiet pad">Loading…</h1> : <Component />;
+}
+
+function Offline() {
+  if (!serverAway.value) return null;
+  return (
+    <p class="banner" role="status">
+      The server does not answer. What is shown may be out of date; the page comes back by itself.
+    </p>
+  );
+}
+
+function Navigation({ screens, open }: { screens: readonly Screen[]; open: string | undefined }) {
+  const unfolded = useSignal(false);
+  return (
+    <header class={unfolded.value ? "side open" : "side"}>
+      <a class="brand" href={linkTo(["events"])}>
+        Belfry
+      </a>
+      <button
+        type="button"
+        class="menu"
+        aria-expanded={unfolded.value}
+        aria-controls="menu"
+        onClick={() => {
+          unfolded.value = !unfolded.value;
+        }}
+      >
+        Menu
+      </button>
+      <div id="menu" class="menu-body">
+        <nav aria-label="Screens">
+          {screens
+            .filter(({ label }) => label !== undefined)
+            .map(({ name, label }) => (
+              <a
+                key={name}
+                href={linkTo([name])}
+                aria-current={open === name ? "page" : undefined}
+                onClick={() => {
+                  unfolded.value = false;
+                }}
+              >
+                {label}
+              </a>
+            ))}
+        </nav>
+        <Preferences />
+      </div>
+    </header>
+  );
+}
+
+const liveTexts = {
+  live: "Live",
+  connecting: "Connecting…",
+  away: "Not live: waiting for the server",
+  hidden: "Paused",
+} as const;
+
+function Preferences() {
+  const current = session.value;
+  return (
+    <div class="side-foot">
+      <p class={`live ${liveState.value}`} role="status">
+        {liveTexts[liveState.value]}
+      </p>
+      <label>
+        Times
+        <select
+          value={zone.value}
+          onChange={({ currentTarget }) => {
+            zone.value = currentTarget.value as typeof zone.value;
+          }}
+        >
+          <option value="local">{zone.value === "local" ? zoneName.value : "Your zone"}</option>
+          <option value="UTC">UTC</option>
+        </select>
+      </label>
+      <label>
+        Colours
+        <select
+          value={theme.value}
+          onChange={({ currentTarget }) => {
+            theme.value = currentTarget.value as typeof theme.value;
+          }}
+        >
+          <option value="system">As the system</option>
+          <option value="light">Light</option>
+          <option value="dark">Dark</option>
+        </select>
+      </label>
+      <dl class="who">
+        <dt>Tenant</dt>
+        <dd>{current?.tenant}</dd>
+        <dt>Key</dt>
+        <dd>
+          {current?.client} <code>{current?.keyPrefix}</code>
+        </dd>
+      </dl>
+      <button type="button" onClick={() => void logOut()}>
+        Log out
+      </button>
+    </div>
+  );
+}

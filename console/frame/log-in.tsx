@@ -1,0 +1,49 @@
+import { useSignal } from "@preact/signals";
+import { logIn, logInFailure } from "./session.ts";
+
+/** Asks for an API key. It is sent once and kept nowhere: the server answers with a cookie that no script can read. */
+export function LogIn() {
+  const key = useSignal("");
+  const busy = useSignal(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    busy.value = true;
+    await logIn({ case: "key", value: key.value.trim() });
+    busy.value = false;
+  };
+  const failure = logInFailure.value;
+  return (
+    <main class="log-in">
+      <form onSubmit={submit} aria-labelledby="log-in-title">
+        <p class="brand">Belfry</p>
+        <h1 id="log-in-title">Log in</h1>
+        {failure && (
+          <p class="problem" role="alert">
+            {failure.message}
+          </p>
+        )}
+        <label for="key">API key</label>
+        <input
+          id="key"
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          required
+          value={key.value}
+          onInput={({ currentTarget }) => {
+            key.value = currentTarget.value;
+          }}
+          placeholder="bf_…"
+          aria-describedby="key-hint"
+        />
+        <p class="hint" id="key-hint">
+          The first key is in the file <code>admin.key</code> of the server's data directory. On the server,{" "}
+          <code>npm run belfry -- console</code> prints a link that needs no key.
+        </p>
+        <button type="submit" class="primary" disabled={busy.value}>
+          {busy.value ? "Logging in…" : "Log in"}
+        </button>
+      </form>
+    </main>
+  );
+}

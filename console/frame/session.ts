@@ -1,0 +1,69 @@
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import { effect, signal } from "@preact/signals";
+import { Permission, permission } from "#gen/belfry/auth/v1/permission_pb.ts";
+import { type Session, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
+import { clientOf, type Failure, failureOf, isAway, refusals } from "./calls.ts";
+
+const sessions = clientOf(SessionService);
+
+/** The session of this browser: undefined until the server has said, null when there is none. */
+export const session = signal<Session | null | undefined>(undefined);
+
+/** Why the last attempt to log in failed, or why the session ended. */
+export const logInFailure = signal<Failure | undefined>(undefined);
+
+/** Other tabs of this browser learn of a log-in and of a log-out. */
+const others = new BroadcastChannel("belfry.session");
+others.onmessage = () => void findSession();
+
+/** Reads the session. A link with `#first=<token>` makes one; its token leaves the address before anything else happens. */
+export async function findSession(): Promise<void> {
+  const token = /^#first=([^&]+)/.exec(location.hash)?.[1];
+  if (token !== undefined) {
+    history.replaceState(null, "", "#/events");
+    dispatchEvent(new HashChangeEvent("hashchange"));
+    return logIn({ case: "firstToken", value: decodeURIComponent(token) });
+  }
+  try {
+    session.value = (await sessions.getSession({})).session ?? null;
+  } catch (error) {
+    if (isAway(error)) setTimeout(() => void findSession(), 2000);
+    else session.value = null;
+  }
+}
+
+export async function logIn(proof: { case: "key" | "firstToken"; value: string }): Promise<void> {
+  logInFailure.value = undefined;
+  try {
+    session.value = (await sessions.createSession({ proof })).session ?? null;
+    others.postMessage("made");
+  } catch (error) {
+    logInFailure.value = failureOf(error);
+    session.value = null;
+  }
+}
+
+export async function logOut(): Promise<void> {
+  await sessions.deleteSession({}).catch(() => undefined);
+  session.value = null;
+  others.postMessage("ended");
+}
+
+// A call that was refused: the key was revoked or has expired, or the session came to its end.
+effect(() => {
+  if (refusals.value > 0 && session.peek()) {
+    logInFailure.value = { message: "The session has ended, or its key was revoked. Log in to go on where you were.", fields: [] };
+    session.value = null;
+  }
+});
+
+const held: Readonly<Record<string, readonly Permission[]>> = {
+  read_only_user: [Permission.READ],
+  user: [Permission.READ, Permission.OPERATE, Permission.INGEST],
+  manager: Object.values(Permission).filter((each) => typeof each === "number"),
+};
+
+/** Whether the session's key may call this RPC: only then is there a button for it. The server decides all the same. */
+export function may(method: DescMethod): boolean {
+  return held[session.value?.role ?? ""]?.includes(getOption(method, permission)) ?? false;
+}

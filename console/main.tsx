@@ -1,0 +1,24 @@
+import { render } from "preact";
+import { Frame, type Screen } from "./frame/frame.tsx";
+import { startLive } from "./frame/live.ts";
+import { findSession } from "./frame/session.ts";
+
+const screens: readonly Screen[] = [
+  { name: "events", label: "Events", load: async () => (await import("./events/screen.tsx")).EventsScreen },
+  {
+    name: "occurrences",
+    below: "events",
+    load: async () => (await import("./occurrence/screen.tsx")).OccurrenceScreen,
+  },
+  { name: "entities", label: "Entities", load: async () => (await import("./entities/screen.tsx")).EntitiesScreen },
+  { name: "metrics", label: "Metrics", load: async () => (await import("./metrics/screen.tsx")).MetricsScreen },
+  {
+    name: "deliveries",
+    label: "Deliveries",
+    load: async () => (await import("./deliveries/screen.tsx")).DeliveriesScreen,
+  },
+];
+
+void findSession();
+startLive();
+render(<Frame screens={screens} />, document.body);

@@ -1,0 +1,27 @@
+import { DeliveryService } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { DeliveryCard } from "../deliveries/card.tsx";
+import { clientOf } from "../frame/calls.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { Problem } from "../parts/problem.tsx";
+
+const deliveries = clientOf(DeliveryService);
+
+/** What was sent of an occurrence, and what came back. */
+export function OccurrenceDeliveries({ occurrenceId }: { occurrenceId: string }) {
+  const answer = useAnswer((signal) => deliveries.listDeliveries({ eventId: occurrenceId, pageSize: 50 }, { signal }));
+  const { value, failure, again } = answer.value;
+  return (
+    <section class="card" aria-labelledby="sent">
+      <h2 id="sent">Deliveries</h2>
+      <Problem failure={failure} again={again} />
+      {value?.deliveries.length === 0 && <p class="quiet">Nothing was sent of it. Below stands why.</p>}
+      <ul class="cards">
+        {value?.deliveries.map((delivery) => (
+          <li key={delivery.id}>
+            <DeliveryCard delivery={delivery} changed={again} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,97 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { useComputed } from "@preact/signals";
+import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
+import { clientOf } from "../frame/calls.ts";
+import { may } from "../frame/session.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { durationText, Time, timeText } from "../parts/time.tsx";
+
+const events = clientOf(EventQueryService);
+const audit = clientOf(AuditLogService);
+
+/** What happened to it, in order: first and last report, changes by people, notes, its end. */
+export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occurrence }) {
+  const changes = useChanges(event, occurrence);
+  const { startTime = 0n, lastSeen = 0n, endTime, instanceCount = 1n, annotations } = occurrence;
+  const steps: { at: bigint; what: string; by?: string; text?: string }[] = [
+    { at: startTime, what: "First report" },
+    ...(instanceCount > 1n ? [{ at: lastSeen, what: `Last of ${instanceCount.toLocaleString("en")} reports` }] : []),
+    ...changes.value.map(({ at, by }) => ({ at, what: "Acknowledgement or status set", by })),
+    ...annotations.map(({ createTime, createdBy, annotation }) => ({ at: createTime, what: "Note", by: createdBy, text: annotation })),
+    ...(endTime === undefined ? [] : [{ at: endTime, what: `Closed after ${durationText(Number(endTime - startTime))}` }]),
+  ];
+  steps.sort((a, b) => Number(a.at - b.at));
+  return (
+    <section class="card" aria-labelledby="life">
+      <h2 id="life">Life cycle</h2>
+      <Repeats occurrence={occurrence} />
+      <ol class="steps">
+        {steps.map((step, at) => (
+          <li key={`${at} ${step.at}`}>
+            <p>
+              <strong>{step.what}</strong>
+              {step.by && <> by {step.by}</>}
+            </p>
+            <p class="hint">
+              <Time at={step.at} />
+            </p>
+            {step.text !== undefined && <p class="note">{step.text}</p>}
+          </li>
+        ))}
+        {endTime === undefined && (
+          <li>
+            <p class="quiet">Not closed.</p>
+          </li>
+        )}
+      </ol>
+    </section>
+  );
+}
+
+/** Who set its status, of the newest entries of the audit log; only keys that may read it see that. */
+function useChanges(event: Event, { startTime = 0n, endTime }: Occurrence) {
+  const answer = useAnswer(async (signal) => {
+    if (!may(AuditLogService.method.listAuditEntries)) return [];
+    const { entries } = await audit.listAuditEntries({ rpc: "SetEventStatus", pageSize: 200 }, { signal });
+    return entries
+      .filter(({ resource, outcome }) => outcome === "OK" && resource.includes(event.id))
+      .map(({ client, time }) => ({ by: client?.name ?? "", at: BigInt(time ? timestampMs(time) : 0) }))
+      .filter(({ at }) => at >= startTime - 60_000n && (endTime === undefined || at <= endTime + 60_000n));
+  });
+  return useComputed(() => answer.value.value ?? []);
+}
+
+const bars = 60;
+
+/** When it was reported, as bars over the time from the first report to the last. */
+function Repeats({ occurrence }: { occurrence: Occurrence }) {
+  const { id, startTime = 0n, lastSeen = 0n, instanceCount = 1n } = occurrence;
+  const answer = useAnswer(async (signal) => {
+    if (instanceCount < 2n || lastSeen <= startTime) return [];
+    const clause = { withIds: { ids: [id] } };
+    const timeRange = { start: startTime, end: lastSeen + 1n };
+    const downsample = BigInt(Math.max(1000, Math.ceil(Number(lastSeen - startTime) / bars)));
+    const { results } = await events.countEventFrequency(
+      { query: { clause, timeRange }, downsample, countInstances: true },
+      { signal },
+    );
+    return results.total?.values[0]?.counts.map(Number) ?? [];
+  });
+  const counts = answer.value.value ?? [];
+  if (counts.length < 2) return null;
+  const most = Math.max(...counts);
+  return (
+    <figure class="bars">
+      <svg viewBox={`0 0 ${counts.length * 10} 40`} preserveAspectRatio="none" role="img" aria-label="Reports over time">
+        {counts.map((count, at) => (
+          <rect key={String(at)} x={at * 10 + 1} width={8} y={40 - (count / most) * 38} height={(count / most) * 38} />
+        ))}
+      </svg>
+      <figcaption class="hint">
+        {timeText(Number(startTime))} to {timeText(Number(lastSeen))}, at most {most} in a bar
+      </figcaption>
+    </figure>
+  );
+}

@@ -1,0 +1,123 @@
+import { useComputed } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { Actions } from "../events/actions.tsx";
+import { SeverityMark, statusWord } from "../events/words.tsx";
+import { address, linkTo } from "../frame/address.ts";
+import { clientOf } from "../frame/calls.ts";
+import { onNews } from "../frame/live.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { Facts } from "../parts/facts.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { Time } from "../parts/time.tsx";
+import { OccurrenceDeliveries } from "./deliveries.tsx";
+import { EntityMetrics } from "./entity-metrics.tsx";
+import { LifeCycle } from "./life-cycle.tsx";
+import { WhyNot } from "./why.tsx";
+
+const events = clientOf(EventQueryService);
+
+/** One occurrence: its life, what it caused, and what surrounds it. */
+export function OccurrenceScreen() {
+  const id = useComputed(() => address.value.path[1] ?? "");
+  const answer = useAnswer(async (signal) => {
+    const occurrenceId = id.value;
+    const eventId = occurrenceId.replace(/:\d+$/, "");
+    const { result } = await events.getEvent({ id: eventId, occurrenceIds: [occurrenceId] }, { signal });
+    return { event: result, occurrence: result?.occurrences[0] };
+  });
+  const { value, loading, failure, again } = answer.value;
+  const eventId = value?.event?.id;
+  useEffect(
+    () => onNews((news) => ("missed" in news || news.eventIds.some((each) => each === eventId)) && answer.peek().again()),
+    [eventId],
+  );
+  return (
+    <div class="screen">
+      {value?.event && value.occurrence ? (
+        <Found event={value.event} occurrence={value.occurrence} again={again} />
+      ) : (
+        <div class="screen-head">
+          <h1>Occurrence</h1>
+          {loading && <p class="count">Loading…</p>}
+        </div>
+      )}
+      <Problem failure={failure} again={again} />
+      {value?.event && !value.occurrence && (
+        <p class="pad">
+          This occurrence is not stored any more. <a href={linkTo(["events"], { status: "any" })}>To the events</a>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Found({ event, occurrence, again }: { event: Event; occurrence: Occurrence; again(): void }) {
+  return (
+    <>
+      <div class="screen-head">
+        <div>
+          <p class="hint">
+            <a href={linkTo(["events"])}>Events</a> / occurrence {occurrence.id.split(":").at(-1)} of {String(event.count ?? 1n)}
+          </p>
+          <h1>{event.name}</h1>
+        </div>
+        <div class="tools">
+          <Actions rows={[{ event, occurrence }]} done={again} />
+        </div>
+      </div>
+      <div class="scroll two-wide">
+        <section class="card" aria-labelledby="about">
+          <h2 id="about">
+            <SeverityMark value={occurrence.severity} /> · {statusWord(occurrence.status)}
+            {occurrence.acknowledged && <span class="tag">acknowledged</span>}
+          </h2>
+          {occurrence.summary && <p class="summary">{occurrence.summary}</p>}
+          {occurrence.body && occurrence.body !== occurrence.summary && <p class="body-text">{occurrence.body}</p>}
+          <dl class="facts">
+            <dt>Entity</dt>
+            <dd>
+              <a href={linkTo(["entities", event.entity ?? ""])}>{event.entityName}</a>
+            </dd>
+            <dt>First seen</dt>
+            <dd>
+              <Time at={occurrence.startTime} />
+            </dd>
+            <dt>Last seen</dt>
+            <dd>
+              <Time at={occurrence.lastSeen} />
+            </dd>
+            {occurrence.expiresAt !== undefined && (
+              <>
+                <dt>Expires</dt>
+                <dd>
+                  <Time at={occurrence.expiresAt} />
+                </dd>
+              </>
+            )}
+            {occurrence.type && (
+              <>
+                <dt>Type</dt>
+                <dd>{occurrence.type}</dd>
+              </>
+            )}
+            {event.dedupKey !== undefined && (
+              <>
+                <dt>Dedup key</dt>
+                <dd>{event.dedupKey}</dd>
+              </>
+            )}
+          </dl>
+          <Facts title="Dimensions" values={occurrence.dimensions} prefix="dimensions." />
+          <Facts title="Metadata" values={occurrence.metadataFields ?? {}} prefix="metadataFields." />
+          <Facts title="Core properties of the entity" values={occurrence.coreProperties ?? {}} folded />
+        </section>
+        <LifeCycle event={event} occurrence={occurrence} />
+        <OccurrenceDeliveries occurrenceId={occurrence.id} />
+        <WhyNot occurrenceId={occurrence.id} />
+        {event.entity && <EntityMetrics entityId={event.entity} aroundMs={Number(occurrence.startTime ?? 0n)} />}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,46 @@
+import { useSignal } from "@preact/signals";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { Explanation } from "../deliveries/explanation.tsx";
+import { clientOf } from "../frame/calls.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { Problem } from "../parts/problem.tsx";
+
+const rules = clientOf(RuleService);
+
+/** Why did I, or did I not, hear of this? The server says it, rule by rule. */
+export function WhyNot({ occurrenceId }: { occurrenceId: string }) {
+  const answer = useAnswer((signal) => rules.listRules({ pageSize: 1000 }, { signal }));
+  const chosen = useSignal("");
+  const { value, failure, again } = answer.value;
+  const names = value?.rules.map(({ name }) => name) ?? [];
+  const rule = chosen.value || names[0] || "";
+  return (
+    <section class="card" aria-labelledby="why">
+      <h2 id="why">Why did I (not) hear of this?</h2>
+      <Problem failure={failure} again={again} />
+      {value && names.length === 0 && (
+        <p class="quiet">There is no rule: nothing is ever sent. A rule ties triggers to destinations.</p>
+      )}
+      {names.length > 0 && (
+        <>
+          <label class="inline">
+            Rule
+            <select
+              value={rule}
+              onChange={({ currentTarget }) => {
+                chosen.value = currentTarget.value;
+              }}
+            >
+              {names.map((name) => (
+                <option key={name} value={name}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </label>
+          <Explanation key={rule} rule={rule} about={{ case: "occurrenceId", value: occurrenceId }} />
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,78 @@
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { computed, signal } from "@preact/signals";
+import { zone } from "../frame/preferences.ts";
+
+/** The present, which moves every ten seconds while the page is in sight. */
+export const nowMs = signal(Date.now());
+setInterval(() => {
+  if (document.visibilityState === "visible") nowMs.value = Date.now();
+}, 10_000);
+
+export const zoneName = computed(() => (zone.value === "UTC" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone));
+
+const absolute = computed(
+  () =>
+    new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium", timeZone: zoneName.value }),
+);
+const withZone = computed(
+  () =>
+    new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long", timeZone: zoneName.value }),
+);
+
+/** A moment as texts show it, in the person's zone. */
+export const timeText = (ms: number) => absolute.value.format(ms);
+
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "narrow" });
+const steps = [
+  [86_400_000, "day"],
+  [3_600_000, "hour"],
+  [60_000, "minute"],
+  [1000, "second"],
+] as const;
+
+/** How far a moment is from the present. */
+export function agoText(ms: number, now = nowMs.value): string {
+  const apart = ms - now;
+  for (const [size, unit] of steps) {
+    if (Math.abs(apart) >= size) return relative.format(Math.trunc(apart / size), unit);
+  }
+  return "now";
+}
+
+/** A length of time in its two largest units. */
+export function durationText(ms: number): string {
+  const parts = [
+    [86_400_000, "d"],
+    [3_600_000, "h"],
+    [60_000, "min"],
+    [1000, "s"],
+  ] as const;
+  let rest = Math.max(0, ms);
+  const texts: string[] = [];
+  for (const [size, unit] of parts) {
+    const whole = Math.floor(rest / size);
+    if (whole > 0) texts.push(`${whole} ${unit}`);
+    rest -= whole * size;
+  }
+  return texts.slice(0, 2).join(" ") || `${Math.round(rest)} ms`;
+}
+
+/** A moment: absolute, with how long ago it was. `short` shows the latter alone and keeps the former for the pointer. */
+export function Time({ at, short }: { at: bigint | number | Timestamp | undefined; short?: boolean }) {
+  if (at === undefined) return <span class="quiet">–</span>;
+  const ms = typeof at === "object" ? timestampMs(at) : Number(at);
+  if (Number.isNaN(new Date(ms).getTime())) return <span>{String(ms)}</span>;
+  const iso = new Date(ms).toISOString();
+  if (short) {
+    return (
+      <time dateTime={iso} title={withZone.value.format(ms)}>
+        {agoText(ms)}
+      </time>
+    );
+  }
+  return (
+    <time dateTime={iso} title={withZone.value.format(ms)}>
+      {timeText(ms)} <span class="quiet">{agoText(ms)}</span>
+    </time>
+  );
+}

@@ -1,0 +1,70 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { unauthenticated } from "../errors.ts";
+
+/** The cookie of a session. Its prefix makes browsers refuse one that another host, or a page without TLS, has set. */
+const cookieName = "__Host-belfry";
+
+/** A request as far as its headers tell where it comes from. */
+interface Sent {
+  readonly headers: IncomingHttpHeaders;
+  readonly method?: string | undefined;
+}
+
+/** Types of bodies that no form of another site can send. */
+const sentByScripts =
+  /^application\/(?:json|proto|connect\+(?:json|proto)|grpc-web(?:-text)?(?:\+(?:proto|json))?)[ \t]*(?:;|$)/i;
+
+/**
+ * Whether a request comes from a page of this service: the browser says so, or, where it does not, its origin is ours, by the host that
+ * it asked or by the address that people use. What has a body, or could have one, is of a type that no form sends.
+ */
+export function isOwnPage({ headers, method }: Sent, publicOrigin: string | undefined): boolean {
+  const site = headers["sec-fetch-site"];
+  if (site === undefined ? !isOwnOrigin(headers, publicOrigin) : site !== "same-origin") return false;
+  const type = headers["content-type"];
+  if (type !== undefined) return sentByScripts.test(type);
+  return method === "GET" || method === "HEAD" || method === "DELETE";
+}
+
+function isOwnOrigin(headers: IncomingHttpHeaders, publicOrigin: string | undefined): boolean {
+  const { origin } = headers;
+  if (origin === undefined) return false;
+  const host = (headers[":authority"] as string | undefined) ?? headers.host;
+  return origin === publicOrigin || (host !== undefined && origin === `https://${host.toLowerCase()}`);
+}
+
+/** The token in the session's cookie of a request; undefined when it has none. */
+export function cookieToken({ cookie }: IncomingHttpHeaders): string | undefined {
+  const start = `${cookieName}=`;
+  const pair = cookie?.split(";").find((each) => each.trimStart().startsWith(start));
+  return pair?.trim().slice(start.length);
+}
+
+/** The value of `Set-Cookie` that stores a session's token, and removes it with an empty one. */
+export function setCookie(token: string, ageMsMax: number): string {
+  const ageSec = token === "" ? 0 : Math.floor(ageMsMax / 1000);
+  return `${cookieName}=${token}; Path=/; Max-Age=${ageSec}; Secure; HttpOnly; SameSite=Strict`;
+}
+
+// No header can hold a line feed, so no key is taken for a session.
+const sessionMark = "\n";
+
+/** What a request is admitted by: its key, else the session of its cookie where that counts. Read again by `tokenOf`. */
+export function credentialOf(
+  key: string | null,
+  request: Sent | undefined,
+  publicOrigin: string | undefined,
+): string | null {
+  if (key || request === undefined) return key;
+  const token = cookieToken(request.headers);
+  if (token === undefined) return key;
+  if (isOwnPage(request, publicOrigin)) return sessionMark + token;
+  throw unauthenticated(
+    "a session counts only in requests of this service's own pages with JSON, Connect or gRPC-Web; send a key in the header service-api-key",
+  );
+}
+
+/** The token in what a request is admitted by; undefined when that is a key. */
+export function tokenOf(credential: string | null): string | undefined {
+  return credential?.startsWith(sessionMark) ? credential.slice(1) : undefined;
+}

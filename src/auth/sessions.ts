@@ -1,0 +1,104 @@
+import { and, desc, eq, gt, isNull, lte, or, sql } from "drizzle-orm";
+import { databaseNowMs } from "../db/columns.ts";
+import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
+import { unauthenticated } from "../errors.ts";
+import type { Principal } from "./principal.ts";
+import { newToken, type Token } from "./session-token.ts";
+import { apiKeys, consoleSessions } from "./tables.ts";
+import type { KeyRow } from "./verify.ts";
+
+/** How long sessions last. */
+export interface SessionBounds {
+  /** Without a use. */
+  readonly sessionIdleMs: number;
+  /** In all. */
+  readonly sessionAgeMsMax: number;
+}
+
+/** What is stored of a session that holds, of its key and of its client. */
+export interface SessionRow extends KeyRow {
+  keyId: string;
+  /** When it ends without a further use. */
+  endsMs: bigint;
+}
+
+const sessionsMax = 100;
+
+/**
+ * Makes a session of a key, in the caller's transaction; `text` is what its cookie holds. The oldest of a key that has a hundred ends.
+ * @throws code 16 when the key was revoked or has expired meanwhile
+ */
+export async function createSession(
+  tx: Db,
+  { tenantId, keyId }: Pick<Principal, "tenantId" | "keyId">,
+  { sessionIdleMs, sessionAgeMsMax }: SessionBounds,
+): Promise<Token & { text: string }> {
+  const holds = or(isNull(apiKeys.expiresMs), gt(apiKeys.expiresMs, databaseNowMs));
+  const [key] = await orm(tx)
+    .select({ now: databaseNowMs })
+    .from(apiKeys)
+    .where(and(eq(apiKeys.tenantId, tenantId), eq(apiKeys.id, keyId), holds))
+    .for("no key update");
+  if (key === undefined) throw unauthenticated("the API key is not valid (unknown, expired or revoked)");
+  const ofKey = and(eq(consoleSessions.tenantId, tenantId), eq(consoleSessions.keyId, keyId));
+  const usedBefore = lte(consoleSessions.lastUsedMs, key.now - BigInt(sessionIdleMs));
+  const madeBefore = lte(consoleSessions.createdMs, key.now - BigInt(sessionAgeMsMax));
+  await orm(tx)
+    .delete(consoleSessions)
+    .where(and(ofKey, or(usedBefore, madeBefore)));
+  const [kept] = await orm(tx)
+    .select({ createdMs: consoleSessions.createdMs, id: consoleSessions.id })
+    .from(consoleSessions)
+    .where(ofKey)
+    .orderBy(desc(consoleSessions.createdMs), desc(consoleSessions.id))
+    .limit(1)
+    .offset(sessionsMax - 1);
+  if (kept !== undefined) {
+    const older = sql`(${consoleSessions.createdMs}, ${consoleSessions.id}) <= (${kept.createdMs}, ${kept.id})`;
+    await orm(tx).delete(consoleSessions).where(and(ofKey, older));
+  }
+  const token = newToken("bs", tenantId);
+  const { id, digest } = token;
+  await orm(tx)
+    .insert(consoleSessions)
+    .values({ tenantId, id, keyId, digest, createdMs: key.now, lastUsedMs: key.now });
+  await tx`
+    update tenant_state set first_session_ms = ${key.now} where tenant_id = ${tenantId} and first_session_ms is null`;
+  return token;
+}
+
+/** A session with its client; undefined when it has ended, or its key has. */
+export async function readSession(
+  db: Db,
+  { tenantId, id }: Pick<Token, "tenantId" | "id">,
+  { sessionIdleMs, sessionAgeMsMax }: SessionBounds,
+): Promise<SessionRow | undefined> {
+  const [row] = await db<SessionRow[]>`
+    select s.digest, s.key_id as "keyId", k.prefix as "keyPrefix", c.id as "clientId", c.name as "clientName",
+      c.type as "clientType", c.role, t.name as "tenantName", e.ends_ms as "endsMs"
+    from console_sessions s
+    join api_keys k on k.tenant_id = s.tenant_id and k.id = s.key_id
+    join api_clients c on c.tenant_id = k.tenant_id and c.id = k.client_id
+    join tenants t on t.id = k.tenant_id
+    cross join lateral (select least(s.last_used_ms + ${BigInt(sessionIdleMs)}::bigint,
+      s.created_ms + ${BigInt(sessionAgeMsMax)}::bigint, k.expires_ms) as ends_ms) e
+    where s.tenant_id = ${tenantId} and s.id = ${id}
+      and e.ends_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint`;
+  return row;
+}
+
+/** Notes that a session was used; once a minute is enough. */
+export async function noteSessionUse(db: Db, { tenantId, id }: Pick<Token, "tenantId" | "id">): Promise<void> {
+  await db`
+    update console_sessions set last_used_ms = used.now_ms
+    from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms) used
+    where tenant_id = ${tenantId} and id = ${id} and last_used_ms < used.now_ms`;
+}
+
+/** Ends a session, in the caller's transaction: refused everywhere within a second of the commit. May be repeated. */
+export async function endSession(tx: Db, tenantId: string, id: string): Promise<void> {
+  await orm(tx)
+    .delete(consoleSessions)
+    .where(and(eq(consoleSessions.tenantId, tenantId), eq(consoleSessions.id, id)));
+}

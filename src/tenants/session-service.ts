@@ -1,0 +1,116 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
+import {
+  type CreateSessionRequest,
+  CreateSessionResponseSchema,
+  DeleteSessionResponseSchema,
+  GetSessionResponseSchema,
+  type Session,
+  SessionSchema,
+  type SessionService,
+} from "#gen/belfry/tenants/v1/session_service_pb.ts";
+import { redeemLink } from "../auth/console-links.ts";
+import { cookieToken, setCookie } from "../auth/own-page.ts";
+import type { Principal } from "../auth/principal.ts";
+import type { SessionVerifier } from "../auth/session-verifier.ts";
+import { createSession, endSession, readSession, type SessionBounds, type SessionRow } from "../auth/sessions.ts";
+import { type KeyVerifier, readKey } from "../auth/verify.ts";
+import type { WrongKeys } from "../auth/wrong-keys.ts";
+import type { Db } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+import { notFound, unauthenticated } from "../errors.ts";
+import { callRecord, principalOf } from "../rpc/context.ts";
+import { audited } from "./audit.ts";
+
+interface Options {
+  keys: KeyVerifier;
+  sessions: SessionVerifier;
+  /** Delays answers to those who try keys and links out. */
+  guesses: WrongKeys;
+  bounds: SessionBounds;
+}
+
+export function sessionService(db: Db, options: Options): Partial<ServiceImpl<typeof SessionService>> {
+  const { keys, sessions, guesses, bounds } = options;
+
+  /** The principal that the request proves. A link is used up in the same transaction. @throws code 16 */
+  async function prove(tx: Db, proof: CreateSessionRequest["proof"]): Promise<Principal> {
+    if (proof.case !== "firstToken") return await keys.verify(proof.value);
+    const owner = await redeemLink(tx, proof.value);
+    const row = await readKey(tx, owner);
+    if (row === undefined) throw unauthenticated("the API key of the link was revoked or has expired; use another key");
+    const { digest: _, ...client } = row;
+    return { ...client, ...owner };
+  }
+
+  /** The session that the browser had before: the new one takes its cookie. */
+  async function sessionBefore(context: HandlerContext): Promise<Principal | undefined> {
+    const token = cookieToken({ cookie: context.requestHeader.get("cookie") ?? undefined });
+    if (token === undefined) return undefined;
+    return await Promise.resolve()
+      .then(() => sessions.verify(token))
+      .catch(() => undefined);
+  }
+
+  async function made({ proof }: CreateSessionRequest, context: HandlerContext) {
+    const before = await sessionBefore(context);
+    return await transaction(db, async (tx) => {
+      const principal = await prove(tx, proof);
+      const { id, text } = await createSession(tx, principal, bounds);
+      if (before?.sessionId !== undefined) await endSession(tx, before.tenantId, before.sessionId);
+      callRecord(context).principal = { ...principal, sessionId: id };
+      await audited(tx, context, id);
+      const row = await readSession(tx, { tenantId: principal.tenantId, id }, bounds);
+      if (row === undefined) throw unauthenticated("the API key has expired");
+      return { session: toSession(id, row), text, ended: before?.sessionId };
+    });
+  }
+
+  return {
+    async createSession(request, context) {
+      try {
+        const { session, text, ended } = await made(request, context);
+        if (ended !== undefined) sessions.forget(ended);
+        context.responseHeader.append("set-cookie", setCookie(text, bounds.sessionAgeMsMax));
+        return create(CreateSessionResponseSchema, { session });
+      } catch (error) {
+        const wrong = error instanceof ConnectError && error.code === Code.Unauthenticated;
+        if (wrong) await guesses.note(callRecord(context).address);
+        throw error;
+      }
+    },
+
+    async getSession(_request, context) {
+      const { tenantId, sessionId: id } = principalOf(context);
+      const row = id === undefined ? undefined : await readSession(db, { tenantId, id }, bounds);
+      if (id === undefined || row === undefined) throw notFound("session", "current");
+      return create(GetSessionResponseSchema, { session: toSession(id, row) });
+    },
+
+    async deleteSession(_request, context) {
+      const { tenantId, sessionId } = principalOf(context);
+      if (sessionId === undefined) throw notFound("session", "current");
+      await transaction(db, async (tx) => {
+        await endSession(tx, tenantId, sessionId);
+        await audited(tx, context, sessionId);
+      });
+      sessions.forget(sessionId);
+      context.responseHeader.append("set-cookie", setCookie("", 0));
+      return create(DeleteSessionResponseSchema);
+    },
+  };
+}
+
+function toSession(id: string, row: SessionRow): Session {
+  return create(SessionSchema, {
+    id,
+    tenant: row.tenantName,
+    client: row.clientName,
+    clientType: ApiClientType[row.clientType],
+    role: row.role ?? "",
+    keyPrefix: row.keyPrefix,
+    expireTime: timestampFromMs(Number(row.endsMs)),
+  });
+}
