@@ -114,8 +114,11 @@ const citusProjects = [
       exclude: [heavyOnly, ...notOnCitus],
       // Three nodes share the machine.
       testTimeout: 240_000,
+      sequence: { groupOrder: 0 },
     },
   },
+  // Kills a node that the others use.
+  { test: { ...shared, name: "citus faults", include: ["test/faults/lost-worker.test.ts"], sequence: { groupOrder: 1 } } },
 ];
 
 export default defineConfig({
