@@ -98,9 +98,8 @@ const heavyProjects = [
   { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
 ];
 
-const notOnCitus: string[] = [];
 
-/** What touches SQL, on a cluster; the files that cannot run there, each with its reason. */
+/** What touches SQL, on a cluster. */
 const citusProjects = [
   {
     test: {
@@ -111,7 +110,7 @@ const citusProjects = [
           .split(" ")
           .map((folder) => `test/${folder}/**/*.test.ts`)
           .concat("test/db/distribute.test.ts"),
-      exclude: [heavyOnly, ...notOnCitus],
+      exclude: [heavyOnly],
       // Three nodes share the machine.
       testTimeout: 240_000,
       sequence: { groupOrder: 0 },
