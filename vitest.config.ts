@@ -98,7 +98,6 @@ const heavyProjects = [
   { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
 ];
 
-
 /** What touches SQL, on a cluster. */
 const citusProjects = [
   {
@@ -117,7 +116,14 @@ const citusProjects = [
     },
   },
   // Kills a node that the others use.
-  { test: { ...shared, name: "citus faults", include: ["test/faults/lost-worker.test.ts"], sequence: { groupOrder: 1 } } },
+  {
+    test: {
+      ...shared,
+      name: "citus faults",
+      include: ["test/faults/lost-worker.test.ts"],
+      sequence: { groupOrder: 1 },
+    },
+  },
 ];
 
 export default defineConfig({
