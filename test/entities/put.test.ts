@@ -155,7 +155,7 @@ describe("a batch of models", () => {
     expect(await after([deletion(20)])).toMatchObject({ deleted_ms: 20n, name: "source=web-1" });
   });
 
-  test("tells which living entities it created, described anew or revived, in its transaction; repeats tell none", async () => {
+  test("reports which living entities it created, described again or revived, in its transaction; repeats tell none", async () => {
     const tenant = randomUUID();
     const heard: string[][] = [];
     let now = 1_000_000;
@@ -164,7 +164,7 @@ describe("a batch of models", () => {
       now += 1;
       await putModels(sql, tenant, models, now, async (tx, owner, ids) => {
         expect(owner).toBe(tenant);
-        // Seen by the transaction itself, and by nobody else yet.
+        // Seen by the transaction itself, and by no one else yet.
         expect(
           await tx`select 1 from entities where tenant_id = ${tenant} and updated_ms = ${BigInt(now)}`,
         ).not.toEqual([]);

@@ -81,7 +81,7 @@ const sent = [
 ];
 for (const event of sent) await receiver.putEvents({ events: [event as never] });
 
-/** Another tenant, with so many events that the planner prefers indexes where they help. */
+/** Another tenant, with this many events that the planner prefers indexes where they help. */
 const crowded = await testTenant(db);
 const many = db`generate_series(1, 20000) as i, lateral (select decode(left(md5(i::text) || md5((-i)::text), 40), 'hex')) as made(id)`;
 await db`insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
