@@ -14,7 +14,7 @@ export interface EventRow {
 
 const events = clientOf(EventQueryService);
 const firstPage = 100;
-const laterPages = 500;
+const laterPages = 200;
 const changedMax = 500;
 
 const always = [
@@ -74,7 +74,8 @@ export function eventList() {
       const known = new Set(cursor === "" ? [] : rows.value.map(rowKey));
       const added = rowsOf(results).filter((row) => !known.has(rowKey(row)));
       // An event with several occurrences stands at its first: here each stands for itself.
-      rows.value = (cursor === "" ? added : [...rows.value, ...added]).sort(compare(sort));
+      const order = compare(sort);
+      rows.value = cursor === "" ? added.sort(order) : merge(rows.value, added.sort(order), order);
       next = pageInfo?.hasNext ? pageInfo.endCursor : undefined;
       if (cursor === "") total.value = Number(pageInfo?.totalCount ?? 0n);
       failure.value = undefined;

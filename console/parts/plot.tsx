@@ -178,7 +178,7 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     tzDate: (seconds) => Plotter.tzDate(new Date(seconds * 1000), zoneName.value),
     scales: { x: { time: true, range: () => [start / 1000, end / 1000] } },
     axes: [
-      { ...axis, space: 70, values: (_, ticks) => ticks.map((tick) => tickText(tick * 1000, end - start)) },
+      { ...axis, space: 70, size: 30, values: (_, ticks) => ticks.map((tick) => tickText(tick * 1000, end - start)) },
       { ...axis, size: 54, values: (_, ticks) => ticks.map(shortText) },
     ],
     padding: [8, 12, 0, 0],
