@@ -178,7 +178,7 @@ export function EventsScreen() {
   );
 }
 
-/** What the server found wrong with the clause of the address, by paths below it; it may stand in an `and` with other filters. */
+/** What the server found wrong with the clause of the address, by paths below it; it may be part of an `and` with other filters. */
 function clauseErrors(fields: readonly { field: string; description: string }[]) {
   return fields
     .filter(({ field }) => field.startsWith("query.clause"))

@@ -24,7 +24,7 @@ const colours = 6;
 export const lineClass = (at: number) => `series-${at % colours}`;
 const dashOf = (at: number) => dashes[Math.floor(at / colours) % dashes.length];
 
-/** Series over time on a canvas. Arrow keys move the cursor, whose values are read out; all values stand in a table beside it. */
+/** Series over time on a canvas. Arrow keys move the cursor, whose values are read out; a table beside it has all values. */
 export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps) {
   const frame = useRef<HTMLDivElement>(null);
   const plotter = useRef<Plotter>(undefined);
