@@ -100,7 +100,7 @@ function SetProperty({ set }: { set(name: string, value: JsonValue): Promise<boo
   );
 }
 
-/** Numbers, `true` and `false` are what they look like; all else is text, and so is what stands in quotes. */
+/** Numbers, `true` and `false` are what they look like; all else is text, and so is what is quoted. */
 function typed(text: string): JsonValue {
   if (/^(?:true|false|-?\d+(?:\.\d+)?)$/.test(text)) return JSON.parse(text.replace(/^(-?)0+(?=\d)/, "$1"));
   return /^".*"$/s.test(text) ? text.slice(1, -1) : text;

@@ -12,7 +12,7 @@ const events = clientOf(EventQueryService);
 export type Counts = Readonly<Record<Filter, readonly { value: string; count: number }[]>>;
 
 /**
- * Counts the values of all filters. A filter that has a choice is counted without it: so many would be listed if its other values
+ * Counts the values of all filters. A filter that has a choice is counted without it: that is how many would be listed if its other values
  * were chosen. Reads signals.
  */
 export async function countFilters(signal: AbortSignal): Promise<Counts> {

@@ -14,7 +14,7 @@ export interface EventRow {
 
 const events = clientOf(EventQueryService);
 const firstPage = 100;
-const laterPages = 500;
+const laterPages = 200;
 const changedMax = 500;
 
 const always = [
@@ -30,7 +30,7 @@ const always = [
   "instanceCount",
 ];
 
-/** How two rows stand in the order of a search that sorts by `sort`. */
+/** The order of two rows in a search that sorts by `sort`. */
 function compare({ key, descending }: Sort) {
   const valueOf = ({ event, occurrence }: EventRow): bigint | number | string => {
     if (key === "name") return event.name ?? "";
@@ -73,8 +73,9 @@ export function eventList() {
       if (until.aborted) return;
       const known = new Set(cursor === "" ? [] : rows.value.map(rowKey));
       const added = rowsOf(results).filter((row) => !known.has(rowKey(row)));
-      // An event with several occurrences stands at its first: here each stands for itself.
-      rows.value = (cursor === "" ? added : [...rows.value, ...added]).sort(compare(sort));
+      // A search places an event where its first occurrence belongs: here each occurrence is a row.
+      const order = compare(sort);
+      rows.value = cursor === "" ? added.sort(order) : merge(rows.value, added.sort(order), order);
       next = pageInfo?.hasNext ? pageInfo.endCursor : undefined;
       if (cursor === "") total.value = Number(pageInfo?.totalCount ?? 0n);
       failure.value = undefined;

@@ -12,6 +12,8 @@ const saved = computed((): { name: string; query: string }[] => {
   }
 });
 const savedMax = 50;
+/** Longer than a name may be: stands for filters without one. */
+const unsaved = "-".repeat(61);
 
 export function SavedFilters() {
   const name = useSignal("");
@@ -55,18 +57,14 @@ export function SavedFilters() {
     <div class="saved">
       <select
         aria-label="Saved filters"
-        value={current?.name ?? ""}
+        value={current?.name ?? (here === "" ? "" : unsaved)}
         onChange={({ currentTarget }) => {
           const chosen = saved.value.find((each) => each.name === currentTarget.value);
           goTo(linkTo(["events"], new URLSearchParams(chosen?.query ?? "")));
         }}
       >
-        <option value="">{here === "" ? "Open events" : "Open events (filters removed)"}</option>
-        {here !== "" && !current && (
-          <option value="" disabled>
-            These filters
-          </option>
-        )}
+        <option value="">Open events</option>
+        {here !== "" && !current && <option value={unsaved}>These filters</option>}
         {saved.value.map((each) => (
           <option key={each.name} value={each.name}>
             {each.name}

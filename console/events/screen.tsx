@@ -72,9 +72,12 @@ export function EventsScreen() {
     return countFilters(until);
   });
   const selected = useSignal<ReadonlySet<string>>(new Set());
-  const editing = useSignal(ownClause.value !== undefined);
+  // Until a person opens or closes it, the editor is open where there are conditions.
+  const opened = useSignal<boolean | undefined>(undefined);
+  const editing = opened.value ?? ownClause.value !== undefined;
   const rows = list.rows.value;
   const columns = listOf("columns");
+  const shown = useMemo(() => columnsOf(columns), [columns.join()]);
   const chosen = selected.value.size === 0 ? [] : rows.filter((row) => selected.value.has(rowKey(row)));
   const conditions = ownClause.value ? conditionCount(draftOf(ownClause.value)) : 0;
   const { key, descending } = sort.value;
@@ -99,9 +102,9 @@ export function EventsScreen() {
           <SavedFilters />
           <button
             type="button"
-            aria-expanded={editing.value}
+            aria-expanded={editing}
             onClick={() => {
-              editing.value = !editing.value;
+              opened.value = !editing;
             }}
           >
             Conditions{conditions > 0 ? ` (${conditions})` : ""}
@@ -110,7 +113,7 @@ export function EventsScreen() {
           <Export query={queryOf} sort={() => sort.value} columns={columns} />
         </div>
       </div>
-      {editing.value && (
+      {editing && (
         <ClauseEditor
           of="event"
           clause={ownClause.value}
@@ -157,7 +160,7 @@ export function EventsScreen() {
             <Table
               label="Events"
               rows={rows}
-              columns={columnsOf(columns)}
+              columns={shown}
               rowKey={rowKey}
               open={({ occurrence }) => goTo(linkTo(["occurrences", occurrence.id]))}
               selected={selected}
@@ -175,7 +178,7 @@ export function EventsScreen() {
   );
 }
 
-/** What the server found wrong with the clause of the address, by paths below it; it may stand in an `and` with other filters. */
+/** What the server found wrong with the clause of the address, by paths below it; it may be part of an `and` with other filters. */
 function clauseErrors(fields: readonly { field: string; description: string }[]) {
   return fields
     .filter(({ field }) => field.startsWith("query.clause"))

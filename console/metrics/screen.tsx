@@ -23,7 +23,7 @@ const aggregators = Object.entries(Aggregator)
   .map(([name]) => name)
   .filter((name) => Number.isNaN(Number(name)));
 
-/** The series of an entity over time: which, how, and when stand in the address. */
+/** The series of an entity over time: which, how and when are kept in the address. */
 export function MetricsScreen() {
   const named = useAnswer(async (signal) => {
     const id = parameter("entity");

@@ -1,3 +1,4 @@
+import type { Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { DeliveryService } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { DeliveryCard } from "../deliveries/card.tsx";
 import { clientOf } from "../frame/calls.ts";
@@ -7,8 +8,9 @@ import { Problem } from "../parts/problem.tsx";
 const deliveries = clientOf(DeliveryService);
 
 /** What was sent of an occurrence, and what came back. */
-export function OccurrenceDeliveries({ occurrenceId }: { occurrenceId: string }) {
-  const answer = useAnswer((signal) => deliveries.listDeliveries({ eventId: occurrenceId, pageSize: 50 }, { signal }));
+export function OccurrenceDeliveries({ occurrence }: { occurrence: Occurrence }) {
+  const eventId = occurrence.id;
+  const answer = useAnswer((signal) => deliveries.listDeliveries({ eventId, pageSize: 50 }, { signal }), occurrence);
   const { value, failure, again } = answer.value;
   return (
     <section class="card" aria-labelledby="sent">

@@ -58,7 +58,8 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
 }
 
 /** Who set its status, of the newest entries of the audit log; only keys that may read it see that. */
-function useChanges(event: Event, { startTime = 0n, endTime }: Occurrence) {
+function useChanges(event: Event, occurrence: Occurrence) {
+  const { startTime = 0n, endTime } = occurrence;
   const answer = useAnswer(async (signal) => {
     if (!may(AuditLogService.method.listAuditEntries)) return [];
     const { entries } = await audit.listAuditEntries({ rpc: "SetEventStatus", pageSize: 200 }, { signal });
@@ -66,7 +67,7 @@ function useChanges(event: Event, { startTime = 0n, endTime }: Occurrence) {
       .filter(({ resource, outcome }) => outcome === "OK" && resource.includes(event.id))
       .map(({ client, time }) => ({ by: client?.name ?? "", at: BigInt(time ? timestampMs(time) : 0) }))
       .filter(({ at }) => at >= startTime - 60_000n && (endTime === undefined || at <= endTime + 60_000n));
-  });
+  }, occurrence);
   return useComputed(() => answer.value.value ?? []);
 }
 
@@ -85,7 +86,7 @@ function Repeats({ occurrence }: { occurrence: Occurrence }) {
       { signal },
     );
     return results.total?.values[0]?.counts.map(Number) ?? [];
-  });
+  }, lastSeen);
   const counts = answer.value.value ?? [];
   if (counts.length < 2) return null;
   const most = Math.max(...counts);

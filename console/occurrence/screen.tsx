@@ -37,7 +37,7 @@ export function OccurrenceScreen() {
   return (
     <div class="screen">
       {value?.event && value.occurrence ? (
-        <Found event={value.event} occurrence={value.occurrence} again={again} />
+        <Found key={value.occurrence.id} event={value.event} occurrence={value.occurrence} again={again} />
       ) : (
         <div class="screen-head">
           <h1>Occurrence</h1>
@@ -116,7 +116,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           <Facts title="Core properties of the entity" values={occurrence.coreProperties ?? {}} folded />
         </section>
         <LifeCycle event={event} occurrence={occurrence} />
-        <OccurrenceDeliveries occurrenceId={occurrence.id} />
+        <OccurrenceDeliveries occurrence={occurrence} />
         <WhyNot occurrenceId={occurrence.id} />
         {event.entity && <EntityMetrics entityId={event.entity} aroundMs={Number(occurrence.startTime ?? 0n)} />}
       </div>

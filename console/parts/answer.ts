@@ -1,4 +1,5 @@
 import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { type Failure, failureOf, isCancelled, serverAway } from "../frame/calls.ts";
 
 /** The answer to a question that a screen asks, as it stands. The last answer stays in sight while the next is awaited. */
@@ -12,9 +13,15 @@ export interface Answer<T> {
 /**
  * Asks whenever the signals change that `ask` reads before its first `await`, and once more when the server is back. A question
  * that is out of date is cancelled.
+ * @param of what it asks about, when that is no signal: another one asks again
  */
-export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>): ReadonlySignal<Answer<T>> {
+export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, of?: unknown): ReadonlySignal<Answer<T>> {
   const round = useSignal(0);
+  const last = useRef(of);
+  useEffect(() => {
+    if (last.current !== of) round.value = round.peek() + 1;
+    last.current = of;
+  }, [of]);
   const state = useSignal<{ value?: T; loading: boolean; failure?: Failure }>({ loading: true });
   const wasAway = useSignal(false);
   useSignalEffect(() => {
@@ -46,7 +53,7 @@ export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>): Readonly
       loading,
       failure,
       again() {
-        round.value += 1;
+        round.value = round.peek() + 1;
       },
     };
   });

@@ -24,7 +24,7 @@ const colours = 6;
 export const lineClass = (at: number) => `series-${at % colours}`;
 const dashOf = (at: number) => dashes[Math.floor(at / colours) % dashes.length];
 
-/** Series over time on a canvas. Arrow keys move the cursor, whose values are read out; all values stand in a table beside it. */
+/** Series over time on a canvas. Arrow keys move the cursor, whose values are read out; a table beside it has all values. */
 export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps) {
   const frame = useRef<HTMLDivElement>(null);
   const plotter = useRef<Plotter>(undefined);
@@ -178,7 +178,7 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     tzDate: (seconds) => Plotter.tzDate(new Date(seconds * 1000), zoneName.value),
     scales: { x: { time: true, range: () => [start / 1000, end / 1000] } },
     axes: [
-      { ...axis, space: 70, values: (_, ticks) => ticks.map((tick) => tickText(tick * 1000, end - start)) },
+      { ...axis, space: 70, size: 30, values: (_, ticks) => ticks.map((tick) => tickText(tick * 1000, end - start)) },
       { ...axis, size: 54, values: (_, ticks) => ticks.map(shortText) },
     ],
     padding: [8, 12, 0, 0],

@@ -21,6 +21,8 @@ const imagesDir = process.env.SCREENSHOTS;
 /** Waits until nothing on the page says that it loads, then looks for violations of the rules of accessibility. */
 async function settled(page: Page, heading: string, image: string) {
   await page.getByRole("heading", { level: 1, name: heading }).waitFor();
+  // What a screen asks for is asked once it is drawn.
+  await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 50)))");
   await page.locator('main:not([aria-busy="true"])').waitFor();
   await page.waitForFunction("!/\\b(?:Loading|Searching|Connecting)…/.test(document.body.innerText)");
   if (imagesDir) await page.screenshot({ path: `${imagesDir}/console-${image}.png` });
@@ -42,6 +44,7 @@ const looks = [
 let entity = "";
 let occurrence = "";
 beforeAll(async () => {
+  if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
   await ordinaryDay(server, tenant);
   const call = v1(server, tenant);
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };

@@ -108,7 +108,7 @@ function kindOf(value: Value | undefined): ValueKind {
   return value?.kind.case === "boolValue" ? "boolean" : "text";
 }
 
-/** Where each condition stands in the clause, as errors of the API name it. */
+/** The path of each condition in the clause, as errors of the API name it. */
 export type Places = Map<string, number>;
 
 /** The clause of a draft; undefined when it holds no condition. Fills `places`. */

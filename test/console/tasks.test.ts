@@ -1,0 +1,129 @@
+import { beforeAll, describe } from "vitest";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { testBrowser } from "../support/browser.ts";
+import { testServer } from "../support/server.ts";
+import { keyHeaders, testTenant } from "../support/tenant.ts";
+import { openConsole, ordinaryDay, sendEvents } from "./console-page.ts";
+
+const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const { sql } = server.database;
+const tenant = await testTenant(sql);
+const { onPage } = testBrowser();
+beforeAll(() => ordinaryDay(server, tenant));
+
+describe("one occurrence", () => {
+  onPage("says what was sent, what came back, and why a rule kept silent", async (page) => {
+    await openConsole(page, server, tenant);
+    await page.getByRole("row").filter({ hasText: "disk full" }).getByText("disk full").click();
+    await page.getByRole("heading", { level: 1, name: "disk full" }).waitFor();
+    const deliveries = page.getByRole("region", { name: "Deliveries" });
+    await deliveries.getByText("on call").waitFor();
+    await deliveries
+      .getByText(/the name does not resolve/)
+      .first()
+      .waitFor();
+    const why = page.getByRole("region", { name: /Why did I/ });
+    await why.getByLabel("Rule").selectOption("quiet");
+    await why.getByText("The rule is disabled, or names no destination.").waitFor();
+    await page.getByRole("button", { name: "Acknowledge" }).click();
+    await page
+      .getByRole("region", { name: "Life cycle" })
+      .getByText(/Acknowledgement or status set by/)
+      .waitFor();
+    await page.getByRole("button", { name: "Withdraw acknowledgement" }).click();
+    await page.getByText("acknowledged", { exact: true }).waitFor({ state: "detached" });
+  });
+
+  onPage("has no buttons for what its key may not do", async (page) => {
+    const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
+    await openConsole(page, server, reader);
+    await page.getByRole("row").filter({ hasText: "link down" }).getByText("link down").click();
+    await page.getByRole("region", { name: "Deliveries" }).getByText("on call").waitFor();
+    for (const name of ["Acknowledge", "Close", "Annotate…"]) {
+      await page.getByRole("button", { name, exact: true }).waitFor({ state: "detached" });
+    }
+  });
+});
+
+describe("entities", () => {
+  onPage("are found by words, counted by a field, and given a property", async (page) => {
+    await openConsole(page, server, tenant, "#/entities");
+    await page.getByText("6 entities").waitFor();
+    await page.getByLabel("Words of the name").fill("web-1");
+    await page.getByText("1 entity").waitFor();
+    await page.getByLabel("Words of the name").fill("");
+    await page.getByLabel("Group by a field").fill("rack");
+    await page.getByLabel("Group by a field").press("Enter");
+    await page.getByRole("list", { name: "Groups by rack" }).getByRole("link", { name: "r0" }).click();
+    await page.getByText("2 entities").waitFor();
+    await page.getByRole("grid", { name: "Entities" }).press("Enter");
+    const form = page.getByRole("form", { name: "Set a property" });
+    await form.getByLabel("Name").fill("owner");
+    await form.getByLabel("Value").fill("storage");
+    await form.getByRole("button", { name: "Set" }).click();
+    const properties = page.getByRole("region", { name: "Custom properties" });
+    await properties.getByText("storage").waitFor();
+    page.once("dialog", (question) => question.accept());
+    await properties.getByRole("button", { name: "Delete the property owner" }).click();
+    await properties.getByText("None.").waitFor();
+  });
+});
+
+describe("metrics", () => {
+  onPage("of an entity are chosen, read by keyboard and as a table; the address keeps the choice", async (page) => {
+    await openConsole(page, server, tenant, "#/metrics");
+    await page.getByRole("combobox", { name: "Entity" }).fill("web-1");
+    await page.getByRole("option", { name: "web-1" }).waitFor();
+    await page.getByRole("combobox", { name: "Entity" }).press("Enter");
+    const plot = page.getByRole("application", { name: /CPU utilization/ });
+    await plot.focus();
+    await plot.press("End");
+    await page.getByText(/CPU utilization: [\d.]+ %/).waitFor();
+    await page.getByLabel("Aggregator").selectOption("MAX");
+    await page.getByRole("checkbox", { name: /latency/ }).uncheck();
+    await page.getByText("2 of 3 series are drawn").waitFor();
+    await page.reload();
+    await page.getByText("2 of 3 series are drawn").waitFor();
+    await page.getByRole("button", { name: "Values as tables" }).click();
+    await page
+      .getByRole("grid", { name: /Values of CPU utilization/ })
+      .getByText(/%$/)
+      .first()
+      .waitFor();
+  });
+
+  onPage("are zoomed by dragging, and back undoes it", async (page) => {
+    await openConsole(page, server, tenant, "#/metrics");
+    await page.getByRole("combobox", { name: "Entity" }).fill("web-1");
+    await page.getByRole("option", { name: "web-1" }).click();
+    const plot = page.getByRole("application", { name: /CPU utilization/ });
+    const box = await plot.boundingBox();
+    if (box === null) throw new Error("the plot is not in sight");
+    await page.mouse.move(box.x + box.width * 0.4, box.y + box.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.7, box.y + box.height / 2, { steps: 5 });
+    await page.mouse.up();
+    await page.waitForURL(/range=\d+-\d+/);
+    await page.goBack();
+    await page.waitForURL((url) => !url.href.includes("range="));
+  });
+});
+
+describe("deliveries", () => {
+  onPage("are filtered by state and rule; one says how its rule decided", async (page) => {
+    await sendEvents(server, tenant, [{ name: "another", source: "db-1", severity: Severity.CRITICAL }]);
+    await openConsole(page, server, tenant, "#/deliveries");
+    await page.getByText("3 in all").waitFor();
+    await page.getByLabel("State").selectOption({ label: "Sent" });
+    await page.getByText("No delivery matches these filters.").waitFor();
+    await page.getByLabel("State").selectOption("");
+    await page.getByLabel("Rule", { exact: true }).fill("page on critical");
+    await page.getByLabel("Rule", { exact: true }).press("Enter");
+    await page.getByText("3 in all").waitFor();
+    await page.getByRole("grid", { name: "Deliveries" }).press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Delivery" });
+    await dialog.getByText("the rule is enabled").waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  });
+});
