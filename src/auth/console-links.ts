@@ -12,7 +12,7 @@ const linksMax = 20;
 
 /**
  * Makes a link that makes a session of a key, once, within 30 minutes, in the caller's transaction: of the key with this prefix,
- * else of the oldest manager key. Answers the token, which is not stored, and the key's id. The oldest of a key that has twenty goes.
+ * else of the oldest manager key. Returns the token, which is not stored, and the key's id. The oldest of a key that has twenty goes.
  * @throws code 5 when no key that holds has the prefix; code 9 when the tenant has no manager key
  */
 export async function createLink(tx: Db, tenantId: string, prefix?: string): Promise<{ token: string; keyId: string }> {
@@ -44,7 +44,7 @@ export async function createLink(tx: Db, tenantId: string, prefix?: string): Pro
   return { token: text, keyId: key.id };
 }
 
-/** Uses up a link, in the caller's transaction; answers its key. @throws code 16 for one that is unknown, used or too old */
+/** Uses up a link, in the caller's transaction; returns its key. @throws code 16 for one that is unknown, used or too old */
 export async function redeemLink(tx: Db, token: string): Promise<KeyOwner> {
   const named = parseToken("bl", token);
   const row = named && (await removeLink(tx, named.tenantId, named.id));

@@ -32,6 +32,7 @@ interface Options {
   bounds: SessionBounds;
 }
 
+/** Sessions of the console. */
 export function sessionService(db: Db, options: Options): Partial<ServiceImpl<typeof SessionService>> {
   const { keys, sessions, guesses, bounds } = options;
 

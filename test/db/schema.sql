@@ -137,6 +137,8 @@ create table audit_entries (
   resource text collate "C" not null,
   outcome text collate "C" not null,
   request_id text collate "C" not null,
+  key_prefix text collate "C",
+  session_id text collate "C",
   constraint audit_entries_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX audit_entries_client ON public.audit_entries USING btree (tenant_id, client_id, time_ms, id);
@@ -152,6 +154,29 @@ create table chain_counts (
   delivery_ms bigint,
   constraint chain_counts_tenant_id_root_rule_id_pk PRIMARY KEY (tenant_id, root, rule_id)
 );
+
+create table console_links (
+  tenant_id uuid not null,
+  id text collate "C" not null,
+  key_id text collate "C" not null,
+  digest bytea not null,
+  expires_ms bigint not null,
+  constraint console_links_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
+  constraint console_links_tenant_id_key_id_api_keys_tenant_id_id_fk FOREIGN KEY (tenant_id, key_id) REFERENCES api_keys(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX console_links_key ON public.console_links USING btree (tenant_id, key_id);
+
+create table console_sessions (
+  tenant_id uuid not null,
+  id text collate "C" not null,
+  key_id text collate "C" not null,
+  digest bytea not null,
+  created_ms bigint not null,
+  last_used_ms bigint not null,
+  constraint console_sessions_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
+  constraint console_sessions_tenant_id_key_id_api_keys_tenant_id_id_fk FOREIGN KEY (tenant_id, key_id) REFERENCES api_keys(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX console_sessions_key ON public.console_sessions USING btree (tenant_id, key_id, created_ms, id);
 
 create table credential_uses (
   tenant_id uuid not null,
@@ -655,6 +680,7 @@ create table tenant_counts (
 create table tenant_state (
   tenant_id uuid not null,
   rules_version bigint not null default 0,
+  first_session_ms bigint,
   constraint tenant_state_tenant_id_pk PRIMARY KEY (tenant_id)
 );
 

@@ -92,6 +92,9 @@ ADMINISTER  key         .            POST   /v1/api-clients/{}/keys             
 ADMINISTER  -           .            GET    /v1/api-clients/{}/keys                       ApiClientService.ListApiKeys
 ADMINISTER  -           .            DELETE /v1/api-clients/{}/keys/{}                    ApiClientService.DeleteApiKey
 ADMINISTER  -           .            GET    /v1/audit-log                                 AuditLogService.ListAuditEntries
+SIGN_IN     *           .            POST   /v1/console-sessions                          SessionService.CreateSession
+SELF        -           .            GET    /v1/console-sessions/current                  SessionService.GetSession
+SELF        -           .            DELETE /v1/console-sessions/current                  SessionService.DeleteSession
 `;
 
 const permissionNames = new Map<number, string>(Object.entries(Permission).map(([name, number]) => [number, name]));

@@ -169,7 +169,10 @@ tenants.ApiKey: id: string, prefix: string, description: string, createTime: tim
   time
 tenants.CreateApiKeyResponse: key: ApiKey, secret: string
 tenants.AuditEntry: id: string, time: time, client: AuditClient, rpc: string, resource: string, outcome: string,
-  requestId: string
+  requestId: string, keyPrefix: string, session: string
+tenants.Session: id: string, tenant: string, client: string, clientType: ApiClientType, role: string, keyPrefix: string,
+  expireTime: time
+tenants.CreateSessionRequest: key?: string, firstToken?: string
 tenants.ListAuditEntriesResponse: entries: [AuditEntry], nextPageToken: string, totalCount: int64
 `;
 
