@@ -9,10 +9,11 @@ import { manySeries } from "./support/many-series.ts";
 import { plainTable } from "./support/plain-points.ts";
 import { fleetMetrics, fleetTable } from "./support/point-fleet.ts";
 import { ingestTable, soakLines, type Target } from "./support/point-ingest.ts";
+import { integrationTable, integrationTargets } from "./support/point-integrations.ts";
 import { mergingTable } from "./support/point-merging.ts";
 import { queryLines, sizeLines } from "./support/point-queries.ts";
 import { pointStores } from "./support/point-stores.ts";
-import { putPoints } from "./support/points.ts";
+import { labelsOf, putPoints } from "./support/points.ts";
 import { progress } from "./support/progress.ts";
 
 const { values } = parseArgs({
@@ -29,11 +30,15 @@ const { values } = parseArgs({
 });
 const parts = values.only.split(",");
 const series = Number(values.series);
+// The largest request has a point of each: with fewer series its times would run days ahead of those of other requests.
+if (!(series >= 10_000)) throw new Error("--series must be at least 10000");
 
 await using stack = new AsyncDisposableStack();
 const database = stack.use(await startDatabase());
 // What waits is to be measured, not refused.
-const env = { ...database.env, BELFRY_INGEST_WAIT: "30s", BELFRY_SERIES_MAX: "10000000" };
+// Over remote write the labels of a host are its entity, as in PutMetrics and in the resources of OTLP.
+const entityLabels = { BELFRY_ENTITY_LABELS: Object.keys(labelsOf(0)).join() };
+const env = { ...database.env, ...entityLabels, BELFRY_INGEST_WAIT: "30s", BELFRY_SERIES_MAX: "10000000" };
 const server = stack.use(
   startChild(
     "server",
@@ -77,6 +82,12 @@ if (values.soak !== undefined) {
   if (parts.includes("many")) {
     const { key } = database;
     console.log(await manySeries(ours("grpc"), { ...measure, url: `http://127.0.0.1:${port}`, key }));
+  }
+  if (parts.includes("integrations")) {
+    const grpc = ours("grpc");
+    const others = (await pointStores(stack)).filter(({ name }) => name.startsWith("Prometheus"));
+    const foreign = integrationTargets(database.key).map((each) => ({ ...grpc, ...each }));
+    console.log(await integrationTable([grpc, ...foreign, ...others], measure));
   }
   if (parts.includes("merging")) console.log(await mergingTable(sql, database.pid, series, 4));
   progress("the other parts");

@@ -23,6 +23,8 @@ export interface Hold {
 
 /** One bound for all, with shares beneath it: one holder alone leaves room for others. */
 export interface Limiter {
+  /** Whether `take` would find room for one more. */
+  fits(who: Holder): boolean;
   /** @throws code 8 when `take` would */
   check(who: Holder, amount?: number): void;
   /** Uses some of it at once. @throws code 8 when there is no room, in all or in a share of the holder's */
@@ -208,6 +210,7 @@ export function limiter(options: LimiterOptions): Limiter {
   }
 
   return {
+    fits: (who) => full(who, 1) === undefined,
     check,
     take(who, amount = 1) {
       check(who, amount);

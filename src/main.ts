@@ -10,6 +10,7 @@ import { shellQuoted, welcome } from "./cli/welcome.ts";
 import { SettingError } from "./config/parsers.ts";
 import { type Config, readConfig, settingsHelp } from "./config/settings.ts";
 import { connect, type Sql } from "./db/connect.ts";
+import { distributedAt } from "./db/distribution.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
@@ -116,7 +117,7 @@ async function onDatabase<T>(
 
 async function onPool<T>(config: Config, url: string, work: (sql: Sql) => Promise<T>): Promise<T> {
   await checkMigrated(url);
-  const pool = connect(url, config);
+  const pool = connect(url, { ...config, distributed: await distributedAt(url) });
   try {
     return await work(pool.sql);
   } finally {

@@ -26,6 +26,7 @@ import { checkMasterKeys } from "./credentials/master-keys.ts";
 import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
 import { connect, connectionCounts } from "./db/connect.ts";
+import { distributedAt } from "./db/distribution.ts";
 import { startEmbedded } from "./db/embedded/embedded.ts";
 import { listener } from "./db/listen.ts";
 import { migrate } from "./db/migrate.ts";
@@ -118,7 +119,7 @@ export async function startServer(config: Config, log: Logger, followSources = f
     url = embedded.url;
   }
   await migrate(url, { log });
-  const pool = connect(url, config);
+  const pool = connect(url, { ...config, distributed: await distributedAt(url) });
   starting.defer(() => pool.close());
   const replicas = listener(url);
   starting.defer(() => replicas.stop());

@@ -42,16 +42,6 @@ const exceptions: { begin: string; fault: RegExp; why: string }[] = [
   { begin: "create role ", fault: /CreateRoleStmt/, why: "roles of the embedded database, at its first start" },
   { begin: 'select tenant_id as "tenantId", kind, due_ms', fault: /due_work/, why: "says which tenants have due work" },
   { begin: "select kind, (count(*) filter", fault: /jobs as jobs/, why: "depth and age of the queue, for the log" },
-  {
-    begin: "select o.event_id, o.number, o.severity",
-    fault: /occurrences as c: the tenant of an outer row/,
-    why: "the same, in pages of all occurrences",
-  },
-  {
-    begin: "with matching as",
-    fault: /occurrences as c: the tenant of an outer row/,
-    why: "what events are sorted by does not know the tenant",
-  },
   { begin: "discard plans", fault: /DiscardStmt/, why: "a connection plans anew" },
   { begin: "listen ", fault: /ListenStmt/, why: "a hint; what is not heard is found by looking" },
   { begin: "select pg_notify(", fault: /pg_notify/, why: "a hint; feeds are looked at each second" },

@@ -11,13 +11,14 @@ function vary(bytes: Buffer, variation: Variation): void {
   sequence += 1;
   for (const at of timesAt) {
     if (times === "digits") writeDigits(bytes, at, 13, timeMs);
-    else writeVarint(bytes, at, timeMs);
+    else if (times === "varint") writeVarint(bytes, at, timeMs);
+    else bytes.writeBigUInt64LE(BigInt(timeMs) * 1_000_000n, at);
   }
   for (const [index, at] of hostsAt.entries()) writeDigits(bytes, at, 8, Math.floor((first + index) / metricsEach));
   for (const [index, at] of metricsAt?.entries() ?? []) writeDigits(bytes, at, 8, (first + index) % metricsEach);
   for (const at of valuesAt) {
     const hundredths = 1000 + Math.floor(Math.random() * 9000);
-    if (times === "varint") bytes.writeDoubleLE(hundredths / 100, at);
+    if (times !== "digits") bytes.writeDoubleLE(hundredths / 100, at);
     else {
       writeDigits(bytes, at, 2, Math.floor(hundredths / 100));
       writeDigits(bytes, at + 3, 2, hundredths % 100);

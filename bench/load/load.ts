@@ -12,8 +12,8 @@ export interface LoadRequest {
 
 /** Places in a body that are overwritten before each sending, so that no event and no point is sent twice. */
 export interface Variation {
-  /** How numbers stand in the body: 13 digits, or a protobuf varint of 6 bytes. */
-  times: "digits" | "varint";
+  /** How times stand in the body: ms in 13 digits or in a Protobuf varint of 6 bytes, or nanoseconds in 8 bytes. */
+  times: "digits" | "varint" | "nanoseconds";
   timesAt: readonly number[];
   /** Where the 8 digits of each item's host stand. */
   hostsAt: readonly number[];

@@ -45,6 +45,13 @@ export function postgresCpuMs(pid: number | undefined): number {
   return ticks * 10;
 }
 
+/** Processor time that a process has used so far, ms, in steps of 10; 0 where there is no /proc. */
+export function processCpuMs(pid: number | undefined): number {
+  if (process.platform !== "linux") return 0;
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
 /** What a reader must know of the machine, a line each. */
 export function machineFacts(postgresVersion: string, shared = false): string[] {
   const places =

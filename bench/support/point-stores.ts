@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import type { LoadRequest } from "../load/load.ts";
-import { placed } from "./machine.ts";
+import { placed, processCpuMs } from "./machine.ts";
 import { labelsOf, metricOf, metricsEach, stepMs, value } from "./points.ts";
 
 /** Another store of points, as Debian installs it. */
@@ -15,6 +15,8 @@ export interface PointStore extends AsyncDisposable {
   name: string;
   port: number;
   put(count: number, series: number, baseMs: number): LoadRequest;
+  /** Time of processor so far, µs, in steps of 10,000. */
+  cpu(): Promise<number>;
 }
 
 const installed = (program: string) => spawnSync("which", [program]).status === 0;
@@ -117,6 +119,7 @@ async function start({ name, program, args, ready, put }: Program): Promise<Poin
     name,
     port,
     put,
+    cpu: async () => processCpuMs(child.pid) * 1000,
     async [Symbol.asyncDispose]() {
       child.kill("SIGKILL");
       await ended;
@@ -125,7 +128,7 @@ async function start({ name, program, args, ready, put }: Program): Promise<Poin
   };
 }
 
-const placesOf = (body: Buffer, part: Buffer): number[] => {
+export const placesOf = (body: Buffer, part: Buffer): number[] => {
   const places: number[] = [];
   for (let at = body.indexOf(part); at >= 0; at = body.indexOf(part, at + part.byteLength)) places.push(at);
   return places;
@@ -152,7 +155,7 @@ function lines(path: string): PointStore["put"] {
 }
 
 /** Prometheus' protobuf; snappy's form has the bytes as they are, so that they can be overwritten. */
-function remoteWrite(count: number, series: number, baseMs: number): LoadRequest {
+export function remoteWrite(count: number, series: number, baseMs: number): LoadRequest {
   const parts: Buffer[] = [];
   let part: Uint8Array[] = [];
   let partBytes = 0;

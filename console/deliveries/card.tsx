@@ -9,7 +9,7 @@ import { Time } from "../parts/time.tsx";
 
 const deliveries = clientOf(DeliveryService);
 
-export const statusWords: Readonly<Record<DeliveryStatus, { word: string; sign: string; tone: string }>> = {
+export const statusWords: Readonly<Record<number, { word: string; sign: string; tone: string }>> = {
   [DeliveryStatus.DELIVERY_STATUS_UNSPECIFIED]: { word: "Any", sign: "", tone: "" },
   [DeliveryStatus.PENDING]: { word: "Pending", sign: "○", tone: "info" },
   [DeliveryStatus.SENT]: { word: "Sent", sign: "✓", tone: "good" },
@@ -19,7 +19,7 @@ export const statusWords: Readonly<Record<DeliveryStatus, { word: string; sign: 
 };
 
 export function DeliveryState({ status }: { status: DeliveryStatus }) {
-  const { word, sign, tone } = statusWords[status];
+  const { word, sign, tone } = statusWords[status] ?? { word: String(status), sign: "", tone: "" };
   return (
     <span class={`state ${tone}`}>
       <span aria-hidden="true">{sign}</span> {word}

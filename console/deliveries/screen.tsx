@@ -1,1 +1,164 @@
-export function DeliveriesScreen() { return <p>Deliveries</p>; }
+import { useSignal } from "@preact/signals";
+import { type Delivery, DeliveryService, DeliveryStatus } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { address, setParameters } from "../frame/address.ts";
+import { clientOf, failureOf } from "../frame/calls.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { Dialog } from "../parts/dialog.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { type Column, Table } from "../parts/table.tsx";
+import { Time } from "../parts/time.tsx";
+import { DeliveryCard, DeliveryState, statusWords } from "./card.tsx";
+import { Explanation } from "./explanation.tsx";
+
+const deliveries = clientOf(DeliveryService);
+
+/** The filters, which are parameters of the address and fields of the request. */
+const texts = [
+  ["rule", "Rule"],
+  ["destination", "Destination"],
+  ["trigger", "Trigger"],
+  ["entityId", "Entity id"],
+] as const;
+
+const filled = () =>
+  Object.fromEntries(texts.map(([name]) => [name, address.value.parameters.get(name) ?? ""])) as Record<
+    (typeof texts)[number][0],
+    string
+  >;
+
+const columns: readonly Column<Delivery>[] = [
+  { key: "status", label: "State", width: "120px", line: 1, cell: ({ status }) => <DeliveryState status={status} /> },
+  {
+    key: "destination",
+    label: "Destination",
+    width: "minmax(110px, 1fr)",
+    line: 1,
+    cell: ({ destination }) => <strong>{destination}</strong>,
+  },
+  { key: "rule", label: "Rule", width: "minmax(110px, 1fr)", cell: ({ rule }) => rule },
+  { key: "occasion", label: "Occasion", width: "110px", cell: ({ occasion }) => occasion },
+  {
+    key: "error",
+    label: "Last answer",
+    width: "minmax(160px, 2fr)",
+    cell: ({ error, tries }) => error || tries.at(-1)?.answer,
+    title: ({ error, tries }) => error || (tries.at(-1)?.answer ?? ""),
+  },
+  { key: "attempts", label: "Attempts", width: "72px", end: true, cell: ({ attempts }) => attempts },
+  {
+    key: "time",
+    label: "Decided",
+    width: "92px",
+    line: 1,
+    end: true,
+    cell: ({ createTime }) => <Time at={createTime} short />,
+  },
+];
+
+/** What was sent, what came back, and what was not sent. */
+export function DeliveriesScreen() {
+  const more = useSignal<{ rows: readonly Delivery[]; token: string }>({ rows: [], token: "" });
+  const problem = useSignal("");
+  const asked = () => ({
+    ...filled(),
+    status: Number(address.value.parameters.get("status") ?? 0) as DeliveryStatus,
+    pageSize: 200,
+  });
+  const answer = useAnswer(async (signal) => {
+    const page = await deliveries.listDeliveries(asked(), { signal });
+    more.value = { rows: [], token: page.nextPageToken };
+    return page;
+  });
+  const { value, loading, failure, again } = answer.value;
+  const rows = [...(value?.deliveries ?? []), ...more.value.rows];
+  const loadMore = async () => {
+    const { token, rows: held } = more.value;
+    if (token === "") return;
+    more.value = { rows: held, token: "" };
+    try {
+      const page = await deliveries.listDeliveries({ ...asked(), pageToken: token });
+      more.value = { rows: [...held, ...page.deliveries], token: page.nextPageToken };
+    } catch (error) {
+      problem.value = failureOf(error).message;
+    }
+  };
+  const open = address.value.parameters.get("open");
+  const opened = rows.find(({ id }) => id === open);
+  const filtered = address.value.parameters.size > 0;
+  return (
+    <div class="screen">
+      <div class="screen-head">
+        <h1>Deliveries</h1>
+        <p class="count" role="status">
+          {loading ? "Loading…" : `${Number(value?.totalCount ?? 0n).toLocaleString("en")} in all`}
+        </p>
+        <div class="tools">
+          <Filters />
+          <button type="button" onClick={again}>
+            Read again
+          </button>
+        </div>
+      </div>
+      <Problem failure={failure ?? (problem.value ? { message: problem.value, fields: [] } : undefined)} again={again} />
+      {rows.length === 0 && value ? (
+        <Empty title={filtered ? "No delivery matches these filters." : "Nothing was sent yet."}>
+          <p>
+            A delivery appears when a rule's trigger matches: the rule sends it to each of its destinations. Of an
+            occurrence of which you heard nothing, its own page says why.
+          </p>
+        </Empty>
+      ) : (
+        <Table
+          label="Deliveries"
+          rows={rows}
+          columns={columns}
+          rowKey={({ id }) => id}
+          open={({ id }) => setParameters({ open: id })}
+          total={Number(value?.totalCount ?? rows.length)}
+          more={() => void loadMore()}
+          tone={({ status }) => statusWords[status]?.tone ?? ""}
+        />
+      )}
+      {opened && (
+        <Dialog title="Delivery" close={() => setParameters({ open: undefined })}>
+          <DeliveryCard delivery={opened} changed={again} subject />
+          <h3>How the rule decided</h3>
+          <Explanation key={opened.id} rule={opened.rule} about={{ case: "subject", value: opened.subject }} />
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+function Filters() {
+  const now = filled();
+  return (
+    <>
+      <select
+        aria-label="State"
+        value={address.value.parameters.get("status") ?? ""}
+        onChange={({ currentTarget }) => setParameters({ status: currentTarget.value })}
+      >
+        <option value="">Any state</option>
+        {Object.entries(statusWords)
+          .filter(([status]) => status !== "0")
+          .map(([status, { word }]) => (
+            <option key={status} value={status}>
+              {word}
+            </option>
+          ))}
+      </select>
+      {texts.map(([name, label]) => (
+        <input
+          key={name}
+          type="search"
+          class="short"
+          aria-label={label}
+          placeholder={label}
+          value={now[name]}
+          onChange={({ currentTarget }) => setParameters({ [name]: currentTarget.value })}
+        />
+      ))}
+    </>
+  );
+}

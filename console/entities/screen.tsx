@@ -1,1 +1,9 @@
-export function EntitiesScreen() { return <p>Entities</p>; }
+import { address } from "../frame/address.ts";
+import { OneEntity } from "./entity.tsx";
+import { EntitySearch } from "./search.tsx";
+
+/** All entities, or the one that the address names. */
+export function EntitiesScreen() {
+  const id = address.value.path[1];
+  return id === undefined || id === "" ? <EntitySearch /> : <OneEntity key={id} id={id} />;
+}

@@ -22,6 +22,8 @@ export function Frame({ screens }: { screens: readonly Screen[] }) {
   if (session.value === undefined) return <Starting />;
   if (session.value === null) return <LogIn />;
   const screen = screens.find(({ name }) => name === screenName.value);
+  const label = screens.find(({ name }) => name === (screen?.below ?? screen?.name))?.label;
+  document.title = label === undefined ? "Belfry" : `${label} · Belfry`;
   return (
     <div class="frame">
       <a class="skip" href="#main" onClick={toMain}>
@@ -84,7 +86,7 @@ function Opened({ screen }: { screen: Screen }) {
     );
   }
   const Component = loaded.value;
-  return Component === undefined ? <p class="quiet pad">Loading…</p> : <Component />;
+  return Component === undefined ? <h1 class="quiet pad">Loading…</h1> : <Component />;
 }
 
 function Offline() {

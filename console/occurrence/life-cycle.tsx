@@ -1,3 +1,4 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { useComputed } from "@preact/signals";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
@@ -14,13 +15,14 @@ const audit = clientOf(AuditLogService);
 export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occurrence }) {
   const changes = useChanges(event, occurrence);
   const { startTime = 0n, lastSeen = 0n, endTime, instanceCount = 1n, annotations } = occurrence;
-  const steps = [
+  const steps: { at: bigint; what: string; by?: string; text?: string }[] = [
     { at: startTime, what: "First report" },
     ...(instanceCount > 1n ? [{ at: lastSeen, what: `Last of ${instanceCount.toLocaleString("en")} reports` }] : []),
     ...changes.value.map(({ at, by }) => ({ at, what: "Acknowledgement or status set", by })),
     ...annotations.map(({ createTime, createdBy, annotation }) => ({ at: createTime, what: "Note", by: createdBy, text: annotation })),
     ...(endTime === undefined ? [] : [{ at: endTime, what: `Closed after ${durationText(Number(endTime - startTime))}` }]),
-  ].sort((a, b) => Number(a.at - b.at));
+  ];
+  steps.sort((a, b) => Number(a.at - b.at));
   return (
     <section class="card" aria-labelledby="life">
       <h2 id="life">Life cycle</h2>
@@ -30,12 +32,12 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
           <li key={`${at} ${step.at}`}>
             <p>
               <strong>{step.what}</strong>
-              {"by" in step && step.by && <> by {step.by}</>}
+              {step.by && <> by {step.by}</>}
             </p>
             <p class="hint">
               <Time at={step.at} />
             </p>
-            {"text" in step && <p class="note">{step.text}</p>}
+            {step.text !== undefined && <p class="note">{step.text}</p>}
           </li>
         ))}
         {endTime === undefined && (
@@ -49,13 +51,14 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
 }
 
 /** Who set its status, of the newest entries of the audit log; only keys that may read it see that. */
-function useChanges(event: Event, occurrence: Occurrence) {
+function useChanges(event: Event, { startTime = 0n, endTime }: Occurrence) {
   const answer = useAnswer(async (signal) => {
     if (!may(AuditLogService.method.listAuditEntries)) return [];
     const { entries } = await audit.listAuditEntries({ rpc: "SetEventStatus", pageSize: 200 }, { signal });
     return entries
-      .filter(({ resource }) => resource.includes(occurrence.id) || resource === event.id)
-      .map(({ client, time }) => ({ by: client, at: (time?.seconds ?? 0n) * 1000n }));
+      .filter(({ resource, outcome }) => outcome === "OK" && resource.includes(event.id))
+      .map(({ client, time }) => ({ by: client?.name ?? "", at: BigInt(time ? timestampMs(time) : 0) }))
+      .filter(({ at }) => at >= startTime - 60_000n && (endTime === undefined || at <= endTime + 60_000n));
   });
   return useComputed(() => answer.value.value ?? []);
 }

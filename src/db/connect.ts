@@ -7,8 +7,10 @@ import { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 import { type DiskSpace, diskSpace } from "./disk-space.ts";
 import { type Connections, connections } from "./driver/connections.ts";
 import { sockets } from "./driver/sockets.ts";
+import { planSettings, usualReplanMs } from "./plan-settings.ts";
 import { currentHolder, noHolder } from "./request-scope.ts";
 import { StartError } from "./start-error.ts";
+import { type WorkerNodes, workerNodes } from "./worker-nodes.ts";
 
 /** What statements run on: the pool, or a transaction. `` db`select …` `` */
 export type Db = postgres.ISql<{ bigint: bigint }>;
@@ -38,6 +40,8 @@ export interface Pool {
   readonly background: Sql;
   readonly sending: Sql;
   readonly counts: ConnectionCounts;
+  /** The workers, where the tables lie distributed over them. */
+  readonly workers: WorkerNodes | undefined;
   readonly gate: CircuitBreaker;
   readonly disk: DiskSpace;
   /** Why nothing can be served; undefined: it can. */
@@ -56,6 +60,8 @@ export interface PoolOptions {
   waitingCallsMax: number;
   statementTimeoutMs: number;
   lockTimeoutMs: number;
+  /** Whether the tables lie distributed over nodes (src/db/distribution.ts); false when left out. */
+  distributed?: boolean;
   /** How long plans are kept, where they are not kept for good; 10 s when left out. */
   replanMs?: number;
   /** Sees every statement with its parameters, for tests. */
@@ -64,21 +70,6 @@ export interface PoolOptions {
 
 /** Longest time of one statement that stores data, of a wait for a lock, and of a pause within a transaction, ms. */
 const ingestTimeoutMs = 5000;
-/*
- * Few statements, each over and over: planned once. Their batches name rows by whole keys, so what joins whole tables or sorts
- * them is never right, however small a table was when its plan was made (decisions/0060).
- */
-const plannedOnce = {
-  plan_cache_mode: "force_generic_plan",
-  enable_hashjoin: "off",
-  enable_mergejoin: "off",
-  enable_sort: "off",
-  enable_incremental_sort: "off",
-};
-/** How long other connections keep a plan: it may be of tables that were small when it was made. */
-const usualReplanMs = 10_000;
-const ingestSettings = { lock_timeout: ingestTimeoutMs, ...plannedOnce };
-
 /** Longest time of one statement of a job, ms: no caller waits for it. */
 const backgroundTimeoutMs = 300_000;
 
@@ -160,6 +151,7 @@ interface Watch {
   failed?(error: unknown): void;
   lifetimeMs?: number;
   replanMs?: number | undefined;
+  distributed?: boolean | undefined;
 }
 
 /** Up to `max` connections of one name, with what cuts them. */
@@ -184,25 +176,23 @@ function open(url: string, max: number, options: object, watch: Watch) {
 export function connect(url: string, options: PoolOptions): Pool {
   const counts = { ...connectionCounts(options.poolConnectionsMax), ...options.counts };
   const onclose = () => watch.probeNow();
-  function kind(name: keyof ConnectionCounts, timeoutMs = options.statementTimeoutMs, more: object = {}) {
+  function kind(name: keyof ConnectionCounts, timeoutMs = options.statementTimeoutMs, planned?: "once") {
+    const { debug, distributed } = options;
     const connection = {
       application_name: name === "questions" ? "belfry" : `belfry ${name}`,
       statement_timeout: timeoutMs,
-      lock_timeout: options.lockTimeoutMs,
+      lock_timeout: name === "ingest" ? ingestTimeoutMs : options.lockTimeoutMs,
       idle_in_transaction_session_timeout: timeoutMs,
       // Statements are short and come many at once: what they would wait for workers or a compiler helps none of them.
       // The driver leaves out a 0 that is a number.
       max_parallel_workers_per_gather: "0",
       jit: "off",
-      // All that is read is of one tenant, which an index finds. A scan of a table that was empty when it was planned costs nothing.
-      enable_seqscan: "off",
-      ...more,
+      ...planSettings(planned, distributed),
     };
-    const { debug } = options;
     const { note: failed } = disk;
-    const replan = more === plannedOnce || more === ingestSettings ? undefined : (options.replanMs ?? usualReplanMs);
+    const replan = planned === "once" ? undefined : (options.replanMs ?? usualReplanMs);
     const holder = name === "system" ? noHolder : currentHolder;
-    const own = { allowed: () => watch.open, onclose, failed, asker: holder, replanMs: replan };
+    const own = { allowed: () => watch.open, onclose, failed, asker: holder, replanMs: replan, distributed };
     return open(url, counts[name], { connection, ...(debug && { debug }) }, own);
   }
   // Sorts of 64 kB go to the disk.
@@ -211,9 +201,9 @@ export function connect(url: string, options: PoolOptions): Pool {
   const disk = diskSpace({ probe: () => writeAway(probe.sql) });
   const kinds = {
     system: kind("system"),
-    ingest: kind("ingest", Math.min(options.statementTimeoutMs, ingestTimeoutMs), ingestSettings),
+    ingest: kind("ingest", Math.min(options.statementTimeoutMs, ingestTimeoutMs), "once"),
     background: kind("background", Math.max(options.statementTimeoutMs, backgroundTimeoutMs)),
-    sending: kind("sending", options.statementTimeoutMs, plannedOnce),
+    sending: kind("sending", options.statementTimeoutMs, "once"),
     questions: kind("questions"),
   };
   const names = Object.keys(kinds) as (keyof ConnectionCounts)[];
@@ -225,6 +215,7 @@ export function connect(url: string, options: PoolOptions): Pool {
       for (const each of all) each.drop();
     },
   });
+  const workers = options.distributed ? workerNodes(url, (each) => connectOnce(each, "belfry workers")) : undefined;
   return {
     sql: kinds.questions.sql,
     system: kinds.system.sql,
@@ -232,6 +223,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     background: kinds.background.sql,
     sending: kinds.sending.sql,
     counts,
+    workers,
     gate: watch,
     disk,
     notReady() {
@@ -242,7 +234,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     async close() {
       watch.stop();
       disk.stop();
-      await Promise.all(all.map((each) => each.end(each === probe ? 0 : 5)));
+      await Promise.all([workers?.close(), ...all.map((each) => each.end(each === probe ? 0 : 5))]);
     },
   };
 }

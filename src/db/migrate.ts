@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { version as ownVersion, program } from "../version.ts";
 import { checkServer, connectOnce, type Db, type Sql } from "./connect.ts";
+import { distributeNew, migrateInTurn } from "./distribution.ts";
 import { StartError } from "./start-error.ts";
 import { transaction } from "./transaction.ts";
 
@@ -36,6 +37,10 @@ const pollMs = 200;
 // Data that waits longer than 1 s is refused.
 const usualLockTimeoutMs = 500;
 
+interface Log {
+  info(message: string): void;
+}
+
 interface MigrateOptions {
   dir?: string;
   /** How many of the files, from the first on; all when left out. */
@@ -47,7 +52,7 @@ interface MigrateOptions {
   /** For how long a file is attempted again while others hold what it needs. */
   lockedMsMax?: number;
   /** Gets a line for each thing that takes long. */
-  log?: { info(message: string): void };
+  log?: Log;
 }
 
 function readMigrations(dir: string): Migration[] {
@@ -120,7 +125,9 @@ const record = (db: Db, { name, digest, oldestServer }: Migration) =>
 async function applyInside(sql: Sql, migration: Migration, lockTimeoutMs: number): Promise<void> {
   await transaction(sql, async (tx) => {
     await tx.unsafe(`set local lock_timeout = ${lockTimeoutMs}`);
+    await migrateInTurn(tx);
     for (const statement of migration.statements) await tx.unsafe(statement);
+    await distributeNew(tx);
     await record(tx, migration);
   });
 }
@@ -174,7 +181,7 @@ async function apply(
  * Waits until this connection alone may migrate. By attempts: one that waited in a statement would keep a snapshot, and an
  * index that another server makes concurrently would wait for it in turn.
  */
-async function lock(sql: Sql, log: { info(message: string): void }): Promise<void> {
+export async function lockMigrations(sql: Sql, log: Log = { info() {} }): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const [row] = await sql<{ locked: boolean }[]>`select pg_try_advisory_lock(${lockKey}) as locked`;
     if (row?.locked) return;
@@ -205,7 +212,7 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
     const names: string[] = [];
     for (;;) {
       // For each file anew: a connection that broke in between took the lock with it.
-      await lock(sql, log);
+      await lockMigrations(sql, log);
       await sql`
         create table if not exists migrations (
           name text collate "C" primary key, digest text not null, oldest_server text,

@@ -66,10 +66,21 @@ async function make(sql: Sql, wanted: PartitionedTable, fromMs: number): Promise
   return name;
 }
 
-/** Detached concurrently, which waits for transactions that still read it and lets the others pass. */
+/** How long taking a partition off a distributed table waits for its lock, behind which all others wait, ms. */
+const detachLockMs = 500;
+
+/**
+ * Detached concurrently, which waits for transactions that still read it and lets the others pass. Distributed tables know no such
+ * way: there it is tried again in the next round when it does not get its lock soon.
+ */
 async function drop(sql: Sql, table: string, { name, leaving }: Partition): Promise<void> {
-  const how = leaving ? "finalize" : "concurrently";
-  await sql.unsafe(`alter table ${quoted(table)} detach partition ${quoted(name)} ${how}`);
+  const detach = `alter table ${quoted(table)} detach partition ${quoted(name)}`;
+  if (sql.distributed) {
+    await transaction(sql, async (tx) => {
+      await tx.unsafe(`set local lock_timeout = ${detachLockMs}`);
+      await tx.unsafe(detach);
+    });
+  } else await sql.unsafe(`${detach} ${leaving ? "finalize" : "concurrently"}`);
   await sql.unsafe(`drop table if exists ${quoted(name)}`);
 }
 

@@ -10,8 +10,13 @@ const asksAgain = ({ code, routine }: { code?: string; routine?: string }) =>
 
 const canBegin = (db: Db): db is Sql => "begin" in db;
 
-/** What is to happen after the commit of a transaction that runs. */
-const afterwards = new WeakMap<Db, (() => void)[]>();
+interface Running {
+  /** What is to happen after its commit. */
+  then: (() => void)[];
+  /** Whether its tables lie distributed over nodes. */
+  distributed: boolean;
+}
+const running = new WeakMap<Db, Running>();
 
 /**
  * Runs `fn` in a transaction: the caller's when `db` is one already, else a new one that commits when `fn` resolves.
@@ -30,7 +35,7 @@ export async function transaction<T>(
     const then: (() => void)[] = [];
     try {
       const answer = await db.begin(async (tx) => {
-        afterwards.set(tx, then);
+        running.set(tx, { then, distributed: db.distributed });
         failpoint("transaction:begun");
         const done = await fn(tx);
         failpoint("transaction:before-commit");
@@ -59,16 +64,18 @@ export async function transaction<T>(
  * @throws Error when `tx` is no transaction that `transaction` has begun.
  */
 export function afterCommit(tx: Db, fn: () => void): void {
-  const then = afterwards.get(tx);
+  const then = running.get(tx)?.then;
   if (then === undefined) throw new Error("what is to happen after a commit needs a transaction");
   then.push(fn);
 }
 
 /**
  * Has the statements that follow in this transaction planned without their values: what finds rows by key then reads these alone,
- * where PostgreSQL has not seen the tenant yet and would take any of its indexes for as good (decisions/0064).
+ * where PostgreSQL has not seen the tenant yet and would take any of its indexes for as good (decisions/0064). Where tables lie
+ * distributed the values say to which node a statement goes, and it is planned with them (decisions/0075).
  */
 export function planWithoutValues(tx: Db): void {
+  if (running.get(tx)?.distributed) return;
   tx`set local plan_cache_mode = force_generic_plan`.catch(() => undefined); // the transaction fails with it
 }
 

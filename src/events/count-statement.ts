@@ -140,7 +140,7 @@ async function countColumns(
 ): Promise<Counted> {
   const { from, where, bucket } = rowsOf(db, tenantId, question);
   const names = fields.map((_, i) => db`${db(`value_${i}`)}`);
-  const values = fields.map(({ field }, i) => db`${fieldColumn(db, field)} as ${names[i] as Fragment}`);
+  const values = fields.map(({ field }, i) => db`${fieldColumn(db, tenantId, field)} as ${names[i] as Fragment}`);
   // A constant bucket would be hashed with each row.
   const buckets = question.bucketMs === undefined ? [] : [db`bucket`];
   const sets = names.map((name) => db`(${list(db, [...buckets, name])})`);

@@ -13,8 +13,8 @@ export type EventRow = OccurrenceRow & { count: bigint };
 /** A field that stands in a column: `id`s are texts to clauses, and bytes to the database. */
 interface Column {
   type: "text" | "bigint" | "boolean" | "id";
-  /** The expression it is read by: o occurrence, e event, n entity. */
-  sql(db: Db): Fragment;
+  /** The expression it is read by: o occurrence, e event, n entity. A query in it names the tenant by its own parameter. */
+  sql(db: Db, tenantId: string): Fragment;
   get(row: EventRow): FieldValue | undefined;
   numbers?: Readonly<Record<string, number>>;
 }
@@ -54,7 +54,8 @@ const columns = {
   instanceCount: { type: "bigint", sql: (db) => db`o.instance_count`, get: (row) => Number(row.instance_count) },
   count: {
     type: "bigint",
-    sql: (db) => db`(select count(*) from occurrences c where c.tenant_id = o.tenant_id and c.event_id = o.event_id)`,
+    sql: (db, tenantId) =>
+      db`(select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = o.event_id)`,
     get: (row) => Number(row.count),
   },
 } satisfies Record<string, Column>;
@@ -80,13 +81,14 @@ export function eventField(name: string): EventField {
 }
 
 /** The column that a field stands in, as the database has it: ids are bytes. */
-export function fieldColumn(db: Db, name: ColumnField): Fragment {
-  return columns[name].sql(db) as Fragment;
+export function fieldColumn(db: Db, tenantId: string, name: ColumnField): Fragment {
+  return columns[name].sql(db, tenantId) as Fragment;
 }
 
 /** A column as clauses read it. */
-export function columnField(name: ColumnField): Field<EventRow> {
-  const { type, sql, get, numbers }: Column = columns[name];
+export function columnField(tenantId: string, name: ColumnField): Field<EventRow> {
+  const { type, get, numbers }: Column = columns[name];
+  const sql = (db: Db) => fieldColumn(db, tenantId, name);
   if (type !== "id") return { type, sql, get, ...(numbers && { numbers }) };
   const index = (db: Db, condition: Condition) => idIndex(db, sql(db), condition);
   return { type: "text", sql: (db) => idTextSql(db, sql(db)), get, index };
@@ -126,9 +128,10 @@ export function eventSortKeys(db: Db, tenantId: string, field: EventField, desce
   if (field.kind !== "column") {
     return sortPieces(db, { type: "json", sql: mapValue(db, tenantId, field) }, descending);
   }
-  const { type, sql }: Column = columns[field.name];
-  if (type === "id") return sortPieces(db, { type: "text", sql: idTextSql(db, sql(db)) }, descending);
+  const { type }: Column = columns[field.name];
+  const sql = fieldColumn(db, tenantId, field.name);
+  if (type === "id") return sortPieces(db, { type: "text", sql: idTextSql(db, sql) }, descending);
   // Of a body its beginning: sort keys stand in cursors.
   if (field.name === "body") return [{ expression: db`left(o.body, 255)`, type: "text", descending }];
-  return [{ expression: sql(db), type, descending }];
+  return [{ expression: sql, type, descending }];
 }

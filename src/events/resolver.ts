@@ -18,7 +18,7 @@ export function eventResolver(tenantId: string): Resolver<EventRow> {
     field(key) {
       const field = eventField(key);
       if (field.kind !== "column") return mapField(tenantId, field);
-      const column = columnField(field.name);
+      const column = columnField(tenantId, field.name);
       if (field.name === "name") return { ...column, index: (db, condition) => textIndex(db, db`e.name`, condition) };
       if (field.name === "dedupKey")
         return { ...column, index: (db, condition) => textIndex(db, db`e.dedup_key`, condition) };

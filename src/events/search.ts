@@ -45,13 +45,18 @@ interface PageRow extends OccurrenceRow {
 
 async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
   const keys = sortKeys(db, tenantId, query);
-  const byOccurrence = [...keys, { expression: db`o.number`, type: "bigint", descending: false } satisfies SortKey];
-  // Of the page's query the keys are columns again, and the event's id tells all events apart.
+  // Each key is made once, and then is a column; the event's id tells all events apart.
   const columns = keys.map((key, i): SortKey => ({ ...key, expression: db`${db(`key_${i}`)}` }));
+  const byOccurrence = [...columns, { expression: db`number`, type: "bigint", descending: false } satisfies SortKey];
   const byEvent = [...columns, { expression: db`event_id`, type: "bytea", descending: false } satisfies SortKey];
   const named = sqlJoin(
     db,
     keys.map(({ expression }, i) => db`${expression} as ${db(`key_${i}`)}`),
+    ",",
+  );
+  const keyColumns = sqlJoin(
+    db,
+    columns.map(({ expression }) => expression),
     ",",
   );
   const after = page.after === undefined ? db`true` : beyond(db, byEvent, page.after, page.backward);
@@ -65,12 +70,11 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   // Of events whose occurrences no longer fit into the page only the first is read, which says that there are more.
   const statement = db<(PageRow & { total: bigint })[]>`
     with matching as (
-      select o.event_id, ${named}, row_number() over of_event as place, count(*) over of_event as matched,
-        array_agg(o.number) over of_event as numbers
-      from ${matching.from}
-      where ${matching.where}
+      select event_id, ${keyColumns}, row_number() over of_event as place, count(*) over of_event as matched,
+        array_agg(number) over of_event as numbers
+      from (select o.event_id, o.number, ${named} from ${matching.from} where ${matching.where}) as found
       window of_event as (
-        partition by o.event_id order by ${orderBy(db, byOccurrence)}
+        partition by event_id order by ${orderBy(db, byOccurrence)}
         rows between unbounded preceding and unbounded following
       )
     ), first as (

@@ -19,7 +19,7 @@ import type { Pipeline } from "../rpc/pipeline.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
 import { bodyReader, brokenOff, type Request } from "../wire/body-reader.ts";
 import { type Call, callStarter, timeoutOf, watchClient } from "../wire/call.ts";
-import type { Response } from "../wire/send-response.ts";
+import { endResponse, type Response, writeResponseHead } from "../wire/send-response.ts";
 import { httpStatus } from "../wire/status.ts";
 import { isGrpc, type UnaryRpc, unaryGrpc } from "./grpc.ts";
 import { standIn, withLargeAnswer } from "./large-response.ts";
@@ -270,8 +270,8 @@ async function* emptyIterable(): AsyncGenerator<Uint8Array> {}
 
 function refuseMethod(request: Request, response: Response, allow: string) {
   if (request.method === "OPTIONS") {
-    (response as import("node:http").ServerResponse).writeHead(204, { allow }).end();
-    return;
+    writeResponseHead(response, 204, { allow });
+    return endResponse(response);
   }
   sendBody(response, 405, errorBody(12, `this path takes ${allow}, not ${request.method}`), { allow });
 }

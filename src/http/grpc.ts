@@ -1,4 +1,3 @@
-import type { ServerResponse } from "node:http";
 import { create, type DescMethod, type Message } from "@bufbuild/protobuf";
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { type Compression, compressionNegotiate } from "@connectrpc/connect/protocol";
@@ -19,7 +18,7 @@ import type { Pipeline } from "../rpc/pipeline.ts";
 import { brokenOff, type Request } from "../wire/body-reader.ts";
 import { type Call, type callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
-import type { Response } from "../wire/send-response.ts";
+import { type Response, sendWithTrailers } from "../wire/send-response.ts";
 import { envelopeOf, messageBytes } from "./message-writer.ts";
 import { oneMessage, type Reading } from "./request-framing.ts";
 import type { RpcRoute } from "./rpc-error-body.ts";
@@ -84,7 +83,7 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, startCal
         const data = await messageBytes(method.output, answer, binary, pace);
         const packed = packing.response === null ? undefined : { [headerEncoding]: packing.response.name };
         const message = await envelopeOf(data, packing.response);
-        respond(response, form, packed, call, message, { [headerGrpcStatus]: grpcStatusOk });
+        respond(response, form, packed, call, message, okTrailers);
       } catch (thrown) {
         if (reads && (await brokenOff(request))) return;
         const unforeseen = !(thrown instanceof ConnectError);
@@ -92,7 +91,7 @@ export function unaryGrpc({ admit, compressions, deadlineMsMax, report, startCal
         const error = unforeseen ? internalError() : thrown;
         const record = recordOf(request);
         if (record !== undefined) record.code = unforeseen ? error.code : (record.code ?? error.code);
-        respond(response, form, undefined, call, undefined, plainly(setTrailerStatus(new Headers(), writable(error))));
+        respond(response, form, undefined, call, undefined, errorTrailers(error));
       } finally {
         client.ended();
         given.body.release();
@@ -109,17 +108,17 @@ function respond(
   message: Uint8Array | undefined,
   status: NodeJS.Dict<string>,
 ): void {
-  if (response.destroyed) return;
   const headers: Record<string, string | string[]> = { "content-type": form, ...packed };
   const set = call?.headersSet();
   if (set !== undefined) copyHeaders(set, headers);
   const trailers = call?.trailersSet();
-  const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
-  target.writeHead(200, headers);
-  target.addTrailers(trailers === undefined ? status : { ...plainly(trailers), ...status });
-  target.end(message);
+  const all = trailers === undefined ? status : { ...Object.fromEntries(trailers), ...status };
+  sendWithTrailers(response, headers, all, message);
 }
 
-function plainly(headers: Headers): NodeJS.Dict<string> {
-  return Object.fromEntries(headers);
-}
+/** The trailers that say what went wrong. */
+export const errorTrailers = (error: ConnectError): NodeJS.Dict<string> =>
+  Object.fromEntries(setTrailerStatus(new Headers(), writable(error)));
+
+/** The trailers of what succeeded. */
+export const okTrailers: NodeJS.Dict<string> = { [headerGrpcStatus]: grpcStatusOk };

@@ -14,9 +14,11 @@ export interface Integration {
   readonly below?: string;
   /**
    * An error in the form of the tool: what admission, the bounds of the body or the deadline refuse, what an operation threw, and
-   * methods and paths that are none. `status` is what /v1 would answer, `headers` are the request's. Not used over gRPC, which has a form of its own.
+   * methods and paths that are none. `status` is what /v1 would answer, `headers` are the request's.
    */
   refuse(error: ConnectError, status: number, headers: IncomingHttpHeaders): Answer;
+  /** The same over gRPC, which has a form of its own: with the code that the tool's senders understand. Absent: as it is. */
+  refuseRpc?(error: ConnectError): ConnectError;
 }
 
 /** A way to call an operation: over HTTP, or the full name of a unary method of gRPC, `<package>.<Service>/<Method>`. */

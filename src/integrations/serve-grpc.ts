@@ -1,27 +1,25 @@
-import type { ServerResponse } from "node:http";
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
-import { grpcStatusOk, headerEncoding, headerGrpcStatus, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { contentTypeProto, headerEncoding } from "@connectrpc/connect/protocol-grpc";
 import { unsupported } from "../errors.ts";
 import { paced } from "../event-loop.ts";
-import { isGrpc } from "../http/grpc.ts";
+import { errorTrailers, isGrpc, okTrailers } from "../http/grpc.ts";
 import { answerHeaders } from "../http/port.ts";
 import { isEncoding, oneMessage } from "../http/request-framing.ts";
 import { errorBody, type RpcRoute, sendBody } from "../http/rpc-error-body.ts";
 import { type RequestRecord, recordOf, tenantOf } from "../rpc/context.ts";
-import { writable } from "../rpc/errors.ts";
 import { bodyReader, brokenOff, type Request } from "../wire/body-reader.ts";
-import { timeoutOf, untilAborted } from "../wire/call.ts";
+import { CallTime, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { memoryFactor } from "../wire/message-limits.ts";
-import type { Response } from "../wire/send-response.ts";
+import { type Response, sendWithTrailers } from "../wire/send-response.ts";
 import { refusalOf } from "../wire/status.ts";
 import type { Integration, Operation } from "./integration.ts";
-import { admitCall, type CallTime, callOf, callTime, type Serving } from "./serving.ts";
+import { admitCall, callOf, leftMs, type Serving } from "./serving.ts";
 
 /** Serves an operation as a unary method of gRPC. */
 export function grpcRoute(serving: Serving, integration: Integration, operation: Operation): RpcRoute {
-  const { config, foreign, bodies, stopping } = serving;
+  const { config, foreign, bodies } = serving;
   const { receiverBytesMax: bytesMax, streamIdleMs: idleMs, deadlineMsMax } = config;
   const tooLarge = () => refusalOf(Code.ResourceExhausted, 413, `the message is larger than ${bytesMax} bytes`);
   // The bytes are the operation's to read.
@@ -42,11 +40,11 @@ export function grpcRoute(serving: Serving, integration: Integration, operation:
     const body = bodyReader(request, {
       bytesMax: bytesMax + 1024,
       idleMs,
-      totalMs: time.leftMs(),
+      totalMs: leftMs(time),
       tooLarge,
       received: reserve,
     });
-    const pace = paced(() => time.signal.throwIfAborted(), tenantOf(request));
+    const pace = paced(() => time.check(), tenantOf(request));
     try {
       const reading = { body, reader, form: { enveloped: true, binary: true }, encoding, reserve, pace };
       const { buffer, byteOffset, byteLength } = (await untilAborted(
@@ -59,51 +57,49 @@ export function grpcRoute(serving: Serving, integration: Integration, operation:
     }
   }
 
-  async function serve(record: RequestRecord, request: Request, response: Response, timeoutMs: number) {
-    const time = callTime(response, timeoutMs, stopping);
+  async function serve(record: RequestRecord, request: Request, response: Response, askedMs: number | undefined) {
+    const time = serving.startTime((live) => new CallTime(askedMs, deadlineMsMax, live));
+    const client = watchClient(response);
+    client.started(time);
     let reads = false;
     try {
       await untilAborted(admitCall(serving, integration, operation, record, request), time);
       reads = true;
       const message = await messageOf(record, request, time);
       reads = false;
-      const call = callOf(serving, integration, record, request, time.signal, true);
+      const call = callOf(serving, integration, record, request, time, true);
       const { body = "" } = await foreign.work(record, time.signal, () => operation.serve(call, message));
       record.code = 0;
       const bytes = typeof body === "string" ? Buffer.from(body) : (body as Uint8Array);
-      respond(request, response, { [headerGrpcStatus]: grpcStatusOk }, encodeEnvelope(0, bytes));
+      respond(request, response, okTrailers, encodeEnvelope(0, bytes));
     } catch (thrown) {
       if (reads && (await brokenOff(request))) return;
       fail(thrown instanceof ConnectError ? thrown : foreign.fail(thrown, record, time.signal));
     } finally {
-      time.end();
+      client.ended();
     }
 
     function fail(error: ConnectError) {
       record.code = error.code;
-      respond(request, response, Object.fromEntries(setTrailerStatus(new Headers(), writable(error))));
+      respond(request, response, errorTrailers(integration.refuseRpc?.(error) ?? error));
     }
   }
 
   return async (request, response) => {
     const record = recordOf(request) as RequestRecord;
     if (!isGrpc(request)) return sendBody(response, 415, errorBody(3, "this path takes gRPC alone"));
-    let timeoutMs = deadlineMsMax;
+    let askedMs: number | undefined;
     try {
-      timeoutMs = timeoutOf({ "grpc-timeout": request.headers["grpc-timeout"] }, deadlineMsMax) ?? deadlineMsMax;
+      askedMs = timeoutOf({ "grpc-timeout": request.headers["grpc-timeout"] }, deadlineMsMax);
     } catch (thrown) {
       const error = thrown as ConnectError;
       record.code = error.code;
-      return respond(request, response, Object.fromEntries(setTrailerStatus(new Headers(), writable(error))));
+      return respond(request, response, errorTrailers(error));
     }
-    await serve(record, request, response, timeoutMs);
+    await serve(record, request, response, askedMs);
   };
 }
 
 function respond(request: Request, response: Response, status: NodeJS.Dict<string>, message?: Uint8Array): void {
-  if (response.destroyed) return;
-  const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
-  target.writeHead(200, { ...answerHeaders(request), "content-type": "application/grpc+proto" });
-  target.addTrailers(status);
-  target.end(message);
+  sendWithTrailers(response, { ...answerHeaders(request), "content-type": contentTypeProto }, status, message);
 }

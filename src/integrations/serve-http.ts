@@ -1,4 +1,3 @@
-import type { ServerResponse } from "node:http";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { pathOf } from "../http/foreign-routes.ts";
 import { answerHeaders } from "../http/port.ts";
@@ -7,12 +6,19 @@ import { codeOfStatus } from "../http/status.ts";
 import { type RequestRecord, recordOf } from "../rpc/context.ts";
 import { checkEncoding, readBody } from "../transcoding/body.ts";
 import { bodyReader, type Request } from "../wire/body-reader.ts";
-import { untilAborted } from "../wire/call.ts";
+import { CallTime, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders } from "../wire/headers.ts";
-import { breakOff, type Response, sendWhole, writeResponseHead } from "../wire/send-response.ts";
+import {
+  breakOff,
+  endResponse,
+  type Response,
+  sendWhole,
+  writePieces,
+  writeResponseHead,
+} from "../wire/send-response.ts";
 import { errorStatus, refusalOf } from "../wire/status.ts";
 import type { Answer, Integration, Operation } from "./integration.ts";
-import { admitCall, type CallTime, callOf, callTime, type Serving } from "./serving.ts";
+import { admitCall, callOf, leftMs, type Serving } from "./serving.ts";
 
 const noOverrides: ReadonlyMap<number, number> = new Map();
 
@@ -40,12 +46,14 @@ export function httpRoute(
   };
 
   async function serveOperation(operation: Operation, record: RequestRecord, request: Request, response: Response) {
-    const time = callTime(response, serving.config.deadlineMsMax, serving.stopping);
+    const time = serving.startTime((live) => new CallTime(undefined, serving.config.deadlineMsMax, live));
     const { signal } = time;
+    const client = watchClient(response);
+    client.started(time);
     try {
       await untilAborted(admitCall(serving, integration, operation, record, request), time);
       const body = await bodyOf(operation, record, request, time);
-      const call = callOf(serving, integration, record, request, signal, false);
+      const call = callOf(serving, integration, record, request, time, false);
       const answer = await serving.foreign.work(record, signal, () => operation.serve(call, body));
       record.code = codeOfStatus(answer.status);
       await send(request, response, answer, (part) => serving.foreign.work(record, signal, part));
@@ -54,7 +62,7 @@ export function httpRoute(
       const error = thrown instanceof ConnectError ? thrown : serving.foreign.fail(thrown, record, signal);
       await refuse(error, record, request, response);
     } finally {
-      time.end();
+      client.ended();
     }
   }
 
@@ -70,7 +78,7 @@ export function httpRoute(
     if (body === undefined) return Promise.resolve(Buffer.alloc(0));
     const { receiverBytesMax: bytesMax, streamIdleMs: idleMs } = serving.config;
     const received = (bytes: number) => serving.bodies.reserve(record, bytes);
-    const limits = { bytesMax, idleMs, received, totalMs: time.leftMs() };
+    const limits = { bytesMax, idleMs, received, totalMs: leftMs(time) };
     if (body === "unpacked") {
       checkEncoding(request.headers["content-encoding"]);
       return readBody(request, limits);
@@ -97,31 +105,15 @@ async function send(
       return sendWhole(response, status, all, body, client);
     }
     writeResponseHead(response, status, all);
-    response.end();
-    return;
+    return endResponse(response);
   }
   const pieces = body[Symbol.asyncIterator]();
+  const next = () => work(() => pieces.next()).then((step) => (step.done === true ? undefined : step.value));
   try {
-    let next = await work(() => pieces.next());
+    const first = await next();
     writeResponseHead(response, status, all);
-    for (; !next.done && request.method !== "HEAD"; next = await work(() => pieces.next())) {
-      if (!(response as ServerResponse).write(next.value)) await drained(response);
-      if (response.destroyed) return;
-    }
-    response.end();
+    if (request.method === "HEAD" || (await writePieces(response, first, next))) endResponse(response);
   } finally {
     pieces.return?.().catch(() => undefined);
   }
-}
-
-/** Until the client has taken what was written, or has left. */
-function drained(response: Response): Promise<void> {
-  const target = response as ServerResponse;
-  return new Promise((resolve) => {
-    const done = () => {
-      target.off("drain", done).off("close", done);
-      resolve();
-    };
-    target.on("drain", done).on("close", done);
-  });
 }

@@ -1,17 +1,14 @@
-import type { ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import type { Principal } from "../auth/principal.ts";
 import type { Config } from "../config/settings.ts";
-import { unavailable } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import type { IngestQueue } from "../receiver/ingest-queue.ts";
 import type { RequestRecord } from "../rpc/context.ts";
-import { deadlineExceeded } from "../rpc/errors.ts";
 import type { ForeignCalls } from "../rpc/foreign-calls.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
-import { clientLeft, type Request } from "../wire/body-reader.ts";
+import type { Request } from "../wire/body-reader.ts";
+import type { CallTime, timeStarter } from "../wire/call.ts";
 import { requestHeaders } from "../wire/headers.ts";
-import type { Response } from "../wire/send-response.ts";
 import type { Call, Integration, ItemOutcome, Operation } from "./integration.ts";
 
 /** What calls of integrations are served with. */
@@ -25,8 +22,7 @@ export interface Serving {
   nowMs(): number;
   log: Logger;
   counts: ItemCounts;
-  /** Aborts when running calls must end. */
-  stopping: AbortSignal;
+  startTime: ReturnType<typeof timeStarter>;
 }
 
 /** Items that came over protocols of other tools, since the start. */
@@ -50,33 +46,8 @@ export function itemCounts(): ItemCounts {
   };
 }
 
-/** The time of a call: it ends with its deadline, its client or the server. */
-export interface CallTime {
-  readonly signal: AbortSignal;
-  leftMs(): number;
-  end(): void;
-}
-
-/** Starts the time of a call. */
-export function callTime(response: Response, timeoutMs: number, stopping: AbortSignal): CallTime {
-  const controller = new AbortController();
-  const endMs = performance.now() + timeoutMs;
-  const late = () => controller.abort(deadlineExceeded("the deadline has passed"));
-  const left = () => controller.abort(clientLeft);
-  const stopped = () => controller.abort(unavailable("the server is stopping; send the request again"));
-  const timer = setTimeout(late, timeoutMs).unref();
-  (response as ServerResponse).once("close", left);
-  stopping.addEventListener("abort", stopped);
-  return {
-    signal: controller.signal,
-    leftMs: () => Math.max(1, endMs - performance.now()),
-    end() {
-      clearTimeout(timer);
-      (response as ServerResponse).off("close", left);
-      stopping.removeEventListener("abort", stopped);
-    },
-  };
-}
+/** How long a call's body may take, ms. */
+export const leftMs = (time: CallTime): number => Math.max(1, time.endMs - performance.now());
 
 /** Admits a call by its headers. @throws the ConnectError that it is refused with */
 export async function admitCall(
@@ -101,7 +72,7 @@ export function callOf(
   { name }: Integration,
   record: RequestRecord,
   request: Request,
-  signal: AbortSignal,
+  time: CallTime,
   overGrpc: boolean,
 ): Call {
   const { tenantId } = record.principal as Principal;
@@ -112,8 +83,8 @@ export function callOf(
     query: new URLSearchParams(url.includes("?") ? url.slice(url.indexOf("?") + 1) : ""),
     overGrpc,
     nowMs,
-    signal,
-    pace: paced(() => signal.throwIfAborted(), tenantId),
+    signal: time.signal,
+    pace: paced(() => time.check(), tenantId),
     reserve: (bytes) => bodies.reserve(record, bytes),
     sender: { lanes, tenantId, nowMs, abandoned: () => record.over },
     log,

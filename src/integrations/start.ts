@@ -1,13 +1,16 @@
 import type { Config } from "../config/settings.ts";
 import type { OpenAlert } from "../events/open-alerts.ts";
 import type { ForeignRoutes } from "../http/foreign-routes.ts";
+import { timeStarter } from "../wire/call.ts";
 import { alertType } from "./alertmanager/event-of-alert.ts";
 import { integrationRoutes } from "./routes.ts";
 import { type ItemCounts, itemCounts, type Serving } from "./serving.ts";
 import type { IntegrationParts } from "./table.ts";
 import { integrations } from "./table.ts";
 
-interface Options extends Omit<Serving, "counts"> {
+interface Options extends Omit<Serving, "counts" | "startTime"> {
+  /** Aborts when running calls must end. */
+  stopping: AbortSignal;
   config: Config;
   models: IntegrationParts["models"];
   events: IntegrationParts["events"];
@@ -17,7 +20,7 @@ interface Options extends Omit<Serving, "counts"> {
 }
 
 /** The protocols of other tools: their routes, and what came over them. */
-export function startIntegrations({ models, events, points, openAlerts, ...serving }: Options): {
+export function startIntegrations({ models, events, points, openAlerts, stopping, ...serving }: Options): {
   foreign: ForeignRoutes;
   stats: ItemCounts["all"];
 } {
@@ -27,5 +30,6 @@ export function startIntegrations({ models, events, points, openAlerts, ...servi
     ...{ config, models, events, points, lane: events.lane, alertsMax: config.receiverItemsMax },
     open: (tenantId) => openAlerts(tenantId, alertType),
   };
-  return { foreign: integrationRoutes(integrations(parts), { ...serving, counts }), stats: counts.all };
+  const shared = { ...serving, counts, startTime: timeStarter(stopping) };
+  return { foreign: integrationRoutes(integrations(parts), shared), stats: counts.all };
 }

@@ -47,8 +47,6 @@ export class LeaseLost extends Error {
 
 /** How many jobs one claim looks at. */
 const nearMax = 1000;
-/** How many tenants with work of one kind one look finds. */
-const lanesMax = 10_000;
 
 /**
  * Adds jobs of one kind, in the caller's transaction: they are there when it commits. A job with the id of another that
@@ -115,25 +113,6 @@ export async function isEnqueued(tx: Db, { tenantId, kind }: Lane, id: string): 
 /** Takes a job back, in the caller's transaction; a run of it has no effect any more. May be repeated. */
 export async function cancel(tx: Db, { tenantId, kind }: Lane, id: string): Promise<void> {
   await tx`delete from jobs where tenant_id = ${tenantId} and kind = ${kind} and id = ${id}`;
-}
-
-/**
- * The lanes with work that is due by then, the first due first, with the time that stands there: so many of each kind that
- * every tenant gets its turn.
- */
-export async function dueLanes(
-  db: Db,
-  kinds: readonly string[],
-  untilMs: number,
-): Promise<(Lane & { dueMs: number })[]> {
-  return await db<(Lane & { dueMs: number })[]>`
-    select tenant_id as "tenantId", kind, due_ms::float8 as "dueMs"
-    from unnest(${textArray(kinds)}::text[]) as wanted (name) cross join lateral (
-      select tenant_id, kind, due_ms from due_work
-      where kind = wanted.name and due_ms <= ${BigInt(untilMs)} and due_ms >= 0
-      order by due_ms, tenant_id limit ${lanesMax}
-    ) as due
-    order by due_ms`;
 }
 
 /**
@@ -268,29 +247,4 @@ export async function settleJobs(db: Db, { tenantId, kind }: Lane, nowMs: number
     else if (row.due > now)
       await tx`update due_work set due_ms = ${row.due} where tenant_id = ${tenantId} and kind = ${kind}`;
   });
-}
-
-/** How much work of a kind there is, over all tenants. */
-export interface Backlog {
-  kind: string;
-  /** Jobs that are due and not done. */
-  due: number;
-  /** Jobs whose time is still to come. */
-  later: number;
-  /** Those among them that have failed. */
-  failing: number;
-  /** How long the oldest that is due, or has failed, has waited, ms. */
-  oldestMs: number;
-}
-
-/** Depth and age of the queue, kind by kind. Reads every job: once a minute, not once a call. */
-export async function backlogs(db: Db, nowMs: number): Promise<Backlog[]> {
-  const now = BigInt(nowMs);
-  return await db<Backlog[]>`
-    select kind, (count(*) filter (where due_ms <= ${now}))::float8 as due,
-      (count(*) filter (where due_ms > ${now}))::float8 as later,
-      (count(*) filter (where failures > 0))::float8 as failing,
-      coalesce(${now} - min(case when failures > 0 then created_ms else greatest(created_ms, due_ms) end)
-        filter (where due_ms <= ${now} or failures > 0), 0)::float8 as "oldestMs"
-    from jobs group by kind order by kind`;
 }

@@ -1,8 +1,9 @@
 import type { Pool } from "../db/connect.ts";
 import type { NotifyListener } from "../db/listen.ts";
 import { every } from "../every.ts";
+import { type Backlog, backlogs } from "./due-lanes.ts";
 import { leadership } from "./leader.ts";
-import { type Backlog, backlogs } from "./queue.ts";
+import { otherServers } from "./wake-ups.ts";
 import { type Worker, type WorkerOptions, worker } from "./worker.ts";
 
 const channel = "belfry_jobs";
@@ -19,22 +20,21 @@ export interface Jobs extends Worker {
  * leads, a line in the log each minute that says how much work there is and how old it is.
  */
 export function startJobs(
-  pool: Pick<Pool, "system" | "background" | "counts" | "gate">,
+  pool: Pick<Pool, "system" | "background" | "workers" | "counts" | "gate">,
   replicas: Pick<NotifyListener, "listen">,
   options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy" | "leaseMs">,
 ): Jobs {
   const { system } = pool;
   const { nowMs, log } = options;
-  const callOthers = () => void system.unsafe(`notify ${channel}`).catch(() => undefined);
+  const callOthers = otherServers(pool, replicas, channel, () => work.wake());
   const work = worker(pool, { ...options, callOthers });
-  replicas.listen(channel, () => work.wake());
   const reports = leadership(system, "jobs.report");
 
   let last: readonly Backlog[] = [];
   async function report() {
     last = [];
     if (!reports.held()) return;
-    last = await backlogs(pool.background, nowMs());
+    last = await backlogs(pool, nowMs());
     for (const { kind, ...backlog } of last) log.info({ kind, ...backlog }, "jobs");
   }
   const rounds = every(reportMs, report);

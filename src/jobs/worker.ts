@@ -6,10 +6,11 @@ import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
 import { type Histogram, histogram } from "../histogram.ts";
 import type { Log } from "../log.ts";
+import { dueLanes } from "./due-lanes.ts";
+import { leases } from "./leases.ts";
 import {
   type Again,
   claim,
-  dueLanes,
   finishJobs,
   giveBackJobs,
   type Job,
@@ -20,6 +21,7 @@ import {
 } from "./queue.ts";
 import { retryDelayMs } from "./schedule.ts";
 import { tenantTurns } from "./tenant-turns.ts";
+import { alarms } from "./wake-ups.ts";
 
 /** One kind of jobs, and what is done for them. */
 export interface JobKind {
@@ -53,7 +55,7 @@ export interface WorkerOptions {
   log: Log;
   /** Whether this process stores data that comes in, so that some kinds should take less of its time. */
   busy?(): boolean;
-  /** Told, at most ten times a second, that there is more to do than this process takes on. */
+  /** Told that there is more to do than this process takes on. */
   callOthers?(): void;
   /** How many runs go on at once: no more than there are connections for them. */
   runsMax?: number;
@@ -84,7 +86,6 @@ export interface Worker {
   stop(): Promise<void>;
 }
 
-const callMsMin = 100;
 const fewLanes = 100;
 const staleMs = 200;
 const emptyRestMs = 50;
@@ -92,7 +93,7 @@ const stopMsMax = 5000;
 
 /** Starts a worker. Runs that fail are tried again, later and later; the log says so. */
 export function worker(
-  { system, background, counts, gate }: Pick<Pool, "system" | "background" | "counts" | "gate">,
+  { system, workers, background, counts, gate }: Pick<Pool, "system" | "workers" | "background" | "counts" | "gate">,
   options: WorkerOptions,
 ): Worker {
   const {
@@ -121,16 +122,10 @@ export function worker(
   let looking = false;
   let again = false;
   let stopped = false;
-  let timer: NodeJS.Timeout | undefined;
-  let timerMs = Infinity;
-  let calledMs = 0;
-
-  function lookAt(dueMs: number) {
-    if (stopped || dueMs >= timerMs) return;
-    clearTimeout(timer);
-    timerMs = dueMs;
-    timer = setTimeout(look, Math.max(0, dueMs - nowMs())).unref();
-  }
+  const alarm = alarms<"look">(nowMs, () => void look());
+  const lookAt = (dueMs: number) => alarm.set("look", dueMs);
+  const leaseMsOf = (name: string) => byName.get(name)?.leaseMs ?? usualLeaseMs;
+  const claimed = jobLeases(system, { leaseMsOf, leaseMsMin: Math.min(usualLeaseMs, ...names.map(leaseMsOf)), nowMs });
 
   async function look() {
     if (looking || stopped) {
@@ -140,8 +135,7 @@ export function worker(
     looking = true;
     do {
       again = false;
-      clearTimeout(timer);
-      timerMs = Infinity;
+      alarm.clear("look");
       lookAt(nowMs() + pollMs);
       try {
         if (gate.open) await begin();
@@ -158,7 +152,7 @@ export function worker(
     // A long list is read anew now and then only: which lane has its turn does not depend on it.
     const fresh = lanes.length < fewLanes || performance.now() - readMs > staleMs;
     if (fresh) {
-      lanes = await dueLanes(system, names, nowMs() + pollMs);
+      lanes = await dueLanes({ system, workers }, names, nowMs() + pollMs);
       readMs = performance.now();
     } else lookAt(nowMs() + staleMs);
     const now = nowMs();
@@ -180,10 +174,7 @@ export function worker(
           others -= counts;
           void look();
         });
-      } else if (performance.now() - calledMs > callMsMin) {
-        calledMs = performance.now();
-        callOthers();
-      }
+      } else callOthers();
     }
   }
 
@@ -191,8 +182,13 @@ export function worker(
   async function serve(lane: Lane, kind: JobKind): Promise<void> {
     const done = turn.begin(lane, kind.share < 1 || kind.busyShare !== undefined);
     try {
-      const { sizeMax, leaseMs = usualLeaseMs } = kind;
-      const jobs = await claim(system, lane, { sizeMax, leaseMs, nowMs: nowMs() });
+      const startMs = performance.now();
+      const jobs = await claim(system, lane, {
+        sizeMax: kind.sizeMax,
+        leaseMs: leaseMsOf(kind.name),
+        nowMs: nowMs(),
+      });
+      claimed.begin(lane, jobs, startMs);
       if (jobs.length > 0) await work(lane, kind, jobs);
       else await settleJobs(system, lane, nowMs());
       const waitedMs = nowMs() - Math.min(...jobs.map(({ dueMs }) => dueMs));
@@ -208,7 +204,6 @@ export function worker(
   }
 
   async function work(lane: Lane, kind: JobKind, jobs: readonly Job[]): Promise<void> {
-    const keep = keepClaim(system, lane, jobs, { leaseMs: kind.leaseMs ?? usualLeaseMs, nowMs });
     const counted = stats.get(kind.name) as JobStats;
     const startMs = performance.now();
     counted.running += 1;
@@ -237,7 +232,7 @@ export function worker(
     } finally {
       counted.running -= 1;
       counted.runSec.note((performance.now() - startMs) / 1000);
-      clearInterval(keep);
+      claimed.end(jobs);
     }
   }
 
@@ -247,28 +242,37 @@ export function worker(
     stats: () => stats,
     async stop() {
       stopped = true;
-      clearTimeout(timer);
+      alarm.stop();
       const late = new AbortController();
       const { signal } = late;
       await Promise.race([Promise.all(runs), sleep(stopMsMax, undefined, { signal }).catch(() => undefined)]);
       late.abort();
+      claimed.stop();
     },
   };
 }
 
-/** Renews the claim of jobs until the timer is cleared. */
-function keepClaim(
+/** Keeps jobs claimed while they run. */
+function jobLeases(
   db: Db,
-  lane: Lane,
-  jobs: readonly Job[],
-  { leaseMs, nowMs }: { leaseMs: number; nowMs(): number },
-): NodeJS.Timeout {
+  { leaseMsOf, leaseMsMin, nowMs }: { leaseMsOf(kind: string): number; leaseMsMin: number; nowMs(): number },
+) {
   // One at a time: it waits where the run itself has locked its jobs.
-  let renewing = false;
-  return setInterval(async () => {
-    if (renewing) return;
-    renewing = true;
-    await renew(db, lane, jobs, { leaseMs, nowMs: nowMs() }).catch(() => undefined);
-    renewing = false;
-  }, leaseMs / 3).unref();
+  const renewing = new Set<Lane>();
+  return leases<Lane, Job>({
+    leaseMs: ({ kind }) => leaseMsOf(kind),
+    leaseMsMin,
+    async renew(lane, jobs) {
+      if (renewing.has(lane)) return () => true;
+      renewing.add(lane);
+      try {
+        await withHolder({ tenant: lane.tenantId }, () =>
+          renew(db, lane, jobs, { leaseMs: leaseMsOf(lane.kind), nowMs: nowMs() }),
+        );
+      } finally {
+        renewing.delete(lane);
+      }
+      return () => true; // a run whose jobs are another's by then fails at its end
+    },
+  });
 }

@@ -1,4 +1,4 @@
-import { and, eq, inArray } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { WindowStatus } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -28,14 +28,16 @@ export const runColumns = {
 /** These columns of a window. */
 export type RunRow = Pick<WindowRow, keyof typeof runColumns>;
 
-/** Windows by their ids, locked until the transaction ends; unknown ids are left out. */
+/** Windows by their ids and in the order of these, locked until the transaction ends; unknown ids are left out. */
 export async function lockWindows(tx: Db, tenantId: string, ids: readonly string[]): Promise<RunRow[]> {
-  return await orm(tx)
-    .select(runColumns)
-    .from(table)
-    .where(and(eq(table.tenantId, tenantId), inArray(table.id, [...ids])))
-    .orderBy(table.id)
-    .for("no key update");
+  // One by one: a list of ids may look dearer than all windows of a tenant by their names (decisions/0075).
+  const lock = async (id: string) =>
+    await orm(tx)
+      .select(runColumns)
+      .from(table)
+      .where(and(eq(table.tenantId, tenantId), eq(table.id, id)))
+      .for("no key update");
+  return (await Promise.all([...new Set(ids)].sort().map(lock))).flat();
 }
 
 /** By what a window runs. */

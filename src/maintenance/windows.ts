@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from "node:crypto";
-import { and, eq, inArray } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import {
   type MaintenanceWindow,
   RunState,
@@ -130,9 +130,11 @@ export async function deleteWindows(
     const steps: Step[] = row.runState === RunState.IN_PROGRESS ? [{ what: "end", atMs: nowMs }] : [];
     return { row, progress: notRun, steps };
   });
-  await orm(tx)
-    .delete(table)
-    .where(and(eq(table.tenantId, tenant.id), inArray(table.id, [...known])));
+  const remove = async (id: string) =>
+    await orm(tx)
+      .delete(table)
+      .where(and(eq(table.tenantId, tenant.id), eq(table.id, id)));
+  await Promise.all([...known].map(remove));
   await changeMembers(tx, tenant.id, moved, nowMs, hooks);
   await Promise.all([...known].map((id) => cancelRuns(tx, tenant.id, id)));
 }

@@ -242,6 +242,7 @@ async function insertSeries(tx: Db, tenantId: string, made: readonly NamedSeries
   const counted = tx`
     update series_counts set last_number = last_number + ${made.length}::int4, count = count + ${made.length}::int4
     where tenant_id = ${tenantId}`.execute();
+  counted.catch(() => undefined); // the insert fails with it, where the connection breaks
   const order = made.map(({ labels }) => labelsOrder(labels));
   // The tenant comes from its row, so that the statement as a whole runs where that is.
   const rows = await tx<SeriesRow[]>`

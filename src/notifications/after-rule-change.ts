@@ -5,7 +5,7 @@ import { normalizedName } from "../rpc/name-rules.ts";
 import { audited } from "../tenants/audit.ts";
 import { lookAtStanding } from "./deciding/standing-look.ts";
 import { type RulePart, raiseRulesVersion } from "./rules-version.ts";
-import { watchStaleData } from "./sources/stale-data.ts";
+import { onRulesChange } from "./sources.ts";
 
 /**
  * Ends a change of a trigger, destination or rule, in its transaction: its audit row, and the word to all servers.
@@ -29,7 +29,7 @@ export async function announceRuleChange(
   part: RulePart,
   look?: "changed" | "enabled",
 ): Promise<void> {
-  if (part.kind !== "destination") await watchStaleData(tx, tenantId);
+  if (part.kind !== "destination") await onRulesChange(tx, tenantId);
   if (look !== undefined) await lookAtStanding(tx, tenantId, part, look);
   await raiseRulesVersion(tx, tenantId, part);
 }

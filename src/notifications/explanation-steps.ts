@@ -1,14 +1,11 @@
-import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { create, type JsonValue } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { type ExplanationStep, ExplanationStepSchema } from "#gen/belfry/notifications/v1/explanation_pb.ts";
-import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { foldedRow } from "../clause/folded-row.ts";
-import { compileTrigger, falsePart } from "../clause/trigger.ts";
 import type { Db } from "../db/connect.ts";
-import { CLOSED } from "../events/lifecycle.ts";
 import type { StoredMatch } from "./deciding/match-store.ts";
 import { type Fields, type MatchRow, readCounts, readEntitiesOf } from "./deciding/matcher/rows.ts";
+import { mismatchOf, seesOccurrences, storedTriggerType } from "./sources.ts";
 
 /** What steps come to, but for deliveries. */
 export type Result = "passed" | "stopped" | "waiting";
@@ -56,16 +53,14 @@ export function triggerStep(
 ): ExplanationStep {
   const says = (result: Result, what: string, more?: More) =>
     step("trigger", result, `trigger ${JSON.stringify(name)} ${what}`, more);
-  const { source } = fromJson(TriggerTypeSchema, type, { ignoreUnknownFields: true });
-  if ((source.case === "event") !== (row !== undefined)) return says("stopped", "looks at something else");
-  if (source.case === "event" && row !== undefined) {
-    const { clause } = source.value.query ?? {};
-    const path = "type.event.query.clause";
+  const source = storedTriggerType(type);
+  if (seesOccurrences(source) !== (row !== undefined)) return says("stopped", "looks at something else");
+  if (row !== undefined) {
     try {
-      if (row.status === CLOSED && !compileTrigger(clause, path, values).fields.has("status"))
-        return says("stopped", "does not name status, and the occurrence is closed");
-      const at = falsePart(clause, path, values, foldedRow(row, { values }));
-      return at === undefined ? says("passed", "matches") : says("stopped", "does not match", { path: at });
+      const why = mismatchOf(source, row, values);
+      if (why === undefined) return says("passed", "matches");
+      const { what, ...at } = why;
+      return says("stopped", what, at);
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
       return says("stopped", "is stored in a form that matches nothing: see its trouble");

@@ -5,19 +5,13 @@ import { type Broken, fieldPath } from "../rpc/constraint-rules.ts";
 import { redacted, secretsOf } from "./delivering/redact.ts";
 import type { KindName } from "./delivering/retry.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
+import type { SignIn } from "./kinds/access-tokens.ts";
 import { notSent } from "./kinds/attempt-outcome.ts";
 import { email } from "./kinds/email.ts";
 import { event } from "./kinds/event.ts";
 import { incidentPaging } from "./kinds/incident-paging.ts";
 import { itsm } from "./kinds/itsm.ts";
-import type {
-  AttemptOutcome,
-  Composed,
-  DestinationKind,
-  ExchangedSecret,
-  RateLimit,
-  ThreadState,
-} from "./kinds/kind.ts";
+import type { AttemptOutcome, Composed, DestinationKind, RateLimit, ThreadState } from "./kinds/kind.ts";
 import { officeChat } from "./kinds/office-chat.ts";
 import { teamChat } from "./kinds/team-chat.ts";
 import { webhook } from "./kinds/webhook.ts";
@@ -105,20 +99,16 @@ export async function compose(
 }
 
 /** One try of one notification at one destination. */
-export interface Try {
+export interface Try extends Pick<SignIn, "destinationKey" | "refreshToken"> {
   /** With its secrets readable, those of a stored credential in their places. */
   readonly type: DestinationType;
   /** Where the secrets of its stored credential may be sent; empty, or absent: to any host. */
   readonly allowedHosts?: readonly string[];
   /** What of that credential no answer quotes, beside the secrets of the type. */
   readonly credentialSecrets?: readonly string[];
-  /** Tells destinations apart, across tenants. */
-  readonly destinationKey: string;
   readonly notification: Notification;
   /** What the tries and notifications before it left for this destination and subject; empty at first. */
   readonly state: ThreadState;
-  /** The refresh token of itsm with OAuth, which is exchanged now and then. */
-  readonly refreshToken: ExchangedSecret;
   /** Ends the try at once. */
   readonly signal: AbortSignal;
 }
@@ -132,7 +122,7 @@ const withoutSecrets = (state: ThreadState, secrets: ReadonlySet<string>): Threa
  * can tell by the notification's id or subject. The caller keeps the state, also of a try that failed.
  */
 export async function send(
-  { type, allowedHosts = [], credentialSecrets = [], ...given }: Try,
+  { type, allowedHosts = [], credentialSecrets = [], destinationKey, refreshToken, ...given }: Try,
   world: SendEnvironment,
 ): Promise<AttemptOutcome> {
   const { name, kind, message, desc } = kindOf(type);
@@ -140,7 +130,7 @@ export async function send(
   if (refused !== undefined)
     return notSent(name, "refused_address", `the credential is not sent: ${refused.path} ${refused.rule}`, given.state);
   const secrets = new Set([...secretsOf(desc, message), ...credentialSecrets]);
-  const hide = (secret: string) => void secrets.add(secret);
+  const signIn = { destinationKey, refreshToken, hide: (secret: string) => void secrets.add(secret) };
   let texts: Record<string, string>;
   try {
     texts = await renderTexts(
@@ -153,7 +143,7 @@ export async function send(
     if (error instanceof TemplateError) return notSent(name, "bad_request", error.message, given.state);
     throw error;
   }
-  const outcome = await kind.send({ ...given, destination: message, texts, hide }, world);
+  const outcome = await kind.send({ ...given, destination: message, texts }, { ...world, signIn });
   const state = secrets.size === 0 ? outcome.state : withoutSecrets(outcome.state, secrets);
   return { ...outcome, answer: redacted(outcome.answer, secrets), state };
 }

@@ -7,7 +7,7 @@ import {
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { shownTriggerType } from "./trigger-type.ts";
+import { shownTriggerType } from "./sources.ts";
 
 /** What triggers, destinations and rules have alike. */
 interface Named {

@@ -16,7 +16,7 @@ import type { Composed } from "./kinds/kind.ts";
 import { compose } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
 import { previewRow, previewSubject } from "./preview-subject.ts";
-import { storedTriggerType } from "./trigger-type.ts";
+import { storedTriggerType } from "./sources.ts";
 
 interface RuleRow {
   message: string;

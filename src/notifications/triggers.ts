@@ -2,12 +2,7 @@ import { create, toJson } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { and, eq, exists, gt, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
-import {
-  type Trigger,
-  TriggerSchema,
-  type TriggerType,
-  TriggerTypeSchema,
-} from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { type Trigger, TriggerSchema, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import {
   CreateTriggerResponseSchema,
   DeleteTriggerResponseSchema,
@@ -28,14 +23,13 @@ import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
-import { comparisonsOf, withinComparisons } from "./deciding/comparisons.ts";
+import { withinComparisons } from "./deciding/comparisons.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
 import { toTrigger } from "./messages.ts";
 import { forgetCounts, recentNotifications } from "./recent-counts.ts";
 import { inRules, usersNamed } from "./references.ts";
-import { beginAnew, staleTroubles } from "./sources/stale-data.ts";
+import { checkTriggerType, comparisonsOf, onTriggerChange, triggerTroubles } from "./sources.ts";
 import { ruleTriggers, triggers } from "./tables.ts";
-import { checkTriggerType } from "./trigger-type.ts";
 
 const ofRow = (tenantId: string) =>
   and(eq(ruleTriggers.tenantId, tenantId), eq(ruleTriggers.triggerName, triggers.name));
@@ -84,7 +78,8 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
     const heldBefore = await heldBytes(tx, tenantId, kept);
     await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
     await checkQuota(tx, tenantId, kept, bounds, heldBefore);
-    if (!sameData(before.type, trigger.type)) await beginAnew(tx, tenantId, normalizedName(sent.name));
+    if (before.type !== undefined && trigger.type !== undefined)
+      await onTriggerChange(tx, tenantId, normalizedName(sent.name), { before: before.type, after: trigger.type });
     return trigger;
   }
 
@@ -110,14 +105,14 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
       const { tenantId } = principalOf(context);
       const [row] = await orm(db).select(columnsOf(tenantId)).from(triggers).where(named(tenantId, name));
       if (row === undefined) throw notFound("trigger", name);
-      return create(GetTriggerResponseSchema, { trigger: toTrigger(row, await staleTroubles(db, tenantId)) });
+      return create(GetTriggerResponseSchema, { trigger: toTrigger(row, await triggerTroubles(db, tenantId)) });
     },
 
     async listTriggers(request, context) {
       const { tenantId } = principalOf(context);
       const [{ items, ...page }, troubles] = await Promise.all([
         listTriggers(db, tenantId, request),
-        staleTroubles(db, tenantId),
+        triggerTroubles(db, tenantId),
       ]);
       return create(ListTriggersResponseSchema, { ...page, triggers: items.map((row) => toTrigger(row, troubles)) });
     },
@@ -143,13 +138,6 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
       return create(DeleteTriggerResponseSchema);
     },
   };
-}
-
-/** Whether a trigger of data that stay away goes on to wait for the same ones. */
-function sameData(before: TriggerType | undefined, after: TriggerType | undefined): boolean {
-  if (before?.source.case !== "staleData" || after?.source.case !== "staleData") return true;
-  const [one, other] = [before.source.value, after.source.value];
-  return one.metricName === other.metricName && one.eventName === other.eventName;
 }
 
 async function listTriggers(db: Db, tenantId: string, request: ListTriggersRequest) {

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { create, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { type Clause, QuerySchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import {
   type CustomPropertyUpdater,
@@ -9,7 +9,6 @@ import {
 } from "#gen/belfry/properties/v1/custom_property_updater_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import { type QuotaBounds, tooLarge, tooMany } from "../db/admission-quota.ts";
-import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { alreadyExists, notFound } from "../errors.ts";
@@ -30,8 +29,11 @@ export interface ItemResult {
 }
 
 const kind = "custom property updater";
-const identified = (tenantId: string, ids: readonly string[]) =>
-  and(eq(propertyUpdaters.tenantId, tenantId), sql`${propertyUpdaters.id} = any(${textArray(ids)}::text[])`);
+const identified = (tenantId: string, id: string) =>
+  and(eq(propertyUpdaters.tenantId, tenantId), eq(propertyUpdaters.id, id));
+/** Those of these ids that there are. One by one: a list of ids may look dearer than all updaters of a tenant by their names (decisions/0075). */
+const those = async (ids: readonly string[], change: (id: string) => Promise<{ id: string }[]>) =>
+  new Set((await Promise.all([...new Set(ids)].map(change))).flatMap((rows) => rows.map(({ id }) => id)));
 const unknown = (id: string): ItemResult => ({ id, error: notFound(kind, id).rawMessage });
 const good = (id: string): ItemResult => ({ id, error: "" });
 
@@ -200,17 +202,17 @@ async function replaceOne(tx: Db, tenantId: string, { id, ...values }: Values, n
   await orm(tx)
     .update(propertyUpdaters)
     .set({ ...values, updatedMs: BigInt(nowMs) })
-    .where(and(eq(propertyUpdaters.tenantId, tenantId), eq(propertyUpdaters.id, id)));
+    .where(identified(tenantId, id));
 }
 
 /** Deletes updaters; what they have set stays. Results in the order sent; an id that comes twice is unknown then. */
 export async function deleteUpdaters(tx: Db, tenantId: string, ids: readonly string[]): Promise<ItemResult[]> {
   await lockSet(tx, tenantId, false);
-  const rows = await orm(tx)
-    .delete(propertyUpdaters)
-    .where(identified(tenantId, ids))
-    .returning({ id: propertyUpdaters.id });
-  const gone = new Set(rows.map(({ id }) => id));
+  const gone = await those(
+    ids,
+    async (id) =>
+      await orm(tx).delete(propertyUpdaters).where(identified(tenantId, id)).returning({ id: propertyUpdaters.id }),
+  );
   if (gone.size > 0) await changeSet(tx, tenantId);
   return ids.map((id) => (gone.delete(id) ? good(id) : unknown(id)));
 }
@@ -224,12 +226,15 @@ export async function switchUpdaters(
   nowMs: number,
 ): Promise<ItemResult[]> {
   await lockSet(tx, tenantId, enabled);
-  const rows = await orm(tx)
-    .update(propertyUpdaters)
-    .set({ enabled, updatedMs: BigInt(nowMs) })
-    .where(identified(tenantId, ids))
-    .returning({ id: propertyUpdaters.id });
-  const found = new Set(rows.map(({ id }) => id));
+  const found = await those(
+    ids,
+    async (id) =>
+      await orm(tx)
+        .update(propertyUpdaters)
+        .set({ enabled, updatedMs: BigInt(nowMs) })
+        .where(identified(tenantId, id))
+        .returning({ id: propertyUpdaters.id }),
+  );
   await changeSet(tx, tenantId);
   if (enabled) await startUpdaters(tx, tenantId, [...found], nowMs);
   return ids.map((id) => (found.has(id) ? good(id) : unknown(id)));

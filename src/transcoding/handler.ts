@@ -6,7 +6,7 @@ import { brokenOff, clientLeft, type Request } from "../wire/body-reader.ts";
 import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
 import { memoryFactor } from "../wire/message-limits.ts";
-import { breakOff, type Response, sendWhole, writeResponseHead } from "../wire/send-response.ts";
+import { breakOff, endResponse, type Response, sendWhole, writeResponseHead } from "../wire/send-response.ts";
 import { formOf, isShared } from "../wire/shared-messages.ts";
 import { asConnectError, errorStatus, refusalOf } from "../wire/status.ts";
 import { checkContentType, checkEncoding, headEndsRequest, readBody, refuseBody } from "./body.ts";
@@ -221,8 +221,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const allow = match.allowed(url).join(", ");
     if (allow !== "" && request.method === "OPTIONS") {
       writeResponseHead(response, 204, { ...headersOf(request), allow });
-      response.end();
-      return;
+      return endResponse(response);
     }
     const error =
       allow === ""

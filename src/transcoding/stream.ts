@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { bodyReader, keep, type Request } from "../wire/body-reader.ts";
-import { breakOff, drained, type Response, writeResponseHead } from "../wire/send-response.ts";
+import { breakOff, endResponse, type Response, writePieces, writeResponseHead } from "../wire/send-response.ts";
 import { refusalOf } from "../wire/status.ts";
 import { unpackStream } from "../wire/unpack.ts";
 import { type BodyLimits, encodingName } from "./body.ts";
@@ -60,35 +60,22 @@ export async function sendStream(
   next: () => Promise<IteratorResult<unknown>>,
   errorText: (thrown: unknown) => string,
 ): Promise<void> {
-  let record = first.done === true ? undefined : framing.message(first.value);
+  const record = first.done === true ? undefined : framing.message(first.value);
   writeResponseHead(response, 200, { "cache-control": "no-store", ...headers, "content-type": framing.contentType });
-  if (bodiless) return end(response, undefined);
+  if (bodiless) return endResponse(response);
   // HTTP/1.1 would hold back the head until the first message.
   if ("flushHeaders" in response) response.flushHeaders();
+  const bytesOf = (step: IteratorResult<unknown>) => (step.done === true ? undefined : framing.message(step.value));
   try {
-    while (record !== undefined) {
-      if (response.destroyed) return;
-      if (!write(response, record)) await drained(response);
-      const step = await next();
-      record = step.done === true ? undefined : framing.message(step.value);
-    }
+    if (!(await writePieces(response, record, async () => bytesOf(await next())))) return;
   } catch (thrown) {
     if (response.destroyed) return;
     const last = framing.error(errorText(thrown));
     if (last === undefined) breakOff(response);
-    else end(response, last);
+    else endResponse(response, last);
     return;
   }
-  end(response, framing.end());
-}
-
-function write(response: Response, chunk: string | Uint8Array): boolean {
-  return (response as NodeJS.WritableStream).write(chunk);
-}
-
-function end(response: Response, last: string | Uint8Array | undefined): void {
-  if (last === undefined) (response as NodeJS.WritableStream).end();
-  else (response as NodeJS.WritableStream).end(last);
+  endResponse(response, framing.end());
 }
 
 /**

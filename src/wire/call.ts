@@ -25,7 +25,13 @@ const sweepMs = 250;
 
 /** Starts calls; all of them abort when `shutdown` does. */
 export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefined): (init: CallInit) => Call {
-  const live = new Set<Call>();
+  const start = timeStarter(shutdown);
+  return (init) => start((live) => new Call(init, timeoutMsMax, live));
+}
+
+/** Starts the times of calls; all of them abort when `shutdown` does. */
+export function timeStarter(shutdown: AbortSignal | undefined) {
+  const live = new Set<CallTime>();
   let sweeping = false;
   shutdown?.addEventListener("abort", () => {
     for (const call of live) call.abort(stopReason(shutdown));
@@ -38,8 +44,8 @@ export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefi
     for (const call of live) if (call.endMs <= nowMs) call.expire();
   }
 
-  return (init) => {
-    const call = new Call(init, timeoutMsMax, live);
+  return <T extends CallTime>(make: (live: Set<CallTime>) => T): T => {
+    const call = make(live);
     if (shutdown?.aborted) call.abort(stopReason(shutdown));
     if (!sweeping) {
       sweeping = true;
@@ -50,38 +56,21 @@ export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefi
 }
 
 /**
- * One call of an RPC, and the context that its handler gets. Signal, response headers and trailers are made when they are
- * asked for. A class because its getters then cost a call nothing: those of a literal take as long as the rest of it.
+ * The time of a call, which its deadline, its client and the server end. A class because its getters then cost a call nothing: those
+ * of a literal take as long as the rest of it. The signal is made when it is asked for.
  */
-export class Call implements HandlerContext {
-  readonly method: DescMethod;
-  readonly service: DescService;
-  readonly requestMethod: string;
-  readonly url: string;
-  readonly requestHeader: Headers;
-  readonly protocolName: string;
-  readonly values: ContextValues;
+export class CallTime {
   /** On the clock of `performance.now()`. */
   readonly endMs: number;
-  readonly #live: Set<Call>;
+  readonly #live: Set<CallTime>;
   readonly #timer: NodeJS.Timeout | undefined;
   #controller: AbortController | undefined;
   #reason: ConnectError | undefined;
-  #responseHeader: Headers | undefined;
-  #responseTrailer: Headers | undefined;
 
-  constructor(init: CallInit, timeoutMsMax: number, live: Set<Call>) {
-    const { method, timeoutMs: asked } = init;
-    this.method = method;
-    this.service = method.parent;
-    this.protocolName = init.protocol;
-    this.requestMethod = init.httpMethod;
-    this.url = init.url;
-    this.requestHeader = init.header;
-    this.values = init.values;
-    const timeoutMs = asked ?? (init.bounded ? timeoutMsMax : Number.POSITIVE_INFINITY);
-    this.endMs = performance.now() + timeoutMs;
-    this.#timer = asked === undefined ? undefined : setTimeout(() => this.expire(), asked);
+  /** @param usualMs how long it lasts, to a quarter of a second, when the request asks for no time */
+  constructor(askedMs: number | undefined, usualMs: number, live: Set<CallTime>) {
+    this.endMs = performance.now() + (askedMs ?? usualMs);
+    this.#timer = askedMs === undefined ? undefined : setTimeout(() => this.expire(), askedMs);
     this.#live = live;
     live.add(this);
   }
@@ -96,26 +85,6 @@ export class Call implements HandlerContext {
       if (this.#reason !== undefined) this.#controller.abort(this.#reason);
     }
     return this.#controller.signal;
-  }
-
-  get responseHeader(): Headers {
-    this.#responseHeader ??= new Headers();
-    return this.#responseHeader;
-  }
-
-  get responseTrailer(): Headers {
-    this.#responseTrailer ??= new Headers();
-    return this.#responseTrailer;
-  }
-
-  /** The headers that the handler has set, if it has asked for them. */
-  headersSet(): Headers | undefined {
-    return this.#responseHeader;
-  }
-
-  /** The trailers that the handler has set, if it has asked for them. */
-  trailersSet(): Headers | undefined {
-    return this.#responseTrailer;
   }
 
   /** For long work between two slices. @throws why the call was aborted, or that its time is over. */
@@ -146,6 +115,51 @@ export class Call implements HandlerContext {
   }
 }
 
+/** One call of an RPC, and the context that its handler gets. Response headers and trailers are made when they are asked for. */
+export class Call extends CallTime implements HandlerContext {
+  readonly method: DescMethod;
+  readonly service: DescService;
+  readonly requestMethod: string;
+  readonly url: string;
+  readonly requestHeader: Headers;
+  readonly protocolName: string;
+  readonly values: ContextValues;
+  #responseHeader: Headers | undefined;
+  #responseTrailer: Headers | undefined;
+
+  constructor(init: CallInit, timeoutMsMax: number, live: Set<CallTime>) {
+    super(init.timeoutMs, init.bounded ? timeoutMsMax : Number.POSITIVE_INFINITY, live);
+    const { method } = init;
+    this.method = method;
+    this.service = method.parent;
+    this.protocolName = init.protocol;
+    this.requestMethod = init.httpMethod;
+    this.url = init.url;
+    this.requestHeader = init.header;
+    this.values = init.values;
+  }
+
+  get responseHeader(): Headers {
+    this.#responseHeader ??= new Headers();
+    return this.#responseHeader;
+  }
+
+  get responseTrailer(): Headers {
+    this.#responseTrailer ??= new Headers();
+    return this.#responseTrailer;
+  }
+
+  /** The headers that the handler has set, if it has asked for them. */
+  headersSet(): Headers | undefined {
+    return this.#responseHeader;
+  }
+
+  /** The trailers that the handler has set, if it has asked for them. */
+  trailersSet(): Headers | undefined {
+    return this.#responseTrailer;
+  }
+}
+
 /**
  * The promise's outcome, or why its call was aborted (deadline, client gone, server stopping) when that comes first, so that
  * an answer never waits for a handler that does not listen.
@@ -170,8 +184,8 @@ export function untilAborted<T>(outcome: T, { signal }: Pick<HandlerContext, "si
  * Watches over a call whose client may go away, from before it is started, while its key is looked up, to its end: then the
  * call is aborted.
  */
-export function watchClient(response: Response): { started(call: Call): void; check(): void; ended(): void } {
-  let watched: Call | undefined;
+export function watchClient(response: Response): { started(call: CallTime): void; check(): void; ended(): void } {
+  let watched: CallTime | undefined;
   // No look at writableFinished: over HTTP/2 it is true of a stream that was reset, too.
   let left = false;
   const gone = () => {

@@ -44,8 +44,45 @@ export function sendWhole(
   }
 }
 
+/** Sends an answer that ends with trailers: of gRPC, whose status stands there. */
+export function sendWithTrailers(
+  response: Response,
+  headers: OutgoingHttpHeaders,
+  trailers: NodeJS.Dict<string>,
+  body: Uint8Array | undefined,
+): void {
+  if (response.destroyed) return;
+  writeResponseHead(response, 200, headers);
+  endResponse(response, body, trailers);
+}
+
+/** Ends an answer, with what comes last. */
+export function endResponse(
+  response: Response,
+  last?: string | Uint8Array | undefined,
+  trailers?: NodeJS.Dict<string>,
+): void {
+  const target = response as ServerResponse; // HTTP/2's compatibility response has the same methods
+  if (trailers !== undefined) target.addTrailers(trailers);
+  if (last === undefined) target.end();
+  else target.end(last);
+}
+
+/** Writes the pieces of a body as fast as the client takes them; answers whether it is still there. */
+export async function writePieces<T extends string | Uint8Array>(
+  response: Response,
+  first: T | undefined,
+  next: () => Promise<T | undefined>,
+): Promise<boolean> {
+  for (let piece = first; piece !== undefined; piece = await next()) {
+    if (response.destroyed) return false;
+    if (!(response as ServerResponse).write(piece)) await drained(response);
+  }
+  return !response.destroyed;
+}
+
 /** Until the other side has taken what was written, or the connection is closed. */
-export function drained(response: Response): Promise<void> {
+function drained(response: Response): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       response.off("drain", done).off("close", done);

@@ -7,6 +7,7 @@ import { formerSettings } from "../../src/config/former-settings.ts";
 import { SettingError } from "../../src/config/parsers.ts";
 import { readConfig, settingsHelp } from "../../src/config/settings.ts";
 import { didYouMean } from "../../src/transcoding/did-you-mean.ts";
+import { compiled, program } from "../support/program.ts";
 
 const testDir = join(import.meta.dirname, "..");
 const names = settingsHelp()
@@ -101,10 +102,11 @@ test("a relay without a sender, and a sender without a relay, are refused", () =
 test("--help prints every setting, --version the version, and a wrong setting ends the start with one line", {
   timeout: 120_000,
 }, async () => {
+  const main = await program();
   const run = (args: string[], env = {}) =>
-    promisify(execFile)(process.execPath, ["src/main.ts", ...args], {
+    promisify(execFile)(process.execPath, [main, ...args], {
       cwd: `${import.meta.dirname}/../..`,
-      env: { PATH: process.env.PATH, ...env },
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled, ...env },
     });
   const [all, named, one] = await Promise.all(
     [["--help"], ["--version"], ["keys", "create", "--help"]].map((args) => run(args)),

@@ -343,9 +343,9 @@ create table entities (
   idle boolean,
   constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
+CREATE INDEX entities_by_parents ON public.entities USING gin (COALESCE((dimensions -> '_svc_parent_entity_id'::text), (core_properties -> '_svc_parent_entity_id'::text))) WITH (fastupdate='false') WHERE (COALESCE((dimensions -> '_svc_parent_entity_id'::text), (core_properties -> '_svc_parent_entity_id'::text)) IS NOT NULL);
 CREATE INDEX entities_id ON public.entities USING hash (id) WHERE (deleted_ms IS NULL);
 CREATE INDEX entities_name ON public.entities USING btree (tenant_id, name, id) WHERE (deleted_ms IS NULL);
-CREATE INDEX entities_parents ON public.entities USING gin (COALESCE((dimensions -> '_svc_parent_entity_id'::text), (core_properties -> '_svc_parent_entity_id'::text))) WITH (fastupdate='false') WHERE ((deleted_ms IS NULL) AND (COALESCE((dimensions -> '_svc_parent_entity_id'::text), (core_properties -> '_svc_parent_entity_id'::text)) IS NOT NULL));
 CREATE INDEX entities_terms ON public.entities USING gin (entity_terms(tenant_id, name, dimensions, core_properties, custom_properties));
 CREATE INDEX entities_text ON public.entities USING gin (tenant_id, entity_text(dimensions, core_properties, custom_properties) gin_trgm_ops);
 

@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -7,12 +6,12 @@ import { Worker } from "node:worker_threads";
 import { zstdDecompressSync } from "node:zlib";
 import { connectOnce } from "../../src/db/connect.ts";
 import { program } from "../support/program.ts";
+import { runCommand } from "./commands.ts";
 import type { Play } from "./scenes.ts";
 import { ownPostgres } from "./stage.ts";
 
 const [tenants, clientsEach, changesEach] = [100, 1000, 1500];
 const [exports, imports] = [20, 3];
-const runMsMax = 300_000;
 
 /** Keeps every processor busy until it is disposed. */
 function busy(): Disposable {
@@ -21,16 +20,7 @@ function busy(): Disposable {
   return { [Symbol.dispose]: () => workers.forEach((worker) => void worker.terminate()) };
 }
 
-/** Runs a command as an operator does. @throws what it said when it did not succeed */
-async function run(url: string, ...args: string[]): Promise<void> {
-  const main = await program();
-  const env = { PATH: process.env.PATH, DATABASE_URL: url };
-  const child = spawn(process.execPath, [main, ...args], { env, timeout: runMsMax, killSignal: "SIGKILL" });
-  let said = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (said += text));
-  const ended = await new Promise((resolve) => child.once("close", (code, signal) => resolve(code ?? signal)));
-  if (ended !== 0) throw new Error(`${args.join(" ")} ended with ${ended}: ${said}`);
-}
+const run = async (url: string, ...args: string[]) => runCommand(await program(), url, args);
 
 /** All rows of an export: without its first and last line, which hold its moment. */
 function rowsOf(file: string): string {

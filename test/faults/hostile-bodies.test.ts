@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import { codeOf, httpVersions, openHttp2, raw } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
-import { sized } from "../support/part.ts";
+import { heavy, sized } from "../support/part.ts";
 import { testTenant } from "../support/tenant.ts";
 import { clear, place } from "./place.ts";
 import { serverProcess } from "./server-process.ts";
@@ -63,5 +63,7 @@ test("beside two half-sent bodies of 64 MiB a neighbour is answered within a sec
   }
   expect(wrong).toEqual([]);
   connection.close();
-  for (const answer of await Promise.all(halves)) expect(codeOf(answer)).toBe(4);
+  // Which takes 10 s: the light part sees it in test/http/slow-bodies.test.ts.
+  if (heavy) for (const answer of await Promise.all(halves)) expect(codeOf(answer)).toBe(4);
+  else void Promise.allSettled(halves);
 }, 60_000);

@@ -5,7 +5,7 @@
  * package; with `--defaults` its servers have the settings that an operator finds. `--suite [FOLDER …]` runs all other
  * tests, or those of folders, over a slow way to PostgreSQL instead.
  */
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
@@ -14,11 +14,13 @@ import { playExports } from "./exports.ts";
 import { failpoints } from "./failpoints.ts";
 import { playNotifications } from "./notifications.ts";
 import { playPauses } from "./pauses.ts";
-import { clear, place } from "./place.ts";
+import { clear, clearPlaces, place } from "./place.ts";
 import { playPoints, playPointsOfTwo } from "./points.ts";
+import { playPrometheus } from "./prometheus.ts";
 import { fine, openProxy } from "./proxy.ts";
 import { random } from "./random.ts";
 import { type Play, playFailpoints, playKills, playTwoServers, twoServersRounds } from "./scenes.ts";
+import { killServers } from "./server-process.ts";
 import { playUpgrade } from "./upgrade.ts";
 import { playWatches } from "./watches.ts";
 import { playWindows } from "./windows.ts";
@@ -32,6 +34,7 @@ const scenes: Record<string, (play: Play) => Promise<number>> = {
   notifications: playNotifications,
   points: playPoints,
   "points-of-two": playPointsOfTwo,
+  prometheus: playPrometheus,
   pauses: playPauses,
   exports: playExports,
   everything: playEverything,
@@ -47,6 +50,7 @@ const roundsOf: Record<string, number> = {
   notifications: 1,
   points: 8,
   "points-of-two": 6,
+  prometheus: 20,
   pauses: 4,
   exports: 1,
   everything: 20,
@@ -77,6 +81,17 @@ async function play(minutes: number, firstSeed: number, names: string[], options
   console.log(`${told.join(", ")}: all that was acknowledged is there, once, and as it must be`);
 }
 
+/** What ends the run ends what it has started: servers, PostgreSQL, the tests of `--suite`. */
+let tests: ChildProcess | undefined;
+for (const [signal, code] of Object.entries({ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 })) {
+  process.on(signal, () => {
+    if (tests !== undefined) return void tests.kill(signal as NodeJS.Signals); // and the run ends in order
+    killServers();
+    clearPlaces();
+    process.exit(code);
+  });
+}
+
 async function playSuite(seed: number, folders: string[]): Promise<void> {
   const dataDir = await place();
   const quiet = { info() {}, warn() {}, error: console.error };
@@ -86,11 +101,11 @@ async function playSuite(seed: number, folders: string[]): Promise<void> {
   console.log(`the suite over a way of up to 4 ms, seed ${seed}`);
   try {
     const env = { ...process.env, TEST_PART: "light", TEST_DATABASE_URL: way.url };
-    const run = spawn("vitest", ["run", ...folders, "--exclude", "test/faults/**", "--testTimeout", "120000"], {
+    tests = spawn("vitest", ["run", ...folders, "--exclude", "test/faults/**", "--testTimeout", "120000"], {
       env,
       stdio: "inherit",
     });
-    [process.exitCode] = (await once(run, "exit")) as [number];
+    [process.exitCode] = (await once(tests, "exit")) as [number];
   } finally {
     await way.close();
     await postgres.stop("immediate");

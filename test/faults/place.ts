@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeDatabase } from "../../bench/support/leftovers.ts";
 import { alive } from "../../src/db/embedded/postmaster.ts";
 import { copyCluster } from "../support/cluster.ts";
 import { killPostgres } from "./postgres-process.ts";
@@ -9,6 +10,12 @@ import { killPostgres } from "./postgres-process.ts";
 const root = process.env.FAULTS_DIR ?? tmpdir();
 // Not the prefix of test databases: what looks abandoned there is removed by the next run, and here servers die on purpose.
 const prefix = "belfry-faults-";
+
+/** Ends the PostgreSQL of each data directory that this process has made, and removes them, without waiting: for a process that a signal ends. */
+export function clearPlaces(): void {
+  for (const name of readdirSync(root))
+    if (name.startsWith(`${prefix}${process.pid}-`)) removeDatabase(join(root, name));
+}
 
 /** A new data directory, which a later run removes if this one is killed. The unprivileged account of PostgreSQL may enter it. */
 export async function place(): Promise<string> {

@@ -10,6 +10,14 @@ import type { Faults } from "./preload.ts";
 
 const root = join(import.meta.dirname, "../..");
 
+/** The servers of this process that run. */
+const running = new Set<ChildProcess>();
+
+/** kill -9 of all servers that this process has started. */
+export function killServers(): void {
+  for (const server of running) server.kill("SIGKILL");
+}
+
 /** What a server is started with beside its own settings. */
 interface Start {
   /** Where its version lies: a checkout, or the npm package unpacked; this checkout when absent. */
@@ -48,9 +56,11 @@ interface Answers {
 }
 
 /** What starts a version that is not this checkout. */
-function entryOf(tree: string): string | undefined {
+export function entryOf(tree: string): string | undefined {
   if (tree === root) return undefined;
-  return ["bundle/main.mjs", "src/main.ts", "dist/src/main.js"].find((path) => existsSync(join(tree, path)));
+  return ["bundle/main.mjs", "src/main.ts", "dist/src/main.js"]
+    .map((path) => join(tree, path))
+    .find((path) => existsSync(path));
 }
 
 /** A port of loopback that was free a moment ago. */
@@ -100,6 +110,8 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
       },
     );
     child = started;
+    running.add(started);
+    started.once("exit", () => running.delete(started));
     const { promise: serving, resolve } = Promise.withResolvers<void>();
     const kept = (text: Buffer | string) => {
       if (logFile !== undefined) appendFileSync(logFile, text);
@@ -138,16 +150,16 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
 
   /** Sends the process a message; resolves with the member of its answer. */
   async function ask<Name extends keyof Answers>(message: object | string, name: Name): Promise<Answers[Name]> {
-    const running = child as ChildProcess;
+    const asked = child as ChildProcess;
     const { promise, resolve } = Promise.withResolvers<Answers[Name]>();
     const listen = (answer: Partial<Answers>) => {
       const value = answer[name];
       if (value === undefined) return;
-      running.off("message", listen);
+      asked.off("message", listen);
       resolve(value);
     };
-    running.on("message", listen);
-    running.send(message);
+    asked.on("message", listen);
+    asked.send(message);
     return await promise;
   }
 

@@ -43,11 +43,14 @@ function startPostgres() {
   return startEmbedded({ dataDir, log: quiet, durable: false });
 }
 
-/** A read and a write by one way into the server, each answering its code: 0 when it succeeds. */
+/** The code of an answer, 0 for success; with the cause where the client found none, which it calls code 10 or 14, too. */
+type Outcome = number | string;
+
+/** A read and a write by one way into the server. */
 interface Way {
   name: string;
-  read(): Promise<number>;
-  write(name: string): Promise<number>;
+  read(): Promise<Outcome>;
+  write(name: string): Promise<Outcome>;
 }
 
 /** HTTP statuses of the codes that are met here. */
@@ -60,7 +63,10 @@ const statuses = new Map<number, number>([
 const codeOf = (call: Promise<unknown>) =>
   call.then(
     () => 0,
-    (error) => ConnectError.from(error).code,
+    (error): Outcome => {
+      const { code, cause, rawMessage } = ConnectError.from(error);
+      return cause === undefined ? code : `${code}, by the client: ${rawMessage}`;
+    },
   );
 
 function ways(headers: Record<string, string>): Way[] {
@@ -89,7 +95,7 @@ function ways(headers: Record<string, string>): Way[] {
   ];
 }
 
-async function timed(call: () => Promise<number>) {
+async function timed(call: () => Promise<Outcome>) {
   const began = performance.now();
   const code = await call();
   return { code, tookMs: performance.now() - began };

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
@@ -7,9 +8,12 @@ import { connectOnce, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { enqueue } from "../../src/jobs/queue.ts";
 import { sized } from "../support/part.ts";
+import { program } from "../support/program.ts";
 import { httpReceiver } from "../support/receivers.ts";
 import { type Beside, startAll } from "./beside.ts";
+import { runCommand } from "./commands.ts";
 import { leftOver, together, withAll } from "./everything.ts";
+import { type Kept, keep } from "./kept.ts";
 import { ledger } from "./ledger.ts";
 import { load } from "./load.ts";
 import { checkArrivals, drained, noting, startRule } from "./notifications.ts";
@@ -17,8 +21,8 @@ import { clear, clusterPlace, place } from "./place.ts";
 import { type Book, senders } from "./points.ts";
 import { type Random, random } from "./random.ts";
 import { looking, type Play } from "./scenes.ts";
-import { type ServerProcess, serverProcess } from "./server-process.ts";
-import { newTenant } from "./stage.ts";
+import { entryOf, type ServerProcess, serverProcess } from "./server-process.ts";
+import { newTenant, type Tenant } from "./stage.ts";
 import { startUpdater } from "./updaters.ts";
 import { nextSteps, nextVersion, ownVersion, type Version, versionBefore } from "./versions.ts";
 import { startWatcher } from "./watchers.ts";
@@ -46,6 +50,7 @@ const againMax = 1000;
 const existing = { filter: { field: "dimensions.source", operation: Operation.OP_EXISTS } };
 const nextKind = "next.work";
 
+const masterKeys = `faults:${Buffer.alloc(32, 7).toString("base64")}`;
 const quiet = { info() {}, warn() {}, error: console.error };
 
 /** Calls whose answers are all to be good ones. */
@@ -260,10 +265,44 @@ async function beyondReach(db: Sql, [one, two]: readonly ServerProcess[], old: V
   if (answer.status !== 200) throw new Error("a server that ran has stopped serving");
 }
 
+/** A client that goes on with what it has of an earlier version, and that version's export, which this checkout imports. */
+async function carriedOver(
+  stack: AsyncDisposableStack,
+  postgres: { url: string; adminUrl: string; dataDir: string },
+  old: Version,
+  { url, tenant, env }: { url: string; tenant: Tenant; env: Record<string, string> },
+): Promise<Kept & { compareImport(): Promise<string[]> }> {
+  const receiver = await httpReceiver();
+  stack.defer(() => receiver[Symbol.asyncDispose]());
+  const kept = await keep(url, tenant.manager, receiver.url);
+  const file = join(postgres.dataDir, "export");
+  await runCommand(entryOf(old.tree) as string, postgres.url, ["export", file], { env });
+  return {
+    ...kept,
+    async compareImport() {
+      const admin = connectOnce(postgres.adminUrl, "faults");
+      await admin.sql.unsafe("create database imported owner belfry");
+      await admin.close();
+      const imported = postgres.url.replace(/\/belfry$/, "/imported");
+      await runCommand(await program(), imported, ["import", file], { env });
+      const ownDir = await place();
+      const server = await serverProcess({ ...env, BELFRY_DATA_DIR: ownDir, DATABASE_URL: imported });
+      try {
+        await server.start();
+        return (await kept.compare(server.url)).map((line) => `imported: ${line}`);
+      } finally {
+        await server.stop();
+        await clear(ownDir);
+      }
+    },
+  };
+}
+
 /**
  * Two servers of a version under load are replaced by the next one, one after the other, and then by the version before
  * again; clients have the addresses of both. No call may fail. The version before is this checkout, and the next one a copy of it
- * with migrations; or it is the one of `before`, and the next one is such a copy, too. `defaults`: servers have no other settings
+ * with migrations; or it is the one of `before`, and the next one is such a copy, too; then a client keeps ids, cursors and the place of its watch through all of
+ * it, and an export of the first version is imported by this checkout. `defaults`: servers have no other settings
  * than how long it serves on after a stop signal. @throws what is not as it must be
  */
 export async function playUpgrade({ seed, until, say, before, defaults }: Play): Promise<number> {
@@ -281,10 +320,11 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
   const waits = watchWaits(postgres.url);
   stack.defer(() => waits.stop());
   const servers: ServerProcess[] = [];
+  const common = { BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8", BELFRY_MASTER_KEYS: masterKeys };
   for (let i = 0; i < 2; i++) {
     const ownDir = await place();
     stack.defer(() => clear(ownDir));
-    const env = { BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url, BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" };
+    const env = { ...common, BELFRY_DATA_DIR: ownDir, DATABASE_URL: postgres.url };
     // What a busy machine cannot store in time is no matter of an upgrade, as long as it is answered within `answerMs`.
     const server = await serverProcess(env);
     stack.defer(() => server.stop());
@@ -292,12 +332,18 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     servers.push(server);
   }
   const { sql, close } = connectOnce(postgres.url, "faults");
-  const [one, two] = [await newTenant(sql, "one"), await newTenant(sql, "two")];
+  const [one, two, three] = [await newTenant(sql, "one"), await newTenant(sql, "two"), await newTenant(sql, "three")];
   // Work that only some later version knows.
   await sql.begin((tx) => enqueue(tx, { tenantId: one.id, kind: nextKind }, [{ payload: "x" }], Date.now()));
   await close();
 
   const urls = servers.map(({ url }) => url);
+  const carried =
+    before === undefined
+      ? undefined
+      : await carriedOver(stack, { ...postgres, dataDir }, old, {
+          ...{ url: urls[0] as string, tenant: three, env: common },
+        });
   const way: Balanced = balanced(urls);
   stack.defer(() => way.stop());
   const receiver = await httpReceiver();
@@ -355,7 +401,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
       `version ${version.version}: stopped after ${ms[0]} ms, started after ${ms[1]} ms; ${failed().length} failures, ${way.exhausted} times 429`,
     );
     // Both versions side by side, or one alone; clients that were refused a connection come back meanwhile.
-    await sleep(2000);
+    await sleep(sized(1000, 2000));
   }
 
   for (let round = 1; ; round++) {
@@ -370,6 +416,10 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
       let without = await unset(db, one.id);
       for (; without > 0 && performance.now() < late; await sleep(200)) without = await unset(db, one.id);
       if (without > 0) throw new Error(`FAULTS_SEED=${seed}: ${without} entities lack what the updater sets`);
+      const differing = (await carried?.compareImport()) ?? [];
+      if (differing.length > 0)
+        throw new Error(`FAULTS_SEED=${seed}, in the end:\n${differing.slice(0, 20).join("\n")}`);
+      if (carried) say("ids, cursors and watches went on from version to version; the export was imported whole");
       await beyondReach(db, servers, old);
       say(
         `${[asked, changed, sent].map(({ told }) => told()).join("; ")}; ${notifications.sent} notifications, ${notifications.again} times sent again; ${way.refused} connections refused; a statement waited at most ${waits.longestMs()} ms for a migration`,
@@ -379,8 +429,13 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     all.go();
     await sleep(defaults ? steadyMs : 500);
     if (defaults) say(`before the upgrade clients were told ${way.exhausted} times 429 in ${steadyMs} ms`);
+    const lost: string[] = [];
     for (const version of [next, old]) {
-      for (const server of servers) await replace(server, version);
+      for (const server of servers) {
+        await replace(server, version);
+        const found = (await carried?.compare(server.url)) ?? [];
+        lost.push(...found.map((line) => `version ${version.version}: ${line}`));
+      }
       const { next: count } = await applied(db);
       if (count !== nextSteps) throw new Error(`${count} of ${nextSteps} migrations were applied`);
     }
@@ -394,7 +449,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
         : failures.filter((line) => stopsAbruptly.test(line));
     if (excused.length > 0) say(`version ${old.version} failed while it stopped:\n${excused.join("\n")}`);
     const unexcused = failures.filter((line) => !excused.includes(line));
-    const wrong = [...unexcused, ...(await compareAll(db, one.id))];
+    const wrong = [...unexcused, ...lost, ...(await compareAll(db, one.id))];
     if (waits.longestMs() > blockedMsMax) wrong.push(`a statement waited ${waits.longestMs()} ms for a migration`);
     if (wrong.length > 0) {
       const told = wrong.slice(0, 30).join("\n");

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   cpSync,
   existsSync,
@@ -27,7 +27,9 @@ export interface Version {
 
 function versionIn(tree: string, remove: () => void): Version {
   const { version } = JSON.parse(readFileSync(join(tree, "package.json"), "utf8"));
-  const source = ["src/config/settings.ts", "dist/src/config.js"].map((path) => join(tree, path)).find(existsSync);
+  const source = ["src/config/settings.ts", "src/config.ts", "dist/src/config/settings.js", "dist/src/config.js"]
+    .map((path) => join(tree, path))
+    .find(existsSync);
   if (source === undefined) throw new Error(`${tree} holds no version of the server`);
   const settings = readFileSync(source, "utf8");
   return { version, tree, knows: (setting) => settings.includes(`"${setting}"`), remove };
@@ -36,19 +38,41 @@ function versionIn(tree: string, remove: () => void): Version {
 function emptyTree(): { tree: string; remove(): void } {
   const tree = mkdtempSync(join(tmpdir(), "belfry-version-"));
   symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));
-  return { tree, remove: () => rmSync(tree, { recursive: true, force: true }) };
+  const remove = () => rmSync(tree, { recursive: true, force: true });
+  process.once("exit", remove);
+  return { tree, remove };
 }
+
+/** The commit of 0.1.0. */
+export const firstRelease = "0ec340a";
 
 /** This checkout. */
 export const ownVersion = (): Version => versionIn(root, () => {});
 
-/** An earlier version, by where it lies (a checkout, or what the npm package holds), or by its commit or tag. */
+/** An earlier version, by where it lies (a checkout, or what the npm package holds), or by its commit or tag, packed by npm. */
 export function versionBefore(place: string): Version {
   if (existsSync(join(place, "package.json"))) return versionIn(resolve(place), () => {});
+  const checkout = emptyTree();
   const { tree, remove } = emptyTree();
-  const files = execFileSync("git", ["archive", place], { cwd: root, maxBuffer: 2 ** 30 });
-  execFileSync("tar", ["-x", "-C", tree], { input: files });
-  return versionIn(tree, remove);
+  try {
+    const files = execFileSync("git", ["archive", place], { cwd: root, maxBuffer: 2 ** 30, stdio: "pipe" });
+    execFileSync("tar", ["-x", "-C", checkout.tree], { input: files });
+    const [packed] = JSON.parse(
+      execFileSync("npm", ["pack", "--offline", "--json"], { cwd: checkout.tree, encoding: "utf8", stdio: "pipe" }),
+    );
+    execFileSync("tar", ["-xzf", join(checkout.tree, packed.filename), "--strip-components=1", "-C", tree]);
+    return versionIn(tree, remove);
+  } catch (error) {
+    remove();
+    throw error;
+  } finally {
+    checkout.remove();
+  }
+}
+
+/** Whether this clone holds a commit: a shallow one does not hold those of releases. */
+export function holds(commit: string): boolean {
+  return spawnSync("git", ["cat-file", "-e", `${commit}^{commit}`], { cwd: root }).status === 0;
 }
 
 const outside = "-- outside of a transaction\n";

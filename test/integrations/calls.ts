@@ -6,6 +6,7 @@ export interface ToolAnswer {
   /** As JSON where it is. */
   // biome-ignore lint/suspicious/noExplicitAny: JSON of any shape, which the test itself looks into
   body: any;
+  bytes: Buffer;
   headers: Record<string, string | string[] | undefined>;
 }
 
@@ -33,6 +34,6 @@ export function tool(server: Pick<TestServer, "target">, headers: Record<string,
     });
     const text = answer.body.toString();
     const json = String(answer.headers["content-type"]).startsWith("application/json") && text !== "";
-    return { status: answer.status, body: json ? JSON.parse(text) : text, headers: answer.headers };
+    return { status: answer.status, body: json ? JSON.parse(text) : text, bytes: answer.body, headers: answer.headers };
   };
 }

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { create, fromBinary, type MessageInitShape, toBinary, toJsonString } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import { SeverityNumber } from "@opentelemetry/api-logs";
@@ -35,14 +35,27 @@ const resource = resourceFromAttributes({ "host.name": "web-1", "os.type": "linu
 async function world() {
   const tenant = await testTenant(sql);
   const key = String(tenant.headers["service-api-key"]);
-  const stored = async () =>
-    (
-      await sql`select s.metric, s.labels, s.units, s.description from series s where tenant_id = ${tenant.id}
-        order by s.metric, s.labels::text`
-    ).map(
-      ({ metric, labels }) => `${metric}${JSON.stringify(Object.fromEntries(Object.entries(labels ?? {}).sort()))}`,
+  const json = v1(server.url, tenant.headers);
+  /** The last value of each series of the host, by its name and labels. */
+  async function stored() {
+    const { body } = await json("POST", "/v1/metrics:search", {
+      entityClause: { filter: { field: "host.name", operation: "OP_EQUALS", value: "web-1" } },
+      timeRange: {
+        start: new Date(Date.now() - 3_600_000).toISOString(),
+        end: new Date(Date.now() + 1000).toISOString(),
+      },
+      downsample: { aggregator: "NONE", period: "1h" },
+    });
+    const metrics = body.metrics as { name: string; labels: Record<string, string>; values: number[] }[];
+    return Object.fromEntries(
+      metrics.map(({ name, labels: { "otel.scope.name": scope, ...labels }, values }) => {
+        expect(scope).toBe("shop");
+        const shown = Object.keys(labels).length === 0 ? "" : JSON.stringify(labels);
+        return [`${name}${shown}`, values.at(-1)];
+      }),
     );
-  return { tenant, key, call: tool(server, tenant.headers), json: v1(server.url, tenant.headers), stored };
+  }
+  return { tenant, key, call: tool(server, tenant.headers), json, stored };
 }
 
 const headers = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
@@ -51,7 +64,7 @@ const grpc = (key: string) => {
   metadata.set("authorization", `Bearer ${key}`);
   return { url: server.url, credentials: credentials.createInsecure(), metadata };
 };
-const { CUMULATIVE, DELTA } = AggregationTemporalityPreference;
+const { CUMULATIVE, DELTA, LOWMEMORY } = AggregationTemporalityPreference;
 type Preference = { temporalityPreference: AggregationTemporalityPreference };
 const metricExporters = {
   gRPC: (key: string, more: Preference) => new GrpcMetrics({ ...grpc(key), ...more }),
@@ -66,51 +79,79 @@ const logExporters = {
   "HTTP with JSON": (key: string) => new JsonLogs({ url: `${server.url}/v1/logs`, ...headers(key) }),
 };
 
-const scope = '"otel.scope.name":"shop"';
-const instruments = [
-  ...["exponential.count", "exponential.max", "exponential.min", "exponential.sum"].map((each) => `${each}{${scope}}`),
-  ...["+Inf", "0.5", "1"].map((le) => `latency.bucket{"le":"${le}",${scope}}`),
-  ...["latency.count", "latency.max", "latency.min", "latency.sum", "observed"].map((each) => `${each}{${scope}}`),
-  `orders{"a.b":"1","a_b":"2","__name__":"n",${scope}}`,
-  ...[`queue{${scope}}`, `temperature{${scope}}`],
-];
+/** What the last export leaves of a first one and a second, where they are summed up, and where only the second counts. */
+const distribution = (name: string, [count, sum, min, max]: number[]) => ({
+  ...{ [`${name}.count`]: count, [`${name}.sum`]: sum, [`${name}.min`]: min, [`${name}.max`]: max },
+});
+const buckets = (counts: number[]) =>
+  Object.fromEntries(["0.5", "1", "+Inf"].map((le, i) => [`latency.bucket${JSON.stringify({ le })}`, counts[i]]));
+const orders = 'orders{"a.b":"1","a_b":"2","__name__":"n","ä":"3"}';
+const summedUp = {
+  ...{ [orders]: 5, ...distribution("exponential", [2, 6, 2, 4]) },
+  ...{ ...distribution("latency", [2, 1, 0.25, 0.75]), ...buckets([1, 2, 2]) },
+};
+const second = {
+  ...{ [orders]: 2, ...distribution("exponential", [1, 2, 2, 2]) },
+  ...{ ...distribution("latency", [1, 0.25, 0.25, 0.25]), ...buckets([1, 1, 1]) },
+};
+const always = { queue: -1, temperature: 20.5, observed: 7, "observed queue": 4 };
+const left = [
+  ["cumulative", CUMULATIVE, { ...always, ...summedUp, "observed orders": 10 }],
+  ["delta", DELTA, { ...always, ...second, "observed orders": 3 }],
+  ["that of little memory", LOWMEMORY, { ...always, ...second, "observed orders": 10 }],
+] as const;
+
+/** Keys of JSON in one order. */
+const sorted = (all: object) =>
+  Object.fromEntries(
+    Object.entries(all)
+      .map(([key, value]) => [
+        key.replace(/\{.*/, (labels) => JSON.stringify(Object.entries(JSON.parse(labels)).sort())),
+        value,
+      ])
+      .sort(),
+  );
 
 describe.each(Object.entries(metricExporters))("OpenTelemetry's SDK over %s", (_, exporterOf) => {
-  test.each([CUMULATIVE, DELTA])(
-    "each instrument, temporality %s; the resource becomes a model once",
-    async (preference) => {
-      const { key, stored, tenant } = await world();
-      const exporter = exporterOf(key, { temporalityPreference: preference });
-      const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
-      const views = [
-        { instrumentName: "exponential", aggregation: { type: AggregationType.EXPONENTIAL_HISTOGRAM as const } },
-      ];
-      const provider = new MeterProvider({ resource, readers: [reader], views });
-      const meter = provider.getMeter("shop");
-      meter.createCounter("orders").add(3, { "a.b": "1", a_b: "2", __name__: "n" });
-      meter.createUpDownCounter("queue").add(-2);
-      meter.createGauge("temperature").record(20.5);
-      meter.createHistogram("latency", { advice: { explicitBucketBoundaries: [0.5, 1] } }).record(0.7);
-      meter.createHistogram("exponential").record(4);
-      meter.createObservableGauge("observed").addCallback((result) => result.observe(7));
+  test.each(left)("each instrument, temporality: %s; the resource becomes a model", async (_name, preference, last) => {
+    const { key, stored, tenant } = await world();
+    const exporter = exporterOf(key, { temporalityPreference: preference });
+    const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+    const views = [
+      { instrumentName: "exponential", aggregation: { type: AggregationType.EXPONENTIAL_HISTOGRAM as const } },
+    ];
+    const provider = new MeterProvider({ resource, readers: [reader], views });
+    const meter = provider.getMeter("shop");
+    const counter = meter.createCounter("orders");
+    const queue = meter.createUpDownCounter("queue");
+    const latency = meter.createHistogram("latency", { advice: { explicitBucketBoundaries: [0.5, 1] } });
+    const exponential = meter.createHistogram("exponential");
+    let seen = 7;
+    meter.createGauge("temperature").record(20.5);
+    meter.createObservableGauge("observed").addCallback((result) => result.observe(7));
+    meter.createObservableUpDownCounter("observed queue").addCallback((result) => result.observe(4));
+    meter.createObservableCounter("observed orders").addCallback((result) => result.observe(seen));
+    const labels = { "a.b": "1", a_b: "2", __name__: "n", ä: "3" };
+    for (const [taken, queued, took, size] of [
+      [3, -2, 0.75, 4],
+      [2, 1, 0.25, 2],
+    ] as const) {
+      counter.add(taken, labels);
+      queue.add(queued);
+      latency.record(took);
+      exponential.record(size);
       await provider.forceFlush();
-      await provider.shutdown();
-      const sorted = (all: string[]) =>
-        all
-          .map((each) =>
-            each.replace(/\{.*/, (labels) =>
-              JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(labels)).sort())),
-            ),
-          )
-          .sort();
-      expect(sorted(await stored())).toEqual(sorted(instruments));
-      const [entity] = await sql`select dimensions, metadata from entities where tenant_id = ${tenant.id}`;
-      expect(entity).toEqual({
-        dimensions: { "host.name": "web-1" },
-        metadata: { "os.type": "linux", "attribute.priority": 9 },
-      });
-    },
-  );
+      seen = 10;
+    }
+    const found = await stored();
+    await provider.shutdown();
+    expect(sorted(found)).toEqual(sorted(last));
+    const [entity] = await sql`select dimensions, metadata from entities where tenant_id = ${tenant.id}`;
+    expect(entity).toEqual({
+      dimensions: { "host.name": "web-1" },
+      metadata: { "os.type": "linux", "attribute.priority": 9 },
+    });
+  });
 });
 
 test.each(Object.entries(logExporters))(
@@ -145,6 +186,10 @@ test.each(Object.entries(logExporters))(
     ]);
   },
 );
+
+/** A service of OpenTelemetry that there is no schema of here; its messages are read by none. */
+const parent = { ...MetricsService, typeName: "opentelemetry.proto.collector.trace.v1.TraceService" };
+const TraceService = { ...parent, methods: [{ ...MetricsService.method.export, parent }] } as typeof MetricsService;
 
 type Point = { value: number; timeMs?: number; flags?: number };
 const request = (points: Point[], name = "m"): MessageInitShape<typeof ExportMetricsServiceRequestSchema> => ({
@@ -207,13 +252,58 @@ describe.each(outcomes)("what became of a request: %s", (_, init, partialSuccess
     const binary = packed(toBinary(ExportMetricsServiceRequestSchema, message));
     const answer = await call("POST", "/v1/metrics", binary, { "content-type": form, ...encoded });
     expect([answer.status, answer.headers["content-type"]]).toEqual([200, form]);
-    const said = fromBinary(ExportMetricsServiceResponseSchema, Buffer.from(answer.body));
+    const said = fromBinary(ExportMetricsServiceResponseSchema, answer.bytes);
     if (partialSuccess === undefined) expect(answer.body).toBe("");
     else expect(said.partialSuccess).toMatchObject(partialSuccess);
     const text = packed(Buffer.from(toJsonString(ExportMetricsServiceRequestSchema, message, { enumAsInteger: true })));
     const inJson = await call("POST", "/v1/metrics", text, encoded);
     expect([inJson.status, inJson.headers["content-type"]]).toEqual([200, "application/json"]);
     expect(inJson.body.partialSuccess === undefined).toBe(partialSuccess === undefined);
+  });
+});
+
+describe("bounds of a request", async () => {
+  const small = await testServer({ BELFRY_RECEIVER_ITEMS_MAX: "10" });
+  const { headers } = await testTenant(small.database.sql);
+  const client = createClient(MetricsService, createGrpcTransport({ baseUrl: small.url }));
+  const counts = async () => (await small.database.sql`select count(*)::int as series from series`)[0]?.series;
+  const histogram = (buckets: number) => ({
+    case: "histogram" as const,
+    value: {
+      dataPoints: [{ timeUnixNano: BigInt(Date.now()) * 1_000_000n, bucketCounts: Array<bigint>(buckets).fill(1n) }],
+    },
+  });
+  const metric = (data: ReturnType<typeof histogram>) => ({
+    resourceMetrics: [{ scopeMetrics: [{ metrics: [{ name: "h", data }] }] }],
+  });
+  const tooMuch = (rule: string) => ({ code: Code.ResourceExhausted, rawMessage: expect.stringContaining(rule) });
+  const send = (init: MessageInitShape<typeof ExportMetricsServiceRequestSchema>) =>
+    client.export(init, { headers }).catch((error: unknown) => ConnectError.from(error));
+
+  test("more data points than BELFRY_RECEIVER_ITEMS_MAX: nothing is stored, and nothing is to be sent again", async () => {
+    const refused = await send(request(Array.from({ length: 11 }, (_, i) => ({ value: i }))));
+    expect(refused).toMatchObject(tooMuch("a request may have at most 10 data points"));
+    expect((refused as ConnectError).details).toEqual([]);
+    expect(await counts()).toBe(0);
+  });
+
+  test("more than four values for each", async () => {
+    expect(await send(metric(histogram(38)))).toMatchObject(
+      tooMuch("a request may have at most 40 values, metrics and resources"),
+    );
+    expect(await counts()).toBe(0);
+    expect(await send(metric(histogram(3)))).not.toHaveProperty("partialSuccess");
+    expect(await counts()).toBe(2);
+  });
+
+  test("as many log records", async () => {
+    const body = {
+      resourceLogs: [{ scopeLogs: [{ logRecords: Array.from({ length: 11 }, () => ({ eventName: "e" })) }] }],
+    };
+    expect(await tool(small, headers)("POST", "/v1/logs", body)).toMatchObject({
+      status: 413,
+      body: { code: 8, message: "a request may have at most 10 log records; send fewer at once" },
+    });
   });
 });
 
@@ -241,11 +331,23 @@ describe("what is refused is a Status in the request's encoding", () => {
       const answer = await call("POST", path, body, more);
       expect(answer.status).toBe(status);
       const inJson = more["content-type"] === undefined;
-      const said = inJson ? answer.body : fromBinary(StatusSchema, Buffer.from(answer.body));
+      const said = inJson ? answer.body : fromBinary(StatusSchema, answer.bytes);
       expect(said).toMatchObject({ code, message: expect.stringMatching(/\w/) });
       expect(answer.headers["content-type"]).toBe(inJson ? "application/json" : "application/x-protobuf");
     },
   );
+});
+
+test("traces over gRPC are a method that is not there, with a sentence; with a wrong key they are refused for that", async () => {
+  const { tenant } = await world();
+  const client = createClient(TraceService, createGrpcTransport({ baseUrl: server.url }));
+  const refused = (headers: Record<string, string>) =>
+    client.export({}, { headers }).catch((error: unknown) => ConnectError.from(error));
+  expect(await refused(tenant.headers)).toMatchObject({
+    code: Code.Unimplemented,
+    rawMessage: expect.stringContaining("traces are not stored here: send metrics to /v1/metrics"),
+  });
+  expect(await refused({})).toMatchObject({ code: Code.Unauthenticated });
 });
 
 test("JSON of later versions: unknown members, ids in hex, numbers as text", async () => {

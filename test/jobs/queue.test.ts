@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
+import { backlogs, dueLanes } from "../../src/jobs/due-lanes.ts";
 import {
-  backlogs,
   cancel,
   claim,
-  dueLanes,
   enqueue,
   finishJobs,
   giveBackJobs,
@@ -17,7 +16,7 @@ import {
 } from "../../src/jobs/queue.ts";
 import { testDatabase } from "../support/database.ts";
 
-const { sql } = await testDatabase();
+const { pool, sql } = await testDatabase();
 const now = 1_000_000;
 const lease = 10_000;
 
@@ -27,7 +26,7 @@ const take = (lane: Lane, nowMs = now, sizeMax = 100) => claim(sql, lane, { size
 const end = (lane: Lane, jobs: Awaited<ReturnType<typeof take>>) =>
   transaction(sql, (tx) => finishJobs(tx, lane, jobs));
 const dueOf = async (lane: Lane, untilMs = Number.MAX_SAFE_INTEGER) =>
-  (await dueLanes(sql, [lane.kind], untilMs)).find(({ tenantId }) => tenantId === lane.tenantId)?.dueMs;
+  (await dueLanes(pool, [lane.kind], untilMs)).find(({ tenantId }) => tenantId === lane.tenantId)?.dueMs;
 const ids = (jobs: { id: string }[]) => jobs.map(({ id }) => id).sort();
 
 describe("a job", () => {
@@ -263,6 +262,6 @@ test("the depth and the age of the queue can be read, kind by kind", async () =>
   await put(lane, [{ payload: 1 }, { payload: 1, id: "fails" }, { payload: 1, dueMs: now + 50_000 }]);
   await put(newLane("measured"), [{ payload: 1 }], now + 3000);
   await giveBackJobs(sql, lane, (await take(lane, now, 1)).slice(0, 1), now + 9000, true);
-  const [found] = (await backlogs(sql, now + 5000)).filter(({ kind }) => kind === "measured");
+  const [found] = (await backlogs(pool, now + 5000)).filter(({ kind }) => kind === "measured");
   expect(found).toEqual({ kind: "measured", due: 2, later: 2, failing: 1, oldestMs: 5000 });
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
 import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
-import { staleTroubles } from "../../src/notifications/sources/stale-data.ts";
+import { triggerTroubles } from "../../src/notifications/sources.ts";
 import { testDatabase } from "../support/database.ts";
 import { report, ruleTenant } from "./rule-tenant.ts";
 
@@ -116,10 +116,12 @@ test.each(Object.entries(failures))(
       ["first", "web-1", 10],
       ["first", "web-2", 10],
     ]);
-    expect(await staleTroubles(sql, tenant.tenantId)).toEqual({ bad: "its data cannot be looked for: no such thing" });
+    expect(await triggerTroubles(sql, tenant.tenantId)).toEqual({
+      bad: "its data cannot be looked for: no such thing",
+    });
     await sql`drop trigger bad on stale_watches`;
     expect(await until(60)).toHaveLength(4);
-    expect(await staleTroubles(sql, tenant.tenantId)).toEqual({});
+    expect(await triggerTroubles(sql, tenant.tenantId)).toEqual({});
   },
 );
 

@@ -6,17 +6,23 @@ import postgres from "postgres";
 import { afterAll, inject, onTestFinished, type ProvidedContext } from "vitest";
 import type { TestProject } from "vitest/node";
 import { connect, hostOf, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
+import { distribute } from "../../src/db/distribute.ts";
 import { dataDirectoryOf } from "../../src/db/embedded/data-directory.ts";
 import { lockData } from "../../src/db/embedded/data-lock.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { end, gone, readPidFile, serves } from "../../src/db/embedded/postmaster.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { startCluster } from "./citus.ts";
 import { copyCluster, makeCluster } from "./cluster.ts";
+import { onCitus } from "./part.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Address of the PostgreSQL of this run, its migrated database that each test file clones, and the run's directory. */
-    database: { url: string; template: string; dir: string };
+    /**
+     * Address of the PostgreSQL of this run, its migrated database that each test file clones, and the run's directory; in a cluster
+     * the addresses of all nodes, on each of which databases are made.
+     */
+    database: { url: string; template: string; dir: string; nodes?: string[] };
   }
 }
 
@@ -105,15 +111,43 @@ async function startServer(dir: string) {
   return { url, remove: () => stop("immediate") };
 }
 
+/** A cluster, and a database in it whose tables are distributed: databases are cloned node by node. */
+async function setUpCluster(project: TestProject, given: string, dir: string) {
+  const { urls, stop } = await startCluster(given, dir);
+  const [url] = urls as [string];
+  const template = new URL(url).pathname.slice(1);
+  await migrate(url);
+  // Few parts: each is a table that clones copy.
+  await distribute(url, 4);
+  for (const each of urls) await disconnect(each, template);
+  project.provide("database", { url, template, dir, nodes: urls });
+  return () => {
+    stop();
+    rmSync(dir, { recursive: true, force: true });
+  };
+}
+
+/** Ends what Citus itself does in a database of a node, which could not be cloned meanwhile. */
+const disconnect = (url: string, name: string) =>
+  administer(url, (sql) => sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = ${name}`);
+
+async function cloneDatabase(name: string, from: string): Promise<void> {
+  const { url, nodes = [url] } = inject("database");
+  await Promise.all(
+    nodes.map((each) => administer(each, (sql) => sql.unsafe(`create database ${name} template ${from}`))),
+  );
+}
+
 /** Vitest's globalSetup: one PostgreSQL for the run (TEST_DATABASE_URL names another), one migrated template. */
 export async function setup(project: TestProject) {
   await removeLeftovers(tmpdir());
   const dir = openDir(tmpdir());
   useOwnTemporaryFolder(dir);
+  if (onCitus) return await setUpCluster(project, process.env.TEST_CITUS ?? "", dir);
   await makeCluster(join(dir, "cluster"));
   const given = process.env.TEST_DATABASE_URL;
   const template = `belfry_template_${randomBytes(4).toString("hex")}`;
-  const dropTemplate = () => dropDatabase(given ?? "", template);
+  const dropTemplate = () => dropAt(given ?? "", template);
   const { url, remove } = given ? { url: given, remove: dropTemplate } : await startServer(dir);
   async function teardown() {
     await remove();
@@ -152,6 +186,11 @@ export const poolOptions = (options: Partial<PoolOptions> = {}): PoolOptions => 
 
 /** Drops a database. PostgreSQL's own vacuum may be at work in it, which only a superuser can end: it ends soon by itself. */
 async function dropDatabase(address: string, name: string): Promise<void> {
+  const { nodes = [address] } = inject("database");
+  await Promise.all(nodes.map((each) => dropAt(each, name)));
+}
+
+async function dropAt(address: string, name: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       return void (await administer(address, (sql) => sql.unsafe(`drop database if exists ${name} with (force)`)));
@@ -166,9 +205,9 @@ async function dropDatabase(address: string, name: string): Promise<void> {
 export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<TestDatabase> {
   const { url: address, template } = inject("database");
   const name = `belfry_test_${randomBytes(6).toString("hex")}`;
-  await administer(address, (sql) => sql.unsafe(`create database ${name} template ${template}`));
+  await cloneDatabase(name, template);
   const url = inDatabase(address, name);
-  const pool = connect(url, poolOptions(options));
+  const pool = connect(url, poolOptions({ distributed: onCitus, ...options }));
   let dropped: Promise<void> | undefined;
   async function drop() {
     await pool.close();
@@ -191,9 +230,7 @@ export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<
 export async function emptyDatabase({ migrated = false } = {}) {
   const { url: address, template } = inject("database");
   const name = `belfry_test_${randomBytes(6).toString("hex")}`;
-  await administer(address, (sql) =>
-    sql.unsafe(`create database ${name} template ${migrated ? template : "template0"}`),
-  );
+  await cloneDatabase(name, migrated ? template : "template0");
   onTestFinished(async () => {
     await dropDatabase(address, name);
   });

@@ -15,11 +15,6 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "by a clause",
   },
   {
-    begin:
-      /^select id from entities where tenant_id = \$1 and deleted_ms is null and coalesce\(.* \?\| \$2::text\[\] order by id/,
-    why: "not reached: children are found by entities_parents only where PostgreSQL knows how many a tenant has",
-  },
-  {
     begin: /^select id, name, (?:case when|dimensions).* from (?:unnest.* as )?entities where tenant_id/,
     why: "a page by a clause",
   },
@@ -34,18 +29,21 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     begin: /^select id, case when deleted_ms is null then greatest/,
     why: "looks at a portion of 1,000 in the order of ids",
   },
+  {
+    begin: /^update property_updater_sets set .* exists \( select from property_updaters/,
+    why: "whether any updater is enabled: up to the first that is",
+  },
   { begin: /^delete from feed where/, why: "removes what is older than an hour" },
   { begin: /^delete from (?:instances|audit_entries|delivery_\w+)/, why: "removes what is older than its retention" },
   {
-    begin:
-      /^(?:select .* from|update|delete from) "?(?:maintenance_windows|property_updaters)"?|^update property_updater_sets set .* from property_updaters/,
-    why: "a tenant has few, by bounds: a page or two, also where they are named by id",
-  },
-  {
     begin: new RegExp(
-      `^${notByKey}select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|dictionary_entries|audit_entries)"?`,
+      `^${notByKey}select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|maintenance_windows|property_updaters|dictionary_entries|audit_entries)"?`,
     ),
     why: "lists that are shown or loaded whole, or by a filter",
+  },
+  {
+    begin: /^select "tenant_id" as "tenantId", "id" as "id", .* from maintenance_windows/,
+    why: "a page by a clause",
   },
   {
     begin: /^select 1 from entities where tenant_id = \$\d and deleted_ms is null/,

@@ -9,6 +9,8 @@ import { transact } from "./transact.ts";
 
 /** A pool's tagged template, which can also begin transactions. */
 export interface Connections extends postgres.ISql<{ bigint: bigint }> {
+  /** Whether the tables lie distributed over nodes. */
+  readonly distributed: boolean;
   begin<T>(fn: (tx: Tagged) => Promise<T>): Promise<T>;
 }
 
@@ -25,6 +27,8 @@ const lifetimeMs = 30 * 60_000;
 const statementsMax = 400;
 interface ConnectionsOptions {
   max: number;
+  /** Whether the tables lie distributed over nodes; false when left out. */
+  distributed?: boolean | undefined;
   /** After this time a connection is replaced by a new one, between statements; 30 to 60 min when left out. */
   lifetimeMs?: number | undefined;
   /** After this time a connection's plans are made anew, between statements, as tables are then; never when left out. */
@@ -194,7 +198,10 @@ export function connections(options: ConnectionsOptions) {
     });
 
   return {
-    sql: Object.assign(queryAdapter(maker, single), { begin }) as Connections,
+    sql: Object.assign(queryAdapter(maker, single), {
+      begin,
+      distributed: options.distributed ?? false,
+    }) as Connections,
     stats: () => ({ open: slots.size, busy: places.used, waiting: waiting.size }),
     /** Fails everything that waits for a connection. */
     refuse: refuseAll,

@@ -68,7 +68,8 @@ export function forget(query: Query): void {
 
 /** Stops a statement, and resolves when PostgreSQL has been told. Never rejects. */
 export async function cancelQuery(pending: object): Promise<void> {
-  const query = pending instanceof Statement ? (pending.execute().sent as Query) : (pending as Query);
+  const query = pending instanceof Statement ? (pending.execute().sent as Query | undefined) : (pending as Query);
+  if (query === undefined) return; // it could not be sent
   const { canceller } = query;
   query.canceller = null;
   await canceller?.(query).catch(() => undefined);

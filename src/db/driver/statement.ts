@@ -57,7 +57,11 @@ export class Statement<T extends object> implements PromiseLike<unknown> {
       this.#answer = ended.promise;
       const parameters: unknown[] = [];
       const text = this.#write(parameters);
-      this.sent = this.#send(text, parameters, ended);
+      try {
+        this.sent = this.#send(text, parameters, ended);
+      } catch (error) {
+        ended.reject(error); // the driver throws while it notices that its connection is gone
+      }
     }
     return this.#answer;
   }

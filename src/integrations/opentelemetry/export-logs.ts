@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
 import { type Event, EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import {
   type ExportLogsServiceRequest,
@@ -7,6 +8,7 @@ import {
 } from "#gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
 import type { EventItem } from "../../events/ingest.ts";
 import { type PutKind, putList } from "../../receiver/put.ts";
+import { refusalOf } from "../../wire/status.ts";
 import { cut } from "../foreign-texts.ts";
 import type { Call } from "../integration.ts";
 import { eventOfRecord } from "./log-events.ts";
@@ -16,9 +18,17 @@ import type { ResourceModels } from "./resource-models.ts";
 
 const nameless = "a log record is taken when it is an event: it has an event_name, or the attribute event.name";
 
+/** What exports of logs are stored with. */
+export interface LogsExport {
+  events: PutKind<typeof EventSchema, EventItem>;
+  models: ResourceModels;
+  /** Log records that a request may have. */
+  recordsMax: number;
+}
+
 /** Stores the log records that are events, and the entities that they are of. */
 export async function exportLogs(
-  { events, models }: { events: PutKind<typeof EventSchema, EventItem>; models: ResourceModels },
+  { events, models, recordsMax }: LogsExport,
   { resourceLogs }: ExportLogsServiceRequest,
   call: Call,
   bytes: number,
@@ -27,12 +37,20 @@ export async function exportLogs(
   const found: Event[] = [];
   const entities: ResourceEntity[] = [];
   let others = 0;
+  let records = 0;
   for (const { resource, scopeLogs } of resourceLogs) {
     const entity = entityOfResource(resource);
     const before = found.length;
     for (const record of scopeLogs.flatMap(({ logRecords }) => logRecords)) {
       const wait = call.pace();
       if (wait !== undefined) await wait;
+      records += 1;
+      if (records > recordsMax)
+        throw refusalOf(
+          Code.ResourceExhausted,
+          413,
+          `a request may have at most ${recordsMax} log records; send fewer at once`,
+        );
       const event = eventOfRecord(record);
       if (event === undefined) {
         others += 1;

@@ -1,128 +1,135 @@
 import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
 import {
-  type ExportMetricsServiceRequest,
   type ExportMetricsServiceResponse,
   ExportMetricsServiceResponseSchema,
 } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
 import type { PointKinds } from "../../receiver/points.ts";
-import type { CheckedPoints, CheckedSeries } from "../../receiver/put-points.ts";
-import { cut, oneLine } from "../foreign-texts.ts";
+import type { CheckedPoints } from "../../receiver/put-points.ts";
+import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
-import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
-import { type DataPoint, dataPointsOf, factsOf } from "./data-points.ts";
+import { readPoint, valuesOf } from "./data-points.ts";
+import type { KnownSeries } from "./known-series.ts";
+import type { MetricPart } from "./metric-parts.ts";
 import { rejections } from "./rejections.ts";
-import { entityOfResource, type ResourceEntity } from "./resource.ts";
+import type { ResourceEntity } from "./resource.ts";
 import type { ResourceModels } from "./resource-models.ts";
 
-const factCharactersMax = 1024;
-
-/** Why a value cannot be stored; undefined: it can. */
-function brokenPoint({ metric, labels, value }: DataPoint): string | undefined {
-  if (!Number.isFinite(value)) return "the value must be finite";
-  const names = Object.keys(labels);
-  const rule = brokenMetric(metric) ?? brokenCount(names.length);
-  if (rule !== undefined) return rule;
-  for (const name of names) {
-    const broken = brokenLabel(name, labels[name] as string);
-    if (broken !== undefined) return broken;
-  }
-  return undefined;
+/** What exports of metrics are stored with. */
+export interface MetricsExport {
+  points: Pick<PointKinds, "putChecked">;
+  models: ResourceModels;
+  series: KnownSeries;
+  /** Data points that a request may have. */
+  pointsMax: number;
 }
+
+/** Values that may be made of as many data points: a histogram has a series for each bucket. */
+const valuesEach = 4;
+/** Memory of a value, and of a series that is new, about. */
+const [valueBytes, seriesBytes] = [64, 1000];
 
 interface Read {
   points: CheckedPoints;
-  entities: ResourceEntity[];
+  entities: Set<ResourceEntity>;
   /** Of each value, the data point that it is of. */
   owners: number[];
   names: string[];
-  dataPoints: number;
   skipped: number;
   broken: Map<number, string>;
 }
 
-/** All values of a request, by data points. */
-async function read({ resourceMetrics }: ExportMetricsServiceRequest, { nowMs, pace }: Call): Promise<Read> {
-  const now = Math.floor(nowMs());
-  const broken = new Map<number, string>();
-  const all: Read = {
-    ...{ points: { series: [], times: [], values: [] }, entities: [], owners: [], names: [] },
-    ...{ dataPoints: 0, skipped: 0, broken },
+/** Counts what a request holds, and reserves memory for it. @throws code 8 */
+function tally(pointsMax: number, { reserve }: Call) {
+  let [points, parts, reserved] = [0, 0, 0];
+  const refuse = (max: number, what: string) => {
+    throw refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${max} ${what}; send fewer at once`);
   };
-  for (const { resource, scopeMetrics } of resourceMetrics) {
-    const entity = entityOfResource(resource);
-    all.entities.push(entity);
-    for (const { scope, metrics } of scopeMetrics) {
-      for (const metric of metrics) {
-        const { units, description } = factsOf(metric);
-        const facts = { units: short(units), description: short(description) };
-        for (const values of dataPointsOf(metric, scope)) {
-          const wait = pace();
-          if (wait !== undefined) await wait;
-          add(
-            all,
-            metric.name,
-            values,
-            (each) => ({
-              ...{ metric: each.metric, dimensions: entity.dimensions, ...facts },
-              labels: Object.keys(each.labels).length === 0 ? undefined : each.labels,
-            }),
-            now,
-          );
-        }
+  return {
+    point() {
+      points += 1;
+      if (points > pointsMax) refuse(pointsMax, "data points");
+    },
+    /** Values, and what there is beside data points. */
+    parts(more: number) {
+      parts += more;
+      if (parts > pointsMax * valuesEach) refuse(pointsMax * valuesEach, "values, metrics and resources");
+      if (parts < reserved) return;
+      reserve(1024 * valueBytes);
+      reserved += 1024;
+    },
+  };
+}
+
+/** All values of a request, by data points. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
+async function read(parts: Iterable<MetricPart | undefined>, { series, pointsMax }: MetricsExport, call: Call) {
+  const now = Math.floor(call.nowMs());
+  const all: Read = {
+    ...{ points: { series: [], times: [], values: [] }, entities: new Set(), owners: [], names: [] },
+    ...{ skipped: 0, broken: new Map() },
+  };
+  const count = tally(pointsMax, call);
+  for (const part of parts) {
+    count.parts(1);
+    const wait = call.pace();
+    if (wait !== undefined) await wait;
+    if (part === undefined) continue;
+    const metric = series.metric(call.tenantId, part);
+    all.entities.add(metric.entity);
+    for (const bytes of part.points()) {
+      const wait = call.pace();
+      if (wait !== undefined) await wait;
+      count.point();
+      const place = all.names.push(part.name) - 1;
+      const point = readPoint(bytes, part.kind);
+      if (!point.recorded) {
+        all.skipped += 1;
+        continue;
+      }
+      const values = valuesOf(point, part.kind);
+      count.parts(values.length);
+      const resolved = series.resolved();
+      const own = series.seriesOf(metric, part, point);
+      call.reserve((series.resolved() - resolved) * seriesBytes);
+      const rule = typeof own === "string" ? own : values.every(Number.isFinite) ? undefined : notFinite;
+      if (rule !== undefined || typeof own === "string") {
+        all.broken.set(place, rule as string);
+        continue;
+      }
+      // A data point is stored with all its values, or rejected.
+      for (const [i, value] of values.entries()) {
+        all.owners.push(place);
+        all.points.series.push(own[i] as (typeof own)[number]);
+        all.points.times.push(point.timeMs === 0 ? now : point.timeMs);
+        all.points.values.push(value);
       }
     }
   }
   return all;
 }
 
-const short = (text: string) => cut(oneLine(text), factCharactersMax).toWellFormed();
-
-/** A data point is stored with all its values, or rejected. */
-function add(
-  all: Read,
-  name: string,
-  values: readonly DataPoint[],
-  seriesOf: (value: DataPoint) => CheckedSeries,
-  now: number,
-): void {
-  const { points, owners, names, broken } = all;
-  const place = all.dataPoints;
-  all.dataPoints += 1;
-  names.push(name);
-  if (values.length === 0) all.skipped += 1;
-  const rule = values.map(brokenPoint).find((each) => each !== undefined);
-  if (rule !== undefined) {
-    broken.set(place, rule);
-    return;
-  }
-  for (const each of values) {
-    owners.push(place);
-    points.series.push(seriesOf(each));
-    points.times.push(each.timeMs === 0 ? now : each.timeMs);
-    points.values.push(each.value);
-  }
-}
+const notFinite = "the value must be finite";
 
 /** Stores metrics, and the entities that they are of. */
 export async function exportMetrics(
-  { points, models }: { points: Pick<PointKinds, "putChecked">; models: ResourceModels },
-  request: ExportMetricsServiceRequest,
+  to: MetricsExport,
+  parts: Iterable<MetricPart | undefined>,
   call: Call,
   bytes: number,
 ): Promise<ExportMetricsServiceResponse> {
-  const all = await read(request, call);
-  const refused = await points.putChecked(call.sender, all.points, bytes);
-  if (all.points.times.length > refused.size) await models.put(all.entities, call);
+  const { points, entities, owners, names, skipped, broken } = await read(parts, to, call);
+  const refused = await to.points.putChecked(call.sender, points, bytes);
+  if (points.times.length > refused.size) await to.models.put([...entities], call);
   for (const [place, reason] of refused) {
-    const owner = all.owners[place] as number;
-    if (!all.broken.has(owner)) all.broken.set(owner, reason);
+    const owner = owners[place] as number;
+    if (!broken.has(owner)) broken.set(owner, reason);
   }
-  call.count("refused", all.broken.size);
-  call.count("skipped", all.skipped);
-  call.count("stored", all.dataPoints - all.skipped - all.broken.size);
-  if (all.broken.size === 0) return create(ExportMetricsServiceResponseSchema);
-  const errorMessage = rejections([...all.broken].map(([place, rule]) => `${all.names[place]}: ${rule}`));
+  call.count("refused", broken.size);
+  call.count("skipped", skipped);
+  call.count("stored", names.length - skipped - broken.size);
+  if (broken.size === 0) return create(ExportMetricsServiceResponseSchema);
+  const errorMessage = rejections([...broken].map(([place, rule]) => `${names[place]}: ${rule}`));
   return create(ExportMetricsServiceResponseSchema, {
-    partialSuccess: { rejectedDataPoints: BigInt(all.broken.size), errorMessage },
+    partialSuccess: { rejectedDataPoints: BigInt(broken.size), errorMessage },
   });
 }

@@ -20,10 +20,14 @@ import type { EventItem } from "../../events/ingest.ts";
 import { messageReader } from "../../http/message-decoder.ts";
 import type { PointKinds } from "../../receiver/points.ts";
 import type { PutKind } from "../../receiver/put.ts";
+import { memoryFactor } from "../../wire/message-limits.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Answer, Call, Integration, Operation } from "../integration.ts";
+import { sentAgain } from "../sent-again.ts";
 import { exportLogs } from "./export-logs.ts";
 import { exportMetrics } from "./export-metrics.ts";
+import { knownSeries } from "./known-series.ts";
+import { partsOfBytes, partsOfMessage } from "./metric-parts.ts";
 import { resourceModels } from "./resource-models.ts";
 
 /** What OTLP works with here. */
@@ -35,36 +39,45 @@ export interface OpenTelemetryParts {
 }
 
 /** What OpenTelemetry's SDKs and its Collector send: OTLP 1.x, over gRPC and HTTP. */
-export function openTelemetry(parts: OpenTelemetryParts): Integration {
-  const models = resourceModels(parts.models);
-  const { points, events } = parts;
+export function openTelemetry({ config, points, events, models: modelsKind }: OpenTelemetryParts): Integration {
+  const { receiverBytesMax: bytesMax, receiverItemsMax: itemsMax } = config;
+  const limits = { itemsMax, memoryBytesMax: bytesMax * memoryFactor };
+  const models = resourceModels(modelsKind);
+  const metrics = { points, models, series: knownSeries(limits), pointsMax: itemsMax };
+  const readerOf = (method: DescMethod) => messageReader(method, { bytesMax, itemsMax });
+  const [metricReader, logReader] = [readerOf(MetricsService.method.export), readerOf(LogsService.method.export)];
   return {
     name: "opentelemetry",
     refuse: (error, status, headers) => refusal(error, status, isJson(headers)),
+    refuseRpc: sentAgain,
     operations: [
-      exported(parts, MetricsService.method.export, "metrics", (message, call, bytes) =>
-        exportMetrics({ points, models }, message as ExportMetricsServiceRequest, call, bytes),
-      ),
-      exported(parts, LogsService.method.export, "logs", (message, call, bytes) =>
-        exportLogs({ events, models }, message as ExportLogsServiceRequest, call, bytes),
-      ),
+      exported(MetricsService.method.export, "metrics", async (body, json, call) => {
+        const parts = json
+          ? partsOfMessage((await metricReader.read(body, false, call)) as ExportMetricsServiceRequest)
+          : partsOfBytes(body);
+        return await exportMetrics(metrics, parts, call, body.length);
+      }),
+      exported(LogsService.method.export, "logs", async (body, json, call) => {
+        const request = (await logReader.read(body, !json, call)) as ExportLogsServiceRequest;
+        return await exportLogs({ events, models, recordsMax: itemsMax }, request, call, body.length);
+      }),
       {
         name: "exportTraces",
-        routes: [{ method: "POST", path: "/v1/traces" }],
+        routes: [
+          { method: "POST", path: "/v1/traces" },
+          { grpc: "opentelemetry.proto.collector.trace.v1.TraceService/Export" },
+        ],
         permission: Permission.INGEST,
         notServed: true,
-        serve() {
-          throw refusalOf(
-            Code.NotFound,
-            404,
-            "traces are not stored here: send metrics to /v1/metrics, and events as log records to /v1/logs",
-          );
+        serve({ overGrpc }) {
+          throw refusalOf(overGrpc ? Code.Unimplemented : Code.NotFound, 404, noTraces);
         },
       },
     ],
   };
 }
 
+const noTraces = "traces are not stored here: send metrics to /v1/metrics, and events as log records to /v1/logs";
 const jsonType = "application/json";
 const protobufType = "application/x-protobuf";
 const mediaOf = ({ "content-type": type = "" }: IncomingHttpHeaders) => type.split(";")[0]?.trim().toLowerCase();
@@ -72,12 +85,10 @@ const isJson = (headers: IncomingHttpHeaders) => mediaOf(headers) === jsonType;
 
 /** A method, over gRPC and HTTP. */
 function exported(
-  { config }: OpenTelemetryParts,
   method: DescMethod,
   signal: "metrics" | "logs",
-  take: (message: Message, call: Call, bytes: number) => Promise<Message>,
+  take: (body: Buffer, json: boolean, call: Call) => Promise<Message>,
 ): Operation {
-  const reader = messageReader(method, { bytesMax: config.receiverBytesMax, itemsMax: config.receiverItemsMax });
   return {
     name: signal === "metrics" ? "exportMetrics" : "exportLogs",
     routes: [{ method: "POST", path: `/v1/${signal}` }, { grpc: `${method.parent.typeName}/${method.name}` }],
@@ -92,8 +103,7 @@ function exported(
           415,
           `the content type must be ${protobufType} or ${jsonType}, not ${JSON.stringify(String(call.headers["content-type"] ?? "").slice(0, 100))}`,
         );
-      const message = await reader.read(body, !json, call);
-      const answer = await take(message, call, body.length);
+      const answer = await take(body, json, call);
       return json
         ? { status: 200, headers: { "content-type": jsonType }, body: toJsonString(method.output, answer) }
         : { status: 200, headers: { "content-type": protobufType }, body: toBinary(method.output, answer) };
@@ -104,17 +114,18 @@ function exported(
 const registry = createRegistry(RetryInfoSchema);
 
 /** A `google.rpc.Status`, in the form of the request. Clients send again what failed with 429, 502, 503 or 504 alone. */
-function refusal(error: ConnectError, status: number, json: boolean): Answer {
-  const retries = error.findDetails(RetryInfoSchema).map((info) => anyPack(RetryInfoSchema, info));
-  const message = error.rawMessage.toWellFormed();
-  const headers: Record<string, string> =
-    status === 503 ? { "retry-after": error.metadata.get("retry-after") ?? "1" } : {};
-  const answer = create(StatusSchema, { code: error.code, message, details: retries });
-  if (json)
-    return {
-      status,
-      headers: { ...headers, "content-type": jsonType },
-      body: toJsonString(StatusSchema, answer, { registry }),
-    };
-  return { status, headers: { ...headers, "content-type": protobufType }, body: toBinary(StatusSchema, answer) };
+function refusal(refused: ConnectError, status: number, json: boolean): Answer {
+  const error = sentAgain(refused);
+  const again = error.metadata.get("retry-after");
+  const headers = {
+    ...(again !== null && { "retry-after": again }),
+    "content-type": json ? jsonType : protobufType,
+  };
+  const answer = create(StatusSchema, {
+    code: error.code,
+    message: error.rawMessage.toWellFormed(),
+    details: error.findDetails(RetryInfoSchema).map((info) => anyPack(RetryInfoSchema, info)),
+  });
+  const body = json ? toJsonString(StatusSchema, answer, { registry }) : toBinary(StatusSchema, answer);
+  return { status: error === refused ? status : 503, headers, body };
 }

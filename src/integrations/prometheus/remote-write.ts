@@ -4,6 +4,7 @@ import type { Config } from "../../config/settings.ts";
 import type { PointKinds } from "../../receiver/points.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Answer, Call, Integration } from "../integration.ts";
+import { sentAgain } from "../sent-again.ts";
 import { type SeriesReader, seriesReader } from "./read-series.ts";
 import { declaredLength, unpackSnappy } from "./snappy.ts";
 import { Unreadable } from "./write-request.ts";
@@ -27,12 +28,20 @@ export function remoteWrite(parts: RemoteWriteParts): Integration {
   const reader = seriesReader(parts.config);
   return {
     name: "prometheus-remote-write",
-    refuse: (error, status) => ({
+    refuse(error, status, headers) {
       // Prometheus sends again what failed with 5xx, and drops the rest, 429 too.
-      status: error.code === Code.ResourceExhausted && status === 429 ? 503 : status,
-      headers: text,
-      body: `${error.rawMessage}\n`,
-    }),
+      const told = sentAgain(error);
+      const again = told.metadata.get("retry-after");
+      return {
+        status: told === error ? status : 503,
+        headers: {
+          ...text,
+          ...(again !== null && { "retry-after": again }),
+          ...(typeOf(headers).version === 2 && writtenHeaders(0, 0)),
+        },
+        body: `${told.rawMessage}\n`,
+      };
+    },
     operations: [
       {
         name: "write",
@@ -46,6 +55,16 @@ export function remoteWrite(parts: RemoteWriteParts): Integration {
   };
 }
 
+/** The type that the headers name, and its version; undefined: there is none such. */
+function typeOf({ "content-type": given }: Call["headers"]): { type: string; version: Version | undefined } {
+  // Without a type it is what there was before there were two.
+  const type = given || "application/x-protobuf";
+  const [media = "", ...parameters] = type.split(";").map((part) => part.trim());
+  const proto = parameters.find((each) => /^proto=/i.test(each))?.slice("proto=".length) ?? "prometheus.WriteRequest";
+  const known = media.toLowerCase() === "application/x-protobuf" && Object.hasOwn(messages, proto);
+  return { type, version: known ? messages[proto] : undefined };
+}
+
 /** The version that the headers name. @throws 415 for another type or compression */
 function versionOf({ headers }: Call): Version {
   const encoding = headers["content-encoding"] ?? "snappy";
@@ -55,12 +74,8 @@ function versionOf({ headers }: Call): Version {
       415,
       `Content-Encoding must be snappy, not ${JSON.stringify(encoding.slice(0, 100))}`,
     );
-  // Without a type it is what there was before there were two.
-  const type = headers["content-type"] || "application/x-protobuf";
-  const [media = "", ...parameters] = type.split(";").map((part) => part.trim());
-  const proto = parameters.find((each) => /^proto=/i.test(each))?.slice("proto=".length) ?? "prometheus.WriteRequest";
-  const version = Object.hasOwn(messages, proto) ? messages[proto] : undefined;
-  if (media.toLowerCase() !== "application/x-protobuf" || version === undefined)
+  const { type, version } = typeOf(headers);
+  if (version === undefined)
     throw refusalOf(
       Code.InvalidArgument,
       415,

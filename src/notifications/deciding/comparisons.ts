@@ -1,21 +1,14 @@
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { compileTrigger } from "../../clause/trigger.ts";
+import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { exhausted } from "../../errors.ts";
 import { paced } from "../../event-loop.ts";
 import { holdCount } from "../../tenants/usage-counters.ts";
-import { fieldsOf } from "./matcher/rows.ts";
+import { comparisonsOf } from "../sources.ts";
 
 /** With how many texts the enabled rules of a tenant may compare each event, beside what an index decides. */
 export const comparisonsMax = 20_000;
-
-/** With how many texts a trigger that is checked compares each event; none where it needs an equality, which is looked up. */
-export function comparisonsOf({ source }: TriggerType): number {
-  if (source.case !== "event") return 0;
-  return compileTrigger(source.value.query?.clause, "clause", fieldsOf("", "").events).comparisons;
-}
 
 /**
  * Makes a change of rules or triggers, in the caller's transaction, one at a time for each tenant, so that no two changes pass the

@@ -4,13 +4,11 @@ import type { OnDeleted } from "../../events/retention.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { Log } from "../../log.ts";
 import type { OnPoints } from "../../metrics/store.ts";
-import { lastTimes } from "../sources/last-times.ts";
-import { lookAtStanding } from "../sources/look-at-standing.ts";
-import { onPoints } from "../sources/metric-threshold.ts";
-import { staleJob } from "../sources/stale-data.ts";
+import { lookAtStanding, startSources } from "../sources.ts";
 import { forgetOccurrences } from "./match-store.ts";
 import { rulesMemory } from "./matcher/rules-memory.ts";
 import { onChanges, onKeptOpen } from "./on-changes.ts";
+import { onPoints } from "./on-points.ts";
 import type { Wake } from "./outbox.ts";
 import { type Recheck, recheckMatches } from "./recheck.ts";
 import { repeatJob } from "./repeat-jobs.ts";
@@ -56,26 +54,27 @@ export function ruleEngine(
   nowMs: () => number,
   { wakeJobs = () => {}, storingMs = 20, log }: EngineOptions = {},
 ): RuleEngine {
-  const last = lastTimes(sql, nowMs);
+  const shared = { memory: rulesMemory(), wake };
+  const sources = startSources({ ...shared, sql, nowMs });
   const waiting = backlog(sql);
   function wakeMatching(tenantId: string) {
     waiting.grew(tenantId);
     wakeJobs();
   }
-  const deciding = { memory: rulesMemory(), wake, lookAtStanding, last, wakeMatching, storingMs };
+  const deciding = { ...shared, lookAtStanding, onEvents: sources.onEvents, wakeMatching, storingMs };
   const { kind, ...windows } = windowRules(deciding, nowMs);
   const late = lateMatching(deciding, log);
   return {
     onChanges: onChanges(deciding),
     onKeptOpen: onKeptOpen(deciding),
-    onPoints: onPoints(deciding),
+    onPoints: onPoints(shared, sources),
     onDeleted: forgetOccurrences,
     windows,
-    kinds: [kind, staleJob(deciding), late.kind, repeatJob(deciding), standingJob(deciding)],
+    kinds: [kind, ...sources.kinds, late.kind, repeatJob(deciding), standingJob(deciding)],
     check: waiting.check,
     stats: late.stats,
-    flush: last.flush,
-    stop: last.stop,
+    flush: sources.flush,
+    stop: sources.stop,
     recheck: (tenantId, deliveries, nowMs) => recheckMatches(sql, tenantId, deliveries, deciding, nowMs),
   };
 }

@@ -1,7 +1,7 @@
 import type { Db } from "../../db/connect.ts";
 import { afterCommit } from "../../db/transaction.ts";
-import type { ChangeHooks, EventIdentity } from "../../events/changes.ts";
-import type { LastTimes } from "../sources/last-times.ts";
+import type { ChangeHooks } from "../../events/changes.ts";
+import type { SourceHooks } from "../sources/source.ts";
 import { comparisonsMax } from "./comparisons.ts";
 import { decideChanges, isMade, readNoted, type SeenChange, seenChange } from "./decide-changes.ts";
 import { effort } from "./matcher/effort.ts";
@@ -18,8 +18,8 @@ export interface Deciding {
   readonly memory: RulesMemory;
   readonly wake: Wake;
   readonly lookAtStanding: LookAtStanding;
-  /** Absent where nothing is stored that triggers wait for. */
-  readonly last?: LastTimes;
+  /** What sources do with reported events. */
+  readonly onEvents: Required<SourceHooks>["onEvents"];
   /** Called after the commit when changes of a tenant wait to be matched. */
   readonly wakeMatching?: (tenantId: string) => void;
   /** How long matching may keep a transaction that stores changes, ms. */
@@ -36,7 +36,7 @@ const storingMatchesMax = 2000;
 export function onChanges({
   memory,
   wake,
-  last,
+  onEvents,
   wakeMatching = () => {},
   storingMs,
 }: Deciding): NonNullable<ChangeHooks["onChanges"]> {
@@ -51,7 +51,7 @@ export function onChanges({
       // With no rule left a change still follows those that wait: by the time that they are matched there may be one again.
       if (rules.users.size === 0 && !all.some(({ change }) => isMade(change)) && !(await waiting)) return;
       const reported = all.flatMap(({ change }) => (change.reported ? [change.event] : []));
-      noteLast(tx, tenantId, rules, reported, { last, nowMs });
+      onEvents(tx, tenantId, rules, reported, nowMs);
       const noted = readNoted(tx, tenantId, all);
       noted.catch(() => undefined); // likewise
       const found = rules.comparisons > comparisonsMax ? 0 : await find(tx, tenantId, rules, all, storingMs);
@@ -80,24 +80,10 @@ async function leave(
 }
 
 /** Reports that only keep occurrences open are data, too, that triggers may wait for. */
-export function onKeptOpen({ memory, last, storingMs }: Deciding): NonNullable<ChangeHooks["onKeptOpen"]> {
+export function onKeptOpen({ memory, onEvents, storingMs }: Deciding): NonNullable<ChangeHooks["onKeptOpen"]> {
   return async (tx, tenantId, events, { rulesVersion, nowMs }) => {
     if (rulesVersion === 0n) return;
     const rules = await memory.soon(tx, tenantId, rulesVersion, storingMs);
-    if (rules !== undefined) noteLast(tx, tenantId, rules, events, { last, nowMs });
+    if (rules !== undefined) onEvents(tx, tenantId, rules, events, nowMs);
   };
-}
-
-/** Notes, once it is stored, that data of these events came which triggers wait for. */
-export function noteLast(
-  tx: Db,
-  tenantId: string,
-  rules: TenantRules,
-  events: readonly Pick<EventIdentity, "name" | "entityId">[],
-  { last, nowMs }: { last: LastTimes | undefined; nowMs: number },
-): void {
-  if (last === undefined || rules.watches.size === 0) return;
-  afterCommit(tx, () => {
-    for (const { name, entityId } of events) last.note(tenantId, rules, `event ${name}`, entityId, nowMs);
-  });
 }

@@ -5,7 +5,7 @@ import type { Keyring } from "../../credentials/keyring.ts";
 import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import type { ThreadState } from "../kinds/kind.ts";
-import { storedTriggerType } from "../trigger-type.ts";
+import { storedTriggerType } from "../sources.ts";
 import { type OpenDestination, unsealDestination } from "../unseal-destination.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 

@@ -3,11 +3,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "../../db/connect.ts";
 import { isConnectionLost } from "../../db/driver/connection-errors.ts";
 import { withHolder } from "../../db/request-scope.ts";
+import { every } from "../../every.ts";
 import { failpoint } from "../../failpoint.ts";
-import { dueLanes } from "../../jobs/queue.ts";
+import { dueLanes } from "../../jobs/due-lanes.ts";
+import { type Lease, leases } from "../../jobs/leases.ts";
+import { alarms } from "../../jobs/wake-ups.ts";
 import { backResult, endedResult, triedResults } from "./classify-response.ts";
-import { deliveriesKind, settleDeliveries } from "./delivery-queue.ts";
-import { deliveryLeases, type Lease } from "./leases.ts";
+import { type DueDelivery, deliveriesKind, renewLeases, settleDeliveries } from "./delivery-queue.ts";
 import { type Batch, type BatchOptions, nextBatch } from "./next-batch.ts";
 import type { Ready } from "./prepare.ts";
 import { resultBatcher } from "./result-batcher.ts";
@@ -28,9 +30,9 @@ export interface Dispatcher {
 }
 
 export interface DispatcherOptions extends Omit<SenderOptions, "db">, Pick<BatchOptions, "recheck" | "waitMsMax"> {
-  readonly pool: Pick<Pool, "system" | "sending" | "gate">;
+  readonly pool: Pick<Pool, "system" | "workers" | "sending" | "gate">;
   nowMs(): number;
-  /** Told, at most ten times a second, that there is more to do than this process takes on. */
+  /** Told that there is more to do than this process takes on. */
   callOthers?(): void;
   /** How many tries go on at once. */
   readonly slotsMax?: number;
@@ -39,7 +41,6 @@ export interface DispatcherOptions extends Omit<SenderOptions, "db">, Pick<Batch
   readonly pollMs?: number;
 }
 
-const callMsMin = 100;
 /** How many of one destination the first look takes, and how far apart looks at a tenant are that is being served, ms. */
 const lookMin = 16;
 const lookMsMin = 10;
@@ -55,16 +56,24 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   const counted = sendingStats();
   const round = { keyring: options.keyring, slots, leaseMs, waitMsMax, recheck };
   const sender: SenderOptions = { ...options, db };
-  const held = deliveryLeases(db, { leaseMs, nowMs });
+  const held = leases<string, DueDelivery>({
+    leaseMs: () => leaseMs,
+    leaseMsMin: leaseMs,
+    async renew(tenantId, rows) {
+      const kept = await withHolder({ tenant: tenantId }, () =>
+        renewLeases(db, tenantId, rows, { nowMs: nowMs(), leaseMs }),
+      );
+      return ({ id }) => kept.has(id);
+    },
+  });
   const sending = new Set<Promise<void>>();
   const looking = new Map<string, { again: boolean }>();
   /** When a tenant was looked at last, and how many of its tries are under way. */
   const looked = new Map<string, number>();
   const under = new Map<string, number>();
-  const timers = new Map<string, { dueMs: number; timer: NodeJS.Timeout }>();
+  const later = alarms<string>(nowMs, (tenantId) => void lookAt(tenantId));
   /** Tenants with something due that found no place, the one that has waited longest first. */
   const crowded = new Set<string>();
-  let calledMs = 0;
   let stopped = false;
   // Nothing of the call that wakes it may stay with its work: neither its share of the database nor its deadline.
   const outside = AsyncLocalStorage.snapshot();
@@ -128,10 +137,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
     if (againMs < Number.POSITIVE_INFINITY) lookLater(tenantId, againMs);
     if (taken.crowded) {
       crowded.add(tenantId);
-      if (performance.now() - calledMs > callMsMin) {
-        calledMs = performance.now();
-        callOthers();
-      }
+      callOthers();
     }
     if (ended.length > 0) records.add(tenantId, ended.map(endedResult), suspects);
     for (const each of ready) {
@@ -174,27 +180,14 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   function lookLater(tenantId: string, dueMs: number): void {
-    const inMs = dueMs - nowMs();
-    const earlier = timers.get(tenantId);
     // The poll finds what is due later.
-    if (stopped || inMs > 2 * pollMs || (earlier !== undefined && earlier.dueMs <= dueMs)) return;
-    clearTimeout(earlier?.timer);
-    const timer = setTimeout(
-      () => {
-        timers.delete(tenantId);
-        void lookAt(tenantId);
-      },
-      Math.max(0, inMs),
-    ).unref();
-    timers.set(tenantId, { dueMs, timer });
+    if (dueMs - nowMs() <= 2 * pollMs) later.set(tenantId, dueMs);
   }
 
-  let polling = false;
   async function poll(): Promise<void> {
-    if (polling || stopped || !pool.gate.open) return;
-    polling = true;
+    if (stopped || !pool.gate.open) return;
     try {
-      for (const { tenantId, dueMs } of await dueLanes(pool.system, [deliveriesKind], nowMs() + pollMs)) {
+      for (const { tenantId, dueMs } of await dueLanes(pool, [deliveriesKind], nowMs() + pollMs)) {
         if (dueMs > nowMs()) lookLater(tenantId, dueMs);
         // One that is crowded is looked at when a place is given back.
         else if (!crowded.has(tenantId) || slots.used === 0) void lookAt(tenantId);
@@ -202,23 +195,21 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
     } catch (error) {
       if (!isConnectionLost(error))
         log.error({ cause: (error as Error).message }, "the tenants with deliveries cannot be read");
-    } finally {
-      polling = false;
     }
   }
-  const timer = setInterval(() => void poll(), pollMs).unref();
-  void poll();
+  const polls = every(pollMs, poll);
+  polls.now();
 
   return {
     wake(tenantId, dueMs = 0) {
       outside(() => (dueMs > nowMs() ? lookLater(tenantId, dueMs) : void lookAt(tenantId)));
     },
-    look: () => outside(() => void poll()),
+    look: () => outside(polls.now),
     stats: () => ({ ...counted.read(), running: slots.used }),
     async stop() {
       stopped = true;
-      clearInterval(timer);
-      for (const each of timers.values()) clearTimeout(each.timer);
+      void polls.stop();
+      later.stop();
       const lateMs = performance.now() + stopMsMax;
       // What a look under way takes yet is given back.
       while ((looking.size > 0 || sending.size > 0) && performance.now() < lateMs) await sleep(stopLookMs);

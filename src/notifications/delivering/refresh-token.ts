@@ -3,7 +3,7 @@ import type { Keyring } from "../../credentials/keyring.ts";
 import { openSealed, sealSecrets } from "../../credentials/secrets.ts";
 import type { Db } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
-import type { ExchangedSecret } from "../kinds/kind.ts";
+import type { ExchangedSecret } from "../kinds/access-tokens.ts";
 import { ownerOf } from "../secrets.ts";
 
 /** The path of a refresh token within a destination's type. */

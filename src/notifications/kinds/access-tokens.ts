@@ -1,8 +1,8 @@
 import type { OAuthAuthorization } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { setBounded } from "../../bounded-map.ts";
 import type { Outbound, OutboundResponse } from "../delivering/outbound.ts";
 import { type Reason, reasonOf } from "../delivering/retry.ts";
 import { isSuccess, parsedObject, told } from "./attempt-outcome.ts";
-import type { ExchangedSecret } from "./kind.ts";
 
 const keptMax = 1000;
 // Ends before the receiver's own end, so that a token is good for the whole try.
@@ -19,15 +19,28 @@ export class NoToken extends Error {
   }
 }
 
-/** What a token is asked for with. */
-export interface Grant {
+/** A secret of the destination that its receiver exchanges now and then. */
+export interface ExchangedSecret {
+  /** What is stored by now; another server may have exchanged it. */
+  read(): Promise<string>;
+  /** Stores what it was exchanged for, before anything is done with it. */
+  store(secret: string): Promise<void>;
+}
+
+/** How a try signs in at a destination that exchanges its secrets. */
+export interface SignIn {
   /** Tells destinations apart, across tenants. */
   readonly destinationKey: string;
+  readonly refreshToken: ExchangedSecret;
+  /** Names a secret that is not the destination's: no answer quotes it. */
+  hide(secret: string): void;
+}
+
+/** What a token is asked for with. */
+export interface Grant extends SignIn {
   readonly oauth: OAuthAuthorization;
   /** Where the token is sent: one that was got for another address is no token for this one. */
   readonly baseUrl: string;
-  readonly refreshToken: ExchangedSecret;
-  hide(secret: string): void;
   readonly signal: AbortSignal;
 }
 
@@ -65,8 +78,7 @@ export function accessTokens(outbound: Outbound, nowMs: () => number): AccessTok
         asking.set(key, asked);
       }
       const made = await asked;
-      if (kept.size >= keptMax) kept.delete(kept.keys().next().value as string);
-      kept.set(key, made);
+      setBounded(kept, key, made, keptMax);
       grant.hide(made.token);
       return made.token;
     },

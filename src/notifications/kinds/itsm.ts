@@ -3,7 +3,6 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { ItsmDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
 import { OutboundError, type OutboundResponse } from "../delivering/outbound.ts";
-import type { SendEnvironment } from "../delivering/send-environment.ts";
 import type { Notification } from "../notification.ts";
 import { plainText } from "../rendering/markup.ts";
 import { cutCharacters } from "../rendering/template.ts";
@@ -12,7 +11,7 @@ import { NoToken } from "./access-tokens.ts";
 import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import { defaultMessage, occasionText } from "./default-texts.ts";
-import type { AttemptOutcome, DestinationKind, Rendered, Sending, ThreadState } from "./kind.ts";
+import type { AttemptOutcome, DestinationKind, Rendered, Sending, ThreadState, TryEnvironment } from "./kind.ts";
 
 const shortCharsMax = 160;
 const longCharsMax = 4000;
@@ -83,8 +82,10 @@ interface Session {
   ask(method: "GET" | "POST" | "PATCH", path: string, body?: object): Promise<OutboundResponse>;
 }
 
-function session(sending: Sending<ItsmDestination>, { outbound, accessTokens }: SendEnvironment): Session {
-  const { destination, signal } = sending;
+function session(
+  { destination, signal }: Sending<ItsmDestination>,
+  { outbound, accessTokens, signIn }: TryEnvironment,
+): Session {
   const { authorization, baseUrl } = destination;
   const oauth = authorization.case === "oauth" ? authorization.value : undefined;
   const ask = (authorizationHeader: string, method: "GET" | "POST" | "PATCH", path: string, body?: object) =>
@@ -102,10 +103,10 @@ function session(sending: Sending<ItsmDestination>, { outbound, accessTokens }: 
   if (oauth === undefined) {
     const { username = "", password = "" } = authorization.case === "basic" ? authorization.value : {};
     const basic = Buffer.from(`${username}:${password}`).toString("base64");
-    sending.hide(basic);
+    signIn.hide(basic);
     return { ask: (...what) => ask(`Basic ${basic}`, ...what) };
   }
-  const grant = { ...sending, oauth, baseUrl };
+  const grant = { ...signIn, oauth, baseUrl, signal };
   return {
     async ask(...what) {
       const token = await accessTokens.get(grant);
@@ -140,7 +141,7 @@ async function find(itsm: Session, { notification }: Rendered<ItsmDestination>):
 
 async function put(
   sending: Sending<ItsmDestination>,
-  world: SendEnvironment,
+  world: TryEnvironment,
   keep: (state: ThreadState) => void,
 ): Promise<AttemptOutcome> {
   const itsm = session(sending, world);

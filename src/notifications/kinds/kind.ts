@@ -3,17 +3,10 @@ import type { Course, Reason } from "../delivering/retry.ts";
 import type { SendEnvironment } from "../delivering/send-environment.ts";
 import type { Notification } from "../notification.ts";
 import type { Markup } from "../rendering/markup.ts";
+import type { SignIn } from "./access-tokens.ts";
 
 /** What earlier sends of one (destination, occurrence) left, for the next one; kept by the caller, read by its kind alone. */
 export type ThreadState = Readonly<Record<string, string>>;
-
-/** A secret of the destination that its receiver exchanges now and then. */
-export interface ExchangedSecret {
-  /** What is stored by now; another server may have exchanged it. */
-  read(): Promise<string>;
-  /** Stores what it was exchanged for, before anything is done with it. */
-  store(secret: string): Promise<void>;
-}
 
 /** A notification with what a destination makes of it. */
 export interface Rendered<D> {
@@ -26,16 +19,15 @@ export interface Rendered<D> {
 
 /** One try of one notification at one destination, whose secrets are readable. */
 export interface Sending<D> extends Rendered<D> {
-  /** Tells destinations apart, across tenants. */
-  readonly destinationKey: string;
-  /** Names a secret that is not the destination's: no answer quotes it. */
-  hide(secret: string): void;
   /** Empty before the first. */
   readonly state: ThreadState;
-  /** Of itsm with OAuth. */
-  readonly refreshToken: ExchangedSecret;
   /** Aborts: the try ends at once, with a timeout. */
   readonly signal: AbortSignal;
+}
+
+/** What one try reaches the world by. */
+export interface TryEnvironment extends SendEnvironment {
+  readonly signIn: SignIn;
 }
 
 /** What a try came to. Neither `answer` nor `state` holds a secret. */
@@ -90,5 +82,5 @@ export interface DestinationKind<D> {
   /** What it would send, as people read it. */
   compose(sending: Rendered<D>, world: SendEnvironment): Composed;
   /** Sends. Never throws for what a receiver does. May be repeated: the receiver can tell by the notification's id. */
-  send(sending: Sending<D>, world: SendEnvironment): Promise<AttemptOutcome>;
+  send(sending: Sending<D>, world: TryEnvironment): Promise<AttemptOutcome>;
 }

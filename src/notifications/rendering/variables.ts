@@ -5,6 +5,8 @@ import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { labelsOrder } from "../../metrics/labels.ts";
 import { isRedacted } from "../../wire/redacted.ts";
 import type { Notification } from "../notification.ts";
+import { eventData } from "../sources/source.ts";
+import { dataOf } from "../sources.ts";
 import type { Markup } from "./markup.ts";
 import { type Variables, Verbatim } from "./template.ts";
 
@@ -28,9 +30,8 @@ export function headline({ event, metric, entity, trigger }: Notification): stri
 }
 
 /** What data stay away, after "no data". */
-function missed(metricName: string | undefined, { source }: TriggerType): string {
-  const eventName = source.case === "staleData" ? source.value.eventName : "";
-  const names = [metricName, eventName && `event ${eventName}`].filter(Boolean);
+function missed(metricName: string | undefined, type: TriggerType): string {
+  const names = [metricName, ...dataOf(type).filter((name) => name.startsWith(eventData("")))].filter(Boolean);
   return names.length === 0 ? "" : ` of ${names.join(" and ")}`;
 }
 

@@ -1,5 +1,6 @@
 import { bigintArray, byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
+import { every } from "../../every.ts";
 import { keyText } from "../deciding/match-store.ts";
 import type { TenantRules } from "../deciding/matcher/tenant-rules.ts";
 
@@ -9,7 +10,7 @@ const keptMs = 30_000;
 
 /** When data came last of what triggers watch, until it is written for all servers. */
 export interface LastTimes {
-  /** Data came of an entity: `metric <its name>` or `event <its name>`. After the commit. */
+  /** Data came of an entity (`metricData`, `eventData`). After the commit. */
   note(tenantId: string, rules: TenantRules, data: string, entityId: Buffer, nowMs: number): void;
   /** Writes what has come since the last time. */
   flush(nowMs: number): Promise<void>;
@@ -26,7 +27,6 @@ interface Last {
 /** Keeps the last times of what is watched, and writes them every two seconds. */
 export function lastTimes(db: Db, nowMs: () => number): LastTimes {
   const byTenant = new Map<string, Map<string, Last>>();
-  let flushing: Promise<void> | undefined;
 
   async function flush(now: number) {
     for (const [tenantId, times] of [...byTenant]) {
@@ -49,22 +49,17 @@ export function lastTimes(db: Db, nowMs: () => number): LastTimes {
     else known.lastMs = Math.max(known.lastMs, last.lastMs);
   }
 
-  const timer = setInterval(() => {
-    flushing ??= flush(nowMs()).finally(() => {
-      flushing = undefined;
-    });
-  }, periodMs).unref();
+  const rounds = every(periodMs, () => flush(nowMs()));
 
   return {
     note(tenantId, rules, data, entityId, lastMs) {
-      for (const trigger of rules.watches.get(data) ?? []) {
+      for (const trigger of rules.byData("staleData").get(data) ?? []) {
         keep(tenantId, pairKey(trigger.name, entityId), { triggerName: trigger.name, entityId, lastMs });
       }
     },
     flush,
     async stop() {
-      clearInterval(timer);
-      await flushing;
+      await rounds.stop();
       await flush(nowMs());
     },
   };

@@ -8,7 +8,8 @@ import { keyText, type StoredMatch } from "../deciding/match-store.ts";
 import type { LoadedRule } from "../deciding/matcher/tenant-rules.ts";
 import { type Look, type LookAtStanding, type Looking, pairText } from "../deciding/standing.ts";
 import { seriesSubject } from "../matched-subject.ts";
-import { aheadMs, crossed } from "./metric-threshold.ts";
+import { metricData } from "./source.ts";
+import { aheadMs, crossed } from "./threshold-bounds.ts";
 
 /** Points that are older are not looked for: what is noted of the match counts. */
 const backMs = 86_400_000;
@@ -40,11 +41,13 @@ const isSeries = ({ subject: { key, entityId, metricName, metricLabels } }: Stor
 function lookAt(match: StoredMatch, points: Points, { rules, entities, judges }: Looking): Look {
   const { subject, value, valueMs, triggerNames } = match;
   const rule = rules.byId.get(match.ruleId) as LoadedRule;
-  const own = (rules.thresholds.get(subject.metricName ?? "") ?? []).filter(({ name, means, meansLabels }) => {
-    const entity = entities.get(keyText(subject.entityId));
-    if (!rule.triggerNames.includes(name) || meansLabels?.(subject.metricLabels) === false) return false;
-    return means === undefined || (entity !== undefined && means(entity));
-  });
+  const own = (rules.byData("metricThreshold").get(metricData(subject.metricName ?? "")) ?? []).filter(
+    ({ name, means, meansLabels }) => {
+      const entity = entities.get(keyText(subject.entityId));
+      if (!rule.triggerNames.includes(name) || meansLabels?.(subject.metricLabels) === false) return false;
+      return means === undefined || (entity !== undefined && means(entity));
+    },
+  );
   const noted = value === undefined || valueMs === undefined ? [] : [{ value, timeMs: valueMs }];
   const newest = points.at(-1) ?? noted[0];
   const crossing = own.filter((trigger) => newest !== undefined && crossed(trigger, newest.value));

@@ -1,26 +1,21 @@
 import type { MetricThresholdSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Db } from "../../db/connect.ts";
-import { afterCommit } from "../../db/transaction.ts";
 import type { EntityRow } from "../../entities/messages.ts";
 import { readEntities } from "../../entities/read.ts";
 import { type Pace, paced } from "../../event-loop.ts";
+import { labelsPredicate } from "../../metrics/metric-clause.ts";
 import { readPoints } from "../../metrics/read.ts";
-import type { OnPoints, StoredPoints } from "../../metrics/store.ts";
+import type { StoredPoints } from "../../metrics/store.ts";
 import { applyDecisions, type Sight } from "../deciding/apply-decisions.ts";
 import { decide } from "../deciding/decide.ts";
 import { keyText, lockMatches, makePlaces, readMatches, type StoredMatches } from "../deciding/match-store.ts";
-import type { LoadedRule, TenantRules } from "../deciding/matcher/tenant-rules.ts";
-import type { LoadedTrigger } from "../deciding/matcher/trigger-index.ts";
-import type { Deciding } from "../deciding/on-changes.ts";
+import type { LoadedRule, LoadedTrigger, TenantRules } from "../deciding/matcher/tenant-rules.ts";
 import { newRoot } from "../deciding/rule-changes.ts";
-import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import { type Subject, seriesSubject } from "../matched-subject.ts";
-
-/** A server learns of changed rules for points so soon, ms: no statement a batch is spent on it. */
-const versionMs = 1000;
-const tenantsMax = 1000;
-/** Points lie at most so far ahead of the clock that they are looked for, ms. */
-export const aheadMs = 400 * 86_400_000;
+import { checkEntityQuery, meansOf } from "./entity-query.ts";
+import { lookAtSeries } from "./look-at-series.ts";
+import { metricData, type SourceOptions, type TriggerSource } from "./source.ts";
+import { aheadMs, boundsOf, crossed } from "./threshold-bounds.ts";
 
 /** A series of a batch that triggers watch, with its points in the order of their arrival. */
 interface Watched {
@@ -33,79 +28,64 @@ interface Watched {
   readonly high: number;
 }
 
-const sourceOf = ({ type }: LoadedTrigger) => type.source.value as MetricThresholdSource;
-
 /** A pace is asked for after so many points, or so many comparisons of them. */
 const pointsBetween = 10_000;
 
-/** The bound that a value crosses; undefined: it is good. */
-export function crossed(
-  trigger: LoadedTrigger,
-  value: number,
-): Pick<DeliverySnapshot, "threshold" | "thresholdType"> | undefined {
-  const { min, max } = sourceOf(trigger);
-  if (min !== undefined && value < min) return { threshold: min, thresholdType: "min" };
-  if (max !== undefined && value > max) return { threshold: max, thresholdType: "max" };
-  return undefined;
-}
+/** Values of a metric that leave their bounds. */
+export const metricThreshold: TriggerSource<MetricThresholdSource> = {
+  check({ metricClause, ...source }, path) {
+    checkEntityQuery(source, path);
+    if (metricClause !== undefined) labelsPredicate(metricClause, `${path}.metricClause`);
+  },
+
+  ready: ({ metricClause, ...source }, fields) => ({
+    means: meansOf(source, fields),
+    meansLabels: metricClause && labelsPredicate(metricClause, "clause"),
+  }),
+
+  data: ({ metricName }) => [metricData(metricName)],
+
+  look: lookAtSeries,
+
+  start: ({ wake }) => ({
+    onPoints: (tx, tenantId, rules, points, nowMs) => holdPoints(tx, tenantId, rules, { points, nowMs, wake }),
+  }),
+};
 
 /**
  * Holds points against the triggers that watch their metrics, in the transaction that stores them. A point that is older
  * than another of its series decides nothing.
  */
-export function onPoints({ memory, wake, last }: Deciding): OnPoints {
-  const held = new Map<string, { version: bigint; untilMs: number }>();
-
-  async function rulesOf(tx: Db, tenantId: string, nowMs: number): Promise<TenantRules> {
-    const known = held.get(tenantId);
-    if (known !== undefined && nowMs < known.untilMs) return await memory.at(tx, tenantId, known.version);
-    const rules = await memory.now(tx, tenantId);
-    held.delete(tenantId);
-    held.set(tenantId, { version: rules.version, untilMs: nowMs + versionMs });
-    for (const id of held.keys()) {
-      if (held.size <= tenantsMax) break;
-      held.delete(id);
-    }
-    return rules;
+async function holdPoints(
+  tx: Db,
+  tenantId: string,
+  rules: TenantRules,
+  { points, nowMs, wake }: { points: StoredPoints; nowMs: number } & Pick<SourceOptions, "wake">,
+): Promise<void> {
+  if (rules.byData("metricThreshold").size === 0) return;
+  const pace = paced(undefined, tenantId);
+  const watched = await watchedOf(rules, points, pace);
+  if (watched.length === 0) return;
+  const keys = watched.map(({ subject }) => subject.key);
+  const noted = await readMatches(tx, tenantId, keys);
+  const lively = watched.filter((each) => mayDecide(each, noted));
+  if (lively.length === 0) return;
+  const entities = await entitiesOf(tx, tenantId, lively);
+  const decided = new Map<string, Pick<Sight, "subject" | "rule">>();
+  for await (const sight of sights(rules, lively, entities, noted, pace)) {
+    if (!changes(sight, noted, nowMs)) continue;
+    const { subject, rule } = sight;
+    decided.set(`${keyText(subject.key)}${rule.id}`, { subject, rule });
   }
-
-  return async (tx, tenantId, points, nowMs) => {
-    const rules = await rulesOf(tx, tenantId, nowMs);
-    if (last !== undefined && rules.watches.size > 0) {
-      afterCommit(tx, () => {
-        for (const { metric, entityId } of points.known.values()) {
-          last.note(tenantId, rules, `metric ${metric}`, entityId, nowMs);
-        }
-      });
-    }
-    if (rules.thresholds.size === 0) return;
-    const pace = paced(undefined, tenantId);
-    const watched = await watchedOf(rules, points, pace);
-    if (watched.length === 0) return;
-    const keys = watched.map(({ subject }) => subject.key);
-    const noted = await readMatches(tx, tenantId, keys);
-    const lively = watched.filter((each) => mayDecide(each, noted));
-    if (lively.length === 0) return;
-    const entities = await entitiesOf(tx, tenantId, lively);
-    const decided = new Map<string, Pick<Sight, "subject" | "rule">>();
-    for await (const sight of sights(rules, lively, entities, noted, pace)) {
-      if (!changes(sight, noted, nowMs)) continue;
-      const { subject, rule } = sight;
-      decided.set(`${keyText(subject.key)}${rule.id}`, { subject, rule });
-    }
-    if (decided.size === 0) return;
-    // The rows are the lock: of two transactions one sees what the other has decided.
-    await makePlaces(tx, tenantId, [...decided.values()]);
-    const concerned = new Set([...decided.values()].map(({ subject }) => subject));
-    const some = lively.filter(({ subject }) => concerned.has(subject));
-    const someKeys = some.map(({ subject }) => subject.key);
-    await lockMatches(tx, tenantId, someKeys);
-    const [now, news] = await Promise.all([
-      readMatches(tx, tenantId, someKeys),
-      withoutLate(tx, tenantId, some, nowMs),
-    ]);
-    await applyDecisions(tx, tenantId, sights(rules, news, entities, now, pace), now, nowMs, wake);
-  };
+  if (decided.size === 0) return;
+  // The rows are the lock: of two transactions one sees what the other has decided.
+  await makePlaces(tx, tenantId, [...decided.values()]);
+  const concerned = new Set([...decided.values()].map(({ subject }) => subject));
+  const some = lively.filter(({ subject }) => concerned.has(subject));
+  const someKeys = some.map(({ subject }) => subject.key);
+  await lockMatches(tx, tenantId, someKeys);
+  const [now, news] = await Promise.all([readMatches(tx, tenantId, someKeys), withoutLate(tx, tenantId, some, nowMs)]);
+  await applyDecisions(tx, tenantId, sights(rules, news, entities, now, pace), now, nowMs, wake);
 }
 
 async function watchedOf(
@@ -113,9 +93,10 @@ async function watchedOf(
   { known, series, times, values }: StoredPoints,
   pace: Pace,
 ): Promise<Watched[]> {
+  const watching = rules.byData("metricThreshold");
   const byNumber = new Map<number, Watched>();
   for (const { number, entityId, metric, labels } of known.values()) {
-    const triggers = rules.thresholds.get(metric);
+    const triggers = watching.get(metricData(metric));
     if (triggers === undefined) continue;
     const bounds = boundsOf(triggers);
     byNumber.set(number, { subject: seriesSubject(entityId, metric, labels), number, triggers, points: [], ...bounds });
@@ -202,16 +183,6 @@ interface RuleBounds {
   readonly triggers: readonly LoadedTrigger[];
   readonly low: number;
   readonly high: number;
-}
-
-function boundsOf(triggers: readonly LoadedTrigger[]): { low: number; high: number } {
-  let [low, high] = [-Infinity, Infinity];
-  for (const trigger of triggers) {
-    const { min, max } = sourceOf(trigger);
-    low = Math.max(low, min ?? low);
-    high = Math.min(high, max ?? high);
-  }
-  return { low, high };
 }
 
 /** The rules that use some of these triggers. */

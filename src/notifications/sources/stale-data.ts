@@ -1,17 +1,30 @@
-import type { StaleDataSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { getOption } from "@bufbuild/protobuf";
+import { type StaleDataSource, StaleDataSourceSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { field } from "#gen/buf/validate/validate_pb.ts";
 import { byteaArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
+import { afterCommit } from "../../db/transaction.ts";
 import { readEntities } from "../../entities/read.ts";
 import { payloadOf } from "../../jobs/payload.ts";
 import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { applyDecisions, type Sight } from "../deciding/apply-decisions.ts";
 import { keyText, lockMatches, makePlaces, readMatches } from "../deciding/match-store.ts";
-import type { LoadedTrigger } from "../deciding/matcher/trigger-index.ts";
-import type { Deciding } from "../deciding/on-changes.ts";
+import type { LoadedTrigger, TenantRules } from "../deciding/matcher/tenant-rules.ts";
 import { newRoot } from "../deciding/rule-changes.ts";
 import { staleSubject } from "../matched-subject.ts";
-import { apart, type Troubles } from "./stale-trouble.ts";
+import { checkEntityQuery, meansOf } from "./entity-query.ts";
+import { lastTimes } from "./last-times.ts";
+import { lookAtWatches } from "./look-at-watches.ts";
+import {
+  eventData,
+  metricData,
+  type RunningSource,
+  type SourceOptions,
+  type TriggerSource,
+  type Troubles,
+} from "./source.ts";
+import { apart } from "./stale-trouble.ts";
 import { type Change, dropOthers, enrolAll } from "./stale-watches.ts";
 
 /** The jobs that look for data that stay away: one a tenant that watches any. */
@@ -37,8 +50,70 @@ interface Course {
   troubles?: Troubles;
 }
 
+const durationSecMax = longestDuration();
+
+function longestDuration(): bigint {
+  const { type } = getOption(StaleDataSourceSchema.field.durationSec, field);
+  if (type.case !== "int64" || type.value.lessThan.case !== "lte") throw new Error("durationSec has no bound");
+  return type.value.lessThan.value;
+}
+
+/** Data that stay away. */
+export const staleData: TriggerSource<StaleDataSource> = {
+  check: checkEntityQuery,
+
+  fit(source) {
+    if (source.durationSec > durationSecMax) source.durationSec = durationSecMax;
+  },
+
+  ready: (source, fields) => ({ means: meansOf(source, fields) }),
+
+  data: ({ metricName, eventName }) => [
+    ...(metricName === "" ? [] : [metricData(metricName)]),
+    ...(eventName === "" ? [] : [eventData(eventName)]),
+  ],
+
+  look: lookAtWatches,
+  onRulesChange: watchStaleData,
+
+  /** It waits for other data from now on. */
+  async onChange(tx, tenantId, name, before, after) {
+    if (before.metricName === after.metricName && before.eventName === after.eventName) return;
+    await beginAnew(tx, tenantId, name);
+  },
+
+  troubles: staleTroubles,
+  start: startWatching,
+};
+
+/** Notes when data come that triggers wait for, and looks for those that stay away. */
+function startWatching(options: SourceOptions): RunningSource {
+  const last = lastTimes(options.sql, options.nowMs);
+
+  function note(tx: Db, tenantId: string, rules: TenantRules, nowMs: number, come: () => Iterable<[string, Buffer]>) {
+    if (rules.byData("staleData").size === 0) return;
+    afterCommit(tx, () => {
+      for (const [data, entityId] of come()) last.note(tenantId, rules, data, entityId, nowMs);
+    });
+  }
+
+  return {
+    kinds: [staleJob(options)],
+    async onPoints(tx, tenantId, rules, { known }, nowMs) {
+      note(tx, tenantId, rules, nowMs, () =>
+        Array.from(known.values(), ({ metric, entityId }) => [metricData(metric), entityId]),
+      );
+    },
+    onEvents(tx, tenantId, rules, events, nowMs) {
+      note(tx, tenantId, rules, nowMs, () => events.map(({ name, entityId }) => [eventData(name), entityId]));
+    },
+    flush: last.flush,
+    stop: last.stop,
+  };
+}
+
 /** Why the last look could not look for the data of a tenant's triggers, by their names. */
-export async function staleTroubles(db: Db, tenantId: string): Promise<Troubles> {
+async function staleTroubles(db: Db, tenantId: string): Promise<Troubles> {
   const course = (await payloadOf(db, { tenantId, kind: staleKind }, jobId)) as Course | undefined;
   return course?.troubles ?? {};
 }
@@ -47,7 +122,7 @@ const sourceOf = ({ type }: LoadedTrigger) => type.source.value as StaleDataSour
 const isStale = ({ type }: LoadedTrigger) => type.source.case === "staleData";
 
 /** Leaves the job that watches a tenant's data, where a trigger waits for some. In the transaction that changes rules. */
-export async function watchStaleData(tx: Db, tenantId: string): Promise<void> {
+async function watchStaleData(tx: Db, tenantId: string): Promise<void> {
   const [watched] = await tx<{ nowMs: number }[]>`
     select floor(extract(epoch from statement_timestamp()) * 1000)::float8 as "nowMs" from triggers
     where tenant_id = ${tenantId} and (source = 'staleData' or exists (
@@ -58,14 +133,14 @@ export async function watchStaleData(tx: Db, tenantId: string): Promise<void> {
 }
 
 /** A trigger that looks at other data from now on waits for them from now on; what had stayed away is over. */
-export async function beginAnew(tx: Db, tenantId: string, triggerName: string): Promise<void> {
+async function beginAnew(tx: Db, tenantId: string, triggerName: string): Promise<void> {
   await tx`
     update stale_watches set last_ms = (extract(epoch from statement_timestamp()) * 1000)::bigint
     where tenant_id = ${tenantId} and trigger_name = ${triggerName}`;
 }
 
 /** Fires and clears what triggers of the source staleData wait for: in the transaction of the job, so once in effect. */
-export function staleJob(deciding: Deciding): JobKind {
+function staleJob(deciding: SourceOptions): JobKind {
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
     const course = (jobs[0]?.payload ?? {}) as Course;
     const { triggers } = await deciding.memory.now(tx, tenantId);
@@ -144,7 +219,7 @@ async function changesOf(
 }
 
 /** What rules make of changes. */
-async function tell(tx: Db, tenantId: string, changes: readonly Change[], deciding: Deciding, nowMs: number) {
+async function tell(tx: Db, tenantId: string, changes: readonly Change[], deciding: SourceOptions, nowMs: number) {
   const { users } = await deciding.memory.now(tx, tenantId);
   const ids = new Map(changes.map(({ entityId }) => [keyText(entityId), entityId]));
   const entities = await readEntities(tx, tenantId, [...ids.values()]);

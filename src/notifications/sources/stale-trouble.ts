@@ -1,8 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { Db } from "../../db/connect.ts";
-
-/** By the names of triggers: why what they look for cannot be looked for. */
-export type Troubles = Record<string, string>;
+import type { Troubles } from "./source.ts";
 
 const charactersMax = 500;
 

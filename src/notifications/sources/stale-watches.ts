@@ -9,9 +9,10 @@ import { entityResolver } from "../../entities/fields.ts";
 import { paced } from "../../event-loop.ts";
 import { tenantNameOf } from "../../tenants/tenant.ts";
 import { keyText, standingAmong } from "../deciding/match-store.ts";
-import type { LoadedTrigger } from "../deciding/matcher/trigger-index.ts";
+import type { LoadedTrigger } from "../deciding/matcher/tenant-rules.ts";
 import { staleSubject } from "../matched-subject.ts";
-import { apart, type Troubles } from "./stale-trouble.ts";
+import type { Troubles } from "./source.ts";
+import { apart } from "./stale-trouble.ts";
 
 const portion = 10_000;
 

@@ -1,4 +1,4 @@
-import { fromBinary, fromJson } from "@bufbuild/protobuf";
+import { fromJson } from "@bufbuild/protobuf";
 import { JsonMetricsSerializer, ProtobufMetricsSerializer } from "@opentelemetry/otlp-transformer";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import {
@@ -10,12 +10,10 @@ import {
   type ResourceMetrics,
 } from "@opentelemetry/sdk-metrics";
 import { describe, expect, test } from "vitest";
-import {
-  type ExportMetricsServiceRequest,
-  ExportMetricsServiceRequestSchema,
-} from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
-import { dataPointsOf, factsOf } from "../../../src/integrations/opentelemetry/data-points.ts";
-import { entityOfResource } from "../../../src/integrations/opentelemetry/resource.ts";
+import { ExportMetricsServiceRequestSchema } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
+import { readPoint, valuesOf } from "../../../src/integrations/opentelemetry/data-points.ts";
+import { knownSeries } from "../../../src/integrations/opentelemetry/known-series.ts";
+import { type MetricPart, partsOfBytes, partsOfMessage } from "../../../src/integrations/opentelemetry/metric-parts.ts";
 
 /** What OpenTelemetry's SDK collects of one instrument of each kind. */
 async function collected(temporality: AggregationTemporality): Promise<ResourceMetrics> {
@@ -42,18 +40,25 @@ async function collected(temporality: AggregationTemporality): Promise<ResourceM
   return all;
 }
 
-/** Its points as `name{labels} value`, without times. */
-function shown({ resourceMetrics }: ExportMetricsServiceRequest) {
-  return resourceMetrics.flatMap(({ scopeMetrics }) =>
-    scopeMetrics.flatMap(({ metrics, scope }) =>
-      metrics.flatMap((metric) =>
-        [...dataPointsOf(metric, scope)].flat().map(({ metric: name, labels, value, timeMs }) => {
-          expect(Math.abs(Date.now() - timeMs)).toBeLessThan(600_000);
-          return `${name}${JSON.stringify(labels)} ${value}`;
-        }),
-      ),
-    ),
-  );
+const series = knownSeries({ itemsMax: 1000, memoryBytesMax: 1e6 });
+const named = (part: MetricPart) => series.metric("tenant", part);
+
+/** Its values as `name{labels} value`, without times. */
+function shown(parts: Iterable<MetricPart | undefined>) {
+  const all: string[] = [];
+  for (const part of parts) {
+    if (part === undefined) continue;
+    for (const bytes of part.points()) {
+      const point = readPoint(bytes, part.kind);
+      expect(Math.abs(Date.now() - point.timeMs)).toBeLessThan(600_000);
+      const own = series.seriesOf(named(part), part, point);
+      if (typeof own === "string") throw new Error(own);
+      const values = valuesOf(point, part.kind);
+      expect(values).toHaveLength(own.length);
+      all.push(...own.map(({ metric, labels }, i) => `${metric}${JSON.stringify(labels)} ${values[i]}`));
+    }
+  }
+  return all;
 }
 
 const scope = '"otel.scope.name":"shop"';
@@ -72,31 +77,40 @@ const expected = [
 describe.each([
   ["cumulative", AggregationTemporality.CUMULATIVE],
   ["delta", AggregationTemporality.DELTA],
-] as const)("each instrument of the SDK, %s", (name, temporality) => {
-  const decoded = {
-    Protobuf: (all: ResourceMetrics) =>
-      fromBinary(ExportMetricsServiceRequestSchema, ProtobufMetricsSerializer.serializeRequest(all) as Uint8Array),
+] as const)("each instrument of the SDK, %s", (_name, temporality) => {
+  const parts = {
+    Protobuf: (all: ResourceMetrics) => partsOfBytes(ProtobufMetricsSerializer.serializeRequest(all) as Uint8Array),
     JSON: (all: ResourceMetrics) =>
-      fromJson(
-        ExportMetricsServiceRequestSchema,
-        JSON.parse(Buffer.from(JsonMetricsSerializer.serializeRequest(all) as Uint8Array).toString()),
-        { ignoreUnknownFields: true },
+      partsOfMessage(
+        fromJson(
+          ExportMetricsServiceRequestSchema,
+          JSON.parse(Buffer.from(JsonMetricsSerializer.serializeRequest(all) as Uint8Array).toString()),
+          { ignoreUnknownFields: true },
+        ),
       ),
   };
 
-  test.each(Object.entries(decoded))("in %s", async (_form, decode) => {
-    const request = decode(await collected(temporality));
-    expect(shown(request).sort()).toEqual(expected.toSorted());
-    const orders = request.resourceMetrics[0]?.scopeMetrics[0]?.metrics.find((each) => each.name === "orders");
-    expect(orders && factsOf(orders)).toEqual({
-      units: "1",
-      description: "Orders taken",
-      temporality: name,
-      monotonic: true,
-    });
-    expect(entityOfResource(request.resourceMetrics[0]?.resource)).toEqual({
-      dimensions: { "host.name": "web-1" },
-      metadata: { "os.type": "linux" },
+  test.each(Object.entries(parts))("in %s", async (_form, read) => {
+    const all = [...read(await collected(temporality))];
+    expect(shown(all).sort()).toEqual(expected.toSorted());
+    const orders = all.find((each) => each?.name === "orders") as MetricPart;
+    expect(named(orders)).toMatchObject({
+      facts: { units: "1", description: "Orders taken" },
+      scope: "shop",
+      entity: { dimensions: { "host.name": "web-1" }, metadata: { "os.type": "linux" } },
     });
   });
+});
+
+test("labels are resolved once: what names a series again is looked up, however its values change", async () => {
+  const bytes = ProtobufMetricsSerializer.serializeRequest(await collected(AggregationTemporality.CUMULATIVE));
+  shown(partsOfBytes(bytes as Uint8Array));
+  const resolved = series.resolved();
+  for (let i = 0; i < 5; i++)
+    shown(
+      partsOfBytes(
+        ProtobufMetricsSerializer.serializeRequest(await collected(AggregationTemporality.CUMULATIVE)) as Uint8Array,
+      ),
+    );
+  expect(series.resolved()).toBe(resolved);
 });

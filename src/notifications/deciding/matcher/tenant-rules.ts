@@ -1,9 +1,12 @@
-import type { StaleDataSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Pace } from "../../../event-loop.ts";
+import type { ReadyTrigger, SourceName } from "../../sources/source.ts";
+import { dataOf, readyTrigger, storedTriggerType } from "../../sources.ts";
 import type { Manner } from "../decide.ts";
 import type { Loaded, RuleRow } from "./read-rules.ts";
 import type { Fields } from "./rows.ts";
-import { type BuiltIndex, type LoadedTrigger, loadTrigger, triggerIndex } from "./trigger-index.ts";
+import { type BuiltIndex, triggerIndex } from "./trigger-index.ts";
 
 /** A rule that notifies: enabled, with destinations. */
 export interface LoadedRule extends Manner {
@@ -11,6 +14,12 @@ export interface LoadedRule extends Manner {
   readonly name: string;
   readonly triggerNames: readonly string[];
   readonly destinationNames: readonly string[];
+}
+
+/** A trigger, ready for its source. */
+export interface LoadedTrigger extends ReadyTrigger {
+  readonly name: string;
+  readonly type: TriggerType;
 }
 
 /** The rules of a tenant that notify, as they are at a version. */
@@ -25,10 +34,8 @@ export interface TenantRules {
   readonly events: BuiltIndex;
   /** How many texts of their triggers each event is compared with, beside what an index decides. */
   readonly comparisons: number;
-  /** The triggers of values, by the metric that they watch. */
-  readonly thresholds: ReadonlyMap<string, readonly LoadedTrigger[]>;
-  /** The triggers that wait for data, by what they wait for (`watchedNames`). */
-  readonly watches: ReadonlyMap<string, readonly LoadedTrigger[]>;
+  /** The triggers of a source by what of the data they look at (`TriggerSource.data`). */
+  byData(source: SourceName): ReadonlyMap<string, readonly LoadedTrigger[]>;
   /** About how many characters of triggers and rules it holds. */
   readonly weight: number;
 }
@@ -72,11 +79,11 @@ export async function renewed(
   }
   for (const row of loaded.rules) if (notifies(row)) rules.set(row.name, toRule(row));
   const changed = new Set(loaded.changes.flatMap(({ kind, name }) => (kind === "trigger" ? [name] : [])));
-  for (const { name, type, createdMs, length } of loaded.triggers) {
+  for (const { name, type, length } of loaded.triggers) {
     await pace();
     lengths.set(name, length);
     if (known.has(name) && !changed.has(name)) continue;
-    const trigger = readableTrigger(name, type, createdMs, fields);
+    const trigger = readableTrigger(name, type, fields);
     if (trigger !== undefined) known.set(name, trigger);
   }
   const users = new Map<string, LoadedRule[]>();
@@ -91,7 +98,7 @@ export async function renewed(
   for (const name of known.keys()) if (!users.has(name)) known.delete(name);
   for (const name of lengths.keys()) if (!users.has(name)) lengths.delete(name);
   await pace();
-  const triggers = [...known.values()].flatMap(({ event }) => (event === undefined ? [] : [event]));
+  const triggers = [...known.values()].flatMap(({ name, event }) => (event === undefined ? [] : [{ ...event, name }]));
   const events = await triggerIndex(triggers, fields.events, { pace, before: kept?.events });
   return {
     version: loaded.version,
@@ -99,11 +106,7 @@ export async function renewed(
     byId: new Map([...rules.values()].map((rule) => [rule.id, rule])),
     triggers: known,
     users,
-    thresholds: Map.groupBy(
-      [...known.values()].filter(({ type }) => type.source.case === "metricThreshold"),
-      ({ type }) => (type.source.case === "metricThreshold" ? type.source.value.metricName : ""),
-    ),
-    watches: watchesOf(known.values()),
+    byData: byData(known.values()),
     events,
     comparisons: triggers.reduce((sum, { comparisons }) => sum + comparisons, 0),
     weight: [...lengths.values()].reduce((sum, length) => sum + length, rules.size * ruleWeight + events.bytes),
@@ -113,29 +116,27 @@ export async function renewed(
 }
 
 /** A trigger, unless what is stored of it cannot be read: then it matches nothing, and says so where it is shown. */
-function readableTrigger(...stored: Parameters<typeof loadTrigger>): LoadedTrigger | undefined {
+function readableTrigger(name: string, stored: JsonValue, fields: Fields): LoadedTrigger | undefined {
   try {
-    return loadTrigger(...stored);
+    const type = storedTriggerType(stored);
+    return { name, type, ...readyTrigger(type, fields) };
   } catch {
     return undefined;
   }
 }
 
-/** What of the data a trigger waits for, as keys of `TenantRules.watches`. */
-function watchedNames({ metricName, eventName }: StaleDataSource): string[] {
-  return [...(metricName === "" ? [] : [`metric ${metricName}`]), ...(eventName === "" ? [] : [`event ${eventName}`])];
-}
-
-function watchesOf(triggers: Iterable<LoadedTrigger>): Map<string, LoadedTrigger[]> {
-  const found = new Map<string, LoadedTrigger[]>();
+function byData(triggers: Iterable<LoadedTrigger>): TenantRules["byData"] {
+  const found = new Map<SourceName | undefined, Map<string, LoadedTrigger[]>>();
   for (const trigger of triggers) {
-    const { source } = trigger.type;
-    if (source.case !== "staleData") continue;
-    for (const name of watchedNames(source.value)) {
-      const there = found.get(name);
-      if (there === undefined) found.set(name, [trigger]);
+    for (const name of dataOf(trigger.type)) {
+      const { case: source } = trigger.type.source;
+      const ofSource = found.get(source) ?? new Map<string, LoadedTrigger[]>();
+      found.set(source, ofSource);
+      const there = ofSource.get(name);
+      if (there === undefined) ofSource.set(name, [trigger]);
       else there.push(trigger);
     }
   }
-  return found;
+  const none: ReadonlyMap<string, readonly LoadedTrigger[]> = new Map();
+  return (source) => found.get(source) ?? none;
 }

@@ -1,15 +1,8 @@
-import type { JsonValue } from "@bufbuild/protobuf";
-import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { contains as containsText, type FoldedRow, fieldOf, foldedRow, needlesIn } from "../../../clause/folded-row.ts";
 import { type TextAutomaton, textAutomaton } from "../../../clause/text-automaton.ts";
-import { toPredicate } from "../../../clause/to-predicate.ts";
-import { type CompiledTrigger, compileTrigger } from "../../../clause/trigger.ts";
+import type { CompiledTrigger } from "../../../clause/trigger.ts";
 import { equalityKeys } from "../../../clause/trigger-needs.ts";
-import type { EntityRow } from "../../../entities/messages.ts";
 import type { Pace } from "../../../event-loop.ts";
-import type { Labels } from "../../../metrics/labels.ts";
-import { labelsPredicate } from "../../../metrics/metric-clause.ts";
-import { storedTriggerType } from "../../trigger-type.ts";
 import { type Fields, type MatchRow, readsOf } from "./rows.ts";
 
 /** A trigger of events, ready to be asked of rows. */
@@ -19,46 +12,6 @@ export interface EventTrigger extends CompiledTrigger {
   readonly namesStatus: boolean;
   readonly readsEntity: boolean;
   readonly readsCount: boolean;
-}
-
-/** A trigger, ready for its source. */
-export interface LoadedTrigger {
-  readonly name: string;
-  readonly createdMs: number;
-  readonly type: TriggerType;
-  /** Of a trigger of events. */
-  readonly event: EventTrigger | undefined;
-  /** Of another source that asks for some entities only: whether it means this one. */
-  readonly means: ((entity: EntityRow) => boolean) | undefined;
-  /** Of a trigger of values that asks for some series only: whether it means those of these labels. */
-  readonly meansLabels?: ((labels: Labels | undefined) => boolean) | undefined;
-}
-
-/** Makes a trigger ready. @throws what `compileTrigger` does; what is stored has been checked */
-export function loadTrigger(
-  name: string,
-  stored: JsonValue,
-  createdMs: number,
-  { events, entities }: Fields,
-): LoadedTrigger {
-  const type = storedTriggerType(stored);
-  if (type.source.case !== "event") {
-    const clause = type.source.value?.entityQuery?.clause;
-    const means = clause && toPredicate(clause, "clause", entities);
-    const labels = type.source.case === "metricThreshold" ? type.source.value.metricClause : undefined;
-    const meansLabels = labels && labelsPredicate(labels, "clause");
-    return { name, createdMs, type, event: undefined, means, meansLabels };
-  }
-  const compiled = compileTrigger(type.source.value.query?.clause, "clause", events);
-  const reads = [...compiled.fields].map(readsOf);
-  const event: EventTrigger = {
-    ...compiled,
-    name,
-    namesStatus: compiled.fields.has("status"),
-    readsEntity: reads.includes("entity"),
-    readsCount: reads.includes("count"),
-  };
-  return { name, createdMs, type, event, means: undefined };
 }
 
 /** Finds the triggers of events that a row may match, by the equalities and the texts that they need. */

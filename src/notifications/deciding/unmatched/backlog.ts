@@ -1,3 +1,4 @@
+import { setBounded } from "../../../bounded-map.ts";
 import type { Db } from "../../../db/connect.ts";
 import { exhausted } from "../../../errors.ts";
 import { countUnmatched, type Waiting } from "./unmatched-changes.ts";
@@ -26,9 +27,7 @@ export function backlog(db: Db): Backlog {
     const there = known.get(tenantId) ?? { changes: 0, bytes: 0, atMs: -Infinity, counting: false };
     if (there.counting || performance.now() - there.atMs < freshMs) return;
     there.counting = true;
-    known.delete(tenantId);
-    known.set(tenantId, there);
-    if (known.size > tenantsMax) known.delete(known.keys().next().value as string);
+    setBounded(known, tenantId, there, tenantsMax);
     countUnmatched(db, tenantId)
       .then((waiting) => {
         if (waiting.changes === 0) known.delete(tenantId);

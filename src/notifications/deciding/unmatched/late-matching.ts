@@ -9,7 +9,7 @@ import type { Log } from "../../../log.ts";
 import { decideChanges, readNoted, type SeenChange, seenChange } from "../decide-changes.ts";
 import { effort } from "../matcher/effort.ts";
 import { findMatches } from "../matcher/find-matches.ts";
-import { type Deciding, noteLast } from "../on-changes.ts";
+import type { Deciding } from "../on-changes.ts";
 import { changesOf } from "./snapshot.ts";
 import { endUnmatched, lockOldest, matchKind, type Unmatched } from "./unmatched-changes.ts";
 
@@ -109,7 +109,7 @@ export function lateMatching(deciding: Deciding, log?: Pick<Log, "error">): { ki
     const there = new Set(ids.map((id) => id.toString("latin1")));
     const known = some.filter(({ change }) => there.has(change.event.id.toString("latin1")));
     const reported = known.flatMap(({ change }) => (change.reported ? [change.event] : []));
-    noteLast(tx, tenantId, rules, reported, { last: deciding.last, nowMs: portions[0]?.row.createdMs ?? nowMs });
+    deciding.onEvents(tx, tenantId, rules, reported, portions[0]?.row.createdMs ?? nowMs);
     const noted = await readNoted(tx, tenantId, known);
     await decideChanges(tx, tenantId, rules, known, { noted, nowMs, wake: deciding.wake });
     return some.length;

@@ -1,0 +1,103 @@
+import { useSignal } from "@preact/signals";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
+import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
+import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
+import { may } from "../frame/session.ts";
+import { valueText } from "../parts/facts.tsx";
+import { Problem } from "../parts/problem.tsx";
+
+const properties = clientOf(CustomPropertyService);
+
+const input = (id: string) => ({ selection: { case: "withIds" as const, value: { ids: [id] } } });
+
+/** What people have added to an entity, and the form to add more. */
+export function CustomProperties({ entity, changed }: { entity: Entity; changed(): void }) {
+  const failure = useSignal<Failure | undefined>(undefined);
+  const attempt = async (work: Promise<unknown>) => {
+    try {
+      await work;
+      failure.value = undefined;
+      changed();
+      return true;
+    } catch (error) {
+      failure.value = failureOf(error);
+      return false;
+    }
+  };
+  const values: JsonObject = entity.customProperties ?? {};
+  const keys = Object.keys(values).sort();
+  return (
+    <section class="card" aria-labelledby="custom">
+      <h2 id="custom">Custom properties</h2>
+      {keys.length === 0 && <p class="quiet">None.</p>}
+      <dl class="facts">
+        {keys.map((key) => (
+          <div key={key} class="fact">
+            <dt>{key}</dt>
+            <dd>
+              {valueText(values[key])}
+              {may(CustomPropertyService.method.deleteCustomProperties) && (
+                <button
+                  type="button"
+                  class="plain"
+                  aria-label={`Delete the property ${key}`}
+                  onClick={() => {
+                    if (!confirm(`Delete the property "${key}" of this entity?`)) return;
+                    void attempt(properties.deleteCustomProperties({ input: input(entity.id), propertyKeys: [key] }));
+                  }}
+                >
+                  ×
+                </button>
+              )}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {may(CustomPropertyService.method.setCustomProperties) && (
+        <SetProperty set={(name, value) => attempt(properties.setCustomProperties({ input: input(entity.id), properties: { [name]: value } }))} />
+      )}
+      <Problem failure={failure.value} />
+    </section>
+  );
+}
+
+function SetProperty({ set }: { set(name: string, value: JsonValue): Promise<boolean> }) {
+  const name = useSignal("");
+  const value = useSignal("");
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (!(await set(name.value, typed(value.value)))) return;
+    name.value = "";
+    value.value = "";
+  };
+  return (
+    <form class="inline" onSubmit={submit} aria-label="Set a property">
+      <input
+        class="short"
+        aria-label="Name"
+        placeholder="name"
+        required
+        value={name.value}
+        onInput={({ currentTarget }) => {
+          name.value = currentTarget.value;
+        }}
+      />
+      <input
+        aria-label="Value"
+        placeholder="value"
+        value={value.value}
+        onInput={({ currentTarget }) => {
+          value.value = currentTarget.value;
+        }}
+      />
+      <button type="submit">Set</button>
+    </form>
+  );
+}
+
+/** Numbers, `true` and `false` are what they look like; all else is text, and so is what stands in quotes. */
+function typed(text: string): JsonValue {
+  if (/^(?:true|false|-?\d+(?:\.\d+)?)$/.test(text)) return JSON.parse(text.replace(/^(-?)0+(?=\d)/, "$1"));
+  return /^".*"$/s.test(text) ? text.slice(1, -1) : text;
+}

@@ -1,0 +1,250 @@
+import { create } from "@bufbuild/protobuf";
+import { useMemo } from "preact/hooks";
+import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
+import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { EventQueryService, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
+import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { SeverityMark, statusWord } from "../events/words.tsx";
+import { linkTo } from "../frame/address.ts";
+import { clientOf } from "../frame/calls.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { Facts } from "../parts/facts.tsx";
+import { Plot } from "../parts/plot.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { periodOf, readSeries } from "../parts/series.ts";
+import { Time } from "../parts/time.tsx";
+import { CustomProperties } from "./custom-properties.tsx";
+import { stateText } from "./states.ts";
+
+const entities = clientOf(EntityService);
+const events = clientOf(EventQueryService);
+const windows = clientOf(MaintenanceWindowService);
+
+/** One entity: what it is, what it belongs to, how it does. */
+export function OneEntity({ id }: { id: string }) {
+  const answer = useAnswer(async (signal) => {
+    const searchInput = { query: { clause: { withIds: { ids: [id] } } } };
+    return (await entities.searchEntities({ searchInput }, { signal })).entities?.entities[0] ?? null;
+  });
+  const { value, failure, again } = answer.value;
+  return (
+    <div class="screen">
+      <div class="screen-head">
+        <div>
+          <p class="hint">
+            <a href={linkTo(["entities"])}>Entities</a>
+          </p>
+          <h1>{value?.name ?? "Entity"}</h1>
+        </div>
+        {value && (
+          <div class="tools">
+            <a href={linkTo(["metrics"], { entity: id })}>All metrics</a>
+            <a href={linkTo(["events"], { status: "any", where: eventsOf(id) })}>All events</a>
+          </div>
+        )}
+      </div>
+      <Problem failure={failure} again={again} />
+      {value === null && <p class="pad">There is no such entity. It may have been deleted; its events stay.</p>}
+      {value && (
+        <div class="scroll two-wide">
+          <About entity={value} />
+          <CustomProperties entity={value} changed={again} />
+          <Family entity={value} />
+          <OpenEvents id={id} />
+          <Windows id={id} />
+          <Series id={id} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+const eventsOf = (id: string) => JSON.stringify({ filter: { field: "entity", operation: "OP_EQUALS", value: id } });
+
+function About({ entity }: { entity: Entity }) {
+  return (
+    <section class="card" aria-labelledby="about">
+      <h2 id="about">About</h2>
+      <dl class="facts">
+        <dt>State</dt>
+        <dd>{stateText(entity.productionState)}</dd>
+        <dt>Priority</dt>
+        <dd>{String(entity.priority)}</dd>
+        <dt>Last data</dt>
+        <dd>{entity.livenessTime === 0n ? "–" : <Time at={entity.livenessTime} />}</dd>
+        <dt>First seen</dt>
+        <dd>
+          <Time at={entity.createTime} />
+        </dd>
+        <dt>Types</dt>
+        <dd>{entity.schemaIds.join(", ")}</dd>
+        <dt>Id</dt>
+        <dd>
+          <code>{entity.id}</code>
+        </dd>
+      </dl>
+      <Facts title="Dimensions" values={entity.dimensions} prefix="dimensions." />
+      <Facts title="Core properties" values={entity.coreProperties ?? {}} folded />
+    </section>
+  );
+}
+
+const familyMax = 50;
+
+/** Its parent, and the entities whose parent it is: models name a parent by its id or its name. */
+function Family({ entity }: { entity: Entity }) {
+  const parents = useMemo(() => textsOf(entity.coreProperties?.parent), [entity]);
+  const answer = useAnswer(async (signal) => {
+    const anyOf = (field: string, texts: readonly string[]) =>
+      create(ClauseSchema, {
+        oneOf: { field, values: texts.map((value) => ({ kind: { case: "stringValue" as const, value } })) },
+      });
+    const search = async (clause: ReturnType<typeof anyOf>) =>
+      (await entities.searchEntities({ searchInput: { query: { clause }, pageInput: { limit: familyMax } } }, { signal })).entities
+        ?.entities ?? [];
+    const named = { anyOf: { clauses: [anyOf("id", parents), anyOf("name", parents)] } };
+    const [above, below] = await Promise.all([
+      parents.length === 0 ? [] : search(create(ClauseSchema, named)),
+      search(anyOf("coreProperties.parent", [entity.id, entity.name])),
+    ]);
+    return { above, below };
+  });
+  const { value, failure, again } = answer.value;
+  const list = (title: string, found: readonly Entity[]) =>
+    found.length > 0 && (
+      <>
+        <h3>{title}</h3>
+        <ul class="links">
+          {found.map(({ id, name }) => (
+            <li key={id}>
+              <a href={linkTo(["entities", id])}>{name}</a>
+            </li>
+          ))}
+          {found.length === familyMax && <li class="quiet">and perhaps more</li>}
+        </ul>
+      </>
+    );
+  return (
+    <section class="card" aria-labelledby="family">
+      <h2 id="family">Parent and children</h2>
+      <Problem failure={failure} again={again} />
+      {value && list("Parent", value.above)}
+      {value && list("Children", value.below)}
+      {value && value.above.length + value.below.length === 0 && <p class="quiet">None is known.</p>}
+    </section>
+  );
+}
+
+function textsOf(value: unknown): string[] {
+  const values: unknown[] = Array.isArray(value) ? value : [value];
+  return values.filter((each) => typeof each === "string");
+}
+
+function OpenEvents({ id }: { id: string }) {
+  const answer = useAnswer((signal) => {
+    const clause = create(ClauseSchema, {
+      filter: { field: "entity", operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value: id } } },
+    });
+    const sortBy = [
+      { byField: { field: "status", order: SortOrder.ASC } },
+      { byField: { field: "lastSeen", order: SortOrder.DESC } },
+    ];
+    return events.searchEvents({ query: { clause, sortBy, pageInput: { limit: 20 } } }, { signal });
+  });
+  const { value, failure, again } = answer.value;
+  const rows = value?.results.flatMap((event) => event.occurrences.map((occurrence) => ({ event, occurrence }))) ?? [];
+  return (
+    <section class="card" aria-labelledby="its-events">
+      <h2 id="its-events">Events</h2>
+      <Problem failure={failure} again={again} />
+      {value && rows.length === 0 && <p class="quiet">Nothing has happened to it.</p>}
+      <ul class="lines">
+        {rows.slice(0, 20).map(({ event, occurrence }) => (
+          <li key={occurrence.id}>
+            <SeverityMark value={occurrence.severity} />
+            <a href={linkTo(["occurrences", occurrence.id])}>{event.name}</a>
+            <span class="quiet">{statusWord(occurrence.status)}</span>
+            <span class="push">
+              <Time at={occurrence.lastSeen} short />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const windowsMax = 50;
+
+/** The windows in progress that hold it: those whose own query finds it. */
+function Windows({ id }: { id: string }) {
+  const answer = useAnswer(async (signal) => {
+    const running = create(ClauseSchema, {
+      filter: {
+        field: "runState",
+        operation: Operation.OP_EQUALS,
+        value: { kind: { case: "stringValue", value: "IN_PROGRESS" } },
+      },
+    });
+    const searchInput = { query: { clause: running }, pageInput: { limit: windowsMax } };
+    const { maintWindows } = await windows.searchMaintenanceWindows({ searchInput }, { signal });
+    const holds = await Promise.all(
+      maintWindows.map(async (window) => {
+        const clause = window.target.case === "query" ? window.target.value.clause : undefined;
+        if (clause === undefined) return [];
+        const both = create(ClauseSchema, { allOf: { clauses: [clause, create(ClauseSchema, { withIds: { ids: [id] } })] } });
+        const found = await entities.searchEntities({ searchInput: { query: { clause: both } } }, { signal });
+        return found.entities?.entities.length ? [window] : [];
+      }),
+    );
+    return holds.flat();
+  });
+  const { value, failure, again } = answer.value;
+  return (
+    <section class="card" aria-labelledby="windows">
+      <h2 id="windows">Maintenance windows that hold it now</h2>
+      <Problem failure={failure} again={again} />
+      {value?.length === 0 && <p class="quiet">None names it.</p>}
+      <ul class="lines">
+        {value?.map(({ id: windowId, name, description }) => (
+          <li key={windowId}>
+            <strong>{name}</strong> <span class="quiet">{description}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const seriesMax = 12;
+
+function Series({ id }: { id: string }) {
+  const answer = useAnswer(async (signal) => {
+    const end = Date.now();
+    const start = end - 21_600_000;
+    const asked = { entityId: id, start, end, aggregator: Aggregator.MEAN, period: periodOf(start, end, 120), pageSize: seriesMax };
+    return { start, end, ...(await readSeries(asked, signal)) };
+  });
+  const { value, failure, again } = answer.value;
+  return (
+    <section class="card wide" aria-labelledby="series">
+      <h2 id="series">Series of the last 6 hours</h2>
+      <Problem failure={failure} again={again} />
+      {value?.series.length === 0 && <p class="quiet">It sent no metric in that time.</p>}
+      <div class="small-plots">
+        {value?.series.map((each) => (
+          <figure key={each.key}>
+            <figcaption>
+              <a href={linkTo(["metrics"], { entity: id, metric: each.metric, range: "6h" })}>{each.name}</a>
+              <span class="quiet"> {each.units}</span>
+            </figcaption>
+            <Plot name={each.name} series={[each]} start={value.start} end={value.end} height={110} />
+          </figure>
+        ))}
+      </div>
+      {value?.more && <a href={linkTo(["metrics"], { entity: id, range: "6h" })}>All its series</a>}
+    </section>
+  );
+}

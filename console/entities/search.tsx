@@ -1,0 +1,216 @@
+import { create, toJsonString } from "@bufbuild/protobuf";
+import { useSignal } from "@preact/signals";
+import { useId } from "preact/hooks";
+import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
+import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { address, goTo, linkTo, setParameters } from "../frame/address.ts";
+import { clientOf, failureOf } from "../frame/calls.ts";
+import { allOf, clauseOf, clauseText } from "../events/query.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { conditionCount, draftOf } from "../parts/clause/draft.ts";
+import { ClauseEditor } from "../parts/clause/editor.tsx";
+import { knownFields } from "../parts/clause/fields.ts";
+import { valueText } from "../parts/facts.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { type Column, Table } from "../parts/table.tsx";
+import { Time } from "../parts/time.tsx";
+import { stateText } from "./states.ts";
+
+const entities = clientOf(EntityService);
+
+const all = create(ClauseSchema, { filter: { field: "id", operation: Operation.OP_EXISTS } });
+
+/** The clause of the address: conditions, and what was typed into the search field. Reads signals. */
+function clauseHere(): Clause {
+  const { parameters } = address.value;
+  const own = clauseOf(parameters.get("where"));
+  const text = parameters.get("text") ?? "";
+  const named =
+    text === ""
+      ? []
+      : [
+          create(ClauseSchema, {
+            filter: { field: "name", operation: Operation.OP_TEXT, value: { kind: { case: "stringValue", value: text } } },
+          }),
+        ];
+  const clauses = [...(own ? [own] : []), ...named];
+  return clauses.length === 0 ? all : allOf(clauses);
+}
+
+const searchInput = () => ({
+  query: { clause: clauseHere() },
+  groupBy: address.value.parameters.get("group") ? [{ field: address.value.parameters.get("group") ?? "" }] : [],
+});
+
+const columns: readonly Column<Entity>[] = [
+  {
+    key: "name",
+    label: "Name",
+    width: "minmax(160px, 1.5fr)",
+    line: 1,
+    cell: ({ name }) => <strong>{name}</strong>,
+    title: ({ name }) => name,
+  },
+  {
+    key: "dimensions",
+    label: "Dimensions",
+    width: "minmax(160px, 2fr)",
+    cell: ({ dimensions }) => dimensionsText(dimensions),
+    title: ({ dimensions }) => dimensionsText(dimensions),
+  },
+  { key: "type", label: "Type", width: "minmax(90px, 1fr)", cell: ({ schemaIds }) => schemaIds.at(-1) },
+  { key: "state", label: "State", width: "130px", cell: ({ productionState }) => stateText(productionState) },
+  {
+    key: "liveness",
+    label: "Last data",
+    width: "92px",
+    line: 1,
+    end: true,
+    cell: ({ livenessTime }) => (livenessTime === 0n ? "–" : <Time at={livenessTime} short />),
+  },
+];
+
+const dimensionsText = (dimensions: Readonly<Record<string, string>>) =>
+  Object.entries(dimensions)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(", ");
+
+export function EntitySearch() {
+  const answer = useAnswer((signal) => entities.searchEntities({ searchInput: searchInput() }, { signal }));
+  const { value, loading, failure, again } = answer.value;
+  const later = useSignal<{ of: unknown; rows: readonly Entity[]; cursor: string | undefined }>({ of: undefined, rows: [], cursor: "" });
+  const problem = useSignal("");
+  const held = later.value.of === value ? later.value : { of: value, rows: [], cursor: value?.pageInfo?.hasNext ? value.pageInfo.endCursor : undefined };
+  const rows = [...(value?.entities?.entities ?? []), ...held.rows];
+  const loadMore = async () => {
+    const { cursor, of } = held;
+    if (cursor === undefined) return;
+    later.value = { ...held, cursor: undefined };
+    try {
+      const page = await entities.searchEntities({ searchInput: { ...searchInput(), groupBy: [], pageInput: { limit: 500, cursor } } });
+      if (later.value.of !== of) return;
+      const next = page.pageInfo?.hasNext ? page.pageInfo.endCursor : undefined;
+      later.value = { of, rows: [...held.rows, ...(page.entities?.entities ?? [])], cursor: next };
+    } catch (error) {
+      problem.value = failureOf(error).message;
+    }
+  };
+  const own = clauseOf(address.value.parameters.get("where"));
+  const editing = useSignal(own !== undefined);
+  const total = Number(value?.pageInfo?.totalCount ?? 0n);
+  const prefix = /^search_input\.query\.clause(?:\.and\.clauses\[0\])?/;
+  const errors = own ? (failure?.fields ?? []).map(({ field, description }) => ({ field: field.replace(prefix, ""), description })) : [];
+  return (
+    <div class="screen">
+      <div class="screen-head">
+        <h1>Entities</h1>
+        <p class="count" role="status">
+          {loading ? "Searching…" : `${total.toLocaleString("en")} ${total === 1 ? "entity" : "entities"}`}
+        </p>
+        <div class="tools">
+          <input
+            type="search"
+            aria-label="Words of the name"
+            placeholder="Words of the name"
+            value={address.value.parameters.get("text") ?? ""}
+            onInput={({ currentTarget }) => setParameters({ text: currentTarget.value }, false)}
+          />
+          <Grouping />
+          <button
+            type="button"
+            aria-expanded={editing.value}
+            onClick={() => {
+              editing.value = !editing.value;
+            }}
+          >
+            Conditions{own ? ` (${conditionCount(draftOf(own))})` : ""}
+          </button>
+        </div>
+      </div>
+      {editing.value && (
+        <ClauseEditor
+          of="entity"
+          clause={own}
+          errors={errors}
+          apply={(clause) => setParameters({ where: clause && clauseText(clause) })}
+        />
+      )}
+      <Problem failure={errors.length > 0 ? undefined : failure} again={again} />
+      <Groups groups={value?.entities?.groups ?? []} />
+      {rows.length === 0 && value ? (
+        <Empty title={address.value.parameters.size > 0 ? "No entity matches." : "There are no entities yet."}>
+          <p>An entity appears with the first model, metric or event that names its dimensions.</p>
+        </Empty>
+      ) : (
+        <Table
+          label="Entities"
+          rows={rows}
+          columns={columns}
+          rowKey={({ id }) => id}
+          open={({ id }) => goTo(linkTo(["entities", id]))}
+          total={total}
+          more={() => void loadMore()}
+        />
+      )}
+    </div>
+  );
+}
+
+function Grouping() {
+  const id = useId();
+  return (
+    <>
+      <input
+        type="search"
+        class="short"
+        aria-label="Group by a field"
+        placeholder="Group by a field"
+        list={id}
+        value={address.value.parameters.get("group") ?? ""}
+        onChange={({ currentTarget }) => setParameters({ group: currentTarget.value })}
+      />
+      <datalist id={id}>
+        {knownFields("entity").map(({ name, label }) => (
+          <option key={name} value={name} label={label} />
+        ))}
+      </datalist>
+    </>
+  );
+}
+
+const groupsMax = 60;
+
+/** The groups, the largest first; one narrows the search to it. */
+function Groups({ groups }: { groups: readonly { values: readonly unknown[]; count: bigint }[] }) {
+  const field = address.value.parameters.get("group");
+  if (field === null || groups.length === 0) return null;
+  return (
+    <ul class="groups" aria-label={`Groups by ${field}`}>
+      {groups.slice(0, groupsMax).map(({ values, count }) => {
+        const value = (values[0] as { kind: { value: unknown } } | undefined)?.kind.value;
+        const text = valueText(value);
+        return (
+          <li key={`${typeof value} ${text}`}>
+            {text === "" ? (
+              <span>none</span>
+            ) : (
+              <a href={linkTo(["entities"], { group: field, where: narrowed(field, text) })}>{text}</a>
+            )}{" "}
+            <span class="quiet">{count.toLocaleString("en")}</span>
+          </li>
+        );
+      })}
+      {groups.length > groupsMax && <li class="quiet">and {groups.length - groupsMax} more</li>}
+    </ul>
+  );
+}
+
+function narrowed(field: string, value: string): string {
+  return toJsonString(
+    ClauseSchema,
+    create(ClauseSchema, {
+      filter: { field, operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value } } },
+    }),
+  );
+}

@@ -1,0 +1,26 @@
+import { numberText, timesOf } from "../parts/plot.tsx";
+import type { PlotSeries } from "../parts/series.ts";
+import { type Column, Table } from "../parts/table.tsx";
+import { timeText } from "../parts/time.tsx";
+
+/** The values of a plot, a row for each moment, the newest first. */
+export function ValueTable({ name, series }: { name: string; series: readonly PlotSeries[] }) {
+  const values = series.map((each) => new Map(each.timestamps.map((time, at) => [time, each.values[at]])));
+  const columns: Column<number>[] = [
+    { key: "time", label: "Time", width: "150px", line: 1, cell: (time) => timeText(time) },
+    ...series.map(
+      (each, at): Column<number> => ({
+        key: each.key,
+        label: each.name,
+        width: "minmax(90px, 1fr)",
+        end: true,
+        cell: (time) => numberText(values[at]?.get(time), each.units),
+      }),
+    ),
+  ];
+  return (
+    <div class="value-table">
+      <Table label={`Values of ${name}`} rows={timesOf(series).reverse()} columns={columns} rowKey={String} />
+    </div>
+  );
+}

@@ -1,0 +1,175 @@
+import { effect, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import Plotter from "uplot";
+import { theme } from "../frame/preferences.ts";
+import type { PlotSeries } from "./series.ts";
+import { timeText, zoneName } from "./time.tsx";
+
+interface PlotProps {
+  readonly name: string;
+  readonly series: readonly PlotSeries[];
+  readonly start: number;
+  readonly end: number;
+  readonly height: number;
+  /** Called with the range that was drawn over by dragging. Absent: the plot does not zoom. */
+  zoom?: (start: number, end: number) => void;
+  /** A moment that is marked. */
+  readonly mark?: number;
+}
+
+const dashes: readonly (number[] | undefined)[] = [undefined, [8, 4], [2, 3], [10, 3, 2, 3]];
+const colours = 6;
+
+/** How the n-th series is drawn: a colour and, when those are used up, a dash. The legend draws the same. */
+export const lineClass = (at: number) => `series-${at % colours}`;
+const dashOf = (at: number) => dashes[Math.floor(at / colours) % dashes.length];
+
+/** Series over time on a canvas. Arrow keys move the cursor, whose values are read out; all values stand in a table beside it. */
+export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps) {
+  const frame = useRef<HTMLDivElement>(null);
+  const plotter = useRef<Plotter>(undefined);
+  const cursor = useSignal<number | undefined>(undefined);
+  const times = timesOf(series);
+
+  useEffect(() => {
+    const element = frame.current;
+    if (element === null) return;
+    const values = series.map((each) => {
+      const at = new Map(each.timestamps.map((time, index) => [time, each.values[index] ?? null]));
+      return times.map((time) => at.get(time) ?? null);
+    });
+    // Drawn again when colours or the zone change.
+    const end_ = effect(() => {
+      theme.value;
+      zoneName.value;
+      plotter.current?.destroy();
+      plotter.current = new Plotter(
+        options({ element, series, height, start, end, ...(zoom && { zoom }), ...(mark && { mark }), move: (at) => (cursor.value = at) }),
+        [times.map((time) => time / 1000), ...values] as Plotter.AlignedData,
+        element,
+      );
+    });
+    const sizes = new ResizeObserver(() => plotter.current?.setSize({ width: element.clientWidth, height }));
+    sizes.observe(element);
+    return () => {
+      end_();
+      sizes.disconnect();
+      plotter.current?.destroy();
+      plotter.current = undefined;
+    };
+  }, [series, start, end, height]);
+
+  const press = (event: KeyboardEvent) => {
+    const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
+    const step = steps[event.key];
+    if (step === undefined || times.length === 0) return;
+    event.preventDefault();
+    const from = cursor.value ?? (step > 0 ? -1 : times.length);
+    const at = Math.max(0, Math.min(times.length - 1, from + step));
+    const left = plotter.current?.valToPos((times[at] ?? 0) / 1000, "x") ?? 0;
+    plotter.current?.setCursor({ left, top: height / 3 });
+    cursor.value = at;
+  };
+
+  const at = cursor.value;
+  const time = at === undefined ? undefined : times[at];
+  return (
+    <div class="plot">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor moves by keyboard */}
+      <div
+        class="plot-frame"
+        role="application"
+        aria-label={`Plot of ${name}: arrow keys move the cursor`}
+        tabIndex={0}
+        onKeyDown={press}
+        ref={frame}
+        style={{ minHeight: `${height}px` }}
+      />
+      <p class="plot-values" aria-live="polite">
+        {time !== undefined && (
+          <>
+            <span class="quiet">{timeText(time)}</span>
+            {series.slice(0, 8).map((each, index) => (
+              <span key={each.key} class={`value ${lineClass(index)}`}>
+                {each.name}: {numberText(each.values[each.timestamps.indexOf(time)], each.units)}
+              </span>
+            ))}
+          </>
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** The moments of all series, each once, in order. */
+export function timesOf(series: readonly PlotSeries[]): number[] {
+  return [...new Set(series.flatMap(({ timestamps }) => timestamps))].sort((a, b) => a - b);
+}
+
+const shown = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
+
+/** A number with its unit. */
+export function numberText(value: number | null | undefined, units = ""): string {
+  if (value === undefined || value === null) return "–";
+  return `${shown.format(value)}${units === "" || units === "1" ? "" : ` ${units}`}`;
+}
+
+interface Drawn extends Omit<PlotProps, "name"> {
+  element: HTMLElement;
+  move(at: number | undefined): void;
+}
+
+function options({ element, series, height, start, end, zoom, mark, move }: Drawn): Plotter.Options {
+  const colourOf = (name: string) => {
+    const probe = document.createElement("i");
+    probe.className = name;
+    element.append(probe);
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color;
+  };
+  const [ink, line] = [colourOf("ink-quiet"), colourOf("ink-line")];
+  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "11px system-ui" };
+  return {
+    width: Math.max(120, element.clientWidth),
+    height,
+    legend: { show: false },
+    cursor: { drag: { x: zoom !== undefined, y: false, setScale: false }, points: { size: 6 } },
+    tzDate: (seconds) => Plotter.tzDate(new Date(seconds * 1000), zoneName.value),
+    scales: { x: { time: true, range: () => [start / 1000, end / 1000] } },
+    axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => shown.format(tick)) }],
+    series: [
+      {},
+      ...series.map((_, at) => ({
+        stroke: colourOf(lineClass(at)),
+        width: 1.5,
+        ...(dashOf(at) && { dash: dashOf(at) as number[] }),
+        points: { show: series[at]?.timestamps.length === 1 },
+        spanGaps: false,
+      })),
+    ],
+    hooks: {
+      setCursor: [({ cursor: { idx } }) => move(idx ?? undefined)],
+      setSelect: [
+        (self) => {
+          const { left, width } = self.select;
+          if (width > 4) zoom?.(Math.round(self.posToVal(left, "x") * 1000), Math.round(self.posToVal(left + width, "x") * 1000));
+        },
+      ],
+      draw: [
+        ({ ctx, bbox, valToPos }) => {
+          if (mark === undefined) return;
+          const x = valToPos(mark / 1000, "x", true);
+          ctx.save();
+          ctx.strokeStyle = colourOf("ink-mark");
+          ctx.setLineDash([4, 3]);
+          ctx.beginPath();
+          ctx.moveTo(x, bbox.top);
+          ctx.lineTo(x, bbox.top + bbox.height);
+          ctx.stroke();
+          ctx.restore();
+        },
+      ],
+    },
+  };
+}

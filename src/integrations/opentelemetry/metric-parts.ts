@@ -1,0 +1,121 @@
+import { toBinary } from "@bufbuild/protobuf";
+import type { ExportMetricsServiceRequest } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
+import { InstrumentationScopeSchema } from "#gen/opentelemetry/proto/common/v1/common_pb.ts";
+import {
+  ExponentialHistogramDataPointSchema,
+  GaugeSchema,
+  HistogramDataPointSchema,
+  MetricSchema,
+  NumberDataPointSchema,
+  ResourceMetricsSchema,
+  ScopeMetricsSchema,
+  SummaryDataPointSchema,
+} from "#gen/opentelemetry/proto/metrics/v1/metrics_pb.ts";
+import { ResourceSchema } from "#gen/opentelemetry/proto/resource/v1/resource_pb.ts";
+import { invalidValue } from "../../wire/status.ts";
+import { delimited, type Fields, fieldsOf, next, valueBytes, valueText } from "./fields.ts";
+
+/** The schemas of data points. */
+export const pointSchemas = {
+  gauge: NumberDataPointSchema,
+  sum: NumberDataPointSchema,
+  histogram: HistogramDataPointSchema,
+  exponentialHistogram: ExponentialHistogramDataPointSchema,
+  summary: SummaryDataPointSchema,
+} as const;
+export type PointKind = keyof typeof pointSchemas;
+
+/** A metric of a resource and scope, as it stands in a request; in JSON it is put into the same bytes. */
+export interface MetricPart {
+  resource: Uint8Array;
+  scope: Uint8Array;
+  name: string;
+  unit: string;
+  description: string;
+  kind: PointKind;
+  /** The bytes of each data point. */
+  points(): Iterable<Uint8Array>;
+}
+
+const none: Uint8Array = new Uint8Array();
+const twice = () => invalidValue("", "the message cannot be decoded: a member that comes once comes twice");
+const kinds = new Map<number, PointKind>(
+  (Object.keys(pointSchemas) as PointKind[]).map((kind) => [MetricSchema.field[kind].number, kind]),
+);
+const numbers = {
+  resource: ResourceMetricsSchema.field.resource.number,
+  scopes: ResourceMetricsSchema.field.scopeMetrics.number,
+  scope: ScopeMetricsSchema.field.scope.number,
+  metrics: ScopeMetricsSchema.field.metrics.number,
+  name: MetricSchema.field.name.number,
+  description: MetricSchema.field.description.number,
+  unit: MetricSchema.field.unit.number,
+  points: GaugeSchema.field.dataPoints.number,
+};
+
+/** The members of one field that are messages. */
+function* members(bytes: Uint8Array, field: number): Generator<Uint8Array> {
+  const all = fieldsOf(bytes);
+  while (next(all)) if (all.field === field && all.type === delimited) yield valueBytes(all);
+}
+
+/** The only member of a field; empty where there is none. */
+function member(bytes: Uint8Array, field: number): Uint8Array {
+  const [first = none, second] = members(bytes, field);
+  if (second !== undefined) throw twice();
+  return first;
+}
+
+/** Each metric of an ExportMetricsServiceRequest; undefined for each resource and scope, so that all that is walked over is counted. */
+export function* partsOfBytes(request: Uint8Array): Generator<MetricPart | undefined> {
+  for (const resourceMetrics of members(request, 1)) {
+    yield undefined;
+    const resource = member(resourceMetrics, numbers.resource);
+    for (const scopeMetrics of members(resourceMetrics, numbers.scopes)) {
+      yield undefined;
+      const scope = member(scopeMetrics, numbers.scope);
+      for (const metric of members(scopeMetrics, numbers.metrics)) yield metricOf(metric, resource, scope);
+    }
+  }
+}
+
+function metricOf(metric: Uint8Array, resource: Uint8Array, scope: Uint8Array): MetricPart | undefined {
+  const texts = { name: "", unit: "", description: "" };
+  let kind: PointKind | undefined;
+  let data: Uint8Array = none;
+  for (const all: Fields = fieldsOf(metric); next(all); ) {
+    if (all.type !== delimited) continue;
+    if (all.field === numbers.name) texts.name = valueText(all);
+    else if (all.field === numbers.unit) texts.unit = valueText(all);
+    else if (all.field === numbers.description) texts.description = valueText(all);
+    else if (kinds.has(all.field)) {
+      if (kind !== undefined) throw twice();
+      kind = kinds.get(all.field);
+      data = valueBytes(all);
+    }
+  }
+  return kind && { ...texts, resource, scope, kind, points: () => members(data, numbers.points) };
+}
+
+/** The same of a request that was decoded. */
+export function* partsOfMessage({ resourceMetrics }: ExportMetricsServiceRequest): Generator<MetricPart | undefined> {
+  for (const { resource, scopeMetrics } of resourceMetrics) {
+    yield undefined;
+    const resourceBytes = resource === undefined ? none : toBinary(ResourceSchema, resource);
+    for (const { scope, metrics } of scopeMetrics) {
+      yield undefined;
+      const scopeBytes = scope === undefined ? none : toBinary(InstrumentationScopeSchema, scope);
+      for (const { name, unit, description, data } of metrics) {
+        const { case: kind, value } = data;
+        if (kind === undefined) {
+          yield undefined;
+          continue;
+        }
+        function* points() {
+          for (const point of value?.dataPoints ?? []) yield toBinary(pointSchemas[kind as PointKind], point as never);
+        }
+        yield { resource: resourceBytes, scope: scopeBytes, name, unit, description, kind, points };
+      }
+    }
+  }
+}
