@@ -62,12 +62,3 @@ async function removeLink(tx: Db, tenantId: string, id: string) {
     .returning({ keyId, digest, expiresMs, now: databaseNowMs });
   return row;
 }
-
-/** The tenant of this name in whose console no session was made yet; undefined when there is none. */
-export async function withoutSession(db: Db, tenantName: string): Promise<string | undefined> {
-  const [tenant] = await db<{ id: string }[]>`select id from tenants where name = ${tenantName}`;
-  if (tenant === undefined) return undefined;
-  const [made] = await db`
-    select 1 from tenant_state where tenant_id = ${tenant.id} and first_session_ms is not null`;
-  return made === undefined ? tenant.id : undefined;
-}

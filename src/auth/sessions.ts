@@ -63,8 +63,6 @@ export async function createSession(
   await orm(tx)
     .insert(consoleSessions)
     .values({ tenantId, id, keyId, digest, createdMs: key.now, lastUsedMs: key.now });
-  await tx`
-    update tenant_state set first_session_ms = ${key.now} where tenant_id = ${tenantId} and first_session_ms is null`;
   return token;
 }
 

@@ -24,6 +24,7 @@ CONFIGURE   trigger     .            POST   /v1/notification/triggers           
 READ        -           .            GET    /v1/notification/triggers/{}                  TriggerService.GetTrigger
 READ        -           .            GET    /v1/notification/triggers                     TriggerService.ListTriggers
 CONFIGURE   trigger     .            PUT    /v1/notification/triggers/{}                  TriggerService.UpdateTrigger
+READ        *           .            POST   /v1/notification/triggers:preview             TriggerService.PreviewTrigger
 CONFIGURE   -           .            DELETE /v1/notification/triggers/{}                  TriggerService.DeleteTrigger
 CONFIGURE   destination .            POST   /v1/notification/destinations                 DestinationService.CreateDestination
 READ        -           .            GET    /v1/notification/destinations/{}              DestinationService.GetDestination

@@ -30,6 +30,8 @@ notifications.TriggerQuery: clause: TriggerClause
 notifications.MetricThresholdSource: metricName: string, entityQuery: Query, min?: number, max?: number, metricClause:
   Clause
 notifications.StaleDataSource: metricName: string, eventName: string, entityQuery: Query, durationSec: int64
+notifications.PreviewTriggerRequest: type: TriggerType, timeRange: TimeRange
+notifications.PreviewTriggerResponse: count: int64, events: [Event], partial: bool
 notifications.ListTriggersResponse: triggers: [Trigger], totalCount: int64, nextPageToken: string
 notifications.Destination: name: string, description: string, tags: [string], type: DestinationType, ruleNames:
   [string], recentNotificationCount: int64, maxPerMinute: number, disabledReason: string, breakerState: BreakerState
