@@ -47,8 +47,12 @@ describe("a trigger that is not stored", () => {
     expect(answer).toMatchObject({ status: 200, body: { count: "2", partial: false } });
     expect(namesOf(answer)).toEqual(["c", "a"]);
     const [closed] = answer.body.events;
-    expect(closed).toMatchObject({ entityName: "web-1", count: "1", occurrences: [{ status: "STATUS_CLOSED" }] });
-    const status = { equals: { field: "status", value: { stringVal: "closed" } } };
+    expect(closed).toMatchObject({
+      entityName: "source=web-1",
+      count: "1",
+      occurrences: [{ status: "STATUS_CLOSED" }],
+    });
+    const status = { equals: { field: "status", value: { numberVal: 3 } } };
     expect(namesOf(await preview({ type: typeOf(status) }))).toEqual(["c"]);
   });
 
@@ -57,20 +61,20 @@ describe("a trigger that is not stored", () => {
       { name: "a" },
       { name: "b", timestamp: String(Date.now() - 3_600_000), dimensions: { source: "web-2" } },
     ]);
-    const all = typeOf({ contains: { field: "name", value: "" } });
+    const all = typeOf({ greaterAndEquals: { field: "severity", value: { numberVal: 0 } } });
     const start = String(Date.now() - 7_200_000);
     expect(namesOf(await preview({ type: all, timeRange: { start } }))).toEqual(["a", "b"]);
     expect(namesOf(await preview({ type: all, timeRange: { start, end: String(Date.now() - 60_000) } }))).toEqual([
       "b",
     ]);
-    expect(namesOf(await preview({ type: typeOf(clause("entity.name", "web-2")) }))).toEqual(["b"]);
+    expect(namesOf(await preview({ type: typeOf(clause("entity.name", "source=web-2")) }))).toEqual(["b"]);
     const counted = typeOf({ lessAndEquals: { field: "count", value: { numberVal: 0 } } });
     expect((await preview({ type: counted })).body).toEqual({ count: "0", events: [], partial: false });
   });
 
   test("is counted whole, and shown by its hundred latest", async () => {
     const { preview } = await tenantWith(Array.from({ length: 620 }, () => ({})));
-    const answer = await preview({ type: typeOf(clause("entity.name", "web-1")) });
+    const answer = await preview({ type: typeOf(clause("entity.name", "source=web-1")) });
     expect(answer.body).toMatchObject({ count: "620", partial: false });
     expect(namesOf(answer)).toEqual(Array.from({ length: 100 }, (_, i) => `event ${i}`));
   });
@@ -85,7 +89,6 @@ describe("a trigger that is not stored", () => {
       from occurrences o, generate_series(o.number + 1, o.number + 50000) n where o.tenant_id = ${tenant.id}`;
     const answer = await preview({ type: typeOf(clause("name", "a")) });
     expect(answer.body).toMatchObject({ count: "50000", partial: true });
-    expect(answer.body.events[0].occurrences[0].endTime).toBeNull();
   });
 });
 
@@ -95,7 +98,7 @@ test("what is wrong is named", async () => {
     status: 400,
     body: { code: 3, message: expect.stringMatching(/^type: /) },
   });
-  expect(await preview({ type: typeOf(clause("nothing.", "a")) })).toMatchObject({ status: 400, body: { code: 3 } });
+  expect(await preview({ type: typeOf(clause("", "a")) })).toMatchObject({ status: 400, body: { code: 3 } });
   const type = typeOf(clause("name", "a"));
   expect(await preview({ type, timeRange: { start: "2", end: "1" } })).toMatchObject({ status: 400 });
   expect((await preview({ type, timeRange: { end: "1700000000" } })).body.message).toMatch(
