@@ -190,9 +190,7 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       return await transaction(db, async (tx) => {
         const [row] = await orm(tx).select(columnsOf(tenantId)).from(rules).where(own).for("no key update");
         if (row === undefined) throw notFound("rule", name);
-        const current = toRule(row);
-        checkEtag("rule", name, sent, RuleSchema, current);
-        const rule = withChanges(current, sent, members);
+        const rule = withChanges(checkEtag("rule", name, sent, RuleSchema, toRule(row)), sent, members);
         checkRepetition(rule);
         const values = valuesOf(rule);
         const heldBefore = await heldBytes(tx, tenantId, kept);

@@ -74,8 +74,7 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
     const own = named(tenantId, sent.name);
     const [row] = await orm(tx).select(columnsOf(tenantId)).from(triggers).where(own).for("no key update");
     if (row === undefined) throw notFound("trigger", sent.name);
-    const before = toTrigger(row);
-    checkEtag("trigger", sent.name, sent, TriggerSchema, before);
+    const before = checkEtag("trigger", sent.name, sent, TriggerSchema, toTrigger(row));
     const trigger = withChanges(before, sent, members);
     const heldBefore = await heldBytes(tx, tenantId, kept);
     await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
@@ -83,14 +82,6 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
     if (before.type !== undefined && trigger.type !== undefined)
       await onTriggerChange(tx, tenantId, normalizedName(sent.name), { before: before.type, after: trigger.type });
     return toTrigger({ ...row, ...(await storedState(tx, tenantId, sent.name)) });
-  }
-
-  /** What the database has made of what was just stored: its JSON is in another order than what was sent. */
-  async function storedState(tx: Db, tenantId: string, name: string) {
-    const { description, tags, type } = triggers;
-    const [row] = await orm(tx).select({ description, tags, type }).from(triggers).where(named(tenantId, name));
-    if (row === undefined) throw notFound("trigger", name);
-    return row;
   }
 
   return {
@@ -194,4 +185,12 @@ async function deleteTrigger(tx: Db, tenantId: string, name: string): Promise<vo
   if (users.length > 0) throw inUse("trigger", name, inRules(users));
   await orm(tx).delete(triggers).where(own);
   await forgetCounts(tx, tenantId, "trigger", normalizedName(name));
+}
+
+/** What the database has made of what was just stored: its JSON is in another order than what was sent. */
+async function storedState(tx: Db, tenantId: string, name: string) {
+  const { description, tags, type } = triggers;
+  const [row] = await orm(tx).select({ description, tags, type }).from(triggers).where(named(tenantId, name));
+  if (row === undefined) throw notFound("trigger", name);
+  return row;
 }

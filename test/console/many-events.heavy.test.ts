@@ -12,7 +12,9 @@ const count = 50_000;
 
 /** How many tasks took longer than 50 ms since the last question. */
 const longTasks = (page: Page) =>
-  page.evaluate(`(() => { const seen = globalThis.longTasks; globalThis.longTasks = []; return seen; })()`) as Promise<number[]>;
+  page.evaluate(`(() => { const seen = globalThis.longTasks; globalThis.longTasks = []; return seen; })()`) as Promise<
+    number[]
+  >;
 
 onPage("with 50,000 open events, scrolling and typing make no long task", async (page) => {
   const tenant = await testTenant(server.database.sql);
