@@ -30,6 +30,7 @@ import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, invalidFields, notFound } from "../errors.ts";
 import { fieldPath } from "../rpc/constraint-rules.ts";
 import { principalOf } from "../rpc/context.ts";
+import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
 import { deliveryThreads, destinationStates } from "./delivering/tables.ts";
@@ -159,11 +160,12 @@ export function destinationService(
       const parted = await checkedParts(type, tenantId);
       return await transaction(db, async (tx) => {
         const [stored] = await orm(tx)
-          .select({ secrets: destinations.secrets, type: destinations.type })
+          .select({ ...columnsOf(tenantId), secrets: destinations.secrets })
           .from(destinations)
           .where(own)
           .for("no key update");
         if (stored === undefined) throw notFound("destination", name);
+        checkEtag("destination", name, destination, DestinationSchema, toDestination(stored));
         const keptSecrets = keptOf(stored.secrets, parted.kept, typePath);
         const before = fromJson(DestinationTypeSchema, stored.type as JsonValue);
         checkSecretAddresses(parted, before, typePath);
