@@ -109,8 +109,11 @@ const citusProjects = [
       include:
         "jobs metrics entities events notifications maintenance properties receiver users credentials dictionary tenants"
           .split(" ")
-          .map((folder) => `test/${folder}/**/*.test.ts`),
+          .map((folder) => `test/${folder}/**/*.test.ts`)
+          .concat("test/db/distribute.test.ts"),
       exclude: [heavyOnly, ...notOnCitus],
+      // Three nodes share the machine.
+      testTimeout: 240_000,
     },
   },
 ];

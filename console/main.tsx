@@ -1,3 +1,4 @@
+import "./frame/language.ts";
 import { render } from "preact";
 import { Frame, type Screen } from "./frame/frame.tsx";
 import { startLive } from "./frame/live.ts";
@@ -18,6 +19,11 @@ const screens: readonly Screen[] = [
     load: async () => (await import("./deliveries/screen.tsx")).DeliveriesScreen,
   },
 ];
+
+// The other screens are fetched when there is nothing else to do, so that each opens at once.
+setTimeout(() => {
+  for (const { load } of screens) void load().catch(() => undefined);
+}, 3000);
 
 void findSession();
 startLive();

@@ -24,6 +24,10 @@ const steps: Step[] = [
       ...["--tsBuildInfoFile", "node_modules/.cache/types.tsbuildinfo"],
     ],
   },
+  {
+    name: "types of the console",
+    command: ["node", "node_modules/typescript-7/bin/tsc", "--noEmit", "--project", "console"],
+  },
   { name: "layout and documents", command: ["vitest", "run", "test/layout.test.ts", "test/documents.test.ts"] },
   { name: "generated code", command: ["node", "scripts/generate.ts", "--check"] },
   {

@@ -3,6 +3,7 @@ import { ConnectError } from "@connectrpc/connect";
 import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./cli/command-line.ts";
 import { consoleCommand, consoleUsage } from "./cli/console.ts";
 import { credentialCommand, credentialUsage } from "./cli/credentials.ts";
+import { distributeCommand, distributeUsage } from "./cli/distribute.ts";
 import { schemaCommand, schemaUsage } from "./cli/schema.ts";
 import { tenantCommand, tenantUsage } from "./cli/tenants.ts";
 import { transferCommand, transferUsage } from "./cli/transfer.ts";
@@ -27,6 +28,7 @@ const usage: Usage = [
   ...consoleUsage,
   ...credentialUsage,
   ...transferUsage,
+  ...distributeUsage,
   ...schemaUsage,
 ];
 
@@ -150,6 +152,7 @@ async function main(args: readonly string[]): Promise<number> {
   const config = readConfig(process.env, didYouMean);
   const work = tenantCommand(args) ?? consoleCommand(args, config) ?? credentialCommand(args, config);
   const transfer = transferCommand(args, config);
+  const distribution = distributeCommand(args, config);
   if (command === "serve" && rest.length === 0) {
     await serve(config);
   } else if (command === "migrate" && rest.length === 0) {
@@ -158,6 +161,8 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(applied.length === 0 ? "the schema is up to date\n" : `applied ${applied.join(", ")}\n`);
   } else if (transfer !== undefined) {
     process.stdout.write(await onDatabase(config, transfer, copyUndoMs));
+  } else if (distribution !== undefined) {
+    process.stdout.write(await onDatabase(config, distribution));
   } else if (work !== undefined) {
     process.stdout.write(await onDatabase(config, (url) => onPool(config, url, work)));
   } else {

@@ -37,7 +37,15 @@ const occasions: Readonly<Record<string, string>> = {
 };
 
 /** A delivery with its attempts and the receiver's answers. */
-export function DeliveryCard({ delivery, changed, subject }: { delivery: Delivery; changed(): void; subject?: boolean }) {
+export function DeliveryCard({
+  delivery,
+  changed,
+  subject,
+}: {
+  delivery: Delivery;
+  changed(): void;
+  subject?: boolean;
+}) {
   const failure = useSignal<Failure | undefined>(undefined);
   const retry = async () => {
     try {
@@ -95,7 +103,8 @@ export function DeliveryCard({ delivery, changed, subject }: { delivery: Deliver
 export function Subject({ delivery }: { delivery: Delivery }) {
   const { occurrenceId, entityId, metricName, subject } = delivery;
   if (occurrenceId) return <a href={linkTo(["occurrences", occurrenceId])}>Occurrence {occurrenceId}</a>;
-  if (entityId && metricName) return <a href={linkTo(["metrics"], { entity: entityId, metric: metricName })}>{metricName}</a>;
+  if (entityId && metricName)
+    return <a href={linkTo(["metrics"], { entity: entityId, metric: metricName })}>{metricName}</a>;
   if (entityId) return <a href={linkTo(["entities", entityId])}>Entity {entityId}</a>;
   return <span>{subject}</span>;
 }

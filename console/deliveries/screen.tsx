@@ -1,5 +1,9 @@
 import { useSignal } from "@preact/signals";
-import { type Delivery, DeliveryService, DeliveryStatus } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import {
+  type Delivery,
+  DeliveryService,
+  type DeliveryStatus,
+} from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { address, setParameters } from "../frame/address.ts";
 import { clientOf, failureOf } from "../frame/calls.ts";
 import { useAnswer } from "../parts/answer.ts";
@@ -99,7 +103,10 @@ export function DeliveriesScreen() {
           </button>
         </div>
       </div>
-      <Problem failure={failure ?? (problem.value ? { message: problem.value, fields: [] } : undefined)} again={again} />
+      <Problem
+        failure={failure ?? (problem.value ? { message: problem.value, fields: [] } : undefined)}
+        again={again}
+      />
       {rows.length === 0 && value ? (
         <Empty title={filtered ? "No delivery matches these filters." : "Nothing was sent yet."}>
           <p>

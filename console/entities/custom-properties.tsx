@@ -1,5 +1,5 @@
-import { useSignal } from "@preact/signals";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { useSignal } from "@preact/signals";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
@@ -55,7 +55,11 @@ export function CustomProperties({ entity, changed }: { entity: Entity; changed(
         ))}
       </dl>
       {may(CustomPropertyService.method.setCustomProperties) && (
-        <SetProperty set={(name, value) => attempt(properties.setCustomProperties({ input: input(entity.id), properties: { [name]: value } }))} />
+        <SetProperty
+          set={(name, value) =>
+            attempt(properties.setCustomProperties({ input: input(entity.id), properties: { [name]: value } }))
+          }
+        />
       )}
       <Problem failure={failure.value} />
     </section>

@@ -4,8 +4,8 @@ import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { SeverityMark, statusWord } from "../events/words.tsx";
 import { linkTo } from "../frame/address.ts";
 import { clientOf } from "../frame/calls.ts";
@@ -102,8 +102,12 @@ function Family({ entity }: { entity: Entity }) {
         oneOf: { field, values: texts.map((value) => ({ kind: { case: "stringValue" as const, value } })) },
       });
     const search = async (clause: ReturnType<typeof anyOf>) =>
-      (await entities.searchEntities({ searchInput: { query: { clause }, pageInput: { limit: familyMax } } }, { signal })).entities
-        ?.entities ?? [];
+      (
+        await entities.searchEntities(
+          { searchInput: { query: { clause }, pageInput: { limit: familyMax } } },
+          { signal },
+        )
+      ).entities?.entities ?? [];
     const named = { anyOf: { clauses: [anyOf("id", parents), anyOf("name", parents)] } };
     const [above, below] = await Promise.all([
       parents.length === 0 ? [] : search(create(ClauseSchema, named)),
@@ -194,7 +198,9 @@ function Windows({ id }: { id: string }) {
       maintWindows.map(async (window) => {
         const clause = window.target.case === "query" ? window.target.value.clause : undefined;
         if (clause === undefined) return [];
-        const both = create(ClauseSchema, { allOf: { clauses: [clause, create(ClauseSchema, { withIds: { ids: [id] } })] } });
+        const both = create(ClauseSchema, {
+          allOf: { clauses: [clause, create(ClauseSchema, { withIds: { ids: [id] } })] },
+        });
         const found = await entities.searchEntities({ searchInput: { query: { clause: both } } }, { signal });
         return found.entities?.entities.length ? [window] : [];
       }),
@@ -224,7 +230,14 @@ function Series({ id }: { id: string }) {
   const answer = useAnswer(async (signal) => {
     const end = Date.now();
     const start = end - 21_600_000;
-    const asked = { entityId: id, start, end, aggregator: Aggregator.MEAN, period: periodOf(start, end, 120), pageSize: seriesMax };
+    const asked = {
+      entityId: id,
+      start,
+      end,
+      aggregator: Aggregator.MEAN,
+      period: periodOf(start, end, 120),
+      pageSize: seriesMax,
+    };
     return { start, end, ...(await readSeries(asked, signal)) };
   });
   const { value, failure, again } = answer.value;

@@ -4,9 +4,9 @@ import { useId } from "preact/hooks";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { allOf, clauseOf, clauseText } from "../events/query.ts";
 import { address, goTo, linkTo, setParameters } from "../frame/address.ts";
 import { clientOf, failureOf } from "../frame/calls.ts";
-import { allOf, clauseOf, clauseText } from "../events/query.ts";
 import { useAnswer } from "../parts/answer.ts";
 import { conditionCount, draftOf } from "../parts/clause/draft.ts";
 import { ClauseEditor } from "../parts/clause/editor.tsx";
@@ -31,7 +31,11 @@ function clauseHere(): Clause {
       ? []
       : [
           create(ClauseSchema, {
-            filter: { field: "name", operation: Operation.OP_TEXT, value: { kind: { case: "stringValue", value: text } } },
+            filter: {
+              field: "name",
+              operation: Operation.OP_TEXT,
+              value: { kind: { case: "stringValue", value: text } },
+            },
           }),
         ];
   const clauses = [...(own ? [own] : []), ...named];
@@ -79,16 +83,25 @@ const dimensionsText = (dimensions: Readonly<Record<string, string>>) =>
 export function EntitySearch() {
   const answer = useAnswer((signal) => entities.searchEntities({ searchInput: searchInput() }, { signal }));
   const { value, loading, failure, again } = answer.value;
-  const later = useSignal<{ of: unknown; rows: readonly Entity[]; cursor: string | undefined }>({ of: undefined, rows: [], cursor: "" });
+  const later = useSignal<{ of: unknown; rows: readonly Entity[]; cursor: string | undefined }>({
+    of: undefined,
+    rows: [],
+    cursor: "",
+  });
   const problem = useSignal("");
-  const held = later.value.of === value ? later.value : { of: value, rows: [], cursor: value?.pageInfo?.hasNext ? value.pageInfo.endCursor : undefined };
+  const held =
+    later.value.of === value
+      ? later.value
+      : { of: value, rows: [], cursor: value?.pageInfo?.hasNext ? value.pageInfo.endCursor : undefined };
   const rows = [...(value?.entities?.entities ?? []), ...held.rows];
   const loadMore = async () => {
     const { cursor, of } = held;
     if (cursor === undefined) return;
     later.value = { ...held, cursor: undefined };
     try {
-      const page = await entities.searchEntities({ searchInput: { ...searchInput(), groupBy: [], pageInput: { limit: 500, cursor } } });
+      const page = await entities.searchEntities({
+        searchInput: { ...searchInput(), groupBy: [], pageInput: { limit: 500, cursor } },
+      });
       if (later.value.of !== of) return;
       const next = page.pageInfo?.hasNext ? page.pageInfo.endCursor : undefined;
       later.value = { of, rows: [...held.rows, ...(page.entities?.entities ?? [])], cursor: next };
@@ -100,7 +113,9 @@ export function EntitySearch() {
   const editing = useSignal(own !== undefined);
   const total = Number(value?.pageInfo?.totalCount ?? 0n);
   const prefix = /^search_input\.query\.clause(?:\.and\.clauses\[0\])?/;
-  const errors = own ? (failure?.fields ?? []).map(({ field, description }) => ({ field: field.replace(prefix, ""), description })) : [];
+  const errors = own
+    ? (failure?.fields ?? []).map(({ field, description }) => ({ field: field.replace(prefix, ""), description }))
+    : [];
   return (
     <div class="screen">
       <div class="screen-head">

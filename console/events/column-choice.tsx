@@ -6,7 +6,13 @@ import { Dialog } from "../parts/dialog.tsx";
 const columnsMax = 8;
 
 /** Adds columns of any field to the list, and removes them. */
-export function ColumnChoice({ columns, change }: { columns: readonly string[]; change(columns: readonly string[]): void }) {
+export function ColumnChoice({
+  columns,
+  change,
+}: {
+  columns: readonly string[];
+  change(columns: readonly string[]): void;
+}) {
   const open = useSignal(false);
   const name = useSignal("");
   const id = useId();

@@ -10,10 +10,28 @@ import { severityOf, statusWord } from "./words.tsx";
 
 const events = clientOf(EventQueryService);
 
-const csvFields = ["name", "entityName", "entity", "summary", "acknowledged", "instanceCount", "startTime", "lastSeen", "endTime"];
+const csvFields = [
+  "name",
+  "entityName",
+  "entity",
+  "summary",
+  "acknowledged",
+  "instanceCount",
+  "startTime",
+  "lastSeen",
+  "endTime",
+];
 
 /** Writes all that the list finds, not only what is loaded, to a file: page by page, with the progress shown, until it is cancelled. */
-export function Export({ query, sort, columns }: { query: () => QueryInit; sort: () => Sort; columns: readonly string[] }) {
+export function Export({
+  query,
+  sort,
+  columns,
+}: {
+  query: () => QueryInit;
+  sort: () => Sort;
+  columns: readonly string[];
+}) {
   const state = useSignal<{ done: number; of: number; end: AbortController } | undefined>(undefined);
   const failure = useSignal("");
   const run = async (form: "csv" | "json") => {
@@ -28,7 +46,8 @@ export function Export({ query, sort, columns }: { query: () => QueryInit; sort:
         const asked = { ...query(), sortBy: sortBy(sort()), pageInput: { limit: 500, cursor } };
         const { results, pageInfo } = await events.searchEvents({ query: asked }, { signal: end.signal });
         for (const event of results) {
-          if (form === "json") texts.push(`${texts.length === 0 ? "[" : ","}\n${JSON.stringify(toJson(EventSchema, event))}`);
+          if (form === "json")
+            texts.push(`${texts.length === 0 ? "[" : ","}\n${JSON.stringify(toJson(EventSchema, event))}`);
           else {
             for (const occurrence of event.occurrences) {
               const words = [occurrence.id, severityOf(occurrence.severity).word, statusWord(occurrence.status)];

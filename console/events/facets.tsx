@@ -18,7 +18,10 @@ export type Counts = Readonly<Record<Filter, readonly { value: string; count: nu
 export async function countFilters(signal: AbortSignal): Promise<Counts> {
   const narrowed = filters.filter((filter) => chosen(filter).length > 0);
   const free = filters.filter((filter) => !narrowed.includes(filter));
-  const asked = [{ query: queryOf(), of: free }, ...narrowed.map((filter) => ({ query: queryOf(filter), of: [filter] }))];
+  const asked = [
+    { query: queryOf(), of: free },
+    ...narrowed.map((filter) => ({ query: queryOf(filter), of: [filter] })),
+  ];
   const answers = await Promise.all(
     asked
       .filter(({ of }) => of.length > 0)
@@ -86,8 +89,11 @@ function Facet({ filter, label, counts, values }: FacetProps) {
   const selected = chosen(filter);
   const counted = counts?.[filter] ?? [];
   const countOf = new Map(counted.map(({ value, count }) => [value, count]));
-  const matching = part.value === "" ? counted : counted.filter(({ value }) => value.toLowerCase().includes(part.value.toLowerCase()));
-  const listed = values?.filter(({ value }) => (countOf.get(value) ?? 0) > 0 || selected.includes(value) || Number(value) !== 0) ?? [
+  const matching =
+    part.value === "" ? counted : counted.filter(({ value }) => value.toLowerCase().includes(part.value.toLowerCase()));
+  const listed = values?.filter(
+    ({ value }) => (countOf.get(value) ?? 0) > 0 || selected.includes(value) || Number(value) !== 0,
+  ) ?? [
     ...selected.map((value) => ({ value, word: value })),
     ...matching
       .filter(({ value }) => !selected.includes(value))

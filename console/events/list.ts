@@ -17,14 +17,26 @@ const firstPage = 100;
 const laterPages = 500;
 const changedMax = 500;
 
-const always = ["name", "entity", "entityName", "severity", "status", "summary", "acknowledged", "startTime", "lastSeen", "instanceCount"];
+const always = [
+  "name",
+  "entity",
+  "entityName",
+  "severity",
+  "status",
+  "summary",
+  "acknowledged",
+  "startTime",
+  "lastSeen",
+  "instanceCount",
+];
 
 /** How two rows stand in the order of a search that sorts by `sort`. */
 function compare({ key, descending }: Sort) {
   const valueOf = ({ event, occurrence }: EventRow): bigint | number | string => {
     if (key === "name") return event.name ?? "";
     if (key === "entityName") return event.entityName ?? "";
-    const value = occurrence[key as "severity" | "status" | "startTime" | "lastSeen" | "instanceCount" | "acknowledged"];
+    const value =
+      occurrence[key as "severity" | "status" | "startTime" | "lastSeen" | "instanceCount" | "acknowledged"];
     return typeof value === "boolean" ? Number(value) : (value ?? 0);
   };
   return (a: EventRow, b: EventRow) => {
@@ -124,7 +136,11 @@ export function eventList() {
 }
 
 /** Two lists in order, as one. */
-function merge(a: readonly EventRow[], b: readonly EventRow[], order: (x: EventRow, y: EventRow) => number): EventRow[] {
+function merge(
+  a: readonly EventRow[],
+  b: readonly EventRow[],
+  order: (x: EventRow, y: EventRow) => number,
+): EventRow[] {
   if (b.length === 0) return [...a];
   const merged: EventRow[] = [];
   let at = 0;

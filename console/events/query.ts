@@ -59,9 +59,7 @@ export function queryOf(without?: Filter): QueryInit {
   const acknowledged = of("acknowledged");
   if (acknowledged.length === 1) {
     const value = create(ValueSchema, { kind: { case: "boolValue", value: acknowledged[0] === "true" } });
-    clauses.push(
-      create(ClauseSchema, { filter: { field: "acknowledged", operation: Operation.OP_EQUALS, value } }),
-    );
+    clauses.push(create(ClauseSchema, { filter: { field: "acknowledged", operation: Operation.OP_EQUALS, value } }));
   }
   for (const field of ["entityName", "name"] as const) {
     if (of(field).length > 0) clauses.push(equalsOneOf(field, of(field)));

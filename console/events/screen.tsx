@@ -1,11 +1,10 @@
 import { effect, signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { conditionCount, draftOf } from "../parts/clause/draft.ts";
-import { ClauseEditor } from "../parts/clause/editor.tsx";
-import { goTo, linkTo, listOf, listText, setParameters } from "../frame/address.ts";
-import { address } from "../frame/address.ts";
+import { address, goTo, linkTo, listOf, listText, setParameters } from "../frame/address.ts";
 import { onNews } from "../frame/live.ts";
 import { useAnswer } from "../parts/answer.ts";
+import { conditionCount, draftOf } from "../parts/clause/draft.ts";
+import { ClauseEditor } from "../parts/clause/editor.tsx";
 import { narrow } from "../parts/narrow.ts";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { Table } from "../parts/table.tsx";
@@ -87,7 +86,9 @@ export function EventsScreen() {
       <div class="screen-head">
         <h1>Events</h1>
         <p class="count" role="status">
-          {list.loading.value ? "Searching…" : `${total.toLocaleString("en")} ${total === 1 ? "occurrence" : "occurrences"}`}
+          {list.loading.value
+            ? "Searching…"
+            : `${total.toLocaleString("en")} ${total === 1 ? "occurrence" : "occurrences"}`}
         </p>
         <div class="tools">
           <TimeRangeChoice
@@ -146,7 +147,10 @@ export function EventsScreen() {
             )}
             <Actions rows={chosen} />
           </div>
-          <Problem failure={errors.length > 0 ? undefined : list.failure.value} again={() => void list.find(queryOf(), sort.value, columns)} />
+          <Problem
+            failure={errors.length > 0 ? undefined : list.failure.value}
+            again={() => void list.find(queryOf(), sort.value, columns)}
+          />
           {rows.length === 0 && !list.loading.value && list.failure.value === undefined ? (
             <Nothing filtered={address.value.parameters.size > 0} />
           ) : (
@@ -193,7 +197,8 @@ function Nothing({ filtered }: { filtered: boolean }) {
       ) : (
         <p>
           Events appear here as they are sent: by agents and Alertmanager clients, by OpenTelemetry, or by a{" "}
-          <code>POST /v1/data-receiver/events</code>. <a href={linkTo(["events"], { status: "any" })}>Show closed ones</a>.
+          <code>POST /v1/data-receiver/events</code>.{" "}
+          <a href={linkTo(["events"], { status: "any" })}>Show closed ones</a>.
         </p>
       )}
     </Empty>

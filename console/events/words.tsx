@@ -17,7 +17,8 @@ export const statuses = [
   { value: Status.DEFAULT, word: "Not known" },
 ] as const;
 
-export const severityOf = (value: Severity | undefined) => severities.find((each) => each.value === value) ?? severities[5];
+export const severityOf = (value: Severity | undefined) =>
+  severities.find((each) => each.value === value) ?? severities[5];
 export const statusWord = (value: Status | undefined) => statuses.find((each) => each.value === value)?.word ?? "–";
 
 export function SeverityMark({ value }: { value: Severity | undefined }) {

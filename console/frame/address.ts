@@ -57,4 +57,5 @@ export function listOf(name: string): string[] {
 }
 
 /** The same, for `setParameters`. */
-export const listText = (values: readonly string[]) => values.map((value) => value.replace(/[%,]/g, encodeURIComponent)).join(",");
+export const listText = (values: readonly string[]) =>
+  values.map((value) => value.replace(/[%,]/g, encodeURIComponent)).join(",");

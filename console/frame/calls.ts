@@ -7,19 +7,30 @@ import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 /** Whether the last call found no server. The calls of the page, and a question every few seconds, find it again. */
 export const serverAway = signal(false);
 
+/** How many calls are under way; a watch counts until it begins. */
+export const callsUnderWay = signal(0);
+
 /** Raised by each refused session; the frame then asks for the key. */
 export const refusals = signal(0);
 
+export function refused(): void {
+  refusals.value = refusals.peek() + 1;
+}
+
+// It peeks: calls begin in effects, which must not depend on what changes here.
 const observe: Interceptor = (next) => async (request) => {
+  callsUnderWay.value = callsUnderWay.peek() + 1;
   try {
     const answer = await next(request);
     serverAway.value = false;
     return answer;
   } catch (error) {
     const { code } = ConnectError.from(error);
-    if (code === Code.Unauthenticated) refusals.value += 1;
+    if (code === Code.Unauthenticated) refused();
     if (code !== Code.Canceled) setAway(isAway(error));
     throw error;
+  } finally {
+    callsUnderWay.value = callsUnderWay.peek() - 1;
   }
 };
 

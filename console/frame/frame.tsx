@@ -1,8 +1,8 @@
-import type { ComponentType } from "preact";
 import { useSignal, useSignalEffect } from "@preact/signals";
+import type { ComponentChildren, ComponentType } from "preact";
 import { zoneName } from "../parts/time.tsx";
 import { linkTo, screenName } from "./address.ts";
-import { serverAway } from "./calls.ts";
+import { callsUnderWay, serverAway } from "./calls.ts";
 import { liveState } from "./live.ts";
 import { LogIn } from "./log-in.tsx";
 import { theme, zone } from "./preferences.ts";
@@ -26,20 +26,25 @@ export function Frame({ screens }: { screens: readonly Screen[] }) {
   document.title = label === undefined ? "Belfry" : `${label} · Belfry`;
   return (
     <div class="frame">
-      <a class="skip" href="#main" onClick={toMain}>
+      <button type="button" class="skip" onClick={toMain}>
         Skip to content
-      </a>
+      </button>
       <Navigation screens={screens} open={screen?.below ?? screen?.name} />
-      <main id="main" tabIndex={-1}>
-        <Offline />
-        {screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}
-      </main>
+      <Main>{screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}</Main>
     </div>
   );
 }
 
-function toMain(event: Event) {
-  event.preventDefault();
+function Main({ children }: { children: ComponentChildren }) {
+  return (
+    <main id="main" tabIndex={-1} aria-busy={callsUnderWay.value > 0}>
+      <Offline />
+      {children}
+    </main>
+  );
+}
+
+function toMain() {
   document.getElementById("main")?.focus();
 }
 
@@ -60,20 +65,36 @@ function NoScreen() {
   );
 }
 
+/** A page that is younger is not loaded again by itself, so that it never is all the time. */
+const reloadAfterMs = 5000;
+
 /** Loads the screen's code and shows it. */
 function Opened({ screen }: { screen: Screen }) {
   const loaded = useSignal<ComponentType | undefined>(undefined);
   const failed = useSignal(false);
   useSignalEffect(() => {
-    if (loaded.value !== undefined || failed.value) return;
-    screen.load().then(
-      (component) => {
-        loaded.value = component;
-      },
-      () => {
-        failed.value = true;
-      },
-    );
+    let waiting: ReturnType<typeof setTimeout> | undefined;
+    const again = async () => {
+      const there = await fetch("./").then(
+        ({ ok }) => ok,
+        () => false,
+      );
+      // Browsers remember that a script could not be had, and another version has other scripts: only a new page helps.
+      if (there && performance.now() > reloadAfterMs) location.reload();
+      waiting = setTimeout(again, 2000);
+    };
+    const load = () =>
+      screen.load().then(
+        (component) => {
+          loaded.value = component;
+        },
+        () => {
+          failed.value = true;
+          waiting = setTimeout(again, 2000);
+        },
+      );
+    void load();
+    return () => clearTimeout(waiting);
   });
   if (failed.value) {
     return (

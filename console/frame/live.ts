@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { effect, signal } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { clientOf } from "./calls.ts";
+import { clientOf, refused } from "./calls.ts";
 import { session } from "./session.ts";
 
 /**
@@ -59,7 +59,8 @@ async function watch(ended: AbortSignal): Promise<void> {
     } catch (error) {
       if (ended.aborted) return;
       const { code } = ConnectError.from(error);
-      if (code === Code.Unauthenticated || code === Code.PermissionDenied) return;
+      if (code === Code.Unauthenticated) return refused();
+      if (code === Code.PermissionDenied) return;
       liveState.value = "away";
       // An old cursor, or a reader that was too slow: what was missed is read again from the lists.
       if (code === Code.InvalidArgument || code === Code.ResourceExhausted) {
@@ -82,14 +83,16 @@ function attend(): void {
   ending = undefined;
   liveState.value = wanted ? "connecting" : "hidden";
   if (!wanted) return;
-  const { signal } = (ending = new AbortController());
+  ending = new AbortController();
+  const { signal } = ending;
   // The lock is of a session: tabs that are logged in with another one later watch by themselves.
   navigator.locks.request(`belfry.live.${session.value?.id}`, { signal }, () => watch(signal)).catch(() => undefined);
 }
 
 document.addEventListener("visibilitychange", () => {
   attend();
-  if (document.visibilityState === "visible" && session.value) for (const listener of listeners) listener({ missed: true });
+  if (document.visibilityState === "visible" && session.value)
+    for (const listener of listeners) listener({ missed: true });
 });
 
 /** Begins. Called once, by the frame. */

@@ -52,7 +52,10 @@ export async function logOut(): Promise<void> {
 // A call that was refused: the key was revoked or has expired, or the session came to its end.
 effect(() => {
   if (refusals.value > 0 && session.peek()) {
-    logInFailure.value = { message: "The session has ended, or its key was revoked. Log in to go on where you were.", fields: [] };
+    logInFailure.value = {
+      message: "The session has ended, or its key was revoked. Log in to go on where you were.",
+      fields: [],
+    };
     session.value = null;
   }
 });

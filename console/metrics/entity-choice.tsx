@@ -74,7 +74,6 @@ export function EntityChoice({ name, choose }: { name: string; choose(id: string
           text.value = undefined;
         }}
       />
-      {/* biome-ignore lint/a11y/useFocusableInteractive: the input has the focus, and names the active option */}
       <div id={id} role="listbox" aria-label="Entities found" hidden={!open}>
         {found.map((entity, at) => (
           // biome-ignore lint/a11y/useFocusableInteractive: as above

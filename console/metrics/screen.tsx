@@ -39,7 +39,15 @@ export function MetricsScreen() {
     const aggregator = Aggregator[(parameter("aggregator") || "MEAN") as keyof typeof Aggregator];
     const period = parameter("period") || periodOf(start, end);
     const metric = listOf("metric");
-    const asked = { entityId, start, end, aggregator, period, pageSize: 200, ...(metric.length > 0 && { metricClause: oneOf(metric) }) };
+    const asked = {
+      entityId,
+      start,
+      end,
+      aggregator,
+      period,
+      pageSize: 200,
+      ...(metric.length > 0 && { metricClause: oneOf(metric) }),
+    };
     return { start, end, period, ...(await readSeries(asked, signal)) };
   });
   const { value, loading, failure, again } = answer.value;
@@ -55,11 +63,17 @@ export function MetricsScreen() {
           )}
         </div>
         <div class="tools">
-          <EntityChoice name={named.value.value ?? ""} choose={(entity) => setParameters({ entity, metric: undefined, hidden: undefined })} />
+          <EntityChoice
+            name={named.value.value ?? ""}
+            choose={(entity) => setParameters({ entity, metric: undefined, hidden: undefined })}
+          />
           <TimeRangeChoice value={rangeText()} change={(range) => setParameters({ range })} />
           <label class="inline">
             Aggregator
-            <select value={parameter("aggregator") || "MEAN"} onChange={({ currentTarget }) => setParameters({ aggregator: currentTarget.value })}>
+            <select
+              value={parameter("aggregator") || "MEAN"}
+              onChange={({ currentTarget }) => setParameters({ aggregator: currentTarget.value })}
+            >
               {aggregators.map((name) => (
                 <option key={name} value={name}>
                   {name.toLowerCase().replace("_", " ")}
@@ -84,12 +98,18 @@ export function MetricsScreen() {
       <Problem failure={failure} again={again} />
       {parameter("entity") === "" && (
         <Empty title="Whose metrics?">
-          <p>Choose an entity above by words of its name. Its series are drawn here, and the address keeps what you chose.</p>
+          <p>
+            Choose an entity above by words of its name. Its series are drawn here, and the address keeps what you
+            chose.
+          </p>
         </Empty>
       )}
       {value && value.series.length === 0 && !loading && (
         <Empty title="No series has a value in this time.">
-          <p>Metrics come from agents, OpenTelemetry or Prometheus' remote write. Choose a longer range, or another entity.</p>
+          <p>
+            Metrics come from agents, OpenTelemetry or Prometheus' remote write. Choose a longer range, or another
+            entity.
+          </p>
         </Empty>
       )}
       {value && value.series.length > 0 && <Drawn {...value} />}
@@ -135,7 +155,9 @@ function Drawn({ start, end, series, more }: DrawnProps) {
               type="checkbox"
               checked={!hidden.has(each.key)}
               onChange={({ currentTarget }) => {
-                const next = currentTarget.checked ? [...hidden].filter((key) => key !== each.key) : [...hidden, each.key];
+                const next = currentTarget.checked
+                  ? [...hidden].filter((key) => key !== each.key)
+                  : [...hidden, each.key];
                 setParameters({ hidden: listText(next) });
               }}
             />
@@ -164,7 +186,14 @@ function Drawn({ start, end, series, more }: DrawnProps) {
           return (
             <section key={unit} class="card" aria-label={name}>
               <h2>{unit === "" || unit === "1" ? "Without a unit" : unit}</h2>
-              <Plot name={name} series={together} start={start} end={end} height={units.length > 2 ? 180 : 260} zoom={zoom} />
+              <Plot
+                name={name}
+                series={together}
+                start={start}
+                end={end}
+                height={units.length > 2 ? 180 : 260}
+                zoom={zoom}
+              />
               {tables.value && <ValueTable name={name} series={together} />}
             </section>
           );

@@ -19,8 +19,15 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
     { at: startTime, what: "First report" },
     ...(instanceCount > 1n ? [{ at: lastSeen, what: `Last of ${instanceCount.toLocaleString("en")} reports` }] : []),
     ...changes.value.map(({ at, by }) => ({ at, what: "Acknowledgement or status set", by })),
-    ...annotations.map(({ createTime, createdBy, annotation }) => ({ at: createTime, what: "Note", by: createdBy, text: annotation })),
-    ...(endTime === undefined ? [] : [{ at: endTime, what: `Closed after ${durationText(Number(endTime - startTime))}` }]),
+    ...annotations.map(({ createTime, createdBy, annotation }) => ({
+      at: createTime,
+      what: "Note",
+      by: createdBy,
+      text: annotation,
+    })),
+    ...(endTime === undefined
+      ? []
+      : [{ at: endTime, what: `Closed after ${durationText(Number(endTime - startTime))}` }]),
   ];
   steps.sort((a, b) => Number(a.at - b.at));
   return (
@@ -84,7 +91,12 @@ function Repeats({ occurrence }: { occurrence: Occurrence }) {
   const most = Math.max(...counts);
   return (
     <figure class="bars">
-      <svg viewBox={`0 0 ${counts.length * 10} 40`} preserveAspectRatio="none" role="img" aria-label="Reports over time">
+      <svg
+        viewBox={`0 0 ${counts.length * 10} 40`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label="Reports over time"
+      >
         {counts.map((count, at) => (
           <rect key={String(at)} x={at * 10 + 1} width={8} y={40 - (count / most) * 38} height={(count / most) * 38} />
         ))}

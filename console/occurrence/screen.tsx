@@ -30,7 +30,8 @@ export function OccurrenceScreen() {
   const { value, loading, failure, again } = answer.value;
   const eventId = value?.event?.id;
   useEffect(
-    () => onNews((news) => ("missed" in news || news.eventIds.some((each) => each === eventId)) && answer.peek().again()),
+    () =>
+      onNews((news) => ("missed" in news || news.eventIds.some((each) => each === eventId)) && answer.peek().again()),
     [eventId],
   );
   return (
@@ -59,7 +60,8 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
       <div class="screen-head">
         <div>
           <p class="hint">
-            <a href={linkTo(["events"])}>Events</a> / occurrence {occurrence.id.split(":").at(-1)} of {String(event.count ?? 1n)}
+            <a href={linkTo(["events"])}>Events</a> / occurrence {occurrence.id.split(":").at(-1)} of{" "}
+            {String(event.count ?? 1n)}
           </p>
           <h1>{event.name}</h1>
         </div>

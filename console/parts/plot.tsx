@@ -44,7 +44,16 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
       zoneName.value;
       plotter.current?.destroy();
       plotter.current = new Plotter(
-        options({ element, series, height, start, end, ...(zoom && { zoom }), ...(mark && { mark }), move: (at) => (cursor.value = at) }),
+        options({
+          element,
+          series,
+          height,
+          start,
+          end,
+          ...(zoom && { zoom }),
+          ...(mark && { mark }),
+          move: (at) => (cursor.value = at),
+        }),
         [times.map((time) => time / 1000), ...values] as Plotter.AlignedData,
         element,
       );
@@ -60,7 +69,14 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
   }, [series, start, end, height]);
 
   const press = (event: KeyboardEvent) => {
-    const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
+    const steps: Record<string, number> = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      PageUp: -10,
+      PageDown: 10,
+      Home: -Infinity,
+      End: Infinity,
+    };
     const step = steps[event.key];
     if (step === undefined || times.length === 0) return;
     event.preventDefault();
@@ -75,11 +91,11 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
   const time = at === undefined ? undefined : times[at];
   return (
     <div class="plot">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor moves by keyboard */}
       <div
         class="plot-frame"
         role="application"
         aria-label={`Plot of ${name}: arrow keys move the cursor`}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor moves by keyboard
         tabIndex={0}
         onKeyDown={press}
         ref={frame}
@@ -106,6 +122,25 @@ export function timesOf(series: readonly PlotSeries[]): number[] {
   return [...new Set(series.flatMap(({ timestamps }) => timestamps))].sort((a, b) => a - b);
 }
 
+/** A moment on the axis of a range: what of it changes from tick to tick. */
+function tickText(ms: number, lengthMs: number): string {
+  const text = timeText(ms);
+  if (lengthMs <= 600_000) return text.slice(11);
+  return lengthMs <= 129_600_000 ? text.slice(11, 16) : text.slice(5, lengthMs <= 864_000_000 ? 16 : 10);
+}
+
+/** A number in little room, with the prefixes of SI. */
+function shortText(value: number): string {
+  const step = [
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e4, "k"],
+  ] as const;
+  const [size, sign] = step.find(([each]) => Math.abs(value) >= each) ?? [1, ""];
+  return `${shown.format(value / (sign === "k" ? 1000 : size))}${sign}`;
+}
+
 const shown = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 
 /** A number with its unit. */
@@ -129,7 +164,12 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     return color;
   };
   const [ink, line] = [colourOf("ink-quiet"), colourOf("ink-line")];
-  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "11px system-ui" };
+  const axis = {
+    stroke: ink,
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line, width: 1 },
+    font: "11px system-ui",
+  };
   return {
     width: Math.max(120, element.clientWidth),
     height,
@@ -137,7 +177,11 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     cursor: { drag: { x: zoom !== undefined, y: false, setScale: false }, points: { size: 6 } },
     tzDate: (seconds) => Plotter.tzDate(new Date(seconds * 1000), zoneName.value),
     scales: { x: { time: true, range: () => [start / 1000, end / 1000] } },
-    axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => shown.format(tick)) }],
+    axes: [
+      { ...axis, space: 70, values: (_, ticks) => ticks.map((tick) => tickText(tick * 1000, end - start)) },
+      { ...axis, size: 54, values: (_, ticks) => ticks.map(shortText) },
+    ],
+    padding: [8, 12, 0, 0],
     series: [
       {},
       ...series.map((_, at) => ({
@@ -153,7 +197,8 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
       setSelect: [
         (self) => {
           const { left, width } = self.select;
-          if (width > 4) zoom?.(Math.round(self.posToVal(left, "x") * 1000), Math.round(self.posToVal(left + width, "x") * 1000));
+          if (width > 4)
+            zoom?.(Math.round(self.posToVal(left, "x") * 1000), Math.round(self.posToVal(left + width, "x") * 1000));
         },
       ],
       draw: [

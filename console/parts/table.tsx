@@ -1,6 +1,6 @@
+import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
-import { type Signal, useSignal } from "@preact/signals";
 import { narrow } from "./narrow.ts";
 
 /** A column: `width` is a track of CSS grid. On a narrow page a row has two lines, and `line` says in which the cell is. */
@@ -128,59 +128,72 @@ export function Table<T>(props: TableProps<T>) {
       {/* biome-ignore lint/a11y/useSemanticElements: as above */}
       <div class="table-body" role="rowgroup" style={{ height: `${rows.length * rowHeight}px` }}>
         {rows.slice(first, last).map((row, offset) => {
-            const at = first + offset;
-            const key = rowKey(row);
-            const chosen = selected?.value.has(key) ?? false;
-            return (
-              // biome-ignore lint/a11y/useSemanticElements: as above
-              // biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus, and names its active row
-              // biome-ignore lint/a11y/useKeyWithClickEvents: the grid has the keys
-              <div
-                key={key}
-                id={`${id}-${at}`}
-                role="row"
-                aria-rowindex={at + 2}
-                aria-selected={selected ? chosen : undefined}
-                class={`row${at === current ? " current" : ""}${chosen ? " chosen" : ""}${tone ? ` ${tone(row)}` : ""}`}
-                style={{ transform: `translateY(${at * rowHeight}px)`, gridTemplateColumns: tracks, height: `${rowHeight}px` }}
-                onClick={(event) => {
-                  active.value = at;
-                  const target = event.target as Element;
-                  if (target.closest(".pick")) toggle(at, event.shiftKey);
-                  else if (!target.closest("a, button")) open?.(row);
-                }}
-              >
-                {selected && (
-                  // biome-ignore lint/a11y/useSemanticElements: as above
-                  // biome-ignore lint/a11y/useFocusableInteractive: as above
-                  <span class="cell pick" role="gridcell">
-                    <span class="tick" aria-hidden="true">
-                      {chosen ? "✓" : ""}
-                    </span>
+          const at = first + offset;
+          const key = rowKey(row);
+          const chosen = selected?.value.has(key) ?? false;
+          return (
+            // biome-ignore lint/a11y/useSemanticElements: as above
+            // biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus, and names its active row
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the grid has the keys
+            <div
+              key={key}
+              id={`${id}-${at}`}
+              role="row"
+              aria-rowindex={at + 2}
+              aria-selected={selected ? chosen : undefined}
+              class={`row${at === current ? " current" : ""}${chosen ? " chosen" : ""}${tone ? ` ${tone(row)}` : ""}`}
+              style={{
+                transform: `translateY(${at * rowHeight}px)`,
+                gridTemplateColumns: tracks,
+                height: `${rowHeight}px`,
+              }}
+              onClick={(event) => {
+                active.value = at;
+                const target = event.target as Element;
+                if (target.closest(".pick")) toggle(at, event.shiftKey);
+                else if (!target.closest("a, button")) open?.(row);
+              }}
+            >
+              {selected && (
+                // biome-ignore lint/a11y/useSemanticElements: as above
+                // biome-ignore lint/a11y/useFocusableInteractive: as above
+                <span class="cell pick" role="gridcell">
+                  <span class="tick" aria-hidden="true">
+                    {chosen ? "✓" : ""}
                   </span>
-                )}
-                {columns.map((column) => (
-                  // biome-ignore lint/a11y/useSemanticElements: as above
-                  // biome-ignore lint/a11y/useFocusableInteractive: as above
-                  <span
-                    key={column.key}
-                    role="gridcell"
-                    class={`cell line-${column.line ?? 2}${column.end ? " end" : ""}`}
-                    title={column.title?.(row)}
-                  >
-                    {column.cell(row)}
-                  </span>
-                ))}
-              </div>
-            );
-          })}
+                </span>
+              )}
+              {columns.map((column) => (
+                // biome-ignore lint/a11y/useSemanticElements: as above
+                // biome-ignore lint/a11y/useFocusableInteractive: as above
+                <span
+                  key={column.key}
+                  role="gridcell"
+                  class={`cell line-${column.line ?? 2}${column.end ? " end" : ""}`}
+                  title={column.title?.(row)}
+                >
+                  {column.cell(row)}
+                </span>
+              ))}
+            </div>
+          );
+        })}
       </div>
     </div>
   );
 }
 
 /** The names of the columns; a press on one sorts by it. */
-function Head<T>({ columns, sort, sortBy, sortable, selected, rows, rowKey, tracks }: TableProps<T> & { tracks: string }) {
+function Head<T>({
+  columns,
+  sort,
+  sortBy,
+  sortable,
+  selected,
+  rows,
+  rowKey,
+  tracks,
+}: TableProps<T> & { tracks: string }) {
   const all = selected !== undefined && rows.length > 0 && rows.every((row) => selected.value.has(rowKey(row)));
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
@@ -208,7 +221,12 @@ function Head<T>({ columns, sort, sortBy, sortable, selected, rows, rowKey, trac
           return (
             // biome-ignore lint/a11y/useSemanticElements: as above
             // biome-ignore lint/a11y/useFocusableInteractive: as above
-            <span key={key} role="columnheader" class={end ? "cell end" : "cell"} aria-sort={sorted ? direction : undefined}>
+            <span
+              key={key}
+              role="columnheader"
+              class={end ? "cell end" : "cell"}
+              aria-sort={sorted ? direction : undefined}
+            >
               {sortBy && sortable?.includes(key) ? (
                 <button type="button" onClick={() => sortBy(key)}>
                   {label}

@@ -8,15 +8,15 @@ setInterval(() => {
   if (document.visibilityState === "visible") nowMs.value = Date.now();
 }, 10_000);
 
-export const zoneName = computed(() => (zone.value === "UTC" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone));
+export const zoneName = computed(() =>
+  zone.value === "UTC" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone,
+);
 
 const absolute = computed(
-  () =>
-    new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium", timeZone: zoneName.value }),
+  () => new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium", timeZone: zoneName.value }),
 );
 const withZone = computed(
-  () =>
-    new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long", timeZone: zoneName.value }),
+  () => new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long", timeZone: zoneName.value }),
 );
 
 /** A moment as texts show it, in the person's zone. */

@@ -26,7 +26,6 @@ export async function buildConsole(root: string): Promise<BuiltFile[]> {
     platform: "browser",
     logLevel: "silent",
     tsconfig: join(root, "console/tsconfig.json"),
-    transform: { define: { "process.env.NODE_ENV": '"production"' } },
   });
   const { output } = await bundle.generate({
     format: "es",

@@ -1,7 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
-import { contentTypeProto, headerEncoding } from "@connectrpc/connect/protocol-grpc";
+import { contentTypeProto } from "@connectrpc/connect/protocol-grpc";
 import { unsupported } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import { errorTrailers, isGrpc, okTrailers } from "../http/grpc.ts";
@@ -30,7 +30,7 @@ export function grpcRoute(serving: Serving, integration: Integration, operation:
   };
 
   async function messageOf(record: RequestRecord, request: Request, time: CallTime): Promise<Buffer> {
-    const encoding = String(request.headers[headerEncoding] ?? "identity");
+    const encoding = String(request.headers["grpc-encoding"] ?? "identity");
     if (!isEncoding(encoding)) {
       const error = unsupported(`the encoding of messages must be gzip or br, not ${encoding}`);
       error.metadata.set("grpc-accept-encoding", "gzip, br");

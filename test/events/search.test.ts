@@ -95,7 +95,7 @@ await db`analyze entities, events, occurrences`;
 
 const rows = await db<EventRow[]>`
   select ${occurrenceColumns(db)},
-    (select count(*) from occurrences c where c.tenant_id = o.tenant_id and c.event_id = o.event_id) as count
+    (select count(*) from occurrences c where c.tenant_id = ${tenant.id} and c.event_id = o.event_id) as count
   from occurrences o ${eventAndEntity(db, tenant.id)} where o.tenant_id = ${tenant.id} order by o.start_ms`;
 const [first, second, down, again] = rows as unknown as [EventRow, EventRow, EventRow, EventRow];
 const idOf = (row: EventRow) => occurrenceIdText(row.event_id, row.number);

@@ -51,7 +51,7 @@ describe.each(httpVersions)("over HTTP/%s", (http) => {
   });
 
   test("HEAD has the headers of GET, and no body", async () => {
-    for (const path of ["/", "/docs"]) {
+    for (const path of ["/", "/docs", "/docs/licences"]) {
       const [whole, head] = await Promise.all([get(path, html), get(path, html, "HEAD")]);
       const named = ["content-type", "content-length", "etag", "vary", "cache-control", "content-security-policy"];
       for (const name of named) expect(head.headers[name], `${path} ${name}`).toBe(whole.headers[name]);
@@ -59,9 +59,21 @@ describe.each(httpVersions)("over HTTP/%s", (http) => {
     }
   });
 
+  test("/docs/licences lists every package that runs, with its version and licence", async () => {
+    const { headers, body } = await get("/docs/licences");
+    expect(headers["content-type"]).toBe("text/html; charset=utf-8");
+    const { dependencies } = JSON.parse(readFileSync("package.json", "utf8")) as {
+      dependencies: Record<string, string>;
+    };
+    for (const [name, installed] of Object.entries(dependencies)) {
+      const row = `<td>${name.replaceAll("/", "&#x2F;")}</td><td>${installed}</td><td>`;
+      expect(body.toString()).toContain(row);
+    }
+  });
+
   test("files of the pages are kept for ever under a name of their content, compressed as asked", async () => {
     const page = (await get("/docs")).body.toString();
-    const names = [...page.matchAll(/(?:href|src)="(\/docs\/[^"]+)"/g)].map(([, name = ""]) => name);
+    const names = [...page.matchAll(/(?:href|src)="(\/docs\/assets\/[^"]+)"/g)].map(([, name = ""]) => name);
     expect(names.length).toBeGreaterThanOrEqual(5);
     for (const name of names) {
       const file = await get(name);

@@ -32,8 +32,11 @@ export function testBrowser() {
         if (browser === undefined) return skip(missing);
         // The certificate is of a local CA; CORS is judged as everywhere.
         const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
-        await body(await context.newPage());
-        await context.close();
+        try {
+          await body(await context.newPage());
+        } finally {
+          await context.close();
+        }
       });
     },
   };

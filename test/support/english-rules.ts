@@ -25,7 +25,7 @@ const unread = /^(?:docs\/decisions\/|CHANGELOG\.md$|test\/support\/english-|scr
 function prose(path: string, text: string): string {
   if (unread.test(path)) return "";
   if (/^(?:docs\/.*|[A-Z]+)\.md$|^bench\/README\.md$/.test(path)) return text.replaceAll(/^```[\s\S]*?^```/gm, "");
-  if (!/^(?:src|test|bench|scripts|proto)\/.*\.(?:ts|proto)$/.test(path)) return "";
+  if (!/^(?:src|console|test|bench|scripts|proto)\/.*\.(?:tsx?|proto)$/.test(path)) return "";
   const comments = text.match(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*$/gm) ?? [];
   const titles = path.startsWith("test/") ? (text.match(/\b(?:test|describe)(?:\.\w+)?\(\s*["`].*?["`]/g) ?? []) : [];
   const logged = path.startsWith("src/") ? (text.match(/"[^"\n]* [^"\n]*"/g) ?? []) : [];

@@ -20,7 +20,9 @@ export function ConditionRow({ condition, error, fields, change, remove }: Condi
   const fitting = comparisons.filter(({ kinds }) => (kinds as readonly string[]).includes(kind));
   const rename = (name: string) => {
     const nextKind = fixedKind(name) ?? (fixedKind(field) ? "text" : valueKind);
-    const fits = comparisons.some((each) => each.name === operation && (each.kinds as readonly string[]).includes(nextKind));
+    const fits = comparisons.some(
+      (each) => each.name === operation && (each.kinds as readonly string[]).includes(nextKind),
+    );
     const value = fixedValues[name]?.[0]?.[0] ?? (nextKind === "boolean" ? "true" : condition.value);
     change({ ...condition, field: name, valueKind: nextKind, operation: fits ? operation : "equals", value });
   };
@@ -50,7 +52,11 @@ export function ConditionRow({ condition, error, fields, change, remove }: Condi
         ))}
       </select>
       {!withoutValue(operation) && (
-        <ConditionValue condition={{ ...condition, valueKind: kind }} values={operation === "among" ? undefined : values} change={change} />
+        <ConditionValue
+          condition={{ ...condition, valueKind: kind }}
+          values={operation === "among" ? undefined : values}
+          change={change}
+        />
       )}
       {!withoutValue(operation) && values === undefined && fixedKind(field) === undefined && (
         <select

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
-import { EntityService, FieldSelection } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
+import { EntityService, FieldSelection } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { clientOf } from "../../frame/calls.ts";
 import type { ValueKind } from "./draft.ts";
 
@@ -44,7 +44,10 @@ async function read(): Promise<void> {
   ]);
   // A failure only leaves names out, which can be typed; the next editor tries again.
   asked = listed !== undefined && dictionary !== undefined;
-  const entity = (listed?.fields ?? []).map((name) => ({ name, label: labels[listed?.fieldSources[name] ?? ""] ?? "" }));
+  const entity = (listed?.fields ?? []).map((name) => ({
+    name,
+    label: labels[listed?.fieldSources[name] ?? ""] ?? "",
+  }));
   const event = new Map<string, string>(ownEventFields.map((name) => [name, "event"]));
   for (const { name, label } of dictionary?.eventFields ?? []) event.set(name, label);
   for (const { name, label } of entity) {
@@ -66,6 +69,9 @@ export function fixedKind(field: string): ValueKind | undefined {
 
 /** The values of a field that has few. */
 export const fixedValues: Readonly<Record<string, readonly (readonly [value: string, word: string])[]>> = {
-  severity: ["CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG", "DEFAULT"].map((name) => [`SEVERITY_${name}`, name.toLowerCase()]),
+  severity: ["CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG", "DEFAULT"].map((name) => [
+    `SEVERITY_${name}`,
+    name.toLowerCase(),
+  ]),
   status: ["OPEN", "SUPPRESSED", "CLOSED", "DEFAULT"].map((name) => [`STATUS_${name}`, name.toLowerCase()]),
 };

@@ -51,18 +51,22 @@ async function readPages(caFile: string | undefined): Promise<Pages> {
       lasting.set(named, file);
     }),
   );
-  const [start, docs, trusting, missing, trust, openapi] = await Promise.all([
+  const [start, docs, licences, trusting, missing, trust, packages, openapi] = await Promise.all([
     readFile(here("start.html"), "utf8"),
     readFile(here("docs.html"), "utf8"),
+    readFile(here("licences.html"), "utf8"),
     readFile(here("certificate.html"), "utf8"),
     readFile(here("missing.html"), "utf8"),
     readFile(root("docs/certificate.md"), "utf8"),
+    readFile(root("gen/licences.json"), "utf8"),
     readFile(root("gen/openapi.json")),
   ]);
   // The page has a heading of its own.
   const sections = trust.slice(trust.indexOf("\n## "));
   const view = { ...paths, version, trust: await marked.parse(sections) };
   lasting.set("/docs", asset("docs.html", Mustache.render(docs, view), page));
+  const list = { ...view, packages: JSON.parse(packages) };
+  lasting.set("/docs/licences", asset("licences.html", Mustache.render(licences, list), page));
   lasting.set("/openapi.json", asset("openapi.json", openapi, askedAgain));
 
   function made(pem: Buffer | undefined) {
@@ -95,7 +99,7 @@ const wantsPage = ({ method, headers }: FastifyRequest) =>
 export type AnswerMissing = (request: FastifyRequest, reply: FastifyReply) => boolean;
 
 /**
- * Serves the pages for people: `/` where HTML is wanted, the reference at `/docs`, and how to trust the local CA, with its certificate.
+ * Serves the pages for people: `/` where HTML is wanted, the reference at `/docs`, licences, and how to trust the local CA, with its certificate.
  * Returns what answers a browser at any other path.
  */
 export async function servePages(app: FastifyInstance, caFile: string | undefined): Promise<AnswerMissing> {

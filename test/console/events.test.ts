@@ -1,0 +1,207 @@
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { describe, expect } from "vitest";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { testBrowser } from "../support/browser.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { openConsole, sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
+
+const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const { sql } = server.database;
+const { onPage } = testBrowser();
+
+const rowOf = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
+const selectRow = (page: Page, name: string) => rowOf(page, name).getByRole("gridcell").first().click();
+
+describe("the list of events", () => {
+  onPage("shows what happens without a button, the worst first", async (page) => {
+    const tenant = await testTenant(sql);
+    await openConsole(page, server, tenant);
+    await page.getByText("Nothing is open.").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await sendEvents(server, tenant, [{ name: "slow", source: "a", severity: Severity.WARNING }]);
+    await rowOf(page, "slow").waitFor();
+    await sendEvents(server, tenant, [{ name: "down", source: "b", severity: Severity.CRITICAL }]);
+    await rowOf(page, "down").waitFor();
+    const rows = await page.getByRole("row").allInnerTexts();
+    expect(rows.slice(1).map((text) => /down|slow/.exec(text)?.[0])).toEqual(["down", "slow"]);
+    expect(rows[1]).toContain("Critical");
+  });
+
+  onPage(
+    "is filtered by facets, whose counts stand beside them; back undoes it, and the address keeps it",
+    async (page) => {
+      const tenant = await testTenant(sql);
+      await sendEvents(server, tenant, [
+        { name: "one", source: "a", severity: Severity.ERROR },
+        { name: "two", source: "a", severity: Severity.ERROR },
+        { name: "three", source: "b", severity: Severity.CRITICAL },
+      ]);
+      await openConsole(page, server, tenant);
+      await page.getByText("3 occurrences").waitFor();
+      const severities = (await page.getByRole("group", { name: "Severity" }).textContent()) ?? "";
+      expect(severities).toMatch(/Critical\s*1.*Error\s*2/);
+      await page.getByRole("group", { name: "Severity" }).getByLabel("Error").check();
+      await page.getByText("2 occurrences").waitFor();
+      await page.getByRole("group", { name: "Name" }).getByLabel("two").check();
+      await page.getByText("1 occurrence", { exact: true }).waitFor();
+      await page.reload();
+      await page.getByText("1 occurrence", { exact: true }).waitFor();
+      expect(await rowOf(page, "two").count()).toBe(1);
+      await page.goBack();
+      await page.getByText("2 occurrences").waitFor();
+      await page.goForward();
+      await page.getByText("1 occurrence", { exact: true }).waitFor();
+    },
+  );
+
+  onPage("takes conditions; what the server refuses stands at its condition", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [
+      { name: "disk full", source: "a", metadataFields: { mount: "/var" } },
+      { name: "disk slow", source: "b", metadataFields: { mount: "/home" } },
+    ]);
+    await openConsole(page, server, tenant);
+    await page.getByRole("button", { name: "Conditions" }).click();
+    const form = page.getByRole("form", { name: "Conditions" });
+    await form.getByLabel("Field").fill("metadataFields.mount");
+    await form.getByLabel("Value", { exact: true }).fill("/var");
+    await form.getByRole("button", { name: "Apply" }).click();
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    await form.getByRole("button", { name: "+ Condition" }).click();
+    await form.getByLabel("Field").nth(1).fill("name");
+    await form.getByLabel("Comparison").nth(1).selectOption({ label: "matches" });
+    await form.getByLabel("Value", { exact: true }).nth(1).fill("(disk");
+    await form.getByRole("button", { name: "Apply" }).click();
+    const refused = form.locator(".condition", { has: page.getByRole("alert") });
+    await refused.waitFor();
+    expect(await refused.getByLabel("Field").inputValue()).toBe("name");
+    await form.getByLabel("Value", { exact: true }).nth(1).fill("^disk");
+    await form.getByRole("button", { name: "Apply" }).click();
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+  });
+
+  onPage("shows columns of any field, and is exported whole as CSV and JSON", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(
+      server,
+      tenant,
+      Array.from({ length: 120 }, (_, at) => ({
+        name: `event ${at}`,
+        source: `host ${at}`,
+        summary: '=1+1, "quoted"',
+      })),
+    );
+    await openConsole(page, server, tenant, "#/events?columns=dimensions.source");
+    await page.getByText("120 occurrences").waitFor();
+    expect(await page.getByRole("columnheader", { name: "source" }).count()).toBe(1);
+    const saved = async (name: string) => {
+      const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);
+      return readFileSync(await file.path(), "utf8");
+    };
+    const lines = (await saved("Export CSV")).trim().split("\r\n");
+    expect(lines[0]).toMatch(/^id,severity,status,name,.*,dimensions\.source$/);
+    expect(lines).toHaveLength(121);
+    expect(lines[1]).toContain(`"'=1+1, ""quoted"""`);
+    const json = JSON.parse(await saved("Export JSON"));
+    expect(json).toHaveLength(120);
+    expect(json[0]).toMatchObject({
+      name: expect.stringMatching(/^event/),
+      occurrences: [{ summary: '=1+1, "quoted"' }],
+    });
+  });
+
+  onPage("keeps filters under a name", async (page) => {
+    await openConsole(page, server, await testTenant(sql), "#/events?severity=5&status=any");
+    await page.getByRole("button", { name: "Save filter" }).click();
+    await page.getByLabel("Name of this filter").fill("worst");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByLabel("Saved filters").selectOption({ index: 0 });
+    await page.getByText("Nothing is open.").waitFor();
+    await page.getByLabel("Saved filters").selectOption("worst");
+    await page.waitForURL(/severity=5/);
+  });
+});
+
+describe("many occurrences at once", () => {
+  onPage("are acknowledged, annotated and closed, with what came of each", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [
+      { name: "one", source: "a" },
+      { name: "two", source: "b" },
+      { name: "three", source: "c" },
+    ]);
+    await openConsole(page, server, tenant, "#/events?status=any");
+    await page.getByText("3 occurrences").waitFor();
+    await selectRow(page, "one");
+    await selectRow(page, "two");
+    await page.getByText("2 selected").waitFor();
+    await page.getByRole("button", { name: "Acknowledge" }).click();
+    await page.getByText("2 acknowledged").waitFor();
+    await page.getByText("acked").nth(1).waitFor();
+    await page.getByRole("button", { name: "Annotate…" }).click();
+    await page.getByLabel("Note").fill("seen by <b>me</b>");
+    await page.getByRole("button", { name: "Annotate", exact: true }).click();
+    await page.getByText("2 annotated").waitFor();
+    await page.getByRole("button", { name: "Close", exact: true }).click();
+    await page.getByText("2 closed").waitFor();
+    const { results } = await v1(server, tenant)("/v1/events:search", { query: { statuses: ["STATUS_CLOSED"] } });
+    expect(results.map(({ name }: { name: string }) => name).sort()).toEqual(["one", "two"]);
+    await rowOf(page, "one").getByText("one").click();
+    await page.getByText("seen by <b>me</b>", { exact: true }).waitFor();
+    await page.getByText(/^Closed after/).waitFor();
+  });
+
+  onPage("that went wrong say why, and can be tried again", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [
+      { name: "stays", source: "a" },
+      { name: "leaves", source: "b" },
+    ]);
+    await openConsole(page, server, tenant);
+    await page.getByText("2 occurrences").waitFor();
+    await page.getByRole("checkbox", { name: "Select all rows that are loaded" }).check();
+    await page.route("**/SetEventStatus", (route) => route.abort(), { times: 1 });
+    await page.getByRole("button", { name: "Acknowledge" }).click();
+    await page.getByText("0 acknowledged, 2 not").waitFor();
+    await page.getByRole("button", { name: "Try these again" }).click();
+    await page.getByText("2 acknowledged").waitFor();
+  });
+});
+
+describe("by keyboard alone", () => {
+  onPage("a row is found, selected and acknowledged, and another one opened", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [
+      { name: "first", source: "a", severity: Severity.CRITICAL },
+      { name: "second", source: "b", severity: Severity.ERROR },
+    ]);
+    await openConsole(page, server, tenant);
+    await rowOf(page, "second").waitFor();
+    const focusOn = async (key: string, wanted: (name: string) => boolean) => {
+      for (let presses = 0; presses < 60; presses += 1) {
+        await page.keyboard.press(key);
+        const name = await page.evaluate(
+          "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent",
+        );
+        if (wanted(String(name))) return;
+      }
+      throw new Error(`nothing wanted has the focus after 60 times ${key}`);
+    };
+    const isGrid = () => page.evaluate("document.activeElement.getAttribute('role') === 'grid'");
+    for (let presses = 0; presses < 60 && !(await isGrid()); presses += 1) await page.keyboard.press("Tab");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Space");
+    await page.getByText("1 selected").waitFor();
+    await focusOn("Shift+Tab", (name) => name === "Acknowledge");
+    await page.keyboard.press("Enter");
+    await page.getByText("1 acknowledged").waitFor();
+    for (let presses = 0; presses < 60 && !(await isGrid()); presses += 1) await page.keyboard.press("Tab");
+    await page.keyboard.press("Home");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "first" }).waitFor();
+  });
+});

@@ -1,0 +1,105 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect } from "vitest";
+import { testBrowser } from "../support/browser.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { openConsole, ordinaryDay } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
+
+const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const tenant = await testTenant(server.database.sql);
+const empty = await testTenant(server.database.sql);
+const { onPage } = testBrowser();
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Where `npm run screenshots` wants what is seen here; else nothing is kept. */
+const imagesDir = process.env.SCREENSHOTS;
+
+/** Waits until nothing on the page says that it loads, then looks for violations of the rules of accessibility. */
+async function settled(page: Page, heading: string, image: string) {
+  await page.getByRole("heading", { level: 1, name: heading }).waitFor();
+  await page.locator('main:not([aria-busy="true"])').waitFor();
+  await page.waitForFunction("!/\\b(?:Loading|Searching|Connecting)…/.test(document.body.innerText)");
+  if (imagesDir) await page.screenshot({ path: `${imagesDir}/console-${image}.png` });
+  await page.evaluate(axe);
+  return await page.evaluate(async () => {
+    const { violations } = await (
+      globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> } }
+    ).axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+  });
+}
+
+const looks = [
+  { name: "wide", colorScheme: "light", viewport: { width: 1280, height: 800 } },
+  { name: "dark", colorScheme: "dark", viewport: { width: 1280, height: 800 } },
+  { name: "narrow", colorScheme: "light", viewport: { width: 390, height: 844 } },
+] as const;
+
+let entity = "";
+let occurrence = "";
+beforeAll(async () => {
+  await ordinaryDay(server, tenant);
+  const call = v1(server, tenant);
+  const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
+  const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
+  entity = encodeURIComponent(entities.entities[0].id);
+  const named = { filter: { field: "name", operation: "OP_EQUALS", value: "disk full" } };
+  const { results } = await call("/v1/events:search", { query: { clause: named } });
+  occurrence = encodeURIComponent(results[0].occurrences[0].id);
+});
+
+const screens = [
+  { image: "events", heading: "Events", hash: () => "#/events" },
+  {
+    image: "conditions",
+    heading: "Events",
+    hash: () =>
+      `#/events?where=${encodeURIComponent('{"filter":{"field":"name","operation":"OP_CONTAINS","value":"l"}}')}`,
+  },
+  { image: "occurrence", heading: "disk full", hash: () => `#/occurrences/${occurrence}` },
+  { image: "entities", heading: "Entities", hash: () => "#/entities?group=rack" },
+  { image: "entity", heading: "web-1", hash: () => `#/entities/${entity}` },
+  { image: "metrics", heading: "Metrics", hash: () => `#/metrics?entity=${entity}&range=6h` },
+  { image: "deliveries", heading: "Deliveries", hash: () => "#/deliveries" },
+];
+
+describe.each(looks)("every screen, $name", ({ name, ...look }) => {
+  onPage(
+    "breaks no rule of accessibility",
+    async (page) => {
+      await page.goto(`${server.url}/console/`);
+      expect(await settled(page, "Log in", `log-in-${name}`)).toEqual([]);
+      await openConsole(page, server, tenant);
+      for (const { image, heading, hash } of screens) {
+        await page.goto(`${server.url}/console/${hash()}`);
+        expect(await settled(page, heading, `${image}-${name}`), image).toEqual([]);
+      }
+    },
+    look,
+  );
+});
+
+describe("every screen of a tenant that has nothing", () => {
+  onPage(
+    "says what would be there",
+    async (page) => {
+      await openConsole(page, server, empty);
+      const says = {
+        Events: "Nothing is open.",
+        Entities: "There are no entities yet.",
+        Metrics: "Whose metrics?",
+        Deliveries: "Nothing was sent yet.",
+      };
+      for (const [heading, text] of Object.entries(says)) {
+        await page.getByRole("link", { name: heading, exact: true }).click();
+        await page.getByText(text).waitFor();
+        expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), heading).toEqual([]);
+      }
+    },
+    { viewport: { width: 1280, height: 800 } },
+  );
+});

@@ -1,0 +1,191 @@
+import { randomUUID } from "node:crypto";
+import type { Page } from "playwright-core";
+import { describe, expect } from "vitest";
+import { testBrowser } from "../support/browser.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { openConsole, sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
+
+const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const { sql } = server.database;
+const { onPage } = testBrowser();
+
+const rowOf = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
+const watches = (page: Page) => {
+  let count = 0;
+  page.on("request", (request) => {
+    if (request.url().endsWith("/WatchEvents")) count += 1;
+  });
+  return () => count;
+};
+
+describe("logging in", () => {
+  onPage("a wrong key is refused in the server's words, and a right one shows tenant and key", async (page) => {
+    const tenant = await testTenant(sql);
+    await page.goto(`${server.url}/console/`);
+    await page.getByLabel("API key").fill("bf_wrong");
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page
+      .getByRole("alert")
+      .getByText(/mistyped/)
+      .waitFor();
+    await openConsole(page, server, tenant);
+    await page.getByText(tenant.name).waitFor();
+    const kept = await page.evaluate(
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])",
+    );
+    expect(kept).not.toContain(tenant.headers["service-api-key"]);
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByRole("heading", { name: "Log in" }).waitFor();
+    await page.reload();
+    await page.getByRole("heading", { name: "Log in" }).waitFor();
+  });
+
+  onPage("a link with a token that is worth nothing says so, and leaves the address", async (page) => {
+    await page.goto(`${server.url}/console/#first=bl_${randomUUID()}`);
+    await page.getByRole("alert").waitFor();
+    expect(page.url()).not.toContain("first=");
+  });
+
+  onPage("a key that is revoked ends it, and the address stays for who logs in again", async (page) => {
+    const tenant = await testTenant(sql);
+    await openConsole(page, server, tenant, "#/events?severity=5");
+    await page.getByText("No occurrence matches").waitFor();
+    await sql`delete from api_keys where tenant_id = ${tenant.id}`;
+    await page.getByRole("heading", { name: "Log in" }).waitFor({ timeout: 20_000 });
+    await page.getByText(/session has ended/).waitFor();
+    expect(page.url()).toContain("severity=5");
+  });
+});
+
+describe("two tenants in two browsers", () => {
+  onPage("see their own events alone", async (page) => {
+    const [mine, theirs] = [await testTenant(sql), await testTenant(sql)];
+    await sendEvents(server, theirs, [{ name: "theirs", source: "a" }]);
+    await openConsole(page, server, mine);
+    await page.getByText("Nothing is open.").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await sendEvents(server, theirs, [{ name: "theirs too", source: "a" }]);
+    await sendEvents(server, mine, [{ name: "mine", source: "a" }]);
+    await rowOf(page, "mine").waitFor();
+    expect(await rowOf(page, "theirs").count()).toBe(0);
+  });
+});
+
+describe("one watch a browser", () => {
+  onPage("one tab watches, the other hears it, and takes it over when that one is closed", async (page) => {
+    const tenant = await testTenant(sql);
+    const first = watches(page);
+    await openConsole(page, server, tenant);
+    await page.getByText("Live", { exact: true }).waitFor();
+    const other = await page.context().newPage();
+    const second = watches(other);
+    await other.goto(`${server.url}/console/`);
+    await other.getByText("Nothing is open.").waitFor();
+    await sendEvents(server, tenant, [{ name: "heard", source: "a" }]);
+    await rowOf(other, "heard").waitFor();
+    expect([first(), second()]).toEqual([1, 0]);
+    await page.close();
+    await sendEvents(server, tenant, [{ name: "taken over", source: "a" }]);
+    await rowOf(other, "taken over").waitFor();
+    expect(second()).toBeGreaterThan(0);
+  });
+
+  onPage("a network that fails is said, what stands stays, and nothing is missed afterwards", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [{ name: "before", source: "a" }]);
+    await openConsole(page, server, tenant);
+    await rowOf(page, "before").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.context().setOffline(true);
+    await page.getByRole("link", { name: "Deliveries" }).click();
+    await page
+      .getByText(/The server does not answer/)
+      .first()
+      .waitFor();
+    await sendEvents(server, tenant, [{ name: "meanwhile", source: "a" }]);
+    await page.context().setOffline(false);
+    await page.getByText("Nothing was sent yet.").waitFor();
+    await page.getByRole("link", { name: "Events", exact: true }).click();
+    await rowOf(page, "meanwhile").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+  });
+});
+
+describe("what agents can set is text", () => {
+  const scripts = [
+    `<img src=x onerror="globalThis.ran=1">`,
+    `<script>globalThis.ran=1</script>`,
+    `"><svg onload=globalThis.ran=1>`,
+    `javascript:globalThis.ran=1`,
+    `{{constructor.constructor("globalThis.ran=1")()}}`,
+  ];
+
+  onPage("in every field, on every screen, no script runs and no rule of the page is broken", async (page) => {
+    const tenant = await testTenant(sql);
+    const hostile = scripts.join(" ");
+    const name = hostile.slice(0, 200);
+    const call = v1(server, tenant);
+    const dimensions = { source: hostile, [hostile.slice(0, 60)]: hostile };
+    const metadataFields = {
+      [hostile.slice(0, 60)]: hostile,
+      name: hostile,
+      list: scripts,
+      deep: { [scripts[0] ?? ""]: hostile },
+    };
+    const now = Date.now();
+    await call("/v1/data-receiver/models", { models: [{ timestamp: now, dimensions, metadataFields }] });
+    const body = {
+      summary: scripts[0],
+      body: hostile,
+      type: scripts[1],
+      dedupKey: scripts[2],
+      status: "STATUS_OPEN",
+      severity: "SEVERITY_ERROR",
+    };
+    const { failed } = await call("/v1/data-receiver/events", {
+      events: [{ name, dimensions, timestamp: now, metadataFields, ...body }],
+    });
+    expect(failed).toBe(0);
+    await call("/v1/data-receiver/metrics", {
+      metrics: [0, 1, 2].map((at) => ({ metric: name, value: at, timestamp: now - at * 60_000, dimensions })),
+    });
+    const { results } = await call("/v1/events:search", { query: {} });
+    const [{ id, entity, occurrences }] = results;
+    const annotations = [{ eventId: id, occurrenceId: occurrences[0].id, annotation: hostile }];
+    await call("/v1/event-management/annotate", { annotations });
+    const broken: string[] = [];
+    page.on("pageerror", ({ message }) => broken.push(message));
+    page.on("dialog", (dialog) => broken.push(dialog.message()));
+    await page.addInitScript(
+      "document.addEventListener('securitypolicyviolation', (report) => { globalThis.reported = report.violatedDirective; })",
+    );
+    await openConsole(page, server, tenant);
+    const of = encodeURIComponent(entity);
+    const where = encodeURIComponent(
+      JSON.stringify({ filter: { field: hostile.slice(0, 60), operation: "OP_EQUALS", value: hostile } }),
+    );
+    const screens = [
+      "#/events?columns=metadataFields.list,metadataFields.deep",
+      `#/events?status=any&where=${where}`,
+      `#/occurrences/${encodeURIComponent(occurrences[0].id)}`,
+      "#/entities?group=name",
+      `#/entities/${of}`,
+      `#/metrics?entity=${of}&range=1h`,
+      `#/deliveries?rule=${encodeURIComponent(hostile)}`,
+      `#/${encodeURIComponent(hostile)}`,
+    ];
+    for (const hash of screens) {
+      await page.goto(`${server.url}/console/${hash}`);
+      await page.locator('main:not([aria-busy="true"])').waitFor();
+      await page.getByRole("heading", { level: 1 }).first().waitFor();
+    }
+    await page.goto(`${server.url}/console/${screens[2]}`);
+    await page.getByText(hostile, { exact: true }).first().waitFor();
+    const ran = await page.evaluate(
+      "[globalThis.ran, globalThis.reported, document.querySelectorAll('main img, main script').length]",
+    );
+    expect([ran, broken]).toEqual([[undefined, undefined, 0], []]);
+  });
+});
