@@ -73,7 +73,7 @@ import { pipeline } from "./rpc/pipeline.ts";
 import { requestMemory } from "./rpc/request-memory.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
-import { type FirstKey, firstKey, firstLink, hasTenant } from "./tenants/first-key.ts";
+import { type FirstStart, firstLink, firstStartOf } from "./tenants/first-key.ts";
 import { tenantServices } from "./tenants/services.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
@@ -81,7 +81,7 @@ import { passwordHasher } from "./users/password.ts";
 import { version } from "./version.ts";
 
 /** A server that serves. */
-export interface Server {
+export interface Server extends FirstStart {
   /** For example `https://localhost:8443`. */
   readonly url: string;
   /** Certificate of the local CA; undefined when the certificate was configured, and without TLS. */
@@ -90,10 +90,6 @@ export interface Server {
   readonly metricsUrl: string | undefined;
   /** Names and addresses that the certificate is valid for; none without TLS. */
   readonly names: readonly string[];
-  /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
-  readonly firstKey: FirstKey | undefined;
-  /** Whether the database has no tenant yet, so that nothing can be called: of a database of the operator's own. */
-  readonly tenantless: boolean;
   /** A token that logs a browser in, once: of a manager key of the first tenant, until the first session was made there. */
   firstLink(): Promise<string | undefined>;
   readonly buildConsole: ConsolePages["build"];
@@ -127,8 +123,7 @@ export async function startServer(config: Config, log: Logger, followSources = f
   starting.defer(() => replicas.stop());
   const clock = await databaseClock(pool.system);
   starting.defer(() => clock.stop());
-  const first = config.databaseUrl === undefined ? await firstKey(pool.sql, config.dataDir) : undefined;
-  const tenantless = first === undefined && !(await hasTenant(pool.sql));
+  const first = await firstStartOf(pool.sql, config.databaseUrl === undefined ? config.dataDir : undefined);
   const masterKeys = keyring(config);
   if (!(await checkMasterKeys(pool.sql, masterKeys))) {
     log.warn("no master key: credentials are stored without secrets only; set BELFRY_MASTER_KEYS");
@@ -291,8 +286,7 @@ export async function startServer(config: Config, log: Logger, followSources = f
     caFile: tls?.caFile,
     metricsUrl: telemetry.metricsUrl,
     names: tls === undefined ? [] : certifiedNames(tls.cert),
-    firstKey: first,
-    tenantless,
+    ...first,
     firstLink: () => firstLink(pool.sql),
     buildConsole: pages.build,
     stop() {
