@@ -143,7 +143,6 @@ describe("docs/errors.md", () => {
         "src/notifications/stored-credential.ts: refused.rule",
         "src/notifications/stored-credential.ts: rule",
         "src/properties/updaters.ts: kind",
-        "src/rpc/discovery.ts: { log, streamsMax, streamMsMax }",
         "src/rpc/errors.ts: error.rawMessage",
         "src/rpc/errors.ts: error.rawMessage.toWellFormed()",
         "src/rpc/errors.ts: reason",

@@ -17,25 +17,11 @@ export interface FirstKey {
   made: boolean;
 }
 
-/** What a newcomer is shown once the server serves. */
-export interface FirstStart {
-  /** The first manager key; undefined when the database is not the embedded one, or its file was put away. */
-  readonly firstKey: FirstKey | undefined;
-  /** Whether the database has no tenant yet, so that nothing can be called: of a database of the operator's own. */
-  readonly tenantless: boolean;
-}
-
-/** Looks what is there; on an embedded database, by its data directory, without tenants the first key is made. */
-export async function firstStartOf(sql: Sql, dataDir: string | undefined): Promise<FirstStart> {
-  if (dataDir === undefined) return { firstKey: undefined, tenantless: !(await hasTenant(sql)) };
-  return { firstKey: await firstKey(sql, dataDir), tenantless: false };
-}
-
 /**
  * The file with the first manager key. On a database without tenants it is made, with the tenant `default`: written
  * before the key is committed, so that no crash leaves a tenant without a known key.
  */
-async function firstKey(sql: Sql, dataDir: string): Promise<FirstKey | undefined> {
+export async function firstKey(sql: Sql, dataDir: string): Promise<FirstKey | undefined> {
   const file = join(dataDir, "admin.key");
   const made = await transaction(sql, async (tx) => {
     if (await hasTenant(tx)) return false;
@@ -47,7 +33,7 @@ async function firstKey(sql: Sql, dataDir: string): Promise<FirstKey | undefined
 }
 
 /** Whether there is a tenant; without one no key is good. */
-async function hasTenant(sql: Db): Promise<boolean> {
+export async function hasTenant(sql: Db): Promise<boolean> {
   return (await sql`select 1 from tenants limit 1`).length > 0;
 }
 

@@ -107,6 +107,11 @@ export function writeSettings(
   );
 }
 
+/** How many connections the PostgreSQL takes that was started with the settings of now. */
+export function connectionsOf({ settingsFile }: DataDirectory): number {
+  return Number(/^max_connections = '(\d+)'$/m.exec(readFileSync(settingsFile, "utf8"))?.[1] ?? 0);
+}
+
 /** Writes a file of ours that PostgreSQL's account reads. */
 function writePublic(path: string, text: string): void {
   rmSync(`${path}.new`, { force: true });
