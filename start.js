@@ -65,6 +65,8 @@ const againMax = 5;
 const againWithinMs = 600_000;
 const pauseMs = 1000;
 const pauseMsMax = 60_000;
+/** A server ends with it that has itself started what died, again and again. */
+const gaveUpCode = 70;
 
 function run(node) {
   // Fewer collections of young objects, each of them longer (docs/decisions/0038).
@@ -105,7 +107,7 @@ function run(node) {
     child.on("exit", (code, signal) => {
       const now = Date.now();
       while (diedMs.length > 0 && now - diedMs[0] > againWithinMs) diedMs.shift();
-      if (stopAsked || !hasServed || (signal === null && code === 0)) return end(code, signal);
+      if (stopAsked || !hasServed || (signal === null && (code === 0 || code === gaveUpCode))) return end(code, signal);
       // What it says itself that it cannot start for, such as a full disk, may pass.
       const cannotStart = !served && signal === null && code === 1;
       if (!cannotStart && diedMs.length >= againMax) return end(code, signal);

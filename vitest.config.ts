@@ -51,6 +51,8 @@ const shared = {
   // On a machine that others use, one test in thousands may depend on it: tried again once there, and named by the closing lines.
   retry: process.env.CI === undefined ? 0 : 1,
   allowOnly: false,
+  // Also on a machine where `auto` means several.
+  env: { BELFRY_PROCESSES: "1" },
   setupFiles: ["test/support/collect-statements.ts", "test/support/check-answers.ts"],
 };
 
@@ -109,8 +111,11 @@ const citusProjects = [
       include:
         "jobs metrics entities events notifications maintenance properties receiver users credentials dictionary tenants"
           .split(" ")
-          .map((folder) => `test/${folder}/**/*.test.ts`),
+          .map((folder) => `test/${folder}/**/*.test.ts`)
+          .concat("test/db/distribute.test.ts"),
       exclude: [heavyOnly, ...notOnCitus],
+      // Three nodes share the machine.
+      testTimeout: 240_000,
     },
   },
 ];

@@ -1,5 +1,5 @@
 // Questions about 5 million instances in 500,000 occurrences beside the same put directly in SQL, in one process and over
-// one pool; then how soon watchers are told of a change.
+// one pool; then how soon watchers are notified of a change.
 import { parseArgs } from "node:util";
 import { readConfig } from "../src/config/settings.ts";
 import { connect, connectOnce } from "../src/db/connect.ts";

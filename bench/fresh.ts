@@ -1,4 +1,4 @@
-// The first minute of a server on an empty database that nobody analyses, and the first seconds after a restart with data.
+// The first minute of a server on an empty database that no one analyses, and the first seconds after a restart with data.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { LoadRequest } from "./load/load.ts";

@@ -77,7 +77,7 @@ async function beside(of = server, at = port): Promise<Outcome> {
   return { ...outcome, heldMs: await heldMs(of) };
 }
 
-/** Sends a request again and again over so many streams until it is stopped. */
+/** Sends a request again and again over this many streams until it is stopped. */
 function again(request: RawRequest, together: number): () => void {
   const connection = openHttp2({ url });
   let going = true;
@@ -232,7 +232,7 @@ if (fullDisk.includes(values.only)) {
 }
 console.log(`\n${table(["neighbour", "p50 ms", "p99 ms", "worst", "of it late", "loop held ms", "not good"], rows)}\n`);
 
-/** Sends requests one by one; answers how long each held the loop. */
+/** Sends requests one by one; returns how long each held the loop. */
 async function holding(requests: readonly (readonly [string, RawRequest])[]): Promise<[string, number, number][]> {
   const connection = openHttp2({ url });
   const held: [string, number, number][] = [];

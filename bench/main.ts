@@ -20,6 +20,7 @@ const benches = [
   "hostile",
   "notify",
   "scaling",
+  "processes",
 ];
 
 function fileOf(name: string): string {

@@ -1,4 +1,4 @@
-// From an event that was accepted to the webhook that tells of it, on an idle system and at a steady rate; beside
+// From an event that was accepted to the webhook that reports it, on an idle system and at a steady rate; beside
 // prometheus-alertmanager (group_wait 0s) where the machine has it.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -86,7 +86,7 @@ const eventOf = (name: string, i: number) => ({
   status: "STATUS_OPEN",
 });
 
-/** Sends one at a time; answers the times from the answer, and from the request, to the arrival, ms. */
+/** Sends one at a time; returns the times from the answer, and from the request, to the arrival, ms. */
 async function oneByOne(prefix: string, send: (name: string, i: number) => Promise<unknown>) {
   const sinceAnswer: number[] = [];
   const sinceRequest: number[] = [];
@@ -106,7 +106,7 @@ async function oneByOne(prefix: string, send: (name: string, i: number) => Promi
   return { sinceAnswer, sinceRequest };
 }
 
-/** Sends events at a rate, in batches each 50 ms, until the time is up; answers how fast deliveries arrived. */
+/** Sends events at a rate, in batches each 50 ms, until the time is up; returns how fast deliveries arrived. */
 async function steady(prefix: string, perSec: number, each: number) {
   const before = ids.size;
   const startMs = performance.now();

@@ -65,7 +65,7 @@ function serviceOf({ method, request }: ReadCase): () => Promise<string> {
   };
 }
 
-/** Microseconds that one of them takes, with so many in work at once. */
+/** Microseconds that one of them takes, with this many in work at once. */
 async function timeUs(work: () => PromiseLike<unknown>, atOnce: number, forMs: number): Promise<number> {
   const startMs = performance.now();
   let done = 0;

@@ -1,4 +1,4 @@
-// Makes gen/ from proto/, and from proto files of others, which it puts there too. With --check it changes nothing: it looks
+// Makes gen/ from proto/, and from proto files of others, which it puts there too; gen/licences.json from package-lock.json. With --check it changes nothing: it looks
 // at form and lint of proto/ and at whether the last release would break, names every file of gen/ that is not what proto/
 // makes, and fails when there is anything to say.
 import { execFileSync } from "node:child_process";
@@ -9,6 +9,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { printProto } from "./print-proto.ts";
+import { licences } from "./shipped-packages.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const committed = join(root, "gen");
@@ -43,6 +44,7 @@ try {
     "grpc/reflection/v1alpha/reflection.proto": published(
       "@grpc/reflection/build/proto/grpc/reflection/v1alpha/reflection.proto",
     ),
+    "licences.json": `${JSON.stringify(licences(), undefined, 1)}\n`,
   };
   for (const [path, text] of Object.entries(foreign)) {
     write(made, path, text);
@@ -58,7 +60,8 @@ try {
   }
   const stale = differences();
   for (const [path, how] of stale) console.error(`gen/${path}: ${how}`);
-  if (stale.length > 0) throw new Error("gen/ is not what proto/ makes: run npm run generate and commit gen/");
+  if (stale.length > 0)
+    throw new Error("gen/ is not what proto/ and package-lock.json make: run npm run generate and commit gen/");
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;

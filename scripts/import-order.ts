@@ -22,8 +22,8 @@ export const adapters: readonly string[] = ["integrations"];
 /** Folders of `src/` that serve pages and know no domain: a page uses the API, as every client does. */
 export const pages: readonly string[] = ["console"];
 
-/** Folders of `src/` at the ends of the order: settings, which know nothing, and the command line, which knows everything. */
-export const edges: readonly string[] = ["config", "cli"];
+/** Folders of `src/` at the ends of the order: settings, which know nothing, and what starts servers, which knows everything. */
+export const edges: readonly string[] = ["config", "processes", "cli"];
 
 /** Folders of `src/` that look at all mechanisms and domains, and are no domain themselves. */
 export const observers: readonly string[] = ["telemetry"];
@@ -51,7 +51,10 @@ export const importOrder: readonly string[] = [
   "retention",
   ...pages,
   ...observers,
+  "prepared-database",
+  "owned-parts",
   "server",
+  "processes",
   "cli",
   "main",
 ];

@@ -1,6 +1,6 @@
 // Makes dist/, from which the npm package runs: src/ and gen/ as plain JavaScript, since Node strips no types below
 // node_modules, and what they read. `npm pack` runs it before, and with --clean after: a checkout needs no dist/.
-import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { writeConsole } from "../src/console/write-files.ts";
@@ -18,7 +18,7 @@ function write(path: string, text: string): void {
 
 rmSync(dist, { recursive: true, force: true });
 if (!process.argv.includes("--clean")) {
-  const { name, version, license, imports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const { name, version, license, imports, files } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   write("package.json", `${JSON.stringify({ name, version, license, private: true, type: "module", imports })}\n`);
   for (const path of globSync("{src,gen}/**/*.ts", { cwd: root, exclude: ["src/transcoding/plugin/**"] })) {
     const text = stripTypeScriptTypes(readFileSync(join(root, path), "utf8"));
@@ -35,4 +35,10 @@ if (!process.argv.includes("--clean")) {
     cpSync(join(root, path), join(dist, path));
   }
   await writeConsole(root, join(dist, "console"));
+  // The package holds modes of files as they are here: those of git, whatever the umask of this account was at the checkout.
+  const packed = ["package.json", "README.md", "LICENSE", ...files.flatMap((path: string) => [path, `${path}/**`])];
+  for (const path of globSync(packed, { cwd: root }).map((each) => join(root, each))) {
+    const about = statSync(path);
+    if (about.isFile()) chmodSync(path, about.mode & 0o100 ? 0o755 : 0o644);
+  }
 }

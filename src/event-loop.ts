@@ -18,7 +18,7 @@ let begunUntilMs: number | undefined;
  * each turn of the loop one slice is shared out: tenants whose work waits take turns in it, and short pieces share it. Work
  * begins at once when none waits, within one slice for all that begins in the same turn.
  * @param tenantId whose work it is; absent: that of the server itself, which takes its turn as a tenant does
- * @param check called before each further slice; what it throws ends the work: the deadline has passed, the client has gone
+ * @param check called before each further slice; what it throws ends the work: the deadline has passed, the client has left
  */
 export function paced(check: () => void = () => {}, tenantId = ""): Pace {
   let ownUntilMs = waiting.size > 0 ? 0 : beginning();

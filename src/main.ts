@@ -1,8 +1,10 @@
+import cluster from "node:cluster";
 import { writeSync } from "node:fs";
 import { ConnectError } from "@connectrpc/connect";
 import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./cli/command-line.ts";
 import { consoleCommand, consoleUsage } from "./cli/console.ts";
 import { credentialCommand, credentialUsage } from "./cli/credentials.ts";
+import { distributeCommand, distributeUsage } from "./cli/distribute.ts";
 import { schemaCommand, schemaUsage } from "./cli/schema.ts";
 import { tenantCommand, tenantUsage } from "./cli/tenants.ts";
 import { transferCommand, transferUsage } from "./cli/transfer.ts";
@@ -11,11 +13,14 @@ import { SettingError } from "./config/parsers.ts";
 import { type Config, readConfig, settingsHelp } from "./config/settings.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { distributedAt } from "./db/distribution.ts";
+import { dataDirectoryOf, isCluster } from "./db/embedded/data-directory.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
+import { startMachine } from "./processes/owner.ts";
+import { processCount } from "./processes/process-count.ts";
 import { openLog } from "./rpc/log.ts";
-import { type Server, startServer } from "./server.ts";
+import type { Server } from "./server.ts";
 import { didYouMean } from "./transcoding/did-you-mean.ts";
 import { program, version } from "./version.ts";
 
@@ -26,6 +31,7 @@ const usage: Usage = [
   ...consoleUsage,
   ...credentialUsage,
   ...transferUsage,
+  ...distributeUsage,
   ...schemaUsage,
 ];
 
@@ -55,8 +61,12 @@ const signalCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 /** How long a copy that is stopped may take to remove what it has made. */
 const copyUndoMs = 2500;
 
+/** A start after this end would end in the same way: the launcher, which has the same number, does not try. */
+const gaveUpCode = 70;
+
 async function serve(config: Config): Promise<void> {
-  const log = openLog(config.logLevel);
+  // Loaded by what serves alone: the owner of a port needs a fraction of the modules.
+  if (cluster.isWorker) return await (await import("./processes/serving-process.ts")).serveAsProcess(config);
   let signals = 0;
   const stopAsked = Promise.withResolvers<void>();
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -70,24 +80,36 @@ async function serve(config: Config): Promise<void> {
   process.on("disconnect", stopAsked.resolve); // its launcher was killed
   process.channel?.unref();
   if (config.databaseUrl === undefined) {
-    process.stderr.write(`starting on ${shellQuoted(config.dataDir)}; the first start there takes some seconds\n`);
+    const first = isCluster(dataDirectoryOf(config.dataDir).data) ? "" : "; the first start there takes some seconds";
+    process.stderr.write(`starting on ${shellQuoted(config.dataDir)}${first}\n`);
   }
-  const server = await startServer(config, log, process.env.NODE_ENV === "development");
+  const { count, because } = await processCount(config);
+  const log = openLog(config.logLevel, undefined, count > 1 ? "owner" : undefined);
+  const machine = count > 1 ? await startMachine(config, log, count) : undefined;
+  const followSources = process.env.NODE_ENV === "development";
+  const server = machine ?? (await (await import("./server.ts")).startServer(config, log, { followSources }));
+  log.info({ processes: count, because }, count > 1 ? "several processes serve" : "one process serves");
   process.send?.("serving"); // from now on its launcher starts it again when it dies
-  if (signals === 0) process.stdout.write(await greeting(server, config.host));
+  const processes = count > 1 ? `${count} processes serve (${because}).` : undefined;
+  if (signals === 0) process.stdout.write(await greeting(server, config.host, processes));
   server.buildConsole().catch(() => undefined); // the page itself says what is wrong
-  await stopAsked.promise;
+  const failure = await Promise.race([stopAsked.promise, ...(machine ? [machine.failed] : [])]);
+  if (failure) process.stderr.write(`belfry: ${failure}\n`);
   await server.stop();
   await new Promise<void>((resolve) => log.flush(() => resolve()));
   // All is done: no connection that its client has left half open may keep the process.
-  process.exit(0);
+  process.exit(failure ? gaveUpCode : 0);
 }
 
 /** What is printed when the server serves. The link that logs in is for a terminal alone: what goes elsewhere is kept. */
-async function greeting(server: Server, host: string): Promise<string> {
+async function greeting(
+  server: Pick<Server, "url" | "caFile" | "names" | "firstKey" | "firstLink" | "tenantless">,
+  host: string,
+  processes: string | undefined,
+): Promise<string> {
   const toTerminal = process.stdout.isTTY;
   const token = toTerminal ? await server.firstLink().catch(() => undefined) : undefined;
-  return welcome(server, host, { toTerminal, token });
+  return welcome(server, host, { toTerminal, token, processes });
 }
 
 /**
@@ -148,6 +170,7 @@ async function main(args: readonly string[]): Promise<number> {
   const config = readConfig(process.env, didYouMean);
   const work = tenantCommand(args) ?? consoleCommand(args, config) ?? credentialCommand(args, config);
   const transfer = transferCommand(args, config);
+  const distribution = distributeCommand(args, config);
   if (command === "serve" && rest.length === 0) {
     await serve(config);
   } else if (command === "migrate" && rest.length === 0) {
@@ -156,6 +179,8 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(applied.length === 0 ? "the schema is up to date\n" : `applied ${applied.join(", ")}\n`);
   } else if (transfer !== undefined) {
     process.stdout.write(await onDatabase(config, transfer, copyUndoMs));
+  } else if (distribution !== undefined) {
+    process.stdout.write(await onDatabase(config, distribution));
   } else if (work !== undefined) {
     process.stdout.write(await onDatabase(config, (url) => onPool(config, url, work)));
   } else {

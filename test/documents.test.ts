@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { formerSettings } from "../src/config/former-settings.ts";
 import { settingsHelp } from "../src/config/settings.ts";
 import { documentRules } from "./support/document-rules.ts";
 import { errorTexts } from "./support/error-texts.ts";
@@ -25,6 +26,15 @@ describe("docs/configure.md", () => {
     expect(rows.map(([, name, fallback]) => [name, fallback ?? "(none)"])).toEqual(
       settings.map(([name, fallback]) => [name, fallback]),
     );
+  });
+});
+
+describe("docs/upgrade.md", () => {
+  test("lists every setting that was removed, with what replaced it", () => {
+    const rows = (tree.get("docs/upgrade.md") ?? "").matchAll(/^\| `(BELFRY_[A-Z_]+)` \| (.*) \|$/gm);
+    const listed = Object.fromEntries([...rows].map(([, name, now = ""]) => [name, now.replaceAll("`", "")]));
+    const wanted = Object.entries(formerSettings).map(([name, now]) => [name, now.replace(/,? replaces it$/, "")]);
+    expect(listed).toEqual(Object.fromEntries(wanted));
   });
 });
 
@@ -115,6 +125,7 @@ describe("docs/errors.md", () => {
         "src/http/port.ts: error.message",
         "src/http/rpc-error-body.ts: message",
         "src/integrations/alertmanager/webhook.ts: mistakesText(mistakes)",
+        "src/integrations/sent-again.ts: error.rawMessage",
         "src/maintenance/windows.ts: kind",
         "src/notifications/kinds.ts: error.message",
         "src/notifications/kinds/attempt-outcome.ts: error.message",
@@ -132,7 +143,6 @@ describe("docs/errors.md", () => {
         "src/notifications/stored-credential.ts: refused.rule",
         "src/notifications/stored-credential.ts: rule",
         "src/properties/updaters.ts: kind",
-        "src/rpc/discovery.ts: { log, streamsMax, streamMsMax }",
         "src/rpc/errors.ts: error.rawMessage",
         "src/rpc/errors.ts: error.rawMessage.toWellFormed()",
         "src/rpc/errors.ts: reason",

@@ -102,7 +102,7 @@ const lists: Readonly<Record<string, Fill>> = {
   },
 };
 
-/** Adds one more item to a list that tells how many it has. */
+/** Adds one more item to a list that reports how many it has. */
 const more: Readonly<Record<string, (world: World, request: object) => Promise<unknown>>> = {
   "EntityFieldDictionaryService/ListEntityFields": ({ client }) =>
     client(EntityFieldDictionaryService).createEntityField({ entityField: { name: "zz" } }),

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { loadModule } from "libpg-query";
 import { describe, expect, inject, test } from "vitest";
+import { localTables, referenceTable } from "../src/db/distribution.ts";
 import { testDatabase } from "./support/database.ts";
 import { lockOrder } from "./support/lock-order.ts";
 import { ourStatements, plain } from "./support/our-statements.ts";
@@ -177,22 +178,8 @@ test("the schema could be distributed by tenant", async () => {
   expect(await schemaFaults(sql, everywhere)).toEqual([]);
 });
 
-test("docs/scaling.md distributes every table, and makes every foreign key again", async () => {
-  const page = readFileSync(`${root}docs/scaling.md`, "utf8");
-  const part = page.slice(page.indexOf("### What an operator would do"));
-  const printed = async (text: string) => (await sql.unsafe(text)).flatMap((row) => Object.values(row).map(String));
-  const queries = [...part.matchAll(/^```sql\n([\s\S]*?)^```/gm)].map(([, text = ""]) => printed(text));
-  const [made = [], dropped = [], spread = [], ...more] = await Promise.all(queries);
-  expect(more).toEqual([]);
-  const nameOf = (text: string) =>
-    /^alter table (\S+) (?:add|drop) constraint (\S+?);?(?: |$)/.exec(text)?.slice(1).join();
-  expect(made.length).toBeGreaterThan(5);
-  expect(dropped.map(nameOf).sort()).toEqual(made.map(nameOf).sort());
-  const tablesOf = (kind: string) =>
-    spread.flatMap((text) => new RegExp(`^select create_${kind}_table\\('(\\w+)'`).exec(text)?.slice(1) ?? []);
-  expect(tablesOf("distributed").sort()).toEqual([...distributed].sort());
-  const kept = ["leases", "master_keys", "migrations"];
-  expect([...tablesOf("reference"), ...kept].sort()).toEqual(Object.keys(everywhere).sort());
+test("all tables are distributed by tenant but for those that every node holds, or the coordinator alone", () => {
+  expect([referenceTable, ...localTables].sort()).toEqual(Object.keys(everywhere).sort());
 });
 
 test("the order of locks finds who leaves it", () => {

@@ -11,7 +11,7 @@ export interface ConnectionOptions {
   port: number;
   request: LoadRequest;
   streams: number;
-  /** Told of each answer, with the time its request was sent. */
+  /** Notified of each answer, with the time its request was sent. */
   answered(startMs: number, good: boolean): void;
   /** Told once something is wrong with the connection itself. */
   failed(error: Error): void;

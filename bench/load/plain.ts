@@ -7,7 +7,7 @@ import { clientOptions, hostOf } from "../../src/db/connect.ts";
 import { eventIds } from "../../src/entities/identity.ts";
 import { type Outcome, quantile } from "./load.ts";
 
-/** What is stored, over so many connections, each of which waits for its answer. */
+/** What is stored, over this many connections, each of which waits for its answer. */
 export interface PlainLoad {
   url: string;
   /** One row, committed by itself or by three statements; or 1,000 events by three statements. */

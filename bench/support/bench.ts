@@ -19,7 +19,7 @@ export interface Bench {
   items?: { name: string; count: number };
   rounds: number;
   seconds: number;
-  /** Looks whether what so many answers of this server said is true, and says so. */
+  /** Looks whether what this many answers of this server said is true, and says so. */
   check?(database: Database, answered: number): Promise<string>;
 }
 

@@ -10,7 +10,7 @@ import { removeDatabase } from "./leftovers.ts";
 import { move, type Place } from "./machine.ts";
 import { progress } from "./progress.ts";
 
-/** However the bench ends: by itself, by an error that nobody catches, or by a signal. Only kill -9 leaves it to `bench/main.ts`. */
+/** However the bench ends: by itself, by an error that no one catches, or by a signal. Only kill -9 leaves it to `bench/main.ts`. */
 function removeAtExit(dir: string): void {
   process.once("exit", () => removeDatabase(dir));
   for (const [signal, code] of [
@@ -69,7 +69,7 @@ export async function startDatabase(place: Place = "database"): Promise<Database
   };
 }
 
-/** Makes a tenant; answers the header of a manager's key of it. */
+/** Makes a tenant; returns the header of a manager's key of it. */
 export async function tenantKey(sql: Sql, name: string): Promise<Record<string, string>> {
   const tenant = await createTenant(sql, name);
   const client = await createClient(sql, tenant.id, { name: "bench", type: "USER", role: "manager" });

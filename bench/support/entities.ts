@@ -23,7 +23,7 @@ const words = (
 const types = ["Host.Linux", "Host.Windows", "Network.Switch", "Network.Router", "Storage.Array", "Container.Pod"];
 const systems = ["debian-13", "ubuntu-26.04", "rhel-10", "windows-2025", "ios-xe-17", "ontap-9"];
 
-/** Entities that stand in one rack: their names begin alike, so that questions have as many answers at every size. */
+/** Entities that are in one rack: their names begin alike, so that questions have as many answers at every size. */
 export const rackSize = 50;
 
 /** What the entities of a rack are called before their own numbers, and the rack. */

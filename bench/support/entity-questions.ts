@@ -16,7 +16,7 @@ type Search = Omit<MessageInitShape<typeof EntitySearchSchema>, "query" | "$type
 export interface Question {
   name: string;
   /**
-   * Each encoded, and decoded anew for each time it is asked. Where messages live long V8 allocates new ones, too, among old
+   * Each encoded, and decoded again for each time it is asked. Where messages live long V8 allocates new ones, too, among old
    * objects, and collections took ten times as long as in a server.
    */
   requests: Uint8Array[];

@@ -35,7 +35,7 @@ export async function insertEntities(
 
 /**
  * Drops the indexes of the table whose definition is like `definition`, except the primary key: made when all rows are
- * there they take a fraction of the time. Answers what makes each as it was.
+ * there they take a fraction of the time. Returns what makes each as it was.
  */
 export async function dropIndexes(db: Db, definition: string): Promise<{ name: string; text: string }[]> {
   const indexes = await db<{ name: string; text: string }[]>`
@@ -51,7 +51,7 @@ export async function dropIndexes(db: Db, definition: string): Promise<{ name: s
 
 /**
  * Empties the table and fills it with `count` entities of one tenant. The indexes over terms and texts are made afterwards,
- * which is quicker; answers the ids and how long each took to make.
+ * which is quicker; returns the ids and how long each took to make.
  */
 export async function fillEntities(db: Sql, tenantId: string, count: number): Promise<{ ids: Ids; madeMs: string[] }> {
   await db.unsafe("truncate entities cascade");

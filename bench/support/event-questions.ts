@@ -17,7 +17,7 @@ export interface EventQuestion {
   name: string;
   /** What the API promises, ms. */
   aimMs: number;
-  /** The service's function; answers how many results there are. */
+  /** The service's function; returns how many results there are. */
   service(db: Db, endMs: bigint): Promise<number>;
   /** The same, put directly: rows as the driver reads them. */
   direct(sql: Sql, endMs: bigint): Promise<number>;

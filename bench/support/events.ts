@@ -38,7 +38,7 @@ function varied<S extends DescMessage>(
 }
 
 /**
- * PutEvents of so many events; no event is sent twice. `hostSets` is the number of requests until the same entities come
+ * PutEvents of this many events; no event is sent twice. `hostSets` is the number of requests until the same entities come
  * again, each time with a new instance of the event that they have.
  */
 export function putEvents(count: number, hostSets: number, key: Record<string, string>): Calls {
@@ -59,7 +59,7 @@ export function putEvents(count: number, hostSets: number, key: Record<string, s
   return varied(DataReceiverService.method.putEvents, message, "/v1/data-receiver/events", given);
 }
 
-/** PutModels of so many models of the same entities, which always say the same, at another time. */
+/** PutModels of this many models of the same entities, which always say the same, at another time. */
 export function putModels(count: number, hostSets: number, key: Record<string, string>): Calls {
   const baseMs = Date.now() - 2 * hourMs;
   const models = Array.from({ length: count }, (_, index) => ({
@@ -72,7 +72,7 @@ export function putModels(count: number, hostSets: number, key: Record<string, s
   return varied(DataReceiverService.method.putModels, message, "/v1/data-receiver/models", given);
 }
 
-/** A number as it stands in a message. */
+/** A number as it is in a message. */
 function varint(number: number): Buffer {
   const bytes: number[] = [];
   let rest = number;

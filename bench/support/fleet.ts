@@ -31,7 +31,7 @@ export interface FleetOutcome {
   waiting: number;
 }
 
-/** What servers take while nobody asks anything, each second. */
+/** What servers take while no one asks anything, each second. */
 export interface Idle {
   serverMs: number;
   postgresMs: number;
@@ -80,7 +80,7 @@ export async function startFleet(size: number): Promise<Fleet> {
     return { server, postgres: postgresCpuMs(database.pid) * 1000 };
   }
 
-  /** Looks until `over` says so; answers how many connections wait for a lock on average. */
+  /** Looks until `over` says so; returns how many connections wait for a lock on average. */
   async function waitingUntil(over: () => boolean): Promise<number> {
     let looks = 0;
     let waiting = 0;

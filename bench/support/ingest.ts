@@ -15,7 +15,7 @@ export interface Ingest extends AsyncDisposable {
   port: number;
   /** Answers so far, and how many of them were not good. */
   answered: Map<string, number>;
-  /** Puts a request on the server again and again, over so many connections; `count` items each, counted under `as`. */
+  /** Puts a request on the server again and again, over this many connections; `count` items each, counted under `as`. */
   put(request: LoadRequest, connections: number, of: { as: string; count: number }): Promise<Measured>;
   /** Sends that many requests one after the other and does not count them. */
   prepare(calls: Calls, requests: number, of: { as: string; count: number }): Promise<void>;

@@ -5,7 +5,7 @@ import { metricsEach, stepMs } from "./points.ts";
 
 /** A table of a row a point, indexed by series and time, and the usual insert. */
 export interface PlainTable extends AsyncDisposable {
-  /** Stores requests of so many points over so many connections for a while; answers the points a second. */
+  /** Stores requests of this many points over this many connections for a while; returns the points a second. */
   run(count: number, connections: number, countMs: number): Promise<number>;
 }
 

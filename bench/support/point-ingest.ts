@@ -105,7 +105,7 @@ export async function ingestTable(targets: readonly Target[], plain: PlainTable,
 
 /**
  * The top rate for a minute, then a second of it in every two: memory of the server, and what lies in the head. Rates are those
- * of the machine at that moment; time of processor a point tells whether the server or something beside it has become slower.
+ * of the machine at that moment; time of processor a point reports whether the server or something beside it has become slower.
  */
 export async function* soakLines(
   { port, put }: Target,

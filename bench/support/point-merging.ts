@@ -40,7 +40,7 @@ async function writeSecond(sql: Sql, tenantId: string, series: Float64Array, bas
 }
 
 /**
- * What merging takes a million points while ten points a second of each series come, in windows of so many s: the same
+ * What merging takes a million points while ten points a second of each series come, in windows of this many s: the same
  * points in the same order each time, so that the figures tell of a busy machine, too.
  */
 export async function mergingTable(sql: Sql, pid: number | undefined, count: number, windows: number): Promise<string> {

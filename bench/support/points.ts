@@ -37,7 +37,7 @@ function request(count: number, baseMs: number, metricsEach: number): PutMetrics
 }
 
 /**
- * PutMetrics of so many points a request, one of each of `series` series in turn, each `stepMs` after the one before, with
+ * PutMetrics of this many points a request, one of each of `series` series in turn, each `stepMs` after the one before, with
  * values of two decimals; over gRPC and over JSON.
  */
 export function putPoints(
@@ -64,7 +64,7 @@ export function putPoints(
   return { grpc: vary(calls.grpc, "varint"), json: vary(calls.rest, "digits") };
 }
 
-/** The time of the first point as it stands in the message. */
+/** The time of the first point as it is in the message. */
 function varint(message: PutMetricsRequest): Buffer {
   const point = { metrics: [{ timestamp: message.metrics[0]?.timestamp ?? 0n }] };
   return Buffer.from(toBinary(PutMetricsRequestSchema, create(PutMetricsRequestSchema, point))).subarray(-6);

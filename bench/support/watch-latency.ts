@@ -26,7 +26,7 @@ interface Watched {
   watchedUrl?: string;
 }
 
-/** Sends `changesPerSec` reports of an estate for a time, and notes when each of so many watchers is told. */
+/** Sends `changesPerSec` reports of an estate for a time, and notes when each of this many watchers is told. */
 export async function watchLatency(
   baseUrl: string,
   key: Record<string, string>,

@@ -27,7 +27,7 @@ function prefixEnd(prefix: string): string | undefined {
   return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
 }
 
-/** Whether a column in the order of code points begins with `prefix`: an index answers `like` only while its pattern stands in the plan. */
+/** Whether a column in the order of code points begins with `prefix`: an index answers `like` only while its pattern is in the plan. */
 export function beginsSql(db: Db, column: Fragment, prefix: string): Fragment {
   const end = prefixEnd(prefix);
   const from = db`${column} >= ${prefix}::text`;

@@ -28,7 +28,7 @@ export interface FoldedFields<Row> {
   readonly automata?: ReadonlyMap<string, TextAutomaton>;
 }
 
-/** After so many searches in one field of a row all of its needles are looked for at once. */
+/** After this many searches in one field of a row all of its needles are looked for at once. */
 const singlesMax = 8;
 
 function foldValue(value: FieldValue | undefined): FieldValue | undefined {

@@ -11,7 +11,7 @@ export interface SortPiece {
 
 /**
  * What rows are ordered by to be in the order of a field: numbers, then texts by code point, then booleans; a list by its
- * first element. Of texts within JSON the first 255 characters count, because what orders rows stands in their cursors.
+ * first element. Of texts within JSON the first 255 characters count, because what orders rows is in their cursors.
  */
 export function sortPieces(
   db: Db,

@@ -15,7 +15,7 @@ export interface TextAutomaton {
 /** Called now and then during long work: what to wait for before it goes on. */
 type Pace = () => Promise<void> | undefined;
 
-/** A pace is asked for after so many steps, or so many units of needles. */
+/** A pace is asked for after this many steps, or this many units of needles. */
 const stepsMax = 500;
 const unitsMax = 5000;
 const latinMax = 256;
@@ -33,7 +33,7 @@ interface Trie {
   shift: number;
 }
 
-/** Random and odd, so that nobody can write needles whose nodes all want the same slots. */
+/** Random and odd, so that no one can write needles whose nodes all want the same slots. */
 const [nodeFactor, unitFactor] = [randomInt(2 ** 31) * 2 + 1, randomInt(2 ** 31) * 2 + 1];
 
 const slotOf = ({ shift }: Trie, node: number, unit: number) =>

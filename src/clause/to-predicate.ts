@@ -8,7 +8,7 @@ import { holds } from "./operations.ts";
 export type Predicate<Row> = (row: Row) => boolean;
 
 /**
- * A function that tells whether a clause matches a row, as `toSql` would.
+ * A function that reports whether a clause matches a row, as `toSql` would.
  * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
  */
 export function toPredicate<Row>(clause: Clause, path: string, values: Values<Row>): Predicate<Row> {

@@ -25,7 +25,7 @@ export interface Found {
   sql: Fragment;
   /** An index finds the rows, few as a rule, so nothing else should be looked through for them. */
   few: boolean;
-  /** `sql` is asked only of rows whose id stands in each of these lists: the caller looks them up. Undefined: of all. */
+  /** `sql` is asked only of rows whose id is in each of these lists: the caller looks them up. Undefined: of all. */
   ids: readonly (readonly string[])[] | undefined;
 }
 

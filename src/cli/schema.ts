@@ -19,7 +19,7 @@ export const schemaUsage = [
 
 /**
  * Writes the whole schema with all that it imports into a folder that is new or empty; what `google/protobuf` holds comes with
- * every generator. Answers what to print; undefined when the command line is not about the schema.
+ * every generator. Returns what to print; undefined when the command line is not about the schema.
  * @throws SettingError when the folder is not empty
  */
 export function schemaCommand(args: readonly string[]): string | undefined {

@@ -3,6 +3,9 @@ import { relative } from "node:path";
 import type { Server } from "../server.ts";
 import { program } from "../version.ts";
 
+/** A server that serves. */
+type Welcomed = Pick<Server, "url" | "caFile" | "names" | "firstKey" | "tenantless">;
+
 /** A path as a shell takes it, from the working directory. */
 export function shellQuoted(path: string): string {
   const near = relative(process.cwd(), path);
@@ -13,7 +16,7 @@ export function shellQuoted(path: string): string {
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || host.startsWith("127.");
 
 /** What can connect, and by which names, where that is not this machine by the address that is printed. */
-function reach({ url, caFile, names }: Server, host: string): string[] {
+function reach({ url, caFile, names }: Welcomed, host: string): string[] {
   const address = new URL(url);
   const called = address.hostname.replace(/^\[|\]$/g, "");
   const open = !isLoopback(host);
@@ -26,7 +29,7 @@ function reach({ url, caFile, names }: Server, host: string): string[] {
 }
 
 /** The address by which commands on this machine reach the server: one that its certificate is valid for. */
-function callable({ url, names }: Server): string {
+function callable({ url, names }: Welcomed): string {
   const address = new URL(url);
   const called = address.hostname.replace(/^\[|\]$/g, "");
   const other = names.find((name) => /[a-z]/i.test(name) && !/[*:]/.test(name));
@@ -38,7 +41,7 @@ function callable({ url, names }: Server): string {
 /** Where people look at it. A link that logs in is shown once; the browser's warning is explained where it will come. */
 function consoleLines(url: string, token: string | undefined, caFile: string | undefined): string[] {
   if (token === undefined) return [`Console: ${url}/console/  (${program} console prints a link that logs in)`];
-  const warning = `Browsers warn of its certificate, which only this machine has signed; ${url}/ says how to trust it.`;
+  const warning = `Browsers warn of its certificate, which only this machine has signed; ${url}/certificate says how to trust it.`;
   return [
     `Console: ${url}/console/#first=${token}  (logs in once, within 30 minutes)`,
     ...(caFile === undefined ? [] : [warning]),
@@ -47,17 +50,22 @@ function consoleLines(url: string, token: string | undefined, caFile: string | u
 
 /**
  * What is printed when a server serves: where, what can connect, and what a newcomer opens and pastes next: one call in, one
- * out, one refusal that helps. `toTerminal`: the first key is shown, once; `token`: of the link that logs in.
+ * out, one refusal that helps. `toTerminal`: the first key is shown, once; `token`: of the link that logs in; `processes`: how many serve,
+ * where there are several.
  */
 export function welcome(
-  server: Server,
+  server: Welcomed,
   host: string,
-  shown: { toTerminal: boolean; token?: string | undefined },
+  shown: { toTerminal: boolean; token?: string | undefined; processes?: string | undefined },
 ): string {
-  const { toTerminal, token } = shown;
+  const { toTerminal, token, processes } = shown;
   const { caFile, firstKey } = server;
   const url = callable(server);
-  const lines = [`Belfry serves at ${url}`, ...reach(server, host)];
+  const lines = [`Belfry serves at ${url}`, ...(processes === undefined ? [] : [processes]), ...reach(server, host)];
+  if (server.tenantless)
+    lines.push(
+      `The database has no tenant yet. Make one, with its first manager key: ${program} tenants create <name>`,
+    );
   const console = consoleLines(url, token, caFile);
   if (firstKey === undefined) return `${[...lines, ...console].join("\n")}\n`;
   const keyFile = shellQuoted(firstKey.file);

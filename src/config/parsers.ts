@@ -25,6 +25,19 @@ export function integer(min: number, max: number) {
   };
 }
 
+/** A whole number within bounds, or `auto`. */
+export function integerOrAuto(min: number, max: number) {
+  const read = integer(min, max);
+  return (value: string): number | "auto" => {
+    if (value === "auto") return value;
+    try {
+      return read(value);
+    } catch (error) {
+      throw error instanceof SettingError ? new SettingError(`${error.message}, or auto`) : error;
+    }
+  };
+}
+
 const unitsMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** A number with its unit, in milliseconds; undefined when it is something else. */

@@ -40,7 +40,7 @@ export function makeKeyFile(path: string, keys: readonly MasterKey[]): void {
 }
 
 /**
- * Writes the file anew, for the same account: an administrator's command must not take it away from the server. The
+ * Writes the file again, for the same account: an administrator's command must not take it away from the server. The
  * caller holds the rows of master_keys, so that no key that another process has added is lost.
  */
 export function replaceKeyFile(path: string, keys: readonly MasterKey[]): void {

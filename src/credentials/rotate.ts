@@ -15,17 +15,17 @@ import { unwrapped, type WrappedKey } from "./secrets.ts";
 export interface Rotation {
   /** The master key that protects all secrets now. */
   to: string;
-  /** Tenants whose data key was wrapped anew. */
+  /** Tenants whose data key was wrapped again. */
   tenants: number;
   /** Master keys that nothing needs any more. */
   retired: string[];
 }
 
 /**
- * Makes the newest master key the current one on every server, and wraps all data keys anew by it: tenant by tenant, so
+ * Makes the newest master key the current one on every server, and wraps all data keys again by it: tenant by tenant, so
  * that calls go on meanwhile. On the embedded database, where the service makes its master keys, it makes another one
  * first. May be repeated, also after a failure in the middle and by several at once.
- * @throws StartError without a master key, or when a data key does not open; all others are wrapped anew nevertheless
+ * @throws StartError without a master key, or when a data key does not open; all others are wrapped again nevertheless
  */
 export async function rotateMasterKey(db: Db, keyring: Keyring, actor: Actor): Promise<Rotation> {
   if (!(await checkMasterKeys(db, keyring))) {

@@ -31,7 +31,7 @@ interface GateOptions {
   cut(): void;
   /** Time between two probes while the database answers; while it is away a quarter of it. */
   probeIntervalMs?: number;
-  /** A server that says nothing for so long is away. */
+  /** A server that says nothing for this long is away. */
   silenceMs?: number;
 }
 

@@ -2,9 +2,9 @@ import { textArray } from "./batch.ts";
 import { connectOnce, type Db } from "./connect.ts";
 
 /** Tables of the coordinator alone: they belong to no tenant, or are read before the tenant is known, and are joined with none. */
-const localTables = ["api_key_prefixes", "leases", "master_keys", "migrations"];
+export const localTables = ["api_key_prefixes", "leases", "master_keys", "migrations"];
 /** A copy of it lies on every node: each tenant's rows lead to it. */
-const referenceTable = "tenants";
+export const referenceTable = "tenants";
 /** The first to be distributed. All others lie with it, so that a tenant's rows are on one node. */
 const firstTable = "tenant_state";
 
@@ -80,7 +80,10 @@ async function undistributed(db: Db): Promise<string[]> {
     select relname as name from pg_class c
     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
       and relname <> all(${textArray(localTables)}::text[])
-      and not exists (select from pg_dist_partition p where p.logicalrelid = c.oid)
+      -- Citus itself knows a table that a foreign key ties to a reference table, and leaves it on the coordinator.
+      and not exists (
+        select from pg_dist_partition p where p.logicalrelid = c.oid and (p.partmethod = 'h' or p.repmodel = 't')
+      )
       and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'e')
     order by relname <> ${referenceTable}, relname <> ${firstTable}, relname`;
   return rows.map(({ name }) => name);

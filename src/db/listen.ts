@@ -16,7 +16,7 @@ export interface NotifyListener {
 
 const reconnectMs = 1000;
 
-/** Opens one connection for all channels, which is made anew when it breaks. */
+/** Opens one connection for all channels, which is made again when it breaks. */
 export function listener(url: string): NotifyListener {
   const channels = new Map<string, (payload: string) => void>();
   let stopped = false;

@@ -1,4 +1,4 @@
-import type { Sql } from "./connect.ts";
+import type { Db, Sql } from "./connect.ts";
 import { transaction } from "./transaction.ts";
 
 /** A table partitioned by range of one bigint column, a time in ms. It has no default partition. */
@@ -66,7 +66,7 @@ async function make(sql: Sql, wanted: PartitionedTable, fromMs: number): Promise
   return name;
 }
 
-/** How long taking a partition off a distributed table waits for its lock, behind which all others wait, ms. */
+/** How long taking a partition off a distributed table waits for its lock, for which all others then wait, ms. */
 const detachLockMs = 500;
 
 /**
@@ -74,13 +74,14 @@ const detachLockMs = 500;
  * way: there it is tried again in the next round when it does not get its lock soon.
  */
 async function drop(sql: Sql, table: string, { name, leaving }: Partition): Promise<void> {
-  const detach = `alter table ${quoted(table)} detach partition ${quoted(name)}`;
+  const how = sql.distributed ? "" : leaving ? "finalize" : "concurrently";
+  const detach = (db: Db) => db.unsafe(`alter table ${quoted(table)} detach partition ${quoted(name)} ${how}`);
   if (sql.distributed) {
     await transaction(sql, async (tx) => {
       await tx.unsafe(`set local lock_timeout = ${detachLockMs}`);
-      await tx.unsafe(detach);
+      await detach(tx);
     });
-  } else await sql.unsafe(`${detach} ${leaving ? "finalize" : "concurrently"}`);
+  } else await detach(sql);
   await sql.unsafe(`drop table if exists ${quoted(name)}`);
 }
 

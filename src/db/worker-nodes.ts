@@ -33,7 +33,7 @@ export interface WorkerNodes {
 }
 
 /**
- * Connections to the workers of the cluster behind `url`, one each, made when they are needed: at the addresses that the
+ * Connections to the workers of the cluster that `url` leads to, one each, made when they are needed: at the addresses that the
  * coordinator knows, with its account and password.
  */
 export function workerNodes(url: string, open: (url: string) => { sql: Sql; close(): Promise<void> }): WorkerNodes {

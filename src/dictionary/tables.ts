@@ -6,7 +6,7 @@ export const dictionaryEntries = pgTable(
   "dictionary_entries",
   {
     tenantId: tenantId(),
-    /** What it tells of: entityField, metric or eventField. */
+    /** What it reports: entityField, metric or eventField. */
     kind: text("kind").notNull(),
     name: text("name").notNull(),
     /** The members that the tenant sets, but for the name, by their names in TypeScript; those that are absent are empty. */

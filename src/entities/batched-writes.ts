@@ -31,7 +31,7 @@ async function withLongTimeout<T>(tx: Db, find: (tx: Db) => Promise<T>): Promise
 /**
  * Runs `write` over the living entities that `matching` holds for at one moment: a thousand a transaction in the order of
  * their ids, so that no row stays locked for long, and a few in one, which then finds them by itself. What is written when
- * it is cut off stays. Answers what each transaction answered.
+ * it is cut off stays. Returns what each transaction answered.
  * @param find finds them all, in portions; throws when nothing may be written
  */
 export async function inPortions<T>(
@@ -72,7 +72,7 @@ export function splitIds(bytes: Buffer): Buffer[] {
 }
 
 /**
- * The ids of the living entities that `matching` holds for, in their order, in portions of at most so many, each put one
+ * The ids of the living entities that `matching` holds for, in their order, in portions of at most this many, each put one
  * behind the other.
  */
 export async function matchingIds(

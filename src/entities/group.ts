@@ -36,7 +36,7 @@ export async function groupEntities(
       select distinct nullif(item, 'null') as value from jsonb_path_query(${db(`value_${i}`)}, '$[*]') as listed (item)
     ) as ${name as never} on true`,
   );
-  // Elements of lists seem so many that a scan of the whole table beside them looks as cheap as the index that finds few.
+  // Elements of lists seem this many that a scan of the whole table beside them looks as cheap as the index that finds few.
   const materialized = few ? db`materialized` : db`not materialized`;
   const values = sqlJoin(
     db,

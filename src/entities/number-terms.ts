@@ -71,7 +71,7 @@ export function numberTerms(low: number, high: number, texts: boolean): NumberTe
   if (low > high) return { terms: [], exact: true };
   const sides: { letters: string; beginnings: string[]; exact: boolean }[] = [];
   if (high >= 0) sides.push({ letters: "nx", ...coverMagnitudes(Math.max(low, 0), high) });
-  // Zero has no sign in a term; it may stand in this cover all the same.
+  // Zero has no sign in a term; it may be in this cover all the same.
   if (low < 0) sides.push({ letters: "NX", ...coverMagnitudes(high < 0 ? -high : 0, -low) });
   const terms = sides.flatMap(({ letters, beginnings }) =>
     [...letters.slice(0, texts ? 2 : 1)].flatMap((letter) =>

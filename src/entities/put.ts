@@ -26,7 +26,7 @@ export const DELETED_KEY = "_svc_deleted_entity";
 const MINUTE_MS = 60_000n;
 const nothing = Buffer.alloc(0);
 
-/** Called inside the transaction of their write with the living entities that were created, described anew or revived. */
+/** Called inside the transaction of their write with the living entities that were created, described again or revived. */
 export type OnChanged = (tx: Db, tenantId: string, ids: Buffer[]) => Promise<void>;
 
 /** What one model does to its entity. */
@@ -92,7 +92,7 @@ interface Stored {
 
 const minuteOf = ({ model }: Change) => model.timestampMs - (model.timestampMs % MINUTE_MS);
 
-/** What a change asks for of an entity that is stored: nothing, that its times move on, or that it is written anew. */
+/** What a change asks for of an entity that is stored: nothing, that its times move on, or that it is written again. */
 function needOf(change: Change, stored: Stored | undefined): "nothing" | "times" | "content" {
   if (stored === undefined) return "content";
   const { timestampMs } = change.model;
@@ -104,7 +104,7 @@ function needOf(change: Change, stored: Stored | undefined): "nothing" | "times"
 
 /** What a round has done. */
 interface Round {
-  /** Living entities that it created, described anew or revived. */
+  /** Living entities that it created, described again or revived. */
   changed: readonly Buffer[];
   /** Entities that it did not make, because they would be too many. */
   refused: readonly Buffer[];
@@ -186,7 +186,7 @@ interface Written {
   id: Buffer;
   /** There was no row of it. */
   made: boolean;
-  /** It lives, and was created, described anew or revived. */
+  /** It lives, and was created, described again or revived. */
   changed: boolean;
 }
 
@@ -243,7 +243,7 @@ const keysOf = (models: readonly ModelItem[]) => ({
 
 /**
  * Creates, describes, deletes and revives entities. May be repeated: the same model again locks and writes nothing. A newer one
- * that says the same moves the times alone, so that an older one which comes later is known to be older. Answers the places of the models that were not stored, because
+ * that says the same moves the times alone, so that an older one which comes later is known to be older. Returns the places of the models that were not stored, because
  * the tenant would have too many entities, and that reason.
  */
 export async function putModels(

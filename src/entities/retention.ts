@@ -29,7 +29,7 @@ const keyOf = (id: Buffer) => id.toString("latin1");
 /**
  * Deletes entities that have gone idle, and removes deleted ones: each when it has neither series nor events any more; one that
  * has them is only marked, and any data bring it back. Looks at a portion of the tenant's entities, in the order of their
- * ids; answers the last one, undefined at the end. May be repeated.
+ * ids; returns the last one, undefined at the end. May be repeated.
  */
 export async function retainEntities(
   tx: Db,

@@ -158,7 +158,7 @@ export async function searchEntities(
     metadataKeys: await metadataKeys(db, tenant.id, bareKeys(checked)),
   });
   const matching = matchingEntities(db, tenant.id, checked, known);
-  // What is sorted by stands in cursors, so it does not depend on the keys that are known today.
+  // What is sorted by is in cursors, so it does not depend on the keys that are known today.
   const resolver = entityResolver(tenant.id, { tenantName: tenant.name });
   const keys = sortKeys(db, search.sortby, resolver);
   const grouped = search.groupBy.map(({ field }) => field);

@@ -25,7 +25,7 @@ const REQUIRED = ["name", "id", "createTime", "updateTime", "livenessTime", "pro
 /** The keys that order entities by a field: numbers before texts before booleans, a list by its first element. */
 function keysOf(db: Db, name: string, { type, sql: expression }: SqlField, descending: boolean): SortKey[] {
   const required = REQUIRED.includes(name) ? { required: true as const } : {};
-  // Of texts the beginning: they stand in cursors. Names are short, and their index holds them whole.
+  // Of texts the beginning: they are in cursors. Names are short, and their index holds them whole.
   const sql = type === "text" && name !== "name" ? db`left(${expression(db)}, 255)` : expression(db);
   return sortPieces(db, { type, sql }, descending).map((piece) => ({ ...piece, ...required }));
 }

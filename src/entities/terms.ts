@@ -81,7 +81,7 @@ function propertySpelling(source: "m" | "c", key: string): Spelling {
 const coreTermsBytesMax = 512 * 1024;
 export const customTermsBytesMax = 384 * 1024;
 
-// So many values make fewer bytes than either bound, whatever they are.
+// This many values make fewer bytes than either bound, whatever they are.
 const uncountedValues = 300;
 
 /** Bytes of the terms that properties make, in each property; undefined when they are certainly few. */

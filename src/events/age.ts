@@ -13,7 +13,7 @@ export type Ageing = ReadonlyMap<number, number>;
 
 /**
  * Closes occurrences of a tenant that were not reported for the time of their severity and do not expire by themselves, with
- * the reason `Aged` in their metadata. Answers whether there may be more. May be repeated.
+ * the reason `Aged` in their metadata. Returns whether there may be more. May be repeated.
  */
 export async function ageOccurrences(
   tx: Db,

@@ -42,7 +42,7 @@ export interface Telling {
 export interface ChangeHooks {
   /**
    * Within the transaction, after what the changes write was sent and under the locks of their events. May lock rows below
-   * these events, then due_work. Changes stand in the order in which they happened; those of one occurrence follow each
+   * these events, then due_work. Changes are in the order in which they happened; those of one occurrence follow each
    * other, the `after` of one is the `before` of the next. What it throws fails the transaction. A transaction that runs
    * again calls it again; what it does beyond statements belongs into `afterCommit`.
    */

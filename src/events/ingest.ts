@@ -124,7 +124,7 @@ async function lockAndRead(
   return { locked: { tenantId, rulesVersion: rulesVersion ?? locked.rulesVersion }, refused };
 }
 
-/** Makes events that were not there when those that are were locked; answers the version of the rules. */
+/** Makes events that were not there when those that are were locked; returns the version of the rules. */
 async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[]) {
   const insert = () => tx`
     insert into events (tenant_id, id, entity_id, name, dedup_key)
@@ -226,7 +226,7 @@ interface Storing {
 
 /**
  * Stores a batch of at most 1,000 event records in one transaction, in their order. May be repeated: an instance that is
- * there already (same event, time, severity and status) changes nothing but when its event expires. Answers the places of those that were not stored,
+ * there already (same event, time, severity and status) changes nothing but when its event expires. Returns the places of those that were not stored,
  * because the tenant would have too many events or entities, and why.
  */
 export async function ingestEvents(

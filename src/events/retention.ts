@@ -15,7 +15,7 @@ const portion = 5000;
 /**
  * Deletes what is older than the retention of a tenant's events: occurrences closed and last seen before `beforeMs` with their notes,
  * events that have none left, and instances from before then, whose occurrences go on counting them. The newest occurrence
- * of an event stays while others of it do, so that no number is given twice. Answers whether there may be more. May
+ * of an event stays while others of it do, so that no number is given twice. Returns whether there may be more. May
  * be repeated.
  */
 export async function deleteOld(tx: Db, tenantId: string, beforeMs: bigint, onDeleted?: OnDeleted): Promise<boolean> {

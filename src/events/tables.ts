@@ -47,7 +47,7 @@ export const occurrences = pgTable(
     /** While it is open: when it expires; null: never. Once it is closed: when it had, null where something else closed it. */
     expiresMs: bigintMs("expires_ms"),
     /**
-     * The five minutes in which it was last seen: the index over it stands in for one over last_seen_ms, so that most repeats
+     * The five minutes in which it was last seen: the index over it replaces one over last_seen_ms, so that most repeats
      * change no indexed column. A search by time asks for both.
      */
     seenSlot: bigint("seen_slot", { mode: "bigint" }).generatedAlwaysAs(sql`last_seen_ms / 300000`),

@@ -22,7 +22,7 @@ const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as con
 const dayMs = 86_400_000;
 const caDays = 3650;
 const leafDays = 365;
-/** A certificate with less than this left is made anew at start. */
+/** A certificate with less than this left is made again at start. */
 const renewDays = 30;
 
 /**

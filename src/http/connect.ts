@@ -12,7 +12,7 @@ import {
 import type { Compression, UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { exhausted } from "../errors.ts";
-import { paced } from "../event-loop.ts";
+import { type Pace, paced } from "../event-loop.ts";
 import { recordOf, tenantOf } from "../rpc/context.ts";
 import { writable } from "../rpc/errors.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
@@ -140,25 +140,12 @@ function rpcRoute(
   startCall: ReturnType<typeof callStarter>,
   serveGrpc: (rpc: Omit<UnaryRpc, "call">) => RpcRoute,
 ): RpcRoute {
-  const { method, service } = handler;
+  const { method } = handler;
   const { deadlineMsMax } = limits;
   const allow = [...handler.allowedMethods, "OPTIONS"].join(", ");
   const unary = method.methodKind === "unary";
-  const usual = messageReader(method, { bytesMax: limits.messageBytesMax(service), itemsMax: limits.itemsMax });
-  const own = limits.readers?.get(method);
-  // A message is bounded by its reader; what is added is room for its envelope.
   const streamed = method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming";
-  const bytesMax = streamed ? limits.streamBytesMax(service) : usual.bytesMax + 1024;
-
-  function requestOf(request: Request, totalMs: number | undefined): Pick<Reading, "body" | "reader" | "reserve"> {
-    const record = recordOf(request);
-    if (record !== undefined) record.conversation = method.methodKind === "bidi_streaming";
-    const reserve = (bytes: number) => record && limits.bodies?.reserve(record, bytes);
-    const tooLarge = () => exhausted(`the request is larger than ${bytesMax} bytes`);
-    const bounds = { bytesMax, idleMs: limits.streamIdleMs, tooLarge, received: reserve };
-    const reader = own === undefined ? usual : own(usual, () => record?.principal?.tenantId);
-    return { body: bodyReader(request, totalMs === undefined ? bounds : { ...bounds, totalMs }), reader, reserve };
-  }
+  const requestOf = requestReader(method, streamed, limits);
   const answerGrpc = unary
     ? serveGrpc({ method, requestOf: (request) => requestOf(request, deadlineMsMax) })
     : undefined;
@@ -208,28 +195,53 @@ function rpcRoute(
     if (call === undefined) return sendBody(response, 400, errorBody(3, "the Host header or the path is malformed"));
     const { values, denial } = await admitted(() => admit(method, call.header, request));
     const type = call.header.get("content-type") ?? "";
-    if (call.method === "POST" && !handler.supportedContentType(type)) {
-      if (denial !== undefined) return sendDenial(response, denial);
-      return sendBody(response, 415, errorBody(3, `the content type ${JSON.stringify(type)} is none of this RPC's`));
-    }
+    if (call.method === "POST" && !handler.supportedContentType(type)) return refuseType(response, type, denial);
     const client = watchClient(response);
     try {
       const read = denial === undefined ? await withRequest(call, values, request, response, client) : call;
       if (read === undefined) return;
       const asked = { ...read, contextValues: values };
-      let answer = await handler(asked);
-      if (method.methodKind === "server_streaming") answer = withStreamBytes(answer, asked);
-      try {
-        answer = await withLargeAnswer(method, asked, answer, compressions, paced(client.check, tenantOf(request)));
-      } catch (error) {
-        if (!(error instanceof ConnectError)) throw error;
-        values.set(denialKey, writable(error));
-        answer = await handler(asked);
-      }
+      const answer = await answerOf(handler, asked, compressions, paced(client.check, tenantOf(request)));
       await writeAnswer(request, response, answer, call.signal);
     } finally {
       client.ended();
     }
+  };
+}
+
+/** What the handler answers, with what it was not to encode itself. */
+async function answerOf(
+  handler: UniversalHandler,
+  asked: UniversalServerRequest & { contextValues: ContextValues },
+  compressions: Compression[],
+  pace: Pace,
+) {
+  const answer = await handler(asked);
+  if (handler.method.methodKind === "server_streaming") return withStreamBytes(answer, asked);
+  try {
+    return await withLargeAnswer(handler.method, asked, answer, compressions, pace);
+  } catch (error) {
+    if (!(error instanceof ConnectError)) throw error;
+    asked.contextValues.set(denialKey, writable(error));
+    return await handler(asked);
+  }
+}
+
+/** What reads the requests of an RPC, with their bounds. */
+function requestReader(method: DescMethod, streamed: boolean, limits: RpcLimits) {
+  const { parent: service } = method;
+  const usual = messageReader(method, { bytesMax: limits.messageBytesMax(service), itemsMax: limits.itemsMax });
+  const own = limits.readers?.get(method);
+  // A message is bounded by its reader; what is added is room for its envelope.
+  const bytesMax = streamed ? limits.streamBytesMax(service) : usual.bytesMax + 1024;
+  return (request: Request, totalMs: number | undefined): Pick<Reading, "body" | "reader" | "reserve"> => {
+    const record = recordOf(request);
+    if (record !== undefined) record.conversation = method.methodKind === "bidi_streaming";
+    const reserve = (bytes: number) => record && limits.bodies?.reserve(record, bytes);
+    const tooLarge = () => exhausted(`the request is larger than ${bytesMax} bytes`);
+    const bounds = { bytesMax, idleMs: limits.streamIdleMs, tooLarge, received: reserve };
+    const reader = own === undefined ? usual : own(usual, () => record?.principal?.tenantId);
+    return { body: bodyReader(request, totalMs === undefined ? bounds : { ...bounds, totalMs }), reader, reserve };
   };
 }
 
@@ -274,6 +286,11 @@ function refuseMethod(request: Request, response: Response, allow: string) {
     return endResponse(response);
   }
   sendBody(response, 405, errorBody(12, `this path takes ${allow}, not ${request.method}`), { allow });
+}
+
+function refuseType(response: Response, type: string, denial: ConnectError | undefined) {
+  if (denial !== undefined) return sendDenial(response, denial);
+  sendBody(response, 415, errorBody(3, `the content type ${JSON.stringify(type)} is none of this RPC's`));
 }
 
 function sendDenial(response: Response, denial: ConnectError) {

@@ -10,7 +10,7 @@ import type { Pace } from "../event-loop.ts";
 import { longFields } from "../wire/chunked-lists.ts";
 import { compressBytesMin, envelopeOf, messageBytes } from "./message-writer.ts";
 
-/** Content types of answers that stand in envelopes, by their beginnings, and the headers that name their compression. */
+/** Content types of answers that are in envelopes, by their beginnings, and the headers that name their compression. */
 const encodingHeaders = [
   ["application/grpc", "grpc-encoding"],
   ["application/connect+", "connect-content-encoding"],

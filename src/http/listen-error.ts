@@ -1,7 +1,7 @@
 import type { Config } from "../config/settings.ts";
 import { StartError } from "../db/start-error.ts";
 
-/** What the operator is told of a port that cannot be opened, as a StartError; any other error as it is. */
+/** What the operator is notified of a port that cannot be opened, as a StartError; any other error as it is. */
 export function listenError(error: NodeJS.ErrnoException, { host, port }: Pick<Config, "host" | "port">): Error {
   if (error.code === "EADDRINUSE") {
     return new StartError(`port ${port} on ${host} is in use; set BELFRY_PORT to another one`);

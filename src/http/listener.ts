@@ -27,9 +27,19 @@ export interface HttpListener {
   destroy(): void;
 }
 
+/** Connections of another process's port. */
+export interface Incoming {
+  readonly address: HttpListener["address"];
+  /** Hands each of them to `take`, unread. */
+  each(take: Taker): void;
+  /** Resolves once no further one comes. */
+  end(): Promise<void>;
+}
+
 interface Options {
   host: string;
   port: number;
+  incoming?: Incoming | undefined;
   /** Without it the port speaks plain text. */
   tls: Identity | undefined;
   onRequest: RequestHandler;
@@ -54,7 +64,7 @@ const tlsHandshake = 22; // the type of the first record of a connection over TL
 
 /** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. What is not TLS where it must be is told so. */
 export async function listen(options: Options): Promise<HttpListener> {
-  const { host, port, tls: identity, connectionsMax, stallMs } = options;
+  const { host, port, incoming, tls: identity, connectionsMax, stallMs } = options;
   const sockets = new Set<Socket>();
   // Nothing has been asked over them yet; by peer, since TLS makes another socket of a connection. The oldest come first.
   const fresh = new Map<string, Socket>();
@@ -78,17 +88,16 @@ export async function listen(options: Options): Promise<HttpListener> {
     fresh.delete(oldest);
     idle.destroy();
   });
-  await new Promise<void>((resolve, reject) => {
-    outer.once("error", reject).listen(port, host, resolve);
-  });
+  if (incoming) incoming.each((socket) => outer.emit("connection", Object.assign(socket, { allowHalfOpen: true })));
+  else await new Promise<void>((resolve, reject) => void outer.once("error", reject).listen(port, host, resolve));
   outer.on("error", () => {}); // a connection that could not be taken, for want of file descriptors
   h1.emit("listening"); // starts its own watch over slow heads and idle connections
 
   return {
-    address: { host, port: (outer.address() as AddressInfo).port },
+    address: incoming?.address ?? { host, port: (outer.address() as AddressInfo).port },
     connections: () => sockets.size,
     async drain(ms) {
-      outer.close();
+      await (incoming ? incoming.end() : outer.close());
       for (const session of sessions) session.close();
       const end = performance.now() + ms;
       await sleep(Math.min(ms, settleMs)); // what lies unread in a connection is a request that came in time
@@ -101,7 +110,7 @@ export async function listen(options: Options): Promise<HttpListener> {
       }
     },
     destroy() {
-      outer.close();
+      if (!incoming) outer.close();
       for (const session of sessions) session.destroy();
       for (const socket of sockets) socket.destroy();
       h1.close();
@@ -111,7 +120,7 @@ export async function listen(options: Options): Promise<HttpListener> {
 
 const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
-/** The requests of an HTTP/1.1 connection: the one that is being answered, and those that came behind it. */
+/** Requests of an HTTP/1.1 connection: the one being answered, and those after it. */
 interface Line {
   request: IncomingMessage;
   waiting: (() => void)[];

@@ -69,6 +69,32 @@ export async function liveCertificate(
   return { ...first, caFile, renewed, endsMs: () => endsMs, stop: () => void rounds.stop() };
 }
 
+/** The certificate of a port that another process owns, which hands over each new pair. */
+export interface HandedCertificate extends LiveCertificate {
+  replace(pair: Pair): void;
+}
+
+/** Made of the pair of now. */
+export function handedCertificate(first: Pair, caFile: string | undefined): HandedCertificate {
+  let endsMs = endOf(first.cert);
+  let next: Pair | undefined;
+  return {
+    ...first,
+    caFile,
+    renewed() {
+      const pair = next;
+      next = undefined;
+      return pair;
+    },
+    replace(pair) {
+      next = pair;
+      endsMs = endOf(pair.cert);
+    },
+    endsMs: () => endsMs,
+    stop() {},
+  };
+}
+
 const endOf = (cert: string) => new X509Certificate(cert).validToDate.getTime();
 
 type Files = Awaited<ReturnType<typeof certificate>>["files"];

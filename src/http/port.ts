@@ -14,11 +14,12 @@ import { version } from "../version.ts";
 import type { Request } from "../wire/body-reader.ts";
 import { breakOff, type Response } from "../wire/send-response.ts";
 import { type Aliases, addAliases } from "./aliases.ts";
+import { calledUrl } from "./called-url.ts";
 import { rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
 import { answerAfterBody, hasBody, type RestLimits } from "./drain-request-body.ts";
 import { type ForeignRoutes, foreignRoute, keyAdopter, noRoutes, pathOf } from "./foreign-routes.ts";
-import { type HttpListener, listen, type RequestHandler } from "./listener.ts";
+import { type Incoming, listen, type RequestHandler } from "./listener.ts";
 import type { OwnReader } from "./message-decoder.ts";
 import { servePages } from "./pages/pages.ts";
 import { errorBody, type RpcRoute, sendBody } from "./rpc-error-body.ts";
@@ -44,6 +45,8 @@ export interface PortOptions {
   >;
   /** Certificate chain and key, PEM, and the local CA's file; left out in plain-text mode. */
   tls: (Identity & { caFile?: string | undefined }) | undefined;
+  /** Connections that another process takes; absent: a port is opened. */
+  incoming?: Incoming | undefined;
   /** Services with RPCs as `Pipeline.implement` wraps them. */
   services: readonly ServedService[];
   admit: Pipeline["admit"];
@@ -152,8 +155,8 @@ export async function openPort(options: PortOptions): Promise<Port> {
   };
 
   const listener = await listen({
-    host: config.host,
-    port: config.port,
+    ...{ host: config.host, port: config.port },
+    incoming: options.incoming,
     tls: options.tls,
     onRequest,
     connectionsMax: config.connectionsMax,
@@ -172,7 +175,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
   }
 
   return {
-    address: address(listener, options.tls !== undefined),
+    address: { ...listener.address, url: calledUrl(config.host, listener.address.port, options.tls !== undefined) },
     connections: listener.connections,
     async leave(ms) {
       leaving = true;
@@ -207,13 +210,6 @@ function routesOf(
       readers,
     },
   });
-}
-
-function address({ address: { host, port } }: HttpListener, secure: boolean) {
-  // Nothing can be called at the address that means all of them.
-  const called = host === "0.0.0.0" || host === "::" ? "localhost" : host;
-  const name = called.includes(":") ? `[${called}]` : called;
-  return { host, port, url: `${secure ? "https" : "http"}://${name}:${port}` };
 }
 
 function answerWith(route: RpcRoute, request: Request, response: Response, log: Logger) {
@@ -269,7 +265,7 @@ async function application(
   if (transcode !== undefined) {
     app.all("/v1/*", { onRequest: (request, reply) => hand(transcode, request, reply) }, unreachable);
   }
-  await servePages(app, options.tls?.caFile);
+  const answerMissing = await servePages(app, options.tls?.caFile);
   options.morePages?.(app);
   app.get("/healthz", async () => ({ status: "alive", version }));
   app.get("/readyz", async (_request, reply) => {
@@ -279,6 +275,7 @@ async function application(
   });
   app.setNotFoundHandler({ preHandler: undefined as never }, (request, reply) => {
     if (transcode !== undefined && request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
+    if (answerMissing(request, reply)) return reply;
     return sendError(reply, 404, errorBody(5, `there is nothing at ${pathOf(request.raw)}`));
   });
   app.setErrorHandler((error: { statusCode?: number; message: string }, _request, reply) => {

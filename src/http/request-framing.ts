@@ -12,7 +12,7 @@ import type { MessageReader } from "./message-decoder.ts";
 const headBytes = 5; // of a message in an envelope: its flags and its length
 const compressedFlag = 1;
 
-/** How the messages of a request stand in its body. */
+/** How the messages of a request are in its body. */
 export interface Form {
   readonly enveloped: boolean;
   readonly binary: boolean;

@@ -15,12 +15,11 @@ interface Options extends Omit<PortOptions, "transcode" | "stopping" | "bodies">
 
 /** Opens the port with all that it serves: the services over every protocol. @throws StartError when it cannot listen */
 export async function serveApi(options: Options): Promise<Port> {
-  const { config, services, admit, discovery, stopping } = options;
+  const { config, services, discovery, stopping } = options;
   try {
     return await openPort({
       ...options,
       services: [...services, ...discovery.services],
-      admit: discovery.admit(admit),
       transcode: jsonApi(options, stopping.signal),
     });
   } catch (error) {

@@ -7,7 +7,7 @@ import { formOf } from "./request-framing.ts";
 const bytesKey = createContextKey<Uint8Array[] | undefined>(undefined);
 
 /**
- * What Connect's handlers are given for the messages of a stream: empty ones, which they encode for each client anew.
+ * What Connect's handlers are given for the messages of a stream: empty ones, which they encode for each client again.
  * `withStreamBytes` puts the bytes in their place, which are made once for all clients that are sent the same message.
  */
 export async function* streamStandIns(

@@ -10,7 +10,7 @@ import type { Response } from "../wire/send-response.ts";
 export interface UnreadLimits {
   /** Of all answers together, bytes; a connection alone may have a quarter of them. */
   bytesMax: number;
-  /** An answer is cut of which nothing is taken for so long, ms, or less than `takenPerSecMin` in all. */
+  /** An answer is cut of which nothing is taken for this long, ms, or less than `takenPerSecMin` in all. */
   stallMs: number;
 }
 
@@ -112,7 +112,7 @@ function look(taking: Taking, nowMs: number, stallMs: number) {
   taking.markMs = nowMs;
 }
 
-/** Node tells when no byte has gone for a time: how much of one write has gone it does not. */
+/** Node reports when no byte has gone for a time: how much of one write has gone it does not. */
 function watch(taking: Taking, stallMs: number) {
   const { response } = taking;
   taking.watched = true;

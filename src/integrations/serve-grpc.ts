@@ -1,7 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
-import { contentTypeProto, headerEncoding } from "@connectrpc/connect/protocol-grpc";
+import { contentTypeProto } from "@connectrpc/connect/protocol-grpc";
 import { unsupported } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import { errorTrailers, isGrpc, okTrailers } from "../http/grpc.ts";
@@ -30,7 +30,7 @@ export function grpcRoute(serving: Serving, integration: Integration, operation:
   };
 
   async function messageOf(record: RequestRecord, request: Request, time: CallTime): Promise<Buffer> {
-    const encoding = String(request.headers[headerEncoding] ?? "identity");
+    const encoding = String(request.headers["grpc-encoding"] ?? "identity");
     if (!isEncoding(encoding)) {
       const error = unsupported(`the encoding of messages must be gzip or br, not ${encoding}`);
       error.metadata.set("grpc-accept-encoding", "gzip, br");
@@ -57,12 +57,16 @@ export function grpcRoute(serving: Serving, integration: Integration, operation:
     }
   }
 
-  async function serve(record: RequestRecord, request: Request, response: Response, askedMs: number | undefined) {
-    const time = serving.startTime((live) => new CallTime(askedMs, deadlineMsMax, live));
+  return async (request, response) => {
+    const record = recordOf(request) as RequestRecord;
+    if (!isGrpc(request)) return sendBody(response, 415, errorBody(3, "this path takes gRPC alone"));
     const client = watchClient(response);
-    client.started(time);
+    let time: CallTime | undefined;
     let reads = false;
     try {
+      const askedMs = timeoutOf({ "grpc-timeout": request.headers["grpc-timeout"] }, deadlineMsMax);
+      time = serving.startTime((live) => new CallTime(askedMs, deadlineMsMax, live));
+      client.started(time);
       await untilAborted(admitCall(serving, integration, operation, record, request), time);
       reads = true;
       const message = await messageOf(record, request, time);
@@ -74,29 +78,12 @@ export function grpcRoute(serving: Serving, integration: Integration, operation:
       respond(request, response, okTrailers, encodeEnvelope(0, bytes));
     } catch (thrown) {
       if (reads && (await brokenOff(request))) return;
-      fail(thrown instanceof ConnectError ? thrown : foreign.fail(thrown, record, time.signal));
+      const error = thrown instanceof ConnectError ? thrown : foreign.fail(thrown, record, time?.signal);
+      record.code = error.code;
+      respond(request, response, errorTrailers(integration.refuseRpc?.(error) ?? error));
     } finally {
       client.ended();
     }
-
-    function fail(error: ConnectError) {
-      record.code = error.code;
-      respond(request, response, errorTrailers(integration.refuseRpc?.(error) ?? error));
-    }
-  }
-
-  return async (request, response) => {
-    const record = recordOf(request) as RequestRecord;
-    if (!isGrpc(request)) return sendBody(response, 415, errorBody(3, "this path takes gRPC alone"));
-    let askedMs: number | undefined;
-    try {
-      askedMs = timeoutOf({ "grpc-timeout": request.headers["grpc-timeout"] }, deadlineMsMax);
-    } catch (thrown) {
-      const error = thrown as ConnectError;
-      record.code = error.code;
-      return respond(request, response, errorTrailers(error));
-    }
-    await serve(record, request, response, askedMs);
   };
 }
 

@@ -23,7 +23,7 @@ const together = (db: Db, shards: readonly string[]) =>
   );
 
 /**
- * The lanes with work that is due by then, the first due first, with the time that stands there: so many of each kind that
+ * The lanes with work that is due by then, the first due first, with the time that stands there: of each kind enough that
  * every tenant gets its turn.
  */
 export async function dueLanes(

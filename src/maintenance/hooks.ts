@@ -1,6 +1,6 @@
 import type { Db } from "../db/connect.ts";
 
-/** A run that begins or ends, and what is to be told of it. */
+/** A run that begins or ends, and what is to be notified of it. */
 export interface RunNotice {
   windowId: string;
   windowName: string;

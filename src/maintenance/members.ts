@@ -25,7 +25,7 @@ const portion = 500;
  * A window's entities follow in portions, each a transaction: first those of runs that are over leave, then the entities
  * of the run that goes on are found, and enter; last those leave which a change of the window has left out. There is one
  * such job a window. Whatever happens to the window meanwhile replaces the job, so that a portion at work is undone by its
- * fence and all begins anew with what the window is then.
+ * fence and all starts again with what the window is then.
  */
 
 /** How far a job has come: absent until the entities of this version of the window have been found. */
@@ -53,7 +53,7 @@ export function membersJob(hooks: WindowHooks): JobKind {
   return { name: membersKind, sizeMax: 1, share: 1, busyShare: 0.8, patienceMs: 5000, run };
 }
 
-/** One portion of a window's work; answers how far it has come, undefined at its end. */
+/** One portion of a window's work; returns how far it has come, undefined at its end. */
 async function advanceMembers(
   tx: Db,
   tenantId: string,
@@ -90,7 +90,7 @@ async function findTargets(tx: Db, tenantId: string, window: WindowRow): Promise
 
 /**
  * How the clause of a window reads entities: in the production state that they have without this window. Else one that
- * asks for the state would lose its entities where they are found anew while it runs.
+ * asks for the state would lose its entities where they are found again while it runs.
  */
 function withoutWindow(tenantId: string, windowId: string, tenantName: string): Columns {
   const columns = entityResolver(tenantId, { tenantName });

@@ -77,7 +77,7 @@ export function advance(progress: Progress, rules: Rules, nowMs: number): { prog
     if (!skipped && !late) {
       steps.push({ what: isRunning(now) ? "renewal" : "start", atMs });
       now = isRunning(now) ? { ...now, runEndMs: Math.max(now.runEndMs ?? 0, endMs) } : begun(now, atMs, endMs);
-      // Those that were due since, which may be millions, only make the run longer: the last one tells how long.
+      // Those that were due since, which may be millions, only make the run longer: the last one reports how long.
       doneMs = lastStartMs(plan, atMs, nowMs);
       if (doneMs > atMs) {
         steps.push({ what: "renewal", atMs: doneMs });

@@ -20,7 +20,7 @@ export interface Timing {
 
 const MINUTE_MS = 60_000;
 const YEAR_MAX = 9999;
-// The calendar comes again after 400 years: what is not found among so many months, or years, is never found.
+// The calendar comes again after 400 years: what is not found among this many months, or years, is never found.
 const MONTHS_MAX = 4800;
 
 /**
@@ -86,7 +86,7 @@ function firstOf(
   return undefined;
 }
 
-/** Every so many days from the first date on; the first answered is no later than the date of `from`, or the first. */
+/** Every this many days from the first date on; the first answered is no later than the date of `from`, or the first. */
 function* days(first: Temporal.ZonedDateTime, from: Temporal.ZonedDateTime, interval: number) {
   const start = first.toPlainDate();
   const passed = start.until(from.toPlainDate(), { largestUnit: "days" }).days;

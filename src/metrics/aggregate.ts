@@ -11,7 +11,7 @@ export interface Downsampling {
   /** The range: the first moment, and the first one outside it. */
   startMs: number;
   endMs: number;
-  /** Whether a smaller value than the one before means that a counter began anew. */
+  /** Whether a smaller value than the one before means that a counter started again. */
   isRate: boolean;
 }
 

@@ -9,7 +9,7 @@ export const CHUNK_SPAN_MS = 86_400_000;
 
 /** Points of a chunk: one that has as many is full. A day of points every 10 s has 8,640. */
 const pointsFull = 16_384;
-/** A chunk of fewer points is written anew with whatever comes behind it: its row costs more than its points. */
+/** A chunk of fewer points is written again with whatever comes after it: its row costs more than its points. */
 const pointsSmall = 512;
 
 /** New points of one series within one day, and the chunks that they belong into or behind. */

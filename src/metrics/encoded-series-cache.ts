@@ -50,7 +50,7 @@ const chainMax = 8;
 /** How long a number is trusted (`series-memory.ts`). */
 const trustMs = 600_000;
 
-/** Forms of all tenants in so many bytes at most: when they are full, all begin anew. */
+/** Forms of all tenants in this many bytes at most: when they are full, all start again. */
 export function encodedSeriesCache(bytesMax = 256 * 2 ** 20): EncodedSeriesCache {
   let current = formTable();
   return {
@@ -189,7 +189,7 @@ function formTable() {
     return tenant;
   }
 
-  /** A form that is known already, to be written anew; -1: none; -2: there are too many of its hash. */
+  /** A form that is known already, to be written again; -1: none; -2: there are too many of its hash. */
   function known(tenant: number, bytes: Uint8Array): number {
     let left = chainMax;
     for (let at = heads[slot(scanned.hash, tenant)] as number; at > 0; at = next[at - 1] as number) {

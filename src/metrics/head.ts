@@ -4,7 +4,7 @@ import type { Db } from "../db/connect.ts";
 import { fromHome, home } from "../db/home-row.ts";
 import { encodeHeadBlock, type HeadPoints } from "./codec/head-block.ts";
 
-/** The head of a tenant lies in so many parts: those of series whose numbers leave the same rest. */
+/** The head of a tenant lies in this many parts: those of series whose numbers leave the same rest. */
 export const HEAD_BUCKETS = 16;
 
 /** Points of any series in the order of their arrival. */
@@ -102,7 +102,7 @@ export async function writeHead(tx: Db, tenantId: string, columns: PointColumns)
   );
 }
 
-/** Writes rows of a level that stand in the place of rows up to `writtenUs`. */
+/** Writes rows of a level that replace rows up to `writtenUs`. */
 export async function writeGathered(
   tx: Db,
   tenantId: string,

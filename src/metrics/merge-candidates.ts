@@ -7,7 +7,7 @@ import { hastenMerging } from "./merge.ts";
 export interface MergeCandidates {
   /** Points of a tenant were stored. */
   note(tenantId: string): void;
-  /** Tells what was noted, and no more afterwards. */
+  /** Reports what was noted, and no more afterwards. */
   stop(): Promise<void>;
 }
 

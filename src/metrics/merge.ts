@@ -21,9 +21,9 @@ const writesMax = 16;
 const rowPoints = 8192;
 /** Points that one transaction takes on, unless one row has more. */
 const pointsMax = 400_000;
-/** A series' points become a part of a chunk when there are so many of them, on average over a bucket … */
+/** A series' points become a part of a chunk when there are this many of them, on average over a bucket … */
 const pointsOfSeries = 120;
-/** … or when the oldest have waited so long. */
+/** … or when the oldest have waited this long. */
 const ageMsMax = 3_600_000;
 /** Points that a bucket may hold, whatever the number of its series. */
 const bucketPointsMax = 4_000_000;
@@ -215,7 +215,7 @@ function since(merged: ReadonlyMap<number, Points>, oldestMs: number): Map<numbe
   return kept;
 }
 
-/** Does one step; answers how many points it has moved. */
+/** Does one step; returns how many points it has moved. */
 async function carryOut(tx: Db, tenantId: string, { to, bucket, ...rest }: Step, oldestMs: number): Promise<number> {
   const rows = await takeRows(tx, tenantId, { to, bucket, ...rest });
   const merged = await bySeries(rows.map(({ points }) => points));

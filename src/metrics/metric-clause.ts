@@ -74,7 +74,7 @@ function namedLabel(clause: Checked): MetricPredicate["label"] {
 }
 
 /**
- * Tells whether a clause matches a series, by the fields name, label, units, tags and labels.<key>; ids are those of series.
+ * Reports whether a clause matches a series, by the fields name, label, units, tags and labels.<key>; ids are those of series.
  * @param path the clause's place in the request. @throws code 12 for unsupported operations, code 3 for what breaks a rule
  */
 export function metricPredicate(clause: Clause, path: string): MetricPredicate {

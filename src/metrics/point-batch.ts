@@ -19,7 +19,7 @@ export interface PointItem {
 
 /** Points of one tenant that have been checked: columns, one place a point, in the order of arrival. */
 export interface PointBatch {
-  /** Numbers of series; 0: not known yet, `places` tells which of `series` it is. */
+  /** Numbers of series; 0: not known yet, `places` reports which of `series` it is. */
   numbers: Float64Array;
   places: Int32Array;
   /** Whole ms since the epoch. */

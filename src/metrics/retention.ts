@@ -36,7 +36,7 @@ export async function beginRetention(tx: Db, tenantId: string, nowMs: number): P
 
 /**
  * Removes series without points: one found so is marked, and goes if it is still marked and still so an hour later. A
- * process that stores its points asks for the series again within that hour, which clears the mark. Answers the last one looked at; undefined:
+ * process that stores its points asks for the series again within that hour, which clears the mark. Returns the last one looked at; undefined:
  * there are no more.
  */
 export async function ageSeries(

@@ -18,7 +18,7 @@ export interface SeriesMemory {
   finder(tenantId: string, nowMs: number): SeriesFinder;
   /** How many there are. */
   size(): number;
-  /** After the commit of what confirmed it. @param entityKey `dimensionsKey` of its entity, which has so many dimensions */
+  /** After the commit of what confirmed it. @param entityKey `dimensionsKey` of its entity, which has this many dimensions */
   remember(tenantId: string, entityKey: string, dimensions: number, series: KnownSeries): void;
 }
 
@@ -50,7 +50,7 @@ const trustMs = 600_000;
 export const isTrusted = ({ confirmedMs }: KnownSeries, nowMs: number) => nowMs - confirmedMs < trustMs;
 
 /**
- * Bounded: when it has taken half of `seriesMax` it begins anew, and the entities that are found in the half before move over,
+ * Bounded: when it has taken half of `seriesMax` it starts again, and the entities that are found in the half before move over,
  * so that what is used least lately is forgotten. A series takes some 150 bytes.
  */
 export function seriesMemory(seriesMax = 1_000_000): SeriesMemory {
@@ -119,7 +119,7 @@ export function dimensionsKey(dimensions: Dimensions): string {
   return key;
 }
 
-/** Tells whether dimensions are those of the call before: to compare them is cheaper than to join them. */
+/** Reports whether dimensions are those of the call before: to compare them is cheaper than to join them. */
 export function repeated(): (dimensions: Dimensions) => boolean {
   let last: Dimensions = {};
   let lastCount = -1;

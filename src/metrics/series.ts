@@ -33,7 +33,7 @@ export interface StoredSeries {
   labels?: Labels | undefined;
   units: string;
   description: string;
-  /** Its units or description have just been written anew. */
+  /** Its units or description have just been written again. */
   changed?: boolean;
 }
 
@@ -228,7 +228,7 @@ async function makeAllowed(
   return { rows: found, refused };
 }
 
-/** Keeps entities from being removed until the transaction ends, in their order; answers how many there are. */
+/** Keeps entities from being removed until the transaction ends, in their order; returns how many there are. */
 async function lockEntities(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<number> {
   const { count } = await tx`
     select from unnest(${byteaArray(ids)}::bytea[]) as made (id) cross join lateral (

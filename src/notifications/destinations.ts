@@ -1,5 +1,5 @@
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { and, eq, exists, gt, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
 import {
@@ -138,10 +138,7 @@ export function destinationService(
         if (made.length === 0) throw alreadyExists("destination", name);
         await checkQuota(tx, tenantId, kept, bounds);
         await noteCredential(tx, tenantId, name, type, products);
-        await afterRuleChange(tx, context, "destination", name);
-        return create(CreateDestinationResponseSchema, {
-          destination: shown(await readRow(tx, tenantId, name), parted),
-        });
+        return create(CreateDestinationResponseSchema, { destination: await readChanged(tx, context, name, parted) });
       });
     },
 
@@ -181,10 +178,7 @@ export function destinationService(
         await checkQuota(tx, tenantId, kept, bounds, heldBefore);
         if (placeOf(before) !== placeOf(parted.masked)) await forgetThreads(tx, tenantId, name);
         await noteCredential(tx, tenantId, name, type, products);
-        await afterRuleChange(tx, context, "destination", name);
-        return create(ReplaceDestinationResponseSchema, {
-          destination: shown(await readRow(tx, tenantId, name), parted),
-        });
+        return create(ReplaceDestinationResponseSchema, { destination: await readChanged(tx, context, name, parted) });
       });
     },
 
@@ -196,6 +190,12 @@ export function destinationService(
       return create(DeleteDestinationResponseSchema);
     },
   };
+}
+
+/** Ends a change, in its transaction; returns the destination as it is now. */
+async function readChanged(tx: Db, context: HandlerContext, name: string, parted: Parted) {
+  await afterRuleChange(tx, context, "destination", name);
+  return shown(await readRow(tx, principalOf(context).tenantId, name), parted);
 }
 
 /** @throws code 5 */

@@ -6,7 +6,7 @@ export interface RulePart {
   name: string;
 }
 
-/** So many changes are kept for servers that know an earlier version; others read all rules anew. */
+/** This many changes are kept for servers that know an earlier version; others read all rules again. */
 const changesKept = 1000n;
 
 /**

@@ -24,7 +24,7 @@ interface Options {
   world: SendEnvironment;
   openWindows: OpenWindows;
   nowMs(): number;
-  /** Tells what sends that a tenant has something due. */
+  /** Reports what sends that a tenant has something due. */
   wake(tenantId: string): void;
 }
 

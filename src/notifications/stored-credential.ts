@@ -18,13 +18,13 @@ const types: Readonly<Record<string, readonly string[]>> = {
   teamChat: ["teamChat"],
 };
 
-/** The id of the stored credential that a destination names; empty when its secrets stand in it. */
+/** The id of the stored credential that a destination names; empty when its secrets are in it. */
 export function credentialIdOf({ type }: DestinationType): string {
   return type.value !== undefined && "credentialId" in type.value ? type.value.credentialId : "";
 }
 
 /**
- * Checks that a destination, whose type stands at `path` in the request, and the stored credential that it names go
+ * Checks that a destination, whose type is at `path` in the request, and the stored credential that it names go
  * together; `credential` is undefined when it names none. @throws code 3
  */
 export function checkCredential(

@@ -18,7 +18,7 @@ export interface Evaluated {
   left: Buffer[];
 }
 
-/** Up to so many evaluations of one updater for one entity are done while the entities are locked. */
+/** Up to this many evaluations of one updater for one entity are done while the entities are locked. */
 export const pairsMax = 20_000;
 /** After this time no further entity is begun: its job is done again. */
 const evaluationMsMax = 2000;

@@ -31,12 +31,12 @@ const matchedKind = "properties.matched";
 /** Changes of the same entities within this time are one run. */
 const gatherMs = 250;
 /**
- * So many jobs over what updaters have matched may wait before another updater begins to look: each job is a hundred entities
+ * This many jobs over what updaters have matched may wait before another updater begins to look: each job is a hundred entities
  * and runs all updaters over them, whichever has matched them.
  */
 const matchedMax = 10_000;
 const postponeMs = 1000;
-/** Of what models change so many jobs may wait; then what they change further is noted by parts of the tenant's entities. */
+/** Of what models change this many jobs may wait; then what they change further is noted by parts of the tenant's entities. */
 const changedMax = 5000;
 
 /**

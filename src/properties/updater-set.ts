@@ -44,7 +44,7 @@ export async function lockSet(tx: Db, tenantId: string, enables: boolean): Promi
     select from property_updater_sets where tenant_id = ${tenantId} ${enables ? tx`for update` : tx`for no key update`}`;
 }
 
-/** Ends a change of updaters: from its commit on every replica reads them anew. */
+/** Ends a change of updaters: from its commit on every replica reads them again. */
 export async function changeSet(tx: Db, tenantId: string): Promise<void> {
   await tx`
     update property_updater_sets

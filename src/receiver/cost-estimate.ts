@@ -1,8 +1,8 @@
 /** What transactions of one lane have taken of late. */
 export interface CostEstimate {
-  /** A transaction of so many items took so long. */
+  /** A transaction of this many items took this long. */
   note(items: number, ms: number): void;
-  /** What so many items in so many transactions would take, ms. */
+  /** What this many items in this many transactions would take, ms. */
   expect(transactions: number, items: number): number;
 }
 

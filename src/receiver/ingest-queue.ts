@@ -250,7 +250,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
     lane.running.splice(lane.running.indexOf(mark), 1);
     tenant.running -= 1;
     running -= 1;
-    // What PostgreSQL asks to be run again is queued anew, at the front: it is the oldest.
+    // What PostgreSQL asks to be run again is queued again, at the front: it is the oldest.
     add(tenant, lane, patient(repeats.flatMap(({ parts }) => parts)), "front");
     start();
   }

@@ -32,7 +32,7 @@ type Done = (refused: Map<number, string>) => void;
 export interface IngestStats {
   of(kindName: string): IngestTally;
   stats(lanes: Iterable<Counted>): Map<string, LaneStats>;
-  /** `done`, with so many items counted but for those that were not stored. */
+  /** `done`, with this many items counted but for those that were not stored. */
   counting(kindName: string, items: number, done: Done): Done;
 }
 

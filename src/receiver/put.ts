@@ -83,7 +83,7 @@ async function putPart<S extends DescMessage, Item>(
   return [...failed, ...late].sort((a, b) => a.index - b.index);
 }
 
-/** Adds outcomes of parts up; lists so many failures. */
+/** Adds outcomes of parts up; lists this many failures. */
 export function gather<T>(failedMax: number) {
   const outcome: PutOutcome<T> = { succeeded: 0, failedCount: 0, failed: [] };
   return {

@@ -138,7 +138,7 @@ async function scan(bytes: Uint8Array, table: EncodedSeriesTable, tenant: number
   return { lists, rest: pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces) };
 }
 
-/** The number that stands at a place in at most four bytes; NaN: none does. */
+/** The number that is at a place in at most four bytes; NaN: none does. */
 function lengthAt(bytes: Uint8Array, at: number): number {
   let length = 0;
   for (let i = 0; i < 4; i++) {

@@ -10,7 +10,7 @@ export interface Broken {
 
 const patterns = new Map<string, RegExp>();
 
-// All patterns stand in our proto files; the library's own engine takes several times as long.
+// All patterns are in our proto files; the library's own engine takes several times as long.
 function regexMatch(pattern: string, text: string): boolean {
   let compiled = patterns.get(pattern);
   if (compiled === undefined) {

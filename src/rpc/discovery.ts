@@ -1,6 +1,5 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Logger } from "pino";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
@@ -8,13 +7,10 @@ import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/
 import { healthOf } from "./health.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { reflection } from "./reflection.ts";
-import { unauthenticated } from "./unauthenticated.ts";
 
 /** What tools and probes ask of a server before they have a key. */
 export interface Discovery {
   readonly services: { service: DescService; implementation: ServiceImpl<DescService> }[];
-  /** Admits calls of those, whatever key they bring; leaves all others to `otherwise`. */
-  admit(otherwise: Pipeline["admit"]): Pipeline["admit"];
   /** Those that watch the health are told that nothing is served, and their streams end. */
   stop(): void;
 }
@@ -24,18 +20,11 @@ interface Options {
   services: readonly DescService[];
   /** Whether they serve: not while the database is away. */
   serving(): boolean;
-  streamsMax: number;
-  /** How long a stream may last, ms. */
-  streamMsMax?: number;
-  log: Logger;
+  implement: Pipeline["implementUnauthenticated"];
 }
 
-const hourMs = 3_600_000;
-
 /** gRPC's health and reflection over the services of the API, and over themselves. */
-export function discovery(options: Options): Discovery {
-  const { services, serving, streamsMax, streamMsMax = hourMs, log } = options;
-  const calls = unauthenticated({ log, streamsMax, streamMsMax });
+export function discovery({ services, serving, implement }: Options): Discovery {
   const own = [Health, ServerReflection, ServerReflectionAlpha];
   const health = healthOf(
     services.map(({ typeName }) => typeName),
@@ -47,14 +36,13 @@ export function discovery(options: Options): Discovery {
   const alpha = answers as unknown as ServiceImpl<typeof ServerReflectionAlpha>["serverReflectionInfo"];
   return {
     services: [
-      { service: Health, implementation: calls.implement(Health, health.service) },
-      { service: ServerReflection, implementation: calls.implement(ServerReflection, { serverReflectionInfo }) },
+      { service: Health, implementation: implement(Health, health.service) },
+      { service: ServerReflection, implementation: implement(ServerReflection, { serverReflectionInfo }) },
       {
         service: ServerReflectionAlpha,
-        implementation: calls.implement(ServerReflectionAlpha, { serverReflectionInfo: alpha }),
+        implementation: implement(ServerReflectionAlpha, { serverReflectionInfo: alpha }),
       },
     ],
-    admit: calls.admit,
     stop: health.stop,
   };
 }

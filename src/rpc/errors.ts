@@ -3,7 +3,7 @@ import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
 import { invalidFields, unavailable } from "../errors.ts";
 
-/** Code 1: the caller has gone. */
+/** Code 1: the caller has left. */
 export function canceled(): ConnectError {
   return new ConnectError("the call was cancelled", Code.Canceled);
 }
@@ -64,7 +64,7 @@ export function briefError(error: ConnectError): ConnectError {
   ]);
 }
 
-/** The same error with paths as they stand in the JSON body: without `field`, whose value the body is. */
+/** The same error with paths as they are in the JSON body: without `field`, whose value the body is. */
 export function pathsWithin(field: string, error: ConnectError): ConnectError {
   if (error.code !== Code.InvalidArgument || error.details.length === 0) return error;
   const { violations, count } = violationsOf(error);
@@ -78,7 +78,7 @@ export function pathsWithin(field: string, error: ConnectError): ConnectError {
   );
 }
 
-/** Why a signal of a call aborted, as the error to answer: 4 after the deadline, 14 when the server stops, 1 when the caller has gone. */
+/** Why a signal of a call aborted, as the error to answer: 4 after the deadline, 14 when the server stops, 1 when the caller has left. */
 export function abortError(signal: AbortSignal): ConnectError {
   const { reason } = signal;
   if (reason instanceof ConnectError && (reason.code === Code.DeadlineExceeded || reason.code === Code.Unavailable))

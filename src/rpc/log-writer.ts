@@ -14,6 +14,21 @@ interface Options {
   /** How much waits at most, in characters: further lines are lost. */
   waitingMax?: number;
   flushMsMax?: number;
+  /** Other processes write to the descriptor, too: pieces are such that no line of theirs gets into one of ours. */
+  shared?: boolean;
+}
+
+/** What a pipe takes at once, with nothing of another process in between (PIPE_BUF of Linux). */
+const atomicBytes = 4096;
+
+/** Takes as many lines, from the first on, as fit into a piece; at least one. */
+function takePiece(lines: string[], bytesMax: number): string {
+  let bytes = 0;
+  const count = lines.findIndex((line) => {
+    bytes += Buffer.byteLength(line);
+    return bytes > bytesMax;
+  });
+  return lines.splice(0, count < 0 ? lines.length : Math.max(1, count)).join("");
 }
 
 const gatherMs = 100;
@@ -62,9 +77,11 @@ const lostLine = (lost: number) =>
  * Writes lines to a descriptor, in pieces of up to 100 ms. While that takes none, because its disk is full or nobody reads, they wait within
  * a bound; those beyond it are counted, and one line says how many when it takes them again.
  */
-export function logWriter(fd: number, { waitingMax = 4 * 1024 * 1024, flushMsMax = 1000 }: Options = {}): LogWriter {
+export function logWriter(fd: number, options: Options = {}): LogWriter {
+  const { waitingMax = 4 * 1024 * 1024, flushMsMax = 1000, shared = false } = options;
+  const pieceBytes = shared ? atomicBytes : Number.POSITIVE_INFINITY;
   const { write: writePiece, own } = writeTo(fd);
-  let lines: string[] = [];
+  const lines: string[] = [];
   let size = 0;
   /** What is being written. */
   let piece: Buffer | undefined;
@@ -87,8 +104,8 @@ export function logWriter(fd: number, { waitingMax = 4 * 1024 * 1024, flushMsMax
     clearTimeout(timer);
     timer = undefined;
     if (piece === undefined && lines.length > 0) {
-      piece = Buffer.from(lines.join(""));
-      [lines, size] = [[], 0];
+      const taken = takePiece(lines, pieceBytes);
+      [piece, size] = [Buffer.from(taken), size - taken.length];
     }
     if (piece !== undefined) return writePiece(piece, written);
     for (const done of flushing) done();
@@ -107,11 +124,11 @@ export function logWriter(fd: number, { waitingMax = 4 * 1024 * 1024, flushMsMax
       add(lostLine(unreported));
       unreported = 0;
     }
-    if (piece !== undefined || size >= pieceSize || flushing.size > 0) next();
+    if (piece !== undefined || size >= pieceSize || flushing.size > 0 || (shared && lines.length > 0)) next();
     else if (lines.length > 0) later(gatherMs);
   }
 
-  process.once("exit", () => writeLast(own, lines));
+  process.once("exit", () => writeLast(own, lines, pieceBytes));
 
   return {
     write(line) {
@@ -142,9 +159,8 @@ export function logWriter(fd: number, { waitingMax = 4 * 1024 * 1024, flushMsMax
 }
 
 /** Not to a descriptor that may block, and once only: what it does not take now is lost. */
-function writeLast(fd: number | undefined, lines: readonly string[]) {
-  if (lines.length === 0 || fd === undefined) return;
+function writeLast(fd: number | undefined, lines: string[], pieceBytes: number) {
   try {
-    writeSync(fd, lines.join(""));
+    while (lines.length > 0 && fd !== undefined) writeSync(fd, takePiece(lines, pieceBytes));
   } catch {}
 }

@@ -6,12 +6,13 @@ import { type LogWriter, logWriter } from "./log-writer.ts";
 
 /**
  * Opens the log, on standard output when no stream is given: one JSON object a line, never with a body, a key or a secret.
- * Lines are gathered and written at the latest after 100 ms; no call waits for them.
+ * Lines are gathered and written at the latest after 100 ms; no call waits for them. Where several processes write to one output, each
+ * line names its `process`.
  */
-export function openLog(level: string, stream?: DestinationStream): Logger {
-  const options = { level, base: null, timestamp: true } as const;
+export function openLog(level: string, stream?: DestinationStream, process?: number | "owner"): Logger {
+  const options = { level, base: process === undefined ? null : { process }, timestamp: true } as const;
   if (stream !== undefined) return pino(options, stream);
-  return pino(options, level === "silent" ? { write() {} } : logWriter(1));
+  return pino(options, level === "silent" ? { write() {} } : logWriter(1, { shared: process !== undefined }));
 }
 
 /** How many lines of a log were lost because they could not be written. */

@@ -41,7 +41,7 @@ export function requestMemory(bytesMax: number): RequestMemory {
 /** What a call holds of its body, for a handler that knows when it is done with a part of it. */
 export interface HeldBody {
   bytes(): number;
-  /** So many bytes are held no longer. */
+  /** This many bytes are held no longer. */
   free(bytes: number): void;
 }
 

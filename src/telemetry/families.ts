@@ -14,7 +14,7 @@ import type { RequestCounts } from "./requests.ts";
 
 /** Whatever counts something. Each answers what it has counted; nothing is asked of the database. */
 export interface Sources {
-  readonly pool: Pick<Pool, "stats" | "gate" | "disk">;
+  readonly pool: Pick<Pool, "stats" | "gate" | "disk" | "workers">;
   readonly lanes: Pick<IngestQueue, "stats">;
   readonly jobs: Pick<Jobs, "stats" | "backlogs">;
   readonly metrics: Pick<MetricPart, "stats">;
@@ -138,6 +138,9 @@ function databaseFamilies({ pool }: Sources): Family[] {
     gauge(name, help, () => by("pool", pool.stats(), (stats) => stats[read]));
   return [
     gauge("belfry_database_up", "1 while the database answers.", () => one(pool.gate.open ? 1 : 0)),
+    gauge("belfry_database_worker_up", "1 while a worker of the database's cluster answers.", () =>
+      by("worker", pool.workers?.stats() ?? [], (up) => (up ? 1 : 0)),
+    ),
     gauge("belfry_database_disk_full", "1 while the database has no room to store anything.", () =>
       one(pool.disk.full ? 1 : 0),
     ),

@@ -15,28 +15,44 @@ export interface MetricsPort {
 /** Gauges of prom-client whose names end as those of counters do. */
 const misnamed = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
-/** Opens the port. @throws StartError when it cannot listen */
-export async function metricsPort(
-  { host, port }: { host: string; port: number },
-  sources: Sources,
-  requests: RequestCounts,
-): Promise<MetricsPort> {
+/** What the port answers. */
+export interface MetricsText {
+  readonly contentType: string;
+  read(): Promise<string>;
+  stop(): void;
+}
+
+/** The metrics of this process, its own and those of `sources`, all with these labels. */
+export async function metricsText(
+  own: { sources: Sources; requests: RequestCounts } | undefined,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<MetricsText> {
   // Loaded where there is such a port only.
   const { collectDefaultMetrics, Registry } = await import("prom-client");
   const registry = new Registry();
+  registry.setDefaultLabels(labels);
   collectDefaultMetrics({ register: registry });
   for (const name of misnamed) registry.removeSingleMetric(name);
-  for (const family of families(sources, requests)) registry.registerMetric(metricOf(family) as never);
+  for (const family of own ? families(own.sources, own.requests) : []) {
+    registry.registerMetric(metricOf(family) as never);
+  }
+  return { contentType: registry.contentType, read: () => registry.metrics(), stop: () => registry.clear() };
+}
 
+/** Opens the port. @throws StartError when it cannot listen */
+export async function metricsPort(
+  { host, port }: { host: string; port: number },
+  { contentType, read, stop }: MetricsText,
+): Promise<MetricsPort> {
   let reading: Promise<string> | undefined;
   const server = createServer({ headersTimeout: 5000, requestTimeout: 5000 }, async (request, response) => {
     if (request.url?.split("?", 1)[0] !== "/metrics" || !/^(GET|HEAD)$/.test(request.method ?? "")) {
       return response.writeHead(404, { "content-type": "text/plain" }).end("metrics are at GET /metrics\n");
     }
     try {
-      reading ??= registry.metrics().finally(() => (reading = undefined));
+      reading ??= read().finally(() => (reading = undefined));
       const text = await reading;
-      response.writeHead(200, { "content-type": registry.contentType }).end(text);
+      response.writeHead(200, { "content-type": contentType }).end(text);
     } catch (error) {
       response.writeHead(500, { "content-type": "text/plain" }).end(`${(error as Error).message}\n`);
     }
@@ -53,7 +69,7 @@ export async function metricsPort(
     async close() {
       server.close();
       server.closeAllConnections();
-      registry.clear();
+      stop();
     },
   };
 }

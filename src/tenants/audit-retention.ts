@@ -7,7 +7,7 @@ const lookMs = 3_600_000;
 /** Rows a statement: some milliseconds. */
 const portion = 1000;
 
-/** Removes rows of a tenant's audit log from before this time, the oldest first, at most a portion; answers how many went. */
+/** Removes rows of a tenant's audit log from before this time, the oldest first, at most a portion; returns how many went. */
 export async function dropAuditRows(db: Db, tenantId: string, beforeMs: number): Promise<number> {
   const gone = await db`
     delete from audit_entries where tenant_id = ${tenantId} and (time_ms, id) in (

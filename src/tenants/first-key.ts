@@ -2,7 +2,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { createLink } from "../auth/console-links.ts";
-import type { Sql } from "../db/connect.ts";
+import type { Db, Sql } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { resourceText } from "../rpc/audit.ts";
 import { auditedAction } from "./audit.ts";
@@ -24,13 +24,17 @@ export interface FirstKey {
 export async function firstKey(sql: Sql, dataDir: string): Promise<FirstKey | undefined> {
   const file = join(dataDir, "admin.key");
   const made = await transaction(sql, async (tx) => {
-    const tenants = await tx`select 1 from tenants limit 1`;
-    if (tenants.length > 0) return false;
+    if (await hasTenant(tx)) return false;
     const { secret } = await createTenantWithKey(tx, firstTenant, firstStart);
     await writeSecret(file, `${secret}\n`);
     return true;
   });
   return made || existsSync(file) ? { file, made } : undefined;
+}
+
+/** Whether there is a tenant; without one no key is good. */
+export async function hasTenant(sql: Db): Promise<boolean> {
+  return (await sql`select 1 from tenants limit 1`).length > 0;
 }
 
 /**

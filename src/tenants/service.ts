@@ -98,7 +98,7 @@ export function auditLogService(
 ): Partial<ServiceImpl<typeof AuditLogService>> {
   return {
     async listAuditEntries(request, context) {
-      await settled(principalOf(context).tenantId); // what this server has refused a moment ago stands in it
+      await settled(principalOf(context).tenantId); // what this server has refused a moment ago is in it
       return await listAuditEntries(db, principalOf(context).tenantId, request, context.signal);
     },
   };

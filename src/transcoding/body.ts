@@ -10,7 +10,7 @@ export interface BodyLimits {
   bytesMax: number;
   /** Longest silence, ms. */
   idleMs: number;
-  /** Told of bytes that come in; what it throws ends the reading. */
+  /** Notified of bytes that come in; what it throws ends the reading. */
   received(bytes: number): void;
   /** Longest time for all of it, ms. */
   totalMs?: number;

@@ -42,6 +42,8 @@ export function requestReader(
   const readQuery = queryReader(route);
   const ignoreUnknown = unknownFields === "ignore";
   const discreet = holdsRedacted(input);
+  const parse: Parse = (text, bytes, root, into, call) =>
+    parseText(text, bytes, into, { root, limits, ignoreUnknown, discreet }, call);
   const field = route.body === "" || route.body === "*" ? undefined : fieldNamed(input, route.body);
   const rawBody = field === undefined ? route.body === "*" && isHttpBody(input) : holdsHttpBody(field);
   const addJson = field === undefined ? wholeBody() : fieldBody(field);
@@ -66,19 +68,10 @@ export function requestReader(
   };
 
   function wholeBody() {
-    const read = reader.message(input);
-    const check = pathChecker(route, []);
+    const fill = filler(route, reader, parse, input, []);
     const fillMask = maskFiller(route, input);
-    const portions = portionReader(reader, input);
     return async (request: MessageValues, bytes: Buffer, call: ReadingCall) => {
-      const text = bodyText(bytes);
-      const before = check?.before(request);
-      const into = {
-        whole: (s: Scan) => read(s, request),
-        inPortions: portions && ((s: Scan) => portions(s, request)),
-      };
-      if (text !== "") await parse(text, bytes, input, into, call);
-      if (before !== undefined) check?.after(request, text, before);
+      const text = await fill(request, bytes, call);
       fillMask?.(request, text);
     };
   }
@@ -94,31 +87,39 @@ export function requestReader(
         if (text !== "") setBody(request, field, await parse(text, bytes, field, { whole: read }, call));
       };
     }
-    const read = reader.message(merged);
     const make = zeroMaker(merged);
-    const check = pathChecker(route, [field.name]);
-    const portions = portionReader(reader, merged);
+    const fill = filler(route, reader, parse, merged, [field.name]);
     return async (request: MessageValues, bytes: Buffer, call: ReadingCall) => {
-      const text = bodyText(bytes);
       const held = (valueIn(request, field) ?? make()) as MessageValues;
-      const before = check?.before(held);
-      const into = { whole: (s: Scan) => read(s, held), inPortions: portions && ((s: Scan) => portions(s, held)) };
-      if (text !== "") await parse(text, bytes, merged, into, call);
-      if (before !== undefined) check?.after(held, text, before);
+      const text = await fill(held, bytes, call);
       setBody(request, field, held);
       fillMask?.(request, text);
     };
   }
+}
 
-  function parse<T>(
-    text: string,
-    bytes: Buffer,
-    root: DescMessage | DescField,
-    into: TextReader<T>,
-    call: ReadingCall,
-  ): Promise<T> {
-    return parseText(text, bytes, into, { root, limits, ignoreUnknown, discreet }, call);
-  }
+/** Reads a JSON body into what a route has; what is wrong with it is said of `root`. */
+type Parse = <T>(
+  text: string,
+  bytes: Buffer,
+  root: DescMessage | DescField,
+  into: TextReader<T>,
+  call: ReadingCall,
+) => Promise<T>;
+
+/** Makes what reads a body into a message, whose place in the request is `path`, and returns its text. */
+function filler(route: Route, reader: JsonReader, parse: Parse, desc: DescMessage, path: string[]) {
+  const read = reader.message(desc);
+  const check = pathChecker(route, path);
+  const portions = portionReader(reader, desc);
+  return async (message: MessageValues, bytes: Buffer, call: ReadingCall): Promise<string> => {
+    const text = bodyText(bytes);
+    const before = check?.before(message);
+    const into = { whole: (s: Scan) => read(s, message), inPortions: portions && ((s: Scan) => portions(s, message)) };
+    if (text !== "") await parse(text, bytes, desc, into, call);
+    if (before !== undefined) check?.after(message, text, before);
+    return text;
+  };
 }
 
 /** Sets the field that the body is; code 3 when path or query have set another member of its oneof. */

@@ -10,14 +10,14 @@ export interface AccountUpdate {
   /** Holds the new values of the fields in `changed`; the others mean nothing. */
   account: UserAccount;
   changed: ReadonlySet<keyof UserAccount>;
-  /** Where a field of the account stands in the request. */
+  /** Where a field of the account is in the request. */
   path(field: "email" | "password" | "firstName" | "lastName" | "groups"): string;
 }
 
 const inUser = "user.";
 
 /**
- * Reads an update, whose fields stand in `user` or beside it. Its mask may name them either way.
+ * Reads an update, whose fields are in `user` or beside it. Its mask may name them either way.
  * @throws code 3 for both forms at once, a mask that names what is no field, a required field that is cleared
  */
 export function accountUpdate(request: UpdateUserAccountRequest): AccountUpdate {

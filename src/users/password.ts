@@ -13,7 +13,7 @@ const parallelism = 1;
 const saltBytes = 16;
 const tagBytes = 32;
 
-/** @throws code 3 at `path` when a character stands more than twice in a row. The other rules stand in the proto file. */
+/** @throws code 3 at `path` when a character stands more than twice in a row. The other rules are in the proto file. */
 export function checkPassword(password: string, path: string): void {
   if (/(.)\1\1/su.test(password)) {
     throw invalidField(path, "must not have more than two identical characters in a row");

@@ -23,7 +23,7 @@ export interface BodyLimits {
   totalMs?: number;
   /** What it fails with beyond `bytesMax`. */
   tooLarge(): ConnectError;
-  /** Told of bytes that come in; what it throws ends the reading. */
+  /** Notified of bytes that come in; what it throws ends the reading. */
   received?(bytes: number): void;
 }
 
@@ -36,7 +36,7 @@ export const silence = (idleMs: number) =>
 
 /**
  * Whether a body that cannot be read was one that its client gave up. Over HTTP/2 Node's client ends a stream before it
- * resets it, so that the reset comes a moment behind the end of half a body.
+ * resets it, so that the reset comes a moment after the end of half a body.
  */
 export async function brokenOff(request: Request): Promise<boolean> {
   const whole = request.httpVersionMajor === 1 || request.headers["content-length"] !== undefined;
@@ -48,7 +48,7 @@ const resetMs = 10;
 const rateMs = 10_000;
 const rateBytesMin = 4096;
 
-/** A body with bounds. It fails with code 4 after a silence, code 1 when the client has gone, and as `limits` says. */
+/** A body with bounds. It fails with code 4 after a silence, code 1 when the client has left, and as `limits` says. */
 export function bodyReader(request: Request, limits: BodyLimits): BodyReader {
   const { bytesMax, idleMs, totalMs } = limits;
   const queue: Uint8Array[] = [];

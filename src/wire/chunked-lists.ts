@@ -3,7 +3,7 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 type Values = Record<string, unknown>;
 type LongField = DescField & { fieldKind: "list" | "message" };
 
-/** So many elements of a list are written at a time, and so many that are no messages. */
+/** This many elements of a list are written at a time, and this many that are no messages. */
 export const itemsAtOnce = 16;
 export const valuesAtOnce = 2000;
 

@@ -38,10 +38,10 @@ interface Walk {
 
 /**
  * Walks through the bytes of a message before they are decoded, and counts what would be made of them. It is stricter than
- * the decoder, which takes a field of any wire type, and a message that goes on behind its end.
+ * the decoder, which takes a field of any wire type, and a message that goes on after its end.
  * @returns the memory that the message becomes, about.
  * @throws code 3 for too many elements, for what is no such message, and for a message where it has come already (the
- * decoder would merge the two, each time anew); code 8 for too large a batch, or too much memory.
+ * decoder would merge the two, each time again); code 8 for too large a batch, or too much memory.
  */
 export function countBinary(desc: MessageBounds["desc"], bytes: Uint8Array, limits: CountLimits): number {
   const tally = tallyOf(limits);
@@ -126,7 +126,7 @@ function entry(w: Walk, field: FieldBounds, count: number, end: number, nodes: N
   if (below !== undefined && values === 0) countValue(w.tally, below, nodes);
 }
 
-/** Elements of a list of scalars, one by one or packed; answers how many there are now. */
+/** Elements of a list of scalars, one by one or packed; returns how many there are now. */
 function scalars(
   w: Walk,
   field: FieldBounds,

@@ -149,7 +149,7 @@ export interface Nodes {
   readonly holder: FieldBounds | undefined;
 }
 
-/** Counts a message that begins. Answers what the messages in it count for. @throws code 3 when it is one too many */
+/** Counts a message that begins. Returns what the messages in it count for. @throws code 3 when it is one too many */
 export function nodesOf(tally: MessageTally, bounds: MessageBounds, around: Nodes | undefined): Nodes | undefined {
   const { tree } = bounds;
   if (tree === undefined) {

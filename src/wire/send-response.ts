@@ -68,7 +68,7 @@ export function endResponse(
   else target.end(last);
 }
 
-/** Writes the pieces of a body as fast as the client takes them; answers whether it is still there. */
+/** Writes the pieces of a body as fast as the client takes them, and returns whether it is still there. */
 export async function writePieces<T extends string | Uint8Array>(
   response: Response,
   first: T | undefined,

@@ -48,14 +48,14 @@ export interface UnpackLimits {
   bytesMax: number;
   /** What it fails with beyond `bytesMax`. */
   tooLarge(): Error;
-  /** Told of bytes as they come out; what it throws ends the work. */
+  /** Notified of bytes as they come out; what it throws ends the work. */
   received?: ((bytes: number) => void) | undefined;
 }
 
 const portionBytes = 256 * 1024;
 const easyFactor = 10;
 
-/** So many at once; further ones wait, and fail when too many do. Answers how to leave. */
+/** This many at once; further ones wait, and fail when too many do. Returns how to leave. */
 function lane(width: number, waitingMax: number) {
   const waiting: (() => void)[] = [];
   let running = 0;

@@ -21,6 +21,7 @@ const benches: Readonly<Record<string, string>> = {
   overload: "--seconds 1",
   hostile: "--seconds 1 --entities 500 --streams 50 --only idle",
   scaling: "--rounds 1 --seconds 0.2",
+  processes: "--rounds 1 --seconds 0.2",
 };
 const main = new URL("../../bench/main.ts", import.meta.url).pathname;
 

@@ -38,7 +38,7 @@ const run = (...args: string[]) => (tenantCommand(args) ?? expect.fail(args.join
 const keyIn = (text: string) => /bf_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}/.exec(text)?.[0] ?? "";
 
 describe("on the database of a server that runs", () => {
-  test("a tenant, a client and a key are made, listed and taken away, and each action stands in the audit log", {
+  test("a tenant, a client and a key are made, listed and taken away, and each action is in the audit log", {
     timeout: 120_000,
   }, async () => {
     const tenant = await belfry(["tenants", "create", "north"]);

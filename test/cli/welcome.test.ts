@@ -20,6 +20,13 @@ test("a server at all addresses prints an address that can be called, who can co
   expect(lines[2]).toContain(hostname());
 });
 
+test("a server on a database of the operator's own without a tenant prints how to make one", () => {
+  const lines = welcome(server, "0.0.0.0", { toTerminal: false }).split("\n");
+  expect(lines).toContain(
+    "The database has no tenant yet. Make one, with its first manager key: npm run belfry -- tenants create <name>",
+  );
+});
+
 /** The first lines of a server at this address. */
 function first(host: string, url: string, names: string[], caFile?: string): string[] {
   const made = { url, names, caFile, firstKey: { file: ".belfry/admin.key", made: false } };
@@ -61,6 +68,6 @@ test("to a terminal, while no browser ever logged in: a link that does, and what
   const text = welcome(made as unknown as Server, "localhost", { toTerminal: true, token: "bl_x" });
   expect(text.split("\n").slice(1, -1)).toEqual([
     "Console: https://localhost:1/console/#first=bl_x  (logs in once, within 30 minutes)",
-    "Browsers warn of its certificate, which only this machine has signed; https://localhost:1/ says how to trust it.",
+    "Browsers warn of its certificate, which only this machine has signed; https://localhost:1/certificate says how to trust it.",
   ]);
 });

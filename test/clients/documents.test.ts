@@ -10,7 +10,8 @@ import { testServer } from "../support/server.ts";
 
 const docs = new URL("../../docs/", import.meta.url).pathname;
 const pages = readdirSync(docs)
-  .filter((name) => name.endsWith(".md"))
+  // The tutorial is played where README's tour is.
+  .filter((name) => name.endsWith(".md") && name !== "tutorial.md")
   .map((name) => ({ name, steps: consoleSteps(readFileSync(join(docs, name), "utf8")) }))
   .filter(({ steps }) => steps.length > 0);
 /** The function by which README and the pages call. */

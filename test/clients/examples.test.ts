@@ -81,6 +81,36 @@ test("examples/curl does what it says", async ({ skip }) => {
   ]);
 });
 
+test("examples/opentelemetry does what it says", async () => {
+  const { id, headers } = await testTenant(server.database.sql);
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: server.url,
+    OTEL_EXPORTER_OTLP_CERTIFICATE: server.caFile ?? "",
+    OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer ${headers["service-api-key"]}`,
+  };
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ["examples/opentelemetry/shop.ts"], {
+    cwd: root,
+    env: { ...process.env, ...env },
+  });
+  expect([stdout, stderr]).toEqual(["20 orders were taken, 40 items are left\n", ""]);
+  const { sql } = server.database;
+  const series =
+    await sql`select metric, units, array(select jsonb_object_keys(labels) order by 1) as labels, count(*)::int
+    from series where tenant_id = ${id} group by 1, 2, 3 order by 1`;
+  const scope = "otel.scope.name";
+  expect([...series]).toEqual([
+    { metric: "shop.order.amount.bucket", units: "", labels: ["le", scope], count: 4 },
+    ...["count", "max", "min", "sum"].map((name) => ({
+      ...{ metric: `shop.order.amount.${name}`, units: name === "count" ? "" : "EUR", labels: [scope], count: 1 },
+    })),
+    { metric: "shop.orders", units: "{order}", labels: [scope, "payment.method"], count: 2 },
+    { metric: "shop.stock", units: "{item}", labels: [scope], count: 1 },
+  ]);
+  const [event] = await sql`select e.name, d.dimensions->>'service.name' as service from events e
+    join entities d on d.tenant_id = e.tenant_id and d.id = e.entity_id where e.tenant_id = ${id}`;
+  expect(event).toEqual({ name: "stock.low", service: "shop" });
+});
+
 test("examples/python does what it says", async ({ skip }) => {
   const pythons = ["python3", "/usr/bin/python3"];
   const python = pythons.find((name) => works(name, "-c", "import grpc, google.protobuf"));

@@ -17,7 +17,7 @@ function resolved(code: string) {
   });
 }
 
-/** Serves a page with page.ts on it, and modules of this repository and its packages as browsers take them, without a bundler. Answers its port. */
+/** Serves a page with page.ts on it, and modules of this repository and its packages as browsers take them, without a bundler. Returns its port. */
 export async function pageServer(): Promise<number> {
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? "/", "http://x").pathname;

@@ -49,7 +49,7 @@ async function next<T>(messages: AsyncIterable<T>): Promise<T | undefined> {
   return undefined;
 }
 
-/** Reads by GET, which Connect does where an RPC has no side effects; answers the methods that were sent. */
+/** Reads by GET, which Connect does where an RPC has no side effects; returns the methods that were sent. */
 async function reads(url: string, headers: Headers, useBinaryFormat: boolean) {
   const methods: string[] = [];
   const send: typeof fetch = (input, init) => {
@@ -70,7 +70,7 @@ async function reads(url: string, headers: Headers, useBinaryFormat: boolean) {
   return { methods, results: results.length, broken, put };
 }
 
-/** Watches until an event of this name is told; answers the names on the way. Resumes in the middle, with the cursor. */
+/** Watches until an event of this name is told; returns the names on the way. Resumes in the middle, with the cursor. */
 async function watch(url: string, headers: Headers, protocol: "connect" | "grpc-web", binary: boolean, until: string) {
   const events = createClient(EventQueryService, transportOf(url, headers, protocol, binary));
   const names: string[] = [];

@@ -1,13 +1,15 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clear, place } from "../faults/place.ts";
 import { freePort } from "../faults/server-process.ts";
+import { installed } from "../integrations/programs.ts";
 import { answersOf, consoleSteps, script, shape } from "../support/console.ts";
+import { temporaryDir } from "../support/database.ts";
 
 const root = join(import.meta.dirname, "../..");
 const tour = /^## A tour$(.*?)^## /ms.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? "";
@@ -70,5 +72,37 @@ test("each command of README's tour answers what README shows", async () => {
   for (const [i, { command, answer }] of calls.entries()) {
     // An answer that ends in … is longer; one without a line is not shown.
     if (answer !== "") expect(answers[i]?.trim(), command).toMatch(shape(answer));
+  }
+}, 90_000);
+
+test("each command of the tutorial answers what it shows, up to the alert in the webhook and its end", async () => {
+  const page = readFileSync(join(root, "docs/tutorial.md"), "utf8");
+  // Prometheus itself where it is installed, else what it sends.
+  const leftOut = installed("prometheus") ? "Without Prometheus" : "Prometheus";
+  const sections = page.split(/^(?=## )/m).filter((section) => !section.startsWith(`## ${leftOut}\n`));
+  const steps = sections.flatMap(consoleSteps);
+  const address = /https:\S+/.exec(said)?.[0] ?? "";
+  const ports = [await freePort(), await freePort(), await freePort()];
+  const here = (text: string) =>
+    text
+      .replaceAll(".belfry/", `${dir}/`)
+      .replaceAll("https://localhost:8443", address)
+      .replaceAll("localhost:8443", new URL(address).host)
+      .replaceAll(/\b994([456])\b/g, (_, last) => `${ports[Number(last) - 4]}`);
+  const folder = temporaryDir();
+  const files = [...page.matchAll(/^Save this as \*\*([\w.]+)\*\*:\n\n```yaml\n(.*?)^```/gms)];
+  expect(files.map(([, name]) => name)).toEqual(["prometheus.yml", "rules.yml"]);
+  for (const [, name = "", text = ""] of files) writeFileSync(join(folder, name), here(text));
+  const function_ = /^```sh\n(.*?)^```/ms.exec(page)?.[1] ?? "";
+  expect(function_).toBe(helper);
+  const commands = steps.map(({ command }) => here(command));
+  const { stdout, stderr } = await promisify(execFile)("bash", ["-c", script(here(function_), commands)], {
+    cwd: folder,
+    timeout: 80_000,
+  });
+  expect(stderr.replaceAll(/^\[\d\].*\n/gm, "")).toBe("");
+  const answers = answersOf(stdout);
+  for (const [i, { command, answer }] of steps.entries()) {
+    if (answer !== "") expect(answers[i]?.trim(), command).toMatch(shape(here(answer)));
   }
 }, 90_000);

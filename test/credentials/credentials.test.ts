@@ -97,7 +97,7 @@ describe("each type", () => {
 });
 
 describe("a create", () => {
-  test("answers all but the secrets, with what it was given and nobody who uses it", async () => {
+  test("answers all but the secrets, with what it was given and no one who uses it", async () => {
     const info = {
       name: "Ärger im Büro",
       type: "teamChat",
@@ -278,7 +278,7 @@ describe("a deletion", () => {
     expect(await json("DELETE", `${path}/${id}`)).toMatchObject({ status: 404, body: { code: 5 } });
   });
 
-  test("of a credential in use is refused, with code 9 and who uses it, until nobody does; so is another type", async () => {
+  test("of a credential in use is refused, with code 9 and who uses it, until no one does; so is another type", async () => {
     const id = await create();
     const uses = [
       { kind: "destination", id: "team chat" },

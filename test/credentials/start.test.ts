@@ -120,7 +120,7 @@ describe("with DATABASE_URL", () => {
 describe("on the embedded database", () => {
   const ringOf = (dataDir: string) => keyring(readConfig({ BELFRY_DATA_DIR: dataDir }));
 
-  test("a master key is made once, in a file that nobody else can read, whatever the umask", async () => {
+  test("a master key is made once, in a file that no one else can read, whatever the umask", async () => {
     const { sql } = await testDatabase();
     const dir = directory();
     const before = process.umask(0);

@@ -14,7 +14,7 @@ test("the clock shows the database's time, whatever the time of this process", a
   expect(Number.isInteger(clock.nowMs())).toBe(true);
 });
 
-test("it never goes back, also while it is set anew", async () => {
+test("it never goes back, also while it is set again", async () => {
   const clock = await databaseClock(sql);
   onTestFinished(() => clock.stop());
   let last = 0;

@@ -158,7 +158,7 @@ test("the first statement that fails is what is told, whichever is waited for fi
   expect(runs).toBe(6);
 });
 
-test("a statement that is sent behind the end of its transaction is refused, and not run alone", async () => {
+test("a statement that is sent after the end of its transaction is refused, and not run alone", async () => {
   let told: unknown;
   const late = async (tx: Db, id: number) => {
     await tx`select pg_sleep(0.1)`;

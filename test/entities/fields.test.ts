@@ -213,7 +213,7 @@ test("ids are looked up one by one, alone, beside another clause and within an `
   >`select id from entities where tenant_id = ${crowded} order by name limit 1000`;
   const withIds: Init = { withIds: { ids: ids.map(({ id }) => idText(id)) } };
   const other: Init = { filter: { field: "name", operation: Operation.OP_CONTAINS, value: wkt("host 1") as never } };
-  // Its terms would be made anew for each row.
+  // Its terms would be made again for each row.
   const broad: Init = {
     filter: { field: "dimensions.source", operation: Operation.OP_STARTS_WITH, value: wkt("host") as never },
   };

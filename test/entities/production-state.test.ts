@@ -66,7 +66,7 @@ describe("the production state of an entity", () => {
     expect(await states()).toEqual(["b 500", "a 300"]);
   });
 
-  test("tells which entities are decommissioned, whatever a window says", async () => {
+  test("reports which entities are decommissioned, whatever a window says", async () => {
     const { tenant, set, idOf } = await hosts();
     await set({ c: 300n, b: -1n });
     const ids = ["a", "b", "c"].map(idOf);

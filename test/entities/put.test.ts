@@ -11,6 +11,7 @@ import { type ModelItem, putModels } from "../../src/entities/put.ts";
 import { entityRetentionKind, retainEntities } from "../../src/entities/retention.ts";
 import { touchEntities } from "../../src/entities/touch.ts";
 import { testDatabase } from "../support/database.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 
 const { sql } = await testDatabase();
 const minute = 60_000;
@@ -30,12 +31,7 @@ async function entity(tenant: string) {
 
 /** Until a statement waits for a lock in this database. */
 async function waiting() {
-  for (;;) {
-    const [row] = await sql`
-      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' limit 1`;
-    if (row !== undefined) return;
-    await sleep(5);
-  }
+  while ((await lockWaits(sql)) === 0) await sleep(5);
 }
 
 async function after(...batches: ModelItem[][]) {
@@ -159,7 +155,7 @@ describe("a batch of models", () => {
     expect(await after([deletion(20)])).toMatchObject({ deleted_ms: 20n, name: "source=web-1" });
   });
 
-  test("tells which living entities it created, described anew or revived, in its transaction; repeats tell none", async () => {
+  test("reports which living entities it created, described again or revived, in its transaction; repeats tell none", async () => {
     const tenant = randomUUID();
     const heard: string[][] = [];
     let now = 1_000_000;
@@ -168,7 +164,7 @@ describe("a batch of models", () => {
       now += 1;
       await putModels(sql, tenant, models, now, async (tx, owner, ids) => {
         expect(owner).toBe(tenant);
-        // Seen by the transaction itself, and by nobody else yet.
+        // Seen by the transaction itself, and by no one else yet.
         expect(
           await tx`select 1 from entities where tenant_id = ${tenant} and updated_ms = ${BigInt(now)}`,
         ).not.toEqual([]);
@@ -204,7 +200,7 @@ describe("a batch of models", () => {
       }),
       { numRuns: 100 },
     );
-  }, 30_000);
+  });
 
   test("of a thousand, sent at once by many clients in different orders, neither deadlocks nor loses one", async () => {
     const tenant = randomUUID();

@@ -493,7 +493,7 @@ describe("paging", () => {
     },
   );
 
-  /** Makes entities all over the order and deletes them again, and changes others that do not move. Answers how often. */
+  /** Makes entities all over the order and deletes them again, and changes others that do not move. Returns how often. */
   async function disturb(put: (...models: Json[]) => Promise<unknown>, until: AbortSignal) {
     let rounds = 0;
     for (; !until.aborted; rounds++) {

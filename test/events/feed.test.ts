@@ -88,7 +88,7 @@ test("changes are told within the transaction, in their order, each after the ot
   expect(await feedOf(tenant)).toHaveLength(1);
 });
 
-test("what a hook throws leaves nothing, and tells nobody", async () => {
+test("what a hook throws leaves nothing, and tells no one", async () => {
   const tenant = randomUUID();
   const hooks: ChangeHooks = {
     onChanges: () => Promise.reject(new Error("no")),

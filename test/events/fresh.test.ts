@@ -51,7 +51,7 @@ async function unanalysed(db: Db): Promise<void> {
   for (const { name } of tables) await db.unsafe(`alter table "${name}" set (autovacuum_enabled = false)`);
 }
 
-test("a fresh database whose tables nobody has analysed reads a batch's own rows, however many there are by then", async () => {
+test("a fresh database whose tables no one has analysed reads a batch's own rows, however many there are by then", async () => {
   await unanalysed(sql);
   const { id } = await testTenant(sql);
   const readRows: number[] = [];

@@ -89,7 +89,7 @@ async function startServer() {
 }
 
 interface Way {
-  /** Opens so many connections, on each of which nothing is asked. */
+  /** Opens this many connections, on each of which nothing is asked. */
   connect(connections: number): Promise<void>;
   /** Begins a watch on the next of them; resolves with the first bytes of its answer. */
   open(): Promise<void>;

@@ -50,7 +50,7 @@ async function occurrence({ eventId, occurrenceId }: { eventId: string; occurren
 }
 
 describe("status", () => {
-  test("any status follows any other, and stands in the answers at once", async () => {
+  test("any status follows any other, and is in the answers at once", async () => {
     const ids = await event(OPEN);
     for (const status of [SUPPRESSED, CLOSED, DEFAULT, OPEN, CLOSED, SUPPRESSED]) {
       const { statusResponses } = await management.setEventStatus({
@@ -147,7 +147,7 @@ describe("status", () => {
     expect(await occurrence(ids)).toMatchObject({ status: OPEN, acknowledged: true });
   });
 
-  test("changes stand in the feed: one row a call, what changed nothing is not told", async () => {
+  test("changes are in the feed: one row a call, what changed nothing is not told", async () => {
     const lone = await testTenant(sql);
     const clients = transport(server.target, "grpc", lone.headers);
     await createClient(DataReceiverService, clients).putEvents({

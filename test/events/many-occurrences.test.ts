@@ -4,7 +4,7 @@ import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
 const occurrences = 8000;
-// Counting them anew for each of them took five times as long as this.
+// Counting them again for each of them took five times as long as this.
 const server = await testServer({}, { statementTimeoutMs: 5000 });
 const { sql } = server.database;
 

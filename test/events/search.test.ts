@@ -81,7 +81,7 @@ const sent = [
 ];
 for (const event of sent) await receiver.putEvents({ events: [event as never] });
 
-/** Another tenant, with so many events that the planner prefers indexes where they help. */
+/** Another tenant, with this many events that the planner prefers indexes where they help. */
 const crowded = await testTenant(db);
 const many = db`generate_series(1, 20000) as i, lateral (select decode(left(md5(i::text) || md5((-i)::text), 40), 'hex')) as made(id)`;
 await db`insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
@@ -95,7 +95,7 @@ await db`analyze entities, events, occurrences`;
 
 const rows = await db<EventRow[]>`
   select ${occurrenceColumns(db)},
-    (select count(*) from occurrences c where c.tenant_id = o.tenant_id and c.event_id = o.event_id) as count
+    (select count(*) from occurrences c where c.tenant_id = ${tenant.id} and c.event_id = o.event_id) as count
   from occurrences o ${eventAndEntity(db, tenant.id)} where o.tenant_id = ${tenant.id} order by o.start_ms`;
 const [first, second, down, again] = rows as unknown as [EventRow, EventRow, EventRow, EventRow];
 const idOf = (row: EventRow) => occurrenceIdText(row.event_id, row.number);

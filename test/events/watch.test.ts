@@ -77,7 +77,7 @@ async function watch(
 const kindOf = (change: Change) => Object.entries(Change).find(([, number]) => number === change)?.[0];
 
 describe("a watch", () => {
-  test("begins with a cursor at once, and tells what happens from then on", async () => {
+  test("begins with a cursor at once, and reports what happens from then on", async () => {
     const tenant = await world();
     await tenant.put("before", 1);
     const events = await watch(tenant);
@@ -97,7 +97,7 @@ describe("a watch", () => {
     events.end();
   });
 
-  test("tells what matches before or after a change: an occurrence that ceases to match is told, too", async () => {
+  test("reports what matches before or after a change: an occurrence that ceases to match is told, too", async () => {
     const tenant = await world();
     const clause = { filter: { field: "name", operation: 1, value: { kind: { case: "stringValue", value: "a" } } } };
     const events = await watch(tenant, { clause, severities: [WARNING] });
@@ -174,7 +174,7 @@ describe("a watch", () => {
     },
   );
 
-  test("tells what management does, shows the fields that are asked for, and nothing of other tenants", async () => {
+  test("reports what management does, shows the fields that are asked for, and nothing of other tenants", async () => {
     const [tenant, stranger] = [await world(), await world()];
     const events = await watch(tenant, { fields: [{ field: "acknowledged" }] });
     await stranger.put("a", 1);

@@ -21,7 +21,7 @@ const nothingToClear = "nothing was sent that could be cleared";
 
 type Headers = Record<string, string>;
 
-/** Two rules, in the service and in the model: one tells of changes, too. */
+/** Two rules, in the service and in the model: one reports changes, too. */
 const rules = {
   severe: {
     trigger: { severity: severe },
@@ -61,7 +61,7 @@ function* batchesOf(reports: Iterable<Report>): Generator<Report[]> {
 const keyOf = (tenantId: string, name: string, dimensions: Record<string, string>) =>
   `${name.replaceAll(" ", "_")}/${eventIds(tenantId, dimensions, name).eventId.toString("hex")}`;
 
-/** When what a rule tells of an occurrence was decided, and when its condition was over. */
+/** When what a rule reports an occurrence was decided, and when its condition was over. */
 interface Spans {
   toldMs: number[];
   overMs: number[];

@@ -30,7 +30,7 @@ afterAll(async () => {
 const residentBytes = () => Number(execFileSync("ps", ["-o", "rss=", "-p", String(server.pid)])) * 1024;
 const json = { "content-type": "application/json" };
 
-test("pages of 1,000 events that nobody takes do not fill the memory, and a neighbour is answered", async () => {
+test("pages of 1,000 events that no one takes do not fill the memory, and a neighbour is answered", async () => {
   const greedy = await testTenant(sql);
   const neighbour = await testTenant(sql);
   const one = openHttp2(server);

@@ -56,7 +56,7 @@ const specification = (name: string, recurrence: object, more: object = {}) => (
 });
 const cron = (fields: object) => ({ type: 7, cronMinutes: "0", ...fields });
 
-test("a cron of up to 800 KB is refused in each of its fields, and holds nobody up", async () => {
+test("a cron of up to 800 KB is refused in each of its fields, and holds no one up", async () => {
   const { waitMs, boundMs, turnMs } = await beside(async () => {
     for (const bytes of [20_000, 200_000, 800_000]) {
       for (const field of ["cronMinutes", "cronHours", "dayOfMonth", "month", "year"]) {
@@ -97,7 +97,7 @@ test("crons that are as costly as they may be are stored, listed and run beside 
   expect(waitMs).toBeLessThan(boundMs);
 });
 
-test("windows that were stored with a cron of 800 KB stand disabled when their time comes, and hold nobody up", async () => {
+test("windows that were stored with a cron of 800 KB stand disabled when their time comes, and hold no one up", async () => {
   const year = `${"*/1,".repeat(200_000)}1970`;
   const { waitMs, boundMs, turnMs } = await beside(async () => {
     await sql`

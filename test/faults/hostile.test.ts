@@ -33,7 +33,7 @@ const codeNumber = (answer: RawAnswer) => {
   return code === "resource_exhausted" ? 8 : names.indexOf(code) + 1 || code;
 };
 
-/** Sends them one after the other while a neighbour searches; answers what was wrong. */
+/** Sends them one after the other while a neighbour searches; returns what was wrong. */
 async function sent(all: Record<string, Hostile>, packed: boolean): Promise<string[]> {
   const wrong: string[] = [];
   const one = openHttp2(server);

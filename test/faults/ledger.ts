@@ -23,7 +23,7 @@ export interface Ledger {
   /** After its first good answer. Of one entity, a client sends the next batch only then. */
   acknowledged(batch: Batch): void;
   readonly counts: { sent: number; acknowledged: number };
-  /** Compares with what is stored; answers what is wrong, a line each. Nothing may be on its way. */
+  /** Compares with what is stored; returns what is wrong, a line each. Nothing may be on its way. */
   compare(db: Db, tenantId: string): Promise<string[]>;
 }
 

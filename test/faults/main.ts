@@ -16,6 +16,7 @@ import { playNotifications } from "./notifications.ts";
 import { playPauses } from "./pauses.ts";
 import { clear, clearPlaces, place } from "./place.ts";
 import { playPoints, playPointsOfTwo } from "./points.ts";
+import { playProcesses } from "./processes.ts";
 import { playPrometheus } from "./prometheus.ts";
 import { fine, openProxy } from "./proxy.ts";
 import { random } from "./random.ts";
@@ -36,6 +37,7 @@ const scenes: Record<string, (play: Play) => Promise<number>> = {
   "points-of-two": playPointsOfTwo,
   prometheus: playPrometheus,
   pauses: playPauses,
+  processes: playProcesses,
   exports: playExports,
   everything: playEverything,
   upgrade: playUpgrade,
@@ -52,6 +54,7 @@ const roundsOf: Record<string, number> = {
   "points-of-two": 6,
   prometheus: 20,
   pauses: 4,
+  processes: 6,
   exports: 1,
   everything: 20,
   upgrade: 1,

@@ -47,7 +47,7 @@ afterAll(async () => {
 const quantile = (times: readonly number[], share: number) =>
   times.toSorted((a, b) => a - b)[Math.floor((times.length - 1) * share)] ?? Number.NaN;
 
-/** From an event that was sent to the webhook that tells of it, ms, one event at a time. */
+/** From an event that was sent to the webhook that reports it, ms, one event at a time. */
 async function times(headers: Record<string, string>, prefix: string): Promise<number[]> {
   const all: number[] = [];
   for (let i = 0; i < samples; i++) {

@@ -16,7 +16,7 @@ export interface Size {
 const rule = "page";
 const batch = 50;
 const drainMs = 90_000;
-/** A try that was under way at a kill may have arrived so long before or after it, ms. */
+/** A try that was under way at a kill may have arrived this long before or after it, ms. */
 const aroundMs = 5000;
 
 /** Calls /v1 of one of the servers until it answers 200: an event that is sent again counts once. */

@@ -125,7 +125,7 @@ export function senders(
   };
 }
 
-/** Reads all points that are stored, head and chunks; answers what is not as it must be, a line each. */
+/** Reads all points that are stored, head and chunks; returns what is not as it must be, a line each. */
 export async function comparePoints(db: Db, tenantId: string, book: Book): Promise<string[]> {
   const nowMs = Date.now();
   const found = await stored(db, tenantId, nowMs - 86_400_000, nowMs + 600_000);

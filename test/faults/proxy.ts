@@ -27,7 +27,7 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-/** Reads what a client sends; tells of each piece whether a commit ends in it. */
+/** Reads what a client sends; reports each piece whether a commit ends in it. */
 function commitFinder(): (piece: Buffer) => boolean {
   let rest = Buffer.alloc(0);
   let started = false;

@@ -30,7 +30,7 @@ export interface ServerProcess {
   readonly url: string;
   readonly pid: number | undefined;
   /** Lines of its log that tell of an answer with code 13, and of a process that ended by itself. */
-  readonly complaints: readonly string[];
+  readonly complaints: string[];
   /** Failpoints that it has come by, in all its lives. */
   readonly reached: ReadonlySet<string>;
   /** Resolves when it serves. @throws what it said when it ended instead. */
@@ -100,6 +100,7 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
           BELFRY_PORT: String(port),
           BELFRY_PLAINTEXT: "1",
           BELFRY_LOG_LEVEL: "warn",
+          BELFRY_PROCESSES: "1",
           ...(tree === root && { BELFRY_SHUTDOWN_TIMEOUT: "500ms" }),
           NODE_COMPILE_CACHE: compiled,
           ...env,

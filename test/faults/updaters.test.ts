@@ -58,7 +58,7 @@ async function putNew(server: ServerProcess, count: number): Promise<void> {
   await putEntities(server.url, headers, from, known);
 }
 
-/** Starts an updater over all entities; answers its name. */
+/** Starts an updater over all entities; returns its name. */
 async function begin(server: ServerProcess): Promise<string> {
   const name = `updater ${++made}`;
   await startUpdater(server.url, headers, name);

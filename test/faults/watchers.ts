@@ -10,9 +10,9 @@ import { type Random, random } from "./random.ts";
 
 /** A client that watches, and goes on behind its last cursor, on any server, when its watch ends. */
 export interface Watcher {
-  /** How often it has begun anew. */
+  /** How often it has begun again. */
   readonly resumed: number;
-  /** Waits until it has seen all that is stored, and compares both; answers what is wrong, a line each. */
+  /** Waits until it has seen all that is stored, and compares both; returns what is wrong, a line each. */
   compare(db: Db, tenantId: string): Promise<string[]>;
   stop(): void;
 }

@@ -61,7 +61,7 @@ export async function playWatches({ seed, until, say }: Play): Promise<number> {
   });
   const acts: Act[] = [
     kill("one server", [one]),
-    // Stored, and told to nobody.
+    // Stored, and told to no one.
     dies("transaction:committed"),
     { name: "kill -9 of PostgreSQL", run: () => killPostgres(dataDir) },
     kill("both servers", servers),

@@ -148,7 +148,7 @@ async function create(url: string, headers: Record<string, string>, tenantId: st
 
 const points = ["jobs:claimed", "jobs:run", "jobs:finished"];
 
-/** Kills one server after the other until then, at any time or at a failpoint of jobs; the other one lives. Answers the times. */
+/** Kills one server after the other until then, at any time or at a failpoint of jobs; the other one lives. Returns the times. */
 async function killByTurns(
   servers: readonly ServerProcess[],
   { int, pick, chance }: Random,

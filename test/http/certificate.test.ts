@@ -89,7 +89,7 @@ describe("the local CA", () => {
     expect(await shown({ servername: "" })).toContain("IP Address:127.0.0.1");
   });
 
-  test("is made anew where the files of two servers were mixed up", async () => {
+  test("is made again where the files of two servers were mixed up", async () => {
     const own = { ...config, dataDir: temporaryDir() };
     const [first, other] = [await certificate(own), await certificate({ ...config, dataDir: temporaryDir() })];
     writeFileSync(first.files.key, other.key);
@@ -98,7 +98,7 @@ describe("the local CA", () => {
     expect(key).not.toBe(other.key);
   });
 
-  test("stays the same for the same names, and is made anew for others", async () => {
+  test("stays the same for the same names, and is made again for others", async () => {
     await certificate(config);
     expect(readFileSync(join(dataDir, "ca.pem"), "utf8")).toBe(ca);
     const other = await certificate({ ...config, host: "2001:db8::2" });

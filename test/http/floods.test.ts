@@ -66,7 +66,7 @@ describe("an HTTP/2 connection that floods is ended, and told to calm down", () 
   });
 });
 
-describe("at most so many connections", () => {
+describe("at most this many connections", () => {
   const open: { destroy(): void }[] = [];
   afterAll(() => {
     for (const socket of open) socket.destroy();

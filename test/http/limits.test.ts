@@ -137,7 +137,7 @@ test("a connection has at most 250 streams", async () => {
   close();
 });
 
-test("a connection that says nothing, or half a word, is closed and harms nobody", async () => {
+test("a connection that says nothing, or half a word, is closed and harms no one", async () => {
   const { port: number } = port.address;
   const sockets = ["", "P", "PR", "GET / HT"].map((text) => {
     const socket = connect(number, "127.0.0.1");

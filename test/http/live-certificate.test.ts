@@ -114,7 +114,7 @@ describe("the files of a certificate", () => {
     ]);
   });
 
-  test("of the local CA are made anew before they end, for the names of the start", async () => {
+  test("of the local CA are made again before they end, for the names of the start", async () => {
     const dataDir = temporaryDir();
     const config = { tlsCert: undefined, tlsKey: undefined, dataDir, host: "localhost" };
     await certificate(config);

@@ -46,7 +46,7 @@ describe("a request in plain text to a port that speaks TLS", () => {
     });
   });
 
-  test("leaves the port as it was, also when the client has gone before the answer", async () => {
+  test("leaves the port as it was, also when the client has left before the answer", async () => {
     for (let i = 0; i < 20; i += 1) {
       const socket = connect(secure.address.port, "127.0.0.1", () => {
         socket.write("GET / HTTP/1.1\r\n\r\n");
@@ -81,7 +81,7 @@ test("a handshake of TLS may come in small pieces", async () => {
   relay.close();
 });
 
-describe("a path that nobody serves", () => {
+describe("a path that no one serves", () => {
   test.each(httpVersions)("is answered over HTTP/%s without waiting for the body, and named", async (version) => {
     for (const path of ["/nothing", "/v1/nothing", "/v1", "/belfry.events.v1.EventQueryService/Nothing"]) {
       const headers = { "content-type": "application/json" };

@@ -36,8 +36,22 @@ describe.each(httpVersions)("over HTTP/%s", (http) => {
     }
   });
 
+  test("an unknown path is a page for browsers that says where to look, and our error for programs", async () => {
+    for (const path of ["/nothing", "/events/some-link"]) {
+      const page = await get(path, html);
+      expect(page).toMatchObject({
+        status: 404,
+        headers: { "content-type": "text/html; charset=utf-8", vary: "accept" },
+      });
+      for (const way of ["/console", "/docs"]) expect(page.body.toString()).toContain(`href="${way}"`);
+      expect(JSON.parse((await get(path)).body.toString())).toMatchObject({ code: 5 });
+      expect(JSON.parse((await get(path, html, "POST")).body.toString())).toMatchObject({ code: 5 });
+    }
+    expect((await get("/v1/nothing", { ...html, ...key })).headers["content-type"]).toBe("application/json");
+  });
+
   test("HEAD has the headers of GET, and no body", async () => {
-    for (const path of ["/", "/docs"]) {
+    for (const path of ["/", "/docs", "/docs/licences"]) {
       const [whole, head] = await Promise.all([get(path, html), get(path, html, "HEAD")]);
       const named = ["content-type", "content-length", "etag", "vary", "cache-control", "content-security-policy"];
       for (const name of named) expect(head.headers[name], `${path} ${name}`).toBe(whole.headers[name]);
@@ -45,9 +59,21 @@ describe.each(httpVersions)("over HTTP/%s", (http) => {
     }
   });
 
+  test("/docs/licences lists every package that runs, with its version and licence", async () => {
+    const { headers, body } = await get("/docs/licences");
+    expect(headers["content-type"]).toBe("text/html; charset=utf-8");
+    const { dependencies } = JSON.parse(readFileSync("package.json", "utf8")) as {
+      dependencies: Record<string, string>;
+    };
+    for (const [name, installed] of Object.entries(dependencies)) {
+      const row = `<td>${name.replaceAll("/", "&#x2F;")}</td><td>${installed}</td><td>`;
+      expect(body.toString()).toContain(row);
+    }
+  });
+
   test("files of the pages are kept for ever under a name of their content, compressed as asked", async () => {
     const page = (await get("/docs")).body.toString();
-    const names = [...page.matchAll(/(?:href|src)="(\/docs\/[^"]+)"/g)].map(([, name = ""]) => name);
+    const names = [...page.matchAll(/(?:href|src)="(\/docs\/assets\/[^"]+)"/g)].map(([, name = ""]) => name);
     expect(names.length).toBeGreaterThanOrEqual(5);
     for (const name of names) {
       const file = await get(name);
@@ -86,7 +112,7 @@ test("the certificate of the local authority is offered with its fingerprint, an
   const file = await raw(server.target, "2", { method: "GET", path: "/ca.crt" });
   expect(file).toMatchObject({ status: 200, headers: { "content-type": "application/x-x509-ca-cert" } });
   expect(file.body.equals(readFileSync(ca))).toBe(true);
-  const page = await raw(server.target, "2", { method: "GET", path: "/", headers: html });
+  const page = await raw(server.target, "2", { method: "GET", path: "/certificate" });
   expect(page.body.toString()).toContain(new X509Certificate(readFileSync(ca)).fingerprint256);
   for (const name of ["Linux", "macOS", "Windows", "Firefox"]) expect(page.body.toString()).toMatch(`>${name}</h2>`);
   // Another authority is offered without a new start.
@@ -102,9 +128,29 @@ test("the certificate of the local authority is offered with its fingerprint, an
   expect(again.body.equals(other)).toBe(true);
   writeFileSync(ca, file.body);
   expect(await raw(plain.target, "1.1", { method: "GET", path: "/ca.crt" })).toMatchObject({ status: 404 });
-  const { body } = await raw(plain.target, "1.1", { method: "GET", path: "/", headers: html });
-  expect(body.toString()).not.toContain("Trust the certificate");
+  expect(await raw(plain.target, "1.1", { method: "GET", path: "/certificate" })).toMatchObject({ status: 404 });
+  for (const [target, offered] of [
+    [server.target, true],
+    [plain.target, false],
+  ] as const) {
+    const { body } = await raw(target, "1.1", { method: "GET", path: "/", headers: html });
+    expect(body.toString().includes('href="/certificate"')).toBe(offered);
+  }
 });
+
+/** WCAG's contrast of two colours as browsers compute them; what is see-through counts as white. */
+function contrast(one: string, other: string): number {
+  const luminance = (colour: string) => {
+    const [red = 0, green = 0, blue = 0, alpha = 1] = (colour.match(/[\d.]+/g) ?? []).map(Number);
+    const parts = (alpha === 0 ? [255, 255, 255] : [red, green, blue]).map((part) => {
+      const share = part / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * (parts[0] ?? 0) + 0.7152 * (parts[1] ?? 0) + 0.0722 * (parts[2] ?? 0);
+  };
+  const [dark = 0, light = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (light + 0.05) / (dark + 0.05);
+}
 
 describe("in Chromium", () => {
   const { onPage } = testBrowser();
@@ -140,6 +186,11 @@ describe("in Chromium", () => {
     await page.keyboard.press("Enter");
     const drawn = { timeout: 20_000 };
     await expect.poll(() => page.evaluate("document.activeElement.matches('.dialog-ux input')"), drawn).toBe(true);
+    for (let i = 0; i < 8; i += 1) {
+      await page.keyboard.press("Tab");
+      expect(await page.evaluate("document.activeElement.closest('.dialog-ux') !== null")).toBe(true);
+    }
+    await page.locator(".dialog-ux input").last().focus();
     await page.keyboard.type(key["service-api-key"] ?? "");
     await page.keyboard.press("Enter");
     await page.waitForSelector(".dialog-ux .btn-done");
@@ -157,10 +208,56 @@ describe("in Chromium", () => {
     const answer = page.locator(".live-responses-table .response");
     await answer.waitFor();
     expect(await answer.textContent()).toMatch(/^200.*"name": "USER manager"/s);
+    const command = await page.locator(".curl-command").textContent();
+    expect(command).toContain("service-api-key: $KEY");
+    expect(command).not.toContain(key["service-api-key"]);
 
     expect([...seen.hosts]).toEqual([host]);
     expect(seen.complaints).toEqual([]);
   });
+
+  onPage(
+    "the first parts come first, labels can be read, the example of a search finds what that of the receiver has sent, and a watch says how",
+    async (page) => {
+      await page.goto(`${server.url}/docs`);
+      await page.waitForSelector(".opblock");
+      const tags = await page.locator(".opblock-tag").evaluateAll((all) => all.map((tag) => tag.dataset.tag));
+      expect(tags.slice(0, 3)).toEqual(["Data receiver", "Event query", "Event management"]);
+      const pairs =
+        (await page.evaluate(`[...new Set([".btn.authorize", ...["get", "post", "put", "delete"].map((m) => ".opblock-" + m + " .opblock-summary-method")])].map((name) => {
+      let at = document.querySelector(name);
+      const text = getComputedStyle(at).color;
+      while (getComputedStyle(at).backgroundColor === "rgba(0, 0, 0, 0)" && at.parentElement !== null) at = at.parentElement;
+      return [name, text, getComputedStyle(at).backgroundColor];
+    })`)) as [string, string, string][];
+      expect(pairs.length).toBe(5);
+      for (const [name, text, ground] of pairs) expect(contrast(text, ground), name).toBeGreaterThanOrEqual(4.5);
+      await page.evaluate(`window.localStorage.clear()`);
+      await page.locator(".btn.authorize").click();
+      await page
+        .locator(".dialog-ux input")
+        .last()
+        .fill(key["service-api-key"] ?? "");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(".dialog-ux .btn-done");
+      await page.keyboard.press("Escape");
+      /** Executes the example of a call. */
+      async function execute(operation: string) {
+        const block = page.locator(`.opblock[id$="${operation}"]`);
+        await block.locator(".opblock-summary-control").click();
+        await block.locator(".execute").click();
+        const answer = block.locator(".live-responses-table .response").first();
+        await answer.waitFor();
+        return (await answer.textContent()) ?? "";
+      }
+      expect(await execute("DataReceiverService_PutEvents")).toMatch(/^200.*"failed": 0/s);
+      expect(await execute("EventQueryService_SearchEvents")).toMatch(/^200.*"name": "disk.full"/s);
+      const watch = page.locator('.opblock[id$="EventQueryService_WatchEvents"]').first();
+      await watch.locator(".opblock-summary-control").click();
+      expect(await watch.locator(".no-execute").textContent()).toContain("curl");
+      expect(await watch.locator(".execute").count()).toBe(0);
+    },
+  );
 
   onPage(
     "a narrow window is not scrolled sideways",

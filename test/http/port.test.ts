@@ -140,7 +140,7 @@ describe.each(Object.entries({ plain, TLS: secure }))("%s", (_name, port) => {
 });
 
 describe("HTTP/2", () => {
-  test("an expectation that nobody knows is 417", async () => {
+  test("an expectation that no one knows is 417", async () => {
     const answer = await raw(plain, "2", { path: "/healthz", method: "GET", headers: { expect: "tea" } });
     expect(answer).toMatchObject({ status: 417 });
   });
@@ -268,7 +268,7 @@ describe("pages of other origins", () => {
     expect((await preflight("https://evil.example.com")).headers["access-control-allow-origin"]).toBeUndefined();
   });
 
-  test("without configuration nobody gets any", async () => {
+  test("without configuration no one gets any", async () => {
     const answer = await raw(secure, "1.1", {
       path,
       headers: { origin, "content-type": "application/json" },
@@ -344,7 +344,7 @@ describe("the log", () => {
 describe("the local certificate authority", () => {
   const settings = (dataDir: string, host = "localhost") => ({ dataDir, host, tlsCert: undefined, tlsKey: undefined });
 
-  test("is made once, its keys are for nobody else's eyes", async () => {
+  test("is made once, its keys are for no one else's eyes", async () => {
     const dataDir = temporaryDir();
     const first = await certificate(settings(dataDir));
     expect(await certificate(settings(dataDir))).toEqual(first);
@@ -358,7 +358,7 @@ describe("the local certificate authority", () => {
     }
   });
 
-  test("is made anew for another host: it may sign for its own names alone", async () => {
+  test("is made again for another host: it may sign for its own names alone", async () => {
     const dataDir = temporaryDir();
     const first = await certificate(settings(dataDir));
     const ca = readFileSync(first.caFile ?? "", "utf8");

@@ -94,7 +94,7 @@ describe("requests that come at once over HTTP/1.1", () => {
     socket.destroy();
   });
 
-  test("are not begun when the client has gone", async () => {
+  test("are not begun when the client has left", async () => {
     const socket = await openSocket(url);
     socket.write(requests);
     await expect.poll(() => begun.length).toBe(1);
@@ -143,7 +143,7 @@ describe("behind a request that is being answered over HTTP/1.1", () => {
     expect(begun).toHaveLength(1);
   });
 
-  test("only so many wait", async () => {
+  test("only this many wait", async () => {
     const { socket } = await sent(first.repeat(200));
     if (!socket.destroyed) await closing(socket);
     expect(begun).toHaveLength(1);

@@ -1,7 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { create, fromBinary, type MessageInitShape, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import { compressionGzip, createGrpcTransport } from "@connectrpc/connect-node";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import { SeverityNumber } from "@opentelemetry/api-logs";
 import { OTLPLogExporter as GrpcLogs } from "@opentelemetry/exporter-logs-otlp-grpc";
@@ -19,10 +20,16 @@ import { AggregationType, MeterProvider, PeriodicExportingMetricReader } from "@
 import { describe, expect, test } from "vitest";
 import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
 import {
+  ExportLogsServiceRequestSchema,
+  ExportLogsServiceResponseSchema,
+  LogsService,
+} from "#gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
+import {
   ExportMetricsServiceRequestSchema,
   ExportMetricsServiceResponseSchema,
   MetricsService,
 } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
+import { codeOf, raw } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -59,17 +66,19 @@ async function world() {
 }
 
 const headers = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
+/** The Collector's default. */
+const compression = "gzip" as never;
 const grpc = (key: string) => {
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${key}`);
-  return { url: server.url, credentials: credentials.createInsecure(), metadata };
+  return { url: server.url, credentials: credentials.createInsecure(), metadata, compression };
 };
 const { CUMULATIVE, DELTA, LOWMEMORY } = AggregationTemporalityPreference;
 type Preference = { temporalityPreference: AggregationTemporalityPreference };
 const metricExporters = {
   gRPC: (key: string, more: Preference) => new GrpcMetrics({ ...grpc(key), ...more }),
   "HTTP with Protobuf": (key: string, more: Preference) =>
-    new ProtobufMetrics({ url: `${server.url}/v1/metrics`, ...headers(key), ...more }),
+    new ProtobufMetrics({ url: `${server.url}/v1/metrics`, compression, ...headers(key), ...more }),
   "HTTP with JSON": (key: string, more: Preference) =>
     new JsonMetrics({ url: `${server.url}/v1/metrics`, ...headers(key), ...more }),
 };
@@ -237,9 +246,11 @@ const outcomes: [string, MessageInitShape<typeof ExportMetricsServiceRequestSche
 describe.each(outcomes)("what became of a request: %s", (_, init, partialSuccess) => {
   const message = create(ExportMetricsServiceRequestSchema, init);
   const form = "application/x-protobuf";
-  test("over gRPC", async () => {
+  test.each(["none", "gzip"])("over gRPC, compression %s", async (compression) => {
     const { tenant } = await world();
-    const client = createClient(MetricsService, createGrpcTransport({ baseUrl: server.url }));
+    const more = compression === "gzip" ? { sendCompression: compressionGzip, compressMinBytes: 0 } : {};
+    const transport = createGrpcTransport({ baseUrl: server.url, ...more });
+    const client = createClient(MetricsService, transport);
     const answer = await client.export(message, { headers: tenant.headers });
     if (partialSuccess === undefined) expect(answer.partialSuccess).toBeUndefined();
     else expect(answer.partialSuccess).toMatchObject(partialSuccess);
@@ -307,6 +318,64 @@ describe("bounds of a request", async () => {
   });
 });
 
+describe("what became of log records", () => {
+  const event = (more: object = {}) => ({ eventName: "e", timeUnixNano: BigInt(Date.now()) * 1_000_000n, ...more });
+  const named = { key: "event.name", value: { value: { case: "stringValue" as const, value: "named" } } };
+  const old = 1_600_000_000_000_000_000n;
+  const cases: [string, object[], bigint, string][] = [
+    ["none", [], 0n, ""],
+    ["an event", [event()], 0n, ""],
+    ["an event named by its attribute", [event({ eventName: "", attributes: [named] })], 0n, ""],
+    ["no time", [event({ timeUnixNano: 0n })], 0n, ""],
+    ["a record that is no event", [event(), event({ eventName: "" })], 1n, "a log record is taken when it is an event"],
+    ["too old", [event({ timeUnixNano: old }), event()], 1n, "e: events[0].timestamp: must not be more than "],
+  ];
+  const message = (logRecords: object[]) =>
+    create(ExportLogsServiceRequestSchema, { resourceLogs: [{ scopeLogs: [{ logRecords }] }] });
+
+  test.each(cases)("%s", async (_, records, rejected, text) => {
+    const { call, tenant } = await world();
+    const transport = createGrpcTransport({ baseUrl: server.url });
+    const overGrpc = await createClient(LogsService, transport).export(message(records), { headers: tenant.headers });
+    const binary = Buffer.from(toBinary(ExportLogsServiceRequestSchema, message(records)));
+    const overHttp = await call("POST", "/v1/logs", binary, { "content-type": "application/x-protobuf" });
+    const decoded = fromBinary(ExportLogsServiceResponseSchema, overHttp.bytes);
+    const inJson = await call("POST", "/v1/logs", toJsonString(ExportLogsServiceRequestSchema, message(records)));
+    for (const { partialSuccess } of [overGrpc, decoded]) {
+      expect(partialSuccess?.rejectedLogRecords ?? 0n).toBe(rejected);
+      expect(partialSuccess?.errorMessage ?? "").toContain(text);
+    }
+    expect(inJson.status).toBe(200);
+    if (rejected === 0n) expect([inJson.body, overHttp.bytes.length]).toEqual([{}, 0]);
+    else expect(inJson.body.partialSuccess.rejectedLogRecords).toBe(String(rejected));
+  });
+});
+
+describe("what is refused over gRPC has a code by which nothing is sent again", () => {
+  const path = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
+  const broken = Buffer.from([0x0a, 5, 1]);
+  test.each([
+    ["broken Protobuf", broken, {}, Code.InvalidArgument],
+    [
+      "a text that is no UTF-8",
+      Buffer.from([0x0a, 8, 0x12, 6, 0x12, 4, 0x0a, 2, 0xff, 0xff]),
+      {},
+      Code.InvalidArgument,
+    ],
+    ["no key", broken, { "service-api-key": "x" }, Code.Unauthenticated],
+    ["16 MiB of empty messages", Buffer.alloc(16 * 2 ** 20, Buffer.from([0x0a, 0])), {}, Code.ResourceExhausted],
+    ["more than 16 MiB", Buffer.alloc(17 * 2 ** 20), {}, Code.ResourceExhausted],
+  ] as [string, Buffer, Record<string, string>, Code][])("%s", async (_, body, more, code) => {
+    const { tenant } = await world();
+    const headers = { ...tenant.headers, "content-type": "application/grpc", ...more };
+    const answer = await raw(server, "2", { path, headers, body: [encodeEnvelope(0, body)] });
+    expect(codeOf(answer)).toBe(code);
+    // Clients send again what is exhausted when this says when.
+    if (code === Code.ResourceExhausted)
+      expect({ ...answer.headers, ...answer.trailers }).not.toHaveProperty("grpc-status-details-bin");
+  });
+});
+
 describe("what is refused is a Status in the request's encoding", () => {
   const protobuf = { "content-type": "application/x-protobuf" };
   test.each([
@@ -314,6 +383,12 @@ describe("what is refused is a Status in the request's encoding", () => {
     ["broken JSON", "/v1/metrics", Buffer.from("{"), {}, 400, 3],
     ["traces in Protobuf", "/v1/traces", Buffer.alloc(0), protobuf, 404, 5],
     ["traces in JSON", "/v1/traces", Buffer.from("{}"), {}, 404, 5],
+    ["no key, in Protobuf", "/v1/metrics", Buffer.alloc(0), { ...protobuf, authorization: "Bearer x" }, 401, 16],
+    ["no key, in JSON", "/v1/logs", Buffer.from("{}"), { authorization: "Bearer x" }, 401, 16],
+    ["no key, for traces", "/v1/traces", Buffer.from("{}"), { authorization: "Bearer x" }, 401, 16],
+    ["JSON of another type", "/v1/metrics", Buffer.from('{"resourceMetrics":7}'), {}, 400, 3],
+    ["broken gzip", "/v1/metrics", Buffer.from("x"), { ...protobuf, "content-encoding": "gzip" }, 400, 3],
+    ["another compression", "/v1/metrics", Buffer.from("x"), { ...protobuf, "content-encoding": "zstd" }, 415, 3],
     ["another type", "/v1/logs", Buffer.from("x"), { "content-type": "text/plain" }, 415, 3],
     ["16 MiB of empty messages", "/v1/metrics", Buffer.alloc(16 * 2 ** 20, Buffer.from([0x0a, 0])), protobuf, 413, 8],
     [

@@ -117,7 +117,7 @@ describe("while more comes than can be stored", () => {
       await released;
     });
     await locked.promise;
-    // A batch of each kind stands at the lock, and the rest waits longer than it may.
+    // A batch of each kind waits for the lock, and the rest waits longer than it may.
     for (const name of ["remote write 1.0", "OTLP logs over gRPC"]) {
       const send = ways[name] as () => Promise<Told>;
       waiting.push(send());

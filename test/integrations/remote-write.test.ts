@@ -1,4 +1,4 @@
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { pushTimeseries } from "prometheus-remote-write";
 // @ts-expect-error: the package has no types
 import { compress } from "snappyjs";
@@ -72,11 +72,11 @@ async function world() {
   const send = (bytes: Uint8Array, headers: Record<string, string> = version1) =>
     call("POST", path, packed(bytes), headers);
   /** `name{labels} last value` of an entity's series, in their order. */
-  async function stored(field = "job", value = "node") {
+  async function stored(field = "job", value = "node", aggregator = "LAST") {
     const { body } = await json("POST", "/v1/metrics:search", {
       entityClause: { filter: { field, operation: "OP_EQUALS", value } },
       timeRange: { start: new Date(now).toISOString(), end: new Date(now + hourMs).toISOString() },
-      downsample: { aggregator: "LAST", period: "1h" },
+      downsample: { aggregator, period: "1h" },
     });
     return body.metrics as { name: string; labels: Labels; values: number[] }[];
   }
@@ -330,6 +330,103 @@ describe("what can never succeed is refused whole, and nothing of it is stored",
     expect((await call("GET", path, "")).status).toBe(405);
     expect((await tool(server, {})("POST", path, packed(bytes), version1)).status).toBe(401);
   });
+});
+
+describe("order and repetition of samples mean nothing", () => {
+  const minute = 60_000;
+  const series = (...samples: [number, number][]): Series => ({ labels: up(), samples });
+  const cases: [string, Series[][], number[]][] = [
+    ["a request twice", [[series([now, 1])], [series([now, 1])]], [1]],
+    ["a sample twice in a request", [[series([now, 1], [now, 1])]], [1]],
+    ["a time again with another value: the last one counts", [[series([now, 1])], [series([now, 2])]], [2]],
+    ["a time twice in a request: the last one counts", [[series([now, 1], [now, 2])]], [2]],
+    ["backwards in a request", [[series([now + minute, 2], [now, 1])]], [1, 2]],
+    ["backwards in two requests", [[series([now + minute, 2])], [series([now, 1])]], [1, 2]],
+    ["a series twice in a request", [[series([now, 1]), series([now + minute, 2])]], [1, 2]],
+    ["between two that are there", [[series([now, 1], [now + minute, 3])], [series([now + minute / 2, 2])]], [1, 2, 3]],
+    ["after the mark of its end", [[series([now, 1], [now + 1, Number.NaN])], [series([now + minute, 2])]], [1, 2]],
+    ["millisecond after millisecond", [[series([now, 1], [now + 1, 2], [now + 2, 3])]], [1, 2, 3]],
+    ["20 hours ago", [[series([now, 2])], [series([now - 20 * hourMs, 1])]], [2]],
+  ];
+  test.each(cases)("%s", async (_, requests, values) => {
+    for (const version of ["write", "write2"] as const) {
+      const { stored, ...to } = await world();
+      for (const request of requests) expect((await to[version](...request)).status).toBe(204);
+      expect(await stored("job", "node", "NONE")).toMatchObject([{ name: "up", values }]);
+    }
+  });
+});
+
+describe("values are stored as they came", () => {
+  test.each([0, -0, 1, -1, 0.1, 5e-324, Number.MAX_VALUE, Number.MIN_SAFE_INTEGER, 2 ** 63])("%d", async (value) => {
+    const { write, stored } = await world();
+    expect((await write({ labels: up(), samples: [[now, value]] })).status).toBe(204);
+    expect((await stored("job", "node", "NONE"))[0]?.values).toEqual([value]);
+  });
+});
+
+describe("histograms", () => {
+  const h = (...histograms: [number, number, number][]): Series => ({ labels: { ...up(), __name__: "h" }, histograms });
+  test.each([
+    ["without values", h([now, 0, 0]), 204, 1, ["h_count{} 0", "h_sum{} 0"]],
+    ["that has ended", h([now, 3, Number.NaN]), 204, 1, []],
+    ["of an infinite sum", h([now, 3, Number.POSITIVE_INFINITY]), 400, 0, []],
+    [
+      "with samples beside it",
+      { ...h([now, 3, 6]), samples: [[now, 1]] } as Series,
+      204,
+      1,
+      ["h{} 1", "h_count{} 3", "h_sum{} 6"],
+    ],
+    ["too old", h([now - 90 * 24 * hourMs, 3, 6]), 400, 0, []],
+    ["one of two is too old", h([now, 3, 6], [now - 90 * 24 * hourMs, 3, 6]), 400, 1, ["h_count{} 3", "h_sum{} 6"]],
+  ] as [string, Series, number, number, string[]][])("%s", async (_, series, status, histograms, all) => {
+    const { write2, shown } = await world();
+    const answer = await write2(series);
+    expect([answer.status, answer.headers["x-prometheus-remote-write-histograms-written"]]).toEqual([
+      status,
+      String(histograms),
+    ]);
+    expect(await shown()).toEqual(all);
+  });
+});
+
+describe("what version 2 refuses whole says that nothing was written", () => {
+  const good = { labelsRefs: [1, 2], samples: [{ value: 1, timestamp: BigInt(now) }] };
+  const bytes = (init: MessageInitShape<typeof RequestSchema>) =>
+    packed(toBinary(RequestSchema, create(RequestSchema, init)));
+  const symbols = ["", "__name__", "up"];
+  const cases: [string, Buffer, Record<string, string>, number][] = [
+    ["a place that no symbol has", bytes({ symbols, timeseries: [good, { labelsRefs: [1, 9] }] }), {}, 400],
+    ["half a pair", bytes({ symbols, timeseries: [good, { labelsRefs: [1] }] }), {}, 400],
+    ["a first symbol that is none", bytes({ symbols: ["x", "__name__", "up"], timeseries: [good] }), {}, 400],
+    ["help that no symbol has", bytes({ symbols, timeseries: [good, { ...good, metadata: { helpRef: 9 } }] }), {}, 400],
+    ["no symbols", bytes({ timeseries: [good] }), {}, 400],
+    ["a text that is no UTF-8", packed(Buffer.from([0x22, 0, 0x22, 1, 0xff, 0x2a, 0])), {}, 400],
+    ["no snappy", Buffer.from("x"), {}, 400],
+    ["another compression", bytes({ symbols, timeseries: [good] }), { "content-encoding": "gzip" }, 415],
+    ["a key that is none", bytes({ symbols, timeseries: [good] }), { authorization: "Bearer x" }, 401],
+    [
+      "too many series",
+      packed(Buffer.concat([Buffer.from([0x22, 0]), Buffer.alloc(2 * 50_001, Buffer.from([0x2a, 0]))])),
+      {},
+      413,
+    ],
+  ];
+  test.each(cases)("%s", async (_, body, more, status) => {
+    const { call, shown } = await world();
+    const answer = await call("POST", path, body, { ...version2, ...more });
+    expect([answer.status, headersOf(answer.headers)]).toEqual([status, written(0)]);
+    expect(await shown("source", "prometheus")).toEqual([]);
+  });
+});
+
+test("2,000 series in one request, and again: each is there once", async () => {
+  const { write, tenant } = await world();
+  const many = Array.from({ length: 2000 }, (_, i): Series => ({ labels: up({ n: `${i}` }), samples: [[now, i]] }));
+  for (let i = 0; i < 2; i++) expect((await write(...many)).status).toBe(204);
+  const [row] = await server.database.sql`select count(*)::int as count from series where tenant_id = ${tenant.id}`;
+  expect(row).toEqual({ count: 2000 });
 });
 
 test("a client from npm is understood", async () => {

@@ -131,7 +131,7 @@ describe("a job is done", () => {
 });
 
 describe("a job that fails", () => {
-  test("is tried again, does not stop others, and the log tells of it without what it holds", async () => {
+  test("is tried again, does not stop others, and the log reports it without what it holds", async () => {
     const kind = newKind();
     const tries: number[] = [];
     const before = async (jobs: readonly Job[]) => {

@@ -67,7 +67,7 @@ test("its time comes: nothing runs, and others of the tenant do", async () => {
   expect(maintWindows[1]).toMatchObject({ name: "other", runState: "IN_PROGRESS" });
 });
 
-test("an update of other fields passes; a schedule that is sent anew is held to the bound, and a good one runs", async () => {
+test("an update of other fields passes; a schedule that is sent again is held to the bound, and a good one runs", async () => {
   const { call, id, shown } = await storedBefore();
   const { schedule } = await shown();
   const put = (more: object) => call("PUT", path, { id, specification: { ...specification, ...more } });

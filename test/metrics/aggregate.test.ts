@@ -56,7 +56,7 @@ test("changes add up: those of the buckets are the change over the range", () =>
   expect(changes.reduce((total, [, value]) => total + value, 0)).toBe(3 - 7);
 });
 
-test("a counter that began anew counts from 0 where the dictionary says isRate", () => {
+test("a counter that started again counts from 0 where the dictionary says isRate", () => {
   const list = everyMinute(100, 110, 5, 15);
   const delta = { ...how, periodMs: 600_000, aggregator: Aggregator.DELTA };
   expect(downsampled(list, delta)).toEqual([[0, -85]]);

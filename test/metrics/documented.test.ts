@@ -36,7 +36,7 @@ test.each(aggregators.map(({ name, number }) => [name, number] as const))(
   },
 );
 
-test("changes of a counter that began anew are what the page says", () => {
+test("changes of a counter that started again are what the page says", () => {
   const { values } = downsample(points, { ...range, aggregator: Aggregator.DELTA, isRate: true });
   expect([...values]).toEqual([10, 4, 5]);
 });

@@ -144,7 +144,7 @@ describe("succeeds", () => {
     expect(body.metrics[1]).toMatchObject({ timestamps: [], values: [] });
   });
 
-  test("a counter of the dictionary that began anew counts from 0", async () => {
+  test("a counter of the dictionary that started again counts from 0", async () => {
     const { body } = await search({ downsample: { aggregator: "DELTA", period: "1h" } });
     expect(body.metrics[2].values).toEqual([100 + 50 + 100]);
   });

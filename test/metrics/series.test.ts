@@ -8,6 +8,7 @@ import { touchEntities } from "../../src/entities/touch.ts";
 import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { dimensions, put, stored } from "./points.ts";
 
 const sent: string[] = [];
@@ -81,9 +82,7 @@ test("points of a series that is removed while they are stored are in a series t
   });
   await removed.promise;
   const storing = put(sql, newStore(), tenant, [{ metric: "cpu", timeMs: nowMs + 1, value: 2 }], nowMs);
-  const waits = () => sql`
-    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%series%'`;
-  await expect.poll(async () => (await waits()).count).toBe(1);
+  await expect.poll(() => lockWaits(sql, "%series%")).toBe(1);
   asked.resolve();
   await Promise.all([removing, storing]);
   expect((await stored(sql, tenant, nowMs + 1, nowMs + 1)).cpu?.at(-1)).toEqual([nowMs + 1, 2]);

@@ -40,7 +40,7 @@ export interface Dispatching {
   random?: number;
 }
 
-/** Everything of one tenant that is due at this moment is tried once and recorded. Answers what came of it. */
+/** Everything of one tenant that is due at this moment is tried once and recorded. Returns what came of it. */
 export async function dispatchOnce(tenantId: string, nowMs: number, given: Dispatching): Promise<Result[]> {
   const { pool, world, recheck = all, send, leaseMs = 10_000, slotsMax = 256, random = 0.5 } = given;
   const keys = keyring(readConfig({ BELFRY_MASTER_KEYS: masterKeys }));

@@ -198,7 +198,7 @@ describe("a record", () => {
     expect(outcome).toMatchObject({ result: "failed", reason: "busy", state: { sysId: "sys1", number: "INC1" } });
   });
 
-  test("that somebody deleted is made anew", async () => {
+  test("that someone deleted is made again", async () => {
     const outcome = await place.send(itsm(), {
       notification: update("repeat"),
       state: { sysId: "gone", number: "INC0" },

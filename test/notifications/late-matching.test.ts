@@ -61,7 +61,7 @@ test("rules over the bound of comparisons, which were there before it, are match
   expect(await tenant.deliveries()).toMatchObject([{ event: "disk full", triggers: names }]);
 });
 
-test("what comes behind changes that wait waits, too, whichever server stores it: an occurrence is seen in its order", async () => {
+test("what comes after changes that wait waits, too, whichever server stores it: an occurrence is seen in its order", async () => {
   const tenant = await waiting();
   const quick = ruleTenant(sql, undefined, tenant.tenantId);
   await tenant.store(t0, report(1));

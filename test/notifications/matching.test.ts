@@ -186,7 +186,7 @@ describe("the re-check when a delay ends", () => {
     expect(await other.told()).toEqual([`first@${t0 + 60 * sec}`]);
   });
 
-  test("cancels what a rule that was disabled, or deleted and made anew, has left", async () => {
+  test("cancels what a rule that was disabled, or deleted and made again, has left", async () => {
     const tenant = await simple({ delaySec: 60 });
     await tenant.put(t0, report(1));
     const reason = "the rule is disabled, or is there no more";
@@ -198,7 +198,7 @@ describe("the re-check when a delay ends", () => {
   });
 });
 
-test("of occurrences that are deleted nothing is noted: one of the same number is told anew", async () => {
+test("of occurrences that are deleted nothing is noted: one of the same number is told again", async () => {
   const tenant = await simple();
   await tenant.put(t0, report(1), report(2, { status: Status.CLOSED }));
   const { onDeleted } = tenant.engine;

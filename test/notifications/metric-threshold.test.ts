@@ -170,7 +170,7 @@ describe("a metric's threshold", () => {
   });
 });
 
-test("what is noted of a series goes a time after it matched last, not while it matches; it may match anew", async () => {
+test("what is noted of a series goes a time after it matched last, not while it matches; it may match again", async () => {
   const { tenant, send, told } = await withRule();
   const rows = async () => (await sql`select from rule_matches where tenant_id = ${tenant.tenantId}`).count;
   const forget = (second: number) => forgetOldMatches(sql, tenant.tenantId, Buffer.alloc(0), t0 + second * sec);

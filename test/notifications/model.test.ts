@@ -70,7 +70,7 @@ class Real {
     this.changing = ruleTenant(sql, engine, tenantId);
   }
 
-  /** A server that has no memory takes the place of the one before. */
+  /** A server that has no memory replaces the one before. */
   async restart() {
     await this.engine.stop();
     this.engine = this.newEngine();

@@ -70,7 +70,7 @@ describe("a product's own pace", () => {
 describe("maxPerMinute", () => {
   const bounds = { pace: undefined, maxPerMinute: 3 };
 
-  test("so many go, the others are held until the minute ends, and are then one", () => {
+  test("this many go, the others are held until the minute ends, and are then one", () => {
     expect(allowance(freshState, bounds, t0)).toMatchObject({ max: 3, summary: false });
     let state = taken(freshState, bounds, 2, t0);
     expect(allowance(state, bounds, t0 + 10).max).toBe(1);
@@ -82,7 +82,7 @@ describe("maxPerMinute", () => {
     expect(allowance(state, bounds, t0 + 60_001)).toMatchObject({ max: 2, summary: false });
   });
 
-  test("a minute without any that were held back begins anew", () => {
+  test("a minute without any that were held back starts again", () => {
     const state = taken(freshState, bounds, 3, t0);
     expect(allowance(state, bounds, t0 + 60_000)).toMatchObject({ max: 3, summary: false });
   });

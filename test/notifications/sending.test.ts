@@ -170,7 +170,7 @@ test("410 disables the destination, and what waits for it has failed at once", a
   expect(row?.disabled_reason).toBe("gone: HTTP 410: no more");
 });
 
-test("above maxPerMinute one summary a minute tells how many and names five; the rest is summed up", async () => {
+test("above maxPerMinute one summary a minute reports how many and names five; the rest is summed up", async () => {
   const place = await tenant({ storm: { maxPerMinute: 3 } });
   await place.put(range(12).map((event) => ({ destination: "storm", event })));
   await place.dispatch(nowMs);
@@ -187,7 +187,7 @@ test("above maxPerMinute one summary a minute tells how many and names five; the
   expect(await place.waiting()).toEqual([]);
 });
 
-test("a clear of what never went out is cancelled, as is what nobody needs any more", async () => {
+test("a clear of what never went out is cancelled, as is what no one needs any more", async () => {
   const place = await tenant({ tidy: {} });
   await place.put([{ destination: "tidy", occasion: "clear" }]);
   expect(await place.dispatch(nowMs)).toMatchObject([
@@ -286,7 +286,7 @@ test("what a server that was paused records afterwards has no effect", async () 
   expect(idsAt("/zombie")).toEqual([id]);
 });
 
-test("one tenant's deliveries are nobody else's, though their destinations have one name", async () => {
+test("one tenant's deliveries are no one else's, though their destinations have one name", async () => {
   const [one, two] = [await tenant({ same: {} }), await tenant({ same: {} })];
   const [id] = await one.put([{ destination: "same" }]);
   expect(await two.dispatch(nowMs)).toEqual([]);

@@ -106,7 +106,7 @@ describe("a stored credential", () => {
   const stored = async (type: string, own: Record<string, string>) =>
     (await credentials.createCredential({ info: { name: `${type} ${Date.now()}`, type }, secrets: own })).info?.id;
 
-  test("takes the place of a token", async () => {
+  test("replaces a token", async () => {
     receiver.answer(successes.teamChat);
     const credentialId = await stored("teamChat", { token: secrets.token });
     const { status, body } = await tested({ teamChat: { channel: "ops", credentialId } });
@@ -115,14 +115,14 @@ describe("a stored credential", () => {
     expect(receiver.received[0]?.headers.authorization).toBe(`Bearer ${secrets.token}`);
   });
 
-  test("takes the place of an integration key", async () => {
+  test("replaces an integration key", async () => {
     receiver.answer(successes.incidentPaging);
     const credentialId = await stored("incidentPaging", { routingKey: secrets.integrationKey });
     expect((await tested({ incidentPaging: { credentialId } })).status).toBe(200);
     expect(JSON.parse(receiver.received[0]?.body ?? "").routing_key).toBe(secrets.integrationKey);
   });
 
-  test("takes the place of user name and password", async () => {
+  test("replaces user name and password", async () => {
     receiver.answer(successes.itsm);
     const credentialId = await stored("usernamePassword", { username: "u", password: secrets.password });
     expect((await tested({ itsm: { baseUrl: receiver.url, credentialId } })).status).toBe(200);
@@ -140,7 +140,7 @@ describe("a stored credential", () => {
     expect(body.message).toContain("HTTP 400: no such user: ********:********, ********%3A********");
   });
 
-  test("takes the place of an OAuth client", async () => {
+  test("replaces an OAuth client", async () => {
     receiver.answer((request, response, socket) => {
       if (request.path !== "/oauth_token.do") return successes.itsm(request, response, socket);
       response.writeHead(200).end('{"access_token":"an-access-token","expires_in":1800}');
@@ -258,6 +258,6 @@ test.each([
   expect(receiver.received).toEqual([]);
 });
 
-test("without a key nobody may", async () => {
+test("without a key no one may", async () => {
   expect((await tested(webhook(), { headers: {} })).status).toBe(401);
 });

@@ -91,7 +91,7 @@ class Real {
   }
 }
 
-// Sites stand in the name: dimensions tell entities apart and never change.
+// Sites are in the name: dimensions tell entities apart and never change.
 function toClause(condition: Condition): object {
   const filter = (field: string, operation: string, value: unknown) => ({ filter: { field, operation, value } });
   if ("site" in condition) return filter("entity.metadataFields.site", "OP_EQUALS", condition.site);

@@ -225,7 +225,7 @@ describe.each([
   test("500, code 13: a mistake of ours, without a word of how it came", async () => {
     const { post, ids, grpc } = await tenantWith("a");
     await post(set, { input: ids("a"), properties: { p: "there" } });
-    // What the database refuses in a way that nobody has foreseen.
+    // What the database refuses in a way that no one has foreseen.
     await sql`alter table entities add constraint refused check (custom_properties = '{"p": "there"}') not valid`;
     try {
       const answer = await post(path, { input: ids("a"), ...rest });
@@ -239,7 +239,7 @@ describe.each([
   });
 });
 
-test("the audit log tells how many entities were changed, and which properties", async () => {
+test("the audit log reports how many entities were changed, and which properties", async () => {
   const { call, post, ids } = await tenantWith("a", "b");
   await post(set, { input: ids("a", "b"), properties: { owner: "canary value", site: 1 } });
   await post(remove, { input: ids("a", "b"), property_keys: ["owner"] });

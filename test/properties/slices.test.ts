@@ -25,7 +25,7 @@ async function store(tenantId: string, clauses: readonly object[]) {
     on conflict (tenant_id) do update set version = property_updater_sets.version + 1, enabled = true`;
 }
 
-/** Puts models, and waits until the updaters have run over them; answers the longest turn of the loop, ms. */
+/** Puts models, and waits until the updaters have run over them; returns the longest turn of the loop, ms. */
 async function longestTurn(tenant: Awaited<ReturnType<typeof testTenant>>, count: number, note: string) {
   const models = Array.from({ length: count }, (_, i) => ({
     timestamp: `${Date.now()}`,

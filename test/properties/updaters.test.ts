@@ -181,7 +181,7 @@ function prefixed<T extends { filter: { field: string } }>(clause: T): T {
 }
 
 describe("results", () => {
-  test("stand in the order sent; an item that fails fails alone, with the reason, and has no id when it was to be created", async () => {
+  test("are in the order sent; an item that fails fails alone, with the reason, and has no id when it was to be created", async () => {
     const { post, grpc } = await world();
     const { body, status } = await post("create", {
       updaters: [
@@ -484,7 +484,7 @@ test("500, code 13, is answered to a mistake of ours, without a word of how it c
   }
 });
 
-test("the audit log tells how many items of how many went well, and their ids", async () => {
+test("the audit log reports how many items of how many went well, and their ids", async () => {
   const { call, post, create } = await world();
   const [id = ""] = await create(updater("one"));
   await post("change", { updaters: [updater("one", { id }), updater("two", { id: "unknown" })] });

@@ -68,7 +68,7 @@ describe("many clients that send one event a request", async () => {
   /** Each event has a time of its own: two of the same time would be one. */
   let timeMs = Date.now();
 
-  /** Half of the clients over gRPC, half over `/v1`, on connections of their own; answers how many events were stored. */
+  /** Half of the clients over gRPC, half over `/v1`, on connections of their own; returns how many events were stored. */
   async function stored(clients: number, requests: number) {
     const grpc = Array.from({ length: clients / 2 }, () => transport(server, "grpc", headers));
     const before = (await sql`select from instances where tenant_id = ${id}`).count;
@@ -94,7 +94,7 @@ describe("many clients that send one event a request", async () => {
   }, 60_000);
 });
 
-// All at once: what stands at the lock is given up after five seconds.
+// All at once: what is at the lock is given up after five seconds.
 describe("while more comes than can be stored", async () => {
   const server = await testServer(
     { BELFRY_INGEST_WAIT: "500ms" },
@@ -117,7 +117,7 @@ describe("while more comes than can be stored", async () => {
       await released;
     });
     await locked.promise;
-    // One batch stands at the lock, and the rest waits longer than it may.
+    // One batch is at the lock, and the rest waits longer than it may.
     const put = () => receiver.putEvents({ events: [event()] });
     stored = Promise.all([put(), sleep(200).then(() => Promise.all(Array.from({ length: 8 }, put)))]);
     await sleep(300);

@@ -12,7 +12,7 @@ import { decodePoint, pointReader, readPointsOf } from "../../src/receiver/read-
 const tenantId = "0192aaaa-0000-7000-8000-000000000001";
 const usual = messageReader(DataReceiverService.method.putMetrics, { bytesMax: 40_000, itemsMax: 12 });
 
-/** Everything that may stand in a point, as its bytes: what senders write, and what they never should. */
+/** Everything that may be in a point, as its bytes: what senders write, and what they never should. */
 const varint = (field: number, value: number) => new BinaryWriter().tag(field, WireType.Varint).uint64(value).finish();
 const double = (value: number) => new BinaryWriter().tag(3, WireType.Bit64).double(value).finish();
 const text = (field: number, value: string) =>
@@ -185,7 +185,7 @@ describe("requests of PutMetrics", () => {
     expect(await formsOf(whole(labels), tenantId, nowMs + 600_000)).toEqual([-1]);
   });
 
-  test("with metadata are looked at anew when units of series have changed", async () => {
+  test("with metadata are looked at again when units of series have changed", async () => {
     own.changed();
     expect(await formsOf(whole(known[1] as Uint8Array[]))).toEqual([-1]);
     expect(await formsOf(whole(known[0] as Uint8Array[]))).toEqual([0]);
@@ -204,7 +204,7 @@ describe("requests of PutMetrics", () => {
   });
 });
 
-test("the memory of forms is bounded: beyond it all are learnt anew", () => {
+test("the memory of forms is bounded: beyond it all are learnt again", () => {
   const own = encodedSeriesCache(100_000);
   const tables = new Set<unknown>();
   const made = new Set<number>();

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { untilAborted } from "../../src/wire/call.ts";
 
 // One call of a stream whose client had left as it began ended the process.
-test("a handler that fails after its client has gone leaves no rejection that ends the process", async () => {
+test("a handler that fails after its client has left leaves no rejection that ends the process", async () => {
   const unhandled: unknown[] = [];
   const note = (error: unknown) => unhandled.push(error);
   process.on("unhandledRejection", note);

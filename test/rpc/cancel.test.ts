@@ -15,7 +15,7 @@ const body = JSON.stringify({ query: {} });
 const json = { ...headers, "content-type": "application/json" };
 let release = () => {};
 
-// Every search waits for this lock in PostgreSQL, for as long as nobody stops it.
+// Every search waits for this lock in PostgreSQL, for as long as no one stops it.
 beforeAll(async () => {
   const locked = Promise.withResolvers<void>();
   void sql.begin(async (tx) => {

@@ -21,7 +21,7 @@ import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/
 import { routes } from "#gen/routes.ts";
 import { healthOf } from "../../src/rpc/health.ts";
 import { openLog } from "../../src/rpc/log.ts";
-import { unauthenticated } from "../../src/rpc/unauthenticated.ts";
+import { pipeline } from "../../src/rpc/pipeline.ts";
 import { protocols, rawHttp1, transport } from "../support/clients.ts";
 import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
@@ -257,10 +257,15 @@ describe("without a key nothing can be used up", () => {
   });
 
   test("a stream does not last for ever", async () => {
-    const calls = unauthenticated({ log: openLog("silent"), streamsMax: 1, streamMsMax: 50 });
-    const { watch } = calls.implement(Health, healthOf([], () => true).service);
+    const calls = pipeline({
+      verify: () => expect.fail("it wants a key"),
+      gate: { run: () => expect.fail("it asks the database") },
+      log: openLog("silent"),
+      unauthenticated: { streamsMax: 1, streamMsMax: 50 },
+    });
+    const { watch } = calls.implementUnauthenticated(Health, healthOf([], () => true).service);
     const { watch: method } = Health.method;
-    const contextValues = await calls.admit(() => expect.fail("it wants a key"))(method, new Headers());
+    const contextValues = await calls.admit(method, new Headers());
     const init = { service: Health, method, protocolName: "grpc", requestMethod: "POST", url: "", contextValues };
     const statuses = watch(create(HealthCheckRequestSchema), createHandlerContext(init));
     expect(await thrown(Array.fromAsync(statuses))).toMatchObject({ code: Code.Unavailable });

@@ -7,7 +7,7 @@ import { logWriter } from "../../src/rpc/log-writer.ts";
 import { temporaryDir } from "../support/database.ts";
 import { sized } from "../support/part.ts";
 
-/** A pipe that nobody reads yet; `read` takes what is in it. */
+/** A pipe that no one reads yet; `read` takes what is in it. */
 function pipe() {
   const path = join(temporaryDir(), "pipe");
   execFileSync("mkfifo", [path]);
@@ -46,7 +46,7 @@ test("lines arrive whole and in their order, also through a pipe that takes a fe
   expect(writer.lost).toBe(0);
 });
 
-test("while nobody reads no call waits, memory is bounded, and one line says how many lines were lost", async () => {
+test("while no one reads no call waits, memory is bounded, and one line says how many lines were lost", async () => {
   const { fd, read } = pipe();
   const waitingMax = 100_000;
   const writer = logWriter(fd, { waitingMax, flushMsMax: 200 });
@@ -92,7 +92,7 @@ test("on a full disk lines are counted", async () => {
   expect(writer.lost).toBe(29);
 });
 
-test("a process whose log nobody reads ends all the same", async () => {
+test("a process whose log no one reads ends all the same", async () => {
   const script = `
     const { logWriter } = await import(${JSON.stringify(join(import.meta.dirname, "../../src/rpc/log-writer.ts"))});
     const writer = logWriter(1);

@@ -13,7 +13,7 @@ describe("texts in JSON values", () => {
   const filter = (value: JsonValue) => brokenBytes(FilterSchema, fromJson(FilterSchema, { value }));
   const broken = [{ path: "value", rule: "must hold texts of at most 65536 bytes" }];
 
-  test("have at most so many bytes, however few characters that are, and no NUL", () => {
+  test("have at most this many bytes, however few characters that are, and no NUL", () => {
     expect([...filter("*".repeat(65_536)), ...filter(5), ...filter("é".repeat(32_768))]).toEqual([]);
     expect(filter("*".repeat(65_537))).toEqual(broken);
     expect(filter("é".repeat(32_769))).toEqual(broken);

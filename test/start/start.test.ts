@@ -43,6 +43,10 @@ const program = `
     process.send?.("serving");
     setTimeout(() => process.kill(process.pid, "SIGKILL"), 200);
   }
+  if (process.argv[2] === "gave-up") {
+    process.send?.("serving");
+    setTimeout(() => process.exit(70), 50);
+  }
   if (process.argv[2] === "exit") process.exit(Number(process.argv[3]));
   if (process.argv[2] === "die") process.kill(process.pid, "SIGKILL");
   setInterval(() => undefined, 1000);
@@ -82,7 +86,7 @@ test("the server runs on the Node of its packages, with arguments and environmen
   expect(said()).toContain(`up ${process.version} exit,5 hello`);
 });
 
-test("what a server has compiled is kept beside its data, where nobody else writes, once there is a data directory", async () => {
+test("what a server has compiled is kept beside its data, where no one else writes, once there is a data directory", async () => {
   const dir = checkout();
   const data = join(dir, "data");
   async function served(...args: string[]) {
@@ -101,6 +105,12 @@ test("what a server has compiled is kept beside its data, where nobody else writ
   await served("serve");
   expect(readdirSync(join(data, "compiled"))).toHaveLength(1);
   expect(statSync(join(data, "compiled")).mode & 0o777).toBe(0o700);
+});
+
+test("a server that has given up what it started itself is not started again", async () => {
+  const { exit, said } = start(checkout(), "gave-up");
+  expect(await exit).toBe(70);
+  expect(said().match(/^up /gm)).toHaveLength(1);
 });
 
 test("a server that a signal ended is seen to have ended by it", async () => {

@@ -51,7 +51,7 @@ function programs(given: string, dir: string): string {
   return programs(join(folder, packed), dir);
 }
 
-/** The first of so many ports in a row that nothing listens on. */
+/** The first of `count` ports in a row that nothing listens on. */
 async function freePorts(count: number): Promise<number> {
   const isFree = (port: number) =>
     new Promise<boolean>((resolve) => {

@@ -12,7 +12,7 @@ export async function makeCluster(dir: string): Promise<void> {
   const { url, stop } = await startEmbedded({ dataDir: dir, log: quiet, durable: false });
   await migrate(url);
   await stop("fast");
-  // A copy with a lock that nobody holds would look like what a killed run has left.
+  // A copy with a lock that no one holds would look like what a killed run has left.
   rmSync(join(dir, "lock"));
   process.env[setting] = dir;
 }

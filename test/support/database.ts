@@ -113,18 +113,28 @@ async function startServer(dir: string) {
 
 /** A cluster, and a database in it whose tables are distributed: databases are cloned node by node. */
 async function setUpCluster(project: TestProject, given: string, dir: string) {
-  const { urls, stop } = await startCluster(given, dir);
+  const remove = () => rmSync(dir, { recursive: true, force: true });
+  const { urls, stop } = await startCluster(given, dir).catch((error) => {
+    remove();
+    throw error;
+  });
+  const teardown = () => {
+    stop();
+    remove();
+  };
   const [url] = urls as [string];
   const template = new URL(url).pathname.slice(1);
-  await migrate(url);
-  // Few parts: each is a table that clones copy.
-  await distribute(url, 4);
-  for (const each of urls) await disconnect(each, template);
+  try {
+    await migrate(url);
+    // Few parts: each is a table that clones copy.
+    await distribute(url, 4);
+    for (const each of urls) await disconnect(each, template);
+  } catch (error) {
+    teardown();
+    throw error;
+  }
   project.provide("database", { url, template, dir, nodes: urls });
-  return () => {
-    stop();
-    rmSync(dir, { recursive: true, force: true });
-  };
+  return teardown;
 }
 
 /** Ends what Citus itself does in a database of a node, which could not be cloned meanwhile. */
@@ -181,6 +191,7 @@ export const poolOptions = (options: Partial<PoolOptions> = {}): PoolOptions => 
   waitingCallsMax: 2000,
   statementTimeoutMs: 15_000,
   lockTimeoutMs: 5000,
+  distributed: onCitus,
   ...options,
 });
 
@@ -207,7 +218,7 @@ export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<
   const name = `belfry_test_${randomBytes(6).toString("hex")}`;
   await cloneDatabase(name, template);
   const url = inDatabase(address, name);
-  const pool = connect(url, poolOptions({ distributed: onCitus, ...options }));
+  const pool = connect(url, poolOptions(options));
   let dropped: Promise<void> | undefined;
   async function drop() {
     await pool.close();

@@ -102,6 +102,41 @@ export const documentRules: readonly Rule[] = [
     },
   },
   {
+    guarantee: "docs/architecture.md names every file and folder of the first level of the repository and of src/",
+    broken: { "docs/architecture.md": "`src/`, `docs/` and `main.ts`", "src/main.ts": "", "src/new.ts": "" },
+    violations: (tree) => {
+      const map = tree.get("docs/architecture.md");
+      if (map === undefined) return [];
+      const first = (path: string) => path.replace(/\/.*/, "/");
+      const names = [...tree.keys()].flatMap((path) =>
+        path.startsWith("src/") ? ["src/", first(path.slice("src/".length))] : first(path),
+      );
+      return [...new Set(names)]
+        .filter((name) => (name === ".ci/" || !name.startsWith(".")) && !map.includes(`\`${name}\``))
+        .map((name) => `docs/architecture.md: does not name ${name}`);
+    },
+  },
+  {
+    guarantee: "each line of docs/osps-baseline.md names paths that exist, or says that it is not met",
+    broken: {
+      "docs/osps-baseline.md":
+        "| OSPS-AC-01.01 | 1 | a | `gone/` |\n| OSPS-AC-02.01 | 1 | b | yes |\n| OSPS-AC-03.01 | 1 | c | *not met* |",
+    },
+    violations: (tree) => {
+      const lines = (tree.get("docs/osps-baseline.md") ?? "").split("\n").filter((line) => line.startsWith("| OSPS-"));
+      return lines.flatMap((line) => {
+        const paths = (line.split("|")[4]?.match(/`[^`\s]*[./A-Z][^`\s]*`/g) ?? []).map((path) => path.slice(1, -1));
+        const missing = paths.filter(
+          (path) => ![...tree.keys()].some((name) => name === path || name.startsWith(path)),
+        );
+        const empty = paths.length === 0 && !line.includes("*not met*");
+        return [...missing, ...(empty ? ["nothing"] : [])].map(
+          (what) => `docs/osps-baseline.md: ${line.slice(2, 15)} names ${what}`,
+        );
+      });
+    },
+  },
+  {
     guarantee: "docs/decisions.md lists each decision, and says which are superseded",
     broken: {
       "docs/decisions.md": "| [0001](decisions/0001-a.md) | A | in force |",

@@ -1,7 +1,7 @@
 import ts from "typescript";
 import type { Tree } from "./tree.ts";
 
-/** What an error says, as it stands in the code; `…` is what varies. */
+/** What an error says, as it is in the code; `…` is what varies. */
 export interface ErrorText {
   place: string;
   text: string;
@@ -39,7 +39,7 @@ const members = ["rule", "error", "reason"];
 
 /** No request comes here: start, command line, settings, files, bytes that are stored. Their messages go to the operator. */
 const unasked =
-  /^src\/(?!errors|limiter)[^/]+$|^src\/(?:config|cli\/|db\/(?:dump|embedded|connect|migrate)|metrics\/codec|transcoding\/plugin|credentials\/(?:key-file|rotate)|http\/(?:listen-error|pages))/;
+  /^src\/(?!errors|limiter)[^/]+$|^src\/(?:config|cli\/|processes\/|db\/(?:dump|embedded|connect|migrate|distribute)|metrics\/codec|transcoding\/plugin|credentials\/(?:key-file|rotate)|http\/(?:listen-error|pages))/;
 
 /** What reads on after the path of a field, wherever it stands. */
 const rule = /^(?:must|cannot) \S|^is (?:required|needed)\b/;

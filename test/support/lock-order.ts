@@ -12,7 +12,7 @@ const ranks: readonly [what: string, statement: RegExp][] = [
   ["keys of entities", /\binto entity_keys\b/],
 ];
 
-/** Looks at the statements of connections; answers what a statement locks too late, undefined when all is well. */
+/** Looks at the statements of connections; returns what a statement locks too late, undefined when all is well. */
 export function lockOrder(): (connection: number, text: string) => string | undefined {
   /** The lowest place among `ranks` so far, of connections within a transaction. */
   const lowest = new Map<number, number>();

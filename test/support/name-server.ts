@@ -10,7 +10,7 @@ export interface NameServer {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Serves addresses by name; `addresses` is asked anew for each question, with how often the name was asked before. */
+/** Serves addresses by name; `addresses` is asked again for each question, with how often the name was asked before. */
 export async function nameServer(
   addresses: (name: string, before: number) => string[] | "silence",
 ): Promise<NameServer> {

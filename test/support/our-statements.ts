@@ -13,7 +13,7 @@ const allOf = (pattern: string) =>
       .join("\n"),
   );
 
-/** What tests put together of parts: it stands in none of them word for word. */
+/** What tests put together of parts: it is in none of them word for word. */
 const composed = [/^select \(to_jsonb\(t\) - 'last_used_ms'\)::text as row from/];
 
 /** Those of these statements that the server's code has sent, other than its migrations. */

@@ -27,13 +27,14 @@ const testLimits = {
   },
 };
 
-/** A module still reads what lies beside its source. */
+/** A module still reads what lies beside its source, and is the program that was started only if it is the first. */
 const ownPlaces = {
   name: "own-places",
   transform(code: string, id: string) {
     if (!id.startsWith(join(root, "src/"))) return null;
     const places = { url: pathToFileURL(id).href, filename: id, dirname: dirname(id) };
-    return code.replaceAll(/\bimport\.meta\.(url|filename|dirname)\b/g, (_, name: keyof typeof places) =>
+    const own = id === join(root, "src/main.ts") ? code : code.replaceAll(/\bimport\.meta\.main\b/g, "false");
+    return own.replaceAll(/\bimport\.meta\.(url|filename|dirname)\b/g, (_, name: keyof typeof places) =>
       JSON.stringify(places[name]),
     );
   },

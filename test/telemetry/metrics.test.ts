@@ -5,7 +5,7 @@ import { ConnectError, createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { metricsPort } from "../../src/telemetry/metrics-port.ts";
+import { metricsPort, metricsText } from "../../src/telemetry/metrics-port.ts";
 import { requestCounts } from "../../src/telemetry/requests.ts";
 import { rawHttp1, transport } from "../support/clients.ts";
 import { answering, httpReceiver } from "../support/receivers.ts";
@@ -235,7 +235,8 @@ describe("what Prometheus reads", () => {
 
 test("a metric that cannot be read fails its scrape, and not the server", async () => {
   const nothing = new Proxy({}, { get: () => () => expect.unreachable("no numbers") }) as never;
-  const port = await metricsPort({ host: "127.0.0.1", port: 0 }, nothing, requestCounts());
+  const text = await metricsText({ sources: nothing, requests: requestCounts() });
+  const port = await metricsPort({ host: "127.0.0.1", port: 0 }, text);
   for (let i = 0; i < 2; i += 1) expect((await fetch(port.url)).status).toBe(500);
   await port.close();
 });

@@ -165,7 +165,7 @@ describe("a write that is refused or fails", () => {
     expect(long?.resource.length).toBeLessThan(1000);
   });
 
-  test("because its caller has gone leaves one row", async () => {
+  test("because its caller has left leaves one row", async () => {
     const { tenant, entries } = await world();
     const session = connect(server.url);
     const stream = session.request({
@@ -193,7 +193,7 @@ describe("no row is left", () => {
     expect(await count()).toBe(before);
   });
 
-  test("by reading, by the data receiver, or by a path that nothing stands at", async () => {
+  test("by reading, by the data receiver, or by a path that nothing is at", async () => {
     const { call, entries } = await world();
     await call("GET", "/v1/api-clients");
     await call("GET", "/v1/api-clients/none");

@@ -189,7 +189,7 @@ function mutated(desc: DescMessage) {
     });
 }
 
-test("the address of an Any's type stays as it came, which protobuf-es writes anew", () => {
+test("the address of an Any's type stays as it came, which protobuf-es writes again", () => {
   const text = '{"any":{"value":"1s","@type":"x/google.protobuf.Duration"}}';
   const [a, b] = [ours, theirs].map((read) => JSON.stringify(read(foreignMessage("Everything"), text)));
   expect(a).toContain(Buffer.from("x/google.protobuf.Duration").toString("hex"));

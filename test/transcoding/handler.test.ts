@@ -143,7 +143,7 @@ describe("errors", () => {
     }
   });
 
-  test("that nobody foresaw say nothing of themselves and are reported", async () => {
+  test("that no one foresaw say nothing of themselves and are reported", async () => {
     const { status, text } = await failing.json("GET", "/v1/things/bug");
     expect(status).toBe(500);
     expect(text).toBe('{"code":13,"message":"internal error","details":[]}\n');

@@ -83,7 +83,7 @@ function described(response: Json): string {
   return own.components.responses[response.$ref.split("/").at(-1)].description;
 }
 
-test("a message has the forms in which it is sent, stands in answers, and is changed", () => {
+test("a message has the forms in which it is sent, is in answers, and is changed", () => {
   const { schemas } = own.components;
   // Answers hold every member, and no secret; requests need those that are required, and take numbers for strings.
   expect(schemas.UserAccount.required).toEqual(

@@ -54,7 +54,7 @@ describe("hashing many", () => {
     ).resolves.toHaveLength(5);
   });
 
-  test("keeps the event loop free, and memory to so many at a time", async () => {
+  test("keeps the event loop free, and memory to this many at a time", async () => {
     const hash = passwordHasher({ atOnceMax: 2, waitingMax: 100 });
     const before = process.memoryUsage.rss();
     let highest = before;
@@ -93,7 +93,7 @@ describe("hashing many", () => {
     expect(await next).toMatch(/^\$argon2id/);
   });
 
-  test("passes over those whose callers have gone", async () => {
+  test("passes over those whose callers have left", async () => {
     const hash = passwordHasher({ atOnceMax: 1, waitingMax: 2 });
     const leaving = new AbortController();
     const first = hash(who, password, never, wanted);

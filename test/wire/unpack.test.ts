@@ -25,7 +25,7 @@ test.each([
   });
 });
 
-test("each portion is told of before the next one is made; what is thrown then ends the work", async () => {
+test("each portion is announced before the next one is made; what is thrown then ends the work", async () => {
   const portions: number[] = [];
   const packed = brotliCompressSync(Buffer.alloc(4 * MiB));
   function received(bytes: number) {

@@ -10,12 +10,17 @@ const codes = new Set([
   "57P03",
 ]);
 
+/** What Citus says, under the code of internal errors, where the node of a tenant is away. */
+const nodeLost =
+  /^(?:failure on connection marked as essential|could not connect to any active placements|connection to the remote node)/;
+
 /**
- * True when an error means that the connection to PostgreSQL is gone: nothing is known of a commit in work. Errors of
+ * True when an error means that the connection to PostgreSQL, or its own to the tenant's node, is gone: nothing is known of a commit in work. Errors of
  * sockets (ECONNRESET and others) count only when the driver has put its statement on them: other servers fail too.
  */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return false;
+  if (nodeLost.test(error.message)) return true;
   return codes.has(error.code) || error.code.startsWith("08") || (error.code.startsWith("E") && "query" in error);
 }
 

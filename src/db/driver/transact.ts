@@ -8,7 +8,7 @@ const isAborted = (error: unknown) => (error as { code?: string } | null)?.code 
 
 /**
  * The driver sends a statement again whose prepared form is out of date. In a transaction that is of no use, and behind
- * its end the statement would take effect alone: it fails, and is prepared anew when the transaction runs again.
+ * its end the statement would take effect alone: it fails, and is prepared again when the transaction runs again.
  */
 const sentOnce = {
   get: () => undefined,
@@ -30,7 +30,7 @@ function resumeAtEnd(rows: Readable, slot: PooledConnection): void {
   });
 }
 
-/** A statement within a transaction: nothing may reach the driver once the connection is gone. */
+/** A statement within a transaction: nothing may reach the driver once the connection is lost. */
 function joined(query: Query, slot: PooledConnection, { resolve, reject }: Answer): () => void {
   const { handler, canceller } = query;
   Object.defineProperty(query, "retried", sentOnce);

@@ -61,7 +61,7 @@ interface Failures {
   ofDatabase(reason: string): Error;
 }
 
-/** What an operator is told of an error: that of the file, of the database, or as it is. */
+/** What an operator reads of an error: that of the file, of the database, or as it is. */
 export function inOneLine(error: unknown, { ofFile, ofDatabase }: Failures): unknown {
   if (!(error instanceof Error)) return error;
   // The driver puts the statement on errors of its own sockets, which look like those of files.

@@ -12,7 +12,7 @@ import { type Copied, countLines, damaged, type TableHead } from "./dump-format.
 import { type Reader, readExport } from "./read-export.ts";
 import { quotedName, tablesToCopy } from "./tables.ts";
 
-/** @throws StartError when a table has rows, or the schema is newer than that of so many migrations */
+/** @throws StartError when a table has rows, or the schema is newer than that of this many migrations */
 async function checkEmpty(db: Db, migrations: number): Promise<void> {
   const [found] = await db<{ begun: boolean }[]>`select to_regclass('migrations') is not null as begun`;
   if (found?.begun) {

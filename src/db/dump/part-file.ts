@@ -47,7 +47,7 @@ async function sync(folder: string): Promise<void> {
 
 /**
  * Makes `<path>.<process id>.part`, of mode 0600, for a file that is not there yet. It goes with the process, unless that is killed; what a
- * killed one has left keeps nobody from the name.
+ * killed one has left keeps no one from the name.
  * @throws StartError when the file is there, or none can be made
  */
 export async function openPart(path: string): Promise<PartFile> {
@@ -64,7 +64,7 @@ export async function openPart(path: string): Promise<PartFile> {
     handle,
     async publish() {
       try {
-        // Unlike a renamed file, a link never takes the place of another one.
+        // Unlike a renamed file, a link never replaces another one.
         await link(part, path);
       } catch (error) {
         const { code = "" } = error as NodeJS.ErrnoException;

@@ -63,7 +63,7 @@ export function checkVersion({ native }: Account, data: string): void {
 }
 
 /**
- * Writes PostgreSQL's settings and rules of access anew, beside its own directory. `alter system` comes after them, so an
+ * Writes PostgreSQL's settings and rules of access again, beside its own directory. `alter system` comes after them, so an
  * operator's own settings win and stay.
  */
 export function writeSettings(
@@ -105,6 +105,11 @@ export function writeSettings(
     place.hbaFile,
     "# Written at every start: the socket, with a password that is never sent.\nlocal all all scram-sha-256\n",
   );
+}
+
+/** How many connections the PostgreSQL takes that was started with the settings of now. */
+export function connectionsOf({ settingsFile }: DataDirectory): number {
+  return Number(/^max_connections = '(\d+)'$/m.exec(readFileSync(settingsFile, "utf8"))?.[1] ?? 0);
 }
 
 /** Writes a file of ours that PostgreSQL's account reads. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../log.ts";
 import { StartError } from "../start-error.ts";
 import { linkLibraries, nativeDir } from "./binaries.ts";
-import { type ClusterOptions, checkVersion, initCluster, writeSettings } from "./cluster.ts";
+import { type ClusterOptions, checkVersion, connectionsOf, initCluster, writeSettings } from "./cluster.ts";
 import {
   type DataDirectory,
   dataDirectoryOf,
@@ -42,15 +42,22 @@ const restartMsMax = 10_000;
 const steadyMs = 60_000;
 const stopMsMax = 30_000;
 
-/** The PostgreSQL that outlived the server that had started it, if it can be used. One that cannot is stopped. */
-async function adopt(place: DataDirectory): Promise<Postmaster | undefined> {
+/**
+ * The PostgreSQL that outlived the server that had started it, if it can be used. One that cannot, or that takes fewer connections than are
+ * needed now, is stopped.
+ */
+async function adopt(place: DataDirectory, connectionsMin: number): Promise<Postmaster | undefined> {
   const found = readPidFile(place.data);
   const url = readUrl(place.urlFile);
   if (found === undefined || url === undefined || serves(found.pid, place.data) === false) return undefined;
   const postmaster = { pid: found.pid, ended: gone(found.pid) };
   if (found.status === "stopping") await Promise.race([postmaster.ended, sleep(stopMsMax)]);
-  if (found.status === "ready" && (await answers(url.href))) return postmaster;
-  // It is coming up, going down, or stuck: one that we start ourselves tells how it is.
+  if (found.status === "ready" && (await answers(url.href))) {
+    if (connectionsOf(place) >= connectionsMin) return postmaster;
+    await end(postmaster, "SIGINT", stopMsMax);
+    return undefined;
+  }
+  // It is coming up, going down, or stuck: one that we start ourselves reports how it is.
   if (serves(found.pid, place.data)) await end(postmaster, "SIGQUIT", stopMsMax);
   return undefined;
 }
@@ -116,14 +123,21 @@ export async function useEmbedded<T>(options: EmbeddedOptions, work: (url: strin
 
 async function startLocked(lock: DataLock, { dataDir, log, ...rest }: EmbeddedOptions): Promise<Embedded> {
   try {
-    return await startIn(dataDirectoryOf(dataDir), lock, log, { connectionsMax: 100, durable: true, ...rest });
+    const adopted = await adopt(dataDirectoryOf(dataDir), rest.connectionsMax ?? 0);
+    return await startIn(dataDirectoryOf(dataDir), lock, log, adopted, { connectionsMax: 100, durable: true, ...rest });
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-async function startIn(place: DataDirectory, lock: DataLock, log: Log, options: ClusterOptions): Promise<Embedded> {
+async function startIn(
+  place: DataDirectory,
+  lock: DataLock,
+  log: Log,
+  adopted: Postmaster | undefined,
+  options: ClusterOptions,
+): Promise<Embedded> {
   let current: Postmaster | undefined;
   let account: Account | undefined;
   const begun = (postmaster: Postmaster) => {
@@ -137,7 +151,6 @@ async function startIn(place: DataDirectory, lock: DataLock, log: Log, options: 
     }
     return account;
   }
-  const adopted = await adopt(place);
   if (adopted) log.info({ pid: adopted.pid }, "took over the embedded database, which was still running");
   const postmaster = adopted ?? (await startFirst(place, chosen(), options, begun));
   const url = (readUrl(place.urlFile) as URL).href;

@@ -29,7 +29,7 @@ export function runAs({ prefix, ids }: Account, program: string, args: readonly 
   return spawnSync(command, rest, { ...ids, cwd: "/", encoding: "utf8", env });
 }
 
-/** Tries to run PostgreSQL there and to write to the directory; answers what went wrong. */
+/** Tries to run PostgreSQL there and to write to the directory; returns what went wrong. */
 function trial(account: Account, dir: string): string | undefined {
   const script = 'test -w "$1" && test -r "$0/share/postgresql/postgres.bki" && "$0/bin/postgres" --version';
   const { status, stderr, error } = runAs(account, "/bin/sh", ["-c", script, account.native, dir]);
@@ -65,7 +65,7 @@ function copied(native: string, dataDir: string): string {
   return copy;
 }
 
-/** Makes PostgreSQL's directory anew for an account; what is in one of ours was left by a first start that was killed. */
+/** Makes PostgreSQL's directory again for an account; what is in one of ours was left by a first start that was killed. */
 function lend(dir: string, { uid, gid }: Ids): void {
   if (existsSync(dir) && fileOwnerOf(dir).uid === 0) rmSync(dir, { recursive: true });
   mkdirSync(dir, { mode: 0o700 });

@@ -14,7 +14,7 @@ export interface PageRequest {
   /** Matches of the whole query, as the first page has counted them. */
   counted: bigint | undefined;
   /**
-   * The page of the rows that were read, which stand in the list's order with the one too many, and where it lies.
+   * The page of the rows that were read, which are in the list's order with the one too many, and where it lies.
    * @param total matches of the whole query: those of `counted`, or counted now.
    * @param limit rows of the page, where it must hold fewer than were asked for
    */

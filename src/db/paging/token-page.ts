@@ -46,7 +46,7 @@ export function tokenPage(
   };
 }
 
-/** A page of a list that tells how many rows it has: they are counted for the first page, and its token carries the number. */
+/** A page of a list that reports how many rows it has: they are counted for the first page, and its token carries the number. */
 export interface CountedPage extends Pick<TokenPage, "rowsMax" | "after"> {
   /** Rows of the whole list: as the first page has counted them, else what `count` answers. */
   total(count: () => PromiseLike<number | bigint>): Promise<bigint>;
@@ -59,7 +59,7 @@ export interface CountedPage extends Pick<TokenPage, "rowsMax" | "after"> {
   ): { items: T[]; nextPageToken: string };
 }
 
-/** The same as `tokenPage`, for a list that tells how many rows it has. @throws code 3 at pageToken. */
+/** The same as `tokenPage`, for a list that reports how many rows it has. @throws code 3 at pageToken. */
 export function countedPage(...list: Parameters<typeof tokenPage>): CountedPage {
   const { rowsMax, after, cut } = tokenPage(...list);
   // Behind the keys: how many there were.

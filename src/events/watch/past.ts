@@ -147,7 +147,7 @@ export function pastReader(sql: Sql): Past {
     }
   }
 
-  /** Forgets what nobody uses, the oldest first, when much is kept. */
+  /** Forgets what no one uses, the oldest first, when much is kept. */
   function evict(of: OfTenant) {
     for (const [key, kept] of of.portions) {
       if (of.bytes <= keptBytesMax) return;

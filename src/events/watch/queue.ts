@@ -5,7 +5,7 @@ import { type Held, hold, release, type Told } from "./told.ts";
 /** How many messages, and bytes of them, wait for a client before its watch is ended. */
 const waitingMax = 10_000;
 const waitingBytesMax = 16 * 1024 * 1024;
-/** So many may wait while the feed is followed further; beyond, it waits for the watch, unless the client is the slow one. */
+/** This many may wait while the feed is followed further; beyond, it waits for the watch, unless the client is the slow one. */
 const shortMax = 64;
 const shortBytesMax = 1024 * 1024;
 

@@ -64,9 +64,9 @@ export interface WatchHub {
   wake(tenantIds?: readonly string[]): void;
   /** The place up to which a tenant's feed was told to all; undefined when this process does not follow it. */
   toldUpTo(tenantId: string): FeedPosition | undefined;
-  /** A watch of this tenant begins. Answers what ends it: without any the tenant's feed is followed no longer. */
+  /** A watch of this tenant begins. Returns what ends it: without any the tenant's feed is followed no longer. */
   begin(tenantId: string): () => void;
-  /** Adds a watcher that stands at the place up to which all were told, or behind it; answers the function that removes it. */
+  /** Adds a watcher that is at the place up to which all were told, or behind it; returns the function that removes it. */
   add(query: Query, watcher: Watcher): () => void;
   /** The message of a change, made once for the watches of a query that are sent it one after the other. */
   messageOf(told: Told): WatchEventsResponse;

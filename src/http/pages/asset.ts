@@ -24,7 +24,7 @@ const types: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 
-/** What no content type of ours is sniffed for, and what no page of ours tells of its address. */
+/** What no content type of ours is sniffed for, and what no page of ours reports its address. */
 const common = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
 
 /** An asset of this content; the ending of the name tells its type. */

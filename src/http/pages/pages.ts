@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { marked } from "marked";
 import Mustache from "mustache";
 import { version } from "../../version.ts";
@@ -34,7 +34,9 @@ const files: readonly [name: string, path: string | URL][] = [
 /** Pages whose content stays, by path, and those that tell of the local CA, which may be made anew. */
 interface Pages {
   lasting: Map<string, Asset>;
-  ofAuthority(): Promise<{ start: Asset; certificate: Asset | undefined }>;
+  ofAuthority(): Promise<{ start: Asset; trust: Asset; certificate: Asset | undefined }>;
+  /** What a browser is shown where there is nothing. */
+  missing: Buffer;
 }
 
 async function readPages(caFile: string | undefined): Promise<Pages> {
@@ -49,16 +51,22 @@ async function readPages(caFile: string | undefined): Promise<Pages> {
       lasting.set(named, file);
     }),
   );
-  const [start, docs, trust, openapi] = await Promise.all([
+  const [start, docs, licences, trusting, missing, trust, packages, openapi] = await Promise.all([
     readFile(here("start.html"), "utf8"),
     readFile(here("docs.html"), "utf8"),
+    readFile(here("licences.html"), "utf8"),
+    readFile(here("certificate.html"), "utf8"),
+    readFile(here("missing.html"), "utf8"),
     readFile(root("docs/certificate.md"), "utf8"),
+    readFile(root("gen/licences.json"), "utf8"),
     readFile(root("gen/openapi.json")),
   ]);
   // The page has a heading of its own.
   const sections = trust.slice(trust.indexOf("\n## "));
   const view = { ...paths, version, trust: await marked.parse(sections) };
   lasting.set("/docs", asset("docs.html", Mustache.render(docs, view), page));
+  const list = { ...view, packages: JSON.parse(packages) };
+  lasting.set("/docs/licences", asset("licences.html", Mustache.render(licences, list), page));
   lasting.set("/openapi.json", asset("openapi.json", openapi, askedAgain));
 
   function made(pem: Buffer | undefined) {
@@ -66,12 +74,14 @@ async function readPages(caFile: string | undefined): Promise<Pages> {
     const disposition = 'attachment; filename="belfry-ca.crt"';
     return {
       start: asset("start.html", Mustache.render(start, { ...view, fingerprint }), { ...page, vary: "accept" }),
+      trust: asset("certificate.html", Mustache.render(trusting, { ...view, fingerprint }), page),
       certificate: pem && asset("ca.crt", pem, { ...askedAgain, "content-disposition": disposition }),
     };
   }
   let last = made(caFile === undefined ? undefined : await readFile(caFile));
   return {
     lasting,
+    missing: Buffer.from(Mustache.render(missing, view)),
     async ofAuthority() {
       if (caFile === undefined) return last;
       const pem = await readFile(caFile).catch(() => undefined);
@@ -81,21 +91,41 @@ async function readPages(caFile: string | undefined): Promise<Pages> {
   };
 }
 
-/** Serves the pages for people: `/` where HTML is wanted, the reference at `/docs`, and the local CA's certificate. */
-export async function servePages(app: FastifyInstance, caFile: string | undefined): Promise<void> {
-  const { lasting, ofAuthority } = await readPages(caFile);
+/** Whether a browser asks for a page: it names HTML, where programs ask for anything. */
+const wantsPage = ({ method, headers }: FastifyRequest) =>
+  (method === "GET" || method === "HEAD") && /\btext\/html\b/i.test(headers.accept ?? "");
+
+/** Answers a browser that asked for a page where there is none; false for all others. */
+export type AnswerMissing = (request: FastifyRequest, reply: FastifyReply) => boolean;
+
+/**
+ * Serves the pages for people: `/` where HTML is wanted, the reference at `/docs`, licences, and how to trust the local CA, with its certificate.
+ * Returns what answers a browser at any other path.
+ */
+export async function servePages(app: FastifyInstance, caFile: string | undefined): Promise<AnswerMissing> {
+  const { lasting, ofAuthority, missing } = await readPages(caFile);
   for (const [path, file] of lasting) app.get(path, (request, reply) => answerAsset(request, reply, file));
   app.get("/docs/", async (_request, reply) => reply.redirect("/docs", 308));
   app.get("/ca.crt", async (request, reply) => {
     const { certificate } = await ofAuthority();
     return certificate === undefined ? reply.callNotFound() : answerAsset(request, reply, certificate);
   });
+  app.get("/certificate", async (request, reply) => {
+    const { trust, certificate } = await ofAuthority();
+    return certificate === undefined ? reply.callNotFound() : answerAsset(request, reply, trust);
+  });
   app.get("/", async (request, reply) => {
-    // A browser names HTML; programs ask for anything, and get the error that every unknown path has.
-    if (/\btext\/html\b/i.test(request.headers.accept ?? "")) {
-      return answerAsset(request, reply, (await ofAuthority()).start);
-    }
+    if (wantsPage(request)) return answerAsset(request, reply, (await ofAuthority()).start);
     reply.header("vary", "accept");
     return reply.callNotFound();
   });
+  return (request, reply) => {
+    if (!wantsPage(request)) return false;
+    void reply
+      .code(404)
+      .headers({ ...page, vary: "accept" })
+      .type("text/html; charset=utf-8")
+      .send(missing);
+    return true;
+  };
 }

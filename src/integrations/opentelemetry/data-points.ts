@@ -23,7 +23,7 @@ export interface DataPoint {
   quantiles: number[];
 }
 
-/** A value that is made of a data point: what follows the metric's name, and the label that tells it from others. */
+/** A value that is made of a data point: what follows the metric's name, and the label by which it is another than the rest. */
 export type ValueName = readonly [suffix: string, label?: string, labelValue?: string];
 
 const roles = ["attributes", "timeUnixNano", "flags", "asDouble", "asInt", "count", "sum", "min", "max"] as const;
@@ -40,7 +40,7 @@ const rolesOf = Object.fromEntries(
   }),
 ) as Record<PointKind, (Role | undefined)[]>;
 
-/** ms of a number of nanoseconds that stands in 8 bytes; without a bigint, since points are many. */
+/** ms of nanoseconds in 8 bytes; without a bigint, since points are many. */
 function msAt({ view, from }: Fields): number {
   const high = view.getUint32(from + 4, true);
   // 2^32 ns are 4294 ms and 967,296 ns.
@@ -107,7 +107,7 @@ function readQuantile({ quantiles }: DataPoint, bytes: Uint8Array, { from, to }:
   quantiles.push(quantile, value);
 }
 
-/** What tells apart data points of one kind that become different values. */
+/** Differs between data points of one kind that become different values. */
 export function shapeOf({ sum, min, max, buckets, bounds, quantiles }: DataPoint, kind: PointKind): string {
   if (kind === "gauge" || kind === "sum") return "";
   const present = [sum, min, max].map((each) => (each === undefined ? "-" : "+")).join("");

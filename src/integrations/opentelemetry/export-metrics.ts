@@ -41,19 +41,27 @@ interface Read {
 
 /** Counts what a request holds, and reserves memory for it. @throws code 8 */
 function tally(pointsMax: number, { reserve }: Call) {
+  const partsMax = pointsMax * valuesEach;
   let [points, parts, reserved] = [0, 0, 0];
-  const refuse = (max: number, what: string) => {
-    throw refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${max} ${what}; send fewer at once`);
-  };
   return {
     point() {
       points += 1;
-      if (points > pointsMax) refuse(pointsMax, "data points");
+      if (points <= pointsMax) return;
+      throw refusalOf(
+        Code.ResourceExhausted,
+        413,
+        `a request may have at most ${pointsMax} data points; send fewer at once`,
+      );
     },
     /** Values, and what there is beside data points. */
     parts(more: number) {
       parts += more;
-      if (parts > pointsMax * valuesEach) refuse(pointsMax * valuesEach, "values, metrics and resources");
+      if (parts > partsMax)
+        throw refusalOf(
+          Code.ResourceExhausted,
+          413,
+          `a request may have at most ${partsMax} values, metrics and resources; send fewer at once`,
+        );
       if (parts < reserved) return;
       reserve(1024 * valueBytes);
       reserved += 1024;

@@ -20,7 +20,18 @@ export const varint = 0;
 export const fixed64 = 1;
 export const delimited = 2;
 
-const broken = () => invalidValue("", "the message cannot be decoded: it ends within a field, or is no Protobuf");
+/** The error of what is no Protobuf, or of another message. */
+export const undecodable = (reason: string) => invalidValue("", `the message cannot be decoded: ${reason}`);
+const broken = () => undecodable("it ends within a field, or is no Protobuf");
+
+/** What `read` decodes. @throws code 3 for what cannot be decoded */
+export function decoded<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw undecodable((error as Error).message);
+  }
+}
 
 /** Begins at the first field of a message. */
 export function fieldsOf(bytes: Uint8Array, at = 0, end = bytes.byteLength): Fields {
@@ -68,10 +79,10 @@ export function valueText(all: Fields): string {
   try {
     return strict.decode(valueBytes(all));
   } catch {
-    throw invalidValue("", "the message cannot be decoded: a text is no UTF-8");
+    throw undecodable("a text is no UTF-8");
   }
 }
 
-/** Bytes as a text that tells them from all others. */
+/** Bytes as a text; others have another one. */
 export const latin1 = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
   Buffer.from(buffer, byteOffset, byteLength).toString("latin1");

@@ -4,13 +4,12 @@ import { ResourceSchema } from "#gen/opentelemetry/proto/resource/v1/resource_pb
 import type { CheckedSeries } from "../../receiver/put-points.ts";
 import { countBinary } from "../../wire/count-binary.ts";
 import type { CountLimits } from "../../wire/message-limits.ts";
-import { invalidValue } from "../../wire/status.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
 import { recentMap } from "../recent-map.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
 import { textOf } from "./attributes.ts";
 import { type DataPoint, shapeOf, valueNamesOf } from "./data-points.ts";
-import { latin1 } from "./fields.ts";
+import { decoded, latin1 } from "./fields.ts";
 import { type MetricPart, pointSchemas } from "./metric-parts.ts";
 import { entityOfResource, type ResourceEntity } from "./resource.ts";
 
@@ -36,15 +35,6 @@ const characters = { resources: 16 * 2 ** 20, metrics: 32 * 2 ** 20, series: 128
 const seriesCharacters = 1000;
 const factCharactersMax = 1024;
 const short = (text: string) => cut(oneLine(text), factCharactersMax).toWellFormed();
-
-/** Decodes a message whose size was counted. */
-function decoded<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw invalidValue("", `the message cannot be decoded: ${(error as Error).message}`);
-  }
-}
 
 /** Begins without any. */
 export function knownSeries(limits: CountLimits): KnownSeries {
@@ -83,7 +73,7 @@ export function knownSeries(limits: CountLimits): KnownSeries {
       return found;
     },
     seriesOf(metric, part, point) {
-      const key = `${metric.id} ${shapeOf(point, part.kind)} ${latin1(point.attributes)}`;
+      const key = [metric.id, shapeOf(point, part.kind), latin1(point.attributes)].join(" ");
       const known = series.get(key);
       if (known !== undefined) return known;
       const schema = pointSchemas[part.kind];
@@ -93,7 +83,7 @@ export function knownSeries(limits: CountLimits): KnownSeries {
       const made = valueNamesOf(point, part.kind).map(([suffix, label, value]): CheckedSeries | string => {
         const all = label === undefined ? labels : { ...labels, [label]: value as string };
         const name = part.name === "" ? "" : `${part.name}${suffix}`;
-        return brokenNames(name, all) ?? seriesNamed(name, metric, all);
+        return brokenNames(name, all) ?? seriesNamed(name, metric, all, counting.has(suffix));
       });
       const rule = made.find((each) => typeof each === "string");
       if (rule !== undefined) return rule as string;
@@ -104,9 +94,19 @@ export function knownSeries(limits: CountLimits): KnownSeries {
   };
 }
 
-function seriesNamed(metric: string, { entity, facts }: KnownMetric, labels: Record<string, string>): CheckedSeries {
+/** Values that count something else than the metric's unit. */
+const counting: ReadonlySet<string> = new Set([".count", ".bucket"]);
+
+function seriesNamed(
+  metric: string,
+  { entity, facts }: KnownMetric,
+  labels: Record<string, string>,
+  counts: boolean,
+): CheckedSeries {
   const { dimensions } = entity;
-  return { metric, dimensions, ...facts, labels: Object.keys(labels).length === 0 ? undefined : labels };
+  const units = counts ? "" : facts.units;
+  const { description } = facts;
+  return { metric, dimensions, units, description, labels: Object.keys(labels).length === 0 ? undefined : labels };
 }
 
 /** The labels of a point: its attributes, and the name of the library that made it. */

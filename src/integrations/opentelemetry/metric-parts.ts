@@ -12,8 +12,7 @@ import {
   SummaryDataPointSchema,
 } from "#gen/opentelemetry/proto/metrics/v1/metrics_pb.ts";
 import { ResourceSchema } from "#gen/opentelemetry/proto/resource/v1/resource_pb.ts";
-import { invalidValue } from "../../wire/status.ts";
-import { delimited, type Fields, fieldsOf, next, valueBytes, valueText } from "./fields.ts";
+import { delimited, type Fields, fieldsOf, next, undecodable, valueBytes, valueText } from "./fields.ts";
 
 /** The schemas of data points. */
 export const pointSchemas = {
@@ -25,7 +24,7 @@ export const pointSchemas = {
 } as const;
 export type PointKind = keyof typeof pointSchemas;
 
-/** A metric of a resource and scope, as it stands in a request; in JSON it is put into the same bytes. */
+/** A metric of a resource and scope, as a request has it; in JSON it is put into the same bytes. */
 export interface MetricPart {
   resource: Uint8Array;
   scope: Uint8Array;
@@ -38,7 +37,7 @@ export interface MetricPart {
 }
 
 const none: Uint8Array = new Uint8Array();
-const twice = () => invalidValue("", "the message cannot be decoded: a member that comes once comes twice");
+const twice = () => undecodable("a member that comes once comes twice");
 const kinds = new Map<number, PointKind>(
   (Object.keys(pointSchemas) as PointKind[]).map((kind) => [MetricSchema.field[kind].number, kind]),
 );

@@ -70,14 +70,17 @@ export function openTelemetry({ config, points, events, models: modelsKind }: Op
         permission: Permission.INGEST,
         notServed: true,
         serve({ overGrpc }) {
-          throw refusalOf(overGrpc ? Code.Unimplemented : Code.NotFound, 404, noTraces);
+          throw refusalOf(
+            overGrpc ? Code.Unimplemented : Code.NotFound,
+            404,
+            "traces are not stored here: send metrics to /v1/metrics, and events as log records to /v1/logs",
+          );
         },
       },
     ],
   };
 }
 
-const noTraces = "traces are not stored here: send metrics to /v1/metrics, and events as log records to /v1/logs";
 const jsonType = "application/json";
 const protobufType = "application/x-protobuf";
 const mediaOf = ({ "content-type": type = "" }: IncomingHttpHeaders) => type.split(";")[0]?.trim().toLowerCase();

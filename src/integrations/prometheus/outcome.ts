@@ -4,13 +4,16 @@ import type { WrittenSeries } from "./write-request.ts";
 /** What a request's unit is counted as. */
 export type Unit = "samples" | "histograms";
 
+/** A series, or how to read it again: most are never asked for. */
+export type Named = WrittenSeries | { readonly from: number; readonly to: number };
+
 /** What becomes of the samples and histograms of a request. */
 export interface Outcome {
   /** The next point is one of this series; `unit`: the first one of a sample or histogram. */
-  place(series: WrittenSeries, unit: Unit | undefined): void;
+  place(series: Named, unit: Unit | undefined): void;
   /** Nothing is stored of it, and it counts as written. */
   skip(unit: Unit): void;
-  refuse(series: WrittenSeries, unit: Unit, rule: string): void;
+  refuse(series: Named, unit: Unit, rule: string): void;
   refuseSeries(series: WrittenSeries, rule: string): void;
   /** The points at these places were not stored. */
   notStored(refused: ReadonlyMap<number, string>): void;
@@ -24,23 +27,25 @@ export interface Outcome {
 
 const listedMax = 10;
 
-/** Nothing yet. */
-export function outcome(): Outcome {
-  const places: { series: WrittenSeries; unit: Unit | undefined }[] = [];
+/** Nothing yet. @param read reads a series again */
+export function outcome(read: (from: number, to: number) => WrittenSeries): Outcome {
+  const places: Named[] = [];
+  const units: (Unit | undefined)[] = [];
   const all = { samples: 0, histograms: 0 };
   const refused = { samples: 0, histograms: 0 };
   /** The rule that a series breaks first. */
-  const broken = new Map<WrittenSeries, string>();
+  const broken = new Map<Named, string>();
   let skipped = 0;
 
-  function refuse(series: WrittenSeries, unit: Unit | undefined, rule: string) {
+  function refuse(series: Named, unit: Unit | undefined, rule: string) {
     if (unit !== undefined) refused[unit] += 1;
     if (!broken.has(series)) broken.set(series, rule);
   }
 
   return {
     place(series, unit) {
-      places.push({ series, unit });
+      places.push(series);
+      units.push(unit);
       if (unit !== undefined) all[unit] += 1;
     },
     skip(unit) {
@@ -63,8 +68,7 @@ export function outcome(): Outcome {
     },
     notStored(reasons) {
       for (const [place, reason] of reasons) {
-        const { series, unit } = places[place] as (typeof places)[number];
-        refuse(series, unit, reason);
+        refuse(places[place] as Named, units[place], reason);
       }
     },
     written: (unit) => all[unit] - refused[unit],
@@ -73,7 +77,8 @@ export function outcome(): Outcome {
     text() {
       if (broken.size === 0) return undefined;
       const first = [...broken].slice(0, listedMax);
-      const listed = first.map(([series, rule]) => `${shownSeries(series.labels())}: ${rule}`);
+      const labelsOf = (each: Named) => ("labels" in each ? each : read(each.from, each.to)).labels();
+      const listed = first.map(([series, rule]) => `${shownSeries(labelsOf(series))}: ${rule}`);
       const more = broken.size - first.length;
       return [...listed, ...(more > 0 ? [`and ${more} more series`] : [])].join("; ");
     },

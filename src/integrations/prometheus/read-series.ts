@@ -5,9 +5,10 @@ import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import { recentMap } from "../recent-map.ts";
 import { factsOf, knownFacts } from "./metric-facts.ts";
-import { type Outcome, outcome } from "./outcome.ts";
+import { type Named, type Outcome, outcome } from "./outcome.ts";
 import { seriesOfLabels } from "./series-of-labels.ts";
-import { orUnreadable, readVersion1, readVersion2, type WrittenMetadata, type WrittenSeries } from "./write-request.ts";
+import { scanned, scanSeries, seriesByBytes } from "./series-scan.ts";
+import { orUnreadable, readVersion1, readVersion2, seriesAt, type WrittenSeries } from "./write-request.ts";
 
 /** A series that was named before. */
 interface NamedSeries {
@@ -30,7 +31,7 @@ export interface SeriesReader {
   read(bytes: Uint8Array, version: 1 | 2, call: Call): Promise<ReadRequest>;
 }
 
-const rememberedCharactersMax = 128 * 1024 * 1024;
+const rememberedCharactersMax = 64 * 1024 * 1024;
 const notFinite = "the value must be finite";
 
 /** Begins without any series. */
@@ -39,6 +40,7 @@ export function seriesReader({
   entityLabels,
 }: Pick<Config, "receiverItemsMax" | "entityLabels">): SeriesReader {
   const named = recentMap<NamedSeries>(rememberedCharactersMax, 1000);
+  const scannedBefore = seriesByBytes<NamedSeries>(rememberedCharactersMax);
   const facts = knownFacts();
 
   /** A series by its labels; a text: the rule that they break. */
@@ -64,21 +66,68 @@ export function seriesReader({
   return {
     async read(bytes, version, { tenantId, nowMs, pace, reserve }) {
       reserve(bytes.byteLength);
-      const read: ReadRequest = { points: { series: [], times: [], values: [] }, outcome: outcome() };
+      const again = (from: number, to: number) => seriesAt(bytes, from, to);
+      const read: ReadRequest = { points: { series: [], times: [], values: [] }, outcome: outcome(again) };
       const now = nowMs();
       let items = 0;
-      for (const item of readable(version === 1 ? readVersion1(bytes) : readVersion2(bytes))) {
-        const wait = pace();
-        if (wait !== undefined) await wait;
-        items += "family" in item ? 1 : Math.max(1, item.times.length + item.histograms.length);
+      const count = (more: number) => {
+        items += more;
         if (items > receiverItemsMax)
           throw refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${receiverItemsMax} samples`);
-        if (!("family" in item)) add(read, seriesOf(tenantId, item), item);
-        else if (item.family !== "") facts.learn(tenantId, item.family, factsOf(item.unit, item.help), now);
+      };
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      /** The labels of the series that comes next, and their hash, where it has the usual form and is not known. */
+      let fresh: { labels: Uint8Array; hash: number } | undefined;
+      const take = (from: number, to: number): boolean => {
+        fresh = undefined;
+        if (!scanSeries(bytes, view, from, to)) return false;
+        const found = scannedBefore.find(tenantId, bytes, from);
+        if (found === undefined)
+          fresh = { labels: Uint8Array.prototype.slice.call(bytes, from, scanned.labelsEnd), hash: scanned.hash };
+        if (found?.factsVersion !== facts.version()) return false;
+        count(Math.max(1, scanned.times.length));
+        addSamples(read, found.samples, { from, to }, scanned);
+        return true;
+      };
+      for (const item of readable(version === 1 ? readVersion1(bytes, take) : readVersion2(bytes))) {
+        const wait = pace();
+        if (wait !== undefined) await wait;
+        if (item === undefined) continue;
+        count("family" in item ? 1 : Math.max(1, item.times.length + item.histograms.length));
+        if ("family" in item) {
+          if (item.family !== "") facts.learn(tenantId, item.family, factsOf(item.unit, item.help), now);
+          continue;
+        }
+        const series = seriesOf(tenantId, item);
+        if (fresh !== undefined && typeof series !== "string")
+          scannedBefore.set(tenantId, fresh.labels, fresh.hash, series);
+        fresh = undefined;
+        add(read, series, item);
       }
       return read;
     },
   };
+}
+
+/** Adds the samples of a series. */
+function addSamples(
+  { points, outcome: to }: ReadRequest,
+  series: CheckedSeries,
+  named: Named,
+  { times, values }: { readonly times: readonly number[]; readonly values: readonly number[] },
+): void {
+  for (let i = 0; i < times.length; i++) {
+    const value = values[i] as number;
+    // Not a number: the mark of a series that has ended, or what had no value.
+    if (Number.isNaN(value)) to.skip("samples");
+    else if (!Number.isFinite(value)) to.refuse(named, "samples", notFinite);
+    else {
+      to.place(named, "samples");
+      points.series.push(series);
+      points.times.push(times[i] as number);
+      points.values.push(value);
+    }
+  }
 }
 
 /** Adds what a request says of one series. */
@@ -92,16 +141,7 @@ function add({ points, outcome: to }: ReadRequest, series: NamedSeries | string,
     points.times.push(timeMs);
     points.values.push(value);
   };
-  for (const [i, timeMs] of written.times.entries()) {
-    const value = written.values[i] as number;
-    // Not a number: the mark of a series that has ended, or what had no value.
-    if (Number.isNaN(value)) to.skip("samples");
-    else if (!Number.isFinite(value)) to.refuse(written, "samples", notFinite);
-    else {
-      to.place(written, "samples");
-      put(series.samples, timeMs, value);
-    }
-  }
+  addSamples({ points, outcome: to }, series.samples, written, written);
   for (const { timeMs, count, sum } of written.histograms) {
     // A histogram that has ended has a sum that is not a number, and one of values that are not numbers, too.
     if (Number.isNaN(sum)) to.skip("histograms");
@@ -123,7 +163,7 @@ function suffixed({ metric, dimensions, labels }: CheckedSeries, suffix: string)
 }
 
 /** Each item, or what is wrong with the bytes. */
-function* readable(items: Iterable<WrittenSeries | WrittenMetadata>): Generator<WrittenSeries | WrittenMetadata> {
+function* readable<T>(items: Iterable<T>): Generator<T> {
   const all = items[Symbol.iterator]();
   for (let next = orUnreadable(() => all.next()); !next.done; next = orUnreadable(() => all.next())) yield next.value;
 }

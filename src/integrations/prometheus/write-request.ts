@@ -1,4 +1,4 @@
-import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
 /** A series of a remote write request, read one at a time: a request may name millions of empty ones. */
 export interface WrittenSeries {
@@ -98,14 +98,33 @@ const tooManyLabels = () => new Unreadable(`a series may have at most ${labelsMa
 /** Texts with their lengths: lists that differ have keys that differ. */
 const keyOf = (texts: readonly string[]) => `t${texts.map((text) => `${text.length}:${text}`).join("")}`;
 
-/** A `prometheus.WriteRequest`: its series and its metadata, in their order. @throws Unreadable */
-export function* readVersion1(bytes: Uint8Array): Generator<WrittenSeries | WrittenMetadata> {
+/**
+ * A `prometheus.WriteRequest`: its series and its metadata, in their order.
+ * @param take takes a series that lies between two places, or answers false; undefined comes now and then instead of what it has taken
+ * @throws Unreadable
+ */
+export function* readVersion1(
+  bytes: Uint8Array,
+  take: (from: number, to: number) => boolean = () => false,
+): Generator<WrittenSeries | WrittenMetadata | undefined> {
   const reader = new BinaryReader(bytes);
+  let taken = 0;
   while (reader.pos < reader.len) {
     const [field, wireType] = reader.tag();
     if (wireType !== WireType.LengthDelimited || (field !== 1 && field !== 3)) reader.skip(wireType, field);
-    else if (field === 1) yield seriesOfVersion1(reader, bytes);
-    else {
+    else if (field === 1) {
+      const before = reader.pos;
+      const length = reader.uint32();
+      const end = reader.pos + length;
+      if (end <= reader.len && take(reader.pos, end)) {
+        reader.pos = end;
+        taken += 1;
+        if (taken % 64 === 0) yield undefined;
+        continue;
+      }
+      reader.pos = before;
+      yield seriesOfVersion1(reader, bytes);
+    } else {
       const metadata = { family: "", help: "", unit: "" };
       walk(reader, reader.uint32(), (member, type) => {
         const name =
@@ -120,6 +139,13 @@ export function* readVersion1(bytes: Uint8Array): Generator<WrittenSeries | Writ
 
 /** Where labels that follow each other lie: from the length of the first to the end of the last. */
 type Run = [from: number, to: number];
+
+/** The series that begins at this place behind its length. */
+export function seriesAt(bytes: Uint8Array, from: number, to: number): WrittenSeries {
+  const length = new BinaryWriter().uint32(to - from).finish();
+  const alone = Buffer.concat([length, bytes.subarray(from, to)]);
+  return seriesOfVersion1(new BinaryReader(alone), alone);
+}
 
 function seriesOfVersion1(reader: BinaryReader, bytes: Uint8Array): WrittenSeries {
   const series = empty();

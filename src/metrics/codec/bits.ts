@@ -4,7 +4,7 @@ export interface BitWriter {
   write(value: number, width: number): void;
   /** Whole bytes written so far. */
   bytes(): number;
-  /** Appends zero bits up to the next byte; answers the bytes written so far, which further writes may move. */
+  /** Appends zero bits up to the next byte; returns the bytes written so far, which further writes may move. */
   finish(): Uint8Array;
 }
 
@@ -72,7 +72,7 @@ export function bitReader(bytes: Uint8Array): BitReader {
   return { bytes: copy, at: 0, end: bytes.length * 8 };
 }
 
-/** The next `width` bits, 0 to 25, as a whole number from 0. @throws DamagedBytes behind the end */
+/** The next `width` bits, 0 to 25, as a whole number from 0. @throws DamagedBytes after the end */
 export function readBits(from: BitReader, width: number): number {
   const { bytes, at } = from;
   if (at + width > from.end) throw new DamagedBytes("ends too early");

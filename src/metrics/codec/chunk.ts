@@ -104,7 +104,7 @@ function writeSteps(times: Float64Array): Uint8Array {
     }
     let kind = 0;
     while (change >= 2 ** (stepWidths[kind] as number)) kind += 1;
-    // So many ones as the kind tells, then a zero, but behind the last kind.
+    // This many ones as the kind tells, then a zero, but behind the last kind.
     if (kind < stepWidths.length - 1) bits.write(2 ** (kind + 2) - 2, kind + 2);
     else bits.write(2 ** (kind + 1) - 1, kind + 1);
     bits.write(change, stepWidths[kind] as number);

@@ -100,7 +100,7 @@ function widthOf(number: number): number {
   return number < 2 ** 31 ? 32 - Math.clz32(number) : 32 + widthOf(Math.floor(number / 2 ** 32));
 }
 
-/** Reads what `writeScaled` wrote into `values`, which tells how many there are. @throws DamagedBytes */
+/** Reads what `writeScaled` wrote into `values`, which reports how many there are. @throws DamagedBytes */
 export function readScaled(bits: BitReader, values: Float64Array): void {
   const digits = readBits(bits, 8);
   if (digits > DIGITS_MAX) throw new DamagedBytes("has too many digits");

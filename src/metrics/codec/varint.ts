@@ -12,7 +12,7 @@ const two32 = 2 ** 32;
 /** Bytes that a whole number from 0 below 2⁵³ takes at most. */
 export const VARINT_BYTES_MAX = 8;
 
-/** Writes a whole number from 0, seven bits a byte, the lowest first; answers the place behind it. */
+/** Writes a whole number from 0, seven bits a byte, the lowest first; returns the place behind it. */
 export function writeVarint(into: Uint8Array, at: number, value: number): number {
   let place = at;
   let rest = value;

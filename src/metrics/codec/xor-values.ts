@@ -61,7 +61,7 @@ function writeWindow(
   if (width > ofHigh) write(low >>> trailing, width - ofHigh);
 }
 
-/** Reads what `writeXor` wrote into `values`, which tells how many there are. @throws DamagedBytes */
+/** Reads what `writeXor` wrote into `values`, which reports how many there are. @throws DamagedBytes */
 export function readXor(bits: BitReader, values: Float64Array): void {
   const halves = new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
   let leading = 0;

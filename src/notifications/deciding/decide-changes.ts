@@ -139,7 +139,7 @@ export function signatureOf({ severity, status, acknowledged }: Occurrence): Sig
   return { severity, status, acknowledged };
 }
 
-/** What is told of an occurrence, beside its texts. `chain`: the rules that made it. */
+/** What is notified of an occurrence, beside its texts. `chain`: the rules that made it. */
 export function toldOf(occurrence: Occurrence, chain: readonly string[]): DeliverySnapshot {
   const { lastSeenMs, instanceCount } = occurrence;
   return {

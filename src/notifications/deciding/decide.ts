@@ -129,7 +129,7 @@ function goesOn(manner: Manner, before: Match, seen: Seen, nowMs: number): Decis
     return told(manner, caughtUp, { ...seen, again: true }, nowMs) ?? unspoken(caughtUp);
   }
   if (before.firstDueMs !== undefined) {
-    // The first notification tells how it is when it is sent.
+    // The first notification reports how it is when it is sent.
     if (!seen.delayEnds)
       return changesOf(before, seen).length > 0 ? unspoken({ ...before, told: seen.now }) : undefined;
     const looked = { ...before, firstDueMs: undefined };

@@ -91,7 +91,7 @@ export async function storeNotices(
   afterCommit(tx, () => wake(tenantId, dueMs));
 }
 
-/** Ends of other rules may have waited for this one's. By due_deliveries_by_age, then by the key. Answers how many there were. */
+/** Ends of other rules may have waited for this one's. By due_deliveries_by_age, then by the key. Returns how many there were. */
 async function hasten(tx: Db, tenantId: string, unneeded: readonly Unneeded[], nowMs: number): Promise<number> {
   const each = unneeded.flatMap(({ ruleId, key, destinationNames }) =>
     destinationNames.map((destinationName) => ({ ruleId, key, destinationName })),

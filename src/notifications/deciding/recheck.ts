@@ -128,7 +128,7 @@ async function lookAgain(
   });
 }
 
-/** The look is one for all destinations of a rule and for all their tries: each tells what it has found. */
+/** The look is one for all destinations of a rule and for all their tries: each reports what it has found. */
 async function keepTold(
   tx: Db,
   tenantId: string,

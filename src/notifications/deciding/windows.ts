@@ -48,7 +48,7 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
       await storeNotices(tx, tenantId, { notices: all, nowMs: now }, deciding.wake);
     },
 
-    /** Leaves a job that tells what was kept silent about these entities and still stands. */
+    /** Leaves a job that reports what was kept silent about these entities and still stands. */
     async onReleased(tx: Db, tenantId: string, entityIds: readonly Buffer[]): Promise<void> {
       const silent = await mutedSubjects(tx, tenantId, entityIds);
       const ids = new Map(silent.map(({ entityId }) => [keyText(entityId), entityId]));

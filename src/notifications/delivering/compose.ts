@@ -49,7 +49,7 @@ export function subjectId({ eventId, number, subject }: Pick<DueDelivery, "event
   return eventId === null ? subject.toString("base64url") : `${idText(eventId)}:${number}`;
 }
 
-/** A maintenance window stands in the place of both event and entity. */
+/** A maintenance window replaces both event and entity. */
 function windowEntity({ told: { window } }: DueDelivery): EntityContext | undefined {
   return window && { id: Buffer.alloc(0), name: window.name, dimensions: { window: window.id } };
 }

@@ -188,7 +188,7 @@ export async function claimDeliveries(
   return rows.sort((a, b) => a.dueMs - b.dueMs || (a.id < b.id ? -1 : 1));
 }
 
-/** Keeps deliveries for `leaseMs` more; answers the ids of those that are still the caller's. */
+/** Keeps deliveries for `leaseMs` more; returns the ids of those that are still the caller's. */
 export async function renewLeases(
   db: Db,
   tenantId: string,
@@ -218,7 +218,7 @@ export async function somethingDue(db: Db, tenantId: string, destination: string
 /**
  * Moves on the time at which a tenant has deliveries, after a claim that found none: to the first that comes due, the end
  * of the first lease, or when a destination may be tried again. A tenant without deliveries goes. Does nothing while
- * another transaction adds some: what is added must be found. Answers the time, ms; undefined when there is none, or it is not known.
+ * another transaction adds some: what is added must be found. Returns the time, ms; undefined when there is none, or it is not known.
  */
 export async function settleDeliveries(db: Db, tenantId: string, nowMs: number): Promise<number | undefined> {
   const now = BigInt(nowMs);

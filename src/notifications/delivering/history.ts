@@ -26,7 +26,7 @@ const portion = 1000;
 
 /**
  * Removes what is not needed any more beside the history: counts of more than 24 hours ago, counts of chains that have ended, and what destinations keep of
- * subjects of which nothing was sent for the time of retention. Answers whether there may be more. May be repeated.
+ * subjects of which nothing was sent for the time of retention. Returns whether there may be more. May be repeated.
  */
 export async function deleteOldNotes(
   sql: Sql,

@@ -94,7 +94,7 @@ export function allowance(
   return { max, summary: false, againMs: 0, held: false };
 }
 
-/** The state after so many were taken, of those that `allowance` allowed. A summary counts as one. */
+/** The state after this many were taken, of those that `allowance` allowed. A summary counts as one. */
 export function taken(
   state: DestinationState,
   { pace, maxPerMinute }: DestinationBounds,
@@ -116,7 +116,7 @@ export function taken(
   return next;
 }
 
-/** The state when so many of those that were taken are not tried after all: what is behind them need not wait. */
+/** The state when this many of those that were taken are not tried after all: what is behind them need not wait. */
 export function untaken(
   state: DestinationState,
   { pace, maxPerMinute }: DestinationBounds,

@@ -34,7 +34,7 @@ export function mailRelay({ url, sender, timeoutMs }: RelayOptions): Relay {
   const says = (name: string) => searchParams.has(name);
   const transport = createTransport({
     url,
-    // A password goes over TLS, unless the operator says otherwise in so many words.
+    // A password goes over TLS, unless the operator says otherwise in this many words.
     ...(username !== "" && !says("requireTLS") && !says("ignoreTLS") ? { requireTLS: true } : {}),
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,

@@ -24,7 +24,7 @@ const facts = (
   entity_id, metric_name, occasion, told`;
 /**
  * Writes what became of deliveries, all or nothing, for those that are still the caller's: the done ones go to the history,
- * the others wait for their time. May be repeated. Breakers are told of what failed, and of what did not where `suspects`
+ * the others wait for their time. May be repeated. Breakers are notified of what failed, and of what did not where `suspects`
  * names the destination.
  */
 export async function record(
@@ -90,7 +90,7 @@ async function write(db: Db, tenantId: string, results: readonly Result[], nowMs
   });
   const idsOf = (some: readonly Result[]) => uuidArray(some.map(({ row }) => row.id));
   const [waiting, done] = [true, false].map((is) => results.filter(({ status }) => (status === "PENDING") === is));
-  // By primary keys alone: what is written stands in one object, by ids. One statement: what is not the caller's any more is
+  // By primary keys alone: what is written is in one object, by ids. One statement: what is not the caller's any more is
   // left out of all of it.
   const own = db`(select ${JSON.stringify(Object.fromEntries(results.map((each) => [each.row.id, ofId(each)])))}::jsonb as of_id)`;
   const held = (some: readonly Result[] = []) => db`tenant_id = ${tenantId} and id = any(${idsOf(some)}::uuid[])
@@ -139,7 +139,7 @@ export interface Ending {
   readonly dueBeforeMs?: number;
 }
 
-/** Ends deliveries of a destination, a portion of them; answers how many. What is being tried now is left to the next try. */
+/** Ends deliveries of a destination, a portion of them; returns how many. What is being tried now is left to the next try. */
 export async function endDeliveries(
   tx: Db,
   tenantId: string,

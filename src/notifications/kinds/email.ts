@@ -27,7 +27,7 @@ function contentOf(rendered: Rendered<EmailDestination>, publicUrl: string): { t
   return isHtml(destination) ? { html: texts.body ?? "" } : { text: texts.body ?? "" };
 }
 
-/** nodemailer's code and the relay's number: only the number tells what is for good. */
+/** nodemailer's code and the relay's number: only the number reports what is for good. */
 function reasonOf({ code, responseCode = 0 }: { code?: string; responseCode?: number }): Reason {
   if (responseCode === 535 || responseCode === 530 || responseCode === 534) return "unauthorized";
   if (responseCode >= 500) return "rejected";

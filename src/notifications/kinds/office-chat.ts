@@ -77,7 +77,7 @@ function cardText(card: Card, publicUrl: string, charsMax: number): string {
   return JSON.stringify({ type: "message", attachments: [attachment] });
 }
 
-/** The message with its card in so many bytes: its texts are cut, all to one length, until it fits. */
+/** The message with its card in this many bytes: its texts are cut, all to one length, until it fits. */
 function fitted(card: Card, publicUrl: string, bytesMax: number): string {
   const cutBy = (step: number) => cardText(card, publicUrl, Math.floor(bytesMax * 0.8 ** step));
   const whole = cutBy(0);

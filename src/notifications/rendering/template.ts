@@ -102,7 +102,7 @@ export function render(
   return cutText(text, charsMax);
 }
 
-/** A text of at most so many UTF-16 units, with an ellipsis where it was cut; never half a character. */
+/** A text of at most this many UTF-16 units, with an ellipsis where it was cut; never half a character. */
 export function cutText(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text;
   return `${text.slice(0, charsMax - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;

@@ -28,7 +28,7 @@ type FindKey = (s: Scan) => { readonly key: string; readonly field: FieldBounds 
 const finders = new Map<MessageBounds, FindKey>();
 
 /**
- * Walks through a JSON text before it is read, and counts what would be made of it; the scan stands at the beginning again.
+ * Walks through a JSON text before it is read, and counts what would be made of it; the scan is at the beginning again.
  * What is wrong with the text is left to the reader, which finds it no later.
  * @returns the memory that the message becomes, about.
  * @throws code 3 for too many elements, code 8 for too large a batch, or too much memory.
@@ -84,7 +84,7 @@ function members(s: Scan, tally: MessageTally, bounds: MessageBounds, nodes: Nod
   }
 }
 
-/** Goes into an object or list; answers whether there is anything in it. */
+/** Goes into an object or list; returns whether there is anything in it. */
 function begins(s: Scan, close: number): boolean {
   enter(s);
   if (next(s) !== close) return true;

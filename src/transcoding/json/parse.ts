@@ -8,7 +8,7 @@ import { finishScan, isJsonError, next, type Scan, scanOf } from "./scan.ts";
 
 /** What the reading of a request needs of its call. */
 export interface ReadingCall {
-  /** Told of the memory that the request becomes, bytes. @throws code 8 when there is no room */
+  /** Notified of the memory that the request becomes, bytes. @throws code 8 when there is no room */
   reserve(bytes: number): void;
   readonly pace: Pace;
 }

@@ -7,7 +7,7 @@ import { colon, endOf, enter, next, quotedKey, scanOf, shortened } from "./scan.
 
 /**
  * The path of the value at an offset of a JSON text, in JSON names: `events[3].severity`, `labels["a b"]`. The text is
- * read anew, for errors only; it need not be well-formed from the offset on.
+ * read again, for errors only; it need not be well-formed from the offset on.
  */
 export function pathAt(text: string, offset: number, root: DescMessage | DescField): string {
   const s = scanOf(text, { depthMax: Number.POSITIVE_INFINITY });
@@ -82,7 +82,7 @@ export function byteOffset(text: string, offset: number): number {
   return Buffer.byteLength(text.slice(0, offset));
 }
 
-/** The top-level keys of a JSON object, as they stand in the text, with the offsets of their values. */
+/** The top-level keys of a JSON object, as they are in the text, with the offsets of their values. */
 export function keysOf(text: string, from = 0): { key: string; valueAt: number }[] {
   const s = scanOf(text);
   s.at = from;

@@ -43,7 +43,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
   function message(desc: DescMessage): ReadMessage {
     const known = compiled.get(desc);
     if (known !== undefined) return known;
-    // Stands in while the fields compile, for messages that hold themselves.
+    // A placeholder while the fields compile, for messages that hold themselves.
     let read: ReadMessage | undefined;
     compiled.set(desc, (s, into) => (read as ReadMessage)(s, into));
     read = wellKnownReader(desc, options.registry, reader) ?? objectReader(desc);

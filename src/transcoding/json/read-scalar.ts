@@ -90,7 +90,7 @@ function slowInteger(s: Scan, range: Range): bigint {
   return value;
 }
 
-/** The text of a number, or of what stands in a string in its place. */
+/** The text of a number, or of what is in a string in its place. */
 function numeric(s: Scan, expected: string): string {
   const c = s.codes[s.at] as number;
   if (c === 34) return string(s);

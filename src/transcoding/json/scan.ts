@@ -84,7 +84,7 @@ export function isJsonError(error: unknown): error is JsonError {
   return error instanceof Error && (error as Partial<JsonError>).json === true;
 }
 
-/** Skips white space; answers the next character's code, 0 at the end. */
+/** Skips white space; returns the next character's code, 0 at the end. */
 export function next(s: Scan): number {
   const { codes } = s;
   let { at } = s;

@@ -38,7 +38,7 @@ export function jsonWriter(registry: Registry): JsonWriter {
   function message(desc: DescMessage): WriteMessage {
     const known = compiled.get(desc);
     if (known !== undefined) return known;
-    // Stands in while the fields compile, for messages that hold themselves.
+    // A placeholder while the fields compile, for messages that hold themselves.
     let write: WriteMessage | undefined;
     compiled.set(desc, (value) => (write as WriteMessage)(value));
     write = wellKnownWriter(desc, registry, writer) ?? objectWriter(desc);
@@ -104,7 +104,7 @@ export function jsonWriter(registry: Registry): JsonWriter {
 
 const IMPLICIT = 2;
 
-/** Whether an unset field is left out of the JSON form; others stand in it with their zero value, or as null. */
+/** Whether an unset field is left out of the JSON form; others are in it with their zero value, or as null. */
 export function isLeftOut(field: DescField): boolean {
   if (exclusiveWith(field) !== undefined) return true;
   return (field.fieldKind === "scalar" || field.fieldKind === "enum") && field.presence !== IMPLICIT;

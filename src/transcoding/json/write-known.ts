@@ -53,7 +53,7 @@ function valueJson(message: MessageValues): unknown {
   }
 }
 
-/** A number that JSON cannot hold stands in a message of this type. */
+/** A number that JSON cannot hold is in a message of this type. */
 export function notFinite(type: string): Error {
   return new Error(`${type} holds a number that JSON cannot`);
 }

@@ -41,7 +41,7 @@ export function schemas(names: Names): Schemas {
     const name = made.get(suffix) ?? free(names.short(desc) + suffix);
     if (!made.has(suffix)) {
       made.set(suffix, name);
-      // Stands in while the fields are described, for messages that hold themselves.
+      // A placeholder while the fields are described, for messages that hold themselves.
       all[name] = {};
       all[name] = object(desc, side);
     }
@@ -148,7 +148,7 @@ export function schemas(names: Names): Schemas {
   }
 }
 
-/** Whether a field stands in every answer, or must stand in every request. */
+/** Whether a field is in every answer, or must be in every request. */
 function isAlwaysThere(field: DescField, side: Side): boolean {
   if (side === "answer") return !isLeftOut(field);
   return side === "request" && constraints(field).required;

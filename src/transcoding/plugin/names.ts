@@ -3,7 +3,7 @@ import type { Route } from "../routes/binding.ts";
 
 type Named = DescMessage | DescEnum;
 
-/** Names the components of a document, and knows which of them stand in answers. */
+/** Names the components of a document, and knows which of them are in answers. */
 export interface Names {
   /** The name of a message or enum: its own, and its package's before it where two have the same. */
   short(desc: Named): string;

@@ -26,7 +26,7 @@ type Find = (message: DescMessage, name: string) => DescField | undefined;
 const byKey: Find = (message, name) => fieldsByKey(message).get(name);
 
 /**
- * Finds the target of these field names, which are JSON or proto names unless `find` reads them otherwise; answers the
+ * Finds the target of these field names, which are JSON or proto names unless `find` reads them otherwise; returns the
  * DescMessage that lacks the name at `at` when there is none.
  */
 export function findTarget(

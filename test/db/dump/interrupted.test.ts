@@ -136,7 +136,7 @@ test("on a terminal one line says how far a copy is, and is gone at its end; els
   }
 });
 
-test("a command whose output nobody reads ends with one line", async () => {
+test("a command whose output no one reads ends with one line", async () => {
   const { url } = await filled(20_000);
   const { child, ended, said } = command(url, ["tenants", "list"]);
   child.stdout?.destroy();

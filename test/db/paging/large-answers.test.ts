@@ -118,7 +118,7 @@ test("pages of custom property updaters end at a bound of bytes", async () => {
   for (const { name, properties } of found) expect(properties.a).toHaveLength(name === "n2" ? 1 : 6);
 });
 
-test("pages of events end at a bound of bytes, and of one event so many occurrences are shown as fit", async () => {
+test("pages of events end at a bound of bytes, and of one event this many occurrences are shown as fit", async () => {
   const { tenant, client, call } = await world();
   const timestamp = Date.now();
   const events = names.map((name) => ({ name, timestamp, dimensions: { source: "a" }, status: "STATUS_CLOSED" }));
@@ -195,7 +195,7 @@ test("values of events that an answer cannot hold together are not counted by", 
     const most = { clause: { filter: { field: "name", operation: "OP_LESS", value: "e3" } } };
     if (ask === count) expect((await ask(["body"], most)).body.results.body.values).toHaveLength(223);
     await isRefused(ask(["body", "metadataFields.own"], most));
-    // A value stands in the answer once, in however many buckets it is.
+    // A value is in the answer once, in however many buckets it is.
     const { results } = (await ask(["summary", "metadataFields.same"])).body;
     for (const field of ["summary", "metadataFields.same"]) expect(results[field].values).toHaveLength(1);
   }

@@ -3,9 +3,11 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RequestSchema } from "#gen/io/prometheus/write/v2/request_pb.ts";
 import { WriteRequestSchema } from "#gen/prometheus/remote_write_pb.ts";
+import { scanned, scanSeries } from "../../../src/integrations/prometheus/series-scan.ts";
 import {
   readVersion1,
   readVersion2,
+  seriesAt,
   Unreadable,
   type WrittenSeries,
 } from "../../../src/integrations/prometheus/write-request.ts";
@@ -19,8 +21,8 @@ const anySeries = fc.record({
 type AnySeries = typeof anySeries extends fc.Arbitrary<infer T> ? T : never;
 
 /** A series as read, its labels with it. */
-const shown = (each: object) => {
-  if (!("labels" in each)) return each;
+const shown = (each: object | undefined) => {
+  if (each === undefined || !("labels" in each)) return each;
   const { key: _, labels, ...rest } = each as WrittenSeries;
   return { ...rest, labels: labels() };
 };
@@ -85,6 +87,34 @@ describe("a request is read as the decoder made of its schema reads it", () => {
   });
 });
 
+test("a series of the usual form is scanned to the same", () => {
+  let usual = 0;
+  fc.assert(
+    fc.property(fc.array(anySeries, { maxLength: 5 }), (all) => {
+      const timeseries = all.map((each) => ({
+        samples: each.points.map(([timeMs, value]) => ({ timestamp: BigInt(Math.abs(timeMs)), value })),
+        ...(each.exemplars === 0 ? {} : { exemplars: [{ value: 1 }] }),
+        labels: each.labels.map(([name, value]) => ({ name, value })),
+      }));
+      const bytes = toBinary(WriteRequestSchema, create(WriteRequestSchema, { timeseries }));
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      const found: unknown[] = [];
+      const take = (from: number, to: number) => {
+        const { labels, times, values, exemplars } = seriesAt(bytes, from, to);
+        if (scanSeries(bytes, view, from, to)) {
+          usual += 1;
+          expect([[...scanned.times], [...scanned.values], exemplars]).toEqual([times, values, 0]);
+        }
+        found.push(labels());
+        return true;
+      };
+      for (const each of readVersion1(bytes, take)) expect(each).toBeUndefined();
+      expect(found).toEqual(all.map(({ labels }) => labels.flat()));
+    }),
+  );
+  expect(usual).toBeGreaterThan(20);
+});
+
 describe("what cannot be read is an error, wherever it ends", () => {
   const v1 = toBinary(
     WriteRequestSchema,
@@ -105,6 +135,8 @@ describe("what cannot be read is an error, wherever it ends", () => {
         for (const readRequest of [readVersion1, readVersion2]) {
           try {
             for (const each of readRequest(bytes)) shown(each);
+            const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+            if (scanSeries(bytes, view, 0, bytes.length)) expect(scanned.labelsEnd).toBeLessThanOrEqual(bytes.length);
           } catch (error) {
             expect(error).toBeInstanceOf(Error);
           }

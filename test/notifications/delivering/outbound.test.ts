@@ -102,7 +102,7 @@ describe("a name", () => {
     const url = `http://rebinding.example.com:${good.port}/`;
     expect((await post(client, url)).status).toBe(200);
     expect(names.asked).toEqual(["rebinding.example.com"]);
-    // It has changed: the next connection asks anew, and is refused.
+    // It has changed: the next connection asks again, and is refused.
     expect((await failure(post(client, url))).reason).toBe("refused_address");
     expect(good.received).toHaveLength(1);
     expect(bad.received).toEqual([]);
@@ -121,7 +121,7 @@ describe("a name", () => {
     await client.close();
   });
 
-  test("that nobody knows, or whose server is silent, has no address", async () => {
+  test("that no one knows, or whose server is silent, has no address", async () => {
     await using names = await nameServer((name) => (name.startsWith("silent") ? "silence" : []));
     const client = outbound({ allowed: allowing(), timeoutMs: 10_000, resolver: names.resolver });
     expect((await failure(post(client, "http://unknown.example.com/"))).reason).toBe("unresolved");

@@ -14,7 +14,7 @@ const sliceMs = 5;
 export function effort(tenantId: string, workMs = Infinity): Effort {
   const pace = paced(undefined, tenantId);
   let endMs = performance.now() + workMs;
-  // The first slice begins at once: what is done within it holds nobody up.
+  // The first slice begins at once: what is done within it holds no one up.
   let sliceEndMs = performance.now() + sliceMs;
   return {
     goOn() {

@@ -12,7 +12,7 @@ export interface Matched {
   matches: Matches;
 }
 
-/** The clock is dearer than a comparison: the effort is asked for after so many triggers. */
+/** The clock is dearer than a comparison: the effort is asked for after this many triggers. */
 const between = 16;
 
 /**

@@ -17,7 +17,7 @@ type Row = readonly [
   times: readonly [start: string, lastSeen: string, end: string | null, instances: string, expires?: string | null],
 ];
 
-/** A portion has at most so many changes, and about so many characters: it is read and parsed at once. */
+/** A portion has at most this many changes, and about this many characters: it is read and parsed at once. */
 const changesMax = 200;
 const charsMax = 128 * 1024;
 

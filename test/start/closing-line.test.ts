@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { temporaryDir } from "./database.ts";
+import { temporaryDir } from "../support/database.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -13,7 +13,7 @@ function run(tests: string, retry: number) {
   writeFileSync(join(dir, "some.test.mjs"), tests);
   writeFileSync(
     join(dir, "vitest.config.mjs"),
-    `import { closingLine } from ${JSON.stringify(join(import.meta.dirname, "closing-line.ts"))};
+    `import { closingLine } from ${JSON.stringify(join(root, "test/support/closing-line.ts"))};
      export default { test: ${JSON.stringify(config).replace('"CLOSING"', "[closingLine()]")} };`,
   );
   const vitest = join(root, "node_modules/vitest/vitest.mjs");

@@ -1,0 +1,21 @@
+import type { Incoming } from "./http/listener.ts";
+import type { LiveCertificate } from "./http/live-certificate.ts";
+import type { PreparedDatabase } from "./prepared-database.ts";
+
+/** What a server is given by the process that owns the port, where several serve it. */
+export interface OwnedParts {
+  /** Its number. */
+  readonly process: number;
+  readonly database: PreparedDatabase;
+  readonly tls: LiveCertificate | undefined;
+  readonly incoming: Incoming;
+  /** Whether any of the processes is ready. */
+  machineReady(): boolean;
+}
+
+/** How a server is started. */
+export interface How {
+  readonly given?: OwnedParts;
+  /** Its page is built again when its sources change. */
+  readonly followSources?: boolean;
+}

