@@ -31,7 +31,7 @@ notifications.MetricThresholdSource: metricName: string, entityQuery: Query, min
   Clause
 notifications.StaleDataSource: metricName: string, eventName: string, entityQuery: Query, durationSec: int64
 notifications.PreviewTriggerRequest: type: TriggerType, timeRange: TimeRange
-notifications.PreviewTriggerResponse: count: int64, events: [Event], partial: bool
+notifications.PreviewTriggerResponse: count: int64, events: [Event], partial: boolean
 notifications.ListTriggersResponse: triggers: [Trigger], totalCount: int64, nextPageToken: string
 notifications.Destination: name: string, description: string, tags: [string], type: DestinationType, ruleNames:
   [string], recentNotificationCount: int64, maxPerMinute: number, disabledReason: string, breakerState: BreakerState,
