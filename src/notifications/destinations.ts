@@ -116,10 +116,6 @@ export function destinationService(
   keyring: Keyring,
   products: ProductAddresses,
 ): Partial<ServiceImpl<typeof DestinationService>> {
-  /** Seals the new secrets of a destination, in the caller's transaction. */
-  const sealed = (tx: Db, tenantId: string, name: string, { fresh }: Parted) =>
-    sealSecrets(tx, tenantId, ownerOf(name), fresh, keyring);
-
   return {
     async createDestination({ destination = create(DestinationSchema) }, context) {
       const { tenantId } = principalOf(context);
@@ -129,7 +125,7 @@ export function destinationService(
       keptOf({}, parted.kept, typePath);
       checkSecretAddresses(parted, undefined, typePath);
       return await transaction(db, async (tx) => {
-        const secrets = await sealed(tx, tenantId, name, parted);
+        const secrets = await sealSecrets(tx, tenantId, ownerOf(name), parted.fresh, keyring);
         const made = await orm(tx)
           .insert(destinations)
           .values({ tenantId, name, secrets, ...valuesOf(destination, parted), createdMs: databaseNowMs })
@@ -169,7 +165,7 @@ export function destinationService(
         const keptSecrets = keptOf(stored.secrets, parted.kept, typePath);
         const before = fromJson(DestinationTypeSchema, stored.type as JsonValue);
         checkSecretAddresses(parted, before, typePath);
-        const secrets = { ...keptSecrets, ...(await sealed(tx, tenantId, name, parted)) };
+        const secrets = { ...keptSecrets, ...(await sealSecrets(tx, tenantId, ownerOf(name), parted.fresh, keyring)) };
         const heldBefore = await heldBytes(tx, tenantId, kept);
         await orm(tx)
           .update(destinations)
