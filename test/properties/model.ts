@@ -49,10 +49,13 @@ export class PropertyModel {
     if (entity !== undefined) entity.deleted = true;
   }
 
+  /** Returns the sources of those that it changed. */
   set(sources: readonly string[], properties: Record<string, number>): string[] {
-    const chosen = this.living(sources);
-    for (const [, entity] of chosen) entity.properties = { ...entity.properties, ...properties };
-    return chosen.map(([source]) => source);
+    const changed = this.living(sources).filter(([, entity]) =>
+      Object.entries(properties).some(([key, value]) => entity.properties[key] !== value),
+    );
+    for (const [, entity] of changed) entity.properties = { ...entity.properties, ...properties };
+    return changed.map(([source]) => source);
   }
 
   delete(sources: readonly string[], keys: readonly string[] | undefined) {
