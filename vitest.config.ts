@@ -100,9 +100,7 @@ const heavyProjects = [
   { test: { ...shared, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
 ];
 
-const notOnCitus: string[] = [];
-
-/** What touches SQL, on a cluster; the files that cannot run there, each with its reason. */
+/** What touches SQL, on a cluster. */
 const citusProjects = [
   {
     test: {
@@ -113,9 +111,19 @@ const citusProjects = [
           .split(" ")
           .map((folder) => `test/${folder}/**/*.test.ts`)
           .concat("test/db/distribute.test.ts"),
-      exclude: [heavyOnly, ...notOnCitus],
+      exclude: [heavyOnly],
       // Three nodes share the machine.
       testTimeout: 240_000,
+      sequence: { groupOrder: 0 },
+    },
+  },
+  // Kills a node that the others use.
+  {
+    test: {
+      ...shared,
+      name: "citus faults",
+      include: ["test/faults/lost-worker.test.ts"],
+      sequence: { groupOrder: 1 },
     },
   },
 ];

@@ -137,6 +137,8 @@ export const routes = [
   { method: TriggerService.method.listTriggers, verb: "GET", template: "/v1/notification/triggers", segments: ["v1","notification","triggers"], custom: "", variables: [], body: "", responseBody: "" },
   // PUT /v1/notification/triggers/{trigger.name}
   { method: TriggerService.method.updateTrigger, verb: "PUT", template: "/v1/notification/triggers/{trigger.name}", segments: ["v1","notification","triggers",1], custom: "", variables: [{"path":["trigger","name"],"start":3,"end":4,"many":false}], body: "trigger", responseBody: "" },
+  // POST /v1/notification/triggers:preview
+  { method: TriggerService.method.previewTrigger, verb: "POST", template: "/v1/notification/triggers:preview", segments: ["v1","notification","triggers"], custom: "preview", variables: [], body: "*", responseBody: "" },
   // DELETE /v1/notification/triggers/{name}
   { method: TriggerService.method.deleteTrigger, verb: "DELETE", template: "/v1/notification/triggers/{name}", segments: ["v1","notification","triggers",1], custom: "", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "", responseBody: "" },
   // POST /v1/modelcontext/customproperties:set

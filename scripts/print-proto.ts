@@ -70,7 +70,7 @@ function printField(field: FieldDescriptorProto, label = `${Label[field.label].t
   return `${label}${type} ${field.name} = ${field.number}${options.length > 0 ? ` [${options.join(", ")}]` : ""};`;
 }
 
-/** proto2 has no synthetic oneofs: every index names a written one; absent is told by presence, as 0 is an index too. */
+/** proto2 has no synthetic oneofs: every index names a written one; absent is reported by presence, as 0 is an index too. */
 function inOneof(field: FieldDescriptorProto): boolean {
   return Object.hasOwn(field, "oneofIndex");
 }

@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ResourceInfoSchema, RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
@@ -110,6 +110,23 @@ export function unavailable(reason: string): ConnectError {
 /** Code 9: the request conflicts with the state of things. */
 export function failedPrecondition(reason: string): ConnectError {
   return new ConnectError(reason, Code.FailedPrecondition);
+}
+
+/** Code 10: the resource is no longer what the sender of a change has read. The details hold what it is now. */
+export function changedMeanwhile<S extends DescMessage>(
+  kind: string,
+  name: string,
+  schema: S,
+  current: MessageShape<S>,
+): ConnectError {
+  const message = `the ${kind} ${shown(name)} has been changed since it was read; read it again, then change it`;
+  return new ConnectError(message, Code.Aborted, undefined, [
+    {
+      desc: ResourceInfoSchema,
+      value: create(ResourceInfoSchema, { resourceType: kind, resourceName: brief(name, textCharsMax) }),
+    },
+    { desc: schema, value: current as MessageInitShape<S> },
+  ]);
 }
 
 /** Code 12: the request asks for what this service (or this operation) does not do. */

@@ -34,7 +34,7 @@ export interface Limiter {
    * the order of their arrival. @throws code 8 when too many wait; the signal's reason
    */
   turn(who: Holder, signal?: AbortSignal): Promise<Hold>;
-  /** The same without a promise: calls `start`, at once when there is room. Answers what gives up a place in the line. */
+  /** The same without a promise: calls `start`, at once when there is room. Returns what gives up a place in the line. */
   line(who: Holder, start: (hold: Hold) => void): () => void;
   /** How much is used. */
   readonly used: number;

@@ -58,8 +58,9 @@ describe.each(built.map((method) => ({ name: callName(method), method })))("$nam
     async () => {
       const world = await newWorld(server);
       const request = (await row?.request(world)) ?? {};
+      const headers = (await row?.headers?.(world)) ?? world.tenant.headers;
       const before = await auditOf(world.tenant.headers);
-      await callRpc(server.target, world.tenant.headers, method, request);
+      await callRpc(server.target, headers, method, request);
       const after = await auditOf(world.tenant.headers);
       const fresh = after.slice(0, after.length - before.length);
       expect(after.slice(fresh.length)).toEqual(before);
@@ -81,6 +82,7 @@ describe.each(built.map((method) => ({ name: callName(method), method })))("$nam
     const stranger = await testTenant(sql);
     const answer = callRpc(server.target, stranger.headers, method, request, AbortSignal.timeout(10_000));
     if (row?.elsewhere === "not found") await expect(answer).rejects.toMatchObject({ code: 5 });
+    else if (row?.elsewhere === "refused") await expect(answer).rejects.toMatchObject({ code: 7 });
     else if (row?.elsewhere === "his own") await answer;
     else {
       const shown = json(await answer);

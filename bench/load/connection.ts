@@ -13,6 +13,6 @@ export interface ConnectionOptions {
   streams: number;
   /** Notified of each answer, with the time its request was sent. */
   answered(startMs: number, good: boolean): void;
-  /** Told once something is wrong with the connection itself. */
+  /** Notified once something is wrong with the connection itself. */
   failed(error: Error): void;
 }

@@ -12,7 +12,7 @@ export interface LoadRequest {
 
 /** Places in a body that are overwritten before each sending, so that no event and no point is sent twice. */
 export interface Variation {
-  /** How times stand in the body: ms in 13 digits or in a Protobuf varint of 6 bytes, or nanoseconds in 8 bytes. */
+  /** How the body holds times: ms in 13 digits or in a Protobuf varint of 6 bytes, or nanoseconds in 8 bytes. */
   times: "digits" | "varint" | "nanoseconds";
   timesAt: readonly number[];
   /** Where the 8 digits of each item's host stand. */
@@ -21,7 +21,7 @@ export interface Variation {
   metricsAt?: readonly number[];
   /** Metrics of a host; absent: 1. */
   metricsEach?: number;
-  /** Where values stand that any number from 10.00 to 99.99 takes the place of. */
+  /** Where values are that any number from 10.00 to 99.99 replaces. */
   valuesAt?: readonly number[];
   /** The time of request 0, ms since the epoch; each further request is a millisecond later. */
   baseMs: number;

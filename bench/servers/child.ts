@@ -1,6 +1,6 @@
 import { type LoopTurns, loopTurns } from "../../test/support/loop-turns.ts";
 
-/** Tells the bench that this server listens, answers what it asks, and ends with it. */
+/** Informs the bench that this server listens, answers what it asks, and ends with it. */
 export function serving(port: number): void {
   let turns: LoopTurns | undefined;
   process.on("message", (question) => {

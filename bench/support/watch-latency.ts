@@ -6,7 +6,7 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService, type PutEventsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { estate } from "../load/estate.ts";
 
-/** What watchers are told and how soon. */
+/** What watchers are notified and how soon. */
 export interface WatchLatency {
   watchers: number;
   messagesPerSec: number;
@@ -26,7 +26,7 @@ interface Watched {
   watchedUrl?: string;
 }
 
-/** Sends `changesPerSec` reports of an estate for a time, and notes when each of this many watchers is told. */
+/** Sends `changesPerSec` reports of an estate for a time, and notes when each of this many watchers is notified. */
 export async function watchLatency(
   baseUrl: string,
   key: Record<string, string>,
@@ -72,7 +72,7 @@ export async function watchLatency(
         await receiver.putEvents({ events: events ?? [] });
         return;
       } catch (error) {
-        // As an agent does that is told to send later.
+        // As an agent does that is asked to send later.
         if (ConnectError.from(error).code !== Code.ResourceExhausted) throw error;
         await sleep(100);
       }

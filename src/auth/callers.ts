@@ -8,11 +8,11 @@ import { type SessionVerifier, sessionVerifier } from "./session-verifier.ts";
 import { type KeyVerifier, keyVerifier } from "./verify.ts";
 import { type WrongKeys, wrongKeys } from "./wrong-keys.ts";
 
-/** How calls are led to who sends them. */
+/** How the callers of calls are found. */
 export interface Callers {
   /** The principal of a key, or of a session's cookie, as `credentialOf` gives it. @throws code 16; 14 while the database is away */
   verify(credential: string | null): Principal | Promise<Principal>;
-  /** Told of every call that was admitted by a session. */
+  /** Notes a call that was admitted by a session. */
   onSessionUse?(principal: Principal): void;
   /** Where people reach this service, when that is not the host that they ask. */
   readonly publicOrigin?: string | undefined;

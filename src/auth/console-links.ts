@@ -12,7 +12,7 @@ const linksMax = 20;
 
 /**
  * Makes a link that makes a session of a key, once, within 30 minutes, in the caller's transaction: of the key with this prefix,
- * else of the oldest manager key. Answers the token, which is not stored, and the key's id. The oldest of a key that has twenty goes.
+ * else of the oldest manager key. Returns the token, which is not stored, and the key's id. The oldest of a key that has twenty goes.
  * @throws code 5 when no key that holds has the prefix; code 9 when the tenant has no manager key
  */
 export async function createLink(tx: Db, tenantId: string, prefix?: string): Promise<{ token: string; keyId: string }> {
@@ -44,7 +44,7 @@ export async function createLink(tx: Db, tenantId: string, prefix?: string): Pro
   return { token: text, keyId: key.id };
 }
 
-/** Uses up a link, in the caller's transaction; answers its key. @throws code 16 for one that is unknown, used or too old */
+/** Uses up a link, in the caller's transaction; returns its key. @throws code 16 for one that is unknown, used or too old */
 export async function redeemLink(tx: Db, token: string): Promise<KeyOwner> {
   const named = parseToken("bl", token);
   const row = named && (await removeLink(tx, named.tenantId, named.id));
@@ -61,13 +61,4 @@ async function removeLink(tx: Db, tenantId: string, id: string) {
     .where(and(eq(consoleLinks.tenantId, tenantId), eq(consoleLinks.id, id)))
     .returning({ keyId, digest, expiresMs, now: databaseNowMs });
   return row;
-}
-
-/** The tenant of this name in whose console no session was made yet; undefined when there is none. */
-export async function withoutSession(db: Db, tenantName: string): Promise<string | undefined> {
-  const [tenant] = await db<{ id: string }[]>`select id from tenants where name = ${tenantName}`;
-  if (tenant === undefined) return undefined;
-  const [made] = await db`
-    select 1 from tenant_state where tenant_id = ${tenant.id} and first_session_ms is not null`;
-  return made === undefined ? tenant.id : undefined;
 }

@@ -49,7 +49,7 @@ export function parseKey(text: string): string | undefined {
   return checksum(text.slice(0, end)) === text.slice(end) ? prefix : undefined;
 }
 
-/** Where the prefix stands in a text that is a key; anything in one that is none. */
+/** Where the prefix is in a text that is a key; anything in one that is none. */
 export function prefixOf(text: string): string {
   return text.slice(3, 3 + prefixChars);
 }

@@ -4,7 +4,7 @@ import { unauthenticated } from "../errors.ts";
 /** The cookie of a session. Its prefix makes browsers refuse one that another host, or a page without TLS, has set. */
 const cookieName = "__Host-belfry";
 
-/** A request as far as its headers tell where it comes from. */
+/** A request as far as its headers say where it comes from. */
 interface Sent {
   readonly headers: IncomingHttpHeaders;
   readonly method?: string | undefined;
@@ -43,7 +43,7 @@ export function cookieToken({ cookie }: IncomingHttpHeaders): string | undefined
 /** The value of `Set-Cookie` that stores a session's token, and removes it with an empty one. */
 export function setCookie(token: string, ageMsMax: number): string {
   const ageSec = token === "" ? 0 : Math.floor(ageMsMax / 1000);
-  return `${cookieName}=${token}; Path=/; Max-Age=${ageSec}; Secure; HttpOnly; SameSite=Strict`;
+  return [`${cookieName}=${token}`, "Path=/", `Max-Age=${ageSec}`, "Secure", "HttpOnly", "SameSite=Strict"].join("; ");
 }
 
 // No header can hold a line feed, so no key is taken for a session.

@@ -29,7 +29,7 @@ interface Options {
   sql: Db;
   gate: { run<T>(fn: () => Promise<T>): Promise<T> };
   bounds: SessionBounds;
-  /** Told of every session that was used. */
+  /** Notes the use of a session. */
   onUse?(principal: Principal): void;
 }
 
@@ -38,7 +38,7 @@ const staleMs = 900;
 const refreshMs = 450;
 const entriesMax = 10_000;
 const useNotedMs = 60_000;
-// Tokens that are tried out wait for each other, and for nobody else's connections.
+// Tokens that are tried out wait for each other, and take no further connections.
 const readsMax = 2;
 const readsWaitingMax = 1000;
 

@@ -63,8 +63,6 @@ export async function createSession(
   await orm(tx)
     .insert(consoleSessions)
     .values({ tenantId, id, keyId, digest, createdMs: key.now, lastUsedMs: key.now });
-  await tx`
-    update tenant_state set first_session_ms = ${key.now} where tenant_id = ${tenantId} and first_session_ms is null`;
   return token;
 }
 
@@ -93,7 +91,7 @@ export async function noteSessionUse(db: Db, { tenantId, id }: Pick<Token, "tena
   await db`
     update console_sessions set last_used_ms = used.now_ms
     from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms) used
-    where tenant_id = ${tenantId} and id = ${id} and last_used_ms < used.now_ms`;
+    where tenant_id = ${tenantId} and id = ${id} and last_used_ms <= used.now_ms - 60000`;
 }
 
 /** Ends a session, in the caller's transaction: refused everywhere within a second of the commit. May be repeated. */

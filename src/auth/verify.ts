@@ -39,7 +39,7 @@ export interface KeyRow {
 
 /** An entry is never used beyond this age: a revoked key is refused within a second. */
 const staleMs = 900;
-/** From this age on it is read anew in the background, so that a busy key never waits. */
+/** From this age on it is read again in the background, so that a busy key never waits. */
 const refreshMs = 450;
 const entriesMax = 10_000;
 
@@ -54,7 +54,7 @@ export function keyVerifier({
 }: {
   sql: Db;
   gate: { run<T>(fn: () => Promise<T>): Promise<T> };
-  /** Told of every key that was accepted. */
+  /** Notified of every key that was accepted. */
   onUse?: (principal: Principal) => void;
 }): KeyVerifier {
   const entries = new Map<string, Entry>();

@@ -13,7 +13,7 @@ interface Options {
   perMinuteMax: number;
   /** How late the others are answered, ms. */
   delayMs?: number;
-  /** Told once a minute of an address that is slowed down. */
+  /** Notified once a minute of an address that is slowed down. */
   onSlowed?(network: string): void;
   networksMax?: number;
   waitingMax?: number;

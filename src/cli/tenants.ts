@@ -87,7 +87,7 @@ export function tenantCommand(args: readonly string[]): Work | undefined {
   }
 }
 
-/** The author of actions on the command line; they stand in the audit log of the tenant, with the account of the machine. */
+/** The author of actions on the command line; they are in the audit log of the tenant, with the account of the machine. */
 export function commandLine(): Actor {
   return { id: "command-line", name: `command line (${accountName()})` };
 }

@@ -1,4 +1,4 @@
-/** Settings of 0.1.0 that have gone, with what replaced each. A server that finds one set does not start. */
+/** Settings of 0.1.0 that were removed, with what replaced each. A server that finds one set does not start. */
 export const formerSettings: Readonly<Record<string, string>> = {
   BELFRY_METRICS_HOST: "BELFRY_METRICS_ADDRESS, such as 127.0.0.1:9464, replaces it",
   BELFRY_METRICS_PORT: "BELFRY_METRICS_ADDRESS, such as 127.0.0.1:9464, replaces it",

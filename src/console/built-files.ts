@@ -62,7 +62,7 @@ export function builtConsole({ root = ownRoot, dataDir, follow }: Options): Buil
     const dir = join(all, digest);
     if (existsSync(join(dir, pageName))) return dir;
     await mkdir(all, { recursive: true, mode: 0o700 });
-    await execute(process.execPath, [join(root, "src/console/write-files.ts"), root, dir]).catch(
+    await execute(process.execPath, [join(root, "src/console/build-process.ts"), root, dir]).catch(
       ({ stderr, message }) => {
         throw new Error(String(stderr || message).trim());
       },

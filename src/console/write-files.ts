@@ -1,7 +1,6 @@
-// Run by itself it builds the console of a folder into another one: the bundler's memory goes with the process that used it.
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { promisify, stripVTControlCharacters } from "node:util";
+import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { buildConsole } from "./build.ts";
 
@@ -32,15 +31,5 @@ export async function writeConsole(root: string, dir: string): Promise<void> {
     renameSync(making, dir);
   } finally {
     rmSync(making, { recursive: true, force: true });
-  }
-}
-
-if (import.meta.main) {
-  const [root = "", dir = ""] = process.argv.slice(2);
-  try {
-    await writeConsole(root, dir);
-  } catch (error) {
-    process.stderr.write(stripVTControlCharacters((error as Error).message));
-    process.exitCode = 1;
   }
 }

@@ -47,7 +47,7 @@ export function newDataKey(): KeyObject {
 
 const proofPlace = (masterKeyId: string) => ["master key", masterKeyId];
 
-/** What opens with this master key alone, and tells nothing of it. */
+/** What opens with this master key alone, and says nothing of it. */
 export function proofOf(master: KeyObject, masterKeyId: string): Buffer {
   return seal(master, Buffer.alloc(0), proofPlace(masterKeyId));
 }

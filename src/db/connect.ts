@@ -129,7 +129,7 @@ export const clientOptions = {
   onnotice: () => undefined,
 };
 
-/** Where a URL leads: a socket whose directory stands in it with `%2F`, as libpq writes it, or a host and port. */
+/** Where a URL leads: a socket whose directory is in it with `%2F`, as libpq writes it, or a host and port. */
 export function destinationOf(url: string): { path: string } | { host: string; port: number } {
   const { hostname, port } = new URL(url);
   const number = Number(port || 5432);

@@ -47,7 +47,7 @@ interface MigrateOptions {
   count?: number;
   /** The version that migrates. */
   version?: string;
-  /** How long one attempt waits for a lock: so long others may have to wait behind it. */
+  /** How long one attempt waits for a lock: this long others may have to wait behind it. */
   lockTimeoutMs?: number;
   /** For how long a file is attempted again while others hold what it needs. */
   lockedMsMax?: number;
@@ -77,7 +77,7 @@ export async function appliedMigrations(db: Db): Promise<{ name: string; digest:
   return [...(await db<{ name: string; digest: string }[]>`select name, digest from migrations order by name`)];
 }
 
-/** Whether the first version is newer than the second: both MAJOR.MINOR.PATCH, each perhaps with more behind a hyphen. */
+/** Whether the first version is newer than the second: both MAJOR.MINOR.PATCH, each perhaps with more after a hyphen. */
 function newer(first: string, second: string): boolean {
   const numbers = (text: string) => text.split("-", 1)[0]?.split(".").map(Number) ?? [];
   const [one, other] = [numbers(first), numbers(second)];
@@ -211,7 +211,7 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
     await checkServer(sql);
     const names: string[] = [];
     for (;;) {
-      // For each file anew: a connection that broke in between took the lock with it.
+      // For each file again: a connection that broke in between took the lock with it.
       await lockMigrations(sql, log);
       await sql`
         create table if not exists migrations (

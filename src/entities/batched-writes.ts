@@ -64,7 +64,7 @@ export async function inPortions<T>(
   return answers;
 }
 
-/** Ids that were put one behind the other. */
+/** Ids that were put one after the other. */
 export function splitIds(bytes: Buffer): Buffer[] {
   const ids: Buffer[] = [];
   for (let at = 0; at < bytes.byteLength; at += ID_BYTES) ids.push(bytes.subarray(at, at + ID_BYTES));

@@ -13,7 +13,7 @@ export interface FirstEntity {
   /** The clause's keys without a prefix. */
   bareKeys: readonly string[];
   /**
-   * Statements that select the entity's id, no row where there is none: the first one that has a row tells it. A clause that is
+   * Statements that select the entity's id, no row where there is none: the first one that has a row says it. A clause that is
    * nothing but ids finds deleted ones, too, where no living one matches. `metadataKeys`: those of the bare keys that metadata have.
    */
   statements(metadataKeys: ReadonlySet<string>): Fragment[];

@@ -27,7 +27,7 @@ const portion = 1000;
 const keyOf = (id: Buffer) => id.toString("latin1");
 
 /**
- * Deletes entities that have gone idle, and removes deleted ones: each when it has neither series nor events any more; one that
+ * Deletes entities that became idle, and removes deleted ones: each when it has neither series nor events any more; one that
  * has them is only marked, and any data bring it back. Looks at a portion of the tenant's entities, in the order of their
  * ids; returns the last one, undefined at the end. May be repeated.
  */

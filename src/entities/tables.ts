@@ -32,7 +32,7 @@ export const entities = pgTable(
     livenessMs: bigintMs("liveness_ms").notNull(),
     /** What the last model says of it, as a digest (src/entities/content-hash.ts); null: not known, so the next model is written. */
     contentHash: bytea("content_hash"),
-    /** Timestamp of the model that deleted it, or of the last data of one that has gone idle. */
+    /** Timestamp of the model that deleted it, or of the last data of one that became idle. */
     deletedMs: bigintMs("deleted_ms"),
     /** True: it was deleted because no data came, so any data bring it back. */
     idle: boolean("idle"),
@@ -42,7 +42,7 @@ export const entities = pgTable(
     index("entities_name").on(table.tenantId, table.name, table.id).where(sql`deleted_ms is null`),
     // An id is a digest of its tenant, too, so no other has it. A look-up is shorter than by the primary key.
     index("entities_id").using("hash", table.id).where(sql`deleted_ms is null`),
-    // The metadata stand in no index, so that models which change nothing else of their entity touch none. A term begins
+    // The metadata are in no index, so that models which change nothing else of their entity touch none. A term begins
     // with its tenant's; a column for it would be a list of all of its rows, to be met with each term's. No statistics are
     // gathered on terms, texts and JSON (migrations/0001_first_release.sql): no plan needs them.
     index("entities_terms").using(

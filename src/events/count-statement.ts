@@ -130,7 +130,7 @@ function countedOf(rows: readonly ValueRow[], fieldOf: (row: ValueRow) => { fiel
   return { counts, bytes };
 }
 
-/** All fields that stand in columns, in one pass over the rows. */
+/** All fields that are in columns, in one pass over the rows. */
 async function countColumns(
   db: Db,
   tenantId: string,

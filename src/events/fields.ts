@@ -10,7 +10,7 @@ import type { OccurrenceRow } from "./rows.ts";
 /** An occurrence, with how many its event has. */
 export type EventRow = OccurrenceRow & { count: bigint };
 
-/** A field that stands in a column: `id`s are texts to clauses, and bytes to the database. */
+/** A field that is in a column: `id`s are texts to clauses, and bytes to the database. */
 interface Column {
   type: "text" | "bigint" | "boolean" | "id";
   /** The expression it is read by: o occurrence, e event, n entity. A query in it names the tenant by its own parameter. */
@@ -131,7 +131,7 @@ export function eventSortKeys(db: Db, tenantId: string, field: EventField, desce
   const { type }: Column = columns[field.name];
   const sql = fieldColumn(db, tenantId, field.name);
   if (type === "id") return sortPieces(db, { type: "text", sql: idTextSql(db, sql) }, descending);
-  // Of a body its beginning: sort keys stand in cursors.
+  // Of a body its beginning: sort keys are in cursors.
   if (field.name === "body") return [{ expression: db`left(o.body, 255)`, type: "text", descending }];
   return [{ expression: sql, type, descending }];
 }

@@ -99,7 +99,7 @@ function discardRest(request: Request, { bytesMax, waitMs, graceMs }: RestLimits
   let left = bytesMax;
   const cut = () => {
     done();
-    // NO_ERROR tells the client that its answer stands and that the rest is not wanted (RFC 9113, 8.1).
+    // NO_ERROR informs the client that its answer stands and that the rest is not wanted (RFC 9113, 8.1).
     if ("stream" in request) request.stream.close(constants.NGHTTP2_NO_ERROR);
     else request.socket.destroy();
   };

@@ -36,7 +36,7 @@ interface Options {
   admit: Pipeline["admit"];
   compressions: Compression[];
   deadlineMsMax: number;
-  /** Told of unexpected errors; the answer says "internal error" alone. */
+  /** Notified of unexpected errors; the answer says "internal error" alone. */
   report(error: unknown, request: Request): void;
   startCall: ReturnType<typeof callStarter>;
 }

@@ -1,8 +1,7 @@
 /** What was used lately, by key: bounded by the characters of its keys and what each entry weighs more. */
 export interface RecentMap<T> {
   get(key: string): T | undefined;
-  /** @param characters what this entry weighs besides its key, where that is another number than usual */
-  set(key: string, value: T, characters?: number): void;
+  set(key: string, value: T): void;
 }
 
 /**
@@ -11,13 +10,12 @@ export interface RecentMap<T> {
  * @param entryCharacters what an entry weighs besides its key
  */
 export function recentMap<T>(charactersMax: number, entryCharacters = 200): RecentMap<T> {
-  let young = new Map<string, { value: T; weight: number }>();
-  let old = new Map<string, { value: T; weight: number }>();
+  let young = new Map<string, T>();
+  let old = new Map<string, T>();
   let characters = 0;
-  function put(key: string, entry: { value: T; weight: number }) {
-    const before = young.get(key);
-    characters += entry.weight - (before === undefined ? -key.length : before.weight);
-    young.set(key, entry);
+  function set(key: string, value: T) {
+    if (!young.has(key)) characters += key.length + entryCharacters;
+    young.set(key, value);
     if (characters * 2 < charactersMax) return;
     old = young;
     young = new Map();
@@ -26,11 +24,11 @@ export function recentMap<T>(charactersMax: number, entryCharacters = 200): Rece
   return {
     get(key) {
       const found = young.get(key);
-      if (found !== undefined) return found.value;
+      if (found !== undefined) return found;
       const older = old.get(key);
-      if (older !== undefined) put(key, older);
-      return older?.value;
+      if (older !== undefined) set(key, older);
+      return older;
     },
-    set: (key, value, weight = entryCharacters) => put(key, { value, weight }),
+    set,
   };
 }

@@ -32,7 +32,7 @@ export interface JobKind {
   share: number;
   /** The same while this process stores data that comes in; absent: `share`. */
   busyShare?: number;
-  /** Its jobs are due at a time that users were told: a place is kept for them while others run. */
+  /** Its jobs are due at a time that users chose: a place is kept for them while others run. */
   timed?: boolean;
   /** How long a claim of its jobs lasts that is not renewed; absent: as long as the worker's others. */
   leaseMs?: number;
@@ -40,7 +40,7 @@ export interface JobKind {
   patienceMs?: number;
   /**
    * Does the jobs, in the transaction that ends them: all of it happens, once, or none. What may be repeated is the call
-   * itself. Answers the jobs that are to be done again at another time. One that goes on to lock what comes after due_work
+   * itself. Returns the jobs that are to be done again at another time. One that goes on to lock what comes after due_work
    * calls `finish` with them before it does.
    */
   run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number, finish?: Finish): Promise<readonly Again[]>;
@@ -55,7 +55,7 @@ export interface WorkerOptions {
   log: Log;
   /** Whether this process stores data that comes in, so that some kinds should take less of its time. */
   busy?(): boolean;
-  /** Told that there is more to do than this process takes on. */
+  /** Notified that there is more to do than this process takes on. */
   callOthers?(): void;
   /** How many runs go on at once: no more than there are connections for them. */
   runsMax?: number;
@@ -149,7 +149,7 @@ export function worker(
 
   /** Begins runs for lanes that are due, as many as there is room for. */
   async function begin() {
-    // A long list is read anew now and then only: which lane has its turn does not depend on it.
+    // A long list is read again now and then only: which lane has its turn does not depend on it.
     const fresh = lanes.length < fewLanes || performance.now() - readMs > staleMs;
     if (fresh) {
       lanes = await dueLanes({ system, workers }, names, nowMs() + pollMs);

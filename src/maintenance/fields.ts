@@ -85,7 +85,7 @@ const fields: Readonly<Record<string, WindowField>> = {
   ),
 };
 
-/** How clauses read windows: members by their names, those of `schedule` and `notification` behind it and a dot. */
+/** How clauses read windows: members by their names, those of `schedule` and `notification` after it and a dot. */
 export function windowResolver(tenantName: string): Resolver<WindowRow> {
   return {
     field(name) {

@@ -107,7 +107,7 @@ function withoutWindow(tenantId: string, windowId: string, tenantName: string): 
   };
 }
 
-/** Ids put one behind the other, as many as one transaction takes in each. */
+/** Ids put one after the other, as many as one transaction takes in each. */
 function portionsOf(ids: readonly Buffer[]): Buffer[] {
   const count = Math.ceil(ids.length / portion);
   return Array.from({ length: count }, (_, i) => Buffer.concat(ids.slice(i * portion, (i + 1) * portion)));

@@ -10,6 +10,7 @@ import {
   WindowNotificationSchema,
   WindowStatus,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { etagOf } from "../rpc/etag.ts";
 import type { Progress } from "./progress.ts";
 import { isOutdated } from "./schedule.ts";
 import type { maintenanceWindows } from "./tables.ts";
@@ -99,8 +100,20 @@ export function toWindow(row: WindowRow, tenantName: string): MaintenanceWindow 
   const schedule = storedSchedule(row);
   const outdated = isOutdated(schedule);
   const nextStartMs = outdated ? null : row.nextStartMs;
+  const etag = etagOf([
+    ...[row.description, row.owner, row.tags, row.clause, row.schedule, row.skipNext, row.notification, row.runMode],
+    ...[
+      row.status,
+      row.maintenanceState,
+      row.exitState,
+      row.overrideExitState,
+      row.force,
+      row.doNotPropagateToChildren,
+    ],
+  ]);
   return create(MaintenanceWindowSchema, {
     id: row.id,
+    etag,
     tenant: tenantName,
     target: { case: "query", value: { type: "ENTITY", clause: storedClause(row) } },
     runMode: row.runMode,

@@ -139,7 +139,7 @@ const ended = (progress: Progress): Progress => ({
   runEndMs: undefined,
 });
 
-/** The start behind those that are skipped. While they pass, it stays the same: a thousand need not be gone through each time. */
+/** The start after those that are skipped. While they pass, it stays the same: a thousand need not be gone through each time. */
 function nextNotSkipped({ skipNext, nextDueMs, nextStartMs: known }: Progress, { plan }: Rules): number | undefined {
   if (skipNext > 0 && nextDueMs !== undefined && known !== undefined) return known;
   let next = nextDueMs;

@@ -7,7 +7,7 @@ import type { Rules } from "./progress.ts";
 import { type WindowPlan, windowPlanOf } from "./schedule.ts";
 import { maintenanceWindows as table } from "./tables.ts";
 
-/** What decides when a window runs, and what is told of it; not its clause, which may hold megabytes. */
+/** What decides when a window runs, and what is sent of it; not its clause, which may hold megabytes. */
 export const runColumns = {
   id: table.id,
   name: table.name,

@@ -43,7 +43,7 @@ async function store(
   await changeMembers(tx, tenantId, moved, nowMs, hooks);
 }
 
-/** Leaves the work that follows from what has happened to windows: their entities change, and it is told. */
+/** Leaves the work that follows from what has happened to windows: their entities change, and it is reported. */
 export async function changeMembers(
   tx: Db,
   tenantId: string,

@@ -31,7 +31,7 @@ import {
 /** What the service needs beside the database. */
 export interface Maintenance {
   nowMs(): number;
-  /** Told after a commit when something is due; absent: at once. */
+  /** Notified after a commit when something is due; absent: at once. */
   wake(dueMs?: number): void;
   hooks: WindowHooks;
 }

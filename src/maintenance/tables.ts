@@ -50,7 +50,7 @@ export const maintenanceWindows = pgTable(
   ],
 );
 
-/** Entities that a run has still to take in: ids put one behind the other, a row a portion. */
+/** Entities that a run has still to take in: ids put one after the other, a row a portion. */
 export const maintenanceTargets = pgTable(
   "maintenance_targets",
   {

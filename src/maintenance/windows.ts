@@ -2,6 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import { and, eq } from "drizzle-orm";
 import {
   type MaintenanceWindow,
+  MaintenanceWindowSchema,
   RunState,
   type Schedule,
   WindowStatus,
@@ -10,9 +11,10 @@ import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { alreadyExists, failedPrecondition, invalidField, invalidFields, notFound } from "../errors.ts";
 import { brokenWindowMessage } from "../notifications/window-messages.ts";
+import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import type { WindowHooks } from "./hooks.ts";
-import { isStoredSchedule, progressValues, specificationValues, toProgress } from "./messages.ts";
+import { isStoredSchedule, progressValues, specificationValues, toProgress, toWindow } from "./messages.ts";
 import { notRun, replan, type Step, startNow, stopNow } from "./progress.ts";
 import { lockWindows, type RunRow, rulesOf, rulesWith, runColumns } from "./rows.ts";
 import { cancelRuns, changeMembers, planNext, storeMoved } from "./run.ts";
@@ -99,6 +101,13 @@ export async function replaceWindow(
   const [row] = await lockWindows(tx, tenant.id, [id]);
   const checked = checkSpecification(sent, row);
   if (row === undefined) throw notFound(kind, id);
+  if (sent.etag !== "") {
+    const [whole] = await orm(tx)
+      .select()
+      .from(table)
+      .where(and(eq(table.tenantId, tenant.id), eq(table.id, id)));
+    if (whole !== undefined) checkEtag(kind, id, sent, MaintenanceWindowSchema, toWindow(whole, tenant.name));
+  }
   const { window } = checked;
   await checkNotification(tx, tenant.id, sent, row);
   if (window.name !== row.name) throw invalidField("specification.name", "cannot be changed");

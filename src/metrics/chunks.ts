@@ -38,7 +38,7 @@ function byDay({ times, values }: Points): Points[] {
 
 /**
  * Finds the chunks that the portions change: those that hold or lie behind a new point, and before them those that are small,
- * or hold no more points than there are behind them. So a day has few chunks, and each point is written a few times only: once
+ * or hold no more points than there are after them. So a day has few chunks, and each point is written a few times only: once
  * whenever its chunk becomes twice as large.
  */
 async function readOld(tx: Db, tenantId: string, portions: readonly Portion[]): Promise<void> {

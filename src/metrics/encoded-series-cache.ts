@@ -70,7 +70,7 @@ function formTable() {
   let count = 0;
   let usedBytes = 0;
   let epoch = 1;
-  /** By hash: the place of the newest form behind it, plus 1. */
+  /** By hash: the place of the newest form after it, plus 1. */
   let heads = new Int32Array(size * 2);
   /** Of each form: the next of its hash, its hash, its tenant, where its bytes begin, how many there are, its chunks … */
   let next = new Int32Array(size);
@@ -150,7 +150,7 @@ function formTable() {
     heads[at] = place + 1;
   }
 
-  /** Writes the chunks in `scanned` behind each other; answers where. */
+  /** Writes the chunks in `scanned` after each other; answers where. */
   function keep(bytes: Uint8Array): { start: number; length: number } {
     let length = 0;
     for (let i = 0; i < scanned.chunks; i++) length += (scanned.ends[i] as number) - (scanned.starts[i] as number);

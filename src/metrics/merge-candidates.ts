@@ -3,7 +3,7 @@ import { transaction } from "../db/transaction.ts";
 import { every } from "../every.ts";
 import { hastenMerging } from "./merge.ts";
 
-/** Tells the jobs that merge of new points, so that tenants without any have no job to run. */
+/** Informs the jobs that merge of new points, so that tenants without any have no job to run. */
 export interface MergeCandidates {
   /** Points of a tenant were stored. */
   note(tenantId: string): void;

@@ -158,7 +158,7 @@ async function bySeries(blocks: readonly HeadPoints[]): Promise<Map<number, Poin
   return merged;
 }
 
-/** Copies the points of a block to the places of their series, and moves these places behind them. */
+/** Copies the points of a block to the places of their series, and moves these places after them. */
 function spread({ series, counts, times, values }: HeadPoints, places: Map<number, number>, into: Points): void {
   let from = 0;
   for (let i = 0; i < series.length; i++) {

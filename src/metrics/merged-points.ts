@@ -47,7 +47,7 @@ function runsOf(times: Float64Array): number[] {
   return runs;
 }
 
-/** Merges the runs [from, middle) and [middle, to) of `of` into `into` from `at` on; returns the place behind them. */
+/** Merges the runs [from, middle) and [middle, to) of `of` into `into` from `at` on; returns the place after them. */
 function mergeRuns({ times, values }: Points, from: number, middle: number, to: number, into: Points, at: number) {
   let left = from;
   let right = middle;

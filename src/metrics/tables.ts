@@ -7,7 +7,7 @@ export const series = pgTable(
   "series",
   {
     tenantId: tenantId(),
-    /** From 1, in the order of their making; one that has gone leaves its number unused. */
+    /** From 1, in the order of their making; one that is removed leaves its number unused. */
     number: bigint("number", { mode: "bigint" }).notNull(),
     entityId: bytea("entity_id").notNull(),
     metric: text("metric").notNull(),

@@ -30,6 +30,7 @@ import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, invalidFields, notFound } from "../errors.ts";
 import { fieldPath } from "../rpc/constraint-rules.ts";
 import { principalOf } from "../rpc/context.ts";
+import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
 import { deliveryThreads, destinationStates } from "./delivering/tables.ts";
@@ -115,10 +116,6 @@ export function destinationService(
   keyring: Keyring,
   products: ProductAddresses,
 ): Partial<ServiceImpl<typeof DestinationService>> {
-  /** Seals the new secrets of a destination, in the caller's transaction. */
-  const sealed = (tx: Db, tenantId: string, name: string, { fresh }: Parted) =>
-    sealSecrets(tx, tenantId, ownerOf(name), fresh, keyring);
-
   return {
     async createDestination({ destination = create(DestinationSchema) }, context) {
       const { tenantId } = principalOf(context);
@@ -128,7 +125,7 @@ export function destinationService(
       keptOf({}, parted.kept, typePath);
       checkSecretAddresses(parted, undefined, typePath);
       return await transaction(db, async (tx) => {
-        const secrets = await sealed(tx, tenantId, name, parted);
+        const secrets = await sealSecrets(tx, tenantId, ownerOf(name), parted.fresh, keyring);
         const made = await orm(tx)
           .insert(destinations)
           .values({ tenantId, name, secrets, ...valuesOf(destination, parted), createdMs: databaseNowMs })
@@ -159,15 +156,16 @@ export function destinationService(
       const parted = await checkedParts(type, tenantId);
       return await transaction(db, async (tx) => {
         const [stored] = await orm(tx)
-          .select({ secrets: destinations.secrets, type: destinations.type })
+          .select({ ...columnsOf(tenantId), secrets: destinations.secrets })
           .from(destinations)
           .where(own)
           .for("no key update");
         if (stored === undefined) throw notFound("destination", name);
+        checkEtag("destination", name, destination, DestinationSchema, toDestination(stored));
         const keptSecrets = keptOf(stored.secrets, parted.kept, typePath);
         const before = fromJson(DestinationTypeSchema, stored.type as JsonValue);
         checkSecretAddresses(parted, before, typePath);
-        const secrets = { ...keptSecrets, ...(await sealed(tx, tenantId, name, parted)) };
+        const secrets = { ...keptSecrets, ...(await sealSecrets(tx, tenantId, ownerOf(name), parted.fresh, keyring)) };
         const heldBefore = await heldBytes(tx, tenantId, kept);
         await orm(tx)
           .update(destinations)

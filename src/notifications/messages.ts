@@ -7,6 +7,7 @@ import {
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { etagOf } from "../rpc/etag.ts";
 import { shownTriggerType } from "./sources.ts";
 
 /** What triggers, destinations and rules have alike. */
@@ -49,18 +50,26 @@ export interface RuleRow extends Named {
 /** A trigger as the API shows it. */
 export function toTrigger({ type, ...row }: TriggerRow, troubles: Readonly<Record<string, string>> = {}): Trigger {
   const shown = shownTriggerType(type);
-  return create(TriggerSchema, { ...row, ...shown, trouble: shown.trouble || (troubles[row.name] ?? "") });
+  const etag = etagOf([row.description, row.tags, type]);
+  return create(TriggerSchema, { ...row, ...shown, etag, trouble: shown.trouble || (troubles[row.name] ?? "") });
 }
 
 /** A destination as the API shows it. */
 export function toDestination({ type, ...row }: DestinationRow): Destination {
-  return create(DestinationSchema, { ...row, type: fromJson(DestinationTypeSchema, type) });
+  const etag = etagOf([row.description, row.tags, row.maxPerMinute, type]);
+  return create(DestinationSchema, { ...row, etag, type: fromJson(DestinationTypeSchema, type) });
 }
 
 /** A rule as the API shows it. */
 export function toRule({ repeatIntervalSec, delaySec, repeatWhile, ...row }: RuleRow): Rule {
+  const { description, tags, enabled, message, repeat, sendUpdates, muteDuringMaintenance } = row;
+  const { triggerNames, destinationNames } = row;
   return create(RuleSchema, {
     ...row,
+    etag: etagOf([
+      ...[description, tags, enabled, message, repeat, sendUpdates, muteDuringMaintenance],
+      ...[triggerNames, destinationNames, repeatWhile ?? RepeatWhile.UNSPECIFIED, repeatIntervalSec, delaySec],
+    ]),
     repeatWhile: repeatWhile ?? RepeatWhile.UNSPECIFIED,
     repeatInterval: repeatIntervalSec,
     delaySec: BigInt(delaySec),

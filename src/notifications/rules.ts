@@ -20,6 +20,7 @@ import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
+import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
@@ -189,7 +190,7 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       return await transaction(db, async (tx) => {
         const [row] = await orm(tx).select(columnsOf(tenantId)).from(rules).where(own).for("no key update");
         if (row === undefined) throw notFound("rule", name);
-        const rule = withChanges(toRule(row), sent, members);
+        const rule = withChanges(checkEtag("rule", name, sent, RuleSchema, toRule(row)), sent, members);
         checkRepetition(rule);
         const values = valuesOf(rule);
         const heldBefore = await heldBytes(tx, tenantId, kept);

@@ -12,6 +12,7 @@ import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { destinationService } from "./destinations.ts";
 import { explanations, type OpenWindows } from "./explain.ts";
 import { rulePreviews } from "./preview.ts";
+import { triggerPreviews } from "./preview-trigger.ts";
 import { ruleService } from "./rules.ts";
 import { destinationTests } from "./test-destination.ts";
 import { triggerService } from "./triggers.ts";
@@ -36,12 +37,16 @@ export function notificationServices(
     ...destinationTests(db, keyring, world),
   };
   const rules: Partial<ServiceImpl<typeof RuleService>> = { ...ruleService(db, bounds), ...rulePreviews(db, world) };
+  const triggers: Partial<ServiceImpl<typeof TriggerService>> = {
+    ...triggerService(db, bounds),
+    ...triggerPreviews(db, sending.nowMs),
+  };
   const deliveries: Partial<ServiceImpl<typeof DeliveryService>> = {
     ...deliveryService(db, sending),
     ...explanations(db, { ...sending, openWindows }),
   };
   return [
-    [TriggerService, triggerService(db, bounds)],
+    [TriggerService, triggers],
     [DestinationService, destinations],
     [RuleService, rules],
     [DeliveryService, deliveries],

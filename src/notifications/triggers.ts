@@ -20,6 +20,7 @@ import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
+import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
@@ -73,14 +74,14 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
     const own = named(tenantId, sent.name);
     const [row] = await orm(tx).select(columnsOf(tenantId)).from(triggers).where(own).for("no key update");
     if (row === undefined) throw notFound("trigger", sent.name);
-    const before = toTrigger(row);
+    const before = checkEtag("trigger", sent.name, sent, TriggerSchema, toTrigger(row));
     const trigger = withChanges(before, sent, members);
     const heldBefore = await heldBytes(tx, tenantId, kept);
     await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
     await checkQuota(tx, tenantId, kept, bounds, heldBefore);
     if (before.type !== undefined && trigger.type !== undefined)
       await onTriggerChange(tx, tenantId, normalizedName(sent.name), { before: before.type, after: trigger.type });
-    return trigger;
+    return toTrigger({ ...row, ...(await storedState(tx, tenantId, sent.name)) });
   }
 
   return {
@@ -88,7 +89,7 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
       const { tenantId } = principalOf(context);
       const { name } = trigger;
       checkTriggerType(trigger.type, "trigger.type");
-      await transaction(db, async (tx) => {
+      return await transaction(db, async (tx) => {
         const made = await orm(tx)
           .insert(triggers)
           .values({ tenantId, name, ...valuesOf(trigger), createdMs: databaseNowMs })
@@ -97,8 +98,10 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
         if (made.length === 0) throw alreadyExists("trigger", name);
         await checkQuota(tx, tenantId, kept, bounds);
         await afterRuleChange(tx, context, "trigger", name);
+        const stored = await storedState(tx, tenantId, name);
+        const row = { name, ...stored, ruleNames: [], recentNotificationCount: 0n };
+        return create(CreateTriggerResponseSchema, { trigger: toTrigger(row) });
       });
-      return create(CreateTriggerResponseSchema, { trigger: { ...trigger, name } });
     },
 
     async getTrigger({ name }, context) {
@@ -182,4 +185,12 @@ async function deleteTrigger(tx: Db, tenantId: string, name: string): Promise<vo
   if (users.length > 0) throw inUse("trigger", name, inRules(users));
   await orm(tx).delete(triggers).where(own);
   await forgetCounts(tx, tenantId, "trigger", normalizedName(name));
+}
+
+/** What the database has made of what was just stored: its JSON is in another order than what was sent. */
+async function storedState(tx: Db, tenantId: string, name: string) {
+  const { description, tags, type } = triggers;
+  const [row] = await orm(tx).select({ description, tags, type }).from(triggers).where(named(tenantId, name));
+  if (row === undefined) throw notFound("trigger", name);
+  return row;
 }

@@ -59,7 +59,7 @@ function portionsOf<T>(items: readonly T[]): T[][] {
   return Array.from({ length: count }, (_, i) => items.slice(i * statementMax, (i + 1) * statementMax));
 }
 
-/** What is wrong with a clause. A mistake of an item is told in its result, so what the language throws is caught here. */
+/** What is wrong with a clause. A mistake of an item is reported in its result, so what the language throws is caught here. */
 function brokenClause(clause: Clause, path: string): string {
   try {
     return textOf(brokenKeys(checkClause(clause, path)));

@@ -15,7 +15,8 @@ export function changedFields<S extends DescMessage>(
 ): Set<keyof MessageShape<S>> {
   const paths = mask?.paths ?? [];
   const named = paths.length === 0 ? schema.fields.filter((field) => isChange(field, resource)) : paths.map(fieldOf);
-  const changed = named.filter((field) => !marked(field, FieldBehavior.OUTPUT_ONLY));
+  // The etag says what was read, and is no change.
+  const changed = named.filter((field) => field.name !== "etag" && !marked(field, FieldBehavior.OUTPUT_ONLY));
   return new Set(changed.map(({ localName }) => localName as keyof MessageShape<S>));
 
   function fieldOf(path: string): DescField {

@@ -47,7 +47,7 @@ export async function audited(tx: Db, context: HandlerContext, name: string): Pr
   record.auditPending = undefined;
 }
 
-/** Writes the audit row of an action that is no call, in its transaction. `action` takes the place of the RPC. */
+/** Writes the audit row of an action that is no call, in its transaction. `action` replaces the RPC. */
 export async function auditedAction(
   tx: Db,
   tenantId: string,

@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { join } from "node:path";
-import { createLink, withoutSession } from "../auth/console-links.ts";
+import { createLink } from "../auth/console-links.ts";
 import type { Db, Sql } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { resourceText } from "../rpc/audit.ts";
 import { auditedAction } from "./audit.ts";
-import { createTenantWithKey } from "./tenant.ts";
+import { createTenantWithKey, withoutSession } from "./tenant.ts";
 
 const firstTenant = "default";
 const firstStart = { id: "first-start", name: "first start" };

@@ -23,6 +23,7 @@ import { transaction } from "../db/transaction.ts";
 import { notFound, unauthenticated } from "../errors.ts";
 import { callRecord, principalOf } from "../rpc/context.ts";
 import { audited } from "./audit.ts";
+import { noteFirstSession } from "./tenant.ts";
 
 interface Options {
   keys: KeyVerifier;
@@ -32,6 +33,7 @@ interface Options {
   bounds: SessionBounds;
 }
 
+/** Sessions of the console. */
 export function sessionService(db: Db, options: Options): Partial<ServiceImpl<typeof SessionService>> {
   const { keys, sessions, guesses, bounds } = options;
 
@@ -59,6 +61,7 @@ export function sessionService(db: Db, options: Options): Partial<ServiceImpl<ty
     return await transaction(db, async (tx) => {
       const principal = await prove(tx, proof);
       const { id, text } = await createSession(tx, principal, bounds);
+      await noteFirstSession(tx, principal.tenantId);
       if (before?.sessionId !== undefined) await endSession(tx, before.tenantId, before.sessionId);
       callRecord(context).principal = { ...principal, sessionId: id };
       await audited(tx, context, id);

@@ -27,3 +27,19 @@ export async function tenantIds(db: Db): Promise<string[]> {
   const rows = await db<{ id: string }[]>`select id from tenants order by id`;
   return rows.map(({ id }) => id);
 }
+
+/** Keeps that a session of the console was made, in its transaction. May be repeated. */
+export async function noteFirstSession(tx: Db, tenantId: string): Promise<void> {
+  await tx`
+    update tenant_state set first_session_ms = (extract(epoch from statement_timestamp()) * 1000)::bigint
+    where tenant_id = ${tenantId} and first_session_ms is null`;
+}
+
+/** The tenant of this name, if no session of the console was ever made there. */
+export async function withoutSession(db: Db, tenantName: string): Promise<string | undefined> {
+  const [tenant] = await db<{ id: string }[]>`select id from tenants where name = ${tenantName}`;
+  if (tenant === undefined) return undefined;
+  const [made] = await db`
+    select 1 from tenant_state where tenant_id = ${tenant.id} and first_session_ms is not null`;
+  return made === undefined ? tenant.id : undefined;
+}

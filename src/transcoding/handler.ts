@@ -33,7 +33,7 @@ export interface TranscoderOptions {
   streamBytesMax?: number;
   /** The longest silence within a body, ms; a minute without it. */
   bodyIdleMs?: number;
-  /** Told of memory that a body takes, as it comes and as it is read; the ConnectError that it throws refuses the rest. */
+  /** Notified of memory that a body takes, as it comes and as it is read; the ConnectError that it throws refuses the rest. */
   received?(request: Request, bytes: number): void;
   /** The longest time that a unary call may take, ms; also that of requests which name none. */
   timeoutMsMax: number;
@@ -47,9 +47,9 @@ export interface TranscoderOptions {
   tenantOf?(request: Request): string | undefined;
   /** Headers that every answer to this request carries. */
   headersOf?(request: Request): OutgoingHttpHeaders;
-  /** Told of unexpected errors; the answer says "internal error" alone. */
+  /** Notified of unexpected errors; the answer says "internal error" alone. */
   report?(error: unknown, request: Request): void;
-  /** Told of the code of every answer that is an error, for logs: its HTTP status may say less. */
+  /** Notified of the code of every answer that is an error, for logs: its HTTP status may say less. */
   failed?(code: number, request: Request): void;
 }
 

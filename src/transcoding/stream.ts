@@ -6,7 +6,7 @@ import { refusalOf } from "../wire/status.ts";
 import { unpackStream } from "../wire/unpack.ts";
 import { type BodyLimits, encodingName } from "./body.ts";
 
-/** How the messages of a server stream stand in the body. */
+/** How the body holds the messages of a server stream. */
 export interface Framing {
   readonly contentType: string;
   /** The bytes of one message. */

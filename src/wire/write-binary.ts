@@ -7,7 +7,7 @@ type Values = Record<string, unknown>;
 
 /**
  * The bytes of a message, those of a large one made in slices between which others are served: messages that hold a part
- * of its fields each, one behind the other, are the message (as parsers merge them).
+ * of its fields each, one after the other, are the message (as parsers merge them).
  */
 export async function binaryOf(desc: DescMessage, message: Message, pace: Pace): Promise<Uint8Array> {
   const values = message as unknown as Values;

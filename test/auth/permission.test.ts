@@ -52,7 +52,7 @@ describe("who holds a permission", () => {
 });
 
 describe("what an RPC needs", () => {
-  test("stands in its proto file", () => {
+  test("is in its proto file", () => {
     expect(permissionOf(DataReceiverService.method.putEvents)).toBe(Permission.INGEST);
     expect(permissionOf(EntityService.method.searchEntities)).toBe(Permission.READ);
   });

@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 const issue = (expiresMs: bigint | null = null) => createKey(sql, tenantId, clientId, { description: "", expiresMs });
 
-/** Runs a check and tells which statements it sent. */
+/** Runs a check and reports which statements it sent. */
 async function counting(check: () => unknown) {
   statements.length = 0;
   const outcome = await Promise.resolve()
@@ -143,7 +143,7 @@ describe("while the database is away", () => {
   });
 });
 
-/** A key of right form and checksum with a prefix of somebody else. */
+/** A key of right form and checksum with a prefix of someone else. */
 function forgeKey(prefix: string) {
   const { text, prefix: own } = newApiKey();
   const body = text.replace(own, prefix).slice(0, -6);

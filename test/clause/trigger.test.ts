@@ -200,7 +200,7 @@ test("what a trigger needs: one of an or, the fewest of an and, nothing beside a
   expect(needs(equals("none", "a"))).toEqual([]);
 });
 
-test("the fields that a trigger names are told", () => {
+test("the fields that a trigger names are reported", () => {
   const nested = { and: { clauses: [{ not: { clause: equals("status", "STATUS_CLOSED") } }, equals("name", "a")] } };
   expect([...compile(nested).fields]).toEqual(["status", "name"]);
 });

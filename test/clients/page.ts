@@ -70,7 +70,7 @@ async function reads(url: string, headers: Headers, useBinaryFormat: boolean) {
   return { methods, results: results.length, broken, put };
 }
 
-/** Watches until an event of this name is told; returns the names on the way. Resumes in the middle, with the cursor. */
+/** Watches until an event of this name is reported; returns the names on the way. Resumes in the middle, with the cursor. */
 async function watch(url: string, headers: Headers, protocol: "connect" | "grpc-web", binary: boolean, until: string) {
   const events = createClient(EventQueryService, transportOf(url, headers, protocol, binary));
   const names: string[] = [];

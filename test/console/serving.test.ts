@@ -108,7 +108,7 @@ describe("sources that change", () => {
   const scriptOf = (files: Awaited<ReturnType<ReturnType<typeof builtConsole>["files"]>>) =>
     [...files].find(([name]) => name.endsWith(".js"))?.[1].bytes.toString();
 
-  test("are built again while a server follows them; a mistake is told in the bundler's words and can be mended", {
+  test("are built again while a server follows them; a mistake is reported in the bundler's words and can be mended", {
     timeout: 120_000,
   }, async () => {
     const { files } = builtConsole({ root: checkout, dataDir, follow: true });

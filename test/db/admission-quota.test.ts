@@ -163,7 +163,7 @@ describe("updaters", () => {
       "",
     ]);
     expect(await names()).toEqual(["a", "b", "c"]);
-    // In the order sent: one that shrinks makes room for those behind it.
+    // In the order sent: one that shrinks makes room for those after it.
     const before = await listed();
     expect(await change(large, { name: "c", ...properties(5500) })).toEqual([tooLarge, tooLarge]);
     expect(await listed()).toEqual(before);

@@ -253,7 +253,7 @@ test("a newer database is refused, in one line that names the migration; so is a
   );
 });
 
-test("a database that cannot be used is told in one line", async () => {
+test("a database that cannot be used is reported in one line", async () => {
   for (const host of ["127.0.0.1:1", "localhost:1", "[::1]:1"]) {
     const failure = migrate(`postgres://somebody:secret@${host}/belfry`);
     await expect(failure).rejects.toBeInstanceOf(StartError);

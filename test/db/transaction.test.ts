@@ -140,7 +140,7 @@ test("statements that were sent and not waited for are part of it, and of its fa
   expect(await amounts()).toEqual([6, 100]);
 });
 
-test("the first statement that fails is what is told, whichever is waited for first", async () => {
+test("the first statement that fails is what is reported, whichever is waited for first", async () => {
   const behind = transaction(sql, async (tx) => {
     const first = tx`insert into accounts values (1, 1)`.execute();
     first.catch(() => undefined);

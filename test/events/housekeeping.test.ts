@@ -60,7 +60,7 @@ describe("ageing", () => {
     [WARNING, 3 * day],
   ]);
 
-  test("closes what was not reported for the time of its severity, with the reason, and tells it like any change", async () => {
+  test("closes what was not reported for the time of its severity, with the reason, and says it like any change", async () => {
     const { id, put, occurrences } = await world();
     await put("a old info", day + hour, INFO, OPEN);
     await put("b new info", hour, INFO, OPEN);

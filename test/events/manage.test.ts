@@ -147,7 +147,7 @@ describe("status", () => {
     expect(await occurrence(ids)).toMatchObject({ status: OPEN, acknowledged: true });
   });
 
-  test("changes are in the feed: one row a call, what changed nothing is not told", async () => {
+  test("changes are in the feed: one row a call, what changed nothing is not reported", async () => {
     const lone = await testTenant(sql);
     const clients = transport(server.target, "grpc", lone.headers);
     await createClient(DataReceiverService, clients).putEvents({

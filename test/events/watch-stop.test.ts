@@ -39,7 +39,7 @@ test("a server that stops ends its watches at once with code 14, over every prot
       );
     }
   }
-  // They are open when the server has answered another call behind them.
+  // They are open when the server has answered another call after them.
   await new Promise((resolve) => setTimeout(resolve, 1500));
   const startMs = performance.now();
   const stopped = server.stop();

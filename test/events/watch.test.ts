@@ -97,7 +97,7 @@ describe("a watch", () => {
     events.end();
   });
 
-  test("reports what matches before or after a change: an occurrence that ceases to match is told, too", async () => {
+  test("reports what matches before or after a change: an occurrence that ceases to match is reported, too", async () => {
     const tenant = await world();
     const clause = { filter: { field: "name", operation: 1, value: { kind: { case: "stringValue", value: "a" } } } };
     const events = await watch(tenant, { clause, severities: [WARNING] });

@@ -46,16 +46,21 @@ const head = (path: string, headers: Record<string, string>) =>
 const jsonHeaders = (key: string) => ({ "service-api-key": key, "content-type": "application/json" });
 const grpcHeaders = (key: string) => ({ "service-api-key": key, "content-type": "application/grpc", te: "trailers" });
 
-/** Sends text over HTTP/1.1, stays for a while, and goes: in order, or with a reset. */
+/** Whoever waits for an answer goes this long after it has begun to come. */
+const answerMs = 300;
+
+/** Sends text over HTTP/1.1, stays for a while, or until it is answered, and goes: in order, or with a reset. */
 async function over1({ url }: Victim, pieces: (string | Uint8Array)[], stayMs: number, reset = false): Promise<Damage> {
   const socket = await openSocket(url);
+  const { promise: answered, resolve } = Promise.withResolvers<void>();
   let answer = "";
   socket.on("data", (piece) => {
     answer += piece.toString("latin1");
+    resolve();
   });
   const closed = closing(socket);
   for (const piece of pieces) socket.write(piece);
-  await Promise.race([closed, sleep(stayMs)]);
+  await Promise.race([closed, sleep(stayMs), answered.then(() => sleep(answerMs))]);
   leave(socket, reset);
   await closed;
   return { requests: 1, answers: answer === "" ? [] : [answer] };

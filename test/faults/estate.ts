@@ -44,7 +44,7 @@ async function setRules(urls: readonly string[], headers: Headers, url: string, 
   }
 }
 
-/** The next reports, each event once: of two in one request only the last would be told. */
+/** The next reports, each event once: of two in one request only the last would be reported. */
 function* batchesOf(reports: Iterable<Report>): Generator<Report[]> {
   let batch = new Map<string, Report>();
   for (const report of reports) {
@@ -71,7 +71,7 @@ interface Spans {
 const overtaken = ({ toldMs, overMs }: Spans) =>
   toldMs.filter((told) => overMs.some((over) => over >= told && over - told < soonMs)).length;
 
-/** Of a line of what was told: rule, destination and occurrence, and the occasion. */
+/** Of a line of what was reported: rule, destination and occurrence, and the occasion. */
 function partsOf(line: string) {
   const at = line.lastIndexOf(" ");
   return { key: line.slice(0, at), occasion: line.slice(at + 1) };
@@ -86,7 +86,7 @@ function byOccurrence(lines: readonly string[]): Map<string, string> {
 
 /**
  * An estate that reports its events, one request after the other, of which two rules tell a webhook; and a model of what
- * must be told.
+ * must be reported.
  */
 export async function estateBeside(
   { id: tenantId, manager, agent }: { id: string; manager: Headers; agent: Headers },

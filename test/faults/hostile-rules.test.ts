@@ -113,7 +113,7 @@ const eventsOf = (prefix: string, count: number, bytes: number) =>
     body: `${"Needle 1 of 77, ".repeat(Math.max(0, Math.ceil((bytes - 30) / 16)))}NEEDLE ${i % triggers} OF ${1 + (i % 12)};`,
   }));
 
-test("thousands of triggers of 12 texts hold up no one, whatever events come, and all that match are told once", async () => {
+test("thousands of triggers of 12 texts hold up no one, whatever events come, and all that match are reported once", async () => {
   const tenant = await testTenant(sql);
   await storeRules(tenant.id);
   const connection = openHttp2(server);

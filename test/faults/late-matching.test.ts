@@ -22,7 +22,7 @@ const points = sized(
   ["jobs:claimed", "jobs:run", "jobs:finished", "outbox:written", "transaction:committed"],
 );
 
-test("a server that dies between the commit and late matching, or in it, leaves nothing untold and tells nothing twice", async () => {
+test("a server that dies between the commit and late matching, or in it, leaves nothing untold and says nothing twice", async () => {
   const tenant = await testTenant(sql);
   // Beyond the bound, as it may have been stored before: all is matched after the commit.
   const rules = ruleTenant(sql, undefined, tenant.id);

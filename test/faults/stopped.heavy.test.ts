@@ -107,7 +107,7 @@ const wrong = ways({ "service-api-key": "wrong" });
 const atOnce = <T>(call: () => Promise<T>) => Promise.all(Array.from({ length: 50 }, call));
 
 const health = createClient(Health, transport({ url: server.url }, "grpc", {}));
-/** What a watch of the health is told, without a key. */
+/** What a watch of the health is reported, without a key. */
 const told: Status[] = [];
 const ending = new AbortController();
 async function watchHealth() {

@@ -34,17 +34,17 @@ type Headers = Record<string, string>;
 const answerMs = 30_000;
 /** How long a server that is told to stop is still there for those that have not heard of it yet, ms. */
 const leaveMs = 500;
-/** How long somebody reads a table that a migration wants to change. */
+/** How long someone reads a table that a migration wants to change. */
 const readMs = 1500;
-/** So long at most a statement may wait for a migration, ms. */
+/** This long at most a statement may wait for a migration, ms. */
 const blockedMsMax = sized(10_000, 1500);
 /** How long each client rests between two calls, ms. */
 const restMs = 100;
-/** How long clients call before anything is replaced, where it matters what they are told without that, ms. */
+/** How long clients call before anything is replaced, where it matters what they are notified without that, ms. */
 const steadyMs = 10_000;
 /** How long the client rests whose events are notified. */
 const notifyRestMs = 20;
-/** So many events may be refused before the client gives up. */
+/** This many events may be refused before the client gives up. */
 const againMax = 1000;
 /** Entities that name a source. */
 const existing = { filter: { field: "dimensions.source", operation: Operation.OP_EXISTS } };
@@ -186,7 +186,7 @@ function notifying(calls: Strict): Beside & { readonly sent: number; readonly ag
   };
 }
 
-/** Somebody reads what a migration changes, for longer than it waits. */
+/** Someone reads what a migration changes, for longer than it waits. */
 async function reading(url: string, tenantId: string): Promise<void> {
   const { sql, close } = connectOnce(url, "reader");
   await sql.begin(async (tx) => {

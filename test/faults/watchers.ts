@@ -33,7 +33,7 @@ const catchUpMs = 60_000;
 const kinds = { created: Change.CREATED, updated: Change.UPDATED, closed: Change.CLOSED };
 const stateText = ({ severity, status, acknowledged }: FeedChange["after"]) => `${severity} ${status} ${acknowledged}`;
 
-/** A change in one line, as it was told. */
+/** A change in one line, as it was reported. */
 function told({ change, event }: WatchEventsResponse): string {
   const occurrence = event?.occurrences[0];
   if (occurrence === undefined) throw new Error("a change without an occurrence");

@@ -30,7 +30,7 @@ export const wayTo = (url: string): Way => ({
 export interface Balanced extends Way {
   /** How often a connection was refused, so that the request went to another server. */
   readonly refused: number;
-  /** What clients were told, by code of RPCs and by status of HTTP: how many calls. */
+  /** What clients were notified, by code of RPCs and by status of HTTP: how many calls. */
   readonly told: ReadonlyMap<string, number>;
   /** How often it was RESOURCE_EXHAUSTED or 429. */
   readonly exhausted: number;

@@ -358,7 +358,7 @@ describe("what is refused over gRPC has a code by which nothing is sent again", 
     ["broken Protobuf", broken, {}, Code.InvalidArgument],
     [
       "a text that is no UTF-8",
-      Buffer.from([0x0a, 8, 0x12, 6, 0x12, 4, 0x0a, 2, 0xff, 0xff]),
+      Buffer.from([0x0a, 10, 0x12, 8, 0x12, 6, 0x0a, 2, 0xff, 0xff, 0x2a, 0]),
       {},
       Code.InvalidArgument,
     ],

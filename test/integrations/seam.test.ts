@@ -21,12 +21,12 @@ describe("a call over another tool's protocol", () => {
 
   test.each(httpVersions)("is refused before its body when its key is wrong, over HTTP/%s", async (version) => {
     const headers = { authorization: `Bearer ${newApiKey().text}`, "content-type": "application/json" };
-    const answer = await raw(server, version, { path, headers, body: slowly(3 * 1024 * 1024, 100) });
+    const answer = await raw(server, version, { path, headers, body: slowly(3 * 1024 * 1024, 500) });
     expect([answer.status, JSON.parse(String(answer.body))]).toEqual([
       401,
       { code: 401, message: "the API key is not valid (unknown, expired or revoked)" },
     ]);
-    expect(answer.ms).toBeLessThan(4000);
+    expect(answer.ms).toBeLessThan(20_000); // its body takes 24 s
     expect(answer.headers["www-authenticate"]).toBeUndefined();
   });
 

@@ -82,7 +82,7 @@ describe("a job", () => {
     expect(await take(lane, now + lease)).toEqual([]);
   });
 
-  test("of an id takes the place of the one that waits, and makes a run of it void", async () => {
+  test("of an id replaces the one that waits, and makes a run of it void", async () => {
     const lane = newLane();
     await put(lane, [{ payload: "old", id: "a" }]);
     const old = await take(lane);

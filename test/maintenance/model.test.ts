@@ -45,7 +45,7 @@ class Real {
         ]),
       ),
     );
-    // Runs that begin and end are told once each; entities that are in no window any more are told, too.
+    // Runs that begin and end are told once each; entities that are in no window any more are reported, too.
     expect(this.told.toSorted()).toEqual(model.told.toSorted());
     const ids = sources.map((source) => entityId(tenantId, { source }));
     const inside = (await entitiesInWindows(sql, tenantId, ids)).map(idText);

@@ -2,6 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { Db } from "../../src/db/connect.ts";
 import type { Call, Calls, World } from "../support/calls.ts";
 import { eventDestination, eventTrigger, webhook } from "./samples.ts";
@@ -67,6 +68,15 @@ export const calls: Calls = {
   "TriggerService/CreateTrigger": { request: (world) => ({ trigger: triggerOf(world) }), elsewhere: "his own" },
   "TriggerService/GetTrigger": named(trigger),
   "TriggerService/ListTriggers": listed(trigger),
+  "TriggerService/PreviewTrigger": {
+    request: async ({ client, mark }) => {
+      await client(DataReceiverService).putEvents({
+        events: [{ name: mark, timestamp: BigInt(Date.now()), dimensions: { source: mark }, severity: 4, status: 1 }],
+      });
+      return { type: eventTrigger(mark) };
+    },
+    elsewhere: "nothing",
+  },
   "TriggerService/UpdateTrigger": {
     request: async (world) => ({ trigger: { name: await trigger(world), description: "changed" } }),
     elsewhere: "not found",

@@ -115,6 +115,7 @@ describe("a new destination", () => {
       maxPerMinute: 0,
       disabledReason: "",
       breakerState: "BREAKER_STATE_CLOSED",
+      etag: expect.stringMatching(/^[\w-]{16}$/),
     });
     expect((await json("GET", path)).body).toEqual(answer.body);
     expect(await opened()).toEqual(canonical({ [kind]: sent }));

@@ -210,7 +210,7 @@ describe("the relay", () => {
       async (place) => expect((await place.send(email())).result).toBe("sent"),
     ));
 
-  test("with a certificate that nobody vouches for gets nothing", () =>
+  test("with a certificate that no one vouches for gets nothing", () =>
     withRelay({ query: "" }, async (place, { mails }) => {
       expect(await place.send(email())).toMatchObject({ result: "failed", course: "retry" });
       expect(mails).toEqual([]);
@@ -285,7 +285,7 @@ describe("the relay", () => {
     expect(await place.send(email())).toMatchObject({ result: "failed", reason: "network", course: "retry" });
   });
 
-  test("that greets nobody has no more than the time limit", () =>
+  test("that greets no one has no more than the time limit", () =>
     withRelay({ server: { onConnect: () => {} }, timeoutMs: 400 }, async (place) => {
       expect(await place.send(email())).toMatchObject({ result: "failed", reason: "timeout", course: "retry" });
     }));

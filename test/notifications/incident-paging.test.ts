@@ -50,7 +50,7 @@ async function sent(notification: Notification) {
   return JSON.parse(place.receiver.received.at(-1)?.body ?? "");
 }
 
-test("a trigger tells what, where, how bad and since when", async () => {
+test("a trigger reports what, where, how bad and since when", async () => {
   expect(await sent(notificationOf())).toEqual({
     routing_key: secrets.integrationKey,
     event_action: "trigger",

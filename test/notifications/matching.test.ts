@@ -77,7 +77,7 @@ describe("an event that matches", () => {
     expect((await tenant.deliveries()).map(({ rule }) => rule).sort()).toEqual(all.sort());
   });
 
-  test("closed, is told by triggers that look at the status alone", async () => {
+  test("closed, is reported by triggers that look at the status alone", async () => {
     const tenant = await simple();
     await tenant.trigger("ends", { equals: { field: "status", value: { stringVal: "STATUS_CLOSED" } } });
     await tenant.rule({ name: "ends", triggers: ["ends"] });
@@ -198,7 +198,7 @@ describe("the re-check when a delay ends", () => {
   });
 });
 
-test("of occurrences that are deleted nothing is noted: one of the same number is told again", async () => {
+test("of occurrences that are deleted nothing is noted: one of the same number is reported again", async () => {
   const tenant = await simple();
   await tenant.put(t0, report(1), report(2, { status: Status.CLOSED }));
   const { onDeleted } = tenant.engine;

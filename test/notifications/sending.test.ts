@@ -72,7 +72,7 @@ test("what waits for its delay holds up nothing; what was tried does", async () 
   expect(idsAt("/delays")).toEqual([now, now, later, delayed]);
 });
 
-test("a try that fails is tried again by the table, at last it has failed; all its attempts are told", async () => {
+test("a try that fails is tried again by the table, at last it has failed; all its attempts are reported", async () => {
   const place = await tenant({ sick: {} });
   receiver().answer(answering(500));
   await place.put([{ destination: "sick" }]);
@@ -205,7 +205,7 @@ test("a clear of what never went out is cancelled, as is what no one needs any m
   expect(idsAt("/tidy")).toEqual([]);
 });
 
-test("what is cancelled is neither the probe of a destination nor counted at it: what is behind it goes at once", async () => {
+test("what is cancelled is neither the probe of a destination nor counted at it: what is after it goes at once", async () => {
   const token = { teamChat: { channel: "ops", token: "x" } };
   const place = await tenant({ probed: {}, paced: { kind: "teamChat", type: token }, few: { maxPerMinute: 2 } });
   receiver().answer(answering(503));

@@ -33,7 +33,7 @@ class Story {
     this.manner = manner;
   }
 
-  /** Does what a line says, and answers what is told. */
+  /** Does what a line says, and answers what is reported. */
   does(atMs: number, what: string): string {
     const [verb = "", severity = ""] = what.split(" ");
     if (verb === "maintenance") this.inMaintenance = severity === "begins";

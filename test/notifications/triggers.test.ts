@@ -30,7 +30,8 @@ describe("a new trigger", () => {
     const body = { name, description: "links", tags: ["a", "b"], type: eventJson("link") };
     expect(await json("POST", triggersPath, body)).toMatchObject({ status: 200, body: { trigger: body } });
     await rules.createRule({ rule: { name: `rule of ${name}`, triggerNames: [name] } });
-    const shown = { ...body, trouble: "", ruleNames: [`rule of ${name}`], recentNotificationCount: "0" };
+    const etag = expect.stringMatching(/^[\w-]{16}$/);
+    const shown = { ...body, etag, trouble: "", ruleNames: [`rule of ${name}`], recentNotificationCount: "0" };
     expect((await json("GET", path)).body).toEqual({ trigger: shown });
   });
 
@@ -38,6 +39,7 @@ describe("a new trigger", () => {
     const { body } = await json("POST", triggersPath, { name, type: eventJson("x") });
     expect(body.trigger).toEqual({
       name,
+      etag: expect.stringMatching(/^[\w-]{16}$/),
       trouble: "",
       description: "",
       tags: [],

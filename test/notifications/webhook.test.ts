@@ -71,7 +71,7 @@ test("the body of a metric holds it in place of the event", async () => {
   expect(JSON.parse(last().body).metric).toEqual({ name: "cpu.busy", value: null, timestamp: null });
 });
 
-test("a clear is told", async () => {
+test("a clear is reported", async () => {
   await place.send(webhook({}), { notification: notificationOf({ clear: true, occasion: "clear" }) });
   expect(JSON.parse(last().body).clear).toBe(true);
 });

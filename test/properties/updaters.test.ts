@@ -302,7 +302,7 @@ describe("results", () => {
     expect((await post("list")).body.updaters).toHaveLength(1);
   });
 
-  test("two who create the same name at once: one of them is told", async () => {
+  test("two who create the same name at once: one of them is reported", async () => {
     const { post } = await world();
     const answers = await Promise.all(
       Array.from({ length: 6 }, () => post("create", { updaters: [updater("one"), updater("two")] })),

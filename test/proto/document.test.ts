@@ -88,8 +88,10 @@ test("answers of /v1 are held to the document, wherever tests see them", async (
 
 describe("against a running server", async () => {
   const server = await testServer({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
-  const headers = { "service-api-key": await managerKey("Example") };
+  const key = await managerKey("Example");
+  const headers = { "service-api-key": key };
   const call = v1(server.url, headers);
+  const page: Record<string, string> = { "sec-fetch-site": "same-origin" };
   let receiver: Awaited<ReturnType<typeof httpReceiver>>;
   let translate: ReturnType<typeof translation>;
 
@@ -99,7 +101,9 @@ describe("against a running server", async () => {
     receiver.answer(({ body }, response) => {
       response.writeHead(body.includes("Tickets for disks") ? 400 : 200).end("no such queue");
     });
-    translate = translation(Date.now(), { "https://hooks.example.com": receiver.url });
+    const example = `bf_ExampleKey12_${"0".repeat(49)}`;
+    const same = { "https://hooks.example.com": receiver.url, [example]: key };
+    translate = translation(Date.now(), { ...same, ExampleKey12: key.split("_")[1] ?? "" });
     return () => receiver[Symbol.asyncDispose]();
   });
 
@@ -122,7 +126,12 @@ describe("against a running server", async () => {
     const url = `${filled}${parameters.length === 0 ? "" : `?${new URLSearchParams(parameters)}`}`;
     const sent = body === undefined ? undefined : JSON.stringify(translate.sent(body));
     const streamed = found.operation.responses[200].content["application/x-ndjson"] !== undefined;
-    return streamed ? await firstRecord(url, sent) : await call(found.verb, url, sent);
+    if (streamed) return await firstRecord(url, sent);
+    if (!rpc.startsWith("SessionService/")) return await call(found.verb, url, sent);
+    // As a browser, which keeps the cookie.
+    const answer = await v1(server.url, page)(found.verb, url, sent);
+    page.cookie ??= answer.headers.getSetCookie()[0]?.split(";", 1)[0] ?? "";
+    return answer;
   }
 
   async function firstRecord(url: string, body: string | undefined) {

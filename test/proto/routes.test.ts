@@ -24,6 +24,7 @@ CONFIGURE   trigger     .            POST   /v1/notification/triggers           
 READ        -           .            GET    /v1/notification/triggers/{}                  TriggerService.GetTrigger
 READ        -           .            GET    /v1/notification/triggers                     TriggerService.ListTriggers
 CONFIGURE   trigger     .            PUT    /v1/notification/triggers/{}                  TriggerService.UpdateTrigger
+READ        *           .            POST   /v1/notification/triggers:preview             TriggerService.PreviewTrigger
 CONFIGURE   -           .            DELETE /v1/notification/triggers/{}                  TriggerService.DeleteTrigger
 CONFIGURE   destination .            POST   /v1/notification/destinations                 DestinationService.CreateDestination
 READ        -           .            GET    /v1/notification/destinations/{}              DestinationService.GetDestination
@@ -92,6 +93,9 @@ ADMINISTER  key         .            POST   /v1/api-clients/{}/keys             
 ADMINISTER  -           .            GET    /v1/api-clients/{}/keys                       ApiClientService.ListApiKeys
 ADMINISTER  -           .            DELETE /v1/api-clients/{}/keys/{}                    ApiClientService.DeleteApiKey
 ADMINISTER  -           .            GET    /v1/audit-log                                 AuditLogService.ListAuditEntries
+SIGN_IN     *           .            POST   /v1/console-sessions                          SessionService.CreateSession
+SELF        -           .            GET    /v1/console-sessions/current                  SessionService.GetSession
+SELF        -           .            DELETE /v1/console-sessions/current                  SessionService.DeleteSession
 `;
 
 const permissionNames = new Map<number, string>(Object.entries(Permission).map(([name, number]) => [number, name]));

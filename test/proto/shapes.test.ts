@@ -23,16 +23,19 @@ credentials.ListCredentialsResponse: credentials: [Credential], nextPageToken: s
 credentials.ReplaceCredentialResponse: info: Credential
 credentials.DeleteCredentialResponse: id: string
 notifications.Trigger: name: string, description: string, tags: [string], type: TriggerType, ruleNames: [string],
-  recentNotificationCount: int64, trouble: string
+  recentNotificationCount: int64, trouble: string, etag: string
 notifications.TriggerType: event?: EventSource, metricThreshold?: MetricThresholdSource, staleData?: StaleDataSource
 notifications.EventSource: query: TriggerQuery
 notifications.TriggerQuery: clause: TriggerClause
 notifications.MetricThresholdSource: metricName: string, entityQuery: Query, min?: number, max?: number, metricClause:
   Clause
 notifications.StaleDataSource: metricName: string, eventName: string, entityQuery: Query, durationSec: int64
+notifications.PreviewTriggerRequest: type: TriggerType, timeRange: TimeRange
+notifications.PreviewTriggerResponse: count: int64, events: [Event], partial: boolean
 notifications.ListTriggersResponse: triggers: [Trigger], totalCount: int64, nextPageToken: string
 notifications.Destination: name: string, description: string, tags: [string], type: DestinationType, ruleNames:
-  [string], recentNotificationCount: int64, maxPerMinute: number, disabledReason: string, breakerState: BreakerState
+  [string], recentNotificationCount: int64, maxPerMinute: number, disabledReason: string, breakerState: BreakerState,
+  etag: string
 notifications.DestinationType: email?: EmailDestination, event?: EventDestination, officeChat?: OfficeChatDestination,
   incidentPaging?: IncidentPagingDestination, itsm?: ItsmDestination, teamChat?: TeamChatDestination, webhook?:
   WebhookDestination
@@ -53,7 +56,8 @@ notifications.ListDestinationsResponse: destinations: [Destination], totalCount:
 notifications.TestDestinationResponse: destination: Destination
 notifications.Rule: name: string, description: string, enabled: boolean, triggerNames: [string], destinationNames:
   [string], message: string, repeat: boolean, repeatInterval?: int64, delaySec: int64, sendUpdates: boolean, tags:
-  [string], muteDuringMaintenance: boolean, recentNotificationCount: int64, repeatWhile: RepeatWhile
+  [string], muteDuringMaintenance: boolean, recentNotificationCount: int64, repeatWhile: RepeatWhile, etag:
+  string
 notifications.ListRulesRequest: name: string, description: string, enabled?: boolean, triggerNames: [string],
   destinationNames: [string], message: string, repeat?: boolean, repeatInterval?: int64, delaySec?: int64,
   sendUpdates?: boolean, tags: [string], pageSize: number, pageToken: string
@@ -109,7 +113,7 @@ maintenance.MaintenanceWindow: id: string, tenant: string, query?: WindowQuery, 
   schedule: Schedule, maintenanceState?: number, exitState: number, status: WindowStatus, createTime: int64,
   updateTime: int64, deleted: boolean, createdBy: string, updatedBy: string, name: string, description: string, owner:
   string, notification: WindowNotification, tags: [string], doNotPropagateToChildren: boolean, overrideExitState:
-  boolean, force: boolean, runState: RunState, nextStart?: int64
+  boolean, force: boolean, runState: RunState, nextStart?: int64, etag: string
 maintenance.WindowQuery: type: string, timeRange: TimeRange, clause: Clause
 maintenance.WindowNotification: message: string, rules: [string]
 maintenance.Schedule: start: int64, duration: int64, skipNext: int64, recurrence: Recurrence, timeZone: string
@@ -169,7 +173,10 @@ tenants.ApiKey: id: string, prefix: string, description: string, createTime: tim
   time
 tenants.CreateApiKeyResponse: key: ApiKey, secret: string
 tenants.AuditEntry: id: string, time: time, client: AuditClient, rpc: string, resource: string, outcome: string,
-  requestId: string
+  requestId: string, keyPrefix: string, session: string
+tenants.Session: id: string, tenant: string, client: string, clientType: ApiClientType, role: string, keyPrefix: string,
+  expireTime: time
+tenants.CreateSessionRequest: key?: string, firstToken?: string
 tenants.ListAuditEntriesResponse: entries: [AuditEntry], nextPageToken: string, totalCount: int64
 `;
 

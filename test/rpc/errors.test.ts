@@ -93,7 +93,7 @@ describe("what handlers throw", () => {
     expect(toAnswer(error, "r-1")).toEqual({ answer: error, unexpected: false });
   });
 
-  test("a mistake of ours is code 13, and nothing of it is told", () => {
+  test("a mistake of ours is code 13, and nothing of it is reported", () => {
     const { answer, unexpected } = toAnswer(new TypeError("canary"), "r-1");
     expect(answer.code).toBe(Code.Internal);
     expect(JSON.stringify(answer) + answer.message).not.toContain("canary");

@@ -31,7 +31,7 @@ describe.each(protocols)("over %s, an error arrives however much is wrong", (pro
     expect(violations[listed]).toMatchObject({ field: "", description: `has ${1000 - listed} more mistakes` });
   });
 
-  test("a name of 1,024 characters: its beginning is told", async () => {
+  test("a name of 1,024 characters: its beginning is reported", async () => {
     const id = "😀".repeat(1024);
     const error = await thrown(createClient(ApiClientService, await way()).getApiClient({ id }));
     expect(error.code).toBe(Code.NotFound);

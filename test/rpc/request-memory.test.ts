@@ -22,7 +22,7 @@ test("bytes of all requests together are bounded; one that is alone may have mor
   expect(() => held.reserve(two, 1)).toThrow(refused);
 });
 
-test("what has gone is gone once, also when it is told twice, or more than came", () => {
+test("what has gone is gone once, also when it is reported twice, or more than came", () => {
   const held = requestMemory(100);
   const [one, two] = [request(), request()];
   held.reserve(one, 60);

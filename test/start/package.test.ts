@@ -79,6 +79,9 @@ test("npm packs it, without sources, tests and tools", { timeout: 120_000 }, asy
   const sources = globSync("{src,gen}/**/*.{ts,js}", { cwd: root, exclude: ["src/transcoding/plugin/**"] });
   const modules = held.filter((path) => /^dist\/(?!console\/).*\.js$/.test(path));
   expect(modules.sort()).toEqual(sources.map((path) => `dist/${path.replace(/\.ts$/, ".js")}`).sort());
+  const built = held.filter((path) => /^dist\/console\/.*\.(?:html|js|css|svg)$/.test(path));
+  expect(built).toContain("dist/console/index.html");
+  expect(built.flatMap((path) => [`${path}.br`, `${path}.gz`]).filter((path) => !held.includes(path))).toEqual([]);
 });
 
 describe("docs/verify-release.md", () => {
@@ -188,6 +191,9 @@ test("it serves from an empty folder, on the packages that it names and no other
     const address = /Belfry serves at (\S+)/.exec(said)?.[1] ?? expect.fail(said);
     expect(await (await fetch(`${address}/healthz`)).json()).toEqual({ status: "alive", version });
     expect((await fetch(`${address}/v1/api-clients`)).status).toBe(401);
+    // As it was built when it was packed.
+    expect((await fetch(`${address}/console/`)).status).toBe(200);
+    expect(existsSync(join(dir, ".belfry/console"))).toBe(false);
   } finally {
     child.kill("SIGTERM");
   }

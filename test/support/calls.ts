@@ -26,9 +26,11 @@ export interface Call {
   request(world: World): object | Promise<object>;
   /**
    * What the manager of another tenant is answered to the same request: `not found` (code 5), `nothing` (success, and
-   * nothing of the first tenant in it), `his own` (done within his own tenant).
+   * nothing of the first tenant in it), `his own` (done within his own tenant), `refused` (code 7: it takes no key).
    */
-  elsewhere: "not found" | "nothing" | "his own";
+  elsewhere: "not found" | "nothing" | "his own" | "refused";
+  /** What is sent in the place of the tenant's key. */
+  headers?(world: World): Record<string, string> | Promise<Record<string, string>>;
   /** Its answer repeats no text of the tenant's, only ids or figures: then it is enough that the others' differs. */
   unmarked?: true;
 }
@@ -68,7 +70,8 @@ const transports = new Map<string, Transport>();
 /** One connection for all calls of one caller to one server. */
 function grpc(target: Target, headers: Record<string, string>): Transport {
   const key = JSON.stringify([target.url, headers]);
-  const way = transports.get(key) ?? transport(target, "grpc", headers);
+  // What pages alone may send does not come over gRPC.
+  const way = transports.get(key) ?? transport(target, "sec-fetch-site" in headers ? "connect-json" : "grpc", headers);
   transports.set(key, way);
   return way;
 }

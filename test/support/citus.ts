@@ -6,6 +6,8 @@ import { join } from "node:path";
 /** A cluster of PostgreSQL with Citus: the address of each node, the coordinator's first. */
 export interface Cluster {
   urls: string[];
+  /** The command that starts the nodes that do not run. */
+  start: string[];
   stop(): void;
 }
 
@@ -22,16 +24,16 @@ export async function startCluster(given: string, dir: string): Promise<Cluster>
   const run = join(dir, "nodes");
   mkdirSync(run);
   const port = await freePorts(workers + 1);
-  const printed = execFileSync(join(engine, "start.sh"), [run, String(port), String(workers)], {
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const start = [join(engine, "start.sh"), run, String(port), String(workers)] as const;
+  const [program, ...parameters] = start;
+  const printed = execFileSync(program, parameters, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
   const coordinator = new URL(printed.trim().split("\n").at(-1) as string);
   const urls = Array.from({ length: workers + 1 }, (_, i) =>
     Object.assign(new URL(coordinator), { port: String(port + i) }),
   ).map(({ href }) => href);
   return {
     urls,
+    start: [...start],
     stop: () => void execFileSync(join(engine, "stop.sh"), [run, "--remove"], { stdio: "ignore" }),
   };
 }

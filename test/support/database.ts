@@ -20,9 +20,9 @@ declare module "vitest" {
   interface ProvidedContext {
     /**
      * Address of the PostgreSQL of this run, its migrated database that each test file clones, and the run's directory; in a cluster
-     * the addresses of all nodes, on each of which databases are made.
+     * the addresses of all nodes, on each of which databases are made, and what starts those that do not run.
      */
-    database: { url: string; template: string; dir: string; nodes?: string[] };
+    database: { url: string; template: string; dir: string; nodes?: string[]; start?: string[] };
   }
 }
 
@@ -114,7 +114,7 @@ async function startServer(dir: string) {
 /** A cluster, and a database in it whose tables are distributed: databases are cloned node by node. */
 async function setUpCluster(project: TestProject, given: string, dir: string) {
   const remove = () => rmSync(dir, { recursive: true, force: true });
-  const { urls, stop } = await startCluster(given, dir).catch((error) => {
+  const { urls, start, stop } = await startCluster(given, dir).catch((error) => {
     remove();
     throw error;
   });
@@ -133,7 +133,7 @@ async function setUpCluster(project: TestProject, given: string, dir: string) {
     teardown();
     throw error;
   }
-  project.provide("database", { url, template, dir, nodes: urls });
+  project.provide("database", { url, template, dir, nodes: urls, start });
   return teardown;
 }
 

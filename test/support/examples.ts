@@ -30,7 +30,16 @@ const files = [
     "event-fields",
   ],
   ...["metric-entries", "data-receiver", "entities", "custom-properties", "custom-property-updaters"],
-  ...["maintenance-windows", "metrics", "events", "event-management", "api-clients", "audit-log", "deliveries"],
+  ...[
+    "maintenance-windows",
+    "metrics",
+    "events",
+    "event-management",
+    "api-clients",
+    "audit-log",
+    "deliveries",
+    "sessions",
+  ],
 ];
 
 const pathOf = (name: string) => new URL(`../../proto/examples/${name}.json`, import.meta.url);

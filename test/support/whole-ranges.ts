@@ -8,6 +8,10 @@ const notByKey = String.raw`(?!.*\b(?:id|name)"? (?:= \$|= any\(|in \(\$))`;
 export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   { begin: /^with matching as/, why: "a clause may match all of the tenant's, and is counted" },
   { begin: /^select count\(\*\)(?: as \w+)? from/, why: "counts what a list or a clause asks for" },
+  {
+    begin: /^select o\.event_id, o\.number from occurrences o where .* order by o\.seen_slot desc limit/,
+    why: "the latest occurrences of a range, 50,000 at most",
+  },
   { begin: /^with counted as \(/, why: "counts the events of a range" },
   {
     begin:

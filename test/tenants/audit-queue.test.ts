@@ -68,7 +68,7 @@ describe("a row of a call that failed", () => {
     const queue = auditQueue(pool, Date.now, log);
     const other = { ...principal, tenantId: (await testTenant(sql)).id };
     await locked(async () => {
-      // Together in one statement, behind the first.
+      // Together in one statement, after the first.
       for (const id of ["before", "good 1", "ba\0d", "good 2"]) void queue.record(event(id));
       void queue.record({ ...event("neighbour"), principal: other });
       void queue.record({ ...event("poi\0son"), principal: other });

@@ -55,6 +55,8 @@ describe("a write that succeeds", () => {
       resource,
       outcome: "OK",
       requestId: headers.get("x-request-id"),
+      keyPrefix: expect.stringMatching(/^\w{12}$/),
+      session: "",
     });
     expect(found).toEqual([
       line("DeleteApiClient", `apiClient/${clientId}`, gone),

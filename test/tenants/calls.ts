@@ -1,4 +1,6 @@
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
+import { createSession } from "../../src/auth/sessions.ts";
+import { transaction } from "../../src/db/transaction.ts";
 import type { Calls, World } from "../support/calls.ts";
 
 async function client({ client, mark }: World): Promise<string> {
@@ -14,7 +16,26 @@ async function key(world: World): Promise<{ clientId: string; keyId: string }> {
   return { clientId, keyId: made.key?.id ?? "" };
 }
 
+/** What a page of the console sends. */
+const page = { "sec-fetch-site": "same-origin" };
+
+/** The cookie of a session of the tenant's manager. */
+async function loggedIn({ db, tenant }: World): Promise<Record<string, string>> {
+  const [row] = await db<{ keyId: string }[]>`select id as "keyId" from api_keys where tenant_id = ${tenant.id}`;
+  const bounds = { sessionIdleMs: 60_000, sessionAgeMsMax: 60_000 };
+  const keyId = row?.keyId ?? "";
+  const { text } = await transaction(db, (tx) => createSession(tx, { tenantId: tenant.id, keyId }, bounds));
+  return { ...page, cookie: `__Host-belfry=${text}` };
+}
+
 export const calls: Calls = {
+  "SessionService/CreateSession": {
+    request: ({ tenant }) => ({ proof: { case: "key", value: tenant.headers["service-api-key"] } }),
+    headers: () => page,
+    elsewhere: "refused",
+  },
+  "SessionService/GetSession": { request: () => ({}), headers: loggedIn, elsewhere: "not found" },
+  "SessionService/DeleteSession": { request: () => ({}), headers: loggedIn, elsewhere: "not found" },
   "ApiClientService/CreateApiClient": {
     request: ({ mark }) => ({ apiClient: { name: mark, type: 3, role: "user" } }),
     elsewhere: "his own",

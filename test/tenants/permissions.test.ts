@@ -91,7 +91,11 @@ const table: readonly { what: string; is: (method: DescMethod) => boolean; may: 
     is: of("CredentialService", "ApiClientService", "AuditLogService"),
     may: [false, false, false, false, true],
   },
+  { what: "one's own session", is: of("SessionService"), may: [true, true, true, true, true] },
 ];
+
+/** It takes no key in a header, and requests of our own pages alone (test/tenants/sessions.test.ts). */
+const takesNoKey = (method: DescMethod) => callName(method) === "SessionService/CreateSession";
 
 test("every RPC stands in one row of the table", () => {
   const rows = allMethods.map((method) => [callName(method), table.filter(({ is }) => is(method)).length]);
@@ -136,7 +140,9 @@ async function v1Codes(
 /** Credentials answer 500 where others answer 401. */
 const unauthenticatedStatus = (method: DescMethod) => (method.parent.name === "CredentialService" ? 500 : 401);
 
-describe.each(allMethods.map((method) => ({ name: callName(method), method })))("$name", ({ method }) => {
+const keyed = allMethods.filter((method) => !takesNoKey(method));
+
+describe.each(keyed.map((method) => ({ name: callName(method), method })))("$name", ({ method }) => {
   const row = table.find(({ is }) => is(method));
 
   test.each(Object.entries(strangers))("refuses %s", async (_who, headers) => {
@@ -161,6 +167,16 @@ describe.each(allMethods.map((method) => ({ name: callName(method), method })))(
         expect([7, 16, 13, undefined]).not.toContain(code);
         expect([401, 403]).not.toContain(status);
       }
+    },
+  );
+});
+
+describe.each(allMethods.filter(takesNoKey))("$name", (method) => {
+  test.each(Object.entries({ ...strangers, ...clients }))(
+    "refuses %s, outside of our own pages",
+    async (_who, headers) => {
+      expect(await grpcCode(method, headers)).toBe(7);
+      for (const answer of await v1Codes(method, headers)) expect(answer).toEqual({ status: 403, code: 7 });
     },
   );
 });

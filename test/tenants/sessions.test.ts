@@ -12,7 +12,10 @@ import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 
 const origin = "https://app.example.com";
-const server = await testServer({ BELFRY_CORS_ORIGINS: origin, BELFRY_PUBLIC_URL: "https://belfry.example.com" });
+const server = await testServer({
+  ...{ BELFRY_CORS_ORIGINS: origin, BELFRY_PUBLIC_URL: "https://belfry.example.com" },
+  ...{ BELFRY_SESSION_IDLE_MAX: "6h", BELFRY_SESSION_AGE_MAX: "2d" },
+});
 const { sql } = server.database;
 const json = { "content-type": "application/json" };
 const own = { ...json, "sec-fetch-site": "same-origin" };
@@ -68,7 +71,7 @@ describe("a key", () => {
   test("makes a session, which says whose it is and when it ends, and whose cookie no script can read", async () => {
     const { tenant, key, answer, cookie, id } = await loggedIn();
     expect(answer.headers["set-cookie"]).toEqual([
-      `${cookie}; Path=/; Max-Age=604800; Secure; HttpOnly; SameSite=Strict`,
+      `${cookie}; Path=/; Max-Age=172800; Secure; HttpOnly; SameSite=Strict`,
     ]);
     expect(cookie).toMatch(/^__Host-belfry=bs_/);
     const { session } = answer.body;
@@ -76,7 +79,7 @@ describe("a key", () => {
       ...{ id, tenant: tenant.name, client: "USER manager", clientType: "USER", role: "manager" },
       ...{ keyPrefix: key.split("_")[1], expireTime: expect.any(String) },
     });
-    expect(Math.abs(Date.parse(session.expireTime) - Date.now() - 12 * 3_600_000)).toBeLessThan(600_000);
+    expect(Math.abs(Date.parse(session.expireTime) - Date.now() - 6 * 3_600_000)).toBeLessThan(600_000);
     expect((await current(cookie)).body).toEqual({ session });
     const [entry] = await audit(tenant.headers);
     expect(entry).toMatchObject({
@@ -269,10 +272,10 @@ describe("a session ends", () => {
 
   const hour = 3_600_000n;
   const moments: [what: string, createdAgoMs: bigint, usedAgoMs: bigint, holds: boolean][] = [
-    ["not before it was idle for 12 hours", 20n * hour, 12n * hour - 60_000n, true],
-    ["when it was idle for 12 hours", 20n * hour, 12n * hour, false],
-    ["not before 7 days, while it is used", 7n * 24n * hour - 60_000n, 0n, true],
-    ["after 7 days, used or not", 7n * 24n * hour, 0n, false],
+    ["not before it was idle for so long", 20n * hour, 6n * hour - 60_000n, true],
+    ["when it was", 20n * hour, 6n * hour, false],
+    ["not before its longest time, while it is used", 48n * hour - 60_000n, 0n, true],
+    ["after that, used or not", 48n * hour, 0n, false],
   ];
   test.each(moments)("%s", async (_what, createdAgoMs, usedAgoMs, holds) => {
     const tenant = await testTenant(sql);
@@ -296,7 +299,7 @@ describe("a session ends", () => {
     const { cookie, tenant } = await loggedIn();
     await sql`update console_sessions set last_used_ms = last_used_ms - ${hour} where tenant_id = ${tenant.id}`;
     const leftMs = async () => Date.parse((await current(cookie)).body.session.expireTime) - Date.now();
-    await expect.poll(leftMs, { timeout: 15_000 }).toBeGreaterThan(11.5 * 3_600_000);
+    await expect.poll(leftMs, { timeout: 15_000 }).toBeGreaterThan(5.5 * 3_600_000);
   });
 
   test("when its key has a hundred newer ones", async () => {

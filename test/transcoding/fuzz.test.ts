@@ -199,7 +199,7 @@ function sendOne(one: Fuzzed): Promise<{ response: IncomingMessage; text: string
     },
   );
   outgoing.on("error", reject);
-  // Node frames the body of a GET by nothing at all unless it is told.
+  // Node frames the body of a GET by nothing at all unless a header says so.
   if (body !== undefined && headers["transfer-encoding"] === undefined)
     outgoing.setHeader("content-length", body.length);
   outgoing.end(body);

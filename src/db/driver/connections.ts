@@ -31,7 +31,7 @@ interface ConnectionsOptions {
   distributed?: boolean | undefined;
   /** After this time a connection is replaced by a new one, between statements; 30 to 60 min when left out. */
   lifetimeMs?: number | undefined;
-  /** After this time a connection's plans are made anew, between statements, as tables are then; never when left out. */
+  /** After this time a connection's plans are made again, between statements, as tables are then; never when left out. */
   replanMs?: number | undefined;
   /** False while the database is away: statements then fail at once. */
   allowed(): boolean;
@@ -65,7 +65,7 @@ export function connections(options: ConnectionsOptions) {
       slot.fail?.(connectionLost());
       options.onclose();
     });
-    // A query that is never sent tells how this client runs one.
+    // A query that is never sent shows how this client runs one.
     const { handler: run } = client`` as unknown as Query;
     const retireMs = performance.now() + (options.lifetimeMs ?? lifetimeMs * (1 + Math.random()));
     const nothing = {

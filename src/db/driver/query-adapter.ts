@@ -27,7 +27,7 @@ export interface Answer {
   reject(error: unknown): void;
 }
 
-/** Makes a query one of a pool or a transaction; answers what sends it. */
+/** Makes a query one of a pool or a transaction; returns what sends it. */
 export type Adopt = (query: Query, answer: Answer) => () => void;
 
 /** A tagged template on a client of the driver, whose queries are adopted before they are sent. */
@@ -66,7 +66,7 @@ export function forget(query: Query): void {
   query.canceller = null;
 }
 
-/** Stops a statement, and resolves when PostgreSQL has been told. Never rejects. */
+/** Stops a statement, and resolves when PostgreSQL has been reported. Never rejects. */
 export async function cancelQuery(pending: object): Promise<void> {
   const query = pending instanceof Statement ? (pending.execute().sent as Query | undefined) : (pending as Query);
   if (query === undefined) return; // it could not be sent

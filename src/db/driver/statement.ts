@@ -7,7 +7,7 @@ export class Name {
   }
 }
 
-/** Sends SQL with its parameters, $1 and so on; tells the one that it gets how that ended. Answers what can be cancelled. */
+/** Sends SQL with its parameters, $1 and so on; tells the one that it gets how that ended. Returns what can be cancelled. */
 export type Send<T extends object> = (text: string, parameters: unknown[], ended: PromiseWithResolvers<unknown>) => T;
 
 /**
@@ -60,7 +60,7 @@ export class Statement<T extends object> implements PromiseLike<unknown> {
       try {
         this.sent = this.#send(text, parameters, ended);
       } catch (error) {
-        ended.reject(error); // the driver throws while it notices that its connection is gone
+        ended.reject(error); // the driver throws while it notices that its connection is lost
       }
     }
     return this.#answer;

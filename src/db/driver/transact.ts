@@ -3,7 +3,7 @@ import { connectionLost } from "./connection-errors.ts";
 import { count, isFatal, type PooledConnection } from "./pooled-connection.ts";
 import { type Answer, forget, type Query, queryAdapter, type Tagged } from "./query-adapter.ts";
 
-/** What PostgreSQL says of each statement behind the one that has failed. */
+/** What PostgreSQL says of each statement after the one that has failed. */
 const isAborted = (error: unknown) => (error as { code?: string } | null)?.code === "25P02";
 
 /**
@@ -45,7 +45,7 @@ function joined(query: Query, slot: PooledConnection, { resolve, reject }: Answe
     forget(query);
     reject(error);
   };
-  // Statements are sent one behind the other, and the driver mixes up their answers when one of them is cancelled:
+  // Statements are sent one after the other, and the driver mixes up their answers when one of them is cancelled:
   // a cancelled one takes the whole transaction with it.
   const cancel = async () => {
     slot.spent = true;

@@ -87,7 +87,7 @@ async function readLarge(
 }
 
 /**
- * The rows of a page with their contents, as many as fit into an answer and `limit` allows, and the row behind them, which
+ * The rows of a page with their contents, as many as fit into an answer and `limit` allows, and the row after them, which
  * says that there are more; `count`: without it. `rows` are in the order in which the page is read. `gone`: the contents of a
  * row that was deleted meanwhile.
  */

@@ -48,7 +48,7 @@ export function pageRequest<S extends DescMessage>(
   // `cut` throws its failure, when the request comes as far as that.
   if (digest instanceof Promise) digest.catch(() => undefined);
   const place = digest instanceof Promise ? undefined : decodeCursor(kind, tenantId, digest, cursor, `${path}.cursor`);
-  // Behind the keys: how many matched.
+  // After the keys: how many matched.
   const counted = place?.texts.at(-1);
   if (place !== undefined && !/^\d{1,15}$/.test(counted ?? "")) throw place.wrong();
   return {

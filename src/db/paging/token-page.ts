@@ -14,7 +14,7 @@ export interface TokenPage {
     keysOf: (row: T) => (string | null)[],
     fitting?: number,
   ): { items: T[]; nextPageToken: string };
-  /** The token of the page behind the row with these keys. */
+  /** The token of the page after the row with these keys. */
   tokenOf(keys: (string | null)[]): string;
 }
 
@@ -62,7 +62,7 @@ export interface CountedPage extends Pick<TokenPage, "rowsMax" | "after"> {
 /** The same as `tokenPage`, for a list that reports how many rows it has. @throws code 3 at pageToken. */
 export function countedPage(...list: Parameters<typeof tokenPage>): CountedPage {
   const { rowsMax, after, cut } = tokenPage(...list);
-  // Behind the keys: how many there were.
+  // After the keys: how many there were.
   const counted = after?.texts.at(-1);
   if (after !== undefined && !/^\d{1,15}$/.test(counted ?? "")) throw after.wrong();
   return {

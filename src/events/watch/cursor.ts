@@ -10,7 +10,7 @@ export interface FeedPosition {
   passed: number;
 }
 
-/** Whether a place stands behind another one. */
+/** Whether a place stands after another one. */
 export const isBehind = (one: FeedPosition, other: FeedPosition) =>
   one.position > other.position || (one.position === other.position && one.passed > other.passed);
 

@@ -24,7 +24,7 @@ const toFeedRow = ({ position, created_ms, changes, earlier }: StoredFeedRow): F
   changes: decodeChanges(changes, earlier),
 });
 
-/** The place behind the newest row of a tenant's feed. */
+/** The place after the newest row of a tenant's feed. */
 export async function feedEnd(db: Db, tenantId: string): Promise<FeedPosition> {
   const [row] = await db<{ position: bigint; created_ms: bigint; bytes: number }[]>`
     select position, created_ms from feed where tenant_id = ${tenantId} order by position desc limit 1`;
@@ -32,8 +32,8 @@ export async function feedEnd(db: Db, tenantId: string): Promise<FeedPosition> {
 }
 
 /**
- * The rows of the feed behind a place, a few at a time; the first of them without the changes that are passed. An empty list
- * means that there are none yet. @throws code 3 when rows behind the place are no longer kept
+ * The rows of the feed after a place, a few at a time; the first of them without the changes that are passed. An empty list
+ * means that there are none yet. @throws code 3 when rows after the place are no longer kept
  */
 export async function rowsBehind(db: Db, tenantId: string, place: FeedPosition): Promise<FeedRow[]> {
   const rows = await db<StoredFeedRow[]>`

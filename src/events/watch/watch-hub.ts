@@ -41,11 +41,11 @@ interface Telling {
 }
 
 interface Tenant {
-  /** Behind the last changes that all were told. */
+  /** After the last changes that all were reported. */
   place: FeedPosition;
   /** By the digest of the query: a change is judged once for all that ask the same. */
   groups: Map<string, Group>;
-  /** Rows that this process has stored and that are not told yet. */
+  /** Rows that this process has stored and that are not reported yet. */
   waiting: FeedRow[];
   telling: Telling | undefined;
   /** Those that came meanwhile. */
@@ -62,11 +62,11 @@ export interface WatchHub {
   stored(tenantId: string, row: FeedRow): void;
   /** A hint that the feeds of these tenants, or of all, have grown. */
   wake(tenantIds?: readonly string[]): void;
-  /** The place up to which a tenant's feed was told to all; undefined when this process does not follow it. */
+  /** The place up to which a tenant's feed was reported to all; undefined when this process does not follow it. */
   toldUpTo(tenantId: string): FeedPosition | undefined;
   /** A watch of this tenant begins. Returns what ends it: without any the tenant's feed is followed no longer. */
   begin(tenantId: string): () => void;
-  /** Adds a watcher that is at the place up to which all were told, or behind it; returns the function that removes it. */
+  /** Adds a watcher that is at the place up to which all were reported, or after it; returns the function that removes it. */
   add(query: Query, watcher: Watcher): () => void;
   /** The message of a change, made once for the watches of a query that are sent it one after the other. */
   messageOf(told: Told): WatchEventsResponse;
@@ -165,7 +165,7 @@ export function watchHub(sql: Sql): WatchHub {
         if (told !== undefined) for (const watcher of watchers) tellOne(watcher, told);
       }
     }
-    // Further ones may come as long as these are told.
+    // Further ones may come as long as these are reported.
     for (let late = tenant.late[0]; late !== undefined; late = tenant.late[0]) {
       const { group, watcher } = late;
       for (const [i, each] of telling.changed.entries()) {
@@ -183,7 +183,7 @@ export function watchHub(sql: Sql): WatchHub {
     tenant.place = telling.placeOf(telling.changed.length - 1);
   }
 
-  /** Until the watches have taken most of what they were told, but for those whose clients are slow. */
+  /** Until the watches have taken most of what they were notified, but for those whose clients are slow. */
   async function taken(tenantId: string, tenant: Tenant): Promise<void> {
     const long = () => queuesOf(tenant).filter((queue) => queue.long());
     for (let sinceMs = performance.now(); tenants.get(tenantId) === tenant; await sleep(lookMs)) {

@@ -20,9 +20,9 @@ import type { WatchHub } from "./watch-hub.ts";
 const keepAliveMs = 15_000;
 
 /**
- * The changes of occurrences that match a query, before a change or after it: from now on, or behind the place of a cursor.
+ * The changes of occurrences that match a query, before a change or after it: from now on, or after the place of a cursor.
  * A message with a cursor alone is sent at once and after 15 s without another. Ends with code 8 when the client reads too
- * slowly, with code 3 when the changes behind the cursor are no longer kept.
+ * slowly, with code 3 when the changes after the cursor are no longer kept.
  */
 export async function* watchEvents(
   sql: Sql,
@@ -65,7 +65,7 @@ async function* watchFeed(
       for (const row of rows) place = yield* earlier(watches, query, row, place, pace, signal);
       signal.throwIfAborted();
       await watches.open(tenantId);
-      // Whatever is behind the place that all were told is told to this one, too.
+      // Whatever is after the place that all were told is told to this one, too.
       if (!isBehind(watches.toldUpTo(tenantId) ?? place, place)) break;
     }
   } finally {
@@ -92,7 +92,7 @@ async function* watchFeed(
   }
 }
 
-/** What a watch is sent of a row that was stored before it follows the feed. Returns the place behind it. */
+/** What a watch is sent of a row that was stored before it follows the feed. Returns the place after it. */
 async function* earlier(
   watches: WatchHub,
   query: Query,

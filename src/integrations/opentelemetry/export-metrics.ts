@@ -88,7 +88,7 @@ async function read(parts: Iterable<MetricPart | undefined>, { series, pointsMax
       const wait = call.pace();
       if (wait !== undefined) await wait;
       count.point();
-      const place = all.names.push(part.name) - 1;
+      const place = all.names.push(metric.name) - 1;
       const point = readPoint(bytes, part.kind);
       if (!point.recorded) {
         all.skipped += 1;

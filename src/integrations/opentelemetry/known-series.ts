@@ -5,12 +5,13 @@ import type { CheckedSeries } from "../../receiver/put-points.ts";
 import { countBinary } from "../../wire/count-binary.ts";
 import type { CountLimits } from "../../wire/message-limits.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
+import { copyOf, hashOf, knownBytes } from "../known-bytes.ts";
 import { recentMap } from "../recent-map.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
 import { textOf } from "./attributes.ts";
 import { type DataPoint, shapeOf, valueNamesOf } from "./data-points.ts";
 import { decoded, latin1 } from "./fields.ts";
-import { type MetricPart, pointSchemas } from "./metric-parts.ts";
+import { type MetricPart, pointSchemas, type ScopePart, textsOf } from "./metric-parts.ts";
 import { entityOfResource, type ResourceEntity } from "./resource.ts";
 
 /** A metric of a resource and scope that was named before. */
@@ -18,6 +19,7 @@ export interface KnownMetric {
   /** Its data points' series are remembered under it. */
   readonly id: number;
   readonly entity: ResourceEntity;
+  readonly name: string;
   readonly scope: string;
   readonly facts: { units: string; description: string };
 }
@@ -32,63 +34,82 @@ export interface KnownSeries {
 }
 
 const characters = { resources: 16 * 2 ** 20, metrics: 32 * 2 ** 20, series: 128 * 2 ** 20 };
-const seriesCharacters = 1000;
+const [metricBytes, seriesBytes] = [500, 1000];
 const factCharactersMax = 1024;
 const short = (text: string) => cut(oneLine(text), factCharactersMax).toWellFormed();
 
+/** A scope of a resource, of a tenant. */
+interface Place {
+  readonly id: number;
+  readonly entity: ResourceEntity;
+  readonly scope: string;
+}
+
+const kindNumbers = Object.fromEntries(Object.keys(pointSchemas).map((kind, i) => [kind, i])) as Record<string, number>;
+const hashAll = (bytes: Uint8Array) =>
+  hashOf(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0, bytes.byteLength);
+
 /** Begins without any. */
 export function knownSeries(limits: CountLimits): KnownSeries {
-  const resources = recentMap<{ id: number; entity: ResourceEntity }>(characters.resources, 4000);
-  const metrics = recentMap<KnownMetric>(characters.metrics, 500);
-  const series = recentMap<readonly CheckedSeries[]>(characters.series);
+  const places = recentMap<Place>(characters.resources, 4000);
+  const metrics = knownBytes<KnownMetric>(characters.metrics);
+  const series = knownBytes<readonly CheckedSeries[]>(characters.series);
+  const placesOfRequests = new WeakMap<ScopePart, Place>();
   let ids = 0;
   let resolved = 0;
 
-  function resourceOf(bytes: Uint8Array) {
-    const key = latin1(bytes);
-    let found = resources.get(key);
-    if (found === undefined) {
-      countBinary(ResourceSchema, bytes, limits);
-      const entity = entityOfResource(decoded(() => fromBinary(ResourceSchema, bytes)));
-      found = { id: ids++, entity };
-      resources.set(key, found);
+  function placeOf(tenantId: string, of: ScopePart): Place {
+    const before = placesOfRequests.get(of);
+    if (before !== undefined) return before;
+    const { resource, scope } = of;
+    const key = [tenantId, resource.length, latin1(resource), latin1(scope)].join(" ");
+    let place = places.get(key);
+    if (place === undefined) {
+      countBinary(ResourceSchema, resource, limits);
+      const entity = entityOfResource(decoded(() => fromBinary(ResourceSchema, resource)));
+      countBinary(InstrumentationScopeSchema, scope, limits);
+      place = { id: ids++, entity, scope: decoded(() => fromBinary(InstrumentationScopeSchema, scope)).name };
+      places.set(key, place);
     }
-    return found;
+    placesOfRequests.set(of, place);
+    return place;
   }
 
   return {
     resolved: () => resolved,
-    metric(tenantId, { resource, scope, name, unit, description, kind }) {
-      const { id, entity } = resourceOf(resource);
-      const facts = { units: short(unit), description: short(description) };
-      const texts = [name, facts.units, facts.description, latin1(scope)];
-      const key = `${tenantId}${kind}${id}${texts.map((text) => ` ${text.length}:${text}`).join("")}`;
-      let found = metrics.get(key);
+    metric(tenantId, { head, kind, of }) {
+      const place = placeOf(tenantId, of);
+      const owner = place.id * 8 + (kindNumbers[kind] as number);
+      const hash = hashAll(head) ^ Math.imul(owner, 0x85ebca6b);
+      let found = metrics.find(owner, hash, head, 0, head.length);
       if (found === undefined) {
-        countBinary(InstrumentationScopeSchema, scope, limits);
-        const scopeName = decoded(() => fromBinary(InstrumentationScopeSchema, scope)).name;
-        found = { id: ids++, entity, scope: scopeName, facts };
-        metrics.set(key, found);
+        const { name, unit, description } = textsOf(head);
+        const facts = { units: short(unit), description: short(description) };
+        found = { id: ids++, name, entity: place.entity, scope: place.scope, facts };
+        metrics.set(owner, hash, copyOf(head, 0, head.length), found, metricBytes);
       }
       return found;
     },
-    seriesOf(metric, part, point) {
-      const key = [metric.id, shapeOf(point, part.kind), latin1(point.attributes)].join(" ");
-      const known = series.get(key);
+    seriesOf(metric, { kind }, point) {
+      const { attributes } = point;
+      const shape = shapeOf(point, kind);
+      const owner = shape === "" ? metric.id : [metric.id, shape].join(" ");
+      const hash = hashAll(attributes) ^ Math.imul(metric.id, 0x85ebca6b);
+      const known = series.find(owner, hash, attributes, 0, attributes.length);
       if (known !== undefined) return known;
-      const schema = pointSchemas[part.kind];
-      countBinary(schema, point.attributes, limits);
-      const { attributes } = decoded(() => fromBinary(schema, point.attributes));
-      const labels = labelsOf(attributes, metric.scope);
-      const made = valueNamesOf(point, part.kind).map(([suffix, label, value]): CheckedSeries | string => {
+      const schema = pointSchemas[kind];
+      countBinary(schema, attributes, limits);
+      const labels = labelsOf(decoded(() => fromBinary(schema, attributes)).attributes, metric.scope);
+      const made = valueNamesOf(point, kind).map(([suffix, label, value]): CheckedSeries | string => {
         const all = label === undefined ? labels : { ...labels, [label]: value as string };
-        const name = part.name === "" ? "" : `${part.name}${suffix}`;
+        const name = metric.name === "" ? "" : `${metric.name}${suffix}`;
         return brokenNames(name, all) ?? seriesNamed(name, metric, all, counting.has(suffix));
       });
       const rule = made.find((each) => typeof each === "string");
       if (rule !== undefined) return rule as string;
       resolved += made.length;
-      series.set(key, made as CheckedSeries[], made.length * seriesCharacters);
+      const weight = shape.length + made.length * seriesBytes;
+      series.set(owner, hash, copyOf(attributes, 0, attributes.length), made as CheckedSeries[], weight);
       return made as CheckedSeries[];
     },
   };

@@ -1,4 +1,4 @@
-import { toBinary } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import type { ExportMetricsServiceRequest } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
 import { InstrumentationScopeSchema } from "#gen/opentelemetry/proto/common/v1/common_pb.ts";
 import {
@@ -12,7 +12,7 @@ import {
   SummaryDataPointSchema,
 } from "#gen/opentelemetry/proto/metrics/v1/metrics_pb.ts";
 import { ResourceSchema } from "#gen/opentelemetry/proto/resource/v1/resource_pb.ts";
-import { delimited, type Fields, fieldsOf, next, undecodable, valueBytes, valueText } from "./fields.ts";
+import { delimited, fieldsOf, next, undecodable, valueBytes, valueText } from "./fields.ts";
 
 /** The schemas of data points. */
 export const pointSchemas = {
@@ -24,13 +24,17 @@ export const pointSchemas = {
 } as const;
 export type PointKind = keyof typeof pointSchemas;
 
+/** A resource and a scope: the same object for all of their metrics in a request. */
+export interface ScopePart {
+  readonly resource: Uint8Array;
+  readonly scope: Uint8Array;
+}
+
 /** A metric of a resource and scope, as a request has it; in JSON it is put into the same bytes. */
 export interface MetricPart {
-  resource: Uint8Array;
-  scope: Uint8Array;
-  name: string;
-  unit: string;
-  description: string;
+  of: ScopePart;
+  /** The bytes of its name, unit and description, and of whatever else there is beside its points. */
+  head: Uint8Array;
   kind: PointKind;
   /** The bytes of each data point. */
   points(): Iterable<Uint8Array>;
@@ -72,28 +76,38 @@ export function* partsOfBytes(request: Uint8Array): Generator<MetricPart | undef
     const resource = member(resourceMetrics, numbers.resource);
     for (const scopeMetrics of members(resourceMetrics, numbers.scopes)) {
       yield undefined;
-      const scope = member(scopeMetrics, numbers.scope);
-      for (const metric of members(scopeMetrics, numbers.metrics)) yield metricOf(metric, resource, scope);
+      const of = { resource, scope: member(scopeMetrics, numbers.scope) };
+      for (const metric of members(scopeMetrics, numbers.metrics)) yield metricOf(metric, of);
     }
   }
 }
 
-function metricOf(metric: Uint8Array, resource: Uint8Array, scope: Uint8Array): MetricPart | undefined {
-  const texts = { name: "", unit: "", description: "" };
+function metricOf(metric: Uint8Array, of: ScopePart): MetricPart | undefined {
   let kind: PointKind | undefined;
   let data: Uint8Array = none;
-  for (const all: Fields = fieldsOf(metric); next(all); ) {
+  let head: Uint8Array = metric;
+  for (const all = fieldsOf(metric); next(all); ) {
+    const found = all.type === delimited ? kinds.get(all.field) : undefined;
+    if (found === undefined) continue;
+    if (kind !== undefined) throw twice();
+    kind = found;
+    data = valueBytes(all);
+    head = metric.subarray(0, all.start);
+    if (all.to < metric.length) head = Buffer.concat([head, metric.subarray(all.to)]);
+  }
+  return kind && { of, head, kind, points: () => members(data, numbers.points) };
+}
+
+/** The texts of a metric. @throws code 3 for what is no UTF-8 */
+export function textsOf(head: Uint8Array): { name: string; unit: string; description: string } {
+  const texts = { name: "", unit: "", description: "" };
+  for (const all = fieldsOf(head); next(all); ) {
     if (all.type !== delimited) continue;
     if (all.field === numbers.name) texts.name = valueText(all);
     else if (all.field === numbers.unit) texts.unit = valueText(all);
     else if (all.field === numbers.description) texts.description = valueText(all);
-    else if (kinds.has(all.field)) {
-      if (kind !== undefined) throw twice();
-      kind = kinds.get(all.field);
-      data = valueBytes(all);
-    }
   }
-  return kind && { ...texts, resource, scope, kind, points: () => members(data, numbers.points) };
+  return texts;
 }
 
 /** The same of a request that was decoded. */
@@ -104,6 +118,7 @@ export function* partsOfMessage({ resourceMetrics }: ExportMetricsServiceRequest
     for (const { scope, metrics } of scopeMetrics) {
       yield undefined;
       const scopeBytes = scope === undefined ? none : toBinary(InstrumentationScopeSchema, scope);
+      const of = { resource: resourceBytes, scope: scopeBytes };
       for (const { name, unit, description, data } of metrics) {
         const { case: kind, value } = data;
         if (kind === undefined) {
@@ -113,7 +128,8 @@ export function* partsOfMessage({ resourceMetrics }: ExportMetricsServiceRequest
         function* points() {
           for (const point of value?.dataPoints ?? []) yield toBinary(pointSchemas[kind as PointKind], point as never);
         }
-        yield { resource: resourceBytes, scope: scopeBytes, name, unit, description, kind, points };
+        const head = toBinary(MetricSchema, create(MetricSchema, { name, unit, description }));
+        yield { of, head, kind, points };
       }
     }
   }

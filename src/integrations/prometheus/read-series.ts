@@ -1,13 +1,15 @@
+import { crc32 } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import type { Config } from "../../config/settings.ts";
 import type { CheckedPoints, CheckedSeries } from "../../receiver/put-points.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
+import { copyOf, knownBytes } from "../known-bytes.ts";
 import { recentMap } from "../recent-map.ts";
 import { factsOf, knownFacts } from "./metric-facts.ts";
 import { type Named, type Outcome, outcome } from "./outcome.ts";
 import { seriesOfLabels } from "./series-of-labels.ts";
-import { scanned, scanSeries, seriesByBytes } from "./series-scan.ts";
+import { scanned, scanSeries } from "./series-scan.ts";
 import { orUnreadable, readVersion1, readVersion2, seriesAt, type WrittenSeries } from "./write-request.ts";
 
 /** A series that was named before. */
@@ -40,7 +42,7 @@ export function seriesReader({
   entityLabels,
 }: Pick<Config, "receiverItemsMax" | "entityLabels">): SeriesReader {
   const named = recentMap<NamedSeries>(rememberedCharactersMax, 1000);
-  const scannedBefore = seriesByBytes<NamedSeries>(rememberedCharactersMax);
+  const scannedBefore = knownBytes<NamedSeries>(rememberedCharactersMax);
   const facts = knownFacts();
 
   /** A series by its labels; a text: the rule that they break. */
@@ -75,15 +77,16 @@ export function seriesReader({
         if (items > receiverItemsMax)
           throw refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${receiverItemsMax} samples`);
       };
+      // The same labels of many tenants are no entries of one hash.
+      const seed = crc32(tenantId);
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       /** The labels of the series that comes next, and their hash, where it has the usual form and is not known. */
       let fresh: { labels: Uint8Array; hash: number } | undefined;
       const take = (from: number, to: number): boolean => {
         fresh = undefined;
         if (!scanSeries(bytes, view, from, to)) return false;
-        const found = scannedBefore.find(tenantId, bytes, from);
-        if (found === undefined)
-          fresh = { labels: Uint8Array.prototype.slice.call(bytes, from, scanned.labelsEnd), hash: scanned.hash };
+        const found = scannedBefore.find(tenantId, scanned.hash ^ seed, bytes, from, scanned.labelsEnd);
+        if (found === undefined) fresh = { labels: copyOf(bytes, from, scanned.labelsEnd), hash: scanned.hash ^ seed };
         if (found?.factsVersion !== facts.version()) return false;
         count(Math.max(1, scanned.times.length));
         addSamples(read, found.samples, { from, to }, scanned);
@@ -100,7 +103,7 @@ export function seriesReader({
         }
         const series = seriesOf(tenantId, item);
         if (fresh !== undefined && typeof series !== "string")
-          scannedBefore.set(tenantId, fresh.labels, fresh.hash, series);
+          scannedBefore.set(tenantId, fresh.hash, fresh.labels, series);
         fresh = undefined;
         add(read, series, item);
       }

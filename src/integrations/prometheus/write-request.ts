@@ -140,7 +140,7 @@ export function* readVersion1(
 /** Where labels that follow each other lie: from the length of the first to the end of the last. */
 type Run = [from: number, to: number];
 
-/** The series that begins at this place behind its length. */
+/** The series between two places, which does not include its length. */
 export function seriesAt(bytes: Uint8Array, from: number, to: number): WrittenSeries {
   const length = new BinaryWriter().uint32(to - from).finish();
   const alone = Buffer.concat([length, bytes.subarray(from, to)]);

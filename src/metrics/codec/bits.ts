@@ -1,4 +1,4 @@
-/** Bits one behind the other, the most significant of each value first, into bytes that grow. */
+/** Bits one after the other, the most significant of each value first, into bytes that grow. */
 export interface BitWriter {
   /** Appends the lowest `width` bits of `value`, a whole number from 0; `width` is 0 to 53. */
   write(value: number, width: number): void;
@@ -8,12 +8,12 @@ export interface BitWriter {
   finish(): Uint8Array;
 }
 
-/** Where bits are read from: a copy with room behind it, so that a read never leaves the array. */
+/** Where bits are read from: a copy with room after it, so that a read never leaves the array. */
 export interface BitReader {
   readonly bytes: Uint8Array;
   /** Place of the next bit. */
   at: number;
-  /** Place behind the last bit. */
+  /** Place after the last bit. */
   readonly end: number;
 }
 

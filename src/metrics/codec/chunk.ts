@@ -68,7 +68,7 @@ export function decodeChunk(bytes: Uint8Array): Points {
   return { times, values };
 }
 
-/** The values in the form that takes fewer bytes, and the flag that tells it. */
+/** The values in the form that takes fewer bytes, and the flag that says it. */
 function smaller(values: Float64Array): [number, Uint8Array] {
   const fitting = scaled(values);
   const packed = fitting && writeScaled(fitting);
@@ -104,7 +104,7 @@ function writeSteps(times: Float64Array): Uint8Array {
     }
     let kind = 0;
     while (change >= 2 ** (stepWidths[kind] as number)) kind += 1;
-    // This many ones as the kind tells, then a zero, but behind the last kind.
+    // As many ones as the kind says, then a zero, but after the last kind.
     if (kind < stepWidths.length - 1) bits.write(2 ** (kind + 2) - 2, kind + 2);
     else bits.write(2 ** (kind + 1) - 1, kind + 1);
     bits.write(change, stepWidths[kind] as number);

@@ -3,7 +3,7 @@ import { unzigzag, zigzag } from "./varint.ts";
 
 /** Values as whole numbers times a power of ten. */
 export interface Scaled {
-  /** Digits behind the decimal point. */
+  /** Digits after the decimal point. */
   digits: number;
   /** The values times 10 to the power of `digits`. */
   numbers: Float64Array;

@@ -1,6 +1,6 @@
 import { DamagedBytes } from "./bits.ts";
 
-/** Where whole numbers are read from, one behind the other. */
+/** Where whole numbers are read from, one after the other. */
 export interface Bytes {
   readonly bytes: Uint8Array;
   /** Place of the next byte. */
@@ -12,7 +12,7 @@ const two32 = 2 ** 32;
 /** Bytes that a whole number from 0 below 2⁵³ takes at most. */
 export const VARINT_BYTES_MAX = 8;
 
-/** Writes a whole number from 0, seven bits a byte, the lowest first; returns the place behind it. */
+/** Writes a whole number from 0, seven bits a byte, the lowest first; returns the place after it. */
 export function writeVarint(into: Uint8Array, at: number, value: number): number {
   let place = at;
   let rest = value;

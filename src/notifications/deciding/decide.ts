@@ -13,7 +13,7 @@ export interface Manner {
   readonly muteDuringMaintenance: boolean;
 }
 
-/** What of an occurrence is told, and told again when it changes. */
+/** What of an occurrence is reported, and reported again when it changes. */
 export interface Signature {
   readonly severity: number;
   readonly status: number;
@@ -77,7 +77,7 @@ export function decide(manner: Manner, before: Match | undefined, seen: Seen, no
   return goesOn(manner, before, seen, nowMs);
 }
 
-/** An occurrence whose end was told, and which is no longer closed. */
+/** An occurrence whose end was reported, and which is no longer closed. */
 const reopened = ({ told }: Match, { now }: Seen) =>
   told?.status === Status.CLOSED && now !== undefined && now.status !== Status.CLOSED;
 
@@ -140,7 +140,7 @@ function goesOn(manner: Manner, before: Match, seen: Seen, nowMs: number): Decis
   return decision;
 }
 
-/** Updates of what was told, else a repetition when it is time. */
+/** Updates of what was reported, else a repetition when it is time. */
 function told(manner: Manner, before: Match, seen: Seen, nowMs: number): Decision | undefined {
   const changes = manner.sendUpdates ? changesOf(before, seen) : [];
   const repeats = mayRepeat(manner, seen) && nowMs >= (repeatMs(manner, before) ?? Infinity);
@@ -163,7 +163,7 @@ function mayRepeat({ repeatWhile }: Manner, { again, now }: Seen): boolean {
   }
 }
 
-/** What differs from what was told. Its end says the rest. */
+/** What differs from what was reported. Its end says the rest. */
 function changesOf({ told }: Match, { now }: Seen): Occasion[] {
   if (told === undefined || now === undefined) return [];
   if (now.status === Status.CLOSED && told.status !== Status.CLOSED) return ["clear"];

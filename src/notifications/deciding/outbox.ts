@@ -12,7 +12,7 @@ import type { Due } from "./decide.ts";
 /** The work that due deliveries are, in the table of all that is due. */
 const lane = "deliveries";
 
-/** Tells the process that deliveries of a tenant are stored, and when the first is due. */
+/** Informs the process that deliveries of a tenant are stored, and when the first is due. */
 export type Wake = (tenantId: string, dueMs: number) => void;
 
 /** A notification that is to go to destinations. */

@@ -32,7 +32,7 @@ export interface Dispatcher {
 export interface DispatcherOptions extends Omit<SenderOptions, "db">, Pick<BatchOptions, "recheck" | "waitMsMax"> {
   readonly pool: Pick<Pool, "system" | "workers" | "sending" | "gate">;
   nowMs(): number;
-  /** Told that there is more to do than this process takes on. */
+  /** Notified that there is more to do than this process takes on. */
   callOthers?(): void;
   /** How many tries go on at once. */
   readonly slotsMax?: number;

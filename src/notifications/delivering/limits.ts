@@ -116,7 +116,7 @@ export function taken(
   return next;
 }
 
-/** The state when this many of those that were taken are not tried after all: what is behind them need not wait. */
+/** The state when this many of those that were taken are not tried after all: what is after them need not wait. */
 export function untaken(
   state: DestinationState,
   { pace, maxPerMinute }: DestinationBounds,

@@ -43,7 +43,7 @@ export function storedRefreshToken(
   };
 }
 
-/** One that stands in a request alone: what replaces it lives as long as the call. */
+/** One that is in a request alone: what replaces it lives as long as the call. */
 export function givenRefreshToken(token: string): ExchangedSecret {
   let current = token;
   return {

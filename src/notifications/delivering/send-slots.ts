@@ -2,7 +2,7 @@ import { type Hold, limiter } from "../../limiter.ts";
 
 /** How many tries this process makes at once, and for whom. */
 export interface SendSlots {
-  /** Takes up to `wanted` places for a destination of a tenant; answers how many there were. */
+  /** Takes up to `wanted` places for a destination of a tenant; returns how many there were. */
   take(tenantId: string, destination: string, wanted: number): number;
   /** Gives places back. */
   free(tenantId: string, destination: string, count: number): void;

@@ -53,7 +53,7 @@ export interface Composed {
   readonly body: string;
 }
 
-/** The products' own limits on one destination: so many tries within so many ms. */
+/** The products' own limits on one destination: this many tries within this many ms. */
 export interface RateLimit {
   readonly tries: number;
   readonly perMs: number;

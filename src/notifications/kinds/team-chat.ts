@@ -69,7 +69,7 @@ function messageOf({ destination, notification, texts, state }: Sending<TeamChat
     mrkdwn_in: ["text"],
     ...(occasion !== "" && { footer: occasion }),
   };
-  // A thread is told by the channel's id; its name may have been given to another one.
+  // A thread is found by the channel's id; its name may have been given to another one.
   const thread = state.ts === undefined ? {} : { thread_ts: state.ts };
   return { channel: state.channelId ?? destination.channel, attachments: [attachment], unfurl_links: false, ...thread };
 }

@@ -5,7 +5,7 @@ import { keyText } from "../deciding/match-store.ts";
 import type { TenantRules } from "../deciding/matcher/tenant-rules.ts";
 
 const periodMs = 2000;
-/** A time that fits no watch is kept so long: the entity may be about to be watched. */
+/** A time that fits no watch is kept this long: the entity may be about to be watched. */
 const keptMs = 30_000;
 
 /** When data came last of what triggers watch, until it is written for all servers. */

@@ -28,7 +28,7 @@ interface Watched {
   readonly high: number;
 }
 
-/** A pace is asked for after so many points, or so many comparisons of them. */
+/** A pace is asked for after this many points, or this many comparisons of them. */
 const pointsBetween = 10_000;
 
 /** Values of a metric that leave their bounds. */

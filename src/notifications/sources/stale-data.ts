@@ -33,7 +33,7 @@ const jobId = "stale";
 const lookMs = 1000;
 /** What another server has seen is known after this time: twice the period in which servers write it. */
 const heardMs = 2500;
-/** No server has looked for so long. */
+/** No server has looked for this long. */
 const absentMs = 10_000;
 /** New entities are found so often, or less where that is dear. */
 const enrolMs = 2000;

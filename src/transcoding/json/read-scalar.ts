@@ -4,7 +4,7 @@ import { exactInteger, int32Range, int64Range, type Range, uint32Range, uint64Ra
 import { string } from "./read-string.ts";
 import { fail, numberText, quotedKey, type Scan, takeNull, unexpected, word } from "./scan.ts";
 
-/** Reads one value at `s.at` and leaves the scan behind it. */
+/** Reads one value at `s.at` and leaves the scan after it. */
 export type Read = (s: Scan) => unknown;
 
 /** The reader of a scalar; 64-bit integers become bigint, or text with `longAsString`. */

@@ -15,7 +15,7 @@ test("pieces, lists of pieces and names become one statement; all other values a
   ]);
 });
 
-test("one that is awaited again answers the same; a piece may stand in several", async () => {
+test("one that is awaited again answers the same; a piece may be in several", async () => {
   const once = sql`select random() as n`;
   expect(await once).toEqual(await once);
   const piece = sql`random()`;
@@ -45,7 +45,7 @@ test("a transaction one of whose statements has failed is not committed, even wh
   expect(await sql`select n from kept`).toEqual([]);
 });
 
-test("one that cannot even be sent fails for who awaits it, and throws at nobody who sends it", async () => {
+test("one that cannot even be sent fails for who awaits it, and throws at no one who sends it", async () => {
   const statement = new Statement(["select 1"], [], () => {
     throw new TypeError("the connection has no socket");
   });

@@ -23,7 +23,7 @@ test("what the first page has counted stays the total of all pages", async () =>
   expect(page(third).counted).toBe(7n);
 });
 
-test("a page may hold fewer rows than were asked for, and the next one begins behind them", async () => {
+test("a page may hold fewer rows than were asked for, and the next one begins after them", async () => {
   const { items, info } = await page("").cut(["a", "b"], (row) => [row], 2n, 1);
   expect([items, info.hasNext]).toEqual([["a"], true]);
   expect(page(info.endCursor)).toMatchObject({ after: { texts: ["a"] } });

@@ -93,7 +93,7 @@ describe.each([
   test.each(Object.entries(parts))("in %s", async (_form, read) => {
     const all = [...read(await collected(temporality))];
     expect(shown(all).sort()).toEqual(expected.toSorted());
-    const orders = all.find((each) => each?.name === "orders") as MetricPart;
+    const orders = all.find((each) => each !== undefined && named(each).name === "orders") as MetricPart;
     expect(named(orders)).toMatchObject({
       facts: { units: "1", description: "Orders taken" },
       scope: "shop",

@@ -181,7 +181,7 @@ describe("what is no template is refused with its place", () => {
 });
 
 describe("a result is bounded", () => {
-  test("however often a long value stands in it", () => {
+  test("however often a long value is in it", () => {
     const long = notificationOf({ event: { body: "<".repeat(65_536) } });
     const text = rendered("{{event.body}}".repeat(4000), long);
     expect(text).toHaveLength(renderedCharsMax);

@@ -5,8 +5,12 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_belfry_auth_v1_permission } from "../../auth/v1/permission_pb.ts";
+import type { TimeRange } from "../../clause/v1/clause_pb.ts";
+import { file_belfry_clause_v1_clause } from "../../clause/v1/clause_pb.ts";
+import type { Event } from "../../events/v1/event_pb.ts";
+import { file_belfry_events_v1_event } from "../../events/v1/event_pb.ts";
 import { file_belfry_limits_v1_limits } from "../../limits/v1/limits_pb.ts";
-import type { Trigger } from "./trigger_pb.ts";
+import type { Trigger, TriggerType } from "./trigger_pb.ts";
 import { file_belfry_notifications_v1_trigger } from "./trigger_pb.ts";
 import { file_belfry_transcoding_v1_options } from "../../transcoding/v1/options_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
@@ -20,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/trigger_service.proto.
  */
 export const file_belfry_notifications_v1_trigger_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci1iZWxmcnkvbm90aWZpY2F0aW9ucy92MS90cmlnZ2VyX3NlcnZpY2UucHJvdG8SF2JlbGZyeS5ub3RpZmljYXRpb25zLnYxIugBChNMaXN0VHJpZ2dlcnNSZXF1ZXN0EhoKBG5hbWUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEhoKBHR5cGUYAyABKAlCDLpICXIHGP8BugEBABIgCgpydWxlX25hbWVzGAQgASgJQgy6SAlyBxj/AboBAQASGgoEdGFncxgFIAEoCUIMukgJcgcY/wG6AQEAEhoKCXBhZ2Vfc2l6ZRgGIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiAICJ4ChRMaXN0VHJpZ2dlcnNSZXNwb25zZRIyCgh0cmlnZ2VycxgBIAMoCzIgLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlRyaWdnZXISEwoLdG90YWxfY291bnQYAiABKAMSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIk4KFENyZWF0ZVRyaWdnZXJSZXF1ZXN0EjYKB3RyaWdnZXIYASABKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyQgPgQQIiTwoVQ3JlYXRlVHJpZ2dlclJlc3BvbnNlEjYKB3RyaWdnZXIYASABKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyQgPgQQIiMgoRR2V0VHJpZ2dlclJlcXVlc3QSHQoEbmFtZRgBIAEoCUIP4EECukgJcgcYgAi6AQEAIkwKEkdldFRyaWdnZXJSZXNwb25zZRI2Cgd0cmlnZ2VyGAEgASgLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlckID4EECIooBChRVcGRhdGVUcmlnZ2VyUmVxdWVzdBI2Cgd0cmlnZ2VyGAEgASgLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlckID4EECEjoKC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0IJuLUYZMi1GIAIIk8KFVVwZGF0ZVRyaWdnZXJSZXNwb25zZRI2Cgd0cmlnZ2VyGAEgASgLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlckID4EECIjUKFERlbGV0ZVRyaWdnZXJSZXF1ZXN0Eh0KBG5hbWUYASABKAlCD+BBArpICXIHGIAIugEBACIXChVEZWxldGVUcmlnZ2VyUmVzcG9uc2UyyQYKDlRyaWdnZXJTZXJ2aWNlEp4BCg1DcmVhdGVUcmlnZ2VyEi0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQ3JlYXRlVHJpZ2dlclJlcXVlc3QaLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5DcmVhdGVUcmlnZ2VyUmVzcG9uc2UiLoi1GAWC0+STAiQ6B3RyaWdnZXIiGS92MS9ub3RpZmljYXRpb24vdHJpZ2dlcnMSlgEKCkdldFRyaWdnZXISKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXRUcmlnZ2VyUmVxdWVzdBorLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdldFRyaWdnZXJSZXNwb25zZSIvkAIBiLUYA4LT5JMCIhIgL3YxL25vdGlmaWNhdGlvbi90cmlnZ2Vycy97bmFtZX0SlQEKDExpc3RUcmlnZ2VycxIsLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3RUcmlnZ2Vyc1JlcXVlc3QaLS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0VHJpZ2dlcnNSZXNwb25zZSIokAIBiLUYA4LT5JMCGxIZL3YxL25vdGlmaWNhdGlvbi90cmlnZ2VycxK8AQoNVXBkYXRlVHJpZ2dlchItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlVwZGF0ZVRyaWdnZXJSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVXBkYXRlVHJpZ2dlclJlc3BvbnNlIkyItRgForUYC3VwZGF0ZV9tYXNrgtPkkwIzOgd0cmlnZ2VyGigvdjEvbm90aWZpY2F0aW9uL3RyaWdnZXJzL3t0cmlnZ2VyLm5hbWV9EqUBCg1EZWxldGVUcmlnZ2VyEi0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlVHJpZ2dlclJlcXVlc3QaLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxldGVUcmlnZ2VyUmVzcG9uc2UiNYi1GAWStRgFCAkQnAOC0+STAiIqIC92MS9ub3RpZmljYXRpb24vdHJpZ2dlcnMve25hbWV9YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_limits_v1_limits, file_belfry_notifications_v1_trigger, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
+  fileDesc("Ci1iZWxmcnkvbm90aWZpY2F0aW9ucy92MS90cmlnZ2VyX3NlcnZpY2UucHJvdG8SF2JlbGZyeS5ub3RpZmljYXRpb25zLnYxIugBChNMaXN0VHJpZ2dlcnNSZXF1ZXN0EhoKBG5hbWUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEhoKBHR5cGUYAyABKAlCDLpICXIHGP8BugEBABIgCgpydWxlX25hbWVzGAQgASgJQgy6SAlyBxj/AboBAQASGgoEdGFncxgFIAEoCUIMukgJcgcY/wG6AQEAEhoKCXBhZ2Vfc2l6ZRgGIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiAICJ4ChRMaXN0VHJpZ2dlcnNSZXNwb25zZRIyCgh0cmlnZ2VycxgBIAMoCzIgLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlRyaWdnZXISEwoLdG90YWxfY291bnQYAiABKAMSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIk4KFENyZWF0ZVRyaWdnZXJSZXF1ZXN0EjYKB3RyaWdnZXIYASABKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyQgPgQQIiTwoVQ3JlYXRlVHJpZ2dlclJlc3BvbnNlEjYKB3RyaWdnZXIYASABKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5UcmlnZ2VyQgPgQQIiMgoRR2V0VHJpZ2dlclJlcXVlc3QSHQoEbmFtZRgBIAEoCUIP4EECukgJcgcYgAi6AQEAIkwKEkdldFRyaWdnZXJSZXNwb25zZRI2Cgd0cmlnZ2VyGAEgASgLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlckID4EECIooBChRVcGRhdGVUcmlnZ2VyUmVxdWVzdBI2Cgd0cmlnZ2VyGAEgASgLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlckID4EECEjoKC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0IJuLUYZMi1GIAIIk8KFVVwZGF0ZVRyaWdnZXJSZXNwb25zZRI2Cgd0cmlnZ2VyGAEgASgLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVHJpZ2dlckID4EECIoEBChVQcmV2aWV3VHJpZ2dlclJlcXVlc3QSNwoEdHlwZRgBIAEoCzIkLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlRyaWdnZXJUeXBlQgPgQQISLwoKdGltZV9yYW5nZRgCIAEoCzIbLmJlbGZyeS5jbGF1c2UudjEuVGltZVJhbmdlImEKFlByZXZpZXdUcmlnZ2VyUmVzcG9uc2USDQoFY291bnQYASABKAMSJwoGZXZlbnRzGAIgAygLMhcuYmVsZnJ5LmV2ZW50cy52MS5FdmVudBIPCgdwYXJ0aWFsGAMgASgIIjUKFERlbGV0ZVRyaWdnZXJSZXF1ZXN0Eh0KBG5hbWUYASABKAlCD+BBArpICXIHGIAIugEBACIXChVEZWxldGVUcmlnZ2VyUmVzcG9uc2Uy8gcKDlRyaWdnZXJTZXJ2aWNlEp4BCg1DcmVhdGVUcmlnZ2VyEi0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQ3JlYXRlVHJpZ2dlclJlcXVlc3QaLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5DcmVhdGVUcmlnZ2VyUmVzcG9uc2UiLoi1GAWC0+STAiQ6B3RyaWdnZXIiGS92MS9ub3RpZmljYXRpb24vdHJpZ2dlcnMSlgEKCkdldFRyaWdnZXISKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXRUcmlnZ2VyUmVxdWVzdBorLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdldFRyaWdnZXJSZXNwb25zZSIvkAIBiLUYA4LT5JMCIhIgL3YxL25vdGlmaWNhdGlvbi90cmlnZ2Vycy97bmFtZX0SlQEKDExpc3RUcmlnZ2VycxIsLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3RUcmlnZ2Vyc1JlcXVlc3QaLS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0VHJpZ2dlcnNSZXNwb25zZSIokAIBiLUYA4LT5JMCGxIZL3YxL25vdGlmaWNhdGlvbi90cmlnZ2VycxK8AQoNVXBkYXRlVHJpZ2dlchItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlVwZGF0ZVRyaWdnZXJSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVXBkYXRlVHJpZ2dlclJlc3BvbnNlIkyItRgForUYC3VwZGF0ZV9tYXNrgtPkkwIzOgd0cmlnZ2VyGigvdjEvbm90aWZpY2F0aW9uL3RyaWdnZXJzL3t0cmlnZ2VyLm5hbWV9EqYBCg5QcmV2aWV3VHJpZ2dlchIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlByZXZpZXdUcmlnZ2VyUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlByZXZpZXdUcmlnZ2VyUmVzcG9uc2UiM5ACAYi1GAOC0+STAiY6ASoiIS92MS9ub3RpZmljYXRpb24vdHJpZ2dlcnM6cHJldmlldxKlAQoNRGVsZXRlVHJpZ2dlchItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGV0ZVRyaWdnZXJSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlVHJpZ2dlclJlc3BvbnNlIjWItRgFkrUYBQgJEJwDgtPkkwIiKiAvdjEvbm90aWZpY2F0aW9uL3RyaWdnZXJzL3tuYW1lfWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_events_v1_event, file_belfry_limits_v1_limits, file_belfry_notifications_v1_trigger, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
 
 /**
  * Which triggers to list. All filters that are given must match; a text matches what contains it, in any case.
@@ -254,6 +258,69 @@ export const UpdateTriggerResponseSchema: GenMessage<UpdateTriggerResponse> = /*
   messageDesc(file_belfry_notifications_v1_trigger_service, 7);
 
 /**
+ * What to try a trigger with.
+ *
+ * @generated from message belfry.notifications.v1.PreviewTriggerRequest
+ */
+export type PreviewTriggerRequest = Message<"belfry.notifications.v1.PreviewTriggerRequest"> & {
+  /**
+   * What the trigger looks at.
+   *
+   * @generated from field: belfry.notifications.v1.TriggerType type = 1;
+   */
+  type?: TriggerType | undefined;
+
+  /**
+   * When the occurrences were last seen. Left out: within the last 24 hours.
+   *
+   * @generated from field: belfry.clause.v1.TimeRange time_range = 2;
+   */
+  timeRange?: TimeRange | undefined;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.PreviewTriggerRequest.
+ * Use `create(PreviewTriggerRequestSchema)` to create a new message.
+ */
+export const PreviewTriggerRequestSchema: GenMessage<PreviewTriggerRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_trigger_service, 8);
+
+/**
+ * What a trigger would have matched.
+ *
+ * @generated from message belfry.notifications.v1.PreviewTriggerResponse
+ */
+export type PreviewTriggerResponse = Message<"belfry.notifications.v1.PreviewTriggerResponse"> & {
+  /**
+   * How many of the occurrences that were looked at match.
+   *
+   * @generated from field: int64 count = 1;
+   */
+  count: bigint;
+
+  /**
+   * The latest of them, at most 100, each as its event with this one occurrence.
+   *
+   * @generated from field: repeated belfry.events.v1.Event events = 2;
+   */
+  events: Event[];
+
+  /**
+   * Whether the range has more occurrences than were looked at.
+   *
+   * @generated from field: bool partial = 3;
+   */
+  partial: boolean;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.PreviewTriggerResponse.
+ * Use `create(PreviewTriggerResponseSchema)` to create a new message.
+ */
+export const PreviewTriggerResponseSchema: GenMessage<PreviewTriggerResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_trigger_service, 9);
+
+/**
  * Which trigger to delete.
  *
  * @generated from message belfry.notifications.v1.DeleteTriggerRequest
@@ -272,7 +339,7 @@ export type DeleteTriggerRequest = Message<"belfry.notifications.v1.DeleteTrigge
  * Use `create(DeleteTriggerRequestSchema)` to create a new message.
  */
 export const DeleteTriggerRequestSchema: GenMessage<DeleteTriggerRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_trigger_service, 8);
+  messageDesc(file_belfry_notifications_v1_trigger_service, 10);
 
 /**
  * The trigger is deleted.
@@ -287,7 +354,7 @@ export type DeleteTriggerResponse = Message<"belfry.notifications.v1.DeleteTrigg
  * Use `create(DeleteTriggerResponseSchema)` to create a new message.
  */
 export const DeleteTriggerResponseSchema: GenMessage<DeleteTriggerResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_trigger_service, 9);
+  messageDesc(file_belfry_notifications_v1_trigger_service, 11);
 
 /**
  * Conditions that rules wait for, such as an event of some severity, a value out of its bounds, or data that stay
@@ -336,6 +403,18 @@ export const TriggerService: GenService<{
     methodKind: "unary";
     input: typeof UpdateTriggerRequestSchema;
     output: typeof UpdateTriggerResponseSchema;
+  },
+  /**
+   * Shows which events of a time range a trigger would have matched, whether it is stored or not: each occurrence that was last seen in the
+   * range is held against the clause as it is stored now, and a closed one also as it was when it was open. Of a range that has more
+   * than 50,000 occurrences the latest are looked at. Triggers of the source `event` alone; others are code 12.
+   *
+   * @generated from rpc belfry.notifications.v1.TriggerService.PreviewTrigger
+   */
+  previewTrigger: {
+    methodKind: "unary";
+    input: typeof PreviewTriggerRequestSchema;
+    output: typeof PreviewTriggerResponseSchema;
   },
   /**
    * Deletes a trigger that no rule uses. One that a rule uses: code 9, naming the rules.

@@ -28,10 +28,10 @@ export interface TriggerIndex {
 
 /** Where many texts are looked for in one field they are looked for at once; where few, one by one. */
 const singlesMax = 16;
-/** The texts that are looked for at once have at most so many places together, of 40 bytes each. */
+/** The texts that are looked for at once have at most this many places together, of 40 bytes each. */
 const nodesMax = 1 << 20;
 const nodeBytes = 40;
-/** A pace is asked for after so many triggers. */
+/** A pace is asked for after this many triggers. */
 const portion = 100;
 
 type ByKey = Map<string, EventTrigger[]>;

@@ -22,7 +22,7 @@ export interface LateStats {
   readonly lateSec: Histogram;
 }
 
-/** One run takes at most so many rows, works for about so long, ms, and decides on about so many matches. */
+/** One run takes at most this many rows, works for about this long, ms, and decides on about this many matches. */
 const rowsMax = 50;
 const workMs = 500;
 const matchesMax = 5000;
