@@ -48,13 +48,15 @@ export function OneEntity({ id }: { id: string }) {
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no such entity. It may have been deleted; its events stay.</p>}
       {value && (
-        <div class="scroll two-wide">
-          <About entity={value} />
-          <CustomProperties entity={value} changed={again} />
-          <Family entity={value} />
-          <OpenEvents id={id} />
-          <Windows id={id} />
-          <Series id={id} />
+        <div class="scroll">
+          <div class="two-wide">
+            <About entity={value} />
+            <CustomProperties entity={value} changed={again} />
+            <Family entity={value} />
+            <OpenEvents id={id} />
+            <Windows id={id} />
+            <Series id={id} />
+          </div>
         </div>
       )}
     </div>

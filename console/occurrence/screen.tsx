@@ -69,56 +69,58 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           <Actions rows={[{ event, occurrence }]} done={again} />
         </div>
       </div>
-      <div class="scroll two-wide">
-        <section class="card" aria-labelledby="about">
-          <h2 id="about">
-            <SeverityMark value={occurrence.severity} /> · {statusWord(occurrence.status)}
-            {occurrence.acknowledged && <span class="tag">acknowledged</span>}
-          </h2>
-          {occurrence.summary && <p class="summary">{occurrence.summary}</p>}
-          {occurrence.body && occurrence.body !== occurrence.summary && <p class="body-text">{occurrence.body}</p>}
-          <dl class="facts">
-            <dt>Entity</dt>
-            <dd>
-              <a href={linkTo(["entities", event.entity ?? ""])}>{event.entityName}</a>
-            </dd>
-            <dt>First seen</dt>
-            <dd>
-              <Time at={occurrence.startTime} />
-            </dd>
-            <dt>Last seen</dt>
-            <dd>
-              <Time at={occurrence.lastSeen} />
-            </dd>
-            {occurrence.expiresAt !== undefined && (
-              <>
-                <dt>Expires</dt>
-                <dd>
-                  <Time at={occurrence.expiresAt} />
-                </dd>
-              </>
-            )}
-            {occurrence.type && (
-              <>
-                <dt>Type</dt>
-                <dd>{occurrence.type}</dd>
-              </>
-            )}
-            {event.dedupKey !== undefined && (
-              <>
-                <dt>Dedup key</dt>
-                <dd>{event.dedupKey}</dd>
-              </>
-            )}
-          </dl>
-          <Facts title="Dimensions" values={occurrence.dimensions} prefix="dimensions." />
-          <Facts title="Metadata" values={occurrence.metadataFields ?? {}} prefix="metadataFields." />
-          <Facts title="Core properties of the entity" values={occurrence.coreProperties ?? {}} folded />
-        </section>
-        <LifeCycle event={event} occurrence={occurrence} />
-        <OccurrenceDeliveries occurrence={occurrence} />
-        <WhyNot occurrenceId={occurrence.id} />
-        {event.entity && <EntityMetrics entityId={event.entity} aroundMs={Number(occurrence.startTime ?? 0n)} />}
+      <div class="scroll">
+        <div class="two-wide">
+          <section class="card" aria-labelledby="about">
+            <h2 id="about">
+              <SeverityMark value={occurrence.severity} /> · {statusWord(occurrence.status)}
+              {occurrence.acknowledged && <span class="tag">acknowledged</span>}
+            </h2>
+            {occurrence.summary && <p class="summary">{occurrence.summary}</p>}
+            {occurrence.body && occurrence.body !== occurrence.summary && <p class="body-text">{occurrence.body}</p>}
+            <dl class="facts">
+              <dt>Entity</dt>
+              <dd>
+                <a href={linkTo(["entities", event.entity ?? ""])}>{event.entityName}</a>
+              </dd>
+              <dt>First seen</dt>
+              <dd>
+                <Time at={occurrence.startTime} />
+              </dd>
+              <dt>Last seen</dt>
+              <dd>
+                <Time at={occurrence.lastSeen} />
+              </dd>
+              {occurrence.expiresAt !== undefined && (
+                <>
+                  <dt>Expires</dt>
+                  <dd>
+                    <Time at={occurrence.expiresAt} />
+                  </dd>
+                </>
+              )}
+              {occurrence.type && (
+                <>
+                  <dt>Type</dt>
+                  <dd>{occurrence.type}</dd>
+                </>
+              )}
+              {event.dedupKey !== undefined && (
+                <>
+                  <dt>Dedup key</dt>
+                  <dd>{event.dedupKey}</dd>
+                </>
+              )}
+            </dl>
+            <Facts title="Dimensions" values={occurrence.dimensions} prefix="dimensions." />
+            <Facts title="Metadata" values={occurrence.metadataFields ?? {}} prefix="metadataFields." />
+            <Facts title="Core properties of the entity" values={occurrence.coreProperties ?? {}} folded />
+          </section>
+          <LifeCycle event={event} occurrence={occurrence} />
+          <OccurrenceDeliveries occurrence={occurrence} />
+          <WhyNot occurrenceId={occurrence.id} />
+          {event.entity && <EntityMetrics entityId={event.entity} aroundMs={Number(occurrence.startTime ?? 0n)} />}
+        </div>
       </div>
     </>
   );

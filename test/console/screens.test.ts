@@ -26,6 +26,10 @@ async function settled(page: Page, heading: string, image: string) {
   await page.locator('main:not([aria-busy="true"])').waitFor();
   await page.waitForFunction("!/\\b(?:Loading|Searching|Connecting)…/.test(document.body.innerText)");
   if (imagesDir) await page.screenshot({ path: `${imagesDir}/console-${image}.png` });
+  // Nothing has to be scrolled sideways, also at 400 %.
+  const wide =
+    "[...document.querySelectorAll('body, main, main *:not(pre, select, input)')].filter((each) => each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX)).map((each) => each.className)";
+  expect(await page.evaluate(wide), image).toEqual([]);
   await page.evaluate(axe);
   return await page.evaluate(async () => {
     const { violations } = await (
