@@ -91,16 +91,15 @@ test("what was sent: each step, and the delivery, which can be looked up", async
   expect(again.outcome).toBe("NOTIFIED");
 });
 
-test("the link in a notification leads to a page that a browser shows without a key", async () => {
+test("the link in a notification leads to the occurrence in the console", async () => {
   await rule("linked", { message: "{{{url}}}" });
   const event = { name: "disk full", timestamp: String(Date.now()), dimensions };
   const { previews } = (await ok("POST", "/v1/notification/rules/linked:preview", { event })) as {
     previews: { body: string }[];
   };
   const link = new URL(JSON.parse(previews[0]?.body ?? "{}").message);
-  expect(link.searchParams.get("occurrence")).toBe(occurrenceOf("disk full"));
-  const page = await fetch(`${server.url}${link.pathname}${link.search}`);
-  expect([page.status, page.headers.get("content-type")]).toEqual([200, expect.stringContaining("text/html")]);
+  expect([link.pathname, link.search]).toEqual(["/console/", ""]);
+  expect(decodeURIComponent(link.hash)).toBe(`#/occurrences/${occurrenceOf("disk full")}`);
 });
 
 test("what does not match: the part of the clause that is false", async () => {
