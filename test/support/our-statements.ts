@@ -14,7 +14,7 @@ const allOf = (pattern: string) =>
   );
 
 /** What tests put together of parts: it is in none of them word for word. */
-const composed = [/^select \(to_jsonb\(t\) - 'last_used_ms'\)::text as row from/];
+const composed = [/\bpg_terminate_backend\(/, /^select \(to_jsonb\(t\) - 'last_used_ms'\)::text as row from/];
 
 /** Those of these statements that the server's code has sent, other than its migrations. */
 export function ourStatements(ran: readonly RanStatement[]): RanStatement[] {
