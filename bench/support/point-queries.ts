@@ -37,7 +37,7 @@ async function fill(sql: Sql, tenantId: string, all: readonly Series[], fromMs: 
     for (const { metric, dimensions, valueOf } of all) {
       for (let timeMs = start; timeMs < endMs; timeMs += everyMs) {
         const value = valueOf((timeMs - fromMs) / everyMs);
-        builder.addItem({ metric, dimensions, timeMs, value, units: "", description: "" });
+        builder.addItem({ metric, dimensions, timeMs, value, units: "", description: "", instrument: "" });
       }
     }
     const batch = builder.batch();

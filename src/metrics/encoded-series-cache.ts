@@ -2,6 +2,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { MetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { countBinary } from "../wire/count-binary.ts";
 import { presentLabels } from "./labels.ts";
+import { agrees, type Notes, noNotes } from "./notes.ts";
 import { labelsTag, scanned, scanPoint } from "./point-scanner.ts";
 import type { StoredSeries } from "./series.ts";
 import type { KnownSeries } from "./series-memory.ts";
@@ -15,7 +16,7 @@ export interface EncodedSeriesCache {
   table(): EncodedSeriesTable;
   /** The point in these bytes, which is good and came without anything to store of its series, names this series. */
   learn(tenantId: string, point: Uint8Array, series: KnownSeries): void;
-  /** Units or descriptions of series have changed: points with metadata say something new again. */
+  /** What is said of series has changed: points with metadata say something new again. */
   changed(): void;
 }
 
@@ -90,8 +91,8 @@ function formTable() {
   const tenants = new Map<string, number>();
   const entities: SeenEntity[] = [];
   const entityPlaces = new Map<string, number>();
-  /** Units and descriptions of the few series that have some. */
-  const notes = new Map<number, { units: string; description: string }>();
+  /** What is said of the series of which something is. */
+  const notes = new Map<number, Notes>();
 
   const slot = (hash: number, tenant: number) => ((hash ^ Math.imul(tenant, 0x9e3779b1)) >>> 0) & (heads.length - 1);
 
@@ -225,9 +226,9 @@ function formTable() {
     entityAt[place] = entityPlace(series.entityId, tenant);
     numbers[place] = series.number;
     confirmed[place] = series.confirmedMs;
-    if (series.units !== "" || series.description !== "")
-      notes.set(place, { units: series.units, description: series.description });
-    else notes.delete(place);
+    const { units, description, instrument } = series;
+    if (agrees(noNotes, series)) notes.delete(place);
+    else notes.set(place, { units, description, instrument });
   }
 
   return {
@@ -245,11 +246,10 @@ function formTable() {
       const start = starts[place] as number;
       const page = pages[Math.floor(start / pageBytes)] as Buffer;
       const bytes = page.subarray(start % pageBytes, (start % pageBytes) + (lengths[place] as number));
-      const { units = "", description = "" } = notes.get(place) ?? {};
       const { id } = entities[entityAt[place] as number] as SeenEntity;
       const { metric, labels: sent } = fromBinary(MetricSchema, bytes);
       const labels = presentLabels(sent);
-      return { number: numbers[place] as number, entityId: id, metric, labels, units, description };
+      return { number: numbers[place] as number, entityId: id, metric, labels, ...(notes.get(place) ?? noNotes) };
     },
   };
 }

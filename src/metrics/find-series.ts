@@ -9,6 +9,7 @@ import { seriesId } from "./identity.ts";
 import { type Labels, labelsOrder, valueBegin } from "./labels.ts";
 import type { SeriesFacts } from "./messages.ts";
 import type { MetricPredicate } from "./metric-clause.ts";
+import type { Notes } from "./notes.ts";
 
 /** Series whose facts are looked at together. */
 const portion = 1000;
@@ -21,15 +22,13 @@ export interface Facts extends SeriesFacts {
 /** Series without what the dictionary says of them. */
 export type Named = Omit<Facts, "entry">;
 
-interface SeriesRow {
+interface SeriesRow extends Notes {
   /** Null where there is no entity. */
   entityId: Buffer | null;
   /** Null where the entity has no more series. */
   number: number | null;
   metric: string;
   labels: Labels | null;
-  units: string;
-  description: string;
   /** As metadataKeysQuery finds them. */
   keys: (string | null)[];
 }
@@ -63,7 +62,7 @@ interface Wanted extends MetricPredicate {
 function inOrder(db: Db, tenantId: string, { after, metric }: Pick<Wanted, "after" | "metric">): Fragment {
   const { metric: name, begin, hash } = after ?? { metric: "", begin: "", hash: Buffer.alloc(0) };
   return db`
-    select number::float8 as number, metric, labels, labels_begin, labels_hash, units, description from series
+    select number::float8 as number, metric, labels, labels_begin, labels_hash, units, description, instrument from series
     where tenant_id = ${tenantId} and entity_id = entity.id
       and (metric, labels_begin, labels_hash) > (${name}::text, ${begin}::text, ${hash}::bytea)
       ${metric === undefined ? db`` : db`and metric = ${metric}`}
@@ -79,7 +78,7 @@ function byLabel(db: Db, tenantId: string, { key, value }: NonNullable<Wanted["l
       order by series limit ${portion + 1}
     ) as found
     cross join lateral (
-      select number::float8 as number, metric, labels, labels_begin, labels_hash, units, description from series
+      select number::float8 as number, metric, labels, labels_begin, labels_hash, units, description, instrument from series
       where tenant_id = ${tenantId} and number >= found.series and number <= found.series order by number offset 0
     ) as s`;
 }
@@ -154,10 +153,10 @@ async function readFacts(
   else if (label !== undefined)
     rows = await readSeries(db, tenantId, ofEntity(db, entityId), [], { after, metric: only }, signal);
   for (;;) {
-    const named = rows.flatMap(({ number, metric, labels: stored, units, description }): Named[] => {
+    const named = rows.flatMap(({ number, metric, labels: stored, units, description, instrument }): Named[] => {
       const labels = stored ?? undefined;
       const id = () => seriesId(tenantId, entityId, metric, labels);
-      return number === null ? [] : [{ number, metric, labels, units, description, id }];
+      return number === null ? [] : [{ number, metric, labels, units, description, instrument, id }];
     });
     const facts = asksEntry ? await withEntries(db, tenantId, named) : named;
     found.push(...facts.filter((each) => matches({ entry: undefined, ...each })));

@@ -8,17 +8,15 @@ import {
 } from "#gen/belfry/metrics/v1/metric_series_pb.ts";
 import type { Points } from "./codec/chunk.ts";
 import type { Labels } from "./labels.ts";
+import { type Notes, readInstrument } from "./notes.ts";
 
 /** What is known of a series beside its points. */
-export interface SeriesFacts {
+export interface SeriesFacts extends Notes {
   /** Makes its id, which few of those that a clause looks at need. */
   id(): string;
   metric: string;
   /** Absent: none. */
   labels?: Labels | undefined;
-  /** What its points say of it; empty: nothing. */
-  units: string;
-  description: string;
   /** What the dictionary says of its metric. */
   entry: MetricEntry | undefined;
 }
@@ -63,5 +61,6 @@ export function toMetricSeries(facts: SeriesFacts, { times, values }: Points): M
     timestamps: Array.from(times, BigInt),
     values: Array.from(values),
     labels: facts.labels ?? {},
+    ...readInstrument(facts.instrument),
   });
 }

@@ -1,20 +1,18 @@
 import { entityId } from "../entities/identity.ts";
 import type { EncodedSeriesCache, EncodedSeriesTable, SeenEntity } from "./encoded-series-cache.ts";
 import { type Labels, labelsKey } from "./labels.ts";
+import { agrees, type Notes, withNotes } from "./notes.ts";
 import type { NamedSeries, StoredSeries } from "./series.ts";
 import { dimensionsKey, type KnownSeries, repeated, type SeriesMemory } from "./series-memory.ts";
 
 /** One point that has been checked. */
-export interface PointItem {
+export interface PointItem extends Notes {
   metric: string;
   dimensions: Record<string, string>;
   /** Absent: none. */
   labels?: Labels | undefined;
   timeMs: number;
   value: number;
-  /** From its metadata; empty: nothing. */
-  units: string;
-  description: string;
 }
 
 /** Points of one tenant that have been checked: columns, one place a point, in the order of arrival. */
@@ -95,19 +93,19 @@ export function batchBuilder(
     values[at] = value;
   }
 
-  function named({ metric, dimensions, labels, timeMs, units, description }: PointItem): number {
+  function named({ metric, dimensions, labels, timeMs, units, description, instrument }: PointItem): number {
     const { key: entityKey, id, byMetric } = entityOf(dimensions);
     const metricKey = labels === undefined ? metric : metric + labelsKey(labels);
     const place = byMetric.get(metricKey);
     if (place === undefined) {
       byMetric.set(metricKey, series.length);
-      const own = { entityKey, entityId: id, metric, dimensions, labels, lastMs: timeMs, units, description };
+      const notes = { units, description, instrument };
+      const own = { entityKey, entityId: id, metric, dimensions, labels, lastMs: timeMs, ...notes };
       return series.push(own) - 1;
     }
     const found = series[place] as NamedSeries;
     if (timeMs > found.lastMs) found.lastMs = timeMs;
-    if (units !== "") found.units = units;
-    if (description !== "") found.description = description;
+    Object.assign(found, withNotes(found, { units, description, instrument }));
     return place;
   }
 
@@ -137,11 +135,6 @@ export function batchBuilder(
       return { ...columns, series, learnt, sources, table, refused: [] };
     },
   };
-}
-
-/** Whether a point says nothing new of its series. */
-export function agrees(known: StoredSeries, { units, description }: Pick<PointItem, "units" | "description">): boolean {
-  return (units === "" || units === known.units) && (description === "" || description === known.description);
 }
 
 /** Points of a batch from one place to another, as a batch. */

@@ -103,8 +103,11 @@ export function seriesMemory(seriesMax = 1_000_000): SeriesMemory {
         young.set(key, entity);
       }
       const metricKey = series.metric + labelsKey(series.labels);
-      if (!entity.byMetric.has(metricKey)) youngCount += 1;
-      entity.byMetric.set(metricKey, series);
+      const before = entity.byMetric.get(metricKey);
+      if (before === undefined) {
+        youngCount += 1;
+        entity.byMetric.set(metricKey, series);
+      } else Object.assign(before, series); // those that hold it see what has changed
       turn();
     },
   };

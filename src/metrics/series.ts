@@ -6,10 +6,11 @@ import { type EntityCache, entityCache } from "../entities/entity-cache.ts";
 import { touchEntities } from "../entities/touch.ts";
 import { type Labels, labelsKey, labelsOrder, valueBegin } from "./labels.ts";
 import { beginMerging } from "./merge.ts";
+import { agrees, type Notes, withNotes } from "./notes.ts";
 import { beginRetention } from "./retention.ts";
 
 /** A series that points name, and what else they say of it. */
-export interface NamedSeries {
+export interface NamedSeries extends Notes {
   /** What tells its entity from all others of the tenant: `dimensionsKey`. */
   entityKey: string;
   entityId: Buffer;
@@ -19,34 +20,27 @@ export interface NamedSeries {
   labels?: Labels | undefined;
   /** Time of the latest of the points, ms. */
   lastMs: number;
-  /** From the points' metadata; empty: nothing. */
-  units: string;
-  description: string;
 }
 
 /** A series as it is stored. */
-export interface StoredSeries {
+export interface StoredSeries extends Notes {
   number: number;
   entityId: Buffer;
   metric: string;
   /** Absent: none. */
   labels?: Labels | undefined;
-  units: string;
-  description: string;
-  /** Its units or description have just been written again. */
+  /** Its notes have just been written again. */
   changed?: boolean;
 }
 
 const keyOf = ({ entityId, metric, labels }: Pick<NamedSeries, "entityId" | "metric" | "labels">) =>
   `${entityId.toString("latin1")}${metric}${labelsKey(labels)}`;
 
-interface SeriesRow {
+interface SeriesRow extends Notes {
   number: bigint;
   entity_id: Buffer;
   metric: string;
   labels: Labels | null;
-  units: string;
-  description: string;
   unused: boolean;
   changed?: boolean;
 }
@@ -54,21 +48,11 @@ interface SeriesRow {
 const keyOfRow = ({ entity_id: entityId, metric, labels }: SeriesRow) =>
   keyOf({ entityId, metric, labels: labels ?? undefined });
 
-const toSeries = ({
-  number,
-  entity_id,
-  metric,
-  labels,
-  units,
-  description,
-  changed = false,
-}: SeriesRow): StoredSeries => ({
+const toSeries = ({ number, entity_id, labels, unused, changed = false, ...rest }: SeriesRow): StoredSeries => ({
+  ...rest,
   number: Number(number),
   entityId: entity_id,
-  metric,
   ...(labels !== null && { labels }),
-  units,
-  description,
   changed,
 });
 
@@ -79,7 +63,7 @@ const toSeries = ({
 async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[]): Promise<Map<string, SeriesRow>> {
   const order = named.map(({ labels }) => labelsOrder(labels));
   const rows = await tx<SeriesRow[]>`
-    select s.number, s.entity_id, s.metric, s.labels, s.units, s.description, s.unused_ms is not null as unused
+    select s.number, s.entity_id, s.metric, s.labels, s.units, s.description, s.instrument, s.unused_ms is not null as unused
     from unnest(
       ${byteaArray(named.map(({ entityId }) => entityId))}::bytea[],
       ${textArray(named.map(({ metric }) => metric))}::text[],
@@ -87,7 +71,7 @@ async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[
       ${byteaArray(order.map(({ hash }) => hash))}::bytea[]
     ) as named (entity_id, metric, labels_begin, labels_hash)
     cross join lateral (
-      select number, entity_id, metric, labels, units, description, unused_ms from series
+      select number, entity_id, metric, labels, units, description, instrument, unused_ms from series
       where tenant_id = ${tenantId} and entity_id = named.entity_id and metric >= named.metric and metric <= named.metric
         and labels_begin = named.labels_begin and labels_hash = named.labels_hash
       order by metric offset 0
@@ -96,7 +80,7 @@ async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[
 }
 
 /**
- * Clears the marks of series that were thought to be unused, and writes units and descriptions that have changed.
+ * Clears the marks of series that were thought to be unused, and writes notes that have changed.
  * @throws so that the transaction runs again, when one of them was removed meanwhile
  */
 async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], found: Map<string, SeriesRow>) {
@@ -104,31 +88,31 @@ async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], 
   for (const each of named) {
     const row = found.get(keyOf(each));
     if (row === undefined) continue;
-    const units = each.units || row.units;
-    const description = each.description || row.description;
-    const differs = units !== row.units || description !== row.description;
+    const differs = !agrees(row, each);
     if (!row.unused && !differs) continue;
-    Object.assign(row, { units, description, changed: differs || row.changed });
+    Object.assign(row, withNotes(row, each), { changed: differs || row.changed });
     rows.add(row);
   }
   if (rows.size === 0) return;
   const changed = [...rows].sort((a, b) => Number(a.number - b.number));
   // By the key: they are locked where they are there, so that none is made.
   const { count } = await tx`
-    insert into series as stored (tenant_id, number, entity_id, metric, units, description, created_ms)
-    select s.tenant_id, s.number, s.entity_id, s.metric, c.units, c.description, s.created_ms
+    insert into series as stored (tenant_id, number, entity_id, metric, units, description, instrument, created_ms)
+    select s.tenant_id, s.number, s.entity_id, s.metric, c.units, c.description, c.instrument, s.created_ms
     from unnest(
       ${bigintArray(changed.map(({ number }) => number))}::bigint[],
       ${textArray(changed.map(({ units }) => units))}::text[],
-      ${textArray(changed.map(({ description }) => description))}::text[]
-    ) as c (number, units, description)
+      ${textArray(changed.map(({ description }) => description))}::text[],
+      ${textArray(changed.map(({ instrument }) => instrument))}::text[]
+    ) as c (number, units, description, instrument)
     cross join lateral (
       select tenant_id, number, entity_id, metric, created_ms from series
       where tenant_id = ${tenantId} and number >= c.number and number <= c.number
       order by number for no key update offset 0
     ) as s
     on conflict (tenant_id, number) do update
-      set unused_ms = null, units = excluded.units, description = excluded.description`;
+      set unused_ms = null, units = excluded.units, description = excluded.description,
+        instrument = excluded.instrument`;
   // Points under a number that has gone would be stored, and never found again.
   if (count < changed.length) throw again("a series that was there is removed");
 }
@@ -246,9 +230,10 @@ async function insertSeries(tx: Db, tenantId: string, made: readonly NamedSeries
   const order = made.map(({ labels }) => labelsOrder(labels));
   // The tenant comes from its row, so that the statement as a whole runs where that is.
   const rows = await tx<SeriesRow[]>`
-    insert into series (tenant_id, number, entity_id, metric, labels, labels_begin, labels_hash, units, description, created_ms)
+    insert into series (tenant_id, number, entity_id, metric, labels, labels_begin, labels_hash, units, description, instrument,
+      created_ms)
     select counts.tenant_id, counts.last_number - ${made.length}::int4 + place, entity_id, metric, labels, labels_begin,
-      labels_hash, units, description, ${BigInt(nowMs)}::bigint
+      labels_hash, units, description, instrument, ${BigInt(nowMs)}::bigint
     from (select tenant_id, last_number from series_counts where tenant_id = ${tenantId}) as counts, unnest(
       ${byteaArray(made.map(({ entityId }) => entityId))}::bytea[],
       ${textArray(made.map(({ metric }) => metric))}::text[],
@@ -256,9 +241,10 @@ async function insertSeries(tx: Db, tenantId: string, made: readonly NamedSeries
       ${textArray(order.map(({ begin }) => begin))}::text[],
       ${byteaArray(order.map(({ hash }) => hash))}::bytea[],
       ${textArray(made.map(({ units }) => units))}::text[],
-      ${textArray(made.map(({ description }) => description))}::text[]
-    ) with ordinality as made (entity_id, metric, labels, labels_begin, labels_hash, units, description, place)
-    returning number, entity_id, metric, labels, units, description, false as unused`;
+      ${textArray(made.map(({ description }) => description))}::text[],
+      ${textArray(made.map(({ instrument }) => instrument))}::text[]
+    ) with ordinality as made (entity_id, metric, labels, labels_begin, labels_hash, units, description, instrument, place)
+    returning number, entity_id, metric, labels, units, description, instrument, false as unused`;
   await counted;
   await insertLabels(tx, tenantId, rows);
   return rows;

@@ -4,7 +4,8 @@ import type { EntityBounds } from "../entities/bounds.ts";
 import type { EntityCache } from "../entities/entity-cache.ts";
 import type { EncodedSeriesCache, SeenEntity } from "./encoded-series-cache.ts";
 import { type PointColumns, writeHead } from "./head.ts";
-import { agrees, entityOf, type PointBatch, seriesOf } from "./point-batch.ts";
+import { agrees } from "./notes.ts";
+import { entityOf, type PointBatch, seriesOf } from "./point-batch.ts";
 import { type NamedSeries, resolveSeries, type StoredSeries } from "./series.ts";
 import type { SeriesMemory } from "./series-memory.ts";
 

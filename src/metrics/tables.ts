@@ -19,6 +19,8 @@ export const series = pgTable(
     /** What the points' metadata say; empty: nothing. */
     units: text("units").notNull(),
     description: text("description").notNull(),
+    /** The type and temporality that senders name (`notes.ts`); empty: none, as the version before leaves it. */
+    instrument: text("instrument").notNull().default(""),
     createdMs: bigintMs("created_ms").notNull(),
     /** Since when it has been known to have no points. A look-up by the receiver clears it. */
     unusedMs: bigintMs("unused_ms"),

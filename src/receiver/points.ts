@@ -72,6 +72,7 @@ function toItem(request: PutMetricRequest): PointItem {
     value: value.value as number,
     units: text(metadata?.units),
     description: text(metadata?.description),
+    instrument: "",
   };
 }
 

@@ -1,6 +1,7 @@
 import { paced } from "../event-loop.ts";
 import type { Labels } from "../metrics/labels.ts";
-import { agrees, batchBuilder } from "../metrics/point-batch.ts";
+import { agrees, type Notes } from "../metrics/notes.ts";
+import { batchBuilder } from "../metrics/point-batch.ts";
 import { isTrusted, type KnownSeries } from "../metrics/series-memory.ts";
 import type { MetricStore } from "../metrics/store.ts";
 import { batchBytesMax } from "./ingest-queue.ts";
@@ -9,13 +10,11 @@ import { newMax, type PointLane, pointsMax } from "./point-lane.ts";
 import type { Sender } from "./put.ts";
 
 /** A series whose names and labels its reader has checked. A reader that keeps it spares the look-up of its next points. */
-export interface CheckedSeries {
+export interface CheckedSeries extends Notes {
   readonly metric: string;
   readonly dimensions: Record<string, string>;
   /** Undefined: none. */
   readonly labels: Labels | undefined;
-  units: string;
-  description: string;
   /** Set by the first points that find it. */
   known?: KnownSeries;
 }
@@ -103,8 +102,8 @@ async function partFrom(
       continue;
     }
     fresh += 1;
-    const { metric, dimensions, labels, units, description } = own;
-    builder.addItem({ metric, dimensions, labels, timeMs, value, units, description });
+    const { metric, dimensions, labels, units, description, instrument } = own;
+    builder.addItem({ metric, dimensions, labels, timeMs, value, units, description, instrument });
   }
   return { to, placed, builder };
 }

@@ -639,6 +639,7 @@ create table series (
   labels jsonb,
   labels_begin text collate "C" not null default ''::text,
   labels_hash bytea not null default '\x'::bytea,
+  instrument text collate "C" not null default ''::text,
   constraint series_tenant_id_number_pk PRIMARY KEY (tenant_id, number)
 );
 CREATE UNIQUE INDEX series_identity ON public.series USING btree (tenant_id, entity_id, metric, labels_begin, labels_hash);

@@ -39,12 +39,19 @@ const server = await testServer({ BELFRY_INGEST_WAIT: "1m" });
 const { sql } = server.database;
 const resource = resourceFromAttributes({ "host.name": "web-1", "os.type": "linux", priority: 9 });
 
+interface Series {
+  name: string;
+  labels: Record<string, string>;
+  values: number[];
+  type?: string;
+  temporality?: string;
+}
+
 async function world() {
   const tenant = await testTenant(sql);
   const key = String(tenant.headers["service-api-key"]);
   const json = v1(server.url, tenant.headers);
-  /** The last value of each series of the host, by its name and labels. */
-  async function stored() {
+  async function search() {
     const { body } = await json("POST", "/v1/metrics:search", {
       entityClause: { filter: { field: "host.name", operation: "OP_EQUALS", value: "web-1" } },
       timeRange: {
@@ -53,16 +60,23 @@ async function world() {
       },
       downsample: { aggregator: "NONE", period: "1h" },
     });
-    const metrics = body.metrics as { name: string; labels: Record<string, string>; values: number[] }[];
-    return Object.fromEntries(
-      metrics.map(({ name, labels: { "otel.scope.name": scope, ...labels }, values }) => {
+    return body.metrics as Series[];
+  }
+  /** The last value of each series of the host, by its name and labels. */
+  const stored = async () =>
+    Object.fromEntries(
+      (await search()).map(({ name, labels: { "otel.scope.name": scope, ...labels }, values }) => {
         expect(scope).toBe("shop");
         const shown = Object.keys(labels).length === 0 ? "" : JSON.stringify(labels);
         return [`${name}${shown}`, values.at(-1)];
       }),
     );
-  }
-  return { tenant, key, call: tool(server, tenant.headers), json, stored };
+  /** Type and temporality of each metric of the host. */
+  const instruments = async () =>
+    Object.fromEntries(
+      (await search()).map(({ name, type, temporality }) => [name, [type, temporality].filter(Boolean).join(" ")]),
+    );
+  return { tenant, key, call: tool(server, tenant.headers), json, stored, instruments };
 }
 
 const headers = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
@@ -104,10 +118,21 @@ const second = {
   ...{ ...distribution("latency", [1, 0.25, 0.25, 0.25]), ...buckets([1, 1, 1]) },
 };
 const always = { queue: -1, temperature: 20.5, observed: 7, "observed queue": 4 };
+/** What those that senders count since the last export are, and what an observed counter is. */
+const kinds = (counted: string, observed: string) => ({
+  ...{ queue: "UP_DOWN_COUNTER CUMULATIVE", "observed queue": "UP_DOWN_COUNTER CUMULATIVE" },
+  ...{ temperature: "GAUGE", observed: "GAUGE" },
+  ...{ orders: `COUNTER ${counted}`, "observed orders": `COUNTER ${observed}` },
+  ...Object.fromEntries(
+    ["latency.bucket", ...["latency", "exponential"].flatMap((name) => Object.keys(distribution(name, [])))].map(
+      (name) => [name, `HISTOGRAM ${counted}`],
+    ),
+  ),
+});
 const left = [
-  ["cumulative", CUMULATIVE, { ...always, ...summedUp, "observed orders": 10 }],
-  ["delta", DELTA, { ...always, ...second, "observed orders": 3 }],
-  ["that of little memory", LOWMEMORY, { ...always, ...second, "observed orders": 10 }],
+  ["cumulative", CUMULATIVE, { ...always, ...summedUp, "observed orders": 10 }, kinds("CUMULATIVE", "CUMULATIVE")],
+  ["delta", DELTA, { ...always, ...second, "observed orders": 3 }, kinds("DELTA", "DELTA")],
+  ["that of little memory", LOWMEMORY, { ...always, ...second, "observed orders": 10 }, kinds("DELTA", "CUMULATIVE")],
 ] as const;
 
 /** Keys of JSON in one order. */
@@ -122,45 +147,49 @@ const sorted = (all: object) =>
   );
 
 describe.each(Object.entries(metricExporters))("OpenTelemetry's SDK over %s", (_, exporterOf) => {
-  test.each(left)("each instrument, temporality: %s; the resource becomes a model", async (_name, preference, last) => {
-    const { key, stored, tenant } = await world();
-    const exporter = exporterOf(key, { temporalityPreference: preference });
-    const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
-    const views = [
-      { instrumentName: "exponential", aggregation: { type: AggregationType.EXPONENTIAL_HISTOGRAM as const } },
-    ];
-    const provider = new MeterProvider({ resource, readers: [reader], views });
-    const meter = provider.getMeter("shop");
-    const counter = meter.createCounter("orders");
-    const queue = meter.createUpDownCounter("queue");
-    const latency = meter.createHistogram("latency", { advice: { explicitBucketBoundaries: [0.5, 1] } });
-    const exponential = meter.createHistogram("exponential");
-    let seen = 7;
-    meter.createGauge("temperature").record(20.5);
-    meter.createObservableGauge("observed").addCallback((result) => result.observe(7));
-    meter.createObservableUpDownCounter("observed queue").addCallback((result) => result.observe(4));
-    meter.createObservableCounter("observed orders").addCallback((result) => result.observe(seen));
-    const labels = { "a.b": "1", a_b: "2", __name__: "n", ä: "3" };
-    for (const [taken, queued, took, size] of [
-      [3, -2, 0.75, 4],
-      [2, 1, 0.25, 2],
-    ] as const) {
-      counter.add(taken, labels);
-      queue.add(queued);
-      latency.record(took);
-      exponential.record(size);
-      await provider.forceFlush();
-      seen = 10;
-    }
-    const found = await stored();
-    await provider.shutdown();
-    expect(sorted(found)).toEqual(sorted(last));
-    const [entity] = await sql`select dimensions, metadata from entities where tenant_id = ${tenant.id}`;
-    expect(entity).toEqual({
-      dimensions: { "host.name": "web-1" },
-      metadata: { "os.type": "linux", "attribute.priority": 9 },
-    });
-  });
+  test.each(left)(
+    "each instrument, temporality: %s; the resource becomes a model",
+    async (_name, preference, last, named) => {
+      const { key, stored, instruments, tenant } = await world();
+      const exporter = exporterOf(key, { temporalityPreference: preference });
+      const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+      const views = [
+        { instrumentName: "exponential", aggregation: { type: AggregationType.EXPONENTIAL_HISTOGRAM as const } },
+      ];
+      const provider = new MeterProvider({ resource, readers: [reader], views });
+      const meter = provider.getMeter("shop");
+      const counter = meter.createCounter("orders");
+      const queue = meter.createUpDownCounter("queue");
+      const latency = meter.createHistogram("latency", { advice: { explicitBucketBoundaries: [0.5, 1] } });
+      const exponential = meter.createHistogram("exponential");
+      let seen = 7;
+      meter.createGauge("temperature").record(20.5);
+      meter.createObservableGauge("observed").addCallback((result) => result.observe(7));
+      meter.createObservableUpDownCounter("observed queue").addCallback((result) => result.observe(4));
+      meter.createObservableCounter("observed orders").addCallback((result) => result.observe(seen));
+      const labels = { "a.b": "1", a_b: "2", __name__: "n", ä: "3" };
+      for (const [taken, queued, took, size] of [
+        [3, -2, 0.75, 4],
+        [2, 1, 0.25, 2],
+      ] as const) {
+        counter.add(taken, labels);
+        queue.add(queued);
+        latency.record(took);
+        exponential.record(size);
+        await provider.forceFlush();
+        seen = 10;
+      }
+      const found = await stored();
+      await provider.shutdown();
+      expect(sorted(found)).toEqual(sorted(last));
+      expect(await instruments()).toEqual(named);
+      const [entity] = await sql`select dimensions, metadata from entities where tenant_id = ${tenant.id}`;
+      expect(entity).toEqual({
+        dimensions: { "host.name": "web-1" },
+        metadata: { "os.type": "linux", "attribute.priority": 9 },
+      });
+    },
+  );
 });
 
 test.each(Object.entries(logExporters))(
@@ -271,6 +300,40 @@ describe.each(outcomes)("what became of a request: %s", (_, init, partialSuccess
     expect([inJson.status, inJson.headers["content-type"]]).toEqual([200, "application/json"]);
     expect(inJson.body.partialSuccess === undefined).toBe(partialSuccess === undefined);
   });
+});
+
+test("type and temporality of a series are those that were sent last, and are written when they change", async () => {
+  const { tenant, call, instruments } = await world();
+  const send = async (data: object) => {
+    const metric = { name: "orders", ...data };
+    const attributes = [{ key: "host.name", value: { stringValue: "web-1" } }];
+    const sent = { resourceMetrics: [{ resource: { attributes }, scopeMetrics: [{ metrics: [metric] }] }] };
+    const answer = await call("POST", "/v1/metrics", Buffer.from(JSON.stringify(sent)));
+    expect([answer.status, answer.body]).toEqual([200, {}]);
+    const [row] = await sql`select xmin::text as write from series where tenant_id = ${tenant.id}`;
+    return [row?.write, (await instruments()).orders];
+  };
+  const dataPoints = [{ asDouble: 1 }];
+  const sum = { dataPoints, aggregationTemporality: 2, isMonotonic: true };
+  const [made, counter] = await send({ sum });
+  expect(counter).toBe("COUNTER CUMULATIVE");
+  expect(await send({ sum })).toEqual([made, counter]);
+  const [changed, delta] = await send({ sum: { ...sum, aggregationTemporality: 1 } });
+  expect([changed === made, delta]).toEqual([false, "COUNTER DELTA"]);
+  expect((await send({ sum: { ...sum, isMonotonic: false } }))[1]).toBe("UP_DOWN_COUNTER CUMULATIVE");
+  // A temporality that there is not.
+  expect((await send({ sum: { ...sum, aggregationTemporality: 9 } }))[1]).toBe("COUNTER");
+  expect((await send({ gauge: { dataPoints } }))[1]).toBe("GAUGE");
+  expect((await send({ sum }))[1]).toBe("COUNTER CUMULATIVE");
+});
+
+test("a summary is one", async () => {
+  const { call, instruments } = await world();
+  const summary = { dataPoints: [{ count: "3", sum: 2, quantileValues: [{ quantile: 0.9, value: 0.7 }] }] };
+  const resource = { attributes: [{ key: "host.name", value: { stringValue: "web-1" } }] };
+  const sent = { resourceMetrics: [{ resource, scopeMetrics: [{ metrics: [{ name: "latency", summary }] }] }] };
+  await call("POST", "/v1/metrics", Buffer.from(JSON.stringify(sent)));
+  expect(await instruments()).toEqual({ latency: "SUMMARY", "latency.count": "SUMMARY", "latency.sum": "SUMMARY" });
 });
 
 describe("bounds of a request", async () => {

@@ -3,7 +3,7 @@ import { pushTimeseries } from "prometheus-remote-write";
 // @ts-expect-error: the package has no types
 import { compress } from "snappyjs";
 import { describe, expect, test } from "vitest";
-import { RequestSchema } from "#gen/io/prometheus/write/v2/request_pb.ts";
+import { type Metadata_MetricType, RequestSchema } from "#gen/io/prometheus/write/v2/request_pb.ts";
 import { WriteRequestSchema } from "#gen/prometheus/remote_write_pb.ts";
 import { httpVersions, raw } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
@@ -24,6 +24,7 @@ interface Series {
   exemplars?: number;
   help?: string;
   unit?: string;
+  type?: Metadata_MetricType;
 }
 const pairs = ({ labels }: Series) => (Array.isArray(labels) ? labels : Object.entries(labels));
 const pointsOf = ({ samples = [], histograms = [], exemplars = 0 }: Series) => ({
@@ -36,7 +37,10 @@ const pointsOf = ({ samples = [], histograms = [], exemplars = 0 }: Series) => (
   exemplars: Array.from({ length: exemplars }, () => ({ value: 1 })),
 });
 
-function bytesOf1(series: Series[], metadata: { metricFamilyName: string; help: string; unit: string }[] = []) {
+function bytesOf1(
+  series: Series[],
+  metadata: { metricFamilyName: string; help?: string; unit?: string; type?: Metadata_MetricType }[] = [],
+) {
   const timeseries = series.map((each) => ({
     ...pointsOf(each),
     labels: pairs(each).map(([name, value]) => ({ name, value })),
@@ -53,7 +57,7 @@ function bytesOf2(series: Series[]) {
   const timeseries = series.map((each) => ({
     ...pointsOf(each),
     labelsRefs: pairs(each).flat().map(symbol),
-    metadata: { helpRef: symbol(each.help ?? ""), unitRef: symbol(each.unit ?? "") },
+    metadata: { type: each.type ?? 0, helpRef: symbol(each.help ?? ""), unitRef: symbol(each.unit ?? "") },
   }));
   return toBinary(RequestSchema, create(RequestSchema, { symbols, timeseries }));
 }
@@ -78,7 +82,7 @@ async function world() {
       timeRange: { start: new Date(now).toISOString(), end: new Date(now + hourMs).toISOString() },
       downsample: { aggregator, period: "1h" },
     });
-    return body.metrics as { name: string; labels: Labels; values: number[] }[];
+    return body.metrics as { name: string; labels: Labels; values: number[]; type?: string; temporality?: string }[];
   }
   return {
     ...{ tenant, call, send, stored },
@@ -128,15 +132,15 @@ describe("samples are stored, and answered with 204", () => {
     const { write, write2, stored, facts } = await world();
     await write({ labels: up(), samples: [[now, 1]] });
     const answer = await write2(
-      { labels: up(), samples: [[now + 1000, 5]], help: "Whether it is up", unit: "bool", exemplars: 2 },
-      { labels: { ...up(), __name__: "h" }, histograms: [[now, 7, 1.5]] },
+      { labels: up(), samples: [[now + 1000, 5]], help: "Whether it is up", unit: "bool", type: 2, exemplars: 2 },
+      { labels: { ...up(), __name__: "h" }, histograms: [[now, 7, 1.5]], type: 3 },
     );
     expect(answer).toMatchObject({ status: 204, body: "" });
     expect(headersOf(answer.headers)).toEqual(written(1, 1));
     expect(await stored()).toMatchObject([
-      { name: "h_count", values: [7] },
-      { name: "h_sum", values: [1.5] },
-      { name: "up", values: [5] },
+      { name: "h_count", values: [7], type: "HISTOGRAM", temporality: "CUMULATIVE" },
+      { name: "h_sum", values: [1.5], type: "HISTOGRAM", temporality: "CUMULATIVE" },
+      { name: "up", values: [5], type: "GAUGE" },
     ]);
     expect((await facts()).at(-1)).toEqual({ metric: "up", units: "bool", description: "Whether it is up" });
   });
@@ -190,6 +194,27 @@ describe("samples are stored, and answered with 204", () => {
     );
     await write(lines);
     expect(await facts()).toEqual([{ metric: "io_bytes_total", units: "bytes", description: "Read" }]);
+  });
+
+  test("types, which are the metrics' of a family; when a counter began is none", async () => {
+    const { send, write, stored } = await world();
+    const families = ["none", "c", "g", "h", "gh", "s", "i", "set"];
+    const metadata = families.map((metricFamilyName, type) => ({
+      metricFamilyName,
+      type: type as Metadata_MetricType,
+    }));
+    expect(
+      (await send(bytesOf1([], [...metadata, { metricFamilyName: "later", type: 8 as Metadata_MetricType }]))).status,
+    ).toBe(204);
+    const names = ["none", "c_total", "c_created", "g", "h_bucket", "h_count", "gh_sum", "s", "i_info", "set", "later"];
+    await write(...names.map((name): Series => ({ labels: { ...up(), __name__: name }, samples: [[now, 1]] })));
+    const found = await stored();
+    expect(Object.fromEntries(found.map(({ name, type, temporality }) => [name, [type, temporality]]))).toEqual({
+      ...{ none: [undefined, undefined], c_created: [undefined, undefined], later: [undefined, undefined] },
+      ...{ c_total: ["COUNTER", "CUMULATIVE"], g: ["GAUGE", undefined], s: ["SUMMARY", "CUMULATIVE"] },
+      ...{ h_bucket: ["HISTOGRAM", "CUMULATIVE"], h_count: ["HISTOGRAM", "CUMULATIVE"] },
+      ...{ gh_sum: ["GAUGE_HISTOGRAM", undefined], i_info: ["INFO", undefined], set: ["STATE_SET", undefined] },
+    });
   });
 
   test.each([

@@ -20,7 +20,7 @@ export const dimensions = { source: "web-1", zone: "b" };
 /** Stores points in a transaction of their own, all of one entity; returns the places of those that were refused. */
 export async function put(db: Db, store: MetricStore, tenantId: string, sent: readonly Sent[], nowMs = Date.now()) {
   const builder = batchBuilder(store, tenantId, sent.length, nowMs);
-  for (const point of sent) builder.addItem({ ...point, dimensions, units: "", description: "" });
+  for (const point of sent) builder.addItem({ ...point, dimensions, units: "", description: "", instrument: "" });
   const batch = builder.batch();
   await transaction(db, (tx) => storePoints(store, tx, tenantId, [batch], nowMs));
   return [...batch.places.keys()].filter(

@@ -127,7 +127,7 @@ metrics.SearchMetricsRequest: entityClause: Clause, metricClause: Clause, timeRa
 metrics.MetricTimeRange: start: time, end: time
 metrics.SearchMetricsResponse: metrics: [MetricSeries], nextPageToken: string
 metrics.MetricSeries: id: string, name: string, dictionary: SeriesDictionary, timestamps: [int64], values: [number],
-  labels: {string}
+  labels: {string}, type?: Type, temporality?: Temporality
 metrics.SeriesDictionary: name: string, layer: string, label: string, description: string, units: string, minimum:
   number|null, maximum: number|null, tags: [string], scaleFactor: number|null, scaleFactorUnits: string|null,
   scaleFactorString: string|null, default: SeriesDictionary, isRate: boolean, defaultGroupingFields: [string]

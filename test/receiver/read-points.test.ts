@@ -100,7 +100,17 @@ function call() {
 const series = (number: number, metric: string, dimensions: number, unit = "") => {
   const id = Buffer.alloc(20, number);
   const entity = { id, nextMs: 0 };
-  return { number, entityId: id, metric, units: unit, description: "", confirmedMs: nowMs, dimensions, entity };
+  return {
+    number,
+    entityId: id,
+    metric,
+    units: unit,
+    description: "",
+    instrument: "",
+    confirmedMs: nowMs,
+    dimensions,
+    entity,
+  };
 };
 
 describe("requests of PutMetrics", () => {

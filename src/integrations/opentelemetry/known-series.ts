@@ -1,6 +1,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { InstrumentationScopeSchema, type KeyValue } from "#gen/opentelemetry/proto/common/v1/common_pb.ts";
 import { ResourceSchema } from "#gen/opentelemetry/proto/resource/v1/resource_pb.ts";
+import type { Notes } from "../../metrics/notes.ts";
 import type { CheckedSeries } from "../../receiver/put-points.ts";
 import { countBinary } from "../../wire/count-binary.ts";
 import type { CountLimits } from "../../wire/message-limits.ts";
@@ -11,7 +12,7 @@ import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
 import { textOf } from "./attributes.ts";
 import { type DataPoint, shapeOf, valueNamesOf } from "./data-points.ts";
 import { decoded, latin1 } from "./fields.ts";
-import { type MetricPart, pointSchemas, type ScopePart, textsOf } from "./metric-parts.ts";
+import { instruments, type MetricPart, pointSchemas, type ScopePart, textsOf } from "./metric-parts.ts";
 import { entityOfResource, type ResourceEntity } from "./resource.ts";
 
 /** A metric of a resource and scope that was named before. */
@@ -21,7 +22,7 @@ export interface KnownMetric {
   readonly entity: ResourceEntity;
   readonly name: string;
   readonly scope: string;
-  readonly facts: { units: string; description: string };
+  readonly facts: Notes;
 }
 
 /** The series that requests name, remembered by the bytes that name them: their labels are resolved once. */
@@ -77,14 +78,14 @@ export function knownSeries(limits: CountLimits): KnownSeries {
 
   return {
     resolved: () => resolved,
-    metric(tenantId, { head, kind, of }) {
+    metric(tenantId, { head, kind, instrument, of }) {
       const place = placeOf(tenantId, of);
-      const owner = place.id * 8 + (kindNumbers[kind] as number);
+      const owner = (place.id * 8 + (kindNumbers[kind] as number)) * 16 + instruments.indexOf(instrument);
       const hash = hashAll(head) ^ Math.imul(owner, 0x85ebca6b);
       let found = metrics.find(owner, hash, head, 0, head.length);
       if (found === undefined) {
         const { name, unit, description } = textsOf(head);
-        const facts = { units: short(unit), description: short(description) };
+        const facts = { units: short(unit), description: short(description), instrument };
         found = { id: ids++, name, entity: place.entity, scope: place.scope, facts };
         metrics.set(owner, hash, copyOf(head, 0, head.length), found, metricBytes);
       }
@@ -126,8 +127,7 @@ function seriesNamed(
 ): CheckedSeries {
   const { dimensions } = entity;
   const units = counts ? "" : facts.units;
-  const { description } = facts;
-  return { metric, dimensions, units, description, labels: Object.keys(labels).length === 0 ? undefined : labels };
+  return { ...facts, metric, dimensions, units, labels: Object.keys(labels).length === 0 ? undefined : labels };
 }
 
 /** The labels of a point: its attributes, and the name of the library that made it. */

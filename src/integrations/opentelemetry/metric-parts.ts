@@ -10,9 +10,11 @@ import {
   ResourceMetricsSchema,
   ScopeMetricsSchema,
   SummaryDataPointSchema,
+  SumSchema,
 } from "#gen/opentelemetry/proto/metrics/v1/metrics_pb.ts";
 import { ResourceSchema } from "#gen/opentelemetry/proto/resource/v1/resource_pb.ts";
-import { delimited, fieldsOf, next, undecodable, valueBytes, valueText } from "./fields.ts";
+import type { Instrument } from "../../metrics/notes.ts";
+import { delimited, fieldsOf, next, undecodable, valueBytes, valueText, varint } from "./fields.ts";
 
 /** The schemas of data points. */
 export const pointSchemas = {
@@ -36,6 +38,8 @@ export interface MetricPart {
   /** The bytes of its name, unit and description, and of whatever else there is beside its points. */
   head: Uint8Array;
   kind: PointKind;
+  /** One of `instruments`. */
+  instrument: Instrument;
   /** The bytes of each data point. */
   points(): Iterable<Uint8Array>;
 }
@@ -54,7 +58,21 @@ const numbers = {
   description: MetricSchema.field.description.number,
   unit: MetricSchema.field.unit.number,
   points: GaugeSchema.field.dataPoints.number,
+  temporality: SumSchema.field.aggregationTemporality.number,
+  isMonotonic: SumSchema.field.isMonotonic.number,
 };
+
+/** Without a temporality, and with each by its number. */
+const byKind: Record<PointKind | "counter", readonly [Instrument, ...Instrument[]]> = {
+  gauge: ["GAUGE"],
+  sum: ["UP_DOWN_COUNTER", "UP_DOWN_COUNTER DELTA", "UP_DOWN_COUNTER CUMULATIVE"],
+  counter: ["COUNTER", "COUNTER DELTA", "COUNTER CUMULATIVE"],
+  histogram: ["HISTOGRAM", "HISTOGRAM DELTA", "HISTOGRAM CUMULATIVE"],
+  exponentialHistogram: ["HISTOGRAM", "HISTOGRAM DELTA", "HISTOGRAM CUMULATIVE"],
+  summary: ["SUMMARY"],
+};
+/** What metrics may be. */
+export const instruments: readonly Instrument[] = [...new Set(Object.values(byKind).flat())];
 
 /** The members of one field that are messages. */
 function* members(bytes: Uint8Array, field: number): Generator<Uint8Array> {
@@ -95,7 +113,25 @@ function metricOf(metric: Uint8Array, of: ScopePart): MetricPart | undefined {
     head = metric.subarray(0, all.start);
     if (all.to < metric.length) head = Buffer.concat([head, metric.subarray(all.to)]);
   }
-  return kind && { of, head, kind, points: () => members(data, numbers.points) };
+  return kind && { of, head, kind, instrument: instrumentOf(kind, data), points: () => members(data, numbers.points) };
+}
+
+/** What the bytes of a metric's data say beside its points. */
+function instrumentOf(kind: PointKind, data: Uint8Array): Instrument {
+  let [temporality, isMonotonic] = [0, false];
+  if (kind === "gauge" || kind === "summary") return instrumentNamed(kind, temporality, isMonotonic);
+  for (const all = fieldsOf(data); next(all); ) {
+    if (all.type !== varint) continue;
+    if (all.field === numbers.temporality) temporality = all.number;
+    else if (all.field === numbers.isMonotonic) isMonotonic = all.number !== 0;
+  }
+  return instrumentNamed(kind, temporality, isMonotonic);
+}
+
+/** A temporality that there is not, and that of what counts nothing, are none. */
+function instrumentNamed(kind: PointKind, temporality: number, isMonotonic: boolean): Instrument {
+  const [none, ...named] = byKind[kind === "sum" && isMonotonic ? "counter" : kind];
+  return named[temporality - 1] ?? none;
 }
 
 /** The texts of a metric. @throws code 3 for what is no UTF-8 */
@@ -129,7 +165,9 @@ export function* partsOfMessage({ resourceMetrics }: ExportMetricsServiceRequest
           for (const point of value?.dataPoints ?? []) yield toBinary(pointSchemas[kind as PointKind], point as never);
         }
         const head = toBinary(MetricSchema, create(MetricSchema, { name, unit, description }));
-        yield { of, head, kind, points };
+        const said = { aggregationTemporality: 0, isMonotonic: false, ...value };
+        const named = instrumentNamed(kind, said.aggregationTemporality, said.isMonotonic);
+        yield { of, head, kind, instrument: named, points };
       }
     }
   }

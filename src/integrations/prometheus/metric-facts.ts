@@ -1,17 +1,24 @@
+import type { Instrument, Notes } from "../../metrics/notes.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
 import { recentMap } from "../recent-map.ts";
 
-/** What a metric says of all its series. */
-export interface MetricFacts {
-  readonly units: string;
-  readonly description: string;
-}
+/** The types of metrics by their numbers, which are the same in both versions. What counts does so from the beginning. */
+const types: readonly Instrument[] = [
+  "",
+  "COUNTER CUMULATIVE",
+  "GAUGE",
+  "HISTOGRAM CUMULATIVE",
+  "GAUGE_HISTOGRAM",
+  "SUMMARY CUMULATIVE",
+  "INFO",
+  "STATE_SET",
+];
 
 /** What senders said of metrics lately; they say it again each minute. */
 export interface KnownFacts {
-  learn(tenantId: string, metric: string, facts: MetricFacts, nowMs: number): void;
+  learn(tenantId: string, metric: string, facts: Readonly<Notes>, nowMs: number): void;
   /** Of a metric, else of the family that its name belongs to. */
-  find(tenantId: string, metric: string): MetricFacts | undefined;
+  find(tenantId: string, metric: string): Readonly<Notes> | undefined;
   /** Another number whenever something has changed. */
   version(): number;
 }
@@ -23,27 +30,30 @@ const keptMs = 300_000;
 const suffix = /_(?:bucket|sum|count|total|created|info)$/;
 
 /** Facts made to fit. */
-export function factsOf(units: string, description: string): MetricFacts {
+export function factsOf({ unit, help, type }: { unit: string; help: string; type: number }): Notes {
   const short = (text: string) => cut(oneLine(text), textCharactersMax).toWellFormed();
-  return { units: short(units), description: short(description) };
+  return { units: short(unit), description: short(help), instrument: types[type] ?? "" };
 }
 
 /** Bounded, and empty at first. */
 export function knownFacts(): KnownFacts {
-  const known = recentMap<MetricFacts & { saidMs: number }>(charactersMax, 2 * textCharactersMax);
+  const known = recentMap<Notes & { saidMs: number }>(charactersMax, 2 * textCharactersMax);
   let changes = 0;
   return {
-    learn(tenantId, metric, { units, description }, nowMs) {
+    learn(tenantId, metric, { units, description, instrument }, nowMs) {
       const key = `${tenantId} ${metric}`;
       const before = known.get(key);
-      const same = before !== undefined && before.units === units && before.description === description;
+      const same = before?.units === units && before.description === description && before.instrument === instrument;
       if (before !== undefined && !same && nowMs - before.saidMs < keptMs) return;
-      known.set(key, { units, description, saidMs: nowMs });
+      known.set(key, { units, description, instrument, saidMs: nowMs });
       if (!same) changes += 1;
     },
     find(tenantId, metric) {
       const own = known.get(`${tenantId} ${metric}`);
-      return own ?? known.get(`${tenantId} ${metric.replace(suffix, "")}`);
+      if (own !== undefined) return own;
+      const family = known.get(`${tenantId} ${metric.replace(suffix, "")}`);
+      // When a counter began is no count.
+      return family && metric.endsWith("_created") ? { ...family, instrument: "" } : family;
     },
     version: () => changes,
   };

@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import type { Config } from "../../config/settings.ts";
+import { noNotes } from "../../metrics/notes.ts";
 import type { CheckedPoints, CheckedSeries } from "../../receiver/put-points.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
@@ -55,12 +56,11 @@ export function seriesReader({
       found = { samples, factsVersion: -1 };
       named.set(key, found);
     }
-    if (written.metadata !== undefined)
-      Object.assign(found.samples, factsOf(written.metadata.unit, written.metadata.help));
+    if (written.metadata !== undefined) Object.assign(found.samples, factsOf(written.metadata));
     else if (found.factsVersion !== facts.version()) {
       found.factsVersion = facts.version();
-      const { units, description } = facts.find(tenantId, found.samples.metric) ?? found.samples;
-      Object.assign(found.samples, { units, description });
+      const { units, description, instrument } = facts.find(tenantId, found.samples.metric) ?? found.samples;
+      Object.assign(found.samples, { units, description, instrument });
     }
     return found;
   }
@@ -98,7 +98,7 @@ export function seriesReader({
         if (item === undefined) continue;
         count("family" in item ? 1 : Math.max(1, item.times.length + item.histograms.length));
         if ("family" in item) {
-          if (item.family !== "") facts.learn(tenantId, item.family, factsOf(item.unit, item.help), now);
+          if (item.family !== "") facts.learn(tenantId, item.family, factsOf(item), now);
           continue;
         }
         const series = seriesOf(tenantId, item);
@@ -154,6 +154,7 @@ function add({ points, outcome: to }: ReadRequest, series: NamedSeries | string,
       series.count ??= suffixed(samples, "_count");
       series.sum ??= suffixed(samples, "_sum");
       to.place(written, "histograms");
+      series.count.instrument = series.sum.instrument = samples.instrument;
       put(series.count, timeMs, count);
       to.place(written, undefined);
       put(series.sum, timeMs, sum);
@@ -162,7 +163,7 @@ function add({ points, outcome: to }: ReadRequest, series: NamedSeries | string,
 }
 
 function suffixed({ metric, dimensions, labels }: CheckedSeries, suffix: string): CheckedSeries {
-  return { metric: metric.slice(0, 255 - suffix.length) + suffix, dimensions, labels, units: "", description: "" };
+  return { metric: metric.slice(0, 255 - suffix.length) + suffix, dimensions, labels, ...noNotes };
 }
 
 /** Each item, or what is wrong with the bytes. */

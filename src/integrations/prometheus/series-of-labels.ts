@@ -1,4 +1,5 @@
 import { compareCodePoints } from "../../clause/code-point-order.ts";
+import { noNotes } from "../../metrics/notes.ts";
 import type { CheckedSeries } from "../../receiver/put-points.ts";
 import { entityOfLabels } from "../foreign-keys.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
@@ -24,7 +25,7 @@ export function seriesOfLabels(texts: readonly string[], entityLabels: ReadonlyS
     metric === "" ? `there must be a label ${metricLabel}` : (brokenMetric(metric) ?? brokenCount(labels.length));
   if (rule !== undefined) return rule;
   return {
-    ...{ metric, dimensions: entityOfLabels(entity, entityLabels), units: "", description: "" },
+    ...{ metric, dimensions: entityOfLabels(entity, entityLabels), ...noNotes },
     labels: labels.length === 0 ? undefined : Object.fromEntries(labels),
   };
 }

@@ -13,12 +13,14 @@ export interface WrittenSeries {
   /** How many there are; nothing is made of them. */
   exemplars: number;
   /** Of remote write 2.0. */
-  metadata?: { help: string; unit: string };
+  metadata?: { type: number; help: string; unit: string };
 }
 
 /** What Prometheus 1.0 says of a metric family, in a request of its own. */
 export interface WrittenMetadata {
   family: string;
+  /** The number of its type, the same in both versions. */
+  type: number;
   help: string;
   unit: string;
 }
@@ -125,8 +127,12 @@ export function* readVersion1(
       reader.pos = before;
       yield seriesOfVersion1(reader, bytes);
     } else {
-      const metadata = { family: "", help: "", unit: "" };
+      const metadata = { family: "", type: 0, help: "", unit: "" };
       walk(reader, reader.uint32(), (member, type) => {
+        if (member === 1 && type === WireType.Varint) {
+          metadata.type = reader.int32();
+          return true;
+        }
         const name =
           type === WireType.LengthDelimited ? ({ 2: "family", 4: "help", 5: "unit" } as const)[member] : undefined;
         if (name !== undefined) metadata[name] = reader.string();
@@ -241,10 +247,11 @@ function seriesOfVersion2(reader: BinaryReader, symbols: readonly string[]): Wri
     else if (field === 2) readSample(reader, series);
     else if (field === 3) readHistogram(reader, series);
     else if (field === 5) {
-      const metadata = { help: "", unit: "" };
+      const metadata = { type: 0, help: "", unit: "" };
       walk(reader, reader.uint32(), (member, type) => {
-        if (type !== WireType.Varint || (member !== 3 && member !== 4)) return false;
-        metadata[member === 3 ? "help" : "unit"] = symbol(symbols, reader.uint32());
+        if (type !== WireType.Varint || (member !== 1 && member !== 3 && member !== 4)) return false;
+        if (member === 1) metadata.type = reader.int32();
+        else metadata[member === 3 ? "help" : "unit"] = symbol(symbols, reader.uint32());
         return true;
       });
       series.metadata = metadata;

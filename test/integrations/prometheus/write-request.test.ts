@@ -2,7 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RequestSchema } from "#gen/io/prometheus/write/v2/request_pb.ts";
-import { WriteRequestSchema } from "#gen/prometheus/remote_write_pb.ts";
+import { type MetricMetadata_MetricType, WriteRequestSchema } from "#gen/prometheus/remote_write_pb.ts";
 import { scanned, scanSeries } from "../../../src/integrations/prometheus/series-scan.ts";
 import {
   readVersion1,
@@ -46,9 +46,17 @@ const pointsOf = ({ points, histograms }: AnySeries) => ({
 
 describe("a request is read as the decoder made of its schema reads it", () => {
   test("version 1", () => {
-    const metadata = fc.array(fc.record({ family: fc.string(), help: fc.string(), unit: fc.string() }), {
-      maxLength: 3,
-    });
+    const metadata = fc.array(
+      fc.record({
+        family: fc.string(),
+        help: fc.string(),
+        unit: fc.string(),
+        type: fc.constantFrom<MetricMetadata_MetricType>(0, 1, 7),
+      }),
+      {
+        maxLength: 3,
+      },
+    );
     fc.assert(
       fc.property(fc.array(anySeries, { maxLength: 5 }), metadata, (all, told) => {
         const request = create(WriteRequestSchema, {
@@ -75,12 +83,12 @@ describe("a request is read as the decoder made of its schema reads it", () => {
             ...pointsOf(each),
             labelsRefs: each.labels.flat().map((text) => symbols.indexOf(text)),
             exemplars: Array.from({ length: each.exemplars }, () => ({ value: 1 })),
-            metadata: { helpRef: 0, unitRef: 0 },
+            metadata: { type: 5 as const, helpRef: 0, unitRef: 0 },
           })),
         });
         const bytes = toBinary(RequestSchema, request);
         expect([...readVersion2(bytes)].map(shown)).toEqual(
-          all.map((each) => ({ ...read(each), metadata: { help: "", unit: "" } })),
+          all.map((each) => ({ ...read(each), metadata: { type: 5, help: "", unit: "" } })),
         );
       }),
     );

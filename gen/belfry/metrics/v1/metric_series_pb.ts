@@ -4,17 +4,17 @@
 
 // Metrics: time series of the entities' values.
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file belfry/metrics/v1/metric_series.proto.
  */
 export const file_belfry_metrics_v1_metric_series: GenFile = /*@__PURE__*/
-  fileDesc("CiViZWxmcnkvbWV0cmljcy92MS9tZXRyaWNfc2VyaWVzLnByb3RvEhFiZWxmcnkubWV0cmljcy52MSLuAwoQU2VyaWVzRGljdGlvbmFyeRIMCgRuYW1lGAEgASgJEg0KBWxheWVyGAIgASgJEg0KBWxhYmVsGAMgASgJEhMKC2Rlc2NyaXB0aW9uGAQgASgJEg0KBXVuaXRzGAUgASgJEi0KB21pbmltdW0YBiABKAsyHC5nb29nbGUucHJvdG9idWYuRG91YmxlVmFsdWUSLQoHbWF4aW11bRgHIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRIMCgR0YWdzGAggAygJEjIKDHNjYWxlX2ZhY3RvchgJIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRI4ChJzY2FsZV9mYWN0b3JfdW5pdHMYCiABKAsyHC5nb29nbGUucHJvdG9idWYuU3RyaW5nVmFsdWUSOQoTc2NhbGVfZmFjdG9yX3N0cmluZxgLIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5TdHJpbmdWYWx1ZRJDCg1kZWZhdWx0X2VudHJ5GAwgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeVIHZGVmYXVsdBIPCgdpc19yYXRlGA0gASgIEh8KF2RlZmF1bHRfZ3JvdXBpbmdfZmllbGRzGA4gAygJIvYBCgxNZXRyaWNTZXJpZXMSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRI8CgpkaWN0aW9uYXJ5GAMgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeUID4EECEhIKCnRpbWVzdGFtcHMYBCADKAMSDgoGdmFsdWVzGAUgAygBEjsKBmxhYmVscxgQIAMoCzIrLmJlbGZyeS5tZXRyaWNzLnYxLk1ldHJpY1Nlcmllcy5MYWJlbHNFbnRyeRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBYgZwcm90bzM", [file_google_api_field_behavior, file_google_protobuf_wrappers]);
+  fileDesc("CiViZWxmcnkvbWV0cmljcy92MS9tZXRyaWNfc2VyaWVzLnByb3RvEhFiZWxmcnkubWV0cmljcy52MSLuAwoQU2VyaWVzRGljdGlvbmFyeRIMCgRuYW1lGAEgASgJEg0KBWxheWVyGAIgASgJEg0KBWxhYmVsGAMgASgJEhMKC2Rlc2NyaXB0aW9uGAQgASgJEg0KBXVuaXRzGAUgASgJEi0KB21pbmltdW0YBiABKAsyHC5nb29nbGUucHJvdG9idWYuRG91YmxlVmFsdWUSLQoHbWF4aW11bRgHIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRIMCgR0YWdzGAggAygJEjIKDHNjYWxlX2ZhY3RvchgJIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5Eb3VibGVWYWx1ZRI4ChJzY2FsZV9mYWN0b3JfdW5pdHMYCiABKAsyHC5nb29nbGUucHJvdG9idWYuU3RyaW5nVmFsdWUSOQoTc2NhbGVfZmFjdG9yX3N0cmluZxgLIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5TdHJpbmdWYWx1ZRJDCg1kZWZhdWx0X2VudHJ5GAwgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeVIHZGVmYXVsdBIPCgdpc19yYXRlGA0gASgIEh8KF2RlZmF1bHRfZ3JvdXBpbmdfZmllbGRzGA4gAygJIuwECgxNZXRyaWNTZXJpZXMSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRI8CgpkaWN0aW9uYXJ5GAMgASgLMiMuYmVsZnJ5Lm1ldHJpY3MudjEuU2VyaWVzRGljdGlvbmFyeUID4EECEhIKCnRpbWVzdGFtcHMYBCADKAMSDgoGdmFsdWVzGAUgAygBEjsKBmxhYmVscxgQIAMoCzIrLmJlbGZyeS5tZXRyaWNzLnYxLk1ldHJpY1Nlcmllcy5MYWJlbHNFbnRyeRI3CgR0eXBlGBEgASgOMiQuYmVsZnJ5Lm1ldHJpY3MudjEuTWV0cmljU2VyaWVzLlR5cGVIAIgBARJFCgt0ZW1wb3JhbGl0eRgSIAEoDjIrLmJlbGZyeS5tZXRyaWNzLnYxLk1ldHJpY1Nlcmllcy5UZW1wb3JhbGl0eUgBiAEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEikwEKBFR5cGUSFAoQVFlQRV9VTlNQRUNJRklFRBAAEgsKB0NPVU5URVIQARITCg9VUF9ET1dOX0NPVU5URVIQAhIJCgVHQVVHRRADEg0KCUhJU1RPR1JBTRAEEgsKB1NVTU1BUlkQBRITCg9HQVVHRV9ISVNUT0dSQU0QBhIICgRJTkZPEAcSDQoJU1RBVEVfU0VUEAgiRQoLVGVtcG9yYWxpdHkSGwoXVEVNUE9SQUxJVFlfVU5TUEVDSUZJRUQQABIOCgpDVU1VTEFUSVZFEAESCQoFREVMVEEQAkIHCgVfdHlwZUIOCgxfdGVtcG9yYWxpdHliBnByb3RvMw", [file_google_api_field_behavior, file_google_protobuf_wrappers]);
 
 /**
  * What a metric means, by the dictionary.
@@ -175,6 +175,20 @@ export type MetricSeries = Message<"belfry.metrics.v1.MetricSeries"> & {
    * @generated from field: map<string, string> labels = 16;
    */
   labels: { [key: string]: string };
+
+  /**
+   * The type of its metric, as the last sender that named one has it. Left out: none did.
+   *
+   * @generated from field: optional belfry.metrics.v1.MetricSeries.Type type = 17;
+   */
+  type?: MetricSeries_Type | undefined;
+
+  /**
+   * Whether its points count from the beginning or from each other. Left out: no sender said so.
+   *
+   * @generated from field: optional belfry.metrics.v1.MetricSeries.Temporality temporality = 18;
+   */
+  temporality?: MetricSeries_Temporality | undefined;
 };
 
 /**
@@ -183,4 +197,132 @@ export type MetricSeries = Message<"belfry.metrics.v1.MetricSeries"> & {
  */
 export const MetricSeriesSchema: GenMessage<MetricSeries> = /*@__PURE__*/
   messageDesc(file_belfry_metrics_v1_metric_series, 1);
+
+/**
+ * What kind of instrument its sender reads it from: the type of a metric of Prometheus or OpenTelemetry.
+ * buf:lint:ignore ENUM_VALUE_PREFIX the names of Prometheus and OpenTelemetry, which have no prefix
+ *
+ * @generated from enum belfry.metrics.v1.MetricSeries.Type
+ */
+export const MetricSeries_Type = {
+  /**
+   * Not said.
+   *
+   * @generated from enum value: TYPE_UNSPECIFIED = 0;
+   */
+  TYPE_UNSPECIFIED: 0,
+
+  /**
+   * A sum that only grows until its sender starts again: monotonic.
+   *
+   * @generated from enum value: COUNTER = 1;
+   */
+  COUNTER: 1,
+
+  /**
+   * A sum that may fall as well: not monotonic.
+   *
+   * @generated from enum value: UP_DOWN_COUNTER = 2;
+   */
+  UP_DOWN_COUNTER: 2,
+
+  /**
+   * A value as it is now.
+   *
+   * @generated from enum value: GAUGE = 3;
+   */
+  GAUGE: 3,
+
+  /**
+   * How many values there were, their sum, and how many in each bucket.
+   *
+   * @generated from enum value: HISTOGRAM = 4;
+   */
+  HISTOGRAM: 4,
+
+  /**
+   * How many values there were, their sum, and quantiles of them.
+   *
+   * @generated from enum value: SUMMARY = 5;
+   */
+  SUMMARY: 5,
+
+  /**
+   * A histogram of values as they are now, such as the ages of what waits.
+   *
+   * @generated from enum value: GAUGE_HISTOGRAM = 6;
+   */
+  GAUGE_HISTOGRAM: 6,
+
+  /**
+   * Always 1: what counts are the labels.
+   *
+   * @generated from enum value: INFO = 7;
+   */
+  INFO: 7,
+
+  /**
+   * 1 for the state that holds, 0 for the others.
+   *
+   * @generated from enum value: STATE_SET = 8;
+   */
+  STATE_SET: 8,
+} as const;
+
+/**
+ * What kind of instrument its sender reads it from: the type of a metric of Prometheus or OpenTelemetry.
+ * buf:lint:ignore ENUM_VALUE_PREFIX the names of Prometheus and OpenTelemetry, which have no prefix
+ *
+ * @generated from enum belfry.metrics.v1.MetricSeries.Type
+ */
+export type MetricSeries_Type = (typeof MetricSeries_Type)[keyof typeof MetricSeries_Type] | UnknownEnum;
+
+/**
+ * Describes the enum belfry.metrics.v1.MetricSeries.Type.
+ */
+export const MetricSeries_TypeSchema: GenEnum<MetricSeries_Type> = /*@__PURE__*/
+  enumDesc(file_belfry_metrics_v1_metric_series, 1, 0);
+
+/**
+ * What a point of a sum or of a histogram counts.
+ * buf:lint:ignore ENUM_VALUE_PREFIX the names of OpenTelemetry, which have no prefix
+ *
+ * @generated from enum belfry.metrics.v1.MetricSeries.Temporality
+ */
+export const MetricSeries_Temporality = {
+  /**
+   * Not said, or of a type that counts nothing.
+   *
+   * @generated from enum value: TEMPORALITY_UNSPECIFIED = 0;
+   */
+  TEMPORALITY_UNSPECIFIED: 0,
+
+  /**
+   * All since its sender began: it is read with RATE or DELTA.
+   *
+   * @generated from enum value: CUMULATIVE = 1;
+   */
+  CUMULATIVE: 1,
+
+  /**
+   * What came since the point before: it is read with SUM.
+   *
+   * @generated from enum value: DELTA = 2;
+   */
+  DELTA: 2,
+} as const;
+
+/**
+ * What a point of a sum or of a histogram counts.
+ * buf:lint:ignore ENUM_VALUE_PREFIX the names of OpenTelemetry, which have no prefix
+ *
+ * @generated from enum belfry.metrics.v1.MetricSeries.Temporality
+ */
+export type MetricSeries_Temporality = (typeof MetricSeries_Temporality)[keyof typeof MetricSeries_Temporality] | UnknownEnum;
+
+/**
+ * Describes the enum belfry.metrics.v1.MetricSeries.Temporality.
+ */
+export const MetricSeries_TemporalitySchema: GenEnum<MetricSeries_Temporality> = /*@__PURE__*/
+  enumDesc(file_belfry_metrics_v1_metric_series, 1, 1);
 
