@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { freePort, type ServerProcess, serverProcess } from "../faults/server-process.ts";
 import { temporaryDir } from "../support/database.ts";
 import { masterKeys } from "../support/server.ts";
@@ -14,6 +14,8 @@ export interface TestMachine {
   said(): string;
   /** The metrics of all its processes, by `name{labels}`. */
   metrics(): Promise<Map<string, number>>;
+  /** Connections of clients of each serving process, as its metrics count them. */
+  connections(): Promise<number[]>;
   /** Its serving processes. */
   serving(): number[];
 }
@@ -48,8 +50,11 @@ function argsOf(pid: number): string[] {
   }
 }
 
-/** Starts one over TLS, which ends with its test. */
-export async function testMachine(env: Record<string, string>): Promise<TestMachine> {
+/** Starts one of three processes over TLS, which ends with its test, or at another end. */
+export async function testMachine(
+  env: Record<string, string>,
+  atEnd: (end: () => Promise<void>) => void = onTestFinished,
+): Promise<TestMachine> {
   const [dataDir, metricsPort] = [temporaryDir(), await freePort()];
   const logFile = join(dataDir, "log");
   const settings = {
@@ -61,23 +66,45 @@ export async function testMachine(env: Record<string, string>): Promise<TestMach
     BELFRY_METRICS_ADDRESS: String(metricsPort),
   };
   const server = await serverProcess({ ...settings, ...env }, logFile);
-  onTestFinished(async () => {
+  atEnd(async () => {
     await server.kill();
     rmSync(dataDir, { recursive: true, force: true });
   });
   await server.start();
+
+  async function metrics() {
+    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+    const samples = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+    return new Map(
+      samples.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ")))]),
+    );
+  }
   return {
     server,
     dataDir,
     target: { url: server.url.replace("http:", "https:"), ca: join(dataDir, "ca.pem") },
     said: () => readFileSync(logFile, "utf8"),
-    async metrics() {
-      const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-      const samples = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-      return new Map(
-        samples.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ")))]),
-      );
+    metrics,
+    async connections() {
+      const found = await metrics();
+      return [1, 2, 3].map((number) => found.get(`belfry_connections{process="${number}"}`) ?? Number.NaN);
     },
     serving: () => servingOf(server.pid ?? -1),
   };
+}
+
+/** What `open` answers for a connection to each process: it opens one, and keeps it. */
+export async function atEachProcess<T>({ connections }: TestMachine, open: () => Promise<T>): Promise<T[]> {
+  let before = await connections();
+  const found = new Map<number, T>();
+  for (let tries = 0; found.size < before.length; tries += 1) {
+    expect(tries, `connections: ${before}`).toBeLessThan(12);
+    const made = await open();
+    const now = await connections();
+    // Earlier ones may end meanwhile.
+    const taker = now.findIndex((count, i) => count > (before[i] as number));
+    if (taker >= 0 && !found.has(taker)) found.set(taker, made);
+    before = now;
+  }
+  return [...found.values()];
 }
