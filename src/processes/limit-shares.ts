@@ -5,7 +5,10 @@ const MiB = 1024 * 1024;
 /** Twice the largest message, and connections that read slowly beside others: less would refuse what one server takes. */
 const [bodyBytesMin, answerBytesMin] = [32 * MiB, 64 * MiB];
 
-/** Bounds of a machine, divided between the processes that serve its port. */
+/**
+ * Bounds of a machine, divided between the processes that serve its port. The pool stays that of a process, and so do lookups of sessions,
+ * which take of it; sessions of a key are counted in the database.
+ */
 export function limitShares(config: Config, processes: number): Config {
   const share = (bound: number) => Math.ceil(bound / processes);
   return {

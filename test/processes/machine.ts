@@ -95,16 +95,13 @@ export async function testMachine(
 
 /** What `open` answers for a connection to each process: it opens one, and keeps it. */
 export async function atEachProcess<T>({ connections }: TestMachine, open: () => Promise<T>): Promise<T[]> {
-  let before = await connections();
-  const found = new Map<number, T>();
-  for (let tries = 0; found.size < before.length; tries += 1) {
-    expect(tries, `connections: ${before}`).toBeLessThan(12);
-    const made = await open();
+  for (let before = await connections(), round = 1; ; round += 1) {
+    const opened: T[] = [];
+    for (const _ of before) opened.push(await open());
     const now = await connections();
-    // Earlier ones may end meanwhile.
-    const taker = now.findIndex((count, i) => count > (before[i] as number));
-    if (taker >= 0 && !found.has(taker)) found.set(taker, made);
+    if (now.every((count, i) => count > (before[i] as number))) return opened;
+    // Earlier ones have ended meanwhile.
+    expect(round, `connections: ${before}, then ${now}`).toBeLessThan(5);
     before = now;
   }
-  return [...found.values()];
 }

@@ -8,7 +8,7 @@ import type { HttpVersion, Target } from "../support/clients.ts";
 
 /** A watch of events that has begun. */
 export interface OpenWatch {
-  /** Resolves when it has told of an event of this name. */
+  /** Resolves when it has reported an event of this name. */
   heard(name: string): Promise<void>;
   end(): void;
 }
