@@ -341,10 +341,16 @@ describe("bounds of a request", async () => {
   const { headers } = await testTenant(small.database.sql);
   const client = createClient(MetricsService, createGrpcTransport({ baseUrl: small.url }));
   const counts = async () => (await small.database.sql`select count(*)::int as series from series`)[0]?.series;
-  const histogram = (buckets: number) => ({
+  const histogram = (buckets: number, bounds = buckets - 1) => ({
     case: "histogram" as const,
     value: {
-      dataPoints: [{ timeUnixNano: BigInt(Date.now()) * 1_000_000n, bucketCounts: Array<bigint>(buckets).fill(1n) }],
+      dataPoints: [
+        {
+          timeUnixNano: BigInt(Date.now()) * 1_000_000n,
+          bucketCounts: Array<bigint>(buckets).fill(1n),
+          explicitBounds: Array.from({ length: bounds }, (_, i) => i),
+        },
+      ],
     },
   });
   const metric = (data: ReturnType<typeof histogram>) => ({
@@ -367,7 +373,24 @@ describe("bounds of a request", async () => {
     );
     expect(await counts()).toBe(0);
     expect(await send(metric(histogram(3)))).not.toHaveProperty("partialSuccess");
-    expect(await counts()).toBe(2);
+    expect(await counts()).toBe(4);
+  });
+
+  test.each([
+    [3, 0],
+    [3, 3],
+    [1, 2],
+  ])("%d buckets with %d bounds: the data point is not taken", async (buckets, bounds) => {
+    const before = await counts();
+    const rule = `h: bucket_counts must be one more than explicit_bounds, or none: there are ${buckets} and ${bounds}`;
+    expect(await send(metric(histogram(buckets, bounds)))).toMatchObject({
+      partialSuccess: { rejectedDataPoints: 1n, errorMessage: expect.stringContaining(rule) },
+    });
+    expect(await counts()).toBe(before);
+  });
+
+  test("bounds without buckets say nothing", async () => {
+    expect(await send(metric(histogram(0, 2)))).not.toHaveProperty("partialSuccess");
   });
 
   test("as many log records", async () => {

@@ -160,3 +160,51 @@ describe("when the server fails", () => {
     expect(await send()).toMatchObject({ status: 503, retrySec: 1 });
   });
 });
+
+describe("when what a resource says cannot be stored", () => {
+  const text = (key: string, value: string) => ({ key, value: { value: { case: "stringValue" as const, value } } });
+  const resource = { attributes: [text("host.name", "web-1"), text("os.type", "linux")] };
+  const rows = {
+    logs: {
+      body: toJsonString(
+        ExportLogsServiceRequestSchema,
+        create(ExportLogsServiceRequestSchema, {
+          resourceLogs: [{ resource, scopeLogs: [{ logRecords: [{ eventName: "e" }] }] }],
+        }),
+      ),
+      stored: (tenantId: string) => sql`select tenant_id from instances where tenant_id = ${tenantId}`,
+    },
+    metrics: {
+      body: toJsonString(
+        ExportMetricsServiceRequestSchema,
+        create(ExportMetricsServiceRequestSchema, {
+          resourceMetrics: [{ resource, scopeMetrics: [{ metrics: [{ name: "m", data }] }] }],
+        }),
+      ),
+      stored: (tenantId: string) => sql`select metric from series where tenant_id = ${tenantId}`,
+    },
+  };
+  beforeAll(async () => {
+    await sql`
+      create function refused() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$`;
+  });
+
+  test.each(["logs", "metrics"] as const)(
+    "%s are told to come again, and are not stored twice then",
+    async (signal) => {
+      const tenant = await testTenant(sql);
+      const { body, stored } = rows[signal];
+      const send = () => tool(server, tenant.headers)("POST", `/v1/${signal}`, Buffer.from(body));
+      await sql`
+      create or replace trigger refused before insert or update on entities
+      for each row when (new.metadata <> '{}') execute function refused()`;
+      expect((await send()).status).toBe(503);
+      expect(await stored(tenant.id)).toHaveLength(0);
+      await sql`drop trigger refused on entities`;
+      expect((await send()).status).toBe(200);
+      expect(await stored(tenant.id)).toHaveLength(1);
+      const [entity] = await sql`select metadata from entities where tenant_id = ${tenant.id}`;
+      expect(entity).toEqual({ metadata: { "os.type": "linux" } });
+    },
+  );
+});

@@ -128,6 +128,15 @@ export function valuesOf({ value, count, sum, min, max, buckets, quantiles }: Da
   return values;
 }
 
+/** What is wrong with a data point's buckets; undefined: nothing. */
+export function brokenBuckets({ buckets, bounds }: DataPoint): string | undefined {
+  if (buckets.length === 0 || buckets.length === bounds.length + 1) return undefined;
+  return `bucket_counts must be one more than explicit_bounds, or none: there are ${buckets.length} and ${bounds.length}`;
+}
+
+/** The label by which the values of one data point differ. */
+export const ownLabels: { readonly [K in PointKind]?: string } = { histogram: "le", summary: "quantile" };
+
 /**
  * What these values are, in their order. Buckets say how many values do not exceed each bound, the last one being `+Inf`, as
  * Prometheus writes them.

@@ -65,8 +65,9 @@ export async function exportLogs(
     }
     if (found.length > before) entities.push(entity);
   }
+  // Models are the same when they are sent again: whoever hears that they failed must not have stored events.
+  await models.put(entities, call);
   const outcome = await putList(events, call.sender, found, { bytes, detailed: true });
-  if (outcome.succeeded > 0) await models.put(entities, call);
   call.count("stored", outcome.succeeded);
   call.count("refused", outcome.failedCount + others);
   if (outcome.failedCount + others === 0) return create(ExportLogsServiceResponseSchema);

@@ -126,8 +126,9 @@ export async function exportMetrics(
   bytes: number,
 ): Promise<ExportMetricsServiceResponse> {
   const { points, entities, owners, names, skipped, broken } = await read(parts, to, call);
+  // Models are the same when they are sent again: whoever hears that they failed must not have stored points.
+  if (points.times.length > 0) await to.models.put([...entities], call);
   const refused = await to.points.putChecked(call.sender, points, bytes);
-  if (points.times.length > refused.size) await to.models.put([...entities], call);
   for (const [place, reason] of refused) {
     const owner = owners[place] as number;
     if (!broken.has(owner)) broken.set(owner, reason);

@@ -10,7 +10,7 @@ import { copyOf, hashOf, knownBytes } from "../known-bytes.ts";
 import { recentMap } from "../recent-map.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
 import { textOf } from "./attributes.ts";
-import { type DataPoint, shapeOf, valueNamesOf } from "./data-points.ts";
+import { brokenBuckets, type DataPoint, ownLabels, shapeOf, valueNamesOf } from "./data-points.ts";
 import { decoded, latin1 } from "./fields.ts";
 import { instruments, type MetricPart, pointSchemas, type ScopePart, textsOf } from "./metric-parts.ts";
 import { entityOfResource, type ResourceEntity } from "./resource.ts";
@@ -98,9 +98,11 @@ export function knownSeries(limits: CountLimits): KnownSeries {
       const hash = hashAll(attributes) ^ Math.imul(metric.id, 0x85ebca6b);
       const known = series.find(owner, hash, attributes, 0, attributes.length);
       if (known !== undefined) return known;
+      const broken = brokenBuckets(point);
+      if (broken !== undefined) return broken;
       const schema = pointSchemas[kind];
       countBinary(schema, attributes, limits);
-      const labels = labelsOf(decoded(() => fromBinary(schema, attributes)).attributes, metric.scope);
+      const labels = labelsOf(decoded(() => fromBinary(schema, attributes)).attributes, metric.scope, ownLabels[kind]);
       const made = valueNamesOf(point, kind).map(([suffix, label, value]): CheckedSeries | string => {
         const all = label === undefined ? labels : { ...labels, [label]: value as string };
         const name = metric.name === "" ? "" : `${metric.name}${suffix}`;
@@ -130,13 +132,17 @@ function seriesNamed(
   return { ...facts, metric, dimensions, units, labels: Object.keys(labels).length === 0 ? undefined : labels };
 }
 
-/** The labels of a point: its attributes, and the name of the library that made it. */
-function labelsOf(attributes: readonly KeyValue[], scope: string): Record<string, string> {
+/**
+ * The labels of a point: its attributes, and the name of the library that made it. `own` is the label by which its values differ:
+ * an attribute of that name has a prefix, and different keys stay different.
+ */
+function labelsOf(attributes: readonly KeyValue[], scope: string, own?: string): Record<string, string> {
   const labels = new Map<string, string>();
   if (scope !== "") labels.set("otel.scope.name", scope);
   for (const { key, value } of attributes) {
     const text = textOf(value);
-    if (key !== "" && text !== "") labels.set(key, text);
+    if (key !== "" && text !== "")
+      labels.set(key.replaceAll("attribute.", "") === own ? `attribute.${key}` : key, text);
   }
   return Object.fromEntries(labels);
 }

@@ -1,4 +1,5 @@
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { ConnectError } from "@connectrpc/connect";
 
 /** A series of a remote write request, read one at a time: a request may name millions of empty ones. */
 export interface WrittenSeries {
@@ -33,12 +34,14 @@ const symbolsMax = 1_000_000;
 /** A request that cannot be read. */
 export class Unreadable extends Error {}
 
-/** Whatever a reader of Protobuf throws says that its bytes cannot be read. @throws Unreadable */
+/** Whatever a reader of Protobuf throws says that its bytes cannot be read, but for refusals. @throws Unreadable */
 export function orUnreadable<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw error instanceof Unreadable ? error : new Unreadable("its Protobuf is broken");
+    throw error instanceof Unreadable || error instanceof ConnectError
+      ? error
+      : new Unreadable("its Protobuf is broken");
   }
 }
 

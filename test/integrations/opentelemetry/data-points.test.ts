@@ -1,4 +1,4 @@
-import { fromJson } from "@bufbuild/protobuf";
+import { create, fromJson } from "@bufbuild/protobuf";
 import { JsonMetricsSerializer, ProtobufMetricsSerializer } from "@opentelemetry/otlp-transformer";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import {
@@ -100,6 +100,47 @@ describe.each([
       entity: { dimensions: { "host.name": "web-1" }, metadata: { "os.type": "linux" } },
     });
   });
+});
+
+test("an attribute named as the label by which a point's values differ has a prefix", () => {
+  const attribute = (key: string, value: string) => ({
+    key,
+    value: { value: { case: "stringValue" as const, value } },
+  });
+  const point = (first: string) => ({
+    timeUnixNano: BigInt(Date.now()) * 1_000_000n,
+    attributes: [attribute("le", first), attribute("attribute.le", "2"), attribute("quantile", "3")],
+  });
+  const histogram = (first: string) => ({ ...point(first), bucketCounts: [1n, 1n], explicitBounds: [5] });
+  const metrics = [
+    { name: "h", data: { case: "histogram" as const, value: { dataPoints: [histogram("a"), histogram("b")] } } },
+    {
+      name: "s",
+      data: {
+        case: "summary" as const,
+        value: { dataPoints: [{ ...point("a"), quantileValues: [{ quantile: 0.5, value: 7 }] }] },
+      },
+    },
+    {
+      name: "g",
+      data: {
+        case: "gauge" as const,
+        value: { dataPoints: [{ ...point("a"), value: { case: "asInt" as const, value: 4n } }] },
+      },
+    },
+  ];
+  const request = create(ExportMetricsServiceRequestSchema, { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] });
+  const ofHistogram = (first: string) => {
+    const labels = `"attribute.le":"${first}","attribute.attribute.le":"2","quantile":"3"`;
+    return [`h.count{${labels}} 0`, `h.bucket{${labels},"le":"5"} 1`, `h.bucket{${labels},"le":"+Inf"} 2`];
+  };
+  const ofSummary = '"le":"a","attribute.le":"2","attribute.quantile":"3"';
+  expect(shown(partsOfMessage(request))).toEqual([
+    ...ofHistogram("a"),
+    ...ofHistogram("b"),
+    ...[`s.count{${ofSummary}} 0`, `s.sum{${ofSummary}} 0`, `s{${ofSummary},"quantile":"0.5"} 7`],
+    'g{"le":"a","attribute.le":"2","quantile":"3"} 4',
+  ]);
 });
 
 test("labels are resolved once: what names a series again is looked up, however its values change", async () => {
