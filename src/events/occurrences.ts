@@ -64,10 +64,14 @@ export async function countOccurrences(
   tenantId: string,
   eventIds: readonly Buffer[],
 ): Promise<Map<string, bigint>> {
+  // In the order of the primary key, so that it is the one that finds them (decisions/0060).
   const rows = await db<{ id: Buffer; count: bigint }[]>`
     select id, count from unnest(${byteaArray(eventIds)}::bytea[]) as asked (id)
       cross join lateral (
-        select count(*) as count from occurrences where tenant_id = ${tenantId} and event_id = asked.id
+        select count(number) as count
+        from (
+          select number from occurrences where tenant_id = ${tenantId} and event_id = asked.id order by number
+        ) as o
       ) as counted
     where count > 0`;
   return new Map(rows.map(({ id, count }) => [id.toString("latin1"), count]));
