@@ -30,8 +30,8 @@ export interface Limiter {
   /** Uses some of it at once. @throws code 8 when there is no room, in all or in a share of the holder's */
   take(who: Holder, amount?: number): Hold;
   /**
-   * Uses 1 as soon as there is room. Those that wait take turns: tenant by tenant, within one key by key, within one in
-   * the order of their arrival. @throws code 8 when too many wait; the signal's reason
+   * Uses 1 as soon as there is room. Those that wait take turns: tenant by tenant, within one key by key (without a key,
+   * address by address), within one in the order of their arrival. @throws code 8 when too many wait; the signal's reason
    */
   turn(who: Holder, signal?: AbortSignal): Promise<Hold>;
   /** The same without a promise: calls `start`, at once when there is room. Returns what gives up a place in the line. */
@@ -85,7 +85,7 @@ export function limiter(options: LimiterOptions): Limiter {
   };
   const room: Limiter | undefined =
     waitingMax > 0 ? limiter({ max: waitingMax, what: `${what} and wait`, retrySec }) : undefined;
-  // Tenant → key → those that wait, each in the order of their turns.
+  // Tenant → key, else address → those that wait, each in the order of their turns.
   const lines = new Map<string, Map<string, Set<Waiter>>>();
   let used = 0;
 
@@ -165,7 +165,7 @@ export function limiter(options: LimiterOptions): Limiter {
   }
 
   function join(waiter: Waiter) {
-    const { tenant = "", key = "" } = waiter.who;
+    const { tenant = "", address = "", key = address } = waiter.who;
     const byKey = lines.get(tenant) ?? new Map<string, Set<Waiter>>();
     const line = byKey.get(key) ?? new Set();
     lines.set(tenant, byKey);
@@ -174,7 +174,7 @@ export function limiter(options: LimiterOptions): Limiter {
   }
 
   function leave(waiter: Waiter) {
-    const { tenant = "", key = "" } = waiter.who;
+    const { tenant = "", address = "", key = address } = waiter.who;
     const byKey = lines.get(tenant);
     const line = byKey?.get(key);
     line?.delete(waiter);

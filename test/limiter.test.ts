@@ -95,6 +95,20 @@ describe("what waits for its turn", () => {
     expect(turns).toMatchObject({ used: 0, waiting: 0 });
   });
 
+  test("without a key is let in address by address", async () => {
+    const turns = make(1, { waitingMax: 100, shares: {} });
+    const first = await turns.turn({});
+    const order: string[] = [];
+    const calls = ["a1", "a2", "a3", "b1"].map(async (name) => {
+      const hold = await turns.turn({ address: name.charAt(0) });
+      order.push(name);
+      hold.release();
+    });
+    first.release();
+    await Promise.all(calls);
+    expect(order).toEqual(["a1", "b1", "a2", "a3"]);
+  });
+
   test("does not wait behind those of a tenant whose share is used up", async () => {
     const turns = make(4, { waitingMax: 100 });
     for (let i = 0; i < 3; i++) await turns.turn({ tenant: "a" });

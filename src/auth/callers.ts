@@ -11,7 +11,7 @@ import { type WrongKeys, wrongKeys } from "./wrong-keys.ts";
 /** How the callers of calls are found. */
 export interface Callers {
   /** The principal of a key, or of a session's cookie, as `credentialOf` gives it. @throws code 16; 14 while the database is away */
-  verify(credential: string | null): Principal | Promise<Principal>;
+  verify(credential: string | null, address?: string): Principal | Promise<Principal>;
   /** Notes a call that was admitted by a session. */
   onSessionUse?(principal: Principal): void;
   /** Where people reach this service, when that is not the host that they ask. */
@@ -23,7 +23,7 @@ interface Options {
   gate: { run<T>(fn: () => Promise<T>): Promise<T> };
 }
 
-/** Keys and sessions of one server, and what delays those who try keys out. */
+/** Keys and sessions of one server, and what delays those who try them out. */
 export function startCallers(
   system: Options,
   config: Config,
@@ -45,9 +45,9 @@ export function startCallers(
     keys,
     sessions,
     guesses,
-    verify(credential) {
+    verify(credential, address) {
       const token = tokenOf(credential);
-      return token === undefined ? keys.verify(credential) : sessions.verify(token);
+      return token === undefined ? keys.verify(credential) : sessions.verify(token, address);
     },
     onSessionUse: sessions.used,
     publicOrigin: config.publicUrl === undefined ? undefined : new URL(config.publicUrl).origin,

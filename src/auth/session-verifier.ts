@@ -3,22 +3,30 @@ import type { Db } from "../db/connect.ts";
 import { unauthenticated } from "../errors.ts";
 import { limiter } from "../limiter.ts";
 import type { Principal } from "./principal.ts";
-import { isToken, parseToken } from "./session-token.ts";
+import { isToken, parseToken, type Token } from "./session-token.ts";
 import { noteSessionUse, readSession, type SessionBounds } from "./sessions.ts";
+import { networkOf } from "./wrong-keys.ts";
 
 /** Finds the principal of a session's cookie. */
 export interface SessionVerifier {
-  /** @throws code 16 for one that is malformed, unknown, or has ended; 14 while the database is away. */
-  verify(token: string): Principal | Promise<Principal>;
+  /**
+   * @throws code 16 for one that is malformed, unknown, or has ended; 14 while the database is away; 8 when too many unknown ones,
+   * of all or of this address, wait to be looked up.
+   */
+  verify(token: string, address?: string): Principal | Promise<Principal>;
   /** A call of a person came with it. Costs a look into a map. */
   used(principal: Principal): void;
   /** It was ended here: from now on it is refused here. */
-  forget(id: string): void;
+  forget(tenantId: string, id: string): void;
 }
 
+/** What a token names. */
+type Named = Omit<Token, "digest">;
+
+/** A session that holds. */
 interface Entry {
-  /** Null when there is no such session. */
-  readonly session: { readonly digest: Buffer; readonly principal: Principal } | null;
+  readonly digest: Buffer;
+  readonly principal: Principal;
   /** The text that had this digest. */
   proven: string | undefined;
   /** Before the statement was sent. */
@@ -42,64 +50,72 @@ const useNotedMs = 60_000;
 const readsMax = 2;
 const readsWaitingMax = 1000;
 
+const nameOf = ({ tenantId, id }: Named) => `${tenantId} ${id}`;
 const ended = () => unauthenticated("the session has ended; log in again");
 
 /** A verifier with a cache of at most a second. A token with a wrong checksum costs no statement. */
 export function sessionVerifier({ sql, gate, bounds, onUse = () => {} }: Options): SessionVerifier {
   const entries = new Map<string, Entry>();
-  const reads = new Map<string, Promise<Entry>>();
+  const missesMs = new Map<string, number>(); // apart, so that tokens tried out push out no good one
+  const reads = new Map<string, Promise<Entry | undefined>>();
   const places = limiter({ max: readsMax, waitingMax: readsWaitingMax, what: "sessions are being looked up" });
   const notedMs = new Map<string, number>();
 
-  async function read(token: { tenantId: string; id: string }): Promise<Entry> {
-    const place = await places.turn({});
+  async function read(token: Named): Promise<Entry | undefined> {
+    const readMs = performance.now();
+    const row = await gate.run(() => readSession(sql, token, bounds));
+    if (row === undefined) {
+      miss(nameOf(token), readMs);
+      return undefined;
+    }
+    const { digest, endsMs: _, ...client } = row;
+    const principal = { ...client, tenantId: token.tenantId, sessionId: token.id };
+    const entry: Entry = { digest, principal, proven: undefined, readMs };
+    setBounded(entries, nameOf(token), entry, entriesMax);
+    return entry;
+  }
+
+  function miss(name: string, readMs: number) {
+    entries.delete(name);
+    setBounded(missesMs, name, readMs, entriesMax);
+  }
+
+  async function readInTurn(token: Named, address: string): Promise<Entry | undefined> {
+    const place = await places.turn({ address: networkOf(address) });
     try {
-      const readMs = performance.now();
-      const row = await gate.run(() => readSession(sql, token, bounds));
-      const entry: Entry = { session: null, proven: undefined, readMs };
-      if (row === undefined) return entry;
-      const { digest, endsMs: _, ...client } = row;
-      return { ...entry, session: { digest, principal: { ...client, tenantId: token.tenantId, sessionId: token.id } } };
+      return await read(token);
     } finally {
       place.release();
     }
   }
 
   /** One read a session at a time; calls that arrive meanwhile share it. */
-  function load(token: { tenantId: string; id: string }): Promise<Entry> {
-    const running = reads.get(token.id);
+  function load(token: Named, reading: () => Promise<Entry | undefined>): Promise<Entry | undefined> {
+    const name = nameOf(token);
+    const running = reads.get(name);
     if (running !== undefined) return running;
-    const reading = read(token)
-      .then((entry) => {
-        setBounded(entries, token.id, entry, entriesMax);
-        return entry;
-      })
-      .finally(() => reads.delete(token.id));
-    reads.set(token.id, reading);
-    return reading;
-  }
-
-  function admit(entry: Entry, text: string, tenantId: string): Principal {
-    const { session } = entry;
-    if (session === null || session.principal.tenantId !== tenantId) throw ended();
-    if (entry.proven !== text) {
-      if (!isToken(text, session.digest)) throw ended();
-      entry.proven = text;
-    }
-    return session.principal;
+    const begun = reading().finally(() => reads.delete(name));
+    reads.set(name, begun);
+    return begun;
   }
 
   return {
-    verify(text) {
+    verify(text, address = "") {
       const token = parseToken("bs", text);
       if (token === undefined) throw ended();
-      const entry = entries.get(token.id);
-      const ageMs = entry === undefined ? Number.POSITIVE_INFINITY : performance.now() - entry.readMs;
-      if (entry === undefined || ageMs > staleMs) {
-        return load(token).then((fresh) => admit(fresh, text, token.tenantId));
+      const name = nameOf(token);
+      const entry = entries.get(name);
+      if (entry === undefined) {
+        const missMs = missesMs.get(name);
+        if (missMs !== undefined && performance.now() - missMs <= staleMs) throw ended();
+        return load(token, () => readInTurn(token, address)).then((found) => admit(found, text));
       }
-      if (ageMs > refreshMs) load(token).catch(() => {}); // the next call reads it
-      return admit(entry, text, token.tenantId);
+      const principal = admit(entry, text);
+      const ageMs = performance.now() - entry.readMs;
+      // Who has a session does not wait among those who try tokens out.
+      if (ageMs > staleMs) return load(token, () => read(token)).then((fresh) => admit(fresh, text));
+      if (ageMs > refreshMs) load(token, () => read(token)).catch(() => {}); // the next call reads it
+      return principal;
     },
     used(principal) {
       const { sessionId: id, tenantId } = principal;
@@ -111,8 +127,18 @@ export function sessionVerifier({ sql, gate, bounds, onUse = () => {} }: Options
       setBounded(notedMs, id, now, entriesMax);
       gate.run(() => noteSessionUse(sql, { tenantId, id })).catch(() => notedMs.delete(id));
     },
-    forget(id) {
-      setBounded(entries, id, { session: null, proven: undefined, readMs: performance.now() }, entriesMax);
+    forget(tenantId, id) {
+      miss(nameOf({ tenantId, id }), performance.now());
     },
   };
+}
+
+/** @throws code 16 when the text is not the session's */
+function admit(entry: Entry | undefined, text: string): Principal {
+  if (entry === undefined) throw ended();
+  if (entry.proven !== text) {
+    if (!isToken(text, entry.digest)) throw ended();
+    entry.proven = text;
+  }
+  return entry.principal;
 }

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { setBounded } from "../bounded-map.ts";
 import { exhausted } from "../errors.ts";
 
-/** Delays the answers to wrong keys. Calls with good keys are never delayed, whatever their address. */
+/** Delays the answers to wrong keys, links and cookies. Calls with good ones are never delayed, whatever their address. */
 export interface WrongKeys {
   /** Counts a wrong key of this address; resolves when it may be answered. @throws code 8 when too many wait for that. */
   note(address: string): Promise<void> | undefined;
@@ -51,6 +52,12 @@ export function wrongKeys(options: Options): WrongKeys {
       return later();
     },
   };
+}
+
+/** Fails as what a caller is refused with, late when it is one wrong proof of many. @throws the error; code 8 when too many wait */
+export async function refuse(error: unknown, guesses: WrongKeys | undefined, address: string): Promise<never> {
+  if (error instanceof ConnectError && error.code === Code.Unauthenticated) await guesses?.note(address);
+  throw error;
 }
 
 /** The network that counts as one address: the address itself for IPv4, its /64 for IPv6. */

@@ -1,11 +1,10 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { Callers } from "../auth/callers.ts";
 import { keyHeader } from "../auth/key-headers.ts";
 import { credentialOf, isOwnPage } from "../auth/own-page.ts";
 import { permits } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
-import type { WrongKeys } from "../auth/wrong-keys.ts";
+import { refuse, type WrongKeys } from "../auth/wrong-keys.ts";
 import { permissionDenied } from "../errors.ts";
 import type { RecordedRequest, RequestRecord } from "./context.ts";
 
@@ -26,20 +25,8 @@ export type Admit = (
   request: RecordedRequest | undefined,
 ) => Promise<void>;
 
-/** Admits calls by their keys and sessions; what is wrong with keys counts against the address that they come from. */
+/** Admits calls by their keys and sessions; wrong ones count against the address that they come from. */
 export function admission({ verify, onSessionUse, publicOrigin }: Callers, wrongKeys: WrongKeys | undefined): Admit {
-  /** The error to answer instead of this one, when it may be answered. */
-  async function delayed(error: unknown, header: Headers, request: RecordedRequest | undefined): Promise<unknown> {
-    const wrong = error instanceof ConnectError && error.code === Code.Unauthenticated;
-    if (!wrong || !header.get(keyHeader)) return error; // no key at all is no try
-    try {
-      await wrongKeys?.note(request?.socket?.remoteAddress ?? "");
-      return error;
-    } catch (refusal) {
-      return refusal;
-    }
-  }
-
   function checkOwnPage(request: RecordedRequest | undefined) {
     if (request !== undefined && isOwnPage(request, publicOrigin)) return;
     throw permissionDenied(
@@ -52,13 +39,14 @@ export function admission({ verify, onSessionUse, publicOrigin }: Callers, wrong
       // Whoever it is for is proved by the request itself, which has to be of one of our pages.
       if (call.permission === Permission.SIGN_IN) return checkOwnPage(request);
       record.credential = credentialOf(header.get(keyHeader), request, publicOrigin);
-      const principal = await verify(record.credential);
+      const principal = await verify(record.credential, record.address);
       record.principal = principal;
       if (principal.sessionId !== undefined) onSessionUse?.(principal);
       if (!permits(call.permission, principal)) throw permissionDenied(`${who(principal)} may not call ${call.name}`);
       call.room(header, principal, record);
     } catch (error) {
-      throw await delayed(error, header, request);
+      if (!record.credential) throw error; // no key at all is no try
+      await refuse(error, wrongKeys, record.address);
     }
   };
 }

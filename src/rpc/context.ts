@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../auth/principal.ts";
+import { networkOf } from "../auth/wrong-keys.ts";
 import type { Hold, Holder } from "../limiter.ts";
 import type { RequestMemory } from "./request-memory.ts";
 
@@ -104,8 +105,10 @@ export function holderOf(context: HandlerContext): Holder {
   return holderOfRecord(callRecord(context));
 }
 
-/** The holder whose shares a request uses; without a principal there is none. */
+/** The holder whose shares a request uses; without a principal that is the address that it came from, where it is known. */
 export function holderOfRecord(record: RequestRecord | undefined): Holder {
-  const principal = record?.principal;
-  return principal === undefined ? {} : { tenant: principal.tenantId, key: principal.keyId };
+  if (record === undefined) return {};
+  const { principal, address } = record;
+  if (principal !== undefined) return { tenant: principal.tenantId, key: principal.keyId };
+  return address === "" ? {} : { address: networkOf(address) };
 }

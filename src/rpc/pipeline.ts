@@ -54,7 +54,7 @@ interface Options extends Callers {
   log: Logger;
   /** Keeps what a writing RPC was refused or failed with. The rows of those that succeed are their handlers' own. */
   recordAudit?: RecordAudit;
-  /** Delays answers to addresses that send many wrong keys. */
+  /** Delays answers to addresses that send many wrong keys, links or cookies. */
   wrongKeys?: WrongKeys;
   /** Whether there is room for a call that is allowed, before its body is read. @throws code 8 when there is none. */
   room?(method: DescMethod, header: Headers, principal: Principal, record: RequestRecord): void;
@@ -71,7 +71,7 @@ export function pipeline({ wrongKeys, streamsMax = 5000, unauthenticated, ...opt
   const streams = openStreams(verify, streamsMax);
   const enter = admission(options, wrongKeys);
   const fail = failedCall.bind(undefined, log);
-  const withKey = authenticatedPassage({ ...options, enter, streams, fail });
+  const withKey = authenticatedPassage({ ...options, wrongKeys, enter, streams, fail });
   const unkeyedStreams = unauthenticated ?? { streamsMax: Math.ceil(streamsMax / 20), streamMsMax: hourMs };
   const withoutKey = unauthenticatedPassage(unkeyedStreams, fail);
   /** The services that are asked without a key, whatever key comes with a call. */

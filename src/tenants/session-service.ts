@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
 import {
   type CreateSessionRequest,
@@ -17,7 +17,6 @@ import type { Principal } from "../auth/principal.ts";
 import type { SessionVerifier } from "../auth/session-verifier.ts";
 import { createSession, endSession, readSession, type SessionBounds, type SessionRow } from "../auth/sessions.ts";
 import { type KeyVerifier, readKey } from "../auth/verify.ts";
-import type { WrongKeys } from "../auth/wrong-keys.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { notFound, unauthenticated } from "../errors.ts";
@@ -28,19 +27,16 @@ import { noteFirstSession } from "./tenant.ts";
 interface Options {
   keys: KeyVerifier;
   sessions: SessionVerifier;
-  /** Delays answers to those who try keys and links out. */
-  guesses: WrongKeys;
   bounds: SessionBounds;
 }
 
 /** Sessions of the console. */
 export function sessionService(db: Db, options: Options): Partial<ServiceImpl<typeof SessionService>> {
-  const { keys, sessions, guesses, bounds } = options;
+  const { keys, sessions, bounds } = options;
 
-  /** The principal that the request proves. A link is used up in the same transaction. @throws code 16 */
-  async function prove(tx: Db, proof: CreateSessionRequest["proof"]): Promise<Principal> {
-    if (proof.case !== "firstToken") return await keys.verify(proof.value);
-    const owner = await redeemLink(tx, proof.value);
+  /** The principal of a link, which is used up in the same transaction. @throws code 16 */
+  async function ofLink(tx: Db, token: string): Promise<Principal> {
+    const owner = await redeemLink(tx, token);
     const row = await readKey(tx, owner);
     if (row === undefined) throw unauthenticated("the API key of the link was revoked or has expired; use another key");
     const { digest: _, ...client } = row;
@@ -52,14 +48,16 @@ export function sessionService(db: Db, options: Options): Partial<ServiceImpl<ty
     const token = cookieToken({ cookie: context.requestHeader.get("cookie") ?? undefined });
     if (token === undefined) return undefined;
     return await Promise.resolve()
-      .then(() => sessions.verify(token))
+      .then(() => sessions.verify(token, callRecord(context).address))
       .catch(() => undefined);
   }
 
   async function made({ proof }: CreateSessionRequest, context: HandlerContext) {
     const before = await sessionBefore(context);
+    // A wrong key takes no connection.
+    const ofKey = proof.case === "firstToken" ? undefined : await keys.verify(proof.value);
     return await transaction(db, async (tx) => {
-      const principal = await prove(tx, proof);
+      const principal = ofKey ?? (await ofLink(tx, proof.value ?? ""));
       const { id, text } = await createSession(tx, principal, bounds);
       await noteFirstSession(tx, principal.tenantId);
       if (before?.sessionId !== undefined) await endSession(tx, before.tenantId, before.sessionId);
@@ -67,22 +65,16 @@ export function sessionService(db: Db, options: Options): Partial<ServiceImpl<ty
       await audited(tx, context, id);
       const row = await readSession(tx, { tenantId: principal.tenantId, id }, bounds);
       if (row === undefined) throw unauthenticated("the API key has expired");
-      return { session: toSession(id, row), text, ended: before?.sessionId };
+      return { session: toSession(id, row), text, before };
     });
   }
 
   return {
     async createSession(request, context) {
-      try {
-        const { session, text, ended } = await made(request, context);
-        if (ended !== undefined) sessions.forget(ended);
-        context.responseHeader.append("set-cookie", setCookie(text, bounds.sessionAgeMsMax));
-        return create(CreateSessionResponseSchema, { session });
-      } catch (error) {
-        const wrong = error instanceof ConnectError && error.code === Code.Unauthenticated;
-        if (wrong) await guesses.note(callRecord(context).address);
-        throw error;
-      }
+      const { session, text, before } = await made(request, context);
+      if (before?.sessionId !== undefined) sessions.forget(before.tenantId, before.sessionId);
+      context.responseHeader.append("set-cookie", setCookie(text, bounds.sessionAgeMsMax));
+      return create(CreateSessionResponseSchema, { session });
     },
 
     async getSession(_request, context) {
@@ -99,7 +91,7 @@ export function sessionService(db: Db, options: Options): Partial<ServiceImpl<ty
         await endSession(tx, tenantId, sessionId);
         await audited(tx, context, sessionId);
       });
-      sessions.forget(sessionId);
+      sessions.forget(tenantId, sessionId);
       context.responseHeader.append("set-cookie", setCookie("", 0));
       return create(DeleteSessionResponseSchema);
     },

@@ -2,6 +2,7 @@ import { Code, createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { newApiKey } from "../../src/auth/key.ts";
+import { newToken } from "../../src/auth/session-token.ts";
 import { networkOf, wrongKeys } from "../../src/auth/wrong-keys.ts";
 import { codeOf, httpVersions, protocols, raw, transport } from "../support/clients.ts";
 import { sized } from "../support/part.ts";
@@ -88,5 +89,33 @@ describe("a server", async () => {
       expect(performance.now() - startMs).toBeLessThan(sized(15_000, 900));
     }
     for (const answer of await Promise.all(flood)) expect([answer.status, codeOf(answer)]).toEqual([401, 16]);
+  });
+});
+
+describe("log-ins and cookies", async () => {
+  const server = await testServer({}, { wrongKeysMax: 10, waitingCallsMax: 4 });
+  const tenant = await testTenant(server.database.sql);
+  const own = { "content-type": "application/json", "sec-fetch-site": "same-origin" };
+  const send = (path: string, headers: Record<string, string>, body: object) =>
+    raw(server, "1.1", { path, headers: { ...own, ...headers }, body: [Buffer.from(JSON.stringify(body))] });
+  const logIn = (body: object) => send("/v1/console-sessions", {}, body);
+  const search = (headers: Record<string, string>) => send("/v1/events:search", headers, { query: {} });
+  const forged = () => search({ cookie: `__Host-belfry=${newToken("bs", tenant.id).text}` });
+
+  test("with wrong ones are answered late beyond the setting, and take no place of the calls in work meanwhile", async () => {
+    for (let i = 0; i < 5; i++) {
+      expect((await logIn({ key: "wrong" })).status).toBe(401);
+      expect((await forged()).status).toBe(401);
+    }
+    const late = Array.from({ length: 20 }, () => logIn({ key: "wrong" }));
+    expect((await search(tenant.headers)).status).toBe(200);
+    for (const answer of await Promise.all(late)) {
+      expect([answer.status, codeOf(answer)]).toEqual([401, 16]);
+      expect(answer.ms).toBeGreaterThan(950);
+    }
+    const cookie = await forged();
+    expect([cookie.status, codeOf(cookie)]).toEqual([401, 16]);
+    expect(cookie.ms).toBeGreaterThan(950);
+    expect((await logIn({ key: tenant.headers["service-api-key"] })).status).toBe(200);
   });
 });

@@ -100,6 +100,10 @@ describe("a key", () => {
     expect(await logIn({})).toMatchObject({ status: 400, body: { code: 3 } });
   });
 
+  test("is read in a body of at most 16 KiB", async () => {
+    expect(await logIn({ key: "x".repeat(16 * 1024) })).toMatchObject({ status: 413, body: { code: 8 } });
+  });
+
   test("of any client does, and the session may do what the key may", async () => {
     const tenant = await testTenant(sql);
     const headers = await keyHeaders(sql, tenant.id, "USER", "read_only_user");
