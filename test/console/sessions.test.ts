@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
-import type { Page } from "playwright-core";
+import { fromBinary } from "@bufbuild/protobuf";
+import type { Page, Request } from "playwright-core";
 import { describe, expect } from "vitest";
+import { WatchEventsRequestSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { testBrowser } from "../support/browser.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -19,6 +21,13 @@ const watches = (page: Page) => {
   });
   return () => count;
 };
+
+/** Says to the page that it is hidden, or in sight: a Chromium without a screen never hides one by itself. */
+const see = (page: Page, state: "hidden" | "visible") =>
+  page.evaluate(`
+    Object.defineProperty(document, "visibilityState", { configurable: true, value: "${state}" });
+    document.dispatchEvent(new Event("visibilitychange"));
+  `);
 
 describe("logging in", () => {
   onPage("a wrong key is refused in the server's words, and a right one shows tenant and key", async (page) => {
@@ -90,6 +99,33 @@ describe("one watch a browser", () => {
     await sendEvents(server, tenant, [{ name: "taken over", source: "a" }]);
     await rowOf(other, "taken over").waitFor();
     expect(second()).toBeGreaterThan(0);
+  });
+
+  onPage("it ends while its tab is hidden, and goes on at its cursor when the tab is in sight again", async (page) => {
+    const tenant = await testTenant(sql);
+    const cursors: string[] = [];
+    let ended = 0;
+    const isWatch = (request: Request) => request.url().endsWith("/WatchEvents");
+    page.on("request", (request) => {
+      // Five bytes of a stream's frame come before the message.
+      const sent = request.postDataBuffer()?.subarray(5);
+      if (isWatch(request)) cursors.push(fromBinary(WatchEventsRequestSchema, sent ?? new Uint8Array()).cursor);
+    });
+    page.on("requestfailed", (request) => {
+      if (isWatch(request)) ended += 1;
+    });
+    await openConsole(page, server, tenant);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await sendEvents(server, tenant, [{ name: "before", source: "a" }]);
+    await rowOf(page, "before").waitFor();
+    await see(page, "hidden");
+    await expect.poll(() => ended, { timeout: 20_000 }).toBe(1);
+    await sendEvents(server, tenant, [{ name: "meanwhile", source: "a" }]);
+    expect(cursors).toEqual([""]);
+    await see(page, "visible");
+    await rowOf(page, "meanwhile").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    expect(cursors).toEqual(["", expect.stringMatching(/./)]);
   });
 
   onPage("a network that fails is said, what stands stays, and nothing is missed afterwards", async (page) => {

@@ -3,6 +3,23 @@ import { type Browser, type BrowserContextOptions, type Page, chromium as playwr
 import { afterAll, beforeAll, test } from "vitest";
 import { temporaryDir } from "./database.ts";
 
+/** A Chromium of these switches, or why none runs here. */
+export async function launchBrowser(switches: readonly string[] = []): Promise<{ browser?: Browser; missing: string }> {
+  // It unpacks Chromium; the folder goes with the run, so that no other run sees half of it.
+  const { TMPDIR } = process.env;
+  process.env.TMPDIR = temporaryDir();
+  chromium.setGraphicsMode = false;
+  try {
+    const executablePath = await chromium.executablePath();
+    return { browser: await playwright.launch({ executablePath, args: ["--no-sandbox", ...switches] }), missing: "" };
+  } catch (error) {
+    return { missing: `Chromium does not run here: ${String(error).split("\n", 1)[0]}` };
+  } finally {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+  }
+}
+
 /**
  * A Chromium for the tests of a file. `onPage` defines a test on a new page; it is passed over, and says why, where there is
  * no Chromium.
@@ -11,18 +28,10 @@ export function testBrowser() {
   let browser: Browser | undefined;
   let missing = "";
 
-  // It unpacks Chromium; the folder goes with the run, so that no other run sees half of it.
   beforeAll(async () => {
-    const { TMPDIR } = process.env;
-    process.env.TMPDIR = temporaryDir();
-    chromium.setGraphicsMode = false;
-    try {
-      browser = await playwright.launch({ executablePath: await chromium.executablePath(), args: ["--no-sandbox"] });
-    } catch (error) {
-      missing = `Chromium does not run here: ${String(error).split("\n", 1)[0]}`;
-    }
-    if (TMPDIR === undefined) delete process.env.TMPDIR;
-    else process.env.TMPDIR = TMPDIR;
+    const launched = await launchBrowser();
+    browser = launched.browser;
+    missing = launched.missing;
   }, 120_000);
   afterAll(() => browser?.close());
 
