@@ -51,7 +51,7 @@ export async function findSession(): Promise<void> {
 }
 
 const replaces = ({ tenant, client }: Session) =>
-  `This link ends your session in the tenant "${tenant}" (key of "${client}") and logs in with another one. Log in by the link?`;
+  `You are logged in to the tenant "${tenant}" with a key of "${client}". Log in by this link instead?`;
 
 export async function logIn(proof: { case: "key" | "firstToken"; value: string }): Promise<void> {
   logInFailure.value = undefined;
