@@ -64,7 +64,7 @@ export function eventList() {
   let ended = new AbortController();
   let loadingMore = false;
 
-  /** Reads the page at `cursor` and adds it; the first one replaces what is there. Answers whether that was done. */
+  /** Reads the page at `cursor` and adds it; the first one replaces what is there. Returns whether that was done. */
   async function load(cursor: string): Promise<boolean> {
     const { signal: until } = ended;
     try {
@@ -124,7 +124,7 @@ export function eventList() {
       loadingMore = false;
     },
 
-    /** Reads these events again: those that match now are shown as they are now, others leave. Answers whether that was done. */
+    /** Reads these events again: those that match now are shown as they are now, others leave. Returns whether that was done. */
     async refresh(eventIds: readonly string[]): Promise<boolean> {
       const { signal: until } = ended;
       if (until.aborted) return true;

@@ -22,7 +22,7 @@ let firstToken: string | undefined;
 
 /**
  * Reads the session. A link with `#first=<token>` makes one; its token leaves the address before anything else happens. Where
- * there is a session the person is asked: somebody else may have sent the link, to be told what is done here.
+ * there is a session the person is asked: another person may have sent the link, to see what is done here.
  */
 export async function findSession(): Promise<void> {
   const token = /^#first=([^&]+)/.exec(location.hash)?.[1];
