@@ -1,13 +1,13 @@
-import { useSignal } from "@preact/signals";
 import {
   type Delivery,
   DeliveryService,
   type DeliveryStatus,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { address, setParameters } from "../frame/address.ts";
-import { clientOf, failureOf } from "../frame/calls.ts";
+import { clientOf } from "../frame/calls.ts";
 import { useAnswer } from "../parts/answer.ts";
 import { Dialog } from "../parts/dialog.tsx";
+import { useLaterPages } from "../parts/later-pages.ts";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
@@ -61,31 +61,18 @@ const columns: readonly Column<Delivery>[] = [
 
 /** What was sent, what came back, and what was not sent. */
 export function DeliveriesScreen() {
-  const more = useSignal<{ rows: readonly Delivery[]; token: string }>({ rows: [], token: "" });
-  const problem = useSignal("");
-  const asked = () => ({
-    ...filled(),
-    status: Number(address.value.parameters.get("status") ?? 0) as DeliveryStatus,
-    pageSize: 200,
-  });
   const answer = useAnswer(async (signal) => {
-    const page = await deliveries.listDeliveries(asked(), { signal });
-    more.value = { rows: [], token: page.nextPageToken };
-    return page;
+    const status = Number(address.value.parameters.get("status") ?? 0) as DeliveryStatus;
+    const asked = { ...filled(), status, pageSize: 200 };
+    return { asked, page: await deliveries.listDeliveries(asked, { signal }) };
   });
   const { value, loading, failure, again } = answer.value;
-  const rows = [...(value?.deliveries ?? []), ...more.value.rows];
-  const loadMore = async () => {
-    const { token, rows: held } = more.value;
-    if (token === "") return;
-    more.value = { rows: held, token: "" };
-    try {
-      const page = await deliveries.listDeliveries({ ...asked(), pageToken: token });
-      more.value = { rows: [...held, ...page.deliveries], token: page.nextPageToken };
-    } catch (error) {
-      problem.value = failureOf(error).message;
-    }
-  };
+  const later = useLaterPages(value, value?.page.nextPageToken ?? "", async ({ asked }, pageToken) => {
+    const page = await deliveries.listDeliveries({ ...asked, pageToken });
+    return { rows: page.deliveries, next: page.nextPageToken };
+  });
+  const rows = [...(value?.page.deliveries ?? []), ...later.rows];
+  const total = Number(value?.page.totalCount ?? 0n);
   const open = address.value.parameters.get("open");
   const opened = rows.find(({ id }) => id === open);
   const filtered = address.value.parameters.size > 0;
@@ -94,7 +81,7 @@ export function DeliveriesScreen() {
       <div class="screen-head">
         <h1>Deliveries</h1>
         <p class="count" role="status">
-          {loading ? "Loading…" : `${Number(value?.totalCount ?? 0n).toLocaleString("en")} in all`}
+          {loading ? "Loading…" : `${total.toLocaleString("en")} in all`}
         </p>
         <div class="tools">
           <Filters />
@@ -103,10 +90,8 @@ export function DeliveriesScreen() {
           </button>
         </div>
       </div>
-      <Problem
-        failure={failure ?? (problem.value ? { message: problem.value, fields: [] } : undefined)}
-        again={again}
-      />
+      <Problem failure={failure} again={again} />
+      <Problem failure={later.failure} again={later.again} />
       {rows.length === 0 && value ? (
         <Empty title={filtered ? "No delivery matches these filters." : "Nothing was sent yet."}>
           <p>
@@ -121,8 +106,8 @@ export function DeliveriesScreen() {
           columns={columns}
           rowKey={({ id }) => id}
           open={({ id }) => setParameters({ open: id })}
-          total={Number(value?.totalCount ?? rows.length)}
-          more={() => void loadMore()}
+          total={total}
+          more={() => void later.more()}
           tone={({ status }) => statusWords[status]?.tone ?? ""}
         />
       )}

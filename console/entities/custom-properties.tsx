@@ -100,8 +100,10 @@ function SetProperty({ set }: { set(name: string, value: JsonValue): Promise<boo
   );
 }
 
-/** Numbers, `true` and `false` are what they look like; all else is text, and so is what is quoted. */
+/** `true`, `false` and numbers that are written as they are kept are what they look like; all else is text, and so is what is quoted. */
 function typed(text: string): JsonValue {
-  if (/^(?:true|false|-?\d+(?:\.\d+)?)$/.test(text)) return JSON.parse(text.replace(/^(-?)0+(?=\d)/, "$1"));
+  if (text === "true" || text === "false") return text === "true";
+  const value = Number(text);
+  if (Number.isFinite(value) && String(value) === text) return value;
   return /^".*"$/s.test(text) ? text.slice(1, -1) : text;
 }

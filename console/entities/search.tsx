@@ -4,14 +4,16 @@ import { useId } from "preact/hooks";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
-import { allOf, clauseOf, clauseText } from "../events/query.ts";
+import type { PageInfo } from "#gen/belfry/paging/v1/paging_pb.ts";
+import { allOf, clauseOf, clauseText, readClause } from "../events/query.ts";
 import { address, goTo, linkTo, setParameters } from "../frame/address.ts";
-import { clientOf, failureOf } from "../frame/calls.ts";
+import { clientOf } from "../frame/calls.ts";
 import { useAnswer } from "../parts/answer.ts";
 import { conditionCount, draftOf } from "../parts/clause/draft.ts";
 import { ClauseEditor } from "../parts/clause/editor.tsx";
 import { knownFields } from "../parts/clause/fields.ts";
 import { valueText } from "../parts/facts.tsx";
+import { useLaterPages } from "../parts/later-pages.ts";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
@@ -21,10 +23,10 @@ const entities = clientOf(EntityService);
 
 const all = create(ClauseSchema, { filter: { field: "id", operation: Operation.OP_EXISTS } });
 
-/** The clause of the address: conditions, and what was typed into the search field. Reads signals. */
+/** The clause of the address: conditions, and what was typed into the search field. Reads signals. @throws as readClause */
 function clauseHere(): Clause {
   const { parameters } = address.value;
-  const own = clauseOf(parameters.get("where"));
+  const own = readClause(parameters.get("where"));
   const text = parameters.get("text") ?? "";
   const named =
     text === ""
@@ -80,38 +82,22 @@ const dimensionsText = (dimensions: Readonly<Record<string, string>>) =>
     .map(([key, value]) => `${key}=${value}`)
     .join(", ");
 
+const endOf = (page: PageInfo | undefined) => (page?.hasNext ? page.endCursor : "");
+
 export function EntitySearch() {
-  const answer = useAnswer((signal) => entities.searchEntities({ searchInput: searchInput() }, { signal }));
-  const { value, loading, failure, again } = answer.value;
-  const later = useSignal<{ of: unknown; rows: readonly Entity[]; cursor: string | undefined }>({
-    of: undefined,
-    rows: [],
-    cursor: "",
+  const answer = useAnswer(async (signal) => {
+    const asked = searchInput();
+    return { asked, page: await entities.searchEntities({ searchInput: asked }, { signal }) };
   });
-  const problem = useSignal("");
-  const held =
-    later.value.of === value
-      ? later.value
-      : { of: value, rows: [], cursor: value?.pageInfo?.hasNext ? value.pageInfo.endCursor : undefined };
-  const rows = [...(value?.entities?.entities ?? []), ...held.rows];
-  const loadMore = async () => {
-    const { cursor, of } = held;
-    if (cursor === undefined) return;
-    later.value = { ...held, cursor: undefined };
-    try {
-      const page = await entities.searchEntities({
-        searchInput: { ...searchInput(), groupBy: [], pageInput: { limit: 500, cursor } },
-      });
-      if (later.value.of !== of) return;
-      const next = page.pageInfo?.hasNext ? page.pageInfo.endCursor : undefined;
-      later.value = { of, rows: [...held.rows, ...(page.entities?.entities ?? [])], cursor: next };
-    } catch (error) {
-      problem.value = failureOf(error).message;
-    }
-  };
+  const { value, loading, failure, again } = answer.value;
+  const later = useLaterPages(value, endOf(value?.page.pageInfo), async ({ asked: { query } }, cursor) => {
+    const page = await entities.searchEntities({ searchInput: { query, pageInput: { limit: 500, cursor } } });
+    return { rows: page.entities?.entities ?? [], next: endOf(page.pageInfo) };
+  });
+  const rows = [...(value?.page.entities?.entities ?? []), ...later.rows];
   const own = clauseOf(address.value.parameters.get("where"));
   const editing = useSignal(own !== undefined);
-  const total = Number(value?.pageInfo?.totalCount ?? 0n);
+  const total = Number(value?.page.pageInfo?.totalCount ?? 0n);
   const prefix = /^search_input\.query\.clause(?:\.and\.clauses\[0\])?/;
   const errors = own
     ? (failure?.fields ?? []).map(({ field, description }) => ({ field: field.replace(prefix, ""), description }))
@@ -121,7 +107,7 @@ export function EntitySearch() {
       <div class="screen-head">
         <h1>Entities</h1>
         <p class="count" role="status">
-          {loading ? "Searching…" : `${total.toLocaleString("en")} ${total === 1 ? "entity" : "entities"}`}
+          {loading ? "Searching…" : value && `${total.toLocaleString("en")} ${total === 1 ? "entity" : "entities"}`}
         </p>
         <div class="tools">
           <input
@@ -152,7 +138,8 @@ export function EntitySearch() {
         />
       )}
       <Problem failure={errors.length > 0 ? undefined : failure} again={again} />
-      <Groups groups={value?.entities?.groups ?? []} />
+      <Problem failure={later.failure} again={later.again} />
+      <Groups groups={value?.page.entities?.groups ?? []} />
       {rows.length === 0 && value ? (
         <Empty title={address.value.parameters.size > 0 ? "No entity matches." : "There are no entities yet."}>
           <p>An entity appears with the first model, metric or event that names its dimensions.</p>
@@ -165,7 +152,7 @@ export function EntitySearch() {
           rowKey={({ id }) => id}
           open={({ id }) => goTo(linkTo(["entities", id]))}
           total={total}
-          more={() => void loadMore()}
+          more={() => void later.more()}
         />
       )}
     </div>

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
@@ -15,7 +15,8 @@ export interface EventRow {
 const events = clientOf(EventQueryService);
 const firstPage = 100;
 const laterPages = 200;
-const changedMax = 500;
+/** Of how many events the list reads again what changed; of more it reads the first page. */
+export const changedMax = 500;
 
 const always = [
   "name",
@@ -63,14 +64,14 @@ export function eventList() {
   let ended = new AbortController();
   let loadingMore = false;
 
-  /** Reads the page at `cursor` and adds it; the first one replaces what is there. */
-  async function load(cursor: string): Promise<void> {
+  /** Reads the page at `cursor` and adds it; the first one replaces what is there. Returns whether that was done. */
+  async function load(cursor: string): Promise<boolean> {
     const { signal: until } = ended;
     try {
       const pageInput = { limit: cursor === "" ? firstPage : laterPages, cursor };
       const asked = { ...query, sortBy: sortBy(sort), pageInput };
       const { results, pageInfo } = await events.searchEvents({ query: asked }, { signal: until });
-      if (until.aborted) return;
+      if (until.aborted) return true;
       const known = new Set(cursor === "" ? [] : rows.value.map(rowKey));
       const added = rowsOf(results).filter((row) => !known.has(rowKey(row)));
       // A search places an event where its first occurrence belongs: here each occurrence is a row.
@@ -83,6 +84,7 @@ export function eventList() {
       if (!until.aborted && !isCancelled(error)) failure.value = failureOf(error);
     }
     if (!until.aborted) loading.value = false;
+    return until.aborted || failure.peek() === undefined;
   }
 
   return {
@@ -93,12 +95,23 @@ export function eventList() {
     /** Whether all that match are in `rows`. */
     complete: () => next === undefined,
 
-    /** Finds what this query finds, from the first page. */
-    async find(newQuery: QueryInit, newSort: Sort, moreFields: readonly string[]): Promise<void> {
+    /** Finds what this query finds, from the first page. Where it throws, nothing is searched until the next query. */
+    async find(newQuery: () => QueryInit, newSort: Sort, moreFields: readonly string[]): Promise<void> {
       ended.abort();
-      ended = new AbortController();
       sort = newSort;
-      query = { ...newQuery, fields: [...always, ...moreFields].map((field) => ({ field })) };
+      try {
+        query = { ...newQuery(), fields: [...always, ...moreFields].map((field) => ({ field })) };
+      } catch (error) {
+        next = undefined;
+        batch(() => {
+          rows.value = [];
+          total.value = 0;
+          loading.value = false;
+          failure.value = failureOf(error);
+        });
+        return;
+      }
+      ended = new AbortController();
       loading.value = true;
       await load("");
     },
@@ -111,16 +124,17 @@ export function eventList() {
       loadingMore = false;
     },
 
-    /** Reads these events again: those that match now are shown as they are now, others leave. */
-    async refresh(eventIds: readonly string[]): Promise<void> {
-      if (eventIds.length > changedMax) return await load("");
+    /** Reads these events again: those that match now are shown as they are now, others leave. Returns whether that was done. */
+    async refresh(eventIds: readonly string[]): Promise<boolean> {
       const { signal: until } = ended;
+      if (until.aborted) return true;
+      if (eventIds.length > changedMax) return await load("");
       const ids = create(ClauseSchema, { withIds: { ids: [...eventIds] } });
       const clause = query.clause === undefined ? ids : allOf([query.clause, ids]);
       const asked = { ...query, clause, pageInput: { limit: 1000 } };
       try {
         const { results } = await events.searchEvents({ query: asked }, { signal: until });
-        if (until.aborted) return;
+        if (until.aborted) return true;
         const changed = new Set(eventIds);
         const kept = rows.value.filter(({ event }) => !changed.has(event.id));
         const order = compare(sort);
@@ -129,8 +143,9 @@ export function eventList() {
         const found = rowsOf(results).filter((row) => end === undefined || order(row, end) <= 0);
         total.value += found.length - (rows.value.length - kept.length);
         rows.value = merge(kept, found.sort(order), order);
+        return true;
       } catch {
-        // What changed is read again with the next change, or when the server is back.
+        return until.aborted;
       }
     },
   };

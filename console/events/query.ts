@@ -1,5 +1,6 @@
 import { create, fromJsonString, type MessageInitShape, toJsonString } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { computed } from "@preact/signals";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
@@ -25,11 +26,21 @@ export function chosen(filter: Filter): string[] {
 export const ownClause = computed((): Clause | undefined => clauseOf(address.value.parameters.get("where")));
 
 export function clauseOf(text: string | null): Clause | undefined {
+  try {
+    return readClause(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same for a search. @throws code 3 when it cannot be read: a search without it would find what was not asked for */
+export function readClause(text: string | null): Clause | undefined {
   if (text === null || text === "") return undefined;
   try {
     return fromJsonString(ClauseSchema, text);
   } catch {
-    return undefined;
+    const message = "The conditions in this address cannot be read, so nothing was searched. Set conditions again.";
+    throw new ConnectError(message, Code.InvalidArgument);
   }
 }
 
@@ -52,9 +63,11 @@ const equalsOneOf = (field: string, values: readonly string[]) =>
     oneOf: { field, values: values.map((value) => create(ValueSchema, { kind: { case: "stringValue", value } })) },
   });
 
-/** The query of the address, without the choice of one filter where facets are counted. Reads signals. */
+/** The query of the address, without the choice of one filter where facets are counted. Reads signals. @throws as readClause */
 export function queryOf(without?: Filter): QueryInit {
   const of = (filter: Filter) => (filter === without ? [] : chosen(filter));
+  // Throws where `ownClause` has none because it cannot be read.
+  readClause(address.value.parameters.get("where"));
   const clauses: Clause[] = ownClause.value ? [ownClause.value] : [];
   const acknowledged = of("acknowledged");
   if (acknowledged.length === 1) {

@@ -1,6 +1,7 @@
-import { effect, signal, useSignal } from "@preact/signals";
+import { effect, signal, untracked, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { address, goTo, linkTo, listOf, listText, setParameters } from "../frame/address.ts";
+import { serverAway } from "../frame/calls.ts";
 import { onNews } from "../frame/live.ts";
 import { useAnswer } from "../parts/answer.ts";
 import { conditionCount, draftOf } from "../parts/clause/draft.ts";
@@ -14,7 +15,7 @@ import { ColumnChoice } from "./column-choice.tsx";
 import { columnsOf, sortable } from "./columns.tsx";
 import { Export } from "./export.tsx";
 import { countFilters, Facets } from "./facets.tsx";
-import { eventList, rowKey } from "./list.ts";
+import { changedMax, eventList, rowKey } from "./list.ts";
 import { clauseText, ownClause, queryOf, sort } from "./query.ts";
 import { SavedFilters } from "./saved.tsx";
 import { severityOf } from "./words.tsx";
@@ -22,25 +23,36 @@ import { severityOf } from "./words.tsx";
 /** How long what changed is gathered, after the first change, before the list asks for it. */
 const gatherMs = 500;
 const countAgainMs = 5000;
+/** How long after a failure the list asks again for what changed. */
+const askAgainMs = 5000;
 
 /** The list of the address, kept current: the first change is asked for at once, those after it together. */
 function useList() {
   const list = useMemo(eventList, []);
   const news = useMemo(() => signal(0), []);
   useEffect(() => {
-    const endFinding = effect(() => {
-      void list.find(queryOf(), sort.value, listOf("columns"));
-    });
+    const find = () => void list.find(queryOf, sort.value, listOf("columns"));
+    const endFinding = effect(find);
     const changed = new Set<string>();
     let gathering: ReturnType<typeof setTimeout> | undefined;
     let counting: ReturnType<typeof setTimeout> | undefined;
+    let ended = false;
+    // One more than the list asks for one by one is enough: it then reads the first page.
+    const keep = (ids: readonly string[]) => {
+      for (const id of ids) if (changed.size <= changedMax) changed.add(id);
+    };
     const ask = () => {
       gathering = undefined;
       if (changed.size === 0) return;
       const ids = [...changed];
       changed.clear();
-      void list.refresh(ids);
       gathering = setTimeout(ask, gatherMs);
+      void list.refresh(ids).then((done) => {
+        if (done || ended) return;
+        keep(ids);
+        clearTimeout(gathering);
+        gathering = setTimeout(ask, askAgainMs);
+      });
       counting ??= setTimeout(() => {
         counting = undefined;
         news.value += 1;
@@ -48,15 +60,23 @@ function useList() {
     };
     const endNews = onNews((heard) => {
       if ("missed" in heard) {
-        void list.find(queryOf(), sort.peek(), listOf("columns"));
+        find();
         news.value += 1;
         return;
       }
-      for (const id of heard.eventIds) changed.add(id);
+      keep(heard.eventIds);
       if (gathering === undefined) ask();
     });
+    let wasAway = false;
+    const endReturns = effect(() => {
+      const away = serverAway.value;
+      if (wasAway && !away && list.failure.peek() !== undefined) untracked(find);
+      wasAway = away;
+    });
     return () => {
+      ended = true;
       endFinding();
+      endReturns();
       endNews();
       clearTimeout(gathering);
       clearTimeout(counting);
@@ -84,14 +104,14 @@ export function EventsScreen() {
   const facets = <Facets counts={counts.value.value} />;
   const errors = clauseErrors(list.failure.value?.fields ?? []);
   const total = Math.max(list.total.value, rows.length);
+  const unknown = list.failure.value !== undefined && rows.length === 0;
+  const count = unknown ? "" : `${total.toLocaleString("en")} ${total === 1 ? "occurrence" : "occurrences"}`;
   return (
     <div class="screen events">
       <div class="screen-head">
         <h1>Events</h1>
         <p class="count" role="status">
-          {list.loading.value
-            ? "Searching…"
-            : `${total.toLocaleString("en")} ${total === 1 ? "occurrence" : "occurrences"}`}
+          {list.loading.value ? "Searching…" : count}
         </p>
         <div class="tools">
           <TimeRangeChoice
@@ -152,7 +172,7 @@ export function EventsScreen() {
           </div>
           <Problem
             failure={errors.length > 0 ? undefined : list.failure.value}
-            again={() => void list.find(queryOf(), sort.value, columns)}
+            again={() => void list.find(queryOf, sort.value, columns)}
           />
           {rows.length === 0 && !list.loading.value && list.failure.value === undefined ? (
             <Nothing filtered={address.value.parameters.size > 0} />

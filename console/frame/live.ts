@@ -51,10 +51,13 @@ async function watch(ended: AbortSignal): Promise<void> {
     try {
       liveState.value = "connecting";
       const query = { fields: [{ field: "id" }] };
+      let fromNow = cursor === "";
       for await (const { event, cursor: at } of events.watchEvents({ query, cursor }, { signal: ended })) {
         liveState.value = "live";
         waitMs = 250;
-        say({ eventIds: event === undefined ? [] : [event.id] }, at);
+        // What was stored between a list's search and a watch that begins now is in neither of them.
+        say(fromNow ? { missed: true } : { eventIds: event === undefined ? [] : [event.id] }, at);
+        fromNow = false;
       }
     } catch (error) {
       if (ended.aborted) return;

@@ -1,4 +1,5 @@
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { effect, signal } from "@preact/signals";
 import { Permission, permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { type Session, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
@@ -16,21 +17,41 @@ export const logInFailure = signal<Failure | undefined>(undefined);
 const others = new BroadcastChannel("belfry.session");
 others.onmessage = () => void findSession();
 
-/** Reads the session. A link with `#first=<token>` makes one; its token leaves the address before anything else happens. */
+/** The token of a link that logs in, until the server has said whether there is a session. */
+let firstToken: string | undefined;
+
+/**
+ * Reads the session. A link with `#first=<token>` makes one; its token leaves the address before anything else happens. Where
+ * there is a session the person is asked: another person may have sent the link, to see what is done here.
+ */
 export async function findSession(): Promise<void> {
   const token = /^#first=([^&]+)/.exec(location.hash)?.[1];
   if (token !== undefined) {
     history.replaceState(null, "", "#/events");
     dispatchEvent(new HashChangeEvent("hashchange"));
-    return logIn({ case: "firstToken", value: decodeURIComponent(token) });
+    firstToken = decodeURIComponent(token);
   }
   try {
-    session.value = (await sessions.getSession({})).session ?? null;
+    const found = (await sessions.getSession({})).session ?? null;
+    if (found !== null && firstToken !== undefined && !confirm(replaces(found))) firstToken = undefined;
+    if (firstToken === undefined) session.value = found;
   } catch (error) {
-    if (isAway(error)) setTimeout(() => void findSession(), 2000);
-    else session.value = null;
+    if (isAway(error)) return void setTimeout(() => void findSession(), 2000);
+    // Whether there is a session is not known: the link holds on, and can be opened again.
+    if (ConnectError.from(error).code !== Code.Unauthenticated && firstToken !== undefined) {
+      firstToken = undefined;
+      logInFailure.value = failureOf(error);
+    }
+    if (firstToken === undefined) session.value = null;
   }
+  if (firstToken === undefined) return;
+  const proof = { case: "firstToken", value: firstToken } as const;
+  firstToken = undefined;
+  await logIn(proof);
 }
+
+const replaces = ({ tenant, client }: Session) =>
+  `You are logged in to the tenant "${tenant}" with a key of "${client}". Log in by this link instead?`;
 
 export async function logIn(proof: { case: "key" | "firstToken"; value: string }): Promise<void> {
   logInFailure.value = undefined;
