@@ -8,7 +8,10 @@ import type { ResourceEntity } from "./resource.ts";
 
 /** Describes entities by what their resources say. */
 export interface ResourceModels {
-  /** Sends the models of entities whose metadata have changed. @throws what the receiver throws */
+  /**
+   * Sends the models of entities whose metadata have changed. What fails is logged and sent with the next request: the data that
+   * came with it are stored already, and must not be sent again.
+   */
   put(entities: readonly ResourceEntity[], call: Call): Promise<void>;
 }
 
@@ -39,7 +42,14 @@ export function resourceModels(models: PutKind<typeof ModelSchema, ModelItem>): 
       if (due.size === 0) return;
       const list = [...due.values()].map(({ model }) => model);
       const bytes = [...due.values()].reduce((sum, { metadata }) => sum + metadata.length, 0);
-      const { failedCount, firstError } = await putList(models, call.sender, list, { bytes, detailed: false });
+      const outcome = await putList(models, call.sender, list, { bytes, detailed: false }).catch(
+        (error: Error) => error,
+      );
+      if (outcome instanceof Error) {
+        call.log.warn({ tenant: call.tenantId, err: outcome }, "attributes of resources were not stored");
+        return;
+      }
+      const { failedCount, firstError } = outcome;
       if (failedCount > 0)
         call.log.warn({ tenant: call.tenantId, failedCount, firstError }, "attributes of resources were not stored");
       for (const [key, { metadata }] of due) sent.set(key, { metadata, atMs: nowMs });
