@@ -17,6 +17,7 @@ import { dataDirectoryOf, isCluster } from "./db/embedded/data-directory.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
+import { servingMark } from "./processes/messages.ts";
 import { startMachine } from "./processes/owner.ts";
 import { processCount } from "./processes/process-count.ts";
 import { openLog } from "./rpc/log.ts";
@@ -66,7 +67,9 @@ const gaveUpCode = 70;
 
 async function serve(config: Config): Promise<void> {
   // Loaded by what serves alone: the owner of a port needs a fraction of the modules.
-  if (cluster.isWorker) return await (await import("./processes/serving-process.ts")).serveAsProcess(config);
+  const { SERVES_FOR_ITS_OWNER: marked } = process.env;
+  if (marked === servingMark.SERVES_FOR_ITS_OWNER)
+    return await (await import("./processes/serving-process.ts")).serveAsProcess(config);
   let signals = 0;
   const stopAsked = Promise.withResolvers<void>();
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -217,4 +220,6 @@ try {
   process.exitCode = 1;
   // What it was doing may still wait for something.
   if (error instanceof StoppedBySignal) process.exit(error.exitCode);
+  // The channel of a worker would keep it.
+  if (cluster.isWorker) process.exit(1);
 }

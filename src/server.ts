@@ -242,7 +242,7 @@ export async function startServer(
   });
 
   // The port, and what it tells of itself to its operators.
-  const pages = consolePages(builtConsole({ dataDir: config.dataDir, follow: followSources }), log);
+  const pages = consolePages(builtConsole({ ...config, follow: followSources, signal: stopping.signal }), log);
   const tls = given ? given.tls : config.plaintext ? undefined : await liveCertificate(config, log);
   starting.defer(() => tls?.stop());
   let connections = () => 0;

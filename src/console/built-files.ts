@@ -26,7 +26,12 @@ interface Options {
   dataDir: string;
   /** Whether sources may change while the server runs. */
   follow: boolean;
+  /** Ends a build that runs. */
+  signal?: AbortSignal;
 }
+
+/** Anyone may ask for the page, and each build takes a process. */
+const failedMs = 10_000;
 
 const ownRoot = join(import.meta.dirname, "../..");
 
@@ -41,7 +46,7 @@ const page = {
 };
 
 /** The package has the files; a checkout builds them, once for the same sources, when they are first wanted. */
-export function builtConsole({ root = ownRoot, dataDir, follow }: Options): BuiltConsole {
+export function builtConsole({ root = ownRoot, dataDir, follow, signal }: Options): BuiltConsole {
   const packaged = join(root, "console", pageName);
   let made: { digest: string; files: Promise<ConsoleFiles> } | undefined;
 
@@ -50,10 +55,12 @@ export function builtConsole({ root = ownRoot, dataDir, follow }: Options): Buil
     const files = dir().then(readFiles);
     const own = { digest, files };
     made = own;
-    // What could not be built is tried again when it is next wanted.
-    files.catch(() => {
-      if (made === own) made = undefined;
-    });
+    // What could not be built is tried again, but not for each who asks.
+    files.catch(() =>
+      setTimeout(() => {
+        if (made === own) made = undefined;
+      }, failedMs).unref(),
+    );
     return files;
   }
 
@@ -62,13 +69,14 @@ export function builtConsole({ root = ownRoot, dataDir, follow }: Options): Buil
     const dir = join(all, digest);
     if (existsSync(join(dir, pageName))) return dir;
     await mkdir(all, { recursive: true, mode: 0o700 });
-    await execute(process.execPath, [join(root, "src/console/build-process.ts"), root, dir]).catch(
+    await execute(process.execPath, [join(root, "src/console/build-process.ts"), root, dir], { signal }).catch(
       ({ stderr, message }) => {
         throw new Error(String(stderr || message).trim());
       },
     );
+    // Another process may build the same beside it.
     for (const name of await readdir(all))
-      if (name !== digest) await rm(join(all, name), { recursive: true, force: true });
+      if (!name.startsWith(digest)) await rm(join(all, name), { recursive: true, force: true });
     return dir;
   }
 

@@ -1,8 +1,8 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import { buildConsole } from "./build.ts";
+import { buildConsole, pageName } from "./build.ts";
 
 /** Encodings that files are kept in beside themselves, with the endings of those. */
 export const keptEncodings = { br: ".br", gzip: ".gz" } as const;
@@ -27,9 +27,21 @@ export async function writeConsole(root: string, dir: string): Promise<void> {
         writeFileSync(path + keptEncodings.br, smaller);
       }),
     );
-    rmSync(dir, { recursive: true, force: true });
-    renameSync(making, dir);
+    moveTo(dir, making);
   } finally {
     rmSync(making, { recursive: true, force: true });
+  }
+}
+
+/** Another process may have built the same meanwhile, and serve it: that stays. */
+function moveTo(dir: string, making: string): void {
+  try {
+    renameSync(making, dir);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
+    if (existsSync(join(dir, pageName))) return;
+    rmSync(dir, { recursive: true, force: true });
+    renameSync(making, dir);
   }
 }

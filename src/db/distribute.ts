@@ -1,5 +1,5 @@
 import { connectOnce, type Sql } from "./connect.ts";
-import { distributeTables } from "./distribution.ts";
+import { distributeTables, withLocalRows } from "./distribution.ts";
 import { lockMigrations } from "./migrate.ts";
 import { StartError } from "./start-error.ts";
 import { transaction } from "./transaction.ts";
@@ -24,8 +24,8 @@ export async function distribute(url: string, shards: number): Promise<Distribut
     if (lacks.length > 0) throw new StartError(`the tables cannot be distributed:\n${lacks.join("\n")}`);
     await lockMigrations(sql);
     const tables = await transaction(sql, (tx) => distributeTables(tx, shards));
-    // What was in a table before stays in it on the coordinator, where nothing reads it any more.
-    for (const table of tables)
+    // What was in a table before stays in it on the coordinator, where nothing reads it any more; also of a run that failed here.
+    for (const table of await withLocalRows(sql))
       await sql`select truncate_local_data_after_distributing_table(${table}::text::regclass)`;
     return { tables, notes };
   } finally {

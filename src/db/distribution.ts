@@ -88,3 +88,16 @@ async function undistributed(db: Db): Promise<string[]> {
     order by relname <> ${referenceTable}, relname <> ${firstTable}, relname`;
   return rows.map(({ name }) => name);
 }
+
+/** Distributed tables, and the one with copies, that still have what was on the coordinator before. Partitions count to their table. */
+export async function withLocalRows(db: Db): Promise<string[]> {
+  const rows = await db<{ name: string }[]>`
+    select c.relname as name from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
+    where (p.partmethod = 'h' or p.repmodel = 't') and not c.relispartition
+      and (
+        select sum(pg_relation_size(part.relid))
+        from (select c.oid as relid union select relid from pg_partition_tree(c.oid)) part
+      ) > 0
+    order by c.relname <> ${referenceTable}, c.relname <> ${firstTable}, c.relname`;
+  return rows.map(({ name }) => name);
+}

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { StartError } from "../db/start-error.ts";
 import { recentDeaths } from "./deaths.ts";
-import type { Assignment, Load, Order, Report } from "./messages.ts";
+import { type Assignment, type Load, type Order, type Report, servingMark } from "./messages.ts";
 
 /** A serving process, as the owner of the port sees it. */
 export interface Member {
@@ -40,7 +40,7 @@ export interface Fleet {
   stop(ms: number): Promise<void>;
 }
 
-interface Options {
+export interface Options {
   processes: number;
   /** What a process gets, of the moment when it starts. */
   assignment(): Omit<Assignment, "process" | "processes">;
@@ -98,16 +98,26 @@ export function startFleet(options: Options): Fleet {
 function start(fleet: State, number: number): void {
   if (fleet.stopping) return;
   const { processes, assignment, log } = fleet;
-  const worker = cluster.fork();
+  let worker: Worker;
+  try {
+    worker = cluster.fork(servingMark);
+  } catch (error) {
+    cannotStart(fleet, number, notForked(error as Error));
+    return;
+  }
   const member: Member = {
     ...{ number, worker, state: "starting", failure: undefined, sent: 0, unsent: new Set() },
     ...{ load: { taken: 0, open: 0 }, reportedMs: performance.now() },
   };
   fleet.members.set(number, member);
   worker.on("message", (message: Report) => hear(fleet, member, message));
-  worker.on("error", (error) =>
-    log.warn({ member: number, cause: error.message }, "a serving process was not reached"),
-  );
+  worker.on("error", (error) => {
+    if (worker.process.pid !== undefined)
+      return log.warn({ member: number, cause: error.message }, "a serving process was not reached");
+    // What was never there says no `exit`.
+    member.failure ??= notForked(error);
+    ended(fleet, member, "error");
+  });
   worker.on("exit", (code, signal) => {
     const end = () => ended(fleet, member, signal ?? `exit code ${code}`);
     // What it said last may still be on its way.
@@ -116,6 +126,8 @@ function start(fleet: State, number: number): void {
   });
   send(member, { order: "serve", assignment: { ...assignment(), process: number, processes } });
 }
+
+const notForked = ({ message }: Error) => `a serving process cannot be started: ${message}`;
 
 const servingOf = ({ members }: State) => [...members.values()].filter(({ state }) => state === "serving");
 
@@ -130,6 +142,9 @@ function orderAll(fleet: State, order: Order): void {
 function hear(fleet: State, member: Member, message: Report): void {
   if (message.report === "serving") {
     if (!fleet.stopping) member.state = "serving";
+    // It may have been renewed since the assignment.
+    const { certificate: pair } = fleet.assignment();
+    if (pair !== undefined) send(member, { order: "certificate", pair });
     member.reportedMs = performance.now();
     fleet.failedStarts = 0;
     reportMachine(fleet, true);
@@ -153,24 +168,19 @@ function reportMachine(fleet: State, again = false): void {
   orderAll(fleet, { order: "machine", ready });
 }
 
-function ended(fleet: State, { number, failure, unsent }: Member, by: string): void {
+function ended(fleet: State, member: Member, by: string): void {
   const { members, log } = fleet;
+  const { number, failure, unsent } = member;
+  if (members.get(number) !== member) return;
   for (const socket of unsent) socket.destroy();
   members.delete(number);
   if (fleet.stopping) {
     if (members.size === 0) fleet.stopped.resolve();
     return;
   }
-  if (!fleet.begun) {
-    fleet.started.reject(new StartError(failure ?? `a serving process has ended (${by}) before it served`));
-    return;
-  }
   reportMachine(fleet);
-  // What keeps it from starting, such as a database that is away, may pass.
-  if (failure !== undefined) {
-    const waitMs = Math.min(retryMs * 2 ** fleet.failedStarts++, retryMsMax);
-    log.warn({ member: number, cause: failure, waitMs }, "a serving process cannot start; it is tried again");
-    setTimeout(start, waitMs, fleet, number);
+  if (failure !== undefined || !fleet.begun) {
+    cannotStart(fleet, number, failure ?? `a serving process has ended (${by}) before it served`);
     return;
   }
   fleet.died += 1;
@@ -178,6 +188,17 @@ function ended(fleet: State, { number, failure, unsent }: Member, by: string): v
   log.warn({ member: number, by, deaths: count, waitMs }, "a serving process has died; another one takes its place");
   if (tooMany !== undefined) fleet.failed.resolve(`${tooMany}, the last one by ${by}: the server ends`);
   else setTimeout(start, waitMs, fleet, number);
+}
+
+/** What keeps it from starting, such as a database that is away, may pass; the first start waits for nothing. */
+function cannotStart(fleet: State, number: number, cause: string): void {
+  if (!fleet.begun) {
+    fleet.started.reject(new StartError(cause));
+    return;
+  }
+  const waitMs = Math.min(retryMs * 2 ** fleet.failedStarts++, retryMsMax);
+  fleet.log.warn({ member: number, cause, waitMs }, "a serving process cannot start; it is tried again");
+  setTimeout(start, waitMs, fleet, number);
 }
 
 function hand(member: Member, socket: Socket): void {

@@ -1,6 +1,9 @@
 import type { Pair } from "../http/tls-server.ts";
 import type { PreparedDatabase } from "../prepared-database.ts";
 
+/** In the environment of a serving process: what is a worker of another `node:cluster`, such as a process manager's, is none. */
+export const servingMark = { SERVES_FOR_ITS_OWNER: "1" };
+
 /** What a serving process is started with, by the one that owns the port. */
 export interface Assignment {
   readonly process: number;

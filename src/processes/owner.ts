@@ -47,6 +47,8 @@ export async function startMachine(config: Config, log: Logger, processes: numbe
     metrics = await metricsPort(config.metricsAddress, await ofAll(fleet));
     log.info({ url: metrics.url }, "metrics are served");
   }
+  const stopping = new AbortController();
+  starting.defer(() => stopping.abort());
   const dispatch = await openDispatch(config, fleet, () => {
     const renewed = tls?.renewed();
     if (renewed === undefined) return;
@@ -75,7 +77,7 @@ export async function startMachine(config: Config, log: Logger, processes: numbe
       return await firstLink(sql).finally(close);
     },
     // Here once, before each process reads it.
-    buildConsole: builtConsole({ dataDir: config.dataDir, follow: false }).files,
+    buildConsole: builtConsole({ dataDir: config.dataDir, follow: false, signal: stopping.signal }).files,
     failed: fleet.failed,
     stop() {
       stopped ??= running.disposeAsync();

@@ -1,3 +1,4 @@
+import cluster from "node:cluster";
 import { availableParallelism, totalmem } from "node:os";
 import type { Config } from "../config/settings.ts";
 import { checkServer, connectOnce, type Db } from "../db/connect.ts";
@@ -46,6 +47,8 @@ export async function processCount({
   databaseUrl,
   poolConnectionsMax,
 }: Pick<Config, "processes" | "databaseUrl" | "poolConnectionsMax">): Promise<ProcessCount> {
+  // A worker cannot start any.
+  if (cluster.isWorker) return { count: 1, because: "another node:cluster has started it" };
   if (processes !== "auto") return { count: processes, because: "BELFRY_PROCESSES" };
   const grants = {
     processors: availableParallelism(),

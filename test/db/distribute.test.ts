@@ -2,7 +2,14 @@ import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { distributeCommand } from "../../src/cli/distribute.ts";
 import { distribute } from "../../src/db/distribute.ts";
-import { distributeNew, isDistributed, localTables, migrateInTurn } from "../../src/db/distribution.ts";
+import {
+  distributeNew,
+  distributeTables,
+  isDistributed,
+  localTables,
+  migrateInTurn,
+  withLocalRows,
+} from "../../src/db/distribution.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { dueLanes } from "../../src/jobs/due-lanes.ts";
 import { enqueue } from "../../src/jobs/queue.ts";
@@ -41,6 +48,20 @@ test.runIf(onCitus)(
     expect(tables.length).toBeGreaterThan(20);
     expect(tables.filter(({ here, name }) => here && !localTables.includes(name))).toEqual([]);
     expect(await distribute(url, 8)).toEqual({ tables: [], notes: [] });
+  },
+);
+
+test.runIf(onCitus)(
+  "what an interrupted run left on the coordinator is removed by the next one, and nothing else",
+  async () => {
+    const { id } = await testTenant(sql);
+    await sql`create table leftovers (tenant_id uuid not null, id int, primary key (tenant_id, id))`;
+    await sql`insert into leftovers (tenant_id, id) values (${id}, 1)`;
+    await transaction(sql, (tx) => distributeTables(tx));
+    expect(await withLocalRows(sql)).toEqual(["leftovers"]);
+    await distribute(url, 8);
+    expect(await withLocalRows(sql)).toEqual([]);
+    expect(await sql`select id from leftovers where tenant_id = ${id}`).toEqual([{ id: 1 }]);
   },
 );
 
