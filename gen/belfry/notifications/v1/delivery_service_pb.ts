@@ -460,7 +460,7 @@ export const ExplainNotificationResponseSchema: GenMessage<ExplainNotificationRe
 
 /**
  * What it came to.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.notifications.v1.ExplainNotificationResponse.Outcome
  */
@@ -524,7 +524,7 @@ export const ExplainNotificationResponse_Outcome = {
 
 /**
  * What it came to.
- * buf:lint:ignore ENUM_VALUE_PREFIX
+ * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.notifications.v1.ExplainNotificationResponse.Outcome
  */
