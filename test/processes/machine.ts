@@ -93,15 +93,19 @@ export async function testMachine(
   };
 }
 
-/** What `open` answers for a connection to each process: it opens one, and keeps it. */
+/** What `open` returns for a connection to each process, in their order: it opens one, and keeps it. */
 export async function atEachProcess<T>({ connections }: TestMachine, open: () => Promise<T>): Promise<T[]> {
-  for (let before = await connections(), round = 1; ; round += 1) {
-    const opened: T[] = [];
-    for (const _ of before) opened.push(await open());
+  const found = new Map<number, T>();
+  let before = await connections();
+  for (let opened = 0; found.size < before.length; opened += 1) {
+    expect(opened, `connections: ${before}`).toBeLessThan(30);
+    const one = await open();
     const now = await connections();
-    if (now.every((count, i) => count > (before[i] as number))) return opened;
-    // Earlier ones have ended meanwhile.
-    expect(round, `connections: ${before}, then ${now}`).toBeLessThan(5);
+    const changed = now.flatMap((count, i) => (count === before[i] ? [] : [i]));
+    const [taker = -1, ...others] = changed;
+    // Where earlier ones have ended meanwhile, it is not known who took it.
+    if (others.length === 0 && now[taker] === (before[taker] as number) + 1) found.set(taker, one);
     before = now;
   }
+  return before.map((_, i) => found.get(i) as T);
 }
