@@ -12,6 +12,7 @@ import { useAnswer } from "../parts/answer.ts";
 import { conditionCount, draftOf } from "../parts/clause/draft.ts";
 import { ClauseEditor } from "../parts/clause/editor.tsx";
 import { knownFields } from "../parts/clause/fields.ts";
+import { dimensionsText } from "../parts/dimensions.ts";
 import { valueText } from "../parts/facts.tsx";
 import { useLaterPages } from "../parts/later-pages.ts";
 import { Empty, Problem } from "../parts/problem.tsx";
@@ -76,11 +77,6 @@ const columns: readonly Column<Entity>[] = [
     cell: ({ livenessTime }) => (livenessTime === 0n ? "–" : <Time at={livenessTime} short />),
   },
 ];
-
-const dimensionsText = (dimensions: Readonly<Record<string, string>>) =>
-  Object.entries(dimensions)
-    .map(([key, value]) => `${key}=${value}`)
-    .join(", ");
 
 const endOf = (page: PageInfo | undefined) => (page?.hasNext ? page.endCursor : "");
 

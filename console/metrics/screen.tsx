@@ -1,209 +1,195 @@
-import { create } from "@bufbuild/protobuf";
-import { useSignal } from "@preact/signals";
-import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { useComputed, useSignal } from "@preact/signals";
+import { useId } from "preact/hooks";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
-import { address, linkTo, listOf, listText, setParameters } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
+import { clauseOf, clauseText } from "../events/query.ts";
+import { linkTo, listOf, listText, setParameters } from "../frame/address.ts";
 import { useAnswer } from "../parts/answer.ts";
-import { lineClass, Plot } from "../parts/plot.tsx";
+import { conditionCount, draftOf } from "../parts/clause/draft.ts";
+import { ClauseEditor } from "../parts/clause/editor.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
-import { type PlotSeries, periodOf, readSeries } from "../parts/series.ts";
-import { endsOf, TimeRangeChoice } from "../parts/time-range.tsx";
+import { TimeRangeChoice } from "../parts/time-range.tsx";
+import { Drawn } from "./drawn.tsx";
 import { EntityChoice } from "./entity-choice.tsx";
-import { ValueTable } from "./value-table.tsx";
+import { parameters, type Read, readAll, readEntities } from "./reading.ts";
 
-const entities = clientOf(EntityService);
-const parameter = (name: string) => address.value.parameters.get(name) ?? "";
-const rangeText = () => parameter("range") || "1h";
-const chosenMax = 24;
+/** The series of an entity, or of those that meet a clause, over time: which, how and when are kept in the address. */
+export function MetricsScreen() {
+  const matching = useAnswer(readEntities);
+  const matched = useComputed(() => matching.value.value);
+  const answer = useAnswer((signal) => readAll(matched.value, signal));
+  const { value } = answer.value;
+  const loading = matching.value.loading || answer.value.loading;
+  const failure = matching.value.failure ?? answer.value.failure;
+  const { again } = matching.value;
+  const entity = parameters.entity.value;
+  const own = entity === "" ? clauseOf(parameters.where.value) : undefined;
+  // Until a person opens or closes it, the editor is open where there are conditions.
+  const opened = useSignal<boolean | undefined>(undefined);
+  const editing = opened.value ?? own !== undefined;
+  const prefix = "search_input.query.clause";
+  const errors = (own ? (failure?.fields ?? []) : [])
+    .filter(({ field }) => field.startsWith(prefix))
+    .map(({ field, description }) => ({ field: field.slice(prefix.length), description }));
+  return (
+    <div class="screen">
+      <div class="screen-head">
+        <div>
+          <h1>Metrics</h1>
+          <p class="hint" role="status">
+            {loading ? "Searching…" : value && <Whose {...value} name={matched.value?.entities[0]?.name ?? ""} />}
+          </p>
+        </div>
+        <div class="tools">
+          <EntityChoice
+            name={entity === "" ? "" : (matched.value?.entities[0]?.name ?? "")}
+            choose={(id) => setParameters({ entity: id, where: undefined, metric: undefined, hidden: undefined })}
+          />
+          <button
+            type="button"
+            aria-expanded={editing}
+            onClick={() => {
+              opened.value = !editing;
+            }}
+          >
+            Conditions{own ? ` (${conditionCount(draftOf(own))})` : ""}
+          </button>
+          <MetricChoice names={value?.series.map(({ metric }) => metric) ?? []} />
+          <How period={value?.period} />
+          <button type="button" onClick={again}>
+            Read again
+          </button>
+        </div>
+      </div>
+      {editing && (
+        <ClauseEditor
+          of="entity"
+          clause={own}
+          errors={errors}
+          apply={(clause) =>
+            setParameters({
+              where: clause && clauseText(clause),
+              entity: clause ? undefined : entity,
+              hidden: undefined,
+            })
+          }
+        />
+      )}
+      <Problem failure={errors.length > 0 ? undefined : failure} again={again} />
+      <Nothing value={value} settled={!loading && failure === undefined} />
+      {value && value.series.length > 0 && <Drawn {...value} />}
+    </div>
+  );
+}
+
+/** Whose series are shown, and whether those of all that match were read. */
+function Whose({ name, asked, total }: Read & { name: string }) {
+  const entity = parameters.entity.value;
+  if (entity !== "") {
+    return (
+      <>
+        of <a href={linkTo(["entities", entity])}>{name}</a>
+      </>
+    );
+  }
+  const where = parameters.where.value;
+  const text = `${total.toLocaleString("en")} ${total === 1 ? "entity" : "entities"}`;
+  return (
+    <>
+      of <a href={linkTo(["entities"], where === "" ? {} : { where })}>{text}</a>
+      {asked < total && `, of which the first ${asked} were read: narrow the conditions for others`}
+    </>
+  );
+}
+
+/** What is shown where there is no plot. */
+function Nothing({ value, settled }: { value: Read | undefined; settled: boolean }) {
+  if (!settled || (value?.series.length ?? 0) > 0) return null;
+  if (value === undefined) {
+    return (
+      <Empty title="Whose metrics?">
+        <p>
+          Choose an entity above by words of its name, set conditions that several meet, or enter the name of a metric.
+          The series are drawn here, and the address keeps what you chose.
+        </p>
+      </Empty>
+    );
+  }
+  if (value.total === 0) {
+    return (
+      <Empty title="No entity matches.">
+        <p>Change the conditions. An entity appears with the first model, metric or event that names its dimensions.</p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No series has a value in this time.">
+      <p>
+        Metrics come from agents, OpenTelemetry or Prometheus' remote write. Choose a longer range, another metric, or
+        other entities.
+      </p>
+    </Empty>
+  );
+}
+
+/** Keeps the series of one metric, by its name; the names of those in sight are offered. */
+function MetricChoice({ names }: { names: readonly string[] }) {
+  const id = useId();
+  return (
+    <>
+      <input
+        type="search"
+        class="short"
+        aria-label="Metric"
+        placeholder="Any metric"
+        list={id}
+        autocomplete="off"
+        spellcheck={false}
+        value={listOf("metric").join(", ")}
+        onChange={({ currentTarget }) =>
+          setParameters({ metric: listText([currentTarget.value.trim()]), hidden: undefined })
+        }
+      />
+      <datalist id={id}>
+        {[...new Set(names)].map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+    </>
+  );
+}
 
 const aggregators = Object.entries(Aggregator)
   .filter(([, value]) => typeof value === "number" && value > 0)
   .map(([name]) => name)
   .filter((name) => Number.isNaN(Number(name)));
 
-/** The series of an entity over time: which, how and when are kept in the address. */
-export function MetricsScreen() {
-  const named = useAnswer(async (signal) => {
-    const id = parameter("entity");
-    if (id === "") return undefined;
-    const clause = create(ClauseSchema, { withIds: { ids: [id] } });
-    const found = await entities.searchEntities({ searchInput: { query: { clause } } }, { signal });
-    return found.entities?.entities[0]?.name ?? id;
-  });
-  const answer = useAnswer(async (signal) => {
-    const entityId = parameter("entity");
-    if (entityId === "") return undefined;
-    const { start, end } = endsOf(rangeText()) ?? { start: Date.now() - 3_600_000, end: Date.now() };
-    const aggregator = Aggregator[(parameter("aggregator") || "MEAN") as keyof typeof Aggregator];
-    const period = parameter("period") || periodOf(start, end);
-    const metric = listOf("metric");
-    const asked = {
-      entityId,
-      start,
-      end,
-      aggregator,
-      period,
-      pageSize: 200,
-      ...(metric.length > 0 && { metricClause: oneOf(metric) }),
-    };
-    return { start, end, period, ...(await readSeries(asked, signal)) };
-  });
-  const { value, loading, failure, again } = answer.value;
+/** The time, and how the points of a bucket become a value. */
+function How({ period }: { period: string | undefined }) {
   return (
-    <div class="screen">
-      <div class="screen-head">
-        <div>
-          <h1>Metrics</h1>
-          {named.value.value && (
-            <p class="hint">
-              of <a href={linkTo(["entities", parameter("entity")])}>{named.value.value}</a>
-            </p>
-          )}
-        </div>
-        <div class="tools">
-          <EntityChoice
-            name={named.value.value ?? ""}
-            choose={(entity) => setParameters({ entity, metric: undefined, hidden: undefined })}
-          />
-          <TimeRangeChoice value={rangeText()} change={(range) => setParameters({ range })} />
-          <label class="inline">
-            Aggregator
-            <select
-              value={parameter("aggregator") || "MEAN"}
-              onChange={({ currentTarget }) => setParameters({ aggregator: currentTarget.value })}
-            >
-              {aggregators.map((name) => (
-                <option key={name} value={name}>
-                  {name.toLowerCase().replace("_", " ")}
-                </option>
-              ))}
-            </select>
-          </label>
-          <label class="inline">
-            Period
-            <input
-              class="tiny"
-              placeholder={value?.period ?? "auto"}
-              value={parameter("period")}
-              onChange={({ currentTarget }) => setParameters({ period: currentTarget.value })}
-            />
-          </label>
-          <button type="button" onClick={again}>
-            Read again
-          </button>
-        </div>
-      </div>
-      <Problem failure={failure} again={again} />
-      {parameter("entity") === "" && (
-        <Empty title="Whose metrics?">
-          <p>
-            Choose an entity above by words of its name. Its series are drawn here, and the address keeps what you
-            chose.
-          </p>
-        </Empty>
-      )}
-      {value && value.series.length === 0 && !loading && (
-        <Empty title="No series has a value in this time.">
-          <p>
-            Metrics come from agents, OpenTelemetry or Prometheus' remote write. Choose a longer range, or another
-            entity.
-          </p>
-        </Empty>
-      )}
-      {value && value.series.length > 0 && <Drawn {...value} />}
-    </div>
+    <>
+      <TimeRangeChoice value={parameters.range.value} change={(range) => setParameters({ range })} />
+      <label class="inline">
+        Aggregator
+        <select
+          value={parameters.aggregator.value}
+          onChange={({ currentTarget }) => setParameters({ aggregator: currentTarget.value })}
+        >
+          {aggregators.map((name) => (
+            <option key={name} value={name}>
+              {name.toLowerCase().replace("_", " ")}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="inline">
+        Period
+        <input
+          class="tiny"
+          placeholder={period ?? "auto"}
+          value={parameters.period.value}
+          onChange={({ currentTarget }) => setParameters({ period: currentTarget.value })}
+        />
+      </label>
+    </>
   );
-}
-
-const oneOf = (names: readonly string[]) =>
-  create(ClauseSchema, {
-    anyOf: {
-      clauses: names.map((value) =>
-        create(ClauseSchema, {
-          filter: { field: "name", operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value } } },
-        }),
-      ),
-    },
-  });
-
-interface DrawnProps {
-  start: number;
-  end: number;
-  series: readonly PlotSeries[];
-  more: boolean;
-}
-
-/** Series with the same unit share a plot; the list chooses which are drawn. */
-function Drawn({ start, end, series, more }: DrawnProps) {
-  const tables = useSignal(false);
-  const hidden = new Set(listOf("hidden"));
-  const drawn = series.filter(({ key }) => !hidden.has(key)).slice(0, chosenMax);
-  const units = [...new Set(drawn.map((each) => each.units))];
-  const zoom = (from: number, to: number) => setParameters({ range: `${from}-${to}` });
-  return (
-    <div class="columns metrics">
-      <section class="filters" aria-label="Series">
-        <p class="hint">
-          {drawn.length} of {series.length}
-          {more ? " or more" : ""} series are drawn
-        </p>
-        {series.map((each) => (
-          <label key={each.key} class="choice series-choice" title={each.description || each.name}>
-            <input
-              type="checkbox"
-              checked={!hidden.has(each.key)}
-              onChange={({ currentTarget }) => {
-                const next = currentTarget.checked
-                  ? [...hidden].filter((key) => key !== each.key)
-                  : [...hidden, each.key];
-                setParameters({ hidden: listText(next) });
-              }}
-            />
-            <span class="choice-word">
-              <LegendLine at={drawn.filter(({ units: own }) => own === each.units).indexOf(each)} /> {each.name}
-            </span>
-          </label>
-        ))}
-      </section>
-      <div class="scroll">
-        <p class="buttons">
-          <button
-            type="button"
-            aria-pressed={tables.value}
-            onClick={() => {
-              tables.value = !tables.value;
-            }}
-          >
-            Values as tables
-          </button>
-          <span class="hint">Drag over a plot to zoom; the way back is the browser's.</span>
-        </p>
-        {units.map((unit) => {
-          const together = drawn.filter((each) => each.units === unit);
-          const name = `${together.length === 1 ? together[0]?.name : `${together.length} series`} in ${unit || "no unit"}`;
-          return (
-            <section key={unit} class="card" aria-label={name}>
-              <h2>{unit === "" || unit === "1" ? "Without a unit" : unit}</h2>
-              <Plot
-                name={name}
-                series={together}
-                start={start}
-                end={end}
-                height={units.length > 2 ? 180 : 260}
-                zoom={zoom}
-              />
-              {tables.value && <ValueTable name={name} series={together} />}
-            </section>
-          );
-        })}
-      </div>
-    </div>
-  );
-}
-
-function LegendLine({ at }: { at: number }) {
-  if (at < 0) return null;
-  return <span class={`legend-line ${lineClass(at)} dash-${Math.floor(at / 6) % 4}`} aria-hidden="true" />;
 }
