@@ -64,7 +64,7 @@ test.each([
   );
 });
 
-test("a number that a message skips is reserved, so that nobody takes it by chance", () => {
+test("a number that a message skips is reserved, so that no field takes it by chance", () => {
   const skipped = messages.flatMap(({ typeName, fields, proto }) => {
     const taken = new Set(fields.map(({ number }) => number));
     const isReserved = (number: number) =>
