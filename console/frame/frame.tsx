@@ -5,6 +5,7 @@ import { linkTo, screenName } from "./address.ts";
 import { callsUnderWay, serverAway } from "./calls.ts";
 import { liveState } from "./live.ts";
 import { LogIn } from "./log-in.tsx";
+import { NoticePlace } from "./notice.tsx";
 import { theme, zone } from "./preferences.ts";
 import { logOut, session } from "./session.ts";
 
@@ -31,6 +32,7 @@ export function Frame({ screens }: { screens: readonly Screen[] }) {
       </button>
       <Navigation screens={screens} open={screen?.below ?? screen?.name} />
       <Main>{screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}</Main>
+      <NoticePlace />
     </div>
   );
 }
