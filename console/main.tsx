@@ -18,6 +18,9 @@ const screens: readonly Screen[] = [
     label: "Deliveries",
     load: async () => (await import("./deliveries/screen.tsx")).DeliveriesScreen,
   },
+  { name: "rules", label: "Rules", load: async () => (await import("./rules/screen.tsx")).RulesScreen },
+  { name: "windows", label: "Windows", load: async () => (await import("./windows/screen.tsx")).WindowsScreen },
+  { name: "settings", label: "Settings", load: async () => (await import("./settings/screen.tsx")).SettingsScreen },
 ];
 
 // The other screens are fetched when there is nothing else to do, so that each opens at once.
