@@ -6,6 +6,7 @@ import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
 import { may } from "../frame/session.ts";
 import { valueText } from "../parts/facts.tsx";
 import { Problem } from "../parts/problem.tsx";
+import { typedValue } from "../parts/typed-value.ts";
 
 const properties = clientOf(CustomPropertyService);
 
@@ -71,7 +72,7 @@ function SetProperty({ set }: { set(name: string, value: JsonValue): Promise<boo
   const value = useSignal("");
   const submit = async (event: Event) => {
     event.preventDefault();
-    if (!(await set(name.value, typed(value.value)))) return;
+    if (!(await set(name.value, typedValue(value.value)))) return;
     name.value = "";
     value.value = "";
   };
@@ -98,12 +99,4 @@ function SetProperty({ set }: { set(name: string, value: JsonValue): Promise<boo
       <button type="submit">Set</button>
     </form>
   );
-}
-
-/** `true`, `false` and numbers that are written as they are kept are what they look like; all else is text, and so is what is quoted. */
-function typed(text: string): JsonValue {
-  if (text === "true" || text === "false") return text === "true";
-  const value = Number(text);
-  if (Number.isFinite(value) && String(value) === text) return value;
-  return /^".*"$/s.test(text) ? text.slice(1, -1) : text;
 }

@@ -72,6 +72,21 @@ const screens = [
   { image: "entity", heading: "web-1", hash: () => `#/entities/${entity}` },
   { image: "metrics", heading: "Metrics", hash: () => `#/metrics?entity=${entity}&range=6h` },
   { image: "deliveries", heading: "Deliveries", hash: () => "#/deliveries" },
+  { image: "keys", heading: "Keys", hash: () => "#/settings/keys" },
+  { image: "new-client", heading: "New client", hash: () => "#/settings/keys?new=1" },
+  { image: "accounts", heading: "Accounts", hash: () => "#/settings/accounts" },
+  { image: "new-account", heading: "New account", hash: () => "#/settings/accounts?new=1" },
+  { image: "groups", heading: "Groups", hash: () => "#/settings/groups" },
+  { image: "group", heading: "On call", hash: () => "#/settings/groups/On%20call" },
+  { image: "dictionary", heading: "Dictionary", hash: () => "#/settings/dictionary" },
+  {
+    image: "entry",
+    heading: "system.cpu.utilization",
+    hash: () => "#/settings/dictionary/metrics/system.cpu.utilization",
+  },
+  { image: "properties", heading: "Custom properties", hash: () => "#/settings/properties" },
+  { image: "updater", heading: "New updater", hash: () => "#/settings/properties?new=1" },
+  { image: "audit", heading: "Audit log", hash: () => "#/settings/audit" },
 ];
 
 describe.each(looks)("every screen, $name", ({ name, ...look }) => {

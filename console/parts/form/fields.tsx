@@ -44,10 +44,7 @@ export function Field<S extends DescMessage>({ form, path, label, help, children
           {help}
         </p>
       )}
-      <FieldErrors
-        id={`${id}-error`}
-        texts={errors.map(({ field, description }) => within(field, path, description))}
-      />
+      <ErrorText id={`${id}-error`} texts={errors.map(({ field, description }) => within(field, path, description))} />
     </div>
   );
 }
@@ -56,13 +53,19 @@ export function Field<S extends DescMessage>({ form, path, label, help, children
 const within = (field: string, path: string, description: string) =>
   field === path ? description : `${field.slice(path.length).replace(/^\./, "")} ${description}`;
 
-function FieldErrors({ id, texts }: { id: string; texts: readonly string[] }) {
+function ErrorText({ id, texts }: { id?: string; texts: readonly string[] }) {
   if (texts.length === 0) return null;
   return (
     <p class="field-error" id={id} role="alert">
       {texts.join("; ")}
     </p>
   );
+}
+
+/** What the server found wrong at a path, where a set of inputs stands that is no single field. */
+export function FieldErrors<S extends DescMessage>({ form, path }: { form: Form<S>; path: string }) {
+  useEffect(() => form.claim(path), [path]);
+  return <ErrorText texts={form.errorsAt(path).map(({ field, description }) => within(field, path, description))} />;
 }
 
 interface TextProps<S extends DescMessage> extends FieldProps<S> {
@@ -204,7 +207,7 @@ export function CheckField<S extends DescMessage>({ form, path, label, help, val
           {help}
         </p>
       )}
-      <FieldErrors id={`${id}-error`} texts={form.errorsAt(path).map(({ description }) => description)} />
+      <ErrorText id={`${id}-error`} texts={form.errorsAt(path).map(({ description }) => description)} />
     </div>
   );
 }

@@ -9,6 +9,7 @@ import {
 } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Signal, useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { type Failure, failureOf } from "../../frame/calls.ts";
 import { forgetDraft, keepDraft, readDraft } from "./kept-draft.ts";
 
@@ -68,6 +69,13 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
     sending: false,
   });
   const claimed = useSignal<readonly string[]>([]);
+  // What was read again, after a change was taken back say, replaces what no person has touched.
+  const given = useRef(options.stored);
+  if (given.current !== options.stored) {
+    given.current = options.stored;
+    const { stored, value } = state.peek();
+    if (equals(schema, stored, value)) state.value = { stored: options.stored, value: options.stored, sending: false };
+  }
   const put = (part: Partial<State<S>>) => {
     state.value = { ...state.peek(), ...part };
   };
