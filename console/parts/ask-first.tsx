@@ -12,10 +12,12 @@ interface AskFirstProps {
   /** What it means, and what uses the thing. */
   readonly children?: ComponentChildren;
   act(): Promise<unknown>;
+  /** Reads again what uses it: when the question opens, and after a refusal. */
+  look?(): void;
 }
 
 /** A button for what deletes or ends something: it asks first, and says where it stands why it was refused. */
-export function AskFirst({ action, question, children, act }: AskFirstProps) {
+export function AskFirst({ action, question, children, act, look }: AskFirstProps) {
   const asking = useSignal(false);
   const busy = useSignal(false);
   const failure = useSignal<Failure | undefined>(undefined);
@@ -30,6 +32,7 @@ export function AskFirst({ action, question, children, act }: AskFirstProps) {
       close();
     } catch (error) {
       failure.value = failureOf(error);
+      look?.();
     } finally {
       busy.value = false;
     }
@@ -40,6 +43,7 @@ export function AskFirst({ action, question, children, act }: AskFirstProps) {
         type="button"
         onClick={() => {
           asking.value = true;
+          look?.();
         }}
       >
         {action}…

@@ -77,7 +77,7 @@ function KeyTable({ client, keys, again }: { client: ApiClient; keys: readonly A
   if (keys.length === 0)
     return <Problem failure={{ message: "It has no key yet: nothing can call with it.", fields: [] }} />;
   return (
-    <div class="wide">
+    <div class="scroll-x">
       <table class="plain-table">
         <caption>Keys</caption>
         <thead>

@@ -52,7 +52,7 @@ export function Preview({ setting }: { setting: Signal<Setting> }) {
               {total.toLocaleString("en")} {total === 1 ? "entity matches" : "entities match"} now
               {total > shownMax && `; the first ${shownMax}:`}
             </p>
-            <div class="wide">
+            <div class="scroll-x">
               <table class="plain-table">
                 <caption class="unseen">Entities that match</caption>
                 <thead>
