@@ -43,21 +43,33 @@ async function ruleOf(db: Db, tenantId: string, name: string) {
   return { rule: { name, ...row }, triggers };
 }
 
-/** Their secrets are hidden, which no preview shows. */
+export interface StoredDestination {
+  name: string;
+  type: JsonValue;
+}
+
+/** A destination as previews see it: its secrets are hidden, which none shows. */
+export const previewedDestination = ({ name, type }: StoredDestination) => ({
+  name,
+  type: fromJson(DestinationTypeSchema, type),
+});
+export type PreviewedDestination = ReturnType<typeof previewedDestination>;
+
 async function destinationsOf(db: Db, tenantId: string, rule: string) {
-  const rows = await db<{ name: string; type: JsonValue }[]>`
+  const rows = await db<StoredDestination[]>`
     select d.name, d.type
     from rule_destinations r join destinations d on d.tenant_id = r.tenant_id and d.name = r.destination_name
     where r.tenant_id = ${tenantId} and r.rule_name = ${rule} order by r.place`;
-  return rows.map(({ name, type }) => ({ name, type: fromJson(DestinationTypeSchema, type) }));
+  return rows.map(previewedDestination);
 }
 
-/** @throws code 3 when they hold more than an answer may: then the rest of them is not rendered */
-async function previewsOf(
-  destinations: Awaited<ReturnType<typeof destinationsOf>>,
+/** @throws code 3 at `field` when they hold more than an answer may: then the rest of them is not rendered */
+export async function previewsOf(
+  destinations: readonly PreviewedDestination[],
   notification: Notification,
   world: SendEnvironment,
   pace: Pace,
+  field: "name" | "destinationNames",
 ) {
   let bytes = 0;
   const previews: (Composed & { destination: string })[] = [];
@@ -66,8 +78,8 @@ async function previewsOf(
     for (const text of Object.values(preview)) bytes += Buffer.byteLength(text);
     if (bytes > pageBytesMax) {
       throw invalidField(
-        "name",
-        `names a rule whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,
+        field,
+        `${field === "name" ? "names a rule" : "are destinations"} whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,
       );
     }
     previews.push(preview);
@@ -76,7 +88,12 @@ async function previewsOf(
 }
 
 /** Whether each trigger matches, in their order. */
-async function triggerSteps(triggers: readonly StoredTrigger[], row: MatchRow, values: Fields["events"], pace: Pace) {
+export async function triggerSteps(
+  triggers: readonly StoredTrigger[],
+  row: MatchRow,
+  values: Fields["events"],
+  pace: Pace,
+) {
   const steps: ExplanationStep[] = [];
   for (const trigger of triggers) {
     await pace();
@@ -109,7 +126,7 @@ export function rulePreviews(db: Db, world: SendEnvironment): Pick<ServiceImpl<t
       return create(PreviewRuleResponseSchema, {
         matches: first >= 0,
         steps: [ruleStep(rule), ...steps],
-        previews: await previewsOf(destinations, notification, world, pace),
+        previews: await previewsOf(destinations, notification, world, pace, "name"),
       });
     },
   };
