@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type PreviewMessageRequest,
   PreviewMessageResponseSchema,
@@ -8,6 +9,7 @@ import {
 } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { invalidField, invalidFields, notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import { parseOccurrenceId } from "../events/identity.ts";
@@ -50,15 +52,16 @@ export function messagePreviews(
       if (broken !== undefined) throw invalidField("message", broken);
       const pace = paced(() => context.signal.throwIfAborted(), tenantId);
       const { triggers, destinations } = await namedBy(db, tenantId, request);
-      const row = await occurrenceRow(db, tenantId, request.occurrenceId, triggers);
-      const steps = await triggerSteps(triggers, row, fieldsOf(tenantId, tenantName).events, pace);
+      const row =
+        request.occurrenceId === "" ? undefined : await occurrenceRow(db, tenantId, request.occurrenceId, triggers);
+      const steps = row ? await triggerSteps(triggers, row, fieldsOf(tenantId, tenantName).events, pace) : [];
       const first = steps.findIndex(({ result }) => result === "passed");
       const named = triggers[Math.max(first, 0)];
       const { message, ruleName: name, triggerNames, destinationNames } = request;
       const notification: Notification = {
+        ...(row ? previewSubject(row) : sampleSubject(world.nowMs())),
         rule: { name, message, enabled: true, repeatIntervalSec, triggerNames, destinationNames },
         trigger: { name: named?.name ?? "", type: storedTriggerType(named?.type ?? {}) },
-        ...previewSubject(row),
         id: randomUUIDv7(),
         timeMs: world.nowMs(),
         tenant: { id: tenantId, name: tenantName },
@@ -66,7 +69,12 @@ export function messagePreviews(
       };
       return create(PreviewMessageResponseSchema, {
         ...said(notification, destinations, world.publicUrl),
-        previews: await previewsOf(destinations, notification, world, pace, "destinationNames"),
+        previews: await previewsOf(destinations, notification, world, pace, () =>
+          invalidField(
+            "destinationNames",
+            `have previews of more than ${pageBytesMax} bytes together: name fewer destinations, or take a smaller event`,
+          ),
+        ),
         matches: first >= 0,
         steps,
       });
@@ -98,6 +106,20 @@ function variablesFor(
   const kinds = destinations.map(({ type }) => variablesOf(notification, describedType(type), plainText, publicUrl));
   const destination = Object.assign({}, ...kinds.reverse().map((each) => each.destination));
   return { ...variablesOf(notification, undefined, plainText, publicUrl), destination };
+}
+
+/** An event that there is none of, for those who have none yet. */
+function sampleSubject(timeMs: number): ReturnType<typeof previewSubject> {
+  return {
+    occasion: "first",
+    clear: false,
+    subjectId: "sample",
+    event: {
+      ...{ id: "sample", name: "sample event", type: "sample", summary: "A sample, made up", body: "", metadata: {} },
+      ...{ severity: Severity.ERROR, status: Status.OPEN, acknowledged: false, timeMs, count: 1n },
+    },
+    entity: { id: "sample", name: "sample entity", dimensions: { source: "sample" } },
+  };
 }
 
 /** @throws code 5 when there is no such occurrence */

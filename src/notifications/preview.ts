@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { ConnectError, ServiceImpl } from "@connectrpc/connect";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { ExplanationStep } from "#gen/belfry/notifications/v1/explanation_pb.ts";
 import { PreviewRuleResponseSchema, type RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
@@ -63,25 +63,20 @@ async function destinationsOf(db: Db, tenantId: string, rule: string) {
   return rows.map(previewedDestination);
 }
 
-/** @throws code 3 at `field` when they hold more than an answer may: then the rest of them is not rendered */
+/** @throws what `tooMuch` makes when they hold more than an answer may: then the rest of them is not rendered */
 export async function previewsOf(
   destinations: readonly PreviewedDestination[],
   notification: Notification,
   world: SendEnvironment,
   pace: Pace,
-  field: "name" | "destinationNames",
+  tooMuch: () => ConnectError,
 ) {
   let bytes = 0;
   const previews: (Composed & { destination: string })[] = [];
   for (const { name, type } of destinations) {
     const preview = { destination: name, ...(await compose(type, notification, world, pace)) };
     for (const text of Object.values(preview)) bytes += Buffer.byteLength(text);
-    if (bytes > pageBytesMax) {
-      throw invalidField(
-        field,
-        `${field === "name" ? "names a rule" : "are destinations"} whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,
-      );
-    }
+    if (bytes > pageBytesMax) throw tooMuch();
     previews.push(preview);
   }
   return previews;
@@ -126,7 +121,12 @@ export function rulePreviews(db: Db, world: SendEnvironment): Pick<ServiceImpl<t
       return create(PreviewRuleResponseSchema, {
         matches: first >= 0,
         steps: [ruleStep(rule), ...steps],
-        previews: await previewsOf(destinations, notification, world, pace, "name"),
+        previews: await previewsOf(destinations, notification, world, pace, () =>
+          invalidField(
+            "name",
+            `names a rule whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,
+          ),
+        ),
       });
     },
   };

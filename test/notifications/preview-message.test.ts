@@ -116,6 +116,14 @@ describe("a message that is not stored", () => {
     expect(values.has("destination.teamChat.token")).toBe(false);
   });
 
+  test("is rendered for a made-up event where none is named, which is held against no trigger", async () => {
+    const { body } = await call("POST", path, {
+      message: "{{{event.name}}} {{{trigger.name}}}",
+      triggerNames: ["disks"],
+    });
+    expect(body).toMatchObject({ text: "sample event disks", matches: false, steps: [] });
+  });
+
   test("is cut where a delivery's would be", async () => {
     const { body } = await shown({ message: "x".repeat(65_536), destinationNames: ["chat"] });
     expect(body.text).toHaveLength(65_536);
