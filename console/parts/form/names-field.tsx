@@ -13,12 +13,14 @@ interface NamesProps<S extends DescMessage> {
   readonly suggestions?: readonly string[];
   /** Only suggestions may be added, as of names of things that must exist. */
   readonly known?: boolean;
+  /** Their order counts: each has a button that moves it before the one before it. */
+  readonly ordered?: boolean;
   set(values: string[]): void;
 }
 
 /** A list of names, such as tags: each with a button to remove it, and an input that adds one by Enter or by leaving it. */
 export function NamesField<S extends DescMessage>(props: NamesProps<S>) {
-  const { values, suggestions = [], known, set, label } = props;
+  const { values, suggestions = [], known, ordered, set, label } = props;
   const typed = useSignal("");
   const list = useId();
   const offered = suggestions.filter((each) => !values.includes(each));
@@ -34,9 +36,19 @@ export function NamesField<S extends DescMessage>(props: NamesProps<S>) {
         <div class="names">
           {values.length > 0 && (
             <ul aria-label={`${label} chosen`}>
-              {values.map((name) => (
+              {values.map((name, at) => (
                 <li key={name} class="name">
                   {name}
+                  {ordered && at > 0 && (
+                    <button
+                      type="button"
+                      class="plain"
+                      aria-label={`Move ${name} forward`}
+                      onClick={() => set(values.with(at, values[at - 1] ?? "").with(at - 1, name))}
+                    >
+                      ←
+                    </button>
+                  )}
                   <button
                     type="button"
                     class="plain"
