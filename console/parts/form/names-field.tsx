@@ -67,14 +67,15 @@ export function NamesField<S extends DescMessage>(props: NamesProps<S>) {
             value={typed.value}
             autocomplete="off"
             spellcheck={false}
-            onInput={({ currentTarget }) => {
-              typed.value = currentTarget.value;
+            onInput={(event) => {
+              typed.value = event.currentTarget.value;
               // What is chosen from the list is whole; what is typed may go on.
-              if (known && offered.includes(currentTarget.value)) add();
+              if (known && (event as InputEvent).inputType !== "insertText") add();
             }}
             onBlur={add}
             onKeyDown={(event) => {
-              if (event.key !== "Enter" || typed.value === "") return;
+              // Enter adds: here it never sends the form.
+              if (event.key !== "Enter") return;
               event.preventDefault();
               add();
             }}
