@@ -45,12 +45,18 @@ const looks = [
   { name: "narrow", colorScheme: "light", viewport: { width: 390, height: 844 } },
 ] as const;
 
+const webs = { field: "name", operation: "OP_STARTS_WITH", value: "web-" };
+
 let entity = "";
 let occurrence = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
   await ordinaryDay(server, tenant);
   const call = v1(server, tenant);
+  const slow = { metricName: "latency.p99", min: 0.15, max: 0.45, entityQuery: { clause: { filter: webs } } };
+  await call("/v1/notification/triggers", { name: "slow answers", type: { metricThreshold: slow } });
+  const silent = { metricName: "system.cpu.utilization", durationSec: 900, entityQuery: { clause: { filter: webs } } };
+  await call("/v1/notification/triggers", { name: "silent", type: { staleData: silent } });
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
@@ -72,6 +78,11 @@ const screens = [
   { image: "entity", heading: "web-1", hash: () => `#/entities/${entity}` },
   { image: "metrics", heading: "Metrics", hash: () => `#/metrics?entity=${entity}&range=6h` },
   { image: "deliveries", heading: "Deliveries", hash: () => "#/deliveries" },
+  { image: "triggers", heading: "Triggers", hash: () => "#/rules/triggers" },
+  { image: "trigger", heading: "critical", hash: () => "#/rules/triggers/critical" },
+  { image: "trigger-metric", heading: "slow answers", hash: () => "#/rules/triggers/slow%20answers?range=6h" },
+  { image: "trigger-stale", heading: "silent", hash: () => "#/rules/triggers/silent" },
+  { image: "trigger-new", heading: "New trigger", hash: () => "#/rules/triggers?new=yes" },
 ];
 
 describe.each(looks)("every screen, $name", ({ name, ...look }) => {
@@ -106,6 +117,9 @@ describe("every screen of a tenant that has nothing", () => {
         await page.getByText(text).waitFor();
         expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), heading).toEqual([]);
       }
+      await page.goto(`${server.url}/console/#/rules/triggers`);
+      await page.getByText("There are no triggers yet.").waitFor();
+      expect(await settled(page, "Triggers", "triggers-empty")).toEqual([]);
     },
     { viewport: { width: 1280, height: 800 } },
   );
