@@ -32,7 +32,7 @@ const triggers = clientOf(TriggerService);
 const updateMask = { paths: ["description", "tags", "type"] };
 
 interface TriggerFormProps {
-  /** What tells its unsent text from that of others. */
+  /** What distinguishes its unsent text from that of others. */
   readonly draft: string;
   readonly stored: Trigger;
   readonly isNew?: boolean;

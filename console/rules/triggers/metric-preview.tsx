@@ -41,7 +41,7 @@ function foundText({ outside, count, asked, total }: Measured): string {
   return `${outside} of ${all} ${outside === 1 ? "was" : "were"} out of bounds in this time.`;
 }
 
-/** Those that were out of bounds before others, as many as can be told apart. */
+/** Those that were out of bounds before others, as many as have a colour of their own. */
 function DrawnBounds({ start, end, series, bounds }: Measured) {
   const drawn = [...bounds, ...series.slice(0, drawnMax)];
   return (

@@ -2,7 +2,7 @@ import { useEffect } from "preact/hooks";
 import type { TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Form } from "../../parts/form/form.ts";
 
-/** What is wrong with a source as a whole; what is wrong within it stands at its fields. */
+/** What is wrong with a source as a whole; what is wrong within it is shown at its fields. */
 export function SourceErrors({ form, path }: { form: Form<typeof TriggerSchema>; path: string }) {
   useEffect(() => form.claim(path), [path]);
   const texts = form
