@@ -95,6 +95,10 @@ export const routes = [
   { method: MaintenanceWindowService.method.startMaintenanceWindow, verb: "POST", template: "/v1/modelcontext/maintwindows:start", segments: ["v1","modelcontext","maintwindows"], custom: "start", variables: [], body: "*", responseBody: "" },
   // POST /v1/modelcontext/maintwindows:stop
   { method: MaintenanceWindowService.method.stopMaintenanceWindow, verb: "POST", template: "/v1/modelcontext/maintwindows:stop", segments: ["v1","modelcontext","maintwindows"], custom: "stop", variables: [], body: "*", responseBody: "" },
+  // POST /v1/modelcontext/maintwindows:runs
+  { method: MaintenanceWindowService.method.listMaintenanceRuns, verb: "POST", template: "/v1/modelcontext/maintwindows:runs", segments: ["v1","modelcontext","maintwindows"], custom: "runs", variables: [], body: "*", responseBody: "" },
+  // POST /v1/modelcontext/maintwindows:preview
+  { method: MaintenanceWindowService.method.previewMaintenanceWindow, verb: "POST", template: "/v1/modelcontext/maintwindows:preview", segments: ["v1","modelcontext","maintwindows"], custom: "preview", variables: [], body: "*", responseBody: "" },
   // POST /v1/metrics:search
   { method: MetricQueryService.method.searchMetrics, verb: "POST", template: "/v1/metrics:search", segments: ["v1","metrics"], custom: "search", variables: [], body: "*", responseBody: "" },
   // GET /v1/notification/deliveries

@@ -80,6 +80,8 @@ READ        *           .            POST   /v1/modelcontext/maintwindows:search
 CONFIGURE   *           .            POST   /v1/modelcontext/maintwindows:deleteBulk      MaintenanceWindowService.DeleteMaintenanceWindows
 CONFIGURE   *           .            POST   /v1/modelcontext/maintwindows:start           MaintenanceWindowService.StartMaintenanceWindow
 CONFIGURE   *           .            POST   /v1/modelcontext/maintwindows:stop            MaintenanceWindowService.StopMaintenanceWindow
+READ        *           .            POST   /v1/modelcontext/maintwindows:runs            MaintenanceWindowService.ListMaintenanceRuns
+READ        *           .            POST   /v1/modelcontext/maintwindows:preview         MaintenanceWindowService.PreviewMaintenanceWindow
 READ        *           .            POST   /v1/metrics:search                            MetricQueryService.SearchMetrics
 READ        -           .            GET    /v1/events/{}                                 EventQueryService.GetEvent
 READ        *           .            POST   /v1/events:search                             EventQueryService.SearchEvents
