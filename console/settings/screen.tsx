@@ -4,7 +4,7 @@ import { Sections } from "../parts/sections.tsx";
 import { Credentials } from "./credentials/credentials.tsx";
 import { SendData } from "./send/send-data.tsx";
 
-const sections: Readonly<Record<string, { label: string; Section: ComponentType }>> = {
+export const sections: Readonly<Record<string, { label: string; Section: ComponentType }>> = {
   send: { label: "Send data", Section: SendData },
   credentials: { label: "Credentials", Section: Credentials },
 };
