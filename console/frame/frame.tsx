@@ -151,25 +151,27 @@ function Navigation({ screens, open }: { screens: readonly Screen[]; open: strin
         Menu
       </button>
       <div id="menu" class="menu-body">
-        <button type="button" class="find" aria-keyshortcuts="Control+K Meta+K" onClick={openFinder}>
-          Find anything <span class="key">Ctrl K</span>
-        </button>
-        <nav aria-label="Screens">
-          {screens
-            .filter(({ label }) => label !== undefined)
-            .map(({ name, label }) => (
-              <a
-                key={name}
-                href={linkTo([name])}
-                aria-current={open === name ? "page" : undefined}
-                onClick={() => {
-                  unfolded.value = false;
-                }}
-              >
-                {label}
-              </a>
-            ))}
-        </nav>
+        <div>
+          <button type="button" class="find" aria-keyshortcuts="Control+K Meta+K" onClick={openFinder}>
+            Find anything <span class="key">Ctrl K</span>
+          </button>
+          <nav aria-label="Screens">
+            {screens
+              .filter(({ label }) => label !== undefined)
+              .map(({ name, label }) => (
+                <a
+                  key={name}
+                  href={linkTo([name])}
+                  aria-current={open === name ? "page" : undefined}
+                  onClick={() => {
+                    unfolded.value = false;
+                  }}
+                >
+                  {label}
+                </a>
+              ))}
+          </nav>
+        </div>
         <Preferences />
       </div>
     </header>

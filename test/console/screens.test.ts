@@ -72,6 +72,9 @@ const screens = [
   { image: "entity", heading: "web-1", hash: () => `#/entities/${entity}` },
   { image: "metrics", heading: "Metrics", hash: () => `#/metrics?entity=${entity}&range=6h` },
   { image: "deliveries", heading: "Deliveries", hash: () => "#/deliveries" },
+  ...["curl", "prometheus", "opentelemetry", "agent"].map((program) => ({
+    ...{ image: `send-${program}`, heading: "Send data", hash: () => `#/settings/send?with=${program}` },
+  })),
 ];
 
 describe.each(looks)("every screen, $name", ({ name, ...look }) => {
@@ -85,6 +88,15 @@ describe.each(looks)("every screen, $name", ({ name, ...look }) => {
         await page.goto(`${server.url}/console/${hash()}`);
         expect(await settled(page, heading, `${image}-${name}`), image).toEqual([]);
       }
+      await page.keyboard.press("Control+k");
+      await page.getByRole("combobox", { name: "Find by name" }).fill("web");
+      await page.getByRole("option", { name: /web-2/ }).waitFor();
+      expect(await settled(page, "Send data", `find-${name}`)).toEqual([]);
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog", { name: "Find anything" }).waitFor({ state: "detached" });
+      await page.keyboard.press("?");
+      await page.getByRole("dialog", { name: "Keys" }).waitFor();
+      expect(await settled(page, "Send data", `keys-${name}`)).toEqual([]);
     },
     look,
   );
