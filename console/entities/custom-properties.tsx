@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
+import { say } from "../frame/notice.tsx";
 import { may } from "../frame/session.ts";
 import { valueText } from "../parts/facts.tsx";
 import { Problem } from "../parts/problem.tsx";
@@ -15,10 +16,14 @@ const input = (id: string) => ({ selection: { case: "withIds" as const, value: {
 /** What people have added to an entity, and the form to add more. */
 export function CustomProperties({ entity, changed }: { entity: Entity; changed(): void }) {
   const failure = useSignal<Failure | undefined>(undefined);
-  const attempt = async (work: Promise<unknown>) => {
+  const attempt = async (work: Promise<unknown>, done: string, undo: () => Promise<unknown>) => {
     try {
       await work;
       failure.value = undefined;
+      say(done, async () => {
+        await undo();
+        changed();
+      });
       changed();
       return true;
     } catch (error) {
@@ -28,6 +33,14 @@ export function CustomProperties({ entity, changed }: { entity: Entity; changed(
   };
   const values: JsonObject = entity.customProperties ?? {};
   const keys = Object.keys(values).sort();
+  const set = (name: string, value: JsonValue) =>
+    properties.setCustomProperties({ input: input(entity.id), properties: { [name]: value } });
+  const remove = (name: string) => properties.deleteCustomProperties({ input: input(entity.id), propertyKeys: [name] });
+  /** Makes a property again what it is now. */
+  const restore = (name: string) => {
+    const before = Object.hasOwn(values, name) ? values[name] : undefined;
+    return () => (before === undefined ? remove(name) : set(name, before));
+  };
   return (
     <section class="card" aria-labelledby="custom">
       <h2 id="custom">Custom properties</h2>
@@ -45,7 +58,7 @@ export function CustomProperties({ entity, changed }: { entity: Entity; changed(
                   aria-label={`Delete the property ${key}`}
                   onClick={() => {
                     if (!confirm(`Delete the property "${key}" of this entity?`)) return;
-                    void attempt(properties.deleteCustomProperties({ input: input(entity.id), propertyKeys: [key] }));
+                    void attempt(remove(key), `The property "${key}" was deleted.`, restore(key));
                   }}
                 >
                   ×
@@ -57,9 +70,7 @@ export function CustomProperties({ entity, changed }: { entity: Entity; changed(
       </dl>
       {may(CustomPropertyService.method.setCustomProperties) && (
         <SetProperty
-          set={(name, value) =>
-            attempt(properties.setCustomProperties({ input: input(entity.id), properties: { [name]: value } }))
-          }
+          set={(name, value) => attempt(set(name, value), `The property "${name}" was set.`, restore(name))}
         />
       )}
       <Problem failure={failure.value} />

@@ -10,7 +10,7 @@ import { Keys } from "./keys/keys.tsx";
 import { Properties } from "./properties/properties.tsx";
 import { SendData } from "./send/send-data.tsx";
 
-const sections: Readonly<Record<string, { label: string; Section: ComponentType }>> = {
+export const sections: Readonly<Record<string, { label: string; Section: ComponentType }>> = {
   send: { label: "Send data", Section: SendData },
   keys: { label: "Keys", Section: Keys },
   accounts: { label: "Accounts", Section: Accounts },

@@ -98,6 +98,9 @@ const screens = [
   { image: "trigger-metric", heading: "slow answers", hash: () => "#/rules/triggers/slow%20answers?range=6h" },
   { image: "trigger-stale", heading: "silent", hash: () => "#/rules/triggers/silent" },
   { image: "trigger-new", heading: "New trigger", hash: () => "#/rules/triggers?new=yes" },
+  ...["curl", "prometheus", "opentelemetry", "agent"].map((program) => ({
+    ...{ image: `send-${program}`, heading: "Send data", hash: () => `#/settings/send?with=${program}` },
+  })),
 ];
 
 describe.each(looks)("every screen, $name", ({ name, ...look }) => {
@@ -111,6 +114,15 @@ describe.each(looks)("every screen, $name", ({ name, ...look }) => {
         await page.goto(`${server.url}/console/${hash()}`);
         expect(await settled(page, heading, `${image}-${name}`), image).toEqual([]);
       }
+      await page.keyboard.press("Control+k");
+      await page.getByRole("combobox", { name: "Find by name" }).fill("web");
+      await page.getByRole("option", { name: /web-2/ }).waitFor();
+      expect(await settled(page, "Send data", `find-${name}`)).toEqual([]);
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog", { name: "Find anything" }).waitFor({ state: "detached" });
+      await page.keyboard.press("?");
+      await page.getByRole("dialog", { name: "Keys" }).waitFor();
+      expect(await settled(page, "Send data", `keys-${name}`)).toEqual([]);
     },
     look,
   );
