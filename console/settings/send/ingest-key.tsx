@@ -5,8 +5,8 @@ import { linkTo } from "../../frame/address.ts";
 import { clientOf, type Failure, failureOf } from "../../frame/calls.ts";
 import { say } from "../../frame/notice.tsx";
 import { may } from "../../frame/session.ts";
-import { CopyButton } from "../../parts/lines.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { ShownOnce } from "../../parts/shown-once.tsx";
 
 const clients = clientOf(ApiClientService);
 
@@ -23,7 +23,7 @@ async function ingestClient(name: string): Promise<string> {
   return apiClient?.id ?? "";
 }
 
-/** Makes a key that may only send. It stands in the page's memory until the page is left, and nowhere else. */
+/** Makes a key that may only send. It is in the page's memory until the page is left, and nowhere else. */
 export function IngestKey({ secret, made }: { secret: string; made(secret: string): void }) {
   const name = useSignal("agents");
   const busy = useSignal(false);
@@ -77,10 +77,10 @@ export function IngestKey({ secret, made }: { secret: string; made(secret: strin
           </button>
         </form>
       ) : (
-        <p class="secret">
-          <code>{secret}</code> <CopyButton text={secret} what="the key" />
-          <span class="hint">It is shown this once, and stands in the lines below until you leave this page.</span>
-        </p>
+        <>
+          <ShownOnce label="The key" secret={secret} done={() => made("")} />
+          <p class="hint">It is in the lines below, until you leave this page or say that you have it.</p>
+        </>
       )}
       <Problem failure={failure.value} />
     </>

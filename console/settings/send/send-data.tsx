@@ -1,7 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { address, linkTo } from "../../frame/address.ts";
 import { useAnswer } from "../../parts/answer.ts";
-import { CopyButton, Lines } from "../../parts/lines.tsx";
+import { CopyButton } from "../../parts/copy.tsx";
+import { Lines } from "../../parts/lines.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Arrivals } from "./arrivals.tsx";
 import { IngestKey } from "./ingest-key.tsx";
