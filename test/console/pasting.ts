@@ -10,11 +10,9 @@ export const clipboard = { permissions: ["clipboard-read", "clipboard-write"] };
 
 /** The lines of this name, as the button copies them. */
 export async function copied(page: Page, title: string): Promise<string> {
-  await page.getByRole("button", { name: `Copy ${title}`, exact: true }).click();
-  await page
-    .getByRole("button", { name: `Copy ${title}`, exact: true })
-    .getByText("Copied")
-    .waitFor();
+  const lines = page.getByRole("figure", { name: title, exact: true });
+  await lines.getByRole("button", { name: `Copy ${title}`, exact: true }).click();
+  await lines.getByText("Copied.").waitFor();
   return await page.evaluate("navigator.clipboard.readText()");
 }
 

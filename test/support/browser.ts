@@ -36,8 +36,13 @@ export function testBrowser() {
   afterAll(() => browser?.close());
 
   return {
-    onPage(name: string, body: (page: Page) => Promise<void>, options: BrowserContextOptions = {}) {
-      test(name, { timeout: 60_000 }, async ({ skip }) => {
+    onPage(
+      name: string,
+      body: (page: Page) => Promise<void>,
+      options: BrowserContextOptions = {},
+      timeout = 60_000,
+    ) {
+      test(name, { timeout }, async ({ skip }) => {
         if (browser === undefined) return skip(missing);
         // The certificate is of a local CA; CORS is judged as everywhere.
         const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
