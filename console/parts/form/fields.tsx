@@ -1,9 +1,9 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 import type { Form } from "./form.ts";
-import { storedSecret } from "./kept-draft.ts";
+import { storedSecret } from "./secrets.ts";
 
 /** What all fields of a form have: where they stand in the message, what they are called, and a word of help. */
 interface FieldProps<S extends DescMessage> {
@@ -44,10 +44,7 @@ export function Field<S extends DescMessage>({ form, path, label, help, children
           {help}
         </p>
       )}
-      <FieldErrors
-        id={`${id}-error`}
-        texts={errors.map(({ field, description }) => within(field, path, description))}
-      />
+      <ErrorText id={`${id}-error`} texts={errors.map(({ field, description }) => within(field, path, description))} />
     </div>
   );
 }
@@ -56,13 +53,19 @@ export function Field<S extends DescMessage>({ form, path, label, help, children
 const within = (field: string, path: string, description: string) =>
   field === path ? description : `${field.slice(path.length).replace(/^\./, "")} ${description}`;
 
-function FieldErrors({ id, texts }: { id: string; texts: readonly string[] }) {
+function ErrorText({ id, texts }: { id?: string; texts: readonly string[] }) {
   if (texts.length === 0) return null;
   return (
     <p class="field-error" id={id} role="alert">
       {texts.join("; ")}
     </p>
   );
+}
+
+/** What the server found wrong at a path, where a set of inputs stands that is no single field. */
+export function FieldErrors<S extends DescMessage>({ form, path }: { form: Form<S>; path: string }) {
+  useEffect(() => form.claim(path), [path]);
+  return <ErrorText texts={form.errorsAt(path).map(({ field, description }) => within(field, path, description))} />;
 }
 
 interface TextProps<S extends DescMessage> extends FieldProps<S> {
@@ -114,11 +117,13 @@ interface NumberProps<S extends DescMessage> extends FieldProps<S> {
   set(value: number | undefined): void;
   readonly required?: boolean;
   readonly unit?: string;
+  /** Only whole numbers, from 0 on. */
+  readonly whole?: boolean;
 }
 
 /** A number. What is no number yet stands as it was typed and sets nothing. */
 export function NumberField<S extends DescMessage>(props: NumberProps<S>) {
-  const { value, set, required, unit } = props;
+  const { value, set, required, unit, whole } = props;
   const typed = useSignal<string | undefined>(undefined);
   const shown = typed.value !== undefined && numberOf(typed.value) === value ? typed.value : String(value ?? "");
   return (
@@ -130,8 +135,8 @@ export function NumberField<S extends DescMessage>(props: NumberProps<S>) {
             required={required}
             inputMode="decimal"
             autocomplete="off"
-            pattern="\s*[\-+]?(\d+\.?\d*|\.\d+)(e[\-+]?\d+)?\s*"
-            title="a number"
+            pattern={whole ? "\\s*\\d{1,9}\\s*" : "\\s*[\\-+]?(\\d+\\.?\\d*|\\.\\d+)(e[\\-+]?\\d+)?\\s*"}
+            title={whole ? "a whole number of at most 9 digits" : "a number"}
             value={shown}
             onInput={({ currentTarget }) => {
               typed.value = currentTarget.value;
@@ -156,25 +161,40 @@ interface SecretProps<S extends DescMessage> extends FieldProps<S> {
   readonly required?: boolean;
 }
 
-/** A secret: written, never read. One that is stored says so, and stays unless another one is typed. */
+/** A secret: written, never read. One that is stored says so, and stays unless another one is typed or it is removed. */
 export function SecretField<S extends DescMessage>(props: SecretProps<S>) {
-  const { value, set, required } = props;
+  const { label, value, set, required } = props;
   const stored = value === storedSecret;
-  const wasStored = useSignal(stored);
+  const wasStored = useRef(false);
+  if (stored) wasStored.current = true;
   return (
     <Field {...props}>
       {(tied) => (
-        <input
-          {...tied}
-          type="password"
-          autocomplete="new-password"
-          required={required && !stored}
-          placeholder={stored ? "stored; type to replace it" : undefined}
-          value={stored ? "" : value}
-          onInput={({ currentTarget }) => {
-            set(currentTarget.value === "" && wasStored.value ? storedSecret : currentTarget.value);
-          }}
-        />
+        <span class="secret">
+          <input
+            {...tied}
+            type="password"
+            autocomplete="new-password"
+            required={required && !stored}
+            placeholder={stored ? "stored; type to replace it" : undefined}
+            value={stored ? "" : value}
+            onInput={({ currentTarget }) => {
+              set(currentTarget.value === "" && wasStored.current ? storedSecret : currentTarget.value);
+            }}
+          />
+          {stored && !required && (
+            <button
+              type="button"
+              aria-label={`Remove: ${label}`}
+              onClick={() => {
+                wasStored.current = false;
+                set("");
+              }}
+            >
+              Remove
+            </button>
+          )}
+        </span>
       )}
     </Field>
   );
@@ -204,7 +224,7 @@ export function CheckField<S extends DescMessage>({ form, path, label, help, val
           {help}
         </p>
       )}
-      <FieldErrors id={`${id}-error`} texts={form.errorsAt(path).map(({ description }) => description)} />
+      <ErrorText id={`${id}-error`} texts={form.errorsAt(path).map(({ description }) => description)} />
     </div>
   );
 }

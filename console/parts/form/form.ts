@@ -9,6 +9,7 @@ import {
 } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Signal, useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { type Failure, failureOf } from "../../frame/calls.ts";
 import { forgetDraft, keepDraft, readDraft } from "./kept-draft.ts";
 
@@ -32,6 +33,8 @@ export interface Form<S extends DescMessage> {
   discard(): void;
   /** Sends it over what the server has now. */
   overwrite(): Promise<void>;
+  /** Shows why another call with what stands in the form was refused. */
+  refused(error: unknown): void;
   /** What is wrong with the field at this path below the message, as in `type.webhook.url`, or with one within it. */
   errorsAt(path: string): readonly { readonly field: string; readonly description: string }[];
   /** Says that errors at this path stand beside their field. Returns the end of that. */
@@ -64,10 +67,17 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
   const { key, prefix, send, done } = options;
   const state: Signal<State<S>> = useSignal<State<S>>({
     stored: options.stored,
-    value: readDraft(schema, key) ?? options.stored,
+    value: readDraft(schema, key, options.stored) ?? options.stored,
     sending: false,
   });
   const claimed = useSignal<readonly string[]>([]);
+  // What was read again, after a change was taken back say, replaces what no person has touched.
+  const given = useRef(options.stored);
+  if (given.current !== options.stored && !equals(schema, given.current, options.stored)) {
+    given.current = options.stored;
+    const { stored, value } = state.peek();
+    if (equals(schema, stored, value)) state.value = { stored: options.stored, value: options.stored, sending: false };
+  }
   const put = (part: Partial<State<S>>) => {
     state.value = { ...state.peek(), ...part };
   };
@@ -116,6 +126,10 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
       if (now === undefined) return;
       const etag = { etag: (now as Message & { etag?: string }).etag };
       await attempt(Object.assign(clone(schema, state.peek().value), etag));
+    },
+    refused(error) {
+      const { conflict: _, ...now } = state.peek();
+      state.value = { ...now, failure: failureOf(error) };
     },
     errorsAt: (path) => errors.filter(({ field }) => isWithin(field, path)),
     claim(path) {

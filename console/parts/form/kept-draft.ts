@@ -1,6 +1,6 @@
-import { clone, type DescMessage, fromJsonString, type MessageShape, toJsonString } from "@bufbuild/protobuf";
-import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { type DescMessage, fromJsonString, type MessageShape, toJsonString } from "@bufbuild/protobuf";
 import { session } from "../../frame/session.ts";
+import { withoutSecrets, withStoredSecrets } from "./secrets.ts";
 
 /** What was typed and not sent, kept for this tab's life without its secrets; it belongs to a session. */
 const nameOf = (key: string) => `belfry.draft.${session.peek()?.id ?? ""}.${key}`;
@@ -16,10 +16,16 @@ export function keepDraft<S extends DescMessage>(schema: S, key: string, value: 
   }
 }
 
-export function readDraft<S extends DescMessage>(schema: S, key: string): MessageShape<S> | undefined {
+/** The draft of a form that began with `stored`. */
+export function readDraft<S extends DescMessage>(
+  schema: S,
+  key: string,
+  stored: MessageShape<S>,
+): MessageShape<S> | undefined {
   try {
     const text = sessionStorage.getItem(nameOf(key));
-    return text === null ? undefined : fromJsonString(schema, text, { ignoreUnknownFields: true });
+    if (text === null) return undefined;
+    return withStoredSecrets(schema, fromJsonString(schema, text, { ignoreUnknownFields: true }), stored);
   } catch {
     return undefined;
   }
@@ -30,32 +36,5 @@ export function forgetDraft(key: string): void {
     sessionStorage.removeItem(nameOf(key));
   } catch {
     // As above.
-  }
-}
-
-/** How the API shows a secret that is stored; sent back, it stays what it is. */
-export const storedSecret = "********";
-
-/** A copy without the secrets that were typed. */
-export function withoutSecrets<S extends DescMessage>(schema: S, value: MessageShape<S>): MessageShape<S> {
-  const safe = clone(schema, value);
-  removeSecrets(reflect(schema, safe));
-  return safe;
-}
-
-/** Empties the secrets of a message, but for those that only say that one is stored. */
-function removeSecrets(message: ReflectMessage): void {
-  for (const field of message.fields) {
-    if (!message.isSet(field)) continue;
-    if (field.proto.options?.debugRedact === true) {
-      if (field.fieldKind === "scalar" && message.get(field) !== storedSecret) message.clear(field);
-      else if (field.fieldKind === "map") {
-        const held = message.get(field);
-        for (const [name, value] of held) if (value !== storedSecret) held.set(name, "");
-      }
-    } else if (field.fieldKind === "message") removeSecrets(message.get(field));
-    else if (field.fieldKind === "list" && field.listKind === "message") {
-      for (const item of message.get(field)) removeSecrets(item as ReflectMessage);
-    }
   }
 }

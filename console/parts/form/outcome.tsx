@@ -1,10 +1,10 @@
-import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
-import { toJson } from "@bufbuild/protobuf";
+import { type DescMessage, getOption, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { ComponentChildren } from "preact";
+import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { valueText } from "../facts.tsx";
 import { Problem } from "../problem.tsx";
 import type { Form } from "./form.ts";
-import { withoutSecrets } from "./kept-draft.ts";
+import { withoutSecrets } from "./secrets.ts";
 
 interface OutcomeProps<S extends DescMessage> {
   readonly form: Form<S>;
@@ -33,7 +33,7 @@ export function FormEnd<S extends DescMessage>({ form, schema, send, children }:
       ))}
       {placed && elsewhere.length === 0 && (
         <p class="field-error" role="status">
-          It was not saved: see what stands at the fields.
+          It was refused: see what stands at the fields.
         </p>
       )}
       <div class="buttons">
@@ -62,7 +62,11 @@ function Conflict<S extends DescMessage>({ form, schema, conflict }: ConflictPro
   const before = jsonOf(schema, form.stored);
   const now = jsonOf(schema, conflict);
   const mine = jsonOf(schema, form.value);
-  const names = [...new Set([before, now, mine].flatMap(Object.keys))].filter((name) => name !== "etag");
+  // What the service itself adds is no person's change.
+  const names = schema.fields
+    .filter((field) => !getOption(field, field_behavior).includes(FieldBehavior.OUTPUT_ONLY))
+    .map(({ jsonName }) => jsonName)
+    .filter((name) => name !== "etag");
   const differing = names.filter((name) => new Set([before, now, mine].map((each) => textOf(each[name]))).size > 1);
   return (
     <section class="conflict" role="alert" aria-label="Changed meanwhile">
