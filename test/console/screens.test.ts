@@ -47,6 +47,7 @@ const looks = [
 
 let entity = "";
 let occurrence = "";
+let credential = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
   await ordinaryDay(server, tenant);
@@ -54,6 +55,12 @@ beforeAll(async () => {
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
+  const secrets = { token: "xoxb-1234-s3cret" };
+  const info = { name: "chat", type: "teamChat", allowedHosts: ["slack.com"], description: "the app's bot" };
+  const stored = await call("/v1/credentials", { info, secrets });
+  credential = stored.info.id;
+  const type = { teamChat: { channel: "ops", credentialId: credential } };
+  await call("/v1/notification/destinations", { name: "team", type, maxPerMinute: 30, tags: ["night"] });
   const named = { filter: { field: "name", operation: "OP_EQUALS", value: "disk full" } };
   const { results } = await call("/v1/events:search", { query: { clause: named } });
   occurrence = encodeURIComponent(results[0].occurrences[0].id);
@@ -72,6 +79,12 @@ const screens = [
   { image: "entity", heading: "web-1", hash: () => `#/entities/${entity}` },
   { image: "metrics", heading: "Metrics", hash: () => `#/metrics?entity=${entity}&range=6h` },
   { image: "deliveries", heading: "Deliveries", hash: () => "#/deliveries" },
+  { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
+  { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },
+  { image: "destination-new", heading: "New destination", hash: () => "#/rules/destinations?new=1" },
+  { image: "credentials", heading: "Credentials", hash: () => "#/settings/credentials" },
+  { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
+  { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
 ];
 
 describe.each(looks)("every screen, $name", ({ name, ...look }) => {
@@ -105,6 +118,16 @@ describe("every screen of a tenant that has nothing", () => {
         await page.getByRole("link", { name: heading, exact: true }).click();
         await page.getByText(text).waitFor();
         expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), heading).toEqual([]);
+      }
+      const sections = {
+        "rules/destinations": "There are no destinations yet.",
+        "settings/credentials": "There are no credentials yet.",
+      };
+      for (const [path, text] of Object.entries(sections)) {
+        await page.goto(`${server.url}/console/#/${path}`);
+        await page.getByText(text).waitFor();
+        const heading = path.includes("credentials") ? "Credentials" : "Destinations";
+        expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), path).toEqual([]);
       }
     },
     { viewport: { width: 1280, height: 800 } },
