@@ -60,7 +60,7 @@ export function OneCredential({ id }: { id: string }) {
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no such credential. It may have been deleted.</p>}
       {value && info && (
-        <div class="scroll beside">
+        <div class="scroll form-page">
           <section class="card" aria-labelledby="users">
             <h2 id="users">Used by</h2>
             <Users info={info} />
