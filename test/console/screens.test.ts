@@ -45,6 +45,8 @@ const looks = [
   { name: "narrow", colorScheme: "light", viewport: { width: 390, height: 844 } },
 ] as const;
 
+const webs = { field: "name", operation: "OP_STARTS_WITH", value: "web-" };
+
 let entity = "";
 let occurrence = "";
 let credential = "";
@@ -52,6 +54,10 @@ beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
   await ordinaryDay(server, tenant);
   const call = v1(server, tenant);
+  const slow = { metricName: "latency.p99", min: 0.15, max: 0.45, entityQuery: { clause: { filter: webs } } };
+  await call("/v1/notification/triggers", { name: "slow answers", type: { metricThreshold: slow } });
+  const silent = { metricName: "system.cpu.utilization", durationSec: 900, entityQuery: { clause: { filter: webs } } };
+  await call("/v1/notification/triggers", { name: "silent", type: { staleData: silent } });
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
@@ -85,6 +91,11 @@ const screens = [
   { image: "credentials", heading: "Credentials", hash: () => "#/settings/credentials" },
   { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
   { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
+  { image: "triggers", heading: "Triggers", hash: () => "#/rules/triggers" },
+  { image: "trigger", heading: "critical", hash: () => "#/rules/triggers/critical" },
+  { image: "trigger-metric", heading: "slow answers", hash: () => "#/rules/triggers/slow%20answers?range=6h" },
+  { image: "trigger-stale", heading: "silent", hash: () => "#/rules/triggers/silent" },
+  { image: "trigger-new", heading: "New trigger", hash: () => "#/rules/triggers?new=yes" },
 ];
 
 describe.each(looks)("every screen, $name", ({ name, ...look }) => {
@@ -120,13 +131,13 @@ describe("every screen of a tenant that has nothing", () => {
         expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), heading).toEqual([]);
       }
       const sections = {
-        "rules/destinations": "There are no destinations yet.",
-        "settings/credentials": "There are no credentials yet.",
+        Triggers: ["rules/triggers", "There are no triggers yet."],
+        Destinations: ["rules/destinations", "There are no destinations yet."],
+        Credentials: ["settings/credentials", "There are no credentials yet."],
       };
-      for (const [path, text] of Object.entries(sections)) {
+      for (const [heading, [path = "", text = ""]] of Object.entries(sections)) {
         await page.goto(`${server.url}/console/#/${path}`);
         await page.getByText(text).waitFor();
-        const heading = path.includes("credentials") ? "Credentials" : "Destinations";
         expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), path).toEqual([]);
       }
     },

@@ -7,8 +7,8 @@ import { may } from "../../frame/session.ts";
 import { useAnswer } from "../../parts/answer.ts";
 import { AskFirst } from "../../parts/ask-first.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { typeWord } from "./credential-types.ts";
 import { CredentialForm } from "./form.tsx";
-import { typeWord } from "./types.ts";
 
 const credentials = clientOf(CredentialService);
 
