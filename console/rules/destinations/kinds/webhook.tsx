@@ -50,7 +50,7 @@ function SigningSecret({ form, path, value, stored, set }: KindProps<WebhookDest
       )}
       <CheckField
         form={form}
-        path={`${path}.signingSecret`}
+        path={`${path}.made`}
         label="Have a signing secret made, which is shown once when this is saved"
         value={wished}
         set={(on) => set({ signingSecret: on ? madeSecret : (stored?.signingSecret ?? "") })}
