@@ -49,6 +49,7 @@ const webs = { field: "name", operation: "OP_STARTS_WITH", value: "web-" };
 
 let entity = "";
 let occurrence = "";
+let credential = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
   await ordinaryDay(server, tenant);
@@ -60,6 +61,12 @@ beforeAll(async () => {
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
+  const secrets = { token: "xoxb-1234-s3cret" };
+  const info = { name: "chat", type: "teamChat", allowedHosts: ["slack.com"], description: "the app's bot" };
+  const stored = await call("/v1/credentials", { info, secrets });
+  credential = stored.info.id;
+  const type = { teamChat: { channel: "ops", credentialId: credential } };
+  await call("/v1/notification/destinations", { name: "team", type, maxPerMinute: 30, tags: ["night"] });
   const named = { filter: { field: "name", operation: "OP_EQUALS", value: "disk full" } };
   const { results } = await call("/v1/events:search", { query: { clause: named } });
   occurrence = encodeURIComponent(results[0].occurrences[0].id);
@@ -83,6 +90,12 @@ const screens = [
   { image: "trigger-metric", heading: "slow answers", hash: () => "#/rules/triggers/slow%20answers?range=6h" },
   { image: "trigger-stale", heading: "silent", hash: () => "#/rules/triggers/silent" },
   { image: "trigger-new", heading: "New trigger", hash: () => "#/rules/triggers?new=yes" },
+  { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
+  { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },
+  { image: "destination-new", heading: "New destination", hash: () => "#/rules/destinations?new=1" },
+  { image: "credentials", heading: "Credentials", hash: () => "#/settings/credentials" },
+  { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
+  { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
 ];
 
 describe.each(looks)("every screen, $name", ({ name, ...look }) => {
@@ -120,6 +133,16 @@ describe("every screen of a tenant that has nothing", () => {
       await page.goto(`${server.url}/console/#/rules/triggers`);
       await page.getByText("There are no triggers yet.").waitFor();
       expect(await settled(page, "Triggers", "triggers-empty")).toEqual([]);
+      const sections = {
+        "rules/destinations": "There are no destinations yet.",
+        "settings/credentials": "There are no credentials yet.",
+      };
+      for (const [path, text] of Object.entries(sections)) {
+        await page.goto(`${server.url}/console/#/${path}`);
+        await page.getByText(text).waitFor();
+        const heading = path.includes("credentials") ? "Credentials" : "Destinations";
+        expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), path).toEqual([]);
+      }
     },
     { viewport: { width: 1280, height: 800 } },
   );
