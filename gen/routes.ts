@@ -133,6 +133,8 @@ export const routes = [
   { method: RuleService.method.deleteRule, verb: "DELETE", template: "/v1/notification/rules/{name}", segments: ["v1","notification","rules",1], custom: "", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "", responseBody: "" },
   // POST /v1/notification/rules/{name}:preview
   { method: RuleService.method.previewRule, verb: "POST", template: "/v1/notification/rules/{name}:preview", segments: ["v1","notification","rules",1], custom: "preview", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
+  // POST /v1/notification/rules:preview
+  { method: RuleService.method.previewMessage, verb: "POST", template: "/v1/notification/rules:preview", segments: ["v1","notification","rules"], custom: "preview", variables: [], body: "*", responseBody: "" },
   // POST /v1/notification/triggers
   { method: TriggerService.method.createTrigger, verb: "POST", template: "/v1/notification/triggers", segments: ["v1","notification","triggers"], custom: "", variables: [], body: "trigger", responseBody: "" },
   // GET /v1/notification/triggers/{name}

@@ -11,7 +11,7 @@ const sections: Readonly<Record<string, { label: string; Section: ComponentType 
   destinations: { label: "Destinations", Section: Destinations },
 };
 
-/** Who is told of what: rules join triggers, which say what counts, with destinations, which say where it goes. */
+/** Who hears of what: rules join triggers, which say what counts, with destinations, which say where it goes. */
 export function RulesScreen() {
   return <Sections screen="rules" sections={sections} open={address.value.path[1] || "rules"} />;
 }

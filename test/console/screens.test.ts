@@ -46,17 +46,30 @@ const looks = [
   { name: "narrow", colorScheme: "light", viewport: { width: 390, height: 844 } },
 ] as const;
 
+const webs = { field: "name", operation: "OP_STARTS_WITH", value: "web-" };
+
 let entity = "";
 let occurrence = "";
 let window = "";
+let credential = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
   await ordinaryDay(server, tenant);
   const call = v1(server, tenant);
+  const slow = { metricName: "latency.p99", min: 0.15, max: 0.45, entityQuery: { clause: { filter: webs } } };
+  await call("/v1/notification/triggers", { name: "slow answers", type: { metricThreshold: slow } });
+  const silent = { metricName: "system.cpu.utilization", durationSec: 900, entityQuery: { clause: { filter: webs } } };
+  await call("/v1/notification/triggers", { name: "silent", type: { staleData: silent } });
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
   window = await someWindows(server, tenant);
+  const secrets = { token: "xoxb-1234-s3cret" };
+  const info = { name: "chat", type: "teamChat", allowedHosts: ["slack.com"], description: "the app's bot" };
+  const stored = await call("/v1/credentials", { info, secrets });
+  credential = stored.info.id;
+  const type = { teamChat: { channel: "ops", credentialId: credential } };
+  await call("/v1/notification/destinations", { name: "team", type, maxPerMinute: 30, tags: ["night"] });
   const named = { filter: { field: "name", operation: "OP_EQUALS", value: "disk full" } };
   const { results } = await call("/v1/events:search", { query: { clause: named } });
   occurrence = encodeURIComponent(results[0].occurrences[0].id);
@@ -78,6 +91,17 @@ const screens = [
   { image: "windows", heading: "Windows", hash: () => "#/windows" },
   { image: "window", heading: "Patch night", hash: () => `#/windows/${window}` },
   { image: "window-form", heading: "Change Patch night", hash: () => `#/windows/${window}?edit=1` },
+  { image: "triggers", heading: "Triggers", hash: () => "#/rules/triggers" },
+  { image: "trigger", heading: "critical", hash: () => "#/rules/triggers/critical" },
+  { image: "trigger-metric", heading: "slow answers", hash: () => "#/rules/triggers/slow%20answers?range=6h" },
+  { image: "trigger-stale", heading: "silent", hash: () => "#/rules/triggers/silent" },
+  { image: "trigger-new", heading: "New trigger", hash: () => "#/rules/triggers?new=yes" },
+  { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
+  { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },
+  { image: "destination-new", heading: "New destination", hash: () => "#/rules/destinations?new=1" },
+  { image: "credentials", heading: "Credentials", hash: () => "#/settings/credentials" },
+  { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
+  { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
 ];
 
 describe.each(looks)("every screen, $name", ({ name, ...look }) => {
@@ -112,6 +136,17 @@ describe("every screen of a tenant that has nothing", () => {
         await page.getByRole("link", { name: heading, exact: true }).click();
         await page.getByText(text).waitFor();
         expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), heading).toEqual([]);
+      }
+      const sections = {
+        "rules/triggers": "There are no triggers yet.",
+        "rules/destinations": "There are no destinations yet.",
+        "settings/credentials": "There are no credentials yet.",
+      };
+      for (const [path, text] of Object.entries(sections)) {
+        await page.goto(`${server.url}/console/#/${path}`);
+        await page.getByText(text).waitFor();
+        const heading = path.replace(/^.*\/(.)/, (_, first: string) => first.toUpperCase());
+        expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), path).toEqual([]);
       }
     },
     { viewport: { width: 1280, height: 800 } },

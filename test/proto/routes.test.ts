@@ -38,6 +38,7 @@ READ        -           .            GET    /v1/notification/rules              
 CONFIGURE   rule        .            PUT    /v1/notification/rules/{}                     RuleService.UpdateRule
 CONFIGURE   -           .            DELETE /v1/notification/rules/{}                     RuleService.DeleteRule
 READ        *           .            POST   /v1/notification/rules/{}:preview             RuleService.PreviewRule
+READ        *           .            POST   /v1/notification/rules:preview                RuleService.PreviewMessage
 READ        -           .            GET    /v1/notification/deliveries                   DeliveryService.ListDeliveries
 READ        -           .            GET    /v1/notification/deliveries/{}                DeliveryService.GetDelivery
 READ        *           .            POST   /v1/notification/rules/{}:explain             DeliveryService.ExplainNotification

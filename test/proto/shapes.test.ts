@@ -53,7 +53,7 @@ notifications.OAuthAuthorization: username: string, password: string, clientId: 
 notifications.TeamChatDestination: channel: string, token: string, color: string, credentialId: string
 notifications.WebhookDestination: url: string, signingSecret: string, headers: {string}
 notifications.ListDestinationsResponse: destinations: [Destination], totalCount: int64, nextPageToken: string
-notifications.TestDestinationResponse: destination: Destination
+notifications.TestDestinationResponse: destination: Destination, answer: string
 notifications.Rule: name: string, description: string, enabled: boolean, triggerNames: [string], destinationNames:
   [string], message: string, repeat: boolean, repeatInterval?: int64, delaySec: int64, sendUpdates: boolean, tags:
   [string], muteDuringMaintenance: boolean, recentNotificationCount: int64, repeatWhile: RepeatWhile, etag:
@@ -64,6 +64,11 @@ notifications.ListRulesRequest: name: string, description: string, enabled?: boo
 notifications.ListRulesResponse: rules: [Rule], totalCount: int64, nextPageToken: string
 notifications.DeleteRuleResponse: rule: Rule
 notifications.PreviewRuleRequest: name: string, eventId?: string, event?: Event
+notifications.PreviewMessageRequest: message: string, occurrenceId: string, ruleName: string, triggerNames: [string],
+  destinationNames: [string]
+notifications.PreviewMessageResponse: text: string, emptyNames: [string], variables: [TemplateVariable], previews:
+  [Preview], matches: boolean, steps: [ExplanationStep]
+notifications.TemplateVariable: name: string, value: string
 notifications.Preview: destination: string, subject: string, body: string
 notifications.Delivery: id: string, rule: string, trigger: string, destination: string, eventId: string, occurrenceId:
   string, status: DeliveryStatus, attempts: number, error: string, nextTryTime: time, createTime: time, entityId: string,

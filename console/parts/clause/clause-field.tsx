@@ -15,7 +15,7 @@ interface ClauseFieldProps<F extends DescMessage, S extends DescMessage> {
   readonly language: Language<S>;
   readonly of: FieldsOf;
   readonly clause: MessageShape<S> | undefined;
-  /** What is known to be wrong before the form is sent; absent: what was refused. */
+  /** What is wrong before the form is sent; absent: what was refused. */
   readonly errors?: ClauseErrors | undefined;
   /** Undefined when no condition is left. */
   set(clause: MessageShape<S> | undefined): void;

@@ -69,7 +69,7 @@ export function Conditions<S extends DescMessage>({ language, of, draft, errors,
   );
 }
 
-/** What is wrong, by the parts of the draft, and what stands at none of them. */
+/** What is wrong, by the parts of the draft, and what is wrong at none of them. */
 function placesOf<S extends DescMessage>(language: Language<S>, draft: Group, errors: ClauseErrors) {
   const places: Places = new Map();
   clauseOfDraft(language, draft, places);

@@ -8,7 +8,7 @@ interface GroupProps<S extends DescMessage> {
   readonly group: Group;
   /** What is wrong, by the ids of parts. */
   readonly errors: ReadonlyMap<number, string>;
-  /** The id of the list of known fields, and what stands in an empty one. */
+  /** The id of the list of known fields, and what an empty field shows. */
   readonly fields: string;
   readonly placeholder: string;
   change(group: Group): void;

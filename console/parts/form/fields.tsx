@@ -5,7 +5,7 @@ import { useEffect, useId, useRef } from "preact/hooks";
 import type { Form } from "./form.ts";
 import { storedSecret } from "./secrets.ts";
 
-/** What all fields of a form have: where they stand in the message, what they are called, and a word of help. */
+/** What all fields of a form have: their place in the message, what they are called, and a word of help. */
 interface FieldProps<S extends DescMessage> {
   readonly form: Form<S>;
   /** Its path below the form's message, as errors of the API name it. */

@@ -17,7 +17,7 @@ import { forgetDraft, keepDraft, readDraft } from "./kept-draft.ts";
 export interface Form<S extends DescMessage> {
   /** What was read from the server, or what a new one begins with. */
   readonly stored: MessageShape<S>;
-  /** What stands in the form. */
+  /** What is in the form. */
   readonly value: MessageShape<S>;
   /** Whether the two differ. */
   readonly changed: boolean;
@@ -33,7 +33,7 @@ export interface Form<S extends DescMessage> {
   discard(): void;
   /** Sends it over what the server has now. */
   overwrite(): Promise<void>;
-  /** Shows why another call with what stands in the form was refused. */
+  /** Shows why another call with what is in the form was refused. */
   refused(error: unknown): void;
   /** What is wrong with the field at this path below the message, as in `type.webhook.url`, or with one within it. */
   errorsAt(path: string): readonly { readonly field: string; readonly description: string }[];
@@ -44,7 +44,7 @@ export interface Form<S extends DescMessage> {
 }
 
 interface FormOptions<S extends DescMessage> {
-  /** What tells this form from others, for what was typed and not sent; as in `trigger/new`. */
+  /** What distinguishes this form from others, for what was typed and not sent; as in `trigger/new`. */
   readonly key: string;
   readonly stored: MessageShape<S>;
   /** The field of the request that holds the message: errors name it before their paths. */

@@ -13,12 +13,14 @@ interface NamesProps<S extends DescMessage> {
   readonly suggestions?: readonly string[];
   /** Only suggestions may be added, as of names of things that must exist. */
   readonly known?: boolean;
+  /** Their order counts: each has a button that moves it before the one before it. */
+  readonly ordered?: boolean;
   set(values: string[]): void;
 }
 
 /** A list of names, such as tags: each with a button to remove it, and an input that adds one by Enter or by leaving it. */
 export function NamesField<S extends DescMessage>(props: NamesProps<S>) {
-  const { values, suggestions = [], known, set, label } = props;
+  const { values, suggestions = [], known, ordered, set, label } = props;
   const typed = useSignal("");
   const list = useId();
   const offered = suggestions.filter((each) => !values.includes(each));
@@ -34,9 +36,19 @@ export function NamesField<S extends DescMessage>(props: NamesProps<S>) {
         <div class="names">
           {values.length > 0 && (
             <ul aria-label={`${label} chosen`}>
-              {values.map((name) => (
+              {values.map((name, at) => (
                 <li key={name} class="name">
                   {name}
+                  {ordered && at > 0 && (
+                    <button
+                      type="button"
+                      class="plain"
+                      aria-label={`Move ${name} forward`}
+                      onClick={() => set(values.with(at, values[at - 1] ?? "").with(at - 1, name))}
+                    >
+                      ←
+                    </button>
+                  )}
                   <button
                     type="button"
                     class="plain"
@@ -55,14 +67,15 @@ export function NamesField<S extends DescMessage>(props: NamesProps<S>) {
             value={typed.value}
             autocomplete="off"
             spellcheck={false}
-            onInput={({ currentTarget }) => {
-              typed.value = currentTarget.value;
+            onInput={(event) => {
+              typed.value = event.currentTarget.value;
               // What is chosen from the list is whole; what is typed may go on.
-              if (known && offered.includes(currentTarget.value)) add();
+              if (known && (event as InputEvent).inputType !== "insertText") add();
             }}
             onBlur={add}
             onKeyDown={(event) => {
-              if (event.key !== "Enter" || typed.value === "") return;
+              // Enter adds: here it never sends the form.
+              if (event.key !== "Enter") return;
               event.preventDefault();
               add();
             }}

@@ -15,7 +15,7 @@ interface OutcomeProps<S extends DescMessage> {
   readonly children?: ComponentChildren;
 }
 
-/** The end of a form: what was refused without a field to stand at, what another person changed meanwhile, and the buttons. */
+/** The end of a form: what was refused at no field of the form, what another person changed meanwhile, and the buttons. */
 export function FormEnd<S extends DescMessage>({ form, schema, send, children }: OutcomeProps<S>) {
   const { failure, conflict, elsewhere, sending, changed } = form;
   const placed = failure !== undefined && failure.fields.length > 0;

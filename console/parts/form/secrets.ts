@@ -49,7 +49,7 @@ export function sameSecrets<S extends DescMessage>(schema: S, before: MessageSha
   return kept && paths(old).join("\n") === paths(own).join("\n");
 }
 
-/** A copy of a kept draft in which secrets that are stored stay so: nobody can tell one that was removed from one that was typed. */
+/** A copy of a kept draft in which secrets that are stored stay so: one that was removed looks like one that was typed. */
 export function withStoredSecrets<S extends DescMessage>(
   schema: S,
   draft: MessageShape<S>,
