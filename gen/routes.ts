@@ -193,6 +193,8 @@ export const routes = [
   { method: UserAccountService.method.createUserAccount, verb: "POST", template: "/v1/user-mgmt/end-user-accounts", segments: ["v1","user-mgmt","end-user-accounts"], custom: "", variables: [], body: "*", responseBody: "" },
   // GET /v1/user-mgmt/end-user-accounts/{id}
   { method: UserAccountService.method.getUserAccount, verb: "GET", template: "/v1/user-mgmt/end-user-accounts/{id}", segments: ["v1","user-mgmt","end-user-accounts",1], custom: "", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "", responseBody: "" },
+  // GET /v1/user-mgmt/end-user-accounts
+  { method: UserAccountService.method.listUserAccounts, verb: "GET", template: "/v1/user-mgmt/end-user-accounts", segments: ["v1","user-mgmt","end-user-accounts"], custom: "", variables: [], body: "", responseBody: "" },
   // PUT /v1/user-mgmt/end-user-accounts/{id}
   { method: UserAccountService.method.updateUserAccount, verb: "PUT", template: "/v1/user-mgmt/end-user-accounts/{id}", segments: ["v1","user-mgmt","end-user-accounts",1], custom: "", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
   // DELETE /v1/user-mgmt/end-user-accounts/{id}
@@ -203,6 +205,8 @@ export const routes = [
   { method: UserGroupService.method.createUserGroup, verb: "POST", template: "/v1/user-mgmt/end-user-groups", segments: ["v1","user-mgmt","end-user-groups"], custom: "", variables: [], body: "group", responseBody: "" },
   // GET /v1/user-mgmt/end-user-groups/{name}
   { method: UserGroupService.method.getUserGroup, verb: "GET", template: "/v1/user-mgmt/end-user-groups/{name}", segments: ["v1","user-mgmt","end-user-groups",1], custom: "", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "", responseBody: "group" },
+  // GET /v1/user-mgmt/end-user-groups
+  { method: UserGroupService.method.listUserGroups, verb: "GET", template: "/v1/user-mgmt/end-user-groups", segments: ["v1","user-mgmt","end-user-groups"], custom: "", variables: [], body: "", responseBody: "" },
   // PUT /v1/user-mgmt/end-user-groups/{group.name}
   { method: UserGroupService.method.updateUserGroup, verb: "PUT", template: "/v1/user-mgmt/end-user-groups/{group.name}", segments: ["v1","user-mgmt","end-user-groups",1], custom: "", variables: [{"path":["group","name"],"start":3,"end":4,"many":false}], body: "group", responseBody: "" },
   // DELETE /v1/user-mgmt/end-user-groups/{name}

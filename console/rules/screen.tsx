@@ -5,7 +5,7 @@ import { Destinations } from "./destinations/destinations.tsx";
 import { Rules } from "./rules/rules.tsx";
 import { Triggers } from "./triggers/triggers.tsx";
 
-const sections: Readonly<Record<string, { label: string; Section: ComponentType }>> = {
+export const sections: Readonly<Record<string, { label: string; Section: ComponentType }>> = {
   rules: { label: "Rules", Section: Rules },
   triggers: { label: "Triggers", Section: Triggers },
   destinations: { label: "Destinations", Section: Destinations },

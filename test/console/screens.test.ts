@@ -91,6 +91,21 @@ const screens = [
   { image: "windows", heading: "Windows", hash: () => "#/windows" },
   { image: "window", heading: "Patch night", hash: () => `#/windows/${window}` },
   { image: "window-form", heading: "Change Patch night", hash: () => `#/windows/${window}?edit=1` },
+  { image: "keys", heading: "Keys", hash: () => "#/settings/keys" },
+  { image: "new-client", heading: "New client", hash: () => "#/settings/keys?new=1" },
+  { image: "accounts", heading: "Accounts", hash: () => "#/settings/accounts" },
+  { image: "new-account", heading: "New account", hash: () => "#/settings/accounts?new=1" },
+  { image: "groups", heading: "Groups", hash: () => "#/settings/groups" },
+  { image: "group", heading: "On call", hash: () => "#/settings/groups/On%20call" },
+  { image: "dictionary", heading: "Dictionary", hash: () => "#/settings/dictionary" },
+  {
+    image: "entry",
+    heading: "system.cpu.utilization",
+    hash: () => "#/settings/dictionary/metrics/system.cpu.utilization",
+  },
+  { image: "properties", heading: "Custom properties", hash: () => "#/settings/properties" },
+  { image: "updater", heading: "New updater", hash: () => "#/settings/properties?new=1" },
+  { image: "audit", heading: "Audit log", hash: () => "#/settings/audit" },
   { image: "triggers", heading: "Triggers", hash: () => "#/rules/triggers" },
   { image: "trigger", heading: "critical", hash: () => "#/rules/triggers/critical" },
   { image: "trigger-metric", heading: "slow answers", hash: () => "#/rules/triggers/slow%20answers?range=6h" },
@@ -102,6 +117,9 @@ const screens = [
   { image: "credentials", heading: "Credentials", hash: () => "#/settings/credentials" },
   { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
   { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
+  ...["curl", "prometheus", "opentelemetry", "agent"].map((program) => ({
+    ...{ image: `send-${program}`, heading: "Send data", hash: () => `#/settings/send?with=${program}` },
+  })),
 ];
 
 describe.each(looks)("every screen, $name", ({ name, ...look }) => {
@@ -115,6 +133,15 @@ describe.each(looks)("every screen, $name", ({ name, ...look }) => {
         await page.goto(`${server.url}/console/${hash()}`);
         expect(await settled(page, heading, `${image}-${name}`), image).toEqual([]);
       }
+      await page.keyboard.press("Control+k");
+      await page.getByRole("combobox", { name: "Find by name" }).fill("web");
+      await page.getByRole("option", { name: /web-2/ }).waitFor();
+      expect(await settled(page, "Send data", `find-${name}`)).toEqual([]);
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog", { name: "Find anything" }).waitFor({ state: "detached" });
+      await page.keyboard.press("?");
+      await page.getByRole("dialog", { name: "Keys" }).waitFor();
+      expect(await settled(page, "Send data", `keys-${name}`)).toEqual([]);
     },
     look,
   );

@@ -9,11 +9,13 @@ import { methods, nameOf, routesOf } from "./schema.ts";
 const table = `
 ACCOUNTS    *           .            POST   /v1/user-mgmt/end-user-accounts               UserAccountService.CreateUserAccount
 ACCOUNTS    -           .            GET    /v1/user-mgmt/end-user-accounts/{}            UserAccountService.GetUserAccount
+ACCOUNTS    -           .            GET    /v1/user-mgmt/end-user-accounts               UserAccountService.ListUserAccounts
 ACCOUNTS    *           .            PUT    /v1/user-mgmt/end-user-accounts/{}            UserAccountService.UpdateUserAccount
 ACCOUNTS    -           .            DELETE /v1/user-mgmt/end-user-accounts/{}            UserAccountService.DeleteUserAccount
 ACCOUNTS    *           .            POST   /v1/user-mgmt/end-user-account-ids            UserAccountService.SearchUserAccountIds
 ACCOUNTS    group       .            POST   /v1/user-mgmt/end-user-groups                 UserGroupService.CreateUserGroup
 ACCOUNTS    -           group        GET    /v1/user-mgmt/end-user-groups/{}              UserGroupService.GetUserGroup
+ACCOUNTS    -           .            GET    /v1/user-mgmt/end-user-groups                 UserGroupService.ListUserGroups
 ACCOUNTS    group       .            PUT    /v1/user-mgmt/end-user-groups/{}              UserGroupService.UpdateUserGroup
 ACCOUNTS    -           .            DELETE /v1/user-mgmt/end-user-groups/{}              UserGroupService.DeleteUserGroup
 ADMINISTER  *           .            POST   /v1/credentials                               CredentialService.CreateCredential

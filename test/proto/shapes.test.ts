@@ -11,6 +11,8 @@ const table = `
 users.UserAccount: createdAt: time, createdBy: string, email: string, firstName: string, groups: [string], id: string,
   lastName: string, updatedAt: time, password?: string
 users.CreateUserAccountResponse: user: UserAccount
+users.ListUserAccountsResponse: users: [UserAccount], nextPageToken: string, totalCount: int64
+users.ListUserGroupsResponse: groups: [UserGroup], nextPageToken: string, totalCount: int64
 users.SearchUserAccountIdsResponse: ids: [string]
 users.UserGroup: name: string, cloudRoles: [string], restrictionFilters: [string]
 credentials.Credential: id: string, info: CredentialInfo
