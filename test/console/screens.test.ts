@@ -24,7 +24,7 @@ async function settled(page: Page, heading: string, image: string) {
   // What a screen asks for is asked once it is drawn.
   await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 50)))");
   await page.locator('main:not([aria-busy="true"])').waitFor();
-  await page.waitForFunction("!/\\b(?:Loading|Searching|Connecting)…/.test(document.body.innerText)");
+  await page.waitForFunction("!/\\b(?:Loading|Searching|Connecting|Rendering)…/.test(document.body.innerText)");
   if (imagesDir) await page.screenshot({ path: `${imagesDir}/console-${image}.png` });
   // Nothing has to be scrolled sideways, also at 400 %.
   const wide =
@@ -85,6 +85,15 @@ const screens = [
   { image: "entity", heading: "web-1", hash: () => `#/entities/${entity}` },
   { image: "metrics", heading: "Metrics", hash: () => `#/metrics?entity=${entity}&range=6h` },
   { image: "deliveries", heading: "Deliveries", hash: () => "#/deliveries" },
+  { image: "rules", heading: "Rules", hash: () => "#/rules" },
+  { image: "rule", heading: "page on critical", hash: () => "#/rules/rules/page%20on%20critical" },
+  { image: "rule-new", heading: "New rule", hash: () => "#/rules/rules?new=1" },
+  { image: "guide", heading: "Be told, in four steps", hash: () => "#/rules/guide" },
+  {
+    image: "guide-end",
+    heading: "Be told, in four steps",
+    hash: () => "#/rules/guide?trigger=critical&destination=on%20call&rule=quiet",
+  },
   { image: "triggers", heading: "Triggers", hash: () => "#/rules/triggers" },
   { image: "trigger", heading: "critical", hash: () => "#/rules/triggers/critical" },
   { image: "trigger-metric", heading: "slow answers", hash: () => "#/rules/triggers/slow%20answers?range=6h" },
@@ -124,6 +133,7 @@ describe("every screen of a tenant that has nothing", () => {
         Entities: "There are no entities yet.",
         Metrics: "Whose metrics?",
         Deliveries: "Nothing was sent yet.",
+        Rules: "There are no rules yet: nobody is told of anything.",
       };
       for (const [heading, text] of Object.entries(says)) {
         await page.getByRole("link", { name: heading, exact: true }).click();
