@@ -139,7 +139,10 @@ export function EntitySearch() {
       <Groups groups={value?.page.entities?.groups ?? []} />
       {rows.length === 0 && value ? (
         <Empty title={address.value.parameters.size > 0 ? "No entity matches." : "There are no entities yet."}>
-          <p>An entity appears with the first model, metric or event that names its dimensions.</p>
+          <p>
+            An entity appears with the first model, metric or event that names its dimensions.{" "}
+            <a href={linkTo(["settings", "send"])}>Send data</a>
+          </p>
         </Empty>
       ) : (
         <Table

@@ -221,8 +221,8 @@ function Nothing({ filtered }: { filtered: boolean }) {
       ) : (
         <p>
           Events appear here as they are sent: by agents and Alertmanager clients, by OpenTelemetry, or by a{" "}
-          <code>POST /v1/data-receiver/events</code>.{" "}
-          <a href={linkTo(["events"], { status: "any" })}>Show closed ones</a>.
+          <code>POST /v1/data-receiver/events</code>. <a href={linkTo(["settings", "send"])}>Send the first data</a>, or{" "}
+          <a href={linkTo(["events"], { status: "any" })}>show closed ones</a>.
         </p>
       )}
     </Empty>

@@ -110,7 +110,8 @@ function Nothing({ value, settled }: { value: Read | undefined; settled: boolean
       <Empty title="Whose metrics?">
         <p>
           Choose an entity above by words of its name, set conditions that several meet, or enter the name of a metric.
-          The series are drawn here, and the address keeps what you chose.
+          The series are drawn here, and the address keeps what you chose. None there yet?{" "}
+          <a href={linkTo(["settings", "send"])}>Send data</a>
         </p>
       </Empty>
     );
@@ -126,7 +127,7 @@ function Nothing({ value, settled }: { value: Read | undefined; settled: boolean
     <Empty title="No series has a value in this time.">
       <p>
         Metrics come from agents, OpenTelemetry or Prometheus' remote write. Choose a longer range, another metric, or
-        other entities.
+        other entities; or <a href={linkTo(["settings", "send"])}>send data</a>.
       </p>
     </Empty>
   );

@@ -6,7 +6,7 @@ import { Guide } from "./guide/guide.tsx";
 import { Rules } from "./rules/rules.tsx";
 import { Triggers } from "./triggers/triggers.tsx";
 
-const sections: Readonly<Record<string, { label: string; Section: ComponentType }>> = {
+export const sections: Readonly<Record<string, { label: string; Section: ComponentType }>> = {
   rules: { label: "Rules", Section: Rules },
   triggers: { label: "Triggers", Section: Triggers },
   destinations: { label: "Destinations", Section: Destinations },
