@@ -61,7 +61,7 @@ describe("a webhook", () => {
       const tenant = await testTenant(sql);
       const form = await newDestination(page, tenant, "on call", "Webhook");
       await form.getByLabel("Address").fill(`${receiver.url}/hook`);
-      await form.getByLabel("Signing secret").fill(signing);
+      await form.getByRole("textbox", { name: "Signing secret" }).fill(signing);
       await form.getByRole("button", { name: "Add a header" }).click();
       await form.getByLabel("Name of header 1").fill("authorization");
       await form.getByLabel("Value of header 1").fill(header);
@@ -117,7 +117,7 @@ describe("a webhook", () => {
     const tenant = await testTenant(sql);
     const form = await newDestination(page, tenant, "signed", "Webhook");
     await form.getByLabel("Address").fill(`${receiver.url}/hook`);
-    await form.getByRole("button", { name: "Have one made" }).click();
+    await form.getByRole("checkbox", { name: /Have a signing secret made/ }).check();
     await form.getByRole("button", { name: "Create" }).click();
     const shown = page.getByRole("region", { name: "Signing secret of the webhook" });
     const secret = await shown.getByLabel("Signing secret of the webhook").inputValue();

@@ -98,6 +98,12 @@ const screens = [
     heading: "Be told, in four steps",
     hash: () => "#/rules/guide?trigger=critical&destination=on%20call&rule=quiet",
   },
+  { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
+  { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },
+  { image: "destination-new", heading: "New destination", hash: () => "#/rules/destinations?new=1" },
+  { image: "credentials", heading: "Credentials", hash: () => "#/settings/credentials" },
+  { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
+  { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
   { image: "keys", heading: "Keys", hash: () => "#/settings/keys" },
   { image: "new-client", heading: "New client", hash: () => "#/settings/keys?new=1" },
   { image: "accounts", heading: "Accounts", hash: () => "#/settings/accounts" },
@@ -171,17 +177,14 @@ describe("every screen of a tenant that has nothing", () => {
         await page.getByText(text).waitFor();
         expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), heading).toEqual([]);
       }
-      await page.goto(`${server.url}/console/#/rules/triggers`);
-      await page.getByText("There are no triggers yet.").waitFor();
-      expect(await settled(page, "Triggers", "triggers-empty")).toEqual([]);
       const sections = {
-        "rules/destinations": "There are no destinations yet.",
-        "settings/credentials": "There are no credentials yet.",
+        Triggers: ["rules/triggers", "There are no triggers yet."],
+        Destinations: ["rules/destinations", "There are no destinations yet."],
+        Credentials: ["settings/credentials", "There are no credentials yet."],
       };
-      for (const [path, text] of Object.entries(sections)) {
+      for (const [heading, [path = "", text = ""]] of Object.entries(sections)) {
         await page.goto(`${server.url}/console/#/${path}`);
         await page.getByText(text).waitFor();
-        const heading = path.includes("credentials") ? "Credentials" : "Destinations";
         expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), path).toEqual([]);
       }
     },

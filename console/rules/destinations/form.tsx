@@ -91,8 +91,7 @@ export function DestinationForm({ stored, onSaved }: DestinationFormProps) {
           set={(tags) => form.change({ tags })}
         />
       </fieldset>
-      {may(DestinationService.method.testDestination) && <TestOfDestination form={form} />}
-      {made.value && (
+      {made.value ? (
         <ShownOnce
           label="Signing secret of the webhook"
           secret={made.value.secret}
@@ -102,8 +101,12 @@ export function DestinationForm({ stored, onSaved }: DestinationFormProps) {
             if (destination) onSaved(destination);
           }}
         />
+      ) : (
+        <>
+          {may(DestinationService.method.testDestination) && <TestOfDestination form={form} />}
+          {allowed && <FormEnd form={form} schema={DestinationSchema} send={stored ? "Save" : "Create"} />}
+        </>
       )}
-      {allowed && <FormEnd form={form} schema={DestinationSchema} send={stored ? "Save" : "Create"} />}
     </form>
   );
 }

@@ -46,7 +46,7 @@ export function OneDestination({ name }: { name: string }) {
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no destination of this name. It may have been deleted.</p>}
       {value && (
-        <div class="scroll beside">
+        <div class="scroll form-page">
           <About destination={value} changed={again} />
           <DestinationForm stored={value} onSaved={again} />
         </div>

@@ -14,7 +14,7 @@ type State =
   | { readonly at: "rest" | "sending" | "cancelled" | "refused" }
   | { readonly at: "taken" | "failed"; readonly answer: string; readonly ms: number };
 
-/** Sends a test of what stands in the form, and shows what the receiver said. */
+/** Sends a test of what the form holds, and shows what the receiver said. */
 export function TestOfDestination({ form }: { form: Form<typeof DestinationSchema> }) {
   const state = useSignal<State>({ at: "rest" });
   const running = useRef<AbortController | undefined>(undefined);
@@ -51,7 +51,7 @@ export function TestOfDestination({ form }: { form: Form<typeof DestinationSchem
           </button>
         )}
         <span class="help">
-          It sends a notification for real, of what stands in the form. {kind && kindOf(kind).testLeaves}
+          It sends a notification for real, by what is in the form now. {kind && kindOf(kind).testLeaves}
         </span>
       </div>
       <Result now={now} />

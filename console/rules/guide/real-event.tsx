@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { Explanation } from "../../deliveries/explanation.tsx";
 import { severities } from "../../events/words.tsx";
@@ -15,6 +16,7 @@ import { findSubjects } from "../rules/subjects.ts";
 
 const receiver = clientOf(DataReceiverService);
 const events = clientOf(EventQueryService);
+const triggers = clientOf(TriggerService);
 
 interface Draft {
   readonly name: string;
@@ -25,12 +27,18 @@ interface Draft {
 
 /** Sends an event as agents do, and shows what the rule made of it. */
 export function RealEvent({ rule, trigger }: { rule: string; trigger: string }) {
-  const like = useAnswer((signal) => findSubjects([trigger], "", signal));
+  const like = useAnswer(async (signal) => {
+    const { trigger: stored } = await triggers.getTrigger({ name: trigger }, { signal });
+    return { source: stored?.type?.source.case, ...(await findSubjects([trigger], "", signal)) };
+  });
   const draft = useSignal<Partial<Draft>>({});
   const sent = useSignal<{ readonly id: string; readonly round: number } | undefined>(undefined);
   const failure = useSignal<Failure | undefined>(undefined);
   if (!may(DataReceiverService.method.putEvents)) return null;
-  const { found = [], by } = like.value.value ?? {};
+  const { found = [], by, source } = like.value.value ?? {};
+  if (like.value.value && source !== "event") {
+    return <p>The trigger looks at metrics or at data that stay away: no event sets it off.</p>;
+  }
   // What the trigger has matched before, it matches again.
   const [latest] = by === "triggers" ? found : [];
   const summary = "Sent by hand from the console, to try a rule";
@@ -64,7 +72,7 @@ export function RealEvent({ rule, trigger }: { rule: string; trigger: string }) 
       </p>
       <form class="form" onSubmit={send} aria-label="Event to send">
         <EventFields value={value} change={change} />
-        <Problem failure={failure.value} />
+        <Problem failure={failure.value ?? like.value.failure} />
         <div class="buttons">
           <button type="submit">Send the event</button>
         </div>

@@ -15,8 +15,8 @@ import { ChoiceField, TextField } from "../../parts/form/fields.tsx";
 import { type Form, useForm } from "../../parts/form/form.ts";
 import { NamesField } from "../../parts/form/names-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
+import { credentialTypes } from "./credential-types.ts";
 import { SecretFields } from "./secret-fields.tsx";
-import { credentialTypes } from "./types.ts";
 
 const credentials = clientOf(CredentialService);
 

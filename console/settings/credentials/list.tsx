@@ -7,7 +7,7 @@ import { useAnswer } from "../../parts/answer.ts";
 import { useLaterPages } from "../../parts/later-pages.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
-import { typeWord } from "./types.ts";
+import { typeWord } from "./credential-types.ts";
 
 const credentials = clientOf(CredentialService);
 

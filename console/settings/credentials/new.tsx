@@ -1,6 +1,6 @@
 import { goTo, linkTo } from "../../frame/address.ts";
+import { credentialTypes } from "./credential-types.ts";
 import { CredentialForm } from "./form.tsx";
-import { credentialTypes } from "./types.ts";
 
 /** The form of a new credential, which begins with a type. */
 export function NewCredential({ type }: { type: string }) {

@@ -7,8 +7,8 @@ import { may } from "../../frame/session.ts";
 import { useAnswer } from "../../parts/answer.ts";
 import { AskFirst } from "../../parts/ask-first.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { typeWord } from "./credential-types.ts";
 import { CredentialForm } from "./form.tsx";
-import { typeWord } from "./types.ts";
 
 const credentials = clientOf(CredentialService);
 
@@ -60,7 +60,7 @@ export function OneCredential({ id }: { id: string }) {
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no such credential. It may have been deleted.</p>}
       {value && info && (
-        <div class="scroll beside">
+        <div class="scroll form-page">
           <section class="card" aria-labelledby="users">
             <h2 id="users">Used by</h2>
             <Users info={info} />

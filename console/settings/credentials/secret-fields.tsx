@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { ReplaceCredentialRequestSchema } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import { ChoiceField, SecretField, TextField } from "../../parts/form/fields.tsx";
 import type { Form } from "../../parts/form/form.ts";
-import { credentialTypes } from "./types.ts";
+import { credentialTypes } from "./credential-types.ts";
 
 interface SecretFieldsProps {
   readonly form: Form<typeof ReplaceCredentialRequestSchema>;

@@ -8,7 +8,7 @@ export type KindName = NonNullable<DestinationType["type"]["case"]>;
 
 export type MessageOf<K extends KindName> = Extract<DestinationType["type"], { case: K }>["value"];
 
-/** What the fields of a kind are given: what stands in the form, and where errors name it. */
+/** What the fields of a kind are given: what the form holds, and where errors name it. */
 export interface KindProps<M extends Message> {
   readonly form: Form<typeof DestinationSchema>;
   /** The kind's place in the destination, as in `type.webhook`. */
@@ -24,7 +24,7 @@ export interface DestinationKind<M extends Message> {
   readonly word: string;
   /** What arrives there. */
   readonly about: string;
-  /** What a test of it leaves behind at the receiver. */
+  /** What a test of it leaves at the receiver. */
   readonly testLeaves?: string;
   /** Where it goes, without a secret. */
   where(value: M): string;

@@ -1,5 +1,5 @@
 import type { WebhookDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { SecretField, TextField } from "../../../parts/form/fields.tsx";
+import { CheckField, SecretField, TextField } from "../../../parts/form/fields.tsx";
 import { HeadersField } from "./headers-field.tsx";
 import type { DestinationKind, KindProps } from "./kind.ts";
 
@@ -35,31 +35,26 @@ export const webhook: DestinationKind<WebhookDestination> = {
 };
 
 function SigningSecret({ form, path, value, stored, set }: KindProps<WebhookDestination>) {
-  if (value.signingSecret === madeSecret) {
-    return (
-      <div class="field">
-        <p>A signing secret is made when this is saved, and shown once.</p>
-        <button type="button" onClick={() => set({ signingSecret: stored?.signingSecret ?? "" })}>
-          Make none
-        </button>
-      </div>
-    );
-  }
+  const wished = value.signingSecret === madeSecret;
   return (
     <>
-      <SecretField
+      {!wished && (
+        <SecretField
+          form={form}
+          path={`${path}.signingSecret`}
+          label="Signing secret"
+          help="By which the receiver knows that a request is ours: whsec_ and 24 to 64 bytes in base64; two of them, by a blank, while one is exchanged. None: requests are not signed."
+          value={value.signingSecret}
+          set={(signingSecret) => set({ signingSecret })}
+        />
+      )}
+      <CheckField
         form={form}
-        path={`${path}.signingSecret`}
-        label="Signing secret"
-        help="By which the receiver knows that a request is ours: whsec_ and 24 to 64 bytes in base64; two of them, by a blank, while one is exchanged. None: requests are not signed."
-        value={value.signingSecret}
-        set={(signingSecret) => set({ signingSecret })}
+        path={`${path}.made`}
+        label="Have a signing secret made, which is shown once when this is saved"
+        value={wished}
+        set={(on) => set({ signingSecret: on ? madeSecret : (stored?.signingSecret ?? "") })}
       />
-      <div class="buttons">
-        <button type="button" onClick={() => set({ signingSecret: madeSecret })}>
-          Have one made
-        </button>
-      </div>
     </>
   );
 }
