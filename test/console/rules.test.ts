@@ -1,12 +1,16 @@
-import { beforeAll, describe, expect } from "vitest";
+import { afterAll, beforeAll, describe, expect } from "vitest";
 import { testBrowser } from "../support/browser.ts";
 import { raw } from "../support/clients.ts";
+import { answering, httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { openConsole, ordinaryDay, sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
-const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const receiver = await httpReceiver();
+receiver.answer(answering(200, "got it"));
+afterAll(() => receiver[Symbol.asyncDispose]());
+const server = await testServer({ BELFRY_PLAINTEXT: "0", BELFRY_OUTBOUND_ALLOW: "127.0.0.1" });
 const { sql } = server.database;
 const tenant = await testTenant(sql);
 const { onPage } = testBrowser();
@@ -210,3 +214,47 @@ async function fetchPut(path: string, body: object): Promise<void> {
   const answer = await raw(server.target, "2", sent);
   expect(answer.status).toBe(200);
 }
+
+describe("the guide", () => {
+  onPage("leads from nothing to a rule that tells of a real event, with a test on the way", async (page) => {
+    const empty = await testTenant(sql);
+    await openConsole(page, server, empty, "#/rules");
+    await page.getByRole("link", { name: "Make the first one, step by step" }).click();
+    await page.getByRole("heading", { level: 1, name: "Be told, in four steps" }).waitFor();
+    const trigger = page.getByRole("form", { name: "Trigger" });
+    await trigger.getByLabel("Name", { exact: true }).fill("anything critical");
+    await trigger.getByLabel("Field").fill("name");
+    await trigger.getByLabel("Comparison").selectOption("contains");
+    await trigger.getByLabel("Value", { exact: true }).fill("try");
+    await trigger.getByRole("button", { name: "Create the trigger" }).click();
+    const destination = page.getByRole("form", { name: "New destination" });
+    await destination.getByLabel("Name", { exact: true }).fill("hook");
+    await destination.getByLabel("Kind").selectOption({ label: "Webhook" });
+    await destination.getByLabel("Address").fill(`${receiver.url}/hook`);
+    await destination.getByRole("button", { name: "Create" }).click();
+    const rule = page.getByRole("form", { name: "New rule" });
+    await rule.getByLabel("Name", { exact: true }).fill("first");
+    await page.getByText("There are no events yet: this is a made-up one.").waitFor();
+    await page.getByRole("region", { name: "Rendered message" }).getByText("ERROR: A sample").waitFor();
+    await rule.getByRole("button", { name: "Create the rule" }).click();
+    const test = page.getByRole("region", { name: "Test of the destination" });
+    await test.getByRole("button", { name: "Send a test" }).click();
+    await test.getByText("The receiver has taken it.").waitFor();
+    await test.getByText("got it").waitFor();
+    const event = page.getByRole("region", { name: "A real event" });
+    await event.getByRole("button", { name: "Send the event" }).click();
+    await expect
+      .poll(
+        async () => {
+          await event.getByRole("button", { name: "Look again" }).click();
+          return await event.getByText("A notification was sent.").isVisible();
+        },
+        { timeout: 20_000 },
+      )
+      .toBe(true);
+    expect(receiver.received.map(({ path }) => path)).toEqual(["/hook", "/hook"]);
+    expect(String(receiver.received[1]?.body)).toContain("Sent by hand from the console");
+    await page.goBack();
+    await page.getByText("The rule that joins them").waitFor();
+  });
+});
