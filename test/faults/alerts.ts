@@ -17,7 +17,7 @@ const periodSec = 240;
 const shiftSec = 40;
 const alertname = "DiskFull";
 const mountpoints = ["/", "/boot", "/home", "/srv", "/tmp", "/var"] as const;
-/** A firing alert is sent again, and is believed for four times as long: no fault lasts so long. */
+/** A firing alert is sent again, and is believed for four times as long: every fault is over before. */
 const resendSec = 30;
 /** What fired already when Prometheus started, may have ended before it was sent. */
 const knownSec = 60;
@@ -55,7 +55,7 @@ export const alertmanagers = (targets: readonly { url: string; key?: string }[])
   })),
 });
 
-/** Debian's Alertmanager, which tells servers of alerts by its webhook. Resolves with its address. */
+/** Debian's Alertmanager, which sends alerts to servers by its webhook. Resolves with its address. */
 export async function startAlertmanager(stack: AsyncDisposableStack, urls: readonly string[], headers: Headers) {
   const dir = await place();
   stack.defer(() => clear(dir));
@@ -104,7 +104,7 @@ async function fired(address: string): Promise<{ untilSec: number; periods: Map<
   const periods = new Map<string, Fired>();
   for (const { metric, values } of result) {
     const mountpoint = metric.mountpoint as string;
-    // The first of a period stands in its entry.
+    // The first of a period is the one that is kept.
     const seen = values.toReversed().map(([sec]) => [periodOf(mountpoint, sec), intoPeriod(mountpoint, sec)] as const);
     periods.set(mountpoint, new Map(seen));
   }

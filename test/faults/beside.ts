@@ -18,7 +18,7 @@ export interface Beside {
 export interface Part {
   readonly beside: Beside;
   /** How far it has come, in a few words. */
-  told(): string;
+  progress(): string;
   /** When its last turn has ended: what is not as it must be, a line each. */
   compare(db: Db): Promise<string[]>;
 }

@@ -72,7 +72,7 @@ export async function consolePage(
         else open.set(name, `turn ${n}`);
       },
     },
-    told: () => `the console's page: ${open.size} events are open`,
+    progress: () => `the console's page: ${open.size} events are open`,
     async compare() {
       const endMs = performance.now() + settledMs;
       let is = await shown();

@@ -81,7 +81,7 @@ export function comingAndGoing(urls: readonly string[], { id: tenantId, manager 
         ended.push(session.id);
       },
     },
-    told: () => `${ended.length + kept.length} sessions`,
+    progress: () => `${ended.length + kept.length} sessions`,
     async compare(db) {
       const wrong: string[] = [];
       for (const session of kept)

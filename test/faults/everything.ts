@@ -160,14 +160,21 @@ const quieter = (server: ServerProcess): ServerProcess => ({
 
 /** What has ledgers of its own: each in tenants that nothing else changes. */
 async function partsOf(stack: AsyncDisposableStack, urls: readonly string[], tenants: readonly Tenant[], seed: number) {
-  const [toExpire, logsIn, sdk, alerted, told, shown] = tenants as [Tenant, Tenant, Tenant, Tenant, Tenant, Tenant];
+  const [toExpire, logsIn, sdk, alerted, byWebhook, shown] = tenants as [
+    Tenant,
+    Tenant,
+    Tenant,
+    Tenant,
+    Tenant,
+    Tenant,
+  ];
   const exports = opentelemetry(urls, sdk);
   stack.defer(() => exports.stop());
   const parts: (Part | undefined)[] = [
     expiring(urls, toExpire, random(seed, 71)),
     comingAndGoing(urls, logsIn, random(seed, 72)),
     exports,
-    await prometheusBeside(stack, urls, [alerted, told]),
+    await prometheusBeside(stack, urls, [alerted, byWebhook]),
     await consolePage(stack, urls, shown, random(seed, 73)),
   ];
   return parts.filter((part) => part !== undefined);
@@ -231,7 +238,7 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
     const sent = [...points.values()].reduce((sum, times) => sum + times.size, 0);
     const turns = [...beside.turns].map(([name, count]) => `${count} ${name}`).join(", ");
     return `${sparing.counts.acknowledged} items and ${sent} points acknowledged, ${arrived.length} arrivals; ${estate.told()}; ${parts
-      .map((part) => part.told())
+      .map((part) => part.progress())
       .filter(Boolean)
       .join("; ")}; ${turns}; servers take ${memory.now()} MB; ${diskOf(dataDir)}`;
   };

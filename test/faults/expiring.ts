@@ -96,7 +96,7 @@ export function expiring(urls: readonly string[], { id: tenantId, agent }: Tenan
 
   return {
     beside: { name: "events that expire", restMs: 1000, turn },
-    told: () => `${book.size} events that expire`,
+    progress: () => `${book.size} events that expire`,
     async compare(db) {
       const endMs = performance.now() + lastMs;
       for (;;) {

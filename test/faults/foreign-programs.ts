@@ -8,17 +8,17 @@ const scrapeSec = 10;
 
 /**
  * Debian's Prometheus, which writes what it scrapes of itself to each server and sends each its alerts; and Debian's Alertmanager, which hears
- * of the same alerts and tells each server by its webhook, in a tenant of its own. Undefined where they are not installed.
+ * of the same alerts and reports them to each server by its webhook, in a tenant of its own. Undefined where they are not installed.
  */
 export async function prometheusBeside(
   stack: AsyncDisposableStack,
   urls: readonly string[],
-  [alerted, told]: readonly [Tenant, Tenant],
+  [alerted, byWebhook]: readonly [Tenant, Tenant],
 ): Promise<Part | undefined> {
   if (!installed("prometheus")) return undefined;
   const withAlertmanager = installed("prometheus-alertmanager");
   const startSec = Date.now() / 1000;
-  const between = withAlertmanager ? [{ url: await startAlertmanager(stack, urls, told.agent) }] : [];
+  const between = withAlertmanager ? [{ url: await startAlertmanager(stack, urls, byWebhook.agent) }] : [];
   const key = alerted.agent["service-api-key"] as string;
   const prometheus = await startPrometheus(stack, urls, alerted.agent, {
     ...{ scrapeSec, rules: alertRules, args: alertArgs },
@@ -27,11 +27,13 @@ export async function prometheusBeside(
   let samples = "";
   return {
     beside: { name: "looks at Prometheus", restMs: 10_000, turn: async () => {} },
-    told: () => samples,
+    progress: () => samples,
     async compare(db) {
       const wrong = await compareAlerts(db, alerted, prometheus, startSec);
       if (withAlertmanager)
-        wrong.push(...(await compareAlerts(db, told, prometheus, startSec)).map((line) => `by the webhook: ${line}`));
+        wrong.push(
+          ...(await compareAlerts(db, byWebhook, prometheus, startSec)).map((line) => `by the webhook: ${line}`),
+        );
       const [url] = urls as [string];
       try {
         const counts = await compareSamples(prometheus, url, alerted.manager);

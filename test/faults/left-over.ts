@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../src/db/connect.ts";
 
-/** In the end no job waits that is due, fails or is leased, and no window has left anything behind. */
+/** In the end no job waits that is due, fails or is leased, and no window has left anything. */
 export async function leftOver(db: Db, withinMs: number): Promise<string[]> {
   const endMs = performance.now() + withinMs;
   for (;;) {

@@ -36,7 +36,7 @@ type Ended = Parameters<PushMetricExporter["export"]>[1];
 type ExportResult = Parameters<Ended>[0];
 const done = 0 as ExportResult["code"];
 
-/** What the SDK hands to an exporter, and how that ended: `noted` is told before it is sent, and when it was acknowledged. */
+/** What the SDK hands to an exporter, and how that ended: `noted` hears of it before it is sent, and when it was acknowledged. */
 function noting<Items>(
   exporters: readonly { export(items: Items, ended: Ended): void; shutdown(): Promise<void> }[],
   noted: { sent(items: Items): void; acknowledged(items: Items): void },
@@ -145,7 +145,7 @@ function exportersOf(protocol: string, urls: readonly string[], key: string) {
 
 /**
  * OpenTelemetry's SDK, in each of its protocols: it exports metrics with labels, and log records that are events, to each server in turn. What it
- * was told has been taken is stored, once; what it gave up may be.
+ * heard has been taken is stored, once; what it gave up may be.
  */
 export function opentelemetry(
   urls: readonly string[],
@@ -200,7 +200,7 @@ export function opentelemetry(
         for (const shop of ["a", "b", "c"]) orders.add(1, { shop, protocol });
         queue.record(n % 17, { protocol });
         latency.record((n % 13) / 8, { protocol });
-        // Times by the millisecond tell instances apart.
+        // Times by the millisecond keep instances apart.
         logger.emit({
           eventName: "order failed",
           severityNumber: severity.number,
@@ -219,7 +219,7 @@ export function opentelemetry(
         for (const { work } of programs) work(n);
       },
     },
-    told: () =>
+    progress: () =>
       `OpenTelemetry: ${exports} exports and ${events.counts.acknowledged} of ${events.counts.sent} log records acknowledged`,
     stop,
     async compare(db) {
