@@ -2,10 +2,9 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectOnce, type Db, type Sql } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
-import { migrate } from "../../src/db/migrate.ts";
 import { httpReceiver } from "../support/receivers.ts";
 import { notifying, type Part, searches, startAll, windows } from "./beside.ts";
+import { ownCitus } from "./citus-cluster.ts";
 import { consolePage } from "./console-page.ts";
 import { comingAndGoing, logIn } from "./console-sessions.ts";
 import { clockStep, fullDisk } from "./disk-and-clock.ts";
@@ -19,15 +18,16 @@ import { type Load, load } from "./load.ts";
 import { memoryOf } from "./memory.ts";
 import { checkArrivals, drained, noting, startRule } from "./notifications.ts";
 import { opentelemetry } from "./opentelemetry.ts";
-import { clear, clusterPlace, place } from "./place.ts";
+import { clear, place } from "./place.ts";
 import { type Book, comparePoints, senders } from "./points.ts";
+import { type Nemesis, nemesisOf } from "./postgres-process.ts";
 import { openProxy } from "./proxy.ts";
 import { random } from "./random.ts";
 import { type Act, runRounds } from "./rounds.ts";
 import { actsOfTwo, looking, type Play } from "./scenes.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
 import { actsOfServing } from "./serving-acts.ts";
-import { newTenant, type Tenant } from "./stage.ts";
+import { newTenant, ownPostgres, type Tenant } from "./stage.ts";
 import { putEntities } from "./updaters.ts";
 import { startWatcher, type Watcher } from "./watchers.ts";
 
@@ -107,29 +107,33 @@ export async function playEverything(play: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
   const facts = factsDir();
   say(`seed ${seed}; logs in ${facts}`);
-  const dataDir = await clusterPlace();
-  stack.defer(() => clear(dataDir));
-  const postgres = await startEmbedded({ dataDir, log: { info() {}, warn() {}, error: console.error } });
-  stack.defer(() => postgres.stop("immediate"));
-  await migrate(postgres.url);
-  const db = looking(postgres.url);
+  const { TEST_CITUS: citus } = process.env;
+  const database = citus ? await ownCitus(stack, citus, random(seed, 53)) : await embedded(stack);
+  const db = looking(database.url);
   try {
-    const played = await playOn(play, { stack, facts, dataDir, url: postgres.url, db });
+    const played = await playOn(play, { stack, facts, db, ...database });
     rmSync(facts, { recursive: true });
     return played;
   } catch (error) {
     // Now, and not only when everything has been stopped, which may hang as well.
     say((error as Error).message);
     setTimeout(() => process.exit(1), 60_000).unref();
-    await writeFacts(facts, db, dataDir, (error as Error).message);
+    await writeFacts(facts, db, database.dataDir, (error as Error).message);
     throw new Error(`FAULTS_SEED=${seed}: something is wrong, see above and ${facts}`, { cause: error });
   }
+}
+
+/** A migrated PostgreSQL, as a server of one's own would have it. */
+async function embedded(stack: AsyncDisposableStack) {
+  const { dataDir, url } = await ownPostgres(stack);
+  return { dataDir, url, nemesis: nemesisOf(dataDir) };
 }
 
 interface Stage {
   stack: AsyncDisposableStack;
   facts: string;
   dataDir: string;
+  nemesis: Nemesis;
   url: string;
   db: Sql;
 }
@@ -259,7 +263,7 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
     },
   });
   // A try that fails behind its sending is sent again, whenever that is.
-  const { acts: usual } = actsOfTwo(servers, ways, dataDir, choose, ["deliveries:sent"]);
+  const { acts: usual } = actsOfTwo(servers, ways, stage.nemesis, choose, ["deliveries:sent"]);
   const full = fullDisk(dataDir, choose);
   const serving = actsOfServing(servers[0] as ServerProcess, processes, choose);
   const acts = [...usual, ...serving, clockStep(servers, choose), ...(full === undefined ? [] : [full])].map(noted);
