@@ -1,4 +1,4 @@
-import { fromJson, toJson } from "@bufbuild/protobuf";
+import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { TriggerClauseSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
@@ -8,7 +8,7 @@ import { triggerClauses } from "../../console/parts/clause/trigger-clause.ts";
 
 const severity = { field: "severity", value: { stringVal: "SEVERITY_ERROR" } };
 const name = { field: "name", value: "disk" };
-const nested = {
+const nested: JsonValue = {
   and: {
     clauses: [
       { greaterAndEquals: severity },
@@ -18,7 +18,7 @@ const nested = {
   },
 };
 
-const ofTriggers = {
+const ofTriggers: Record<string, JsonValue> = {
   equals: { equals: severity },
   "equals a number": { equals: { field: "count", value: { numberVal: 2.5 } } },
   "equals a boolean": { equals: { field: "acknowledged", value: { boolVal: false } } },
@@ -43,7 +43,7 @@ describe("a trigger's clause that was read and not edited", () => {
     expect(JSON.stringify(draft)).not.toContain('"other"');
   });
 
-  test.each([
+  test.each<[string, JsonValue]>([
     ["values with commas", { in: { field: "name", values: [{ stringVal: "a, b" }] } }],
     ["values of several kinds", { in: { field: "name", values: [{ stringVal: "4" }, { numberVal: 4 }] } }],
     ["no values", { in: { field: "name" } }],
@@ -56,8 +56,8 @@ describe("a trigger's clause that was read and not edited", () => {
 });
 
 describe("a search's clause that was read and not edited", () => {
-  const filter = (operation: string, value: unknown) => ({ filter: { field: "name", operation, value } });
-  test.each([
+  const filter = (operation: string, value: JsonValue): JsonValue => ({ filter: { field: "name", operation, value } });
+  test.each<JsonValue>([
     filter("OP_EQUALS", "a"),
     filter("OP_NOT_EQUALS", 4),
     filter("OP_REGEX", "^a"),
@@ -73,7 +73,7 @@ describe("a search's clause that was read and not edited", () => {
     { not: { clause: filter("OP_EQUALS", "a") } },
     { or: { clauses: [filter("OP_TEXT", "a"), { range: { path: "count", gte: 1 } }] } },
   ])("stays what it is: %j", (json) => {
-    const clause = fromJson(ClauseSchema, json as never);
+    const clause = fromJson(ClauseSchema, json);
     const again = clauseOfDraft(searchClauses, draftOf(searchClauses, clause));
     expect(again && toJson(ClauseSchema, again)).toEqual(toJson(ClauseSchema, clause));
   });
