@@ -163,6 +163,7 @@ describe.each(looks)("every screen, $name", ({ name, ...look }) => {
       expect(await settled(page, "Send data", `keys-${name}`)).toEqual([]);
     },
     look,
+    240_000,
   );
 });
 
@@ -196,5 +197,6 @@ describe("every screen of a tenant that has nothing", () => {
       }
     },
     { viewport: { width: 1280, height: 800 } },
+    120_000,
   );
 });

@@ -151,7 +151,7 @@ async function openEvent(page: Page, name: string): Promise<void> {
   await page.getByRole("heading", { level: 1, name }).waitFor();
 }
 
-describe("somebody who is on call", () => {
+describe("a person on call", () => {
   onPage(
     "sets all of it up in the browser, hears of an alert, and finds out why not of the next one",
     async (page) => {
