@@ -92,10 +92,10 @@ const screens = [
   { image: "rules", heading: "Rules", hash: () => "#/rules" },
   { image: "rule", heading: "page on critical", hash: () => "#/rules/rules/page%20on%20critical" },
   { image: "rule-new", heading: "New rule", hash: () => "#/rules/rules?new=1" },
-  { image: "guide", heading: "Be told, in four steps", hash: () => "#/rules/guide" },
+  { image: "guide", heading: "Your first rule, in four steps", hash: () => "#/rules/guide" },
   {
     image: "guide-end",
-    heading: "Be told, in four steps",
+    heading: "Your first rule, in four steps",
     hash: () => "#/rules/guide?trigger=critical&destination=on%20call&rule=quiet",
   },
   { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
@@ -170,7 +170,7 @@ describe("every screen of a tenant that has nothing", () => {
         Entities: "There are no entities yet.",
         Metrics: "Whose metrics?",
         Deliveries: "Nothing was sent yet.",
-        Rules: "There are no rules yet: nobody is told of anything.",
+        Rules: "There are no rules yet: no one is notified of anything.",
       };
       for (const [heading, text] of Object.entries(says)) {
         await page.getByRole("link", { name: heading, exact: true }).click();
