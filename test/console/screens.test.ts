@@ -7,6 +7,7 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { openConsole, ordinaryDay } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
+import { someWindows } from "./some-windows.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const tenant = await testTenant(server.database.sql);
@@ -53,6 +54,7 @@ const webs = { field: "name", operation: "OP_STARTS_WITH", value: "web-" };
 
 let entity = "";
 let occurrence = "";
+let window = "";
 let credential = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
@@ -65,6 +67,7 @@ beforeAll(async () => {
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
+  window = await someWindows(server, tenant);
   const secrets = { token: "xoxb-1234-s3cret" };
   const info = { name: "chat", type: "teamChat", allowedHosts: ["slack.com"], description: "the app's bot" };
   const stored = await call("/v1/credentials", { info, secrets });
@@ -98,6 +101,9 @@ const screens = [
     heading: "Your first rule, in four steps",
     hash: () => "#/rules/guide?trigger=critical&destination=on%20call&rule=quiet",
   },
+  { image: "windows", heading: "Windows", hash: () => "#/windows" },
+  { image: "window", heading: "Patch night", hash: () => `#/windows/${window}` },
+  { image: "window-form", heading: "Change Patch night", hash: () => `#/windows/${window}?edit=1` },
   { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
   { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },
   { image: "destination-new", heading: "New destination", hash: () => "#/rules/destinations?new=1" },
@@ -171,6 +177,7 @@ describe("every screen of a tenant that has nothing", () => {
         Metrics: "Whose metrics?",
         Deliveries: "Nothing was sent yet.",
         Rules: "There are no rules yet: no one is notified of anything.",
+        Windows: "There are no maintenance windows.",
       };
       for (const [heading, text] of Object.entries(says)) {
         await page.getByRole("link", { name: heading, exact: true }).click();
