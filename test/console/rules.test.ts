@@ -64,7 +64,7 @@ describe("a rule", () => {
     async (page) => {
       await openConsole(page, server, tenant, "#/rules/rules?new=1");
       const form = page.getByRole("form", { name: "New rule" });
-      await form.getByLabel("Name").fill("tell storage");
+      await form.getByLabel("Name").fill("page storage");
       await form.getByLabel("Triggers", { exact: true }).fill("critical");
       await form.getByLabel("Destinations", { exact: true }).fill("on call");
       await form.getByLabel("Wait before the first notification", { exact: true }).fill("5");
@@ -78,36 +78,36 @@ describe("a rule", () => {
       await says.getByText("97 % of /var is used").first().waitFor();
       await says.getByText("The event sets the rule off.").waitFor();
       await says.getByText("Empty for this event: event.body").waitFor();
-      await form.getByLabel("Tell again").selectOption("by the clock, while it is open");
+      await form.getByLabel("Notify again").selectOption("by the clock, while it is open");
       const words = page.getByRole("region", { name: "The rule in words" });
       await words
         .getByText(
-          "When critical matches and still does after 5 minutes, on call is told; again every hour while it is open; when it is acknowledged, changes in severity or is over.",
+          "When critical matches and still does after 5 minutes, on call is notified; again every hour while it is open; when it is acknowledged, changes in severity or is over.",
         )
         .waitFor();
       await form.getByRole("button", { name: "Create the rule" }).click();
-      await page.getByRole("heading", { level: 1, name: "tell storage" }).waitFor();
-      expect(await stored("tell storage")).toMatchObject({
+      await page.getByRole("heading", { level: 1, name: "page storage" }).waitFor();
+      expect(await stored("page storage")).toMatchObject({
         ...{ enabled: true, message: "{{{event.summary}}} {{{event.body}}}", repeat: true, interval: 3600, delay: 300 },
         ...{ triggers: ["critical"] },
       });
       const change = page.getByRole("form", { name: "Rule" });
       await change.getByLabel("Wait before the first notification", { exact: true }).fill("");
-      await change.getByLabel("Tell again").selectOption("never");
+      await change.getByLabel("Notify again").selectOption("never");
       await change.getByLabel("Tags").fill("storage");
       await change.getByRole("button", { name: "Save" }).click();
-      await page.getByText('The rule "tell storage" was changed.').waitFor();
-      expect(await stored("tell storage")).toMatchObject({ repeat: false, delay: 0, tags: ["storage"] });
+      await page.getByText('The rule "page storage" was changed.').waitFor();
+      expect(await stored("page storage")).toMatchObject({ repeat: false, delay: 0, tags: ["storage"] });
       await page.getByRole("button", { name: "Undo" }).click();
       await page.getByText("Taken back.").waitFor();
-      expect(await stored("tell storage")).toMatchObject({ repeat: true, delay: 300, tags: [] });
+      expect(await stored("page storage")).toMatchObject({ repeat: true, delay: 300, tags: [] });
       await page.getByRole("button", { name: "Delete…" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
-      await page.getByText('The rule "tell storage" was deleted.').waitFor();
-      expect(await stored("tell storage")).toBeUndefined();
+      await page.getByText('The rule "page storage" was deleted.').waitFor();
+      expect(await stored("page storage")).toBeUndefined();
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByRole("heading", { level: 1, name: "tell storage" }).waitFor();
-      expect(await stored("tell storage")).toMatchObject({ delay: 300 });
+      await page.getByRole("heading", { level: 1, name: "page storage" }).waitFor();
+      expect(await stored("page storage")).toMatchObject({ delay: 300 });
     },
   );
 
@@ -128,7 +128,7 @@ describe("a rule", () => {
     expect(await form.getByLabel("Message").getAttribute("aria-invalid")).toBe("true");
   });
 
-  onPage("that another person has changed meanwhile shows both, and is saved over it when told", async (page) => {
+  onPage("that another person has changed meanwhile shows both, and is saved over it on demand", async (page) => {
     await openConsole(page, server, tenant, "#/rules/rules/quiet");
     const form = page.getByRole("form", { name: "Rule" });
     await form.getByLabel("What it is for").fill("mine");
@@ -216,11 +216,11 @@ async function fetchPut(path: string, body: object): Promise<void> {
 }
 
 describe("the guide", () => {
-  onPage("leads from nothing to a rule that tells of a real event, with a test on the way", async (page) => {
+  onPage("leads from nothing to a rule that notifies of a real event, with a test on the way", async (page) => {
     const empty = await testTenant(sql);
     await openConsole(page, server, empty, "#/rules");
     await page.getByRole("link", { name: "Make the first one, step by step" }).click();
-    await page.getByRole("heading", { level: 1, name: "Be told, in four steps" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "Your first rule, in four steps" }).waitFor();
     const trigger = page.getByRole("form", { name: "Trigger" });
     await trigger.getByLabel("Name", { exact: true }).fill("anything critical");
     await trigger.getByLabel("Field").fill("name");

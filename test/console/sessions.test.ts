@@ -177,96 +177,91 @@ describe("what agents and other people can set is text", () => {
   ];
 
   const on = "in every field, on every screen, no script runs and no rule of the page is broken";
-  onPage(
-    on,
-    async (page) => {
-      const tenant = await testTenant(sql);
-      const hostile = scripts.join(" ");
-      const name = hostile.slice(0, 200);
-      const call = v1(server, tenant);
-      const dimensions = { source: hostile, [hostile.slice(0, 60)]: hostile };
-      const metadataFields = {
-        [hostile.slice(0, 60)]: hostile,
-        name: hostile,
-        list: scripts,
-        deep: { [scripts[0] ?? ""]: hostile },
-      };
-      const now = Date.now();
-      await call("/v1/data-receiver/models", { models: [{ timestamp: now, dimensions, metadataFields }] });
-      const body = {
-        summary: scripts[0],
-        body: hostile,
-        type: scripts[1],
-        dedupKey: scripts[2],
-        status: "STATUS_OPEN",
-        severity: "SEVERITY_ERROR",
-      };
-      const { failed } = await call("/v1/data-receiver/events", {
-        events: [{ name, dimensions, timestamp: now, metadataFields, ...body }],
-      });
-      expect(failed).toBe(0);
-      await call("/v1/data-receiver/metrics", {
-        metrics: [0, 1, 2].map((at) => ({ metric: name, value: at, timestamp: now - at * 60_000, dimensions })),
-      });
-      const { results } = await call("/v1/events:search", { query: {} });
-      const [{ id, entity, occurrences }] = results;
-      const annotations = [{ eventId: id, occurrenceId: occurrences[0].id, annotation: hostile }];
-      await call("/v1/event-management/annotate", { annotations });
-      const window = await nameAll(call, { name, description: scripts[0] ?? "", entity });
-      const broken: string[] = [];
-      page.on("pageerror", ({ message }) => broken.push(message));
-      page.on("dialog", (dialog) => broken.push(dialog.message()));
-      await page.addInitScript(
-        "document.addEventListener('securitypolicyviolation', (report) => { globalThis.reported = report.violatedDirective; })",
-      );
-      await openConsole(page, server, tenant);
-      const of = encodeURIComponent(entity);
-      const where = encodeURIComponent(
-        JSON.stringify({ filter: { field: hostile.slice(0, 60), operation: "OP_EQUALS", value: hostile } }),
-      );
-      const screens = [
-        "#/events?columns=metadataFields.list,metadataFields.deep",
-        `#/events?status=any&where=${where}`,
-        `#/occurrences/${encodeURIComponent(occurrences[0].id)}`,
-        "#/entities?group=name",
-        `#/entities/${of}`,
-        `#/metrics?entity=${of}&range=1h`,
-        `#/deliveries?rule=${encodeURIComponent(hostile)}`,
-        ...["triggers", "destinations", "rules"].flatMap((section) => [
-          `#/rules/${section}`,
-          `#/rules/${section}/${encodeURIComponent(name)}`,
-        ]),
-        "#/rules/triggers?new=yes",
-        "#/rules/rules?new=1",
-        `#/rules/guide?trigger=${encodeURIComponent(name)}`,
-        ...["", `/${window}`, `/${window}?edit=1`].map((rest) => `#/windows${rest}`),
-        ...["send", "keys", "accounts", "groups", "audit", "dictionary", "properties", "credentials"].map(
-          (section) => `#/settings/${section}`,
-        ),
-        "#/settings/properties?new=1",
-        `#/settings/${encodeURIComponent(hostile)}`,
-        `#/${encodeURIComponent(hostile)}`,
-      ];
-      for (const hash of screens) {
-        await page.goto(`${server.url}/console/${hash}`);
-        await page.locator('main:not([aria-busy="true"])').waitFor();
-        await page.getByRole("heading", { level: 1 }).first().waitFor();
-      }
-      await page.goto(`${server.url}/console/#/settings/send`);
-      await page.getByRole("list", { name: "Newest of events" }).getByText(name, { exact: true }).waitFor();
-      await page.keyboard.press("Control+k");
-      await page.getByLabel("Find by name").fill("onerror");
-      for (const kind of ["Entities", "Rules", "Triggers", "Destinations", "Windows"])
-        await page.getByRole("group", { name: kind }).getByRole("option").first().waitFor();
-      await page.keyboard.press("Escape");
-      await page.goto(`${server.url}/console/${screens[2]}`);
-      await page.getByText(hostile, { exact: true }).first().waitFor();
-      const ran = await page.evaluate(
-        "[globalThis.ran, globalThis.reported, document.querySelectorAll('main img, main script').length]",
-      );
-      expect([ran, broken]).toEqual([[undefined, undefined, 0], []]);
-    },
-    {},
-    120_000,
-  );
+  onPage(on, async (page) => {
+    const tenant = await testTenant(sql);
+    const hostile = scripts.join(" ");
+    const name = hostile.slice(0, 200);
+    const call = v1(server, tenant);
+    const dimensions = { source: hostile, [hostile.slice(0, 60)]: hostile };
+    const metadataFields = {
+      [hostile.slice(0, 60)]: hostile,
+      name: hostile,
+      list: scripts,
+      deep: { [scripts[0] ?? ""]: hostile },
+    };
+    const now = Date.now();
+    await call("/v1/data-receiver/models", { models: [{ timestamp: now, dimensions, metadataFields }] });
+    const body = {
+      summary: scripts[0],
+      body: hostile,
+      type: scripts[1],
+      dedupKey: scripts[2],
+      status: "STATUS_OPEN",
+      severity: "SEVERITY_ERROR",
+    };
+    const { failed } = await call("/v1/data-receiver/events", {
+      events: [{ name, dimensions, timestamp: now, metadataFields, ...body }],
+    });
+    expect(failed).toBe(0);
+    await call("/v1/data-receiver/metrics", {
+      metrics: [0, 1, 2].map((at) => ({ metric: name, value: at, timestamp: now - at * 60_000, dimensions })),
+    });
+    const { results } = await call("/v1/events:search", { query: {} });
+    const [{ id, entity, occurrences }] = results;
+    const annotations = [{ eventId: id, occurrenceId: occurrences[0].id, annotation: hostile }];
+    await call("/v1/event-management/annotate", { annotations });
+    const window = await nameAll(call, { name, description: scripts[0] ?? "", entity });
+    const broken: string[] = [];
+    page.on("pageerror", ({ message }) => broken.push(message));
+    page.on("dialog", (dialog) => broken.push(dialog.message()));
+    await page.addInitScript(
+      "document.addEventListener('securitypolicyviolation', (report) => { globalThis.reported = report.violatedDirective; })",
+    );
+    await openConsole(page, server, tenant);
+    const of = encodeURIComponent(entity);
+    const where = encodeURIComponent(
+      JSON.stringify({ filter: { field: hostile.slice(0, 60), operation: "OP_EQUALS", value: hostile } }),
+    );
+    const screens = [
+      "#/events?columns=metadataFields.list,metadataFields.deep",
+      `#/events?status=any&where=${where}`,
+      `#/occurrences/${encodeURIComponent(occurrences[0].id)}`,
+      "#/entities?group=name",
+      `#/entities/${of}`,
+      `#/metrics?entity=${of}&range=1h`,
+      `#/deliveries?rule=${encodeURIComponent(hostile)}`,
+      ...["triggers", "destinations", "rules"].flatMap((section) => [
+        `#/rules/${section}`,
+        `#/rules/${section}/${encodeURIComponent(name)}`,
+      ]),
+      "#/rules/triggers?new=yes",
+      "#/rules/rules?new=1",
+      `#/rules/guide?trigger=${encodeURIComponent(name)}`,
+      ...["", `/${window}`, `/${window}?edit=1`].map((rest) => `#/windows${rest}`),
+      ...["send", "keys", "accounts", "groups", "audit", "dictionary", "properties", "credentials"].map(
+        (section) => `#/settings/${section}`,
+      ),
+      "#/settings/properties?new=1",
+      `#/settings/${encodeURIComponent(hostile)}`,
+      `#/${encodeURIComponent(hostile)}`,
+    ];
+    for (const hash of screens) {
+      await page.goto(`${server.url}/console/${hash}`);
+      await page.locator('main:not([aria-busy="true"])').waitFor();
+      await page.getByRole("heading", { level: 1 }).first().waitFor();
+    }
+    await page.goto(`${server.url}/console/#/settings/send`);
+    await page.getByRole("list", { name: "Newest of events" }).getByText(name, { exact: true }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByLabel("Find by name").fill("onerror");
+    for (const kind of ["Entities", "Rules", "Triggers", "Destinations", "Windows"])
+      await page.getByRole("group", { name: kind }).getByRole("option").first().waitFor();
+    await page.keyboard.press("Escape");
+    await page.goto(`${server.url}/console/${screens[2]}`);
+    await page.getByText(hostile, { exact: true }).first().waitFor();
+    const ran = await page.evaluate(
+      "[globalThis.ran, globalThis.reported, document.querySelectorAll('main img, main script').length]",
+    );
+    expect([ran, broken]).toEqual([[undefined, undefined, 0], []]);
+  });
 });

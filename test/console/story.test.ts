@@ -83,7 +83,7 @@ async function alertingByPage(page: Page): Promise<Alerting> {
 async function makeRule(page: Page): Promise<void> {
   await goTo(page, "Rules");
   await page.getByRole("link", { name: "Guide", exact: true }).click();
-  await page.getByRole("heading", { level: 1, name: "Be told, in four steps" }).waitFor();
+  await page.getByRole("heading", { level: 1, name: "Your first rule, in four steps" }).waitFor();
   const trigger = page.getByRole("form", { name: "Trigger" });
   await trigger.getByLabel("Name", { exact: true }).fill("what is critical");
   const conditions = trigger.getByRole("group", { name: "An event matches when" });
@@ -202,6 +202,5 @@ describe("a person on call", () => {
       expect(relay.mails.map(({ raw }) => raw).join()).not.toContain("LinkDown");
     },
     { ...clipboard, viewport: { width: 1280, height: 900 } },
-    180_000,
   );
 });

@@ -39,13 +39,8 @@ export function testBrowser() {
   afterAll(() => browser?.close());
 
   return {
-    onPage(
-      name: string,
-      body: (page: Page) => Promise<void>,
-      options: BrowserContextOptions = {},
-      timeout = 60_000,
-    ) {
-      test(name, { timeout }, async ({ skip }) => {
+    onPage(name: string, body: (page: Page) => Promise<void>, options: BrowserContextOptions = {}) {
+      test(name, { timeout: 180_000 }, async ({ skip }) => {
         if (browser === undefined) return skip(missing);
         // The certificate is of a local CA; CORS is judged as everywhere.
         const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });

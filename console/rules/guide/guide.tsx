@@ -33,7 +33,7 @@ export function Guide() {
           <p class="hint">
             <a href={linkTo(["rules", "rules"])}>Rules</a>
           </p>
-          <h1>Be told, in four steps</h1>
+          <h1>Your first rule, in four steps</h1>
         </div>
       </div>
       <ol class="guide scroll">
@@ -159,7 +159,7 @@ function RuleStep({ trigger, destination }: { trigger: string; destination: stri
   const choose = (name: string) => setParameters({ rule: name });
   return (
     <>
-      <p>A rule joins the two, and says with which words and how often you are told.</p>
+      <p>A rule joins the two, and says with which words and how often you are notified.</p>
       <ExistingNames
         label="Take a rule that joins them already"
         read={async (signal) => {

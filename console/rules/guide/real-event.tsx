@@ -65,10 +65,10 @@ export function RealEvent({ rule, trigger }: { rule: string; trigger: string }) 
   };
   return (
     <section class="try" aria-label="A real event">
-      <h3>Does the rule tell of an event?</h3>
+      <h3>Does the rule notify of an event?</h3>
       <p>
-        This sends an event as agents do. It stands in the list of events until it is closed, and other rules see it
-        too. Write one that the trigger matches.
+        This sends an event as agents do. It is in the list of events until it is closed, and other rules see it too.
+        Write one that the trigger matches.
       </p>
       <form class="form" onSubmit={send} aria-label="Event to send">
         <EventFields value={value} change={change} />
