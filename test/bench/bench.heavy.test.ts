@@ -100,3 +100,13 @@ test("a table is compared with the one that was kept, number by number", () => {
   expect(differences(now, before)).toEqual(["  put, items/s: 1000 → 1500 (+50 %)"]);
   expect(differences(now, undefined)).toEqual([]);
 });
+
+test("a row without a name is compared with its own, not with that of another row", () => {
+  const table = (...ratios: string[]) => ({
+    head: ["", "ratio"],
+    rows: ratios.map((ratio, i) => [i % 2 === 0 ? `competitor ${i / 2}` : "", ratio]),
+  });
+  expect(differences(table("1", "2", "3", "5"), table("1", "2", "3", "4"))).toEqual([
+    "  competitor 1 (2), ratio: 4 → 5 (+25 %)",
+  ]);
+});
