@@ -12,9 +12,9 @@ const benches: Readonly<Record<string, string>> = {
   put: "--rounds 1 --seconds 0.2",
   batches: "--rounds 1 --seconds 0.3",
   clients: "--rounds 1 --seconds 1",
-  fresh: "--seconds 1 --restarts 1 --only ones",
+  fresh: "--seconds 3 --restarts 1 --only ones",
   reads: "--rounds 1 --seconds 0.05 --warm-up 0.05",
-  entities: "--rounds 1 --size 2000",
+  entities: "--rounds 1 --size 2000 --warm-up 0.05",
   events: "--size 2000 --days 1 --rounds 1 --seconds 1",
   metrics: "--rounds 1 --seconds 0.2 --stored 10 --only ingest",
   notify: "--events 10 --seconds 1 --one 20 --ten 20",
@@ -25,10 +25,10 @@ const benches: Readonly<Record<string, string>> = {
 };
 const main = new URL("../../bench/main.ts", import.meta.url).pathname;
 
-function start(dir: string, args: readonly string[]) {
+function start(dir: string, args: readonly string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [main, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, TMPDIR: dir, NODE_ENV: "production" },
+    env: { ...process.env, TMPDIR: dir, NODE_ENV: "production", ...env },
     detached: true,
   });
   onTestFinished(() => {
@@ -86,6 +86,25 @@ test.each(["SIGINT", "SIGTERM", "SIGKILL of the bench"])(
   },
   120_000,
 );
+
+test("a run is kept with its date and machine, and the next one prints what differs from it", async () => {
+  const kept = temporaryDir();
+  const args = ["reads", "--rounds", "1", "--seconds", "0.05", "--warm-up", "0.05", "--only", "one credential"];
+  const run = async (more: readonly string[]) => {
+    const { child, output } = start(temporaryDir(), [...args, ...more], { BENCH_RESULTS: kept });
+    expect(await ended(child), output()).toBe(0);
+    return output();
+  };
+  expect(await run(["--keep"])).not.toContain("since");
+  const [file = "", ...others] = readdirSync(kept);
+  expect(others).toEqual([]);
+  expect(file).toMatch(/^reads-\d{4}-\d\d-\d\dT[\d-]+Z\.json$/);
+  const { machine, ...first } = JSON.parse(readFileSync(join(kept, file), "utf8"));
+  expect(first).toMatchObject({ bench: "reads", args: args.slice(1), tables: [{ rows: expect.any(Array) }] });
+  expect(machine).toMatch(/^\d+ × .+, \d+ GiB, Node v\d+\.\d+\.\d+$/);
+  expect(await run([])).toContain(`since ${first.date} (${machine}):\n`);
+  expect(readdirSync(kept)).toEqual([file]);
+}, 120_000);
 
 test("a table is compared with the one that was kept, number by number", () => {
   const head = ["", "items/s", "p50 ms", "to"];
