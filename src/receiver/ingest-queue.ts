@@ -138,6 +138,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
     }
   }
 
+  const allLanes = () => [...tenants.values()].flatMap(({ lanes }) => [...lanes.values()]);
   const waitMs = (lane: Lane) => expectedWaitMs(lane, waitingLanes / batchesMax);
 
   function refuse(lane: Lane) {
@@ -252,7 +253,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
       while (!stopping && waitMs(lane) > waitMsMax / 2) await new Promise((resolve) => setTimeout(resolve, 20));
     },
     busy: () => running > 0 || performance.now() - endedMs < busyMs,
-    stats: () => counted.stats([...tenants.values()].flatMap(({ lanes }) => [...lanes.values()])),
+    stats: () => counted.stats(allLanes()),
     async stop() {
       stopping = true;
       const late = Promise.withResolvers<void>();
@@ -261,12 +262,8 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
       start();
       await late.promise;
       clearTimeout(timer);
-      for (const { lanes: all } of tenants.values()) {
-        for (const lane of all.values()) {
-          const stopped = unavailable("the server is stopping; send the request again");
-          for (const part of lane.queue.splice(0)) part.fail(stopped);
-        }
-      }
+      const stopped = unavailable("the server is stopping; send the request again");
+      for (const { queue } of allLanes()) for (const part of queue.splice(0)) part.fail(stopped);
     },
   };
 }
