@@ -34,7 +34,7 @@ interface Group {
   watchers: Set<Watcher>;
 }
 
-/** Changes that are being told, in slices. */
+/** Changes that are being reported, in slices. */
 interface Telling {
   changed: readonly (ChangedRow | undefined)[];
   placeOf(i: number): FeedPosition;
@@ -241,7 +241,7 @@ const newTenant = (place: FeedPosition): Tenant => ({
   message: messageMaker(),
 });
 
-/** Tells changes to all that watch, group by group, in slices. */
+/** Reports changes to all watchers, group by group, in slices. */
 async function tellPortion(tenantId: string, tenant: Tenant, telling: Telling): Promise<void> {
   const pace = paced(() => {}, tenantId);
   tenant.telling = telling;
