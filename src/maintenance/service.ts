@@ -4,8 +4,10 @@ import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_
 import {
   CreateMaintenanceWindowResponseSchema,
   DeleteMaintenanceWindowsResponseSchema,
+  ListMaintenanceRunsResponseSchema,
   ListMaintenanceWindowsResponseSchema,
   type MaintenanceWindowService,
+  PreviewMaintenanceWindowResponseSchema,
   ReplaceMaintenanceWindowResponseSchema,
   SearchMaintenanceWindowsResponseSchema,
   StartMaintenanceWindowResponseSchema,
@@ -18,6 +20,7 @@ import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
 import type { WindowHooks } from "./hooks.ts";
 import { listWindows, searchWindows } from "./list.ts";
+import { listRuns, previewWindow } from "./preview.ts";
 import {
   createWindow,
   deleteWindows,
@@ -65,6 +68,7 @@ export function maintenanceWindowService(
     return written;
   }
   const byId = ({ id }: Written) => id;
+  const viewing = (context: HandlerContext) => ({ tenant: tenantOf(context), nowMs: nowMs(), signal: context.signal });
 
   return {
     async createMaintenanceWindow({ specification = create(MaintenanceWindowSchema) }, context) {
@@ -110,6 +114,16 @@ export function maintenanceWindowService(
     async stopMaintenanceWindow({ id }, context) {
       await write(context, byId, (tx, writing) => stopWindow(tx, id, writing));
       return create(StopMaintenanceWindowResponseSchema);
+    },
+
+    async listMaintenanceRuns(request, context) {
+      const windows = await listRuns(db, request, viewing(context));
+      return create(ListMaintenanceRunsResponseSchema, { windows });
+    },
+
+    async previewMaintenanceWindow(request, context) {
+      const preview = await previewWindow(db, request, viewing(context));
+      return create(PreviewMaintenanceWindowResponseSchema, preview);
     },
   };
 }

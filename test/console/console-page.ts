@@ -68,6 +68,12 @@ export async function ordinaryDay(server: TestServer, tenant: TestTenant): Promi
   const rule = { triggerNames: ["critical"], destinationNames: ["on call"], message: "{{event.name}}" };
   await call("/v1/notification/rules", { name: "page on critical", enabled: true, ...rule });
   await call("/v1/notification/rules", { name: "quiet", enabled: false, ...rule });
+  await call("/v1/user-mgmt/end-user-groups", { name: "On call", cloudRoles: ["user"] });
+  const ada = { email: "ada@example.com", password: "Correct-horse-7", firstName: "Ada", groups: ["On call"] };
+  await call("/v1/user-mgmt/end-user-accounts", { user: ada });
+  const entityInput = { clause: { filter: { field: "entity.name", operation: "OP_STARTS_WITH", value: "web" } } };
+  const updater = { name: "web is ours", entity_input: entityInput, properties: { team: "web" }, enabled: true };
+  await call("/v1/modelcontext/custompropertyupdaters:create", { updaters: [updater] });
   const models = ["web-1", "web-2", "db-1", "db-2", "queue-1", "edge-ams-01"].map((source, at) => ({
     timestamp: now,
     dimensions: { source },

@@ -1,0 +1,4 @@
+/** Destinations of the tenant. */
+export function Destinations() {
+  return <h1>Destinations</h1>;
+}

@@ -1,0 +1,4 @@
+/** Maintenance windows. */
+export function WindowsScreen() {
+  return <h1>Windows</h1>;
+}
