@@ -41,17 +41,19 @@ export interface Maintenance {
 
 const kept: Kept = { things: "maintenance windows", table: "maintenance_windows", columns: ["name"] };
 
+const byId = ({ id }: Written) => id;
+
+function tenantOf(context: HandlerContext) {
+  const { tenantId, tenantName } = principalOf(context);
+  return { id: tenantId, name: tenantName };
+}
+
 /** Maintenance windows. */
 export function maintenanceWindowService(
   db: Db,
   bounds: QuotaBounds,
   { nowMs, wake, hooks }: Maintenance,
 ): Partial<ServiceImpl<typeof MaintenanceWindowService>> {
-  const tenantOf = (context: HandlerContext) => {
-    const { tenantId, tenantName } = principalOf(context);
-    return { id: tenantId, name: tenantName };
-  };
-
   async function write(
     context: HandlerContext,
     name: (written: Written) => string,
@@ -67,7 +69,6 @@ export function maintenanceWindowService(
     if (written.dueMs !== undefined) wake(written.dueMs);
     return written;
   }
-  const byId = ({ id }: Written) => id;
   const viewing = (context: HandlerContext) => ({ tenant: tenantOf(context), nowMs: nowMs(), signal: context.signal });
 
   return {

@@ -6,6 +6,7 @@ import {
   CreateUserGroupResponseSchema,
   DeleteUserGroupResponseSchema,
   GetUserGroupResponseSchema,
+  type ListUserGroupsRequest,
   ListUserGroupsResponseSchema,
   UpdateUserGroupResponseSchema,
   type UserGroupService,
@@ -62,23 +63,7 @@ export function userGroupService(db: Db, bounds: QuotaBounds): Partial<ServiceIm
       return create(GetUserGroupResponseSchema, { group: toUserGroup(row) });
     },
 
-    async listUserGroups(request, context) {
-      const { tenantId } = principalOf(context);
-      const page = countedPage("user groups", tenantId, request, "");
-      const place = page.after && textsOf(page.after, ["text"]);
-      const all = eq(userGroups.tenantId, tenantId);
-      const [rows, totalCount] = await Promise.all([
-        orm(db)
-          .select(columns)
-          .from(userGroups)
-          .where(and(all, place && gt(userGroups.name, place[0] ?? "")))
-          .orderBy(userGroups.name)
-          .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
-        page.total(() => orm(db).$count(userGroups, all)),
-      ]);
-      const { items, nextPageToken } = page.cut(rows, ({ name }) => [name], totalCount);
-      return create(ListUserGroupsResponseSchema, { groups: items.map(toUserGroup), nextPageToken, totalCount });
-    },
+    listUserGroups: (request, context) => listUserGroups(db, principalOf(context).tenantId, request),
 
     async updateUserGroup({ group = create(UserGroupSchema), updateMask }, context) {
       const { name, cloudRoles, restrictionFilters } = group;
@@ -115,4 +100,21 @@ export function userGroupService(db: Db, bounds: QuotaBounds): Partial<ServiceIm
       return create(DeleteUserGroupResponseSchema);
     },
   };
+}
+
+async function listUserGroups(db: Db, tenantId: string, request: ListUserGroupsRequest) {
+  const page = countedPage("user groups", tenantId, request, "");
+  const place = page.after && textsOf(page.after, ["text"]);
+  const all = eq(userGroups.tenantId, tenantId);
+  const [rows, totalCount] = await Promise.all([
+    orm(db)
+      .select(columns)
+      .from(userGroups)
+      .where(and(all, place && gt(userGroups.name, place[0] ?? "")))
+      .orderBy(userGroups.name)
+      .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
+    page.total(() => orm(db).$count(userGroups, all)),
+  ]);
+  const { items, nextPageToken } = page.cut(rows, ({ name }) => [name], totalCount);
+  return create(ListUserGroupsResponseSchema, { groups: items.map(toUserGroup), nextPageToken, totalCount });
 }

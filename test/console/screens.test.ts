@@ -49,6 +49,7 @@ const webs = { field: "name", operation: "OP_STARTS_WITH", value: "web-" };
 
 let entity = "";
 let occurrence = "";
+let credential = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
   await ordinaryDay(server, tenant);
@@ -60,6 +61,12 @@ beforeAll(async () => {
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
+  const secrets = { token: "xoxb-1234-s3cret" };
+  const info = { name: "chat", type: "teamChat", allowedHosts: ["slack.com"], description: "the app's bot" };
+  const stored = await call("/v1/credentials", { info, secrets });
+  credential = stored.info.id;
+  const type = { teamChat: { channel: "ops", credentialId: credential } };
+  await call("/v1/notification/destinations", { name: "team", type, maxPerMinute: 30, tags: ["night"] });
   const named = { filter: { field: "name", operation: "OP_EQUALS", value: "disk full" } };
   const { results } = await call("/v1/events:search", { query: { clause: named } });
   occurrence = encodeURIComponent(results[0].occurrences[0].id);
@@ -78,6 +85,12 @@ const screens = [
   { image: "entity", heading: "web-1", hash: () => `#/entities/${entity}` },
   { image: "metrics", heading: "Metrics", hash: () => `#/metrics?entity=${entity}&range=6h` },
   { image: "deliveries", heading: "Deliveries", hash: () => "#/deliveries" },
+  { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
+  { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },
+  { image: "destination-new", heading: "New destination", hash: () => "#/rules/destinations?new=1" },
+  { image: "credentials", heading: "Credentials", hash: () => "#/settings/credentials" },
+  { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
+  { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
   { image: "keys", heading: "Keys", hash: () => "#/settings/keys" },
   { image: "new-client", heading: "New client", hash: () => "#/settings/keys?new=1" },
   { image: "accounts", heading: "Accounts", hash: () => "#/settings/accounts" },
@@ -144,9 +157,16 @@ describe("every screen of a tenant that has nothing", () => {
         await page.getByText(text).waitFor();
         expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), heading).toEqual([]);
       }
-      await page.goto(`${server.url}/console/#/rules/triggers`);
-      await page.getByText("There are no triggers yet.").waitFor();
-      expect(await settled(page, "Triggers", "triggers-empty")).toEqual([]);
+      const sections = {
+        Triggers: ["rules/triggers", "There are no triggers yet."],
+        Destinations: ["rules/destinations", "There are no destinations yet."],
+        Credentials: ["settings/credentials", "There are no credentials yet."],
+      };
+      for (const [heading, [path = "", text = ""]] of Object.entries(sections)) {
+        await page.goto(`${server.url}/console/#/${path}`);
+        await page.getByText(text).waitFor();
+        expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), path).toEqual([]);
+      }
     },
     { viewport: { width: 1280, height: 800 } },
   );

@@ -55,7 +55,7 @@ notifications.OAuthAuthorization: username: string, password: string, clientId: 
 notifications.TeamChatDestination: channel: string, token: string, color: string, credentialId: string
 notifications.WebhookDestination: url: string, signingSecret: string, headers: {string}
 notifications.ListDestinationsResponse: destinations: [Destination], totalCount: int64, nextPageToken: string
-notifications.TestDestinationResponse: destination: Destination
+notifications.TestDestinationResponse: destination: Destination, answer: string
 notifications.Rule: name: string, description: string, enabled: boolean, triggerNames: [string], destinationNames:
   [string], message: string, repeat: boolean, repeatInterval?: int64, delaySec: int64, sendUpdates: boolean, tags:
   [string], muteDuringMaintenance: boolean, recentNotificationCount: int64, repeatWhile: RepeatWhile, etag:

@@ -15,7 +15,7 @@ import { RepetitionFields } from "./repetition.tsx";
 import { RuleInWords } from "./words.tsx";
 
 interface RuleFormProps {
-  /** What tells its unsent text from that of others. */
+  /** What distinguishes its unsent text from that of others. */
   readonly draft: string;
   readonly stored: Rule;
   readonly isNew?: boolean;

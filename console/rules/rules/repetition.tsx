@@ -25,7 +25,7 @@ function wayOf({ repeat, repeatWhile }: Rule): Way {
   return words.find(([way]) => ways[way].repeat && ways[way].repeatWhile === repeatWhile)?.[0] ?? "reports";
 }
 
-/** Whether it tells again of what goes on, and how often. */
+/** Whether it notifies again of what goes on, and how often. */
 export function RepetitionFields({ form }: { form: Form<typeof RuleSchema> }) {
   const { repeat, repeatInterval } = form.value;
   const way = wayOf(form.value);
