@@ -53,7 +53,7 @@ test("each bench of the folder is tried here", () => {
   for (const name of Object.keys(benches)) expect(readme).toContain(`| \`${name}\` |`);
 });
 
-/** The others take five minutes together: `BENCHES=all` tries them, too (bench/README.md). */
+/** The others take several times as long together: `BENCHES=all` tries them, too (bench/README.md). */
 const short = ["read", "put", "batches", "clients", "reads", "notify"];
 const tried = Object.entries(benches).filter(([name]) => process.env.BENCHES === "all" || short.includes(name));
 
