@@ -154,6 +154,48 @@ describe("a trigger on events", () => {
   });
 });
 
+describe("what is asked while a condition is typed", () => {
+  onPage("is cancelled when it is out of date", async (page) => {
+    await openConsole(page, server, tenant, "#/rules/triggers?new=yes");
+    const held = Promise.withResolvers<void>();
+    let asked = 0;
+    await page.route(/PreviewTrigger/, async (route) => {
+      asked += 1;
+      if (asked === 1) held.resolve();
+      else await route.continue();
+    });
+    const given = page.waitForEvent("requestfailed", (request) => request.url().includes("PreviewTrigger"));
+    await conditions(page).getByLabel("Field").fill("name");
+    await conditions(page).getByLabel("Value", { exact: true }).fill("disk");
+    await held.promise;
+    await conditions(page).getByLabel("Value", { exact: true }).fill("disk full");
+    expect((await given).failure()?.errorText).toContain("ABORTED");
+    await preview(page).getByText("1 event of this time:").waitFor();
+    await page.getByLabel("Time range").selectOption("15m");
+    await page.waitForURL(/range=15m/);
+  });
+});
+
+describe("hostile names and texts of a trigger", () => {
+  onPage("are text", async (page) => {
+    const hostile = "<img src=x onerror=alert(1)>";
+    await call("/v1/notification/triggers", {
+      ...{ name: hostile, description: hostile, tags: [hostile] },
+      type: { event: { query: { clause: { contains: { field: hostile, value: hostile } } } } },
+    });
+    page.on("dialog", () => expect.unreachable("a script has run"));
+    await openConsole(page, server, tenant, "#/rules/triggers");
+    await page.getByRole("row").getByText(`${hostile} contains “${hostile}”`).waitFor();
+    await page.getByRole("row").getByText(hostile, { exact: true }).first().click();
+    await page.getByRole("heading", { level: 1, name: hostile }).waitFor();
+    await preview(page).getByText("No event of this time.").waitFor();
+    await page.getByRole("button", { name: "Delete…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await page.getByText(`The trigger “${hostile}” was deleted.`).waitFor();
+    expect(await page.locator("img").count()).toBe(0);
+  });
+});
+
 describe("a trigger on a metric", () => {
   onPage("has its values beside its bounds, and what is wrong at its fields", async (page) => {
     await openConsole(page, server, tenant, "#/rules/triggers?new=yes");

@@ -92,7 +92,7 @@ function JsonRow<S extends DescMessage>({ part, language, error, change, remove 
         ref={element}
         class="condition-json"
         aria-label="Condition as JSON"
-        rows={Math.min(12, part.text.split("\n").length)}
+        rows={Math.min(16, part.text.split("\n").length)}
         spellcheck={false}
         value={part.text}
         aria-invalid={shown ? true : undefined}
