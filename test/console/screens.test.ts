@@ -7,6 +7,7 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { openConsole, ordinaryDay } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
+import { someWindows } from "./some-windows.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const tenant = await testTenant(server.database.sql);
@@ -49,6 +50,7 @@ const webs = { field: "name", operation: "OP_STARTS_WITH", value: "web-" };
 
 let entity = "";
 let occurrence = "";
+let window = "";
 let credential = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
@@ -61,6 +63,7 @@ beforeAll(async () => {
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
+  window = await someWindows(server, tenant);
   const secrets = { token: "xoxb-1234-s3cret" };
   const info = { name: "chat", type: "teamChat", allowedHosts: ["slack.com"], description: "the app's bot" };
   const stored = await call("/v1/credentials", { info, secrets });
@@ -85,6 +88,9 @@ const screens = [
   { image: "entity", heading: "web-1", hash: () => `#/entities/${entity}` },
   { image: "metrics", heading: "Metrics", hash: () => `#/metrics?entity=${entity}&range=6h` },
   { image: "deliveries", heading: "Deliveries", hash: () => "#/deliveries" },
+  { image: "windows", heading: "Windows", hash: () => "#/windows" },
+  { image: "window", heading: "Patch night", hash: () => `#/windows/${window}` },
+  { image: "window-form", heading: "Change Patch night", hash: () => `#/windows/${window}?edit=1` },
   { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
   { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },
   { image: "destination-new", heading: "New destination", hash: () => "#/rules/destinations?new=1" },
@@ -151,6 +157,7 @@ describe("every screen of a tenant that has nothing", () => {
         Entities: "There are no entities yet.",
         Metrics: "Whose metrics?",
         Deliveries: "Nothing was sent yet.",
+        Windows: "There are no maintenance windows.",
       };
       for (const [heading, text] of Object.entries(says)) {
         await page.getByRole("link", { name: heading, exact: true }).click();
