@@ -47,7 +47,7 @@ export function MembersFields({ form }: { form: Form<typeof RuleSchema> }) {
         form={form}
         path="destinationNames"
         label="Destinations"
-        help="Each of them is told."
+        help="Each of them is notified."
         values={destinationNames}
         suggestions={value?.destinations ?? []}
         known={value?.whole.destinations ?? false}
