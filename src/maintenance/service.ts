@@ -47,11 +47,6 @@ export function maintenanceWindowService(
   bounds: QuotaBounds,
   { nowMs, wake, hooks }: Maintenance,
 ): Partial<ServiceImpl<typeof MaintenanceWindowService>> {
-  const tenantOf = (context: HandlerContext) => {
-    const { tenantId, tenantName } = principalOf(context);
-    return { id: tenantId, name: tenantName };
-  };
-
   async function write(
     context: HandlerContext,
     name: (written: Written) => string,
@@ -68,9 +63,10 @@ export function maintenanceWindowService(
     return written;
   }
   const byId = ({ id }: Written) => id;
-  const viewing = (context: HandlerContext) => ({ tenant: tenantOf(context), nowMs: nowMs(), signal: context.signal });
 
   return {
+    ...readingCalls(db, nowMs),
+
     async createMaintenanceWindow({ specification = create(MaintenanceWindowSchema) }, context) {
       const { id } = await write(context, byId, async (tx, writing) => {
         const written = await createWindow(tx, specification, writing);
@@ -83,14 +79,6 @@ export function maintenanceWindowService(
     async replaceMaintenanceWindow({ id, specification = create(MaintenanceWindowSchema) }, context) {
       await write(context, byId, (tx, writing) => replaceWindow(tx, id, specification, writing));
       return create(ReplaceMaintenanceWindowResponseSchema);
-    },
-
-    async listMaintenanceWindows(request, context) {
-      return create(ListMaintenanceWindowsResponseSchema, await listWindows(db, tenantOf(context), request));
-    },
-
-    async searchMaintenanceWindows(request, context) {
-      return create(SearchMaintenanceWindowsResponseSchema, await searchWindows(db, tenantOf(context), request));
     },
 
     async deleteMaintenanceWindows({ ids }, context) {
@@ -115,6 +103,25 @@ export function maintenanceWindowService(
       await write(context, byId, (tx, writing) => stopWindow(tx, id, writing));
       return create(StopMaintenanceWindowResponseSchema);
     },
+  };
+}
+
+function tenantOf(context: HandlerContext) {
+  const { tenantId, tenantName } = principalOf(context);
+  return { id: tenantId, name: tenantName };
+}
+
+/** The calls that change nothing. */
+function readingCalls(db: Db, nowMs: () => number) {
+  const viewing = (context: HandlerContext) => ({ tenant: tenantOf(context), nowMs: nowMs(), signal: context.signal });
+  return {
+    async listMaintenanceWindows(request, context) {
+      return create(ListMaintenanceWindowsResponseSchema, await listWindows(db, tenantOf(context), request));
+    },
+
+    async searchMaintenanceWindows(request, context) {
+      return create(SearchMaintenanceWindowsResponseSchema, await searchWindows(db, tenantOf(context), request));
+    },
 
     async listMaintenanceRuns(request, context) {
       const windows = await listRuns(db, request, viewing(context));
@@ -125,5 +132,5 @@ export function maintenanceWindowService(
       const preview = await previewWindow(db, request, viewing(context));
       return create(PreviewMaintenanceWindowResponseSchema, preview);
     },
-  };
+  } satisfies Partial<ServiceImpl<typeof MaintenanceWindowService>>;
 }

@@ -52,7 +52,7 @@ const text = ({ startMs, endMs }: UpcomingRun, zone: string) =>
     .join(" to ");
 
 describe("the runs that are foretold", () => {
-  test("are those that begin and end when each minute is gone through", () => {
+  test("are those that begin and end when each minute is looked at", () => {
     const specs = fc.record({
       everyMin: fc.integer({ min: 1, max: 12 }),
       durationMin: fc.integer({ min: 1, max: 15 }),

@@ -18,7 +18,7 @@ interface MessagePreviewProps {
 
 /** What the message says of an event, beside the form. */
 export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps) {
-  const { value, loading, mistake, failure, again, occurrenceId } = preview;
+  const { value, isOfThis, loading, mistake, failure, again, occurrenceId } = preview;
   return (
     <section class="card preview" aria-labelledby="says">
       <h2 id="says">What it says</h2>
@@ -29,7 +29,7 @@ export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps)
       </p>
       {value && (
         <>
-          {occurrenceId !== "" && <Matching value={value} rule={rule} />}
+          {occurrenceId !== "" && isOfThis && <Matching value={value} rule={rule} />}
           <section aria-label="Rendered message">
             <pre class="rendered">{value.text}</pre>
           </section>
@@ -49,7 +49,8 @@ export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps)
 const how: Readonly<Record<Subjects["by"], string>> = {
   triggers: "The latest that its triggers match.",
   name: "The latest of this name.",
-  time: "Its triggers matched no event of the last day: these are the latest of all.",
+  "none match": "Its triggers matched no event of the last day: these are the latest of all.",
+  time: "The latest of all.",
 };
 
 /** Which event it is shown for: of those that its triggers match, or of any that is found by name. */
