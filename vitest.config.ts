@@ -1,9 +1,10 @@
 import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { onCitus } from "./test/support/citus.ts";
 import { closingLine } from "./test/support/closing-line.ts";
 import { longestFirst } from "./test/support/longest-first.ts";
-import { heavy, onCitus } from "./test/support/part.ts";
+import { heavy } from "./test/support/part.ts";
 
 /**
  * Two parts: `npm test`, minutes, and `npm run test:heavy` with full sizes and with bounds on time. A file whose source asks for the
@@ -127,12 +128,13 @@ const citusProjects = [
       sequence: { groupOrder: 0 },
     },
   },
-  // Kills a node that the others use.
+  // One after the other: they kill nodes.
   {
     test: {
       ...shared,
       name: "citus faults",
-      include: ["test/faults/lost-worker.test.ts"],
+      maxWorkers: 1,
+      include: ["test/faults/{lost-worker,moved-tenant}.test.ts"],
       sequence: { groupOrder: 1 },
     },
   },

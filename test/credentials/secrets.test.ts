@@ -6,8 +6,8 @@ import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import { openSealed, openSecrets, sealSecrets } from "../../src/credentials/secrets.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { onCitus } from "../support/citus.ts";
 import { transport } from "../support/clients.ts";
-import { onCitus } from "../support/part.ts";
 import { testServer } from "../support/server.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 

@@ -5,6 +5,9 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
+/** Whether the tests run on a cluster with Citus (`npm run test:citus`), whose package TEST_CITUS names. */
+export const onCitus = process.env.TEST_PART === "citus";
+
 /** A cluster of PostgreSQL with Citus: the address of each node, the coordinator's first. */
 export interface Cluster {
   urls: string[];

@@ -12,9 +12,8 @@ import { lockData } from "../../src/db/embedded/data-lock.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { end, gone, readPidFile, serves } from "../../src/db/embedded/postmaster.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import { startCluster } from "./citus.ts";
+import { onCitus, startCluster } from "./citus.ts";
 import { copyCluster, makeCluster } from "./cluster.ts";
-import { onCitus } from "./part.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
