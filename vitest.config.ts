@@ -121,7 +121,7 @@ const citusProjects = [
         "jobs metrics entities events notifications maintenance properties receiver users credentials dictionary tenants"
           .split(" ")
           .map((folder) => `test/${folder}/**/*.test.ts`)
-          .concat("test/db/distribute.test.ts"),
+          .concat("test/db/distribute*.test.ts"),
       exclude: [heavyOnly],
       // Three nodes share the machine.
       testTimeout: 240_000,
@@ -135,6 +135,7 @@ const citusProjects = [
       name: "citus faults",
       maxWorkers: 1,
       include: ["test/faults/{lost-worker,moved-tenant}.test.ts"],
+      testTimeout: 240_000,
       sequence: { groupOrder: 1 },
     },
   },

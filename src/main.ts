@@ -13,6 +13,7 @@ import { SettingError } from "./config/parsers.ts";
 import { type Config, readConfig, settingsHelp } from "./config/settings.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { distributedAt } from "./db/distribution.ts";
+import { lostLine } from "./db/driver/connection-errors.ts";
 import { dataDirectoryOf, isCluster } from "./db/embedded/data-directory.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
@@ -215,7 +216,8 @@ try {
   // One clear line for what the operator can mend; anything else is a fault of ours and shows where.
   const { message, stack } = error as Error;
   const refused = error instanceof ConnectError ? error.rawMessage : undefined;
-  const mendable = error instanceof SettingError || error instanceof StartError ? message : refused;
+  const mendable =
+    error instanceof SettingError || error instanceof StartError ? message : (refused ?? lostLine(error));
   process.stderr.write(`belfry: ${mendable ?? stack}\n`);
   process.exitCode = 1;
   // What it was doing may still wait for something.

@@ -24,6 +24,22 @@ export function isConnectionLost(error: unknown): boolean {
   return codes.has(error.code) || error.code.startsWith("08") || (error.code.startsWith("E") && "query" in error);
 }
 
+/** The error and what caused it: query builders wrap the driver's. */
+export function causes(error: unknown): Error[] {
+  const errors: Error[] = [];
+  for (let at = error; at instanceof Error && errors.length < 5; at = at.cause) errors.push(at);
+  return errors;
+}
+
+/** One line for an operator whose command has failed because the database, or one node of it, is away; undefined for other errors. */
+export function lostLine(error: unknown): string | undefined {
+  const lost = causes(error).find(isConnectionLost);
+  if (lost === undefined) return undefined;
+  const said = lost.message.replaceAll(/\s+/g, " ").trim();
+  if (!nodeLost.test(lost.message)) return `the database cannot be reached (${said})`;
+  return `a node of the database is away (${said}); new tenants and changes of the schema need every node, other commands that of their tenant`;
+}
+
 /** The error of a connection that is gone. */
 export function connectionLost(message = "the connection to the database is lost"): Error {
   return Object.assign(new Error(message), { code: "CONNECTION_CLOSED" });
