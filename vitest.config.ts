@@ -111,18 +111,22 @@ const heavyProjects = [
   },
 ];
 
-/** What touches SQL, on a cluster. */
+/**
+ * What touches SQL, on a cluster. Not there: test/db, of the driver, the embedded PostgreSQL, migrations and files of exports, but for what
+ * distributes; test/http, wire, transcoding and proto, of what never reaches SQL; test/console, whose statements test/tenants and the others send;
+ * what test/support/one-postgres.ts names.
+ */
 const citusProjects = [
   {
     test: {
       ...shared,
       name: "citus",
       include:
-        "jobs metrics entities events notifications maintenance properties receiver users credentials dictionary tenants"
+        "auth cli integrations telemetry regressions jobs metrics entities events notifications maintenance properties receiver users credentials dictionary tenants"
           .split(" ")
           .map((folder) => `test/${folder}/**/*.test.ts`)
           .concat("test/db/distribute*.test.ts"),
-      exclude: [heavyOnly],
+      exclude: [heavyOnly, apart],
       // Three nodes share the machine.
       testTimeout: 240_000,
       sequence: { groupOrder: 0 },

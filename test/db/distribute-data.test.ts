@@ -79,7 +79,9 @@ test.runIf(onCitus)("a database with data is distributed with all of them, in 32
   const server = await serverOn(url);
   stack.defer(() => server.stop());
   for (const { headers } of tenants) {
-    const { status, body } = await v1(server.url, headers)("POST", "/v1/entities/search", {});
-    expect([status, body.entities?.length]).toEqual([200, 98]);
+    const { status, body } = await v1(server.url, headers)("POST", "/v1/modelcontext/entities:search", {
+      search_input: { query: { clause: { filter: { field: "host", operation: "OP_EXISTS" } } } },
+    });
+    expect([status, body.entities?.entities.length]).toEqual([200, 98]);
   }
 });
