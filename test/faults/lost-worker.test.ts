@@ -1,8 +1,10 @@
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
 import { expect, inject, test } from "vitest";
 import { connectOnce } from "../../src/db/connect.ts";
 import { onCitus } from "../support/citus.ts";
+import { program } from "../support/program.ts";
 import { testServer } from "../support/server.ts";
 import { notThereOnce, type SendingTenant, sendingTenants, tenantsAt } from "./sending-tenants.ts";
 
@@ -30,6 +32,16 @@ async function startAgain() {
   const [program, ...parameters] = inject("database").start as [string, ...string[]];
   const started = spawn(program, parameters, { stdio: "ignore" });
   await new Promise((resolve) => started.once("exit", resolve));
+}
+
+/** What a command that fails says. */
+async function said(url: string, ...command: string[]): Promise<string> {
+  const env = { ...process.env, DATABASE_URL: url };
+  const failed = promisify(execFile)(process.execPath, [await program(), ...command], { env });
+  return await failed.then(
+    ({ stdout }) => `done: ${stdout}`,
+    ({ stderr }) => stderr,
+  );
 }
 
 /** Waits until it holds of each; what hangs ends. */
@@ -73,6 +85,10 @@ test.runIf(onCitus)(
     const [other] = others as [SendingTenant];
     const client = await other.call("POST", "/v1/api-clients", { name: "agent", type: "DATA_INGEST" });
     expect(client.status).toBe(200);
+
+    expect(await said(server.database.url, "tenants", "create", "late")).toMatch(
+      /^belfry: a node of the database is away \([^\n]+\); new tenants and changes of the schema need every node, [^\n]+\n$/,
+    );
 
     await startAgain();
     await goesOn(load.tenants);
