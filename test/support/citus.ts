@@ -16,9 +16,6 @@ export interface Cluster {
   stop(): Promise<void>;
 }
 
-/** How many workers the cluster of the tests has. */
-const workers = 2;
-
 /**
  * Starts the nodes, holds them until its standard input ends, and removes them: it outlives a run that is killed, and its input ends
  * with the run in whatever way.
@@ -29,10 +26,10 @@ cat >/dev/null
 "$1/stop.sh" "$2" --remove; rm -rf "$5"`;
 
 /**
- * Starts a coordinator and two workers. `given` is a package (`.tar.gz`) or a folder with a program `start.sh DIR PORT WORKERS`, which starts
+ * Starts a coordinator and its workers. `given` is a package (`.tar.gz`) or a folder with a program `start.sh DIR PORT WORKERS`, which starts
  * them and prints the coordinator's address, and `stop.sh DIR --remove`. `dir` is removed with them.
  */
-export async function startCluster(given: string, dir: string): Promise<Cluster> {
+export async function startCluster(given: string, dir: string, workers = 2): Promise<Cluster> {
   const engine = programs(given, dir);
   // As root it runs PostgreSQL as another account.
   const run = join(dir, "nodes");
