@@ -95,6 +95,10 @@ export const routes = [
   { method: MaintenanceWindowService.method.startMaintenanceWindow, verb: "POST", template: "/v1/modelcontext/maintwindows:start", segments: ["v1","modelcontext","maintwindows"], custom: "start", variables: [], body: "*", responseBody: "" },
   // POST /v1/modelcontext/maintwindows:stop
   { method: MaintenanceWindowService.method.stopMaintenanceWindow, verb: "POST", template: "/v1/modelcontext/maintwindows:stop", segments: ["v1","modelcontext","maintwindows"], custom: "stop", variables: [], body: "*", responseBody: "" },
+  // POST /v1/modelcontext/maintwindows:runs
+  { method: MaintenanceWindowService.method.listMaintenanceRuns, verb: "POST", template: "/v1/modelcontext/maintwindows:runs", segments: ["v1","modelcontext","maintwindows"], custom: "runs", variables: [], body: "*", responseBody: "" },
+  // POST /v1/modelcontext/maintwindows:preview
+  { method: MaintenanceWindowService.method.previewMaintenanceWindow, verb: "POST", template: "/v1/modelcontext/maintwindows:preview", segments: ["v1","modelcontext","maintwindows"], custom: "preview", variables: [], body: "*", responseBody: "" },
   // POST /v1/metrics:search
   { method: MetricQueryService.method.searchMetrics, verb: "POST", template: "/v1/metrics:search", segments: ["v1","metrics"], custom: "search", variables: [], body: "*", responseBody: "" },
   // GET /v1/notification/deliveries
@@ -129,6 +133,8 @@ export const routes = [
   { method: RuleService.method.deleteRule, verb: "DELETE", template: "/v1/notification/rules/{name}", segments: ["v1","notification","rules",1], custom: "", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "", responseBody: "" },
   // POST /v1/notification/rules/{name}:preview
   { method: RuleService.method.previewRule, verb: "POST", template: "/v1/notification/rules/{name}:preview", segments: ["v1","notification","rules",1], custom: "preview", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
+  // POST /v1/notification/rules:preview
+  { method: RuleService.method.previewMessage, verb: "POST", template: "/v1/notification/rules:preview", segments: ["v1","notification","rules"], custom: "preview", variables: [], body: "*", responseBody: "" },
   // POST /v1/notification/triggers
   { method: TriggerService.method.createTrigger, verb: "POST", template: "/v1/notification/triggers", segments: ["v1","notification","triggers"], custom: "", variables: [], body: "trigger", responseBody: "" },
   // GET /v1/notification/triggers/{name}
@@ -187,6 +193,8 @@ export const routes = [
   { method: UserAccountService.method.createUserAccount, verb: "POST", template: "/v1/user-mgmt/end-user-accounts", segments: ["v1","user-mgmt","end-user-accounts"], custom: "", variables: [], body: "*", responseBody: "" },
   // GET /v1/user-mgmt/end-user-accounts/{id}
   { method: UserAccountService.method.getUserAccount, verb: "GET", template: "/v1/user-mgmt/end-user-accounts/{id}", segments: ["v1","user-mgmt","end-user-accounts",1], custom: "", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "", responseBody: "" },
+  // GET /v1/user-mgmt/end-user-accounts
+  { method: UserAccountService.method.listUserAccounts, verb: "GET", template: "/v1/user-mgmt/end-user-accounts", segments: ["v1","user-mgmt","end-user-accounts"], custom: "", variables: [], body: "", responseBody: "" },
   // PUT /v1/user-mgmt/end-user-accounts/{id}
   { method: UserAccountService.method.updateUserAccount, verb: "PUT", template: "/v1/user-mgmt/end-user-accounts/{id}", segments: ["v1","user-mgmt","end-user-accounts",1], custom: "", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
   // DELETE /v1/user-mgmt/end-user-accounts/{id}
@@ -197,6 +205,8 @@ export const routes = [
   { method: UserGroupService.method.createUserGroup, verb: "POST", template: "/v1/user-mgmt/end-user-groups", segments: ["v1","user-mgmt","end-user-groups"], custom: "", variables: [], body: "group", responseBody: "" },
   // GET /v1/user-mgmt/end-user-groups/{name}
   { method: UserGroupService.method.getUserGroup, verb: "GET", template: "/v1/user-mgmt/end-user-groups/{name}", segments: ["v1","user-mgmt","end-user-groups",1], custom: "", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "", responseBody: "group" },
+  // GET /v1/user-mgmt/end-user-groups
+  { method: UserGroupService.method.listUserGroups, verb: "GET", template: "/v1/user-mgmt/end-user-groups", segments: ["v1","user-mgmt","end-user-groups"], custom: "", variables: [], body: "", responseBody: "" },
   // PUT /v1/user-mgmt/end-user-groups/{group.name}
   { method: UserGroupService.method.updateUserGroup, verb: "PUT", template: "/v1/user-mgmt/end-user-groups/{group.name}", segments: ["v1","user-mgmt","end-user-groups",1], custom: "", variables: [{"path":["group","name"],"start":3,"end":4,"many":false}], body: "group", responseBody: "" },
   // DELETE /v1/user-mgmt/end-user-groups/{name}

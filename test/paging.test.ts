@@ -11,6 +11,8 @@ import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
+import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
+import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { eventTrigger, webhook } from "./notifications/samples.ts";
 import { allMethods, callName, callRpc, isBuilt, newWorld, type World } from "./support/calls.ts";
 import { testServer } from "./support/server.ts";
@@ -20,6 +22,7 @@ const server = await testServer();
 /** Makes several items of a list, names that order badly among them, and answers what its request needs beside the page. */
 type Fill = (world: World) => Promise<object>;
 
+const password = "Correct-horse-7";
 const names = ["b", "B", "a/b", "Z\u{1f600}", "\uffef", "ab", "é", "k8s.pod.uptime", "name", "~"];
 
 async function clients({ client }: World): Promise<string> {
@@ -48,6 +51,17 @@ const lists: Readonly<Record<string, Fill>> = {
   "CredentialService/ListCredentials": async ({ client }) => {
     const credentials = client(CredentialService);
     await Promise.all(names.map((name) => credentials.createCredential({ info: { name, type: "teamChat" } })));
+    return {};
+  },
+  "UserGroupService/ListUserGroups": async ({ client }) => {
+    const groups = client(UserGroupService);
+    await Promise.all(names.map((name) => groups.createUserGroup({ group: { name, cloudRoles: ["user"] } })));
+    return {};
+  },
+  "UserAccountService/ListUserAccounts": async ({ client }) => {
+    const accounts = client(UserAccountService);
+    const emails = names.map((name) => `${Buffer.from(name).toString("hex")}@example.com`);
+    await Promise.all(emails.map((email) => accounts.createUserAccount({ user: { email, password } })));
     return {};
   },
   "ApiClientService/ListApiClients": async (world) => {
@@ -112,6 +126,10 @@ const more: Readonly<Record<string, (world: World, request: object) => Promise<u
     client(EventFieldDictionaryService).createEventField({ eventField: { name: "zz" } }),
   "CredentialService/ListCredentials": ({ client }) =>
     client(CredentialService).createCredential({ info: { name: "zz", type: "teamChat" } }),
+  "UserGroupService/ListUserGroups": ({ client }) =>
+    client(UserGroupService).createUserGroup({ group: { name: "zz", cloudRoles: ["user"] } }),
+  "UserAccountService/ListUserAccounts": ({ client }) =>
+    client(UserAccountService).createUserAccount({ user: { email: "zz@example.com", password } }),
   "ApiClientService/ListApiClients": ({ client }) =>
     client(ApiClientService).createApiClient({ apiClient: { name: "zz", type: 3, role: "user" } }),
   "ApiClientService/ListApiKeys": ({ client }, request) =>

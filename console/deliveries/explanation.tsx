@@ -2,6 +2,7 @@ import {
   DeliveryService,
   ExplainNotificationResponse_Outcome as Outcome,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { linkTo } from "../frame/address.ts";
 import { clientOf } from "../frame/calls.ts";
 import { useAnswer } from "../parts/answer.ts";
 import { Problem } from "../parts/problem.tsx";
@@ -51,7 +52,11 @@ export function Explanation({ rule, about }: { rule: string; about: About }) {
                   </p>
                   <p>{step.reason}</p>
                   {step.path && <code>{step.path}</code>}
-                  {step.window && <p>Window: {step.window}</p>}
+                  {step.window && (
+                    <p>
+                      Window: <a href={linkTo(["windows"], { text: step.window })}>{step.window}</a>
+                    </p>
+                  )}
                   {(step.time || step.untilTime) && (
                     <p class="hint">
                       {step.time && <Time at={step.time} />}

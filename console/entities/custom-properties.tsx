@@ -3,9 +3,11 @@ import { useSignal } from "@preact/signals";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
+import { say } from "../frame/notice.tsx";
 import { may } from "../frame/session.ts";
 import { valueText } from "../parts/facts.tsx";
 import { Problem } from "../parts/problem.tsx";
+import { typedValue } from "../parts/typed-value.ts";
 
 const properties = clientOf(CustomPropertyService);
 
@@ -14,10 +16,14 @@ const input = (id: string) => ({ selection: { case: "withIds" as const, value: {
 /** What people have added to an entity, and the form to add more. */
 export function CustomProperties({ entity, changed }: { entity: Entity; changed(): void }) {
   const failure = useSignal<Failure | undefined>(undefined);
-  const attempt = async (work: Promise<unknown>) => {
+  const attempt = async (work: Promise<unknown>, done: string, undo: () => Promise<unknown>) => {
     try {
       await work;
       failure.value = undefined;
+      say(done, async () => {
+        await undo();
+        changed();
+      });
       changed();
       return true;
     } catch (error) {
@@ -27,6 +33,14 @@ export function CustomProperties({ entity, changed }: { entity: Entity; changed(
   };
   const values: JsonObject = entity.customProperties ?? {};
   const keys = Object.keys(values).sort();
+  const set = (name: string, value: JsonValue) =>
+    properties.setCustomProperties({ input: input(entity.id), properties: { [name]: value } });
+  const remove = (name: string) => properties.deleteCustomProperties({ input: input(entity.id), propertyKeys: [name] });
+  /** Makes a property again what it is now. */
+  const restore = (name: string) => {
+    const before = Object.hasOwn(values, name) ? values[name] : undefined;
+    return () => (before === undefined ? remove(name) : set(name, before));
+  };
   return (
     <section class="card" aria-labelledby="custom">
       <h2 id="custom">Custom properties</h2>
@@ -44,7 +58,7 @@ export function CustomProperties({ entity, changed }: { entity: Entity; changed(
                   aria-label={`Delete the property ${key}`}
                   onClick={() => {
                     if (!confirm(`Delete the property "${key}" of this entity?`)) return;
-                    void attempt(properties.deleteCustomProperties({ input: input(entity.id), propertyKeys: [key] }));
+                    void attempt(remove(key), `The property "${key}" was deleted.`, restore(key));
                   }}
                 >
                   ×
@@ -56,9 +70,7 @@ export function CustomProperties({ entity, changed }: { entity: Entity; changed(
       </dl>
       {may(CustomPropertyService.method.setCustomProperties) && (
         <SetProperty
-          set={(name, value) =>
-            attempt(properties.setCustomProperties({ input: input(entity.id), properties: { [name]: value } }))
-          }
+          set={(name, value) => attempt(set(name, value), `The property "${name}" was set.`, restore(name))}
         />
       )}
       <Problem failure={failure.value} />
@@ -71,7 +83,7 @@ function SetProperty({ set }: { set(name: string, value: JsonValue): Promise<boo
   const value = useSignal("");
   const submit = async (event: Event) => {
     event.preventDefault();
-    if (!(await set(name.value, typed(value.value)))) return;
+    if (!(await set(name.value, typedValue(value.value)))) return;
     name.value = "";
     value.value = "";
   };
@@ -98,12 +110,4 @@ function SetProperty({ set }: { set(name: string, value: JsonValue): Promise<boo
       <button type="submit">Set</button>
     </form>
   );
-}
-
-/** `true`, `false` and numbers that are written as they are kept are what they look like; all else is text, and so is what is quoted. */
-function typed(text: string): JsonValue {
-  if (text === "true" || text === "false") return text === "true";
-  const value = Number(text);
-  if (Number.isFinite(value) && String(value) === text) return value;
-  return /^".*"$/s.test(text) ? text.slice(1, -1) : text;
 }

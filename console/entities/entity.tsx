@@ -218,7 +218,7 @@ function Windows({ id }: { id: string }) {
       <ul class="lines">
         {value?.map(({ id: windowId, name, description }) => (
           <li key={windowId}>
-            <strong>{name}</strong> <span class="quiet">{description}</span>
+            <a href={linkTo(["windows", windowId])}>{name}</a> <span class="quiet">{description}</span>
           </li>
         ))}
       </ul>

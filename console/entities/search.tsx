@@ -9,9 +9,10 @@ import { allOf, clauseOf, clauseText, readClause } from "../events/query.ts";
 import { address, goTo, linkTo, setParameters } from "../frame/address.ts";
 import { clientOf } from "../frame/calls.ts";
 import { useAnswer } from "../parts/answer.ts";
-import { conditionCount, draftOf } from "../parts/clause/draft.ts";
+import { conditionCount } from "../parts/clause/draft.ts";
 import { ClauseEditor } from "../parts/clause/editor.tsx";
 import { knownFields } from "../parts/clause/fields.ts";
+import { searchClauses } from "../parts/clause/search-clause.ts";
 import { dimensionsText } from "../parts/dimensions.ts";
 import { valueText } from "../parts/facts.tsx";
 import { useLaterPages } from "../parts/later-pages.ts";
@@ -121,7 +122,7 @@ export function EntitySearch() {
               editing.value = !editing.value;
             }}
           >
-            Conditions{own ? ` (${conditionCount(draftOf(own))})` : ""}
+            Conditions{own ? ` (${conditionCount(searchClauses, own)})` : ""}
           </button>
         </div>
       </div>
@@ -138,7 +139,10 @@ export function EntitySearch() {
       <Groups groups={value?.page.entities?.groups ?? []} />
       {rows.length === 0 && value ? (
         <Empty title={address.value.parameters.size > 0 ? "No entity matches." : "There are no entities yet."}>
-          <p>An entity appears with the first model, metric or event that names its dimensions.</p>
+          <p>
+            An entity appears with the first model, metric or event that names its dimensions.{" "}
+            <a href={linkTo(["settings", "send"])}>Send data</a>
+          </p>
         </Empty>
       ) : (
         <Table

@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { clientOf, failureOf } from "../frame/calls.ts";
+import { say } from "../frame/notice.tsx";
 import { may } from "../frame/session.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import type { EventRow } from "./list.ts";
@@ -14,23 +15,38 @@ interface Action {
   readonly name: string;
   readonly done: string;
   send(rows: readonly EventRow[]): Promise<readonly { success: boolean; error: string }[]>;
+  /** What makes them again what they were, as the rows say it. */
+  readonly back?: Action;
 }
 
 const idsOf = ({ event, occurrence }: EventRow) => ({ eventId: event.id, occurrenceId: occurrence.id });
 
-function setting(name: string, done: string, change: { acknowledged?: boolean; status?: Status }): Action {
-  const { acknowledged, status } = change;
+interface Setting {
+  readonly acknowledged?: boolean | undefined;
+  readonly status?: Status | undefined;
+}
+
+const send = async (rows: readonly EventRow[], settingOf: (row: EventRow) => Setting) => {
+  const statuses = rows.map((row) => {
+    const { acknowledged, status } = settingOf(row);
+    return {
+      ...idsOf(row),
+      ...(acknowledged !== undefined && { acknowledged }),
+      ...(status !== undefined && { statusWrapper: { status } }),
+    };
+  });
+  return (await management.setEventStatus({ statuses })).statusResponses;
+};
+
+function setting(name: string, done: string, change: Setting): Action {
+  const before = ({ occurrence }: EventRow) => ({
+    ...(change.acknowledged !== undefined && { acknowledged: occurrence.acknowledged ?? false }),
+    ...(change.status !== undefined && { status: occurrence.status }),
+  });
   return {
-    name,
-    done,
-    async send(rows) {
-      const statuses = rows.map((row) => ({
-        ...idsOf(row),
-        ...(acknowledged !== undefined && { acknowledged }),
-        ...(status !== undefined && { statusWrapper: { status } }),
-      }));
-      return (await management.setEventStatus({ statuses })).statusResponses;
-    },
+    ...{ name, done },
+    send: (rows) => send(rows, () => change),
+    back: { name: "Undo", done: "as before", send: (rows) => send(rows, before) },
   };
 }
 
@@ -77,6 +93,21 @@ async function perform(action: Action, rows: readonly EventRow[], report: (outco
   }
 }
 
+/** Says what was done, with the way back. */
+function sayDone(action: Action, rows: readonly EventRow[]): void {
+  const { back, done } = action;
+  const undo = async () => {
+    if (back === undefined) return;
+    let failed: Outcome["failed"] = [];
+    await perform(back, rows, (now) => {
+      failed = now.failed;
+    });
+    const [first] = failed;
+    if (first !== undefined) throw new Error(`${failed.length} of ${rows.length} stay: ${first.error}`);
+  };
+  say(`${rows.length} ${done}`, back && undo);
+}
+
 /** The buttons for what can be done with these rows, and what came of it. */
 export function Actions({ rows, done }: { rows: readonly EventRow[]; done?: () => void }) {
   const outcome = useSignal<Outcome | undefined>(undefined);
@@ -85,6 +116,9 @@ export function Actions({ rows, done }: { rows: readonly EventRow[]; done?: () =
     await perform(action, chosen, (now) => {
       outcome.value = now;
     });
+    const failed = new Set(outcome.peek()?.failed.map(({ row }) => row));
+    const succeeded = chosen.filter((row) => !failed.has(row));
+    if (succeeded.length > 0) sayDone(action, succeeded);
     done?.();
   };
   const wanted = settings.filter(({ name }) => {
@@ -129,12 +163,11 @@ export function Actions({ rows, done }: { rows: readonly EventRow[]; done?: () =
 
 function Result({ outcome, again }: { outcome: Outcome; again(rows: readonly EventRow[]): void }) {
   const { action, finished, of, failed } = outcome;
-  const succeeded = finished - failed.length;
+  if (finished === of && failed.length === 0) return null;
   return (
     <div class="result" role="status">
       <span>
-        {finished < of ? `${finished} of ${of}…` : `${succeeded} ${action.done}`}
-        {finished === of && failed.length > 0 && `, ${failed.length} not`}
+        {finished < of ? `${finished} of ${of}…` : `${of - failed.length} ${action.done}, ${failed.length} not`}
       </span>
       {finished === of && failed.length > 0 && (
         <details open={failed.length <= 5}>

@@ -1,16 +1,7 @@
-import { computed, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { address, goTo, linkTo } from "../frame/address.ts";
-import { preference } from "../frame/preferences.ts";
+import { saved, savedText } from "./saved-filters.ts";
 
-/** Filters that a person named in this browser: each is an address, which can be sent to others as it is. */
-const text = preference<string>("saved-filters", "[]");
-const saved = computed((): { name: string; query: string }[] => {
-  try {
-    return JSON.parse(text.value);
-  } catch {
-    return [];
-  }
-});
 const savedMax = 50;
 /** Longer than a name may be: stands for filters without one. */
 const unsaved = "-".repeat(61);
@@ -23,7 +14,7 @@ export function SavedFilters() {
   const keep = (event: Event) => {
     event.preventDefault();
     const others = saved.value.filter((each) => each.name !== name.value);
-    text.value = JSON.stringify([...others, { name: name.value, query: here }].slice(-savedMax));
+    savedText.value = JSON.stringify([...others, { name: name.value, query: here }].slice(-savedMax));
     naming.value = false;
     name.value = "";
   };
@@ -75,7 +66,7 @@ export function SavedFilters() {
         <button
           type="button"
           onClick={() => {
-            text.value = JSON.stringify(saved.value.filter((each) => each !== current));
+            savedText.value = JSON.stringify(saved.value.filter((each) => each !== current));
           }}
         >
           Forget

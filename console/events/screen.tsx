@@ -4,8 +4,9 @@ import { address, goTo, linkTo, listOf, listText, setParameters } from "../frame
 import { serverAway } from "../frame/calls.ts";
 import { onNews } from "../frame/live.ts";
 import { useAnswer } from "../parts/answer.ts";
-import { conditionCount, draftOf } from "../parts/clause/draft.ts";
+import { conditionCount } from "../parts/clause/draft.ts";
 import { ClauseEditor } from "../parts/clause/editor.tsx";
+import { searchClauses } from "../parts/clause/search-clause.ts";
 import { narrow } from "../parts/narrow.ts";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { Table } from "../parts/table.tsx";
@@ -99,7 +100,7 @@ export function EventsScreen() {
   const columns = listOf("columns");
   const shown = useMemo(() => columnsOf(columns), [columns.join()]);
   const chosen = selected.value.size === 0 ? [] : rows.filter((row) => selected.value.has(rowKey(row)));
-  const conditions = ownClause.value ? conditionCount(draftOf(ownClause.value)) : 0;
+  const conditions = ownClause.value ? conditionCount(searchClauses, ownClause.value) : 0;
   const { key, descending } = sort.value;
   const facets = <Facets counts={counts.value.value} />;
   const errors = clauseErrors(list.failure.value?.fields ?? []);
@@ -220,8 +221,8 @@ function Nothing({ filtered }: { filtered: boolean }) {
       ) : (
         <p>
           Events appear here as they are sent: by agents and Alertmanager clients, by OpenTelemetry, or by a{" "}
-          <code>POST /v1/data-receiver/events</code>.{" "}
-          <a href={linkTo(["events"], { status: "any" })}>Show closed ones</a>.
+          <code>POST /v1/data-receiver/events</code>. <a href={linkTo(["settings", "send"])}>Send the first data</a>, or{" "}
+          <a href={linkTo(["events"], { status: "any" })}>show closed ones</a>.
         </p>
       )}
     </Empty>

@@ -3,8 +3,10 @@ import type { ComponentChildren, ComponentType } from "preact";
 import { zoneName } from "../parts/time.tsx";
 import { linkTo, screenName } from "./address.ts";
 import { callsUnderWay, serverAway } from "./calls.ts";
+import { type FinderOf, Keys, openFinder, openKeys } from "./keys.tsx";
 import { liveState } from "./live.ts";
 import { LogIn } from "./log-in.tsx";
+import { NoticePlace } from "./notice.tsx";
 import { theme, zone } from "./preferences.ts";
 import { logOut, session } from "./session.ts";
 
@@ -15,10 +17,19 @@ export interface Screen {
   readonly label?: string;
   /** The screen that the navigation marks while this one is open. */
   readonly below?: string;
+  /** The key that leads to it after `g`. */
+  readonly letter?: string;
+  /** Its sections, by their names in addresses. */
+  readonly sections?: () => Promise<Readonly<Record<string, { readonly label: string }>>>;
   load(): Promise<ComponentType>;
 }
 
-export function Frame({ screens }: { screens: readonly Screen[] }) {
+interface FrameProps {
+  readonly screens: readonly Screen[];
+  loadFinder(): Promise<FinderOf>;
+}
+
+export function Frame({ screens, loadFinder }: FrameProps) {
   if (session.value === undefined) return <Starting />;
   if (session.value === null) return <LogIn />;
   const screen = screens.find(({ name }) => name === screenName.value);
@@ -31,6 +42,8 @@ export function Frame({ screens }: { screens: readonly Screen[] }) {
       </button>
       <Navigation screens={screens} open={screen?.below ?? screen?.name} />
       <Main>{screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}</Main>
+      <NoticePlace />
+      <Keys screens={screens} loadFinder={loadFinder} />
     </div>
   );
 }
@@ -138,22 +151,27 @@ function Navigation({ screens, open }: { screens: readonly Screen[]; open: strin
         Menu
       </button>
       <div id="menu" class="menu-body">
-        <nav aria-label="Screens">
-          {screens
-            .filter(({ label }) => label !== undefined)
-            .map(({ name, label }) => (
-              <a
-                key={name}
-                href={linkTo([name])}
-                aria-current={open === name ? "page" : undefined}
-                onClick={() => {
-                  unfolded.value = false;
-                }}
-              >
-                {label}
-              </a>
-            ))}
-        </nav>
+        <div>
+          <button type="button" class="find" aria-keyshortcuts="Control+K Meta+K" onClick={openFinder}>
+            Find anything <span class="key">Ctrl K</span>
+          </button>
+          <nav aria-label="Screens">
+            {screens
+              .filter(({ label }) => label !== undefined)
+              .map(({ name, label }) => (
+                <a
+                  key={name}
+                  href={linkTo([name])}
+                  aria-current={open === name ? "page" : undefined}
+                  onClick={() => {
+                    unfolded.value = false;
+                  }}
+                >
+                  {label}
+                </a>
+              ))}
+          </nav>
+        </div>
         <Preferences />
       </div>
     </header>
@@ -207,6 +225,9 @@ function Preferences() {
           {current?.client} <code>{current?.keyPrefix}</code>
         </dd>
       </dl>
+      <button type="button" onClick={openKeys}>
+        Keys
+      </button>
       <button type="button" onClick={() => void logOut()}>
         Log out
       </button>

@@ -4,6 +4,7 @@ import { effect, signal } from "@preact/signals";
 import { Permission, permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { type Session, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { clientOf, type Failure, failureOf, isAway, refusals } from "./calls.ts";
+import { say } from "./notice.tsx";
 
 const sessions = clientOf(SessionService);
 
@@ -20,19 +21,26 @@ others.onmessage = () => void findSession();
 /** The token of a link that logs in, until the server has said whether there is a session. */
 let firstToken: string | undefined;
 
+const linkForm = /^#first=([^&]+)/;
+// A link that is opened where the page is open already changes the address alone.
+addEventListener("hashchange", () => {
+  if (linkForm.test(location.hash)) void findSession();
+});
+
 /**
  * Reads the session. A link with `#first=<token>` makes one; its token leaves the address before anything else happens. Where
  * there is a session the person is asked: another person may have sent the link, to see what is done here.
  */
 export async function findSession(): Promise<void> {
-  const token = /^#first=([^&]+)/.exec(location.hash)?.[1];
+  const token = linkForm.exec(location.hash)?.[1];
   if (token !== undefined) {
     history.replaceState(null, "", "#/events");
     dispatchEvent(new HashChangeEvent("hashchange"));
     firstToken = decodeURIComponent(token);
   }
+  let found: Session | null = null;
   try {
-    const found = (await sessions.getSession({})).session ?? null;
+    found = (await sessions.getSession({})).session ?? null;
     if (found !== null && firstToken !== undefined && !confirm(replaces(found))) firstToken = undefined;
     if (firstToken === undefined) session.value = found;
   } catch (error) {
@@ -47,20 +55,25 @@ export async function findSession(): Promise<void> {
   if (firstToken === undefined) return;
   const proof = { case: "firstToken", value: firstToken } as const;
   firstToken = undefined;
-  await logIn(proof);
+  await logIn(proof, found);
 }
 
 const replaces = ({ tenant, client }: Session) =>
   `You are logged in to the tenant "${tenant}" with a key of "${client}". Log in by this link instead?`;
 
-export async function logIn(proof: { case: "key" | "firstToken"; value: string }): Promise<void> {
+/** Makes a session. One that there is already ends only when another one was made. */
+export async function logIn(
+  proof: { case: "key" | "firstToken"; value: string },
+  before: Session | null = null,
+): Promise<void> {
   logInFailure.value = undefined;
   try {
     session.value = (await sessions.createSession({ proof })).session ?? null;
     others.postMessage("made");
   } catch (error) {
-    logInFailure.value = failureOf(error);
-    session.value = null;
+    if (before === null) logInFailure.value = failureOf(error);
+    else say(`The link did not log in: ${failureOf(error).message}`);
+    session.value = before;
   }
 }
 

@@ -4,8 +4,9 @@ import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { clauseOf, clauseText } from "../events/query.ts";
 import { linkTo, listOf, listText, setParameters } from "../frame/address.ts";
 import { useAnswer } from "../parts/answer.ts";
-import { conditionCount, draftOf } from "../parts/clause/draft.ts";
+import { conditionCount } from "../parts/clause/draft.ts";
 import { ClauseEditor } from "../parts/clause/editor.tsx";
+import { searchClauses } from "../parts/clause/search-clause.ts";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { TimeRangeChoice } from "../parts/time-range.tsx";
 import { Drawn } from "./drawn.tsx";
@@ -51,7 +52,7 @@ export function MetricsScreen() {
               opened.value = !editing;
             }}
           >
-            Conditions{own ? ` (${conditionCount(draftOf(own))})` : ""}
+            Conditions{own ? ` (${conditionCount(searchClauses, own)})` : ""}
           </button>
           <MetricChoice names={value?.series.map(({ metric }) => metric) ?? []} />
           <How period={value?.period} />
@@ -109,7 +110,8 @@ function Nothing({ value, settled }: { value: Read | undefined; settled: boolean
       <Empty title="Whose metrics?">
         <p>
           Choose an entity above by words of its name, set conditions that several meet, or enter the name of a metric.
-          The series are drawn here, and the address keeps what you chose.
+          The series are drawn here, and the address keeps what you chose. None there yet?{" "}
+          <a href={linkTo(["settings", "send"])}>Send data</a>
         </p>
       </Empty>
     );
@@ -125,7 +127,7 @@ function Nothing({ value, settled }: { value: Read | undefined; settled: boolean
     <Empty title="No series has a value in this time.">
       <p>
         Metrics come from agents, OpenTelemetry or Prometheus' remote write. Choose a longer range, another metric, or
-        other entities.
+        other entities; or <a href={linkTo(["settings", "send"])}>send data</a>.
       </p>
     </Empty>
   );

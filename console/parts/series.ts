@@ -14,6 +14,8 @@ export interface PlotSeries {
   /** The metric's name. */
   readonly metric: string;
   readonly units: string;
+  /** What values are multiplied by to have these units. */
+  readonly factor: number;
   readonly description: string;
   readonly timestamps: number[];
   readonly values: number[];
@@ -55,6 +57,7 @@ function drawn({ id, name, dictionary, labels, timestamps, values }: MetricSerie
     name: marks.length === 0 ? name : `${name} {${marks.sort().join(", ")}}`,
     metric: dictionary?.name ?? name,
     units: shownUnits ?? dictionary?.units ?? "",
+    factor,
     description: dictionary?.description ?? "",
     timestamps: timestamps.map(Number),
     values: factor === 1 ? values : values.map((value) => value * factor),

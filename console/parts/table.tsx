@@ -5,12 +5,12 @@ import { narrow } from "./narrow.ts";
 import { TableHead, TableRow } from "./table-rows.tsx";
 import { zoneName } from "./time.tsx";
 
-/** A column: `width` is a track of CSS grid. On a narrow page a row has two lines, and `line` says in which the cell is. */
+/** A column: `width` is a track of CSS grid. On a narrow page a row has two lines, and `line` says in which the cell is; 0: in none. */
 export interface Column<T> {
   readonly key: string;
   readonly label: string;
   readonly width: string;
-  readonly line?: 1 | 2;
+  readonly line?: 0 | 1 | 2;
   readonly end?: boolean;
   cell(row: T): ComponentChildren;
   /** The text that hides when the cell is too narrow. */

@@ -55,10 +55,15 @@ export interface LockedState {
   deleted: boolean;
 }
 
+/** Whether a row of `entities` is out of use, as its own state has it. */
+export function isDecommissionedSql(db: Db): Fragment {
+  return db`coalesce(model_production_state = ${DECOMMISSIONED}, false)`;
+}
+
 /** Locks these entities, in the order of ids, until the transaction ends: before anything is written that depends on their windows. */
 export async function lockProductionStates(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedState[]> {
   return await tx<LockedState[]>`
-    select id, coalesce(model_production_state = ${DECOMMISSIONED}, false) as decommissioned,
+    select id, ${isDecommissionedSql(tx)} as decommissioned,
       deleted_ms is not null as deleted
     from entities
     where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])

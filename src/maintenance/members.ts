@@ -92,7 +92,7 @@ async function findTargets(tx: Db, tenantId: string, window: WindowRow): Promise
  * How the clause of a window reads entities: in the production state that they have without this window. Else one that
  * asks for the state would lose its entities where they are found again while it runs.
  */
-function withoutWindow(tenantId: string, windowId: string, tenantName: string): Columns {
+export function withoutWindow(tenantId: string, windowId: string, tenantName: string): Columns {
   const columns = entityResolver(tenantId, { tenantName });
   const ofOthers = (db: Db) => db`case when window_production_state is not null then (
     select m.state from maintenance_members m

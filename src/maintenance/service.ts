@@ -4,8 +4,10 @@ import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_
 import {
   CreateMaintenanceWindowResponseSchema,
   DeleteMaintenanceWindowsResponseSchema,
+  ListMaintenanceRunsResponseSchema,
   ListMaintenanceWindowsResponseSchema,
   type MaintenanceWindowService,
+  PreviewMaintenanceWindowResponseSchema,
   ReplaceMaintenanceWindowResponseSchema,
   SearchMaintenanceWindowsResponseSchema,
   StartMaintenanceWindowResponseSchema,
@@ -18,6 +20,7 @@ import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
 import type { WindowHooks } from "./hooks.ts";
 import { listWindows, searchWindows } from "./list.ts";
+import { listRuns, previewWindow } from "./preview.ts";
 import {
   createWindow,
   deleteWindows,
@@ -44,11 +47,6 @@ export function maintenanceWindowService(
   bounds: QuotaBounds,
   { nowMs, wake, hooks }: Maintenance,
 ): Partial<ServiceImpl<typeof MaintenanceWindowService>> {
-  const tenantOf = (context: HandlerContext) => {
-    const { tenantId, tenantName } = principalOf(context);
-    return { id: tenantId, name: tenantName };
-  };
-
   async function write(
     context: HandlerContext,
     name: (written: Written) => string,
@@ -67,6 +65,8 @@ export function maintenanceWindowService(
   const byId = ({ id }: Written) => id;
 
   return {
+    ...readingCalls(db, nowMs),
+
     async createMaintenanceWindow({ specification = create(MaintenanceWindowSchema) }, context) {
       const { id } = await write(context, byId, async (tx, writing) => {
         const written = await createWindow(tx, specification, writing);
@@ -79,14 +79,6 @@ export function maintenanceWindowService(
     async replaceMaintenanceWindow({ id, specification = create(MaintenanceWindowSchema) }, context) {
       await write(context, byId, (tx, writing) => replaceWindow(tx, id, specification, writing));
       return create(ReplaceMaintenanceWindowResponseSchema);
-    },
-
-    async listMaintenanceWindows(request, context) {
-      return create(ListMaintenanceWindowsResponseSchema, await listWindows(db, tenantOf(context), request));
-    },
-
-    async searchMaintenanceWindows(request, context) {
-      return create(SearchMaintenanceWindowsResponseSchema, await searchWindows(db, tenantOf(context), request));
     },
 
     async deleteMaintenanceWindows({ ids }, context) {
@@ -112,4 +104,33 @@ export function maintenanceWindowService(
       return create(StopMaintenanceWindowResponseSchema);
     },
   };
+}
+
+function tenantOf(context: HandlerContext) {
+  const { tenantId, tenantName } = principalOf(context);
+  return { id: tenantId, name: tenantName };
+}
+
+/** The calls that change nothing. */
+function readingCalls(db: Db, nowMs: () => number) {
+  const viewing = (context: HandlerContext) => ({ tenant: tenantOf(context), nowMs: nowMs(), signal: context.signal });
+  return {
+    async listMaintenanceWindows(request, context) {
+      return create(ListMaintenanceWindowsResponseSchema, await listWindows(db, tenantOf(context), request));
+    },
+
+    async searchMaintenanceWindows(request, context) {
+      return create(SearchMaintenanceWindowsResponseSchema, await searchWindows(db, tenantOf(context), request));
+    },
+
+    async listMaintenanceRuns(request, context) {
+      const windows = await listRuns(db, request, viewing(context));
+      return create(ListMaintenanceRunsResponseSchema, { windows });
+    },
+
+    async previewMaintenanceWindow(request, context) {
+      const preview = await previewWindow(db, request, viewing(context));
+      return create(PreviewMaintenanceWindowResponseSchema, preview);
+    },
+  } satisfies Partial<ServiceImpl<typeof MaintenanceWindowService>>;
 }

@@ -18,7 +18,7 @@ import { webhook } from "./kinds/webhook.ts";
 import type { Notification } from "./notification.ts";
 import { TemplateError } from "./rendering/mustache.ts";
 import { brokenTemplate, render } from "./rendering/template.ts";
-import { variablesOf } from "./rendering/variables.ts";
+import { type Described, variablesOf } from "./rendering/variables.ts";
 import { refusedHost } from "./stored-credential.ts";
 
 type MessageOf<K extends KindName> = Extract<DestinationType["type"], { case: K }>["value"];
@@ -52,6 +52,12 @@ export async function checkDestination(type: DestinationType, tenantId: string):
     await pace();
   }
   return broken.map(({ path, rule }) => ({ path: fieldPath(name, path), rule }));
+}
+
+/** A destination's type as templates describe it. */
+export function describedType(type: DestinationType): Described {
+  const { name, message, desc } = kindOf(type);
+  return { name, message, desc };
 }
 
 /** The limit of a kind's product on how often one destination is tried; undefined: none. */

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { ConnectError, ServiceImpl } from "@connectrpc/connect";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { ExplanationStep } from "#gen/belfry/notifications/v1/explanation_pb.ts";
 import { PreviewRuleResponseSchema, type RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
@@ -43,40 +43,52 @@ async function ruleOf(db: Db, tenantId: string, name: string) {
   return { rule: { name, ...row }, triggers };
 }
 
-/** Their secrets are hidden, which no preview shows. */
+export interface StoredDestination {
+  name: string;
+  type: JsonValue;
+}
+
+/** A destination as previews see it: its secrets are hidden, which none shows. */
+export const previewedDestination = ({ name, type }: StoredDestination) => ({
+  name,
+  type: fromJson(DestinationTypeSchema, type),
+});
+export type PreviewedDestination = ReturnType<typeof previewedDestination>;
+
 async function destinationsOf(db: Db, tenantId: string, rule: string) {
-  const rows = await db<{ name: string; type: JsonValue }[]>`
+  const rows = await db<StoredDestination[]>`
     select d.name, d.type
     from rule_destinations r join destinations d on d.tenant_id = r.tenant_id and d.name = r.destination_name
     where r.tenant_id = ${tenantId} and r.rule_name = ${rule} order by r.place`;
-  return rows.map(({ name, type }) => ({ name, type: fromJson(DestinationTypeSchema, type) }));
+  return rows.map(previewedDestination);
 }
 
-/** @throws code 3 when they hold more than an answer may: then the rest of them is not rendered */
-async function previewsOf(
-  destinations: Awaited<ReturnType<typeof destinationsOf>>,
+/** @throws what `tooMuch` makes when they hold more than an answer may: then the rest of them is not rendered */
+export async function previewsOf(
+  destinations: readonly PreviewedDestination[],
   notification: Notification,
   world: SendEnvironment,
   pace: Pace,
+  tooMuch: () => ConnectError,
 ) {
   let bytes = 0;
   const previews: (Composed & { destination: string })[] = [];
   for (const { name, type } of destinations) {
     const preview = { destination: name, ...(await compose(type, notification, world, pace)) };
     for (const text of Object.values(preview)) bytes += Buffer.byteLength(text);
-    if (bytes > pageBytesMax) {
-      throw invalidField(
-        "name",
-        `names a rule whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,
-      );
-    }
+    if (bytes > pageBytesMax) throw tooMuch();
     previews.push(preview);
   }
   return previews;
 }
 
 /** Whether each trigger matches, in their order. */
-async function triggerSteps(triggers: readonly StoredTrigger[], row: MatchRow, values: Fields["events"], pace: Pace) {
+export async function triggerSteps(
+  triggers: readonly StoredTrigger[],
+  row: MatchRow,
+  values: Fields["events"],
+  pace: Pace,
+) {
   const steps: ExplanationStep[] = [];
   for (const trigger of triggers) {
     await pace();
@@ -109,7 +121,12 @@ export function rulePreviews(db: Db, world: SendEnvironment): Pick<ServiceImpl<t
       return create(PreviewRuleResponseSchema, {
         matches: first >= 0,
         steps: [ruleStep(rule), ...steps],
-        previews: await previewsOf(destinations, notification, world, pace),
+        previews: await previewsOf(destinations, notification, world, pace, () =>
+          invalidField(
+            "name",
+            `names a rule whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,
+          ),
+        ),
       });
     },
   };

@@ -12,6 +12,7 @@ import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { destinationService } from "./destinations.ts";
 import { explanations, type OpenWindows } from "./explain.ts";
 import { rulePreviews } from "./preview.ts";
+import { messagePreviews } from "./preview-message.ts";
 import { triggerPreviews } from "./preview-trigger.ts";
 import { ruleService } from "./rules.ts";
 import { destinationTests } from "./test-destination.ts";
@@ -36,7 +37,11 @@ export function notificationServices(
     ...destinationService(db, bounds, keyring, world),
     ...destinationTests(db, keyring, world),
   };
-  const rules: Partial<ServiceImpl<typeof RuleService>> = { ...ruleService(db, bounds), ...rulePreviews(db, world) };
+  const rules: Partial<ServiceImpl<typeof RuleService>> = {
+    ...ruleService(db, bounds),
+    ...rulePreviews(db, world),
+    ...messagePreviews(db, world),
+  };
   const triggers: Partial<ServiceImpl<typeof TriggerService>> = {
     ...triggerService(db, bounds),
     ...triggerPreviews(db, sending.nowMs),

@@ -117,7 +117,10 @@ export function destinationTests(
         throw failedPrecondition(`the test notification was not taken (${outcome.reason}): ${outcome.answer}`);
       }
       await transaction(db, (tx) => audited(tx, context, name));
-      return create(TestDestinationResponseSchema, { destination: { ...destination, type: masked } });
+      return create(TestDestinationResponseSchema, {
+        destination: { ...destination, type: masked },
+        answer: outcome.answer,
+      });
     },
   };
 }

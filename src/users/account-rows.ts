@@ -1,10 +1,12 @@
 import { randomUUIDv7 } from "node:crypto";
-import { and, eq, ne, sql } from "drizzle-orm";
+import { and, eq, exists, ne, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
 import type { UserAccountFilter } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
+import { textsOf } from "../db/paging/keyset.ts";
+import { countedPage } from "../db/paging/token-page.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import type { AccountUpdate } from "./account-update.ts";
 import { setGroups } from "./memberships.ts";
@@ -40,6 +42,46 @@ export async function readAccount(db: Db, tenantId: string, id: string): Promise
   if (row === undefined) throw notFound("user account", id);
   return row;
 }
+
+/** Accounts by e-mail, of one group or of none in particular. @throws code 3 for a bad page token */
+export async function listAccounts(
+  db: Db,
+  tenantId: string,
+  request: { group: string; pageSize: number; pageToken: string },
+): Promise<{ accounts: AccountRow[]; nextPageToken: string; totalCount: bigint }> {
+  const page = countedPage("user accounts", tenantId, request, request.group);
+  const place = page.after && textsOf(page.after, ["text"]);
+  const listed = and(
+    eq(userAccounts.tenantId, tenantId),
+    request.group === "" ? undefined : exists(membership(tenantId, request.group)),
+  );
+  // By user_accounts_email.
+  const byEmail = sql<string>`lower(${userAccounts.email} collate pg_c_utf8)`;
+  const [rows, total] = await Promise.all([
+    orm(db)
+      .select({ ...columnsOf(tenantId), place: byEmail })
+      .from(userAccounts)
+      .where(and(listed, place && sql`${byEmail} > ${place[0]}`))
+      .orderBy(byEmail)
+      .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
+    page.total(() => orm(db).$count(userAccounts, listed)),
+  ]);
+  const { items, nextPageToken } = page.cut(rows, (row) => [row.place], total);
+  return { accounts: items.map(({ place: _place, ...row }) => row), nextPageToken, totalCount: total };
+}
+
+/** That an account is in a group: by the primary key. */
+const membership = (tenantId: string, group: string) =>
+  new QueryBuilder()
+    .select({ name: userAccountGroups.groupName })
+    .from(userAccountGroups)
+    .where(
+      and(
+        eq(userAccountGroups.tenantId, tenantId),
+        eq(userAccountGroups.accountId, userAccounts.id),
+        eq(userAccountGroups.groupName, group),
+      ),
+    );
 
 /** @throws code 6 when another account than `id` has this e-mail address */
 export async function refuseTaken(db: Db, tenantId: string, email: string, id: string | null): Promise<void> {

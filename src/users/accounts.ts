@@ -5,6 +5,7 @@ import {
   CreateUserAccountResponseSchema,
   DeleteUserAccountResponseSchema,
   GetUserAccountResponseSchema,
+  ListUserAccountsResponseSchema,
   SearchUserAccountIdsResponseSchema,
   UpdateUserAccountResponseSchema,
   type UserAccountService,
@@ -14,7 +15,15 @@ import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { holderOf, principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
-import { changeAccount, deleteAccount, insertAccount, readAccount, refuseTaken, searchIds } from "./account-rows.ts";
+import {
+  changeAccount,
+  deleteAccount,
+  insertAccount,
+  listAccounts,
+  readAccount,
+  refuseTaken,
+  searchIds,
+} from "./account-rows.ts";
 import { accountUpdate } from "./account-update.ts";
 import { toUserAccount } from "./messages.ts";
 import { checkPassword, type HashPassword } from "./password.ts";
@@ -46,6 +55,11 @@ export function userAccountService(
     async getUserAccount({ id }, context) {
       const row = await readAccount(db, principalOf(context).tenantId, id);
       return create(GetUserAccountResponseSchema, { user: toUserAccount(row) });
+    },
+
+    async listUserAccounts(request, context) {
+      const { accounts, ...page } = await listAccounts(db, principalOf(context).tenantId, request);
+      return create(ListUserAccountsResponseSchema, { ...page, users: accounts.map(toUserAccount) });
     },
 
     async updateUserAccount(request, context) {

@@ -1,17 +1,20 @@
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { and, eq } from "drizzle-orm";
+import { and, eq, getTableColumns, gt } from "drizzle-orm";
 import { UserGroupSchema } from "#gen/belfry/users/v1/user_group_pb.ts";
 import {
   CreateUserGroupResponseSchema,
   DeleteUserGroupResponseSchema,
   GetUserGroupResponseSchema,
+  ListUserGroupsResponseSchema,
   UpdateUserGroupResponseSchema,
   type UserGroupService,
 } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { checkQuota, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
+import { textsOf } from "../db/paging/keyset.ts";
+import { countedPage } from "../db/paging/token-page.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
@@ -25,6 +28,8 @@ const addedRole = "delegate_to_collection_zone";
 
 const distinct = (values: Iterable<string>) => [...new Set(values)];
 const named = (tenantId: string, name: string) => and(eq(userGroups.tenantId, tenantId), eq(userGroups.name, name));
+
+const { tenantId: _tenant, ...columns } = getTableColumns(userGroups);
 
 const kept: Kept = { things: "user groups", table: "user_groups", columns: ["name"] };
 
@@ -50,15 +55,29 @@ export function userGroupService(db: Db, bounds: QuotaBounds): Partial<ServiceIm
 
     async getUserGroup({ name }, context) {
       const [row] = await orm(db)
-        .select({
-          name: userGroups.name,
-          cloudRoles: userGroups.cloudRoles,
-          restrictionFilters: userGroups.restrictionFilters,
-        })
+        .select(columns)
         .from(userGroups)
         .where(named(principalOf(context).tenantId, name));
       if (row === undefined) throw notFound("user group", name);
       return create(GetUserGroupResponseSchema, { group: toUserGroup(row) });
+    },
+
+    async listUserGroups(request, context) {
+      const { tenantId } = principalOf(context);
+      const page = countedPage("user groups", tenantId, request, "");
+      const place = page.after && textsOf(page.after, ["text"]);
+      const all = eq(userGroups.tenantId, tenantId);
+      const [rows, totalCount] = await Promise.all([
+        orm(db)
+          .select(columns)
+          .from(userGroups)
+          .where(and(all, place && gt(userGroups.name, place[0] ?? "")))
+          .orderBy(userGroups.name)
+          .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
+        page.total(() => orm(db).$count(userGroups, all)),
+      ]);
+      const { items, nextPageToken } = page.cut(rows, ({ name }) => [name], totalCount);
+      return create(ListUserGroupsResponseSchema, { groups: items.map(toUserGroup), nextPageToken, totalCount });
     },
 
     async updateUserGroup({ group = create(UserGroupSchema), updateMask }, context) {

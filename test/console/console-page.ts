@@ -15,6 +15,12 @@ export async function openConsole(page: Page, server: TestServer, tenant: TestTe
   await page.getByRole("link", { name: "Belfry" }).waitFor();
 }
 
+/** All that the page holds where a script could read it: elements, what inputs hold, storage, address. */
+export const held = (page: Page) =>
+  page.evaluate(
+    "[document.documentElement.outerHTML, ...[...document.querySelectorAll('input, textarea')].map(({ value }) => value), JSON.stringify({ ...sessionStorage }), JSON.stringify({ ...localStorage }), location.href].join('\\n')",
+  ) as Promise<string>;
+
 /** What an event of a test says; the rest is the same for all. */
 export interface Sent {
   name: string;
@@ -68,6 +74,12 @@ export async function ordinaryDay(server: TestServer, tenant: TestTenant): Promi
   const rule = { triggerNames: ["critical"], destinationNames: ["on call"], message: "{{event.name}}" };
   await call("/v1/notification/rules", { name: "page on critical", enabled: true, ...rule });
   await call("/v1/notification/rules", { name: "quiet", enabled: false, ...rule });
+  await call("/v1/user-mgmt/end-user-groups", { name: "On call", cloudRoles: ["user"] });
+  const ada = { email: "ada@example.com", password: "Correct-horse-7", firstName: "Ada", groups: ["On call"] };
+  await call("/v1/user-mgmt/end-user-accounts", { user: ada });
+  const entityInput = { clause: { filter: { field: "entity.name", operation: "OP_STARTS_WITH", value: "web" } } };
+  const updater = { name: "web is ours", entity_input: entityInput, properties: { team: "web" }, enabled: true };
+  await call("/v1/modelcontext/custompropertyupdaters:create", { updaters: [updater] });
   const models = ["web-1", "web-2", "db-1", "db-2", "queue-1", "edge-ams-01"].map((source, at) => ({
     timestamp: now,
     dimensions: { source },

@@ -170,6 +170,42 @@ describe("many occurrences at once", () => {
     await page.getByRole("button", { name: "Try these again" }).click();
     await page.getByText("2 acknowledged").waitFor();
   });
+
+  onPage("are taken back by Undo, each to what it was", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [
+      { name: "was acknowledged", source: "a" },
+      { name: "was not", source: "b" },
+    ]);
+    await openConsole(page, server, tenant, "#/events?status=any");
+    await selectRow(page, "was acknowledged");
+    await page.getByRole("button", { name: "Acknowledge" }).click();
+    await page.getByText("1 acknowledged").waitFor();
+    const done = page.getByRole("status", { name: "Done" });
+    const states = async () => {
+      const { results } = await v1(server, tenant)("/v1/events:search", { query: {} });
+      return Object.fromEntries(
+        results.map(({ name, occurrences: [of] }: { name: string; occurrences: [Record<string, unknown>] }) => [
+          name,
+          [of.acknowledged, of.status],
+        ]),
+      );
+    };
+    const before = await states();
+    expect(before).toEqual({ "was acknowledged": [true, "STATUS_OPEN"], "was not": [false, "STATUS_OPEN"] });
+    await selectRow(page, "was not");
+    await page.getByText("2 selected").waitFor();
+    for (const [button, said] of [
+      ["Acknowledge", "2 acknowledged"],
+      ["Close", "2 closed"],
+    ] as const) {
+      await page.getByRole("button", { name: button, exact: true }).click();
+      await done.getByText(said).waitFor();
+      await done.getByRole("button", { name: "Undo" }).click();
+      await done.getByText("Taken back.").waitFor();
+      expect(await states()).toEqual(before);
+    }
+  });
 });
 
 describe("by keyboard alone", () => {

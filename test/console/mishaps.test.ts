@@ -95,6 +95,25 @@ describe("a link that logs in, in a browser that is logged in", () => {
   });
 });
 
+describe("a link that logs in, where the page is open already", () => {
+  onPage("logs in without a reload; once it was spent, the session stays as it is", async (page) => {
+    const tenant = await testTenant(sql);
+    const { token } = await transaction(sql, (tx) => createLink(tx, tenant.id, undefined));
+    await page.goto(`${server.url}/console/`);
+    await page.getByLabel("API key").waitFor();
+    const open = () => page.evaluate(`location.hash = "#first=${token}"`);
+    await open();
+    await page.getByText("Nothing is open.").waitFor();
+    expect(page.url()).not.toContain(token);
+    page.once("dialog", (question) => question.accept());
+    await open();
+    await page.getByText(/^The link did not log in: /).waitFor();
+    await page.getByText("Nothing is open.").waitFor();
+    expect(await page.getByLabel("API key").count()).toBe(0);
+    expect(page.url()).not.toContain(token);
+  });
+});
+
 describe("with more deliveries than a page holds", () => {
   onPage("a later page that fails can be read again, and none comes under another filter", async (page) => {
     const tenant = await testTenant(sql);

@@ -7,6 +7,7 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { openConsole, ordinaryDay } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
+import { someWindows } from "./some-windows.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const tenant = await testTenant(server.database.sql);
@@ -45,15 +46,30 @@ const looks = [
   { name: "narrow", colorScheme: "light", viewport: { width: 390, height: 844 } },
 ] as const;
 
+const webs = { field: "name", operation: "OP_STARTS_WITH", value: "web-" };
+
 let entity = "";
 let occurrence = "";
+let window = "";
+let credential = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
   await ordinaryDay(server, tenant);
   const call = v1(server, tenant);
+  const slow = { metricName: "latency.p99", min: 0.15, max: 0.45, entityQuery: { clause: { filter: webs } } };
+  await call("/v1/notification/triggers", { name: "slow answers", type: { metricThreshold: slow } });
+  const silent = { metricName: "system.cpu.utilization", durationSec: 900, entityQuery: { clause: { filter: webs } } };
+  await call("/v1/notification/triggers", { name: "silent", type: { staleData: silent } });
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
+  window = await someWindows(server, tenant);
+  const secrets = { token: "xoxb-1234-s3cret" };
+  const info = { name: "chat", type: "teamChat", allowedHosts: ["slack.com"], description: "the app's bot" };
+  const stored = await call("/v1/credentials", { info, secrets });
+  credential = stored.info.id;
+  const type = { teamChat: { channel: "ops", credentialId: credential } };
+  await call("/v1/notification/destinations", { name: "team", type, maxPerMinute: 30, tags: ["night"] });
   const named = { filter: { field: "name", operation: "OP_EQUALS", value: "disk full" } };
   const { results } = await call("/v1/events:search", { query: { clause: named } });
   occurrence = encodeURIComponent(results[0].occurrences[0].id);
@@ -72,6 +88,38 @@ const screens = [
   { image: "entity", heading: "web-1", hash: () => `#/entities/${entity}` },
   { image: "metrics", heading: "Metrics", hash: () => `#/metrics?entity=${entity}&range=6h` },
   { image: "deliveries", heading: "Deliveries", hash: () => "#/deliveries" },
+  { image: "windows", heading: "Windows", hash: () => "#/windows" },
+  { image: "window", heading: "Patch night", hash: () => `#/windows/${window}` },
+  { image: "window-form", heading: "Change Patch night", hash: () => `#/windows/${window}?edit=1` },
+  { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
+  { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },
+  { image: "destination-new", heading: "New destination", hash: () => "#/rules/destinations?new=1" },
+  { image: "credentials", heading: "Credentials", hash: () => "#/settings/credentials" },
+  { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
+  { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
+  { image: "keys", heading: "Keys", hash: () => "#/settings/keys" },
+  { image: "new-client", heading: "New client", hash: () => "#/settings/keys?new=1" },
+  { image: "accounts", heading: "Accounts", hash: () => "#/settings/accounts" },
+  { image: "new-account", heading: "New account", hash: () => "#/settings/accounts?new=1" },
+  { image: "groups", heading: "Groups", hash: () => "#/settings/groups" },
+  { image: "group", heading: "On call", hash: () => "#/settings/groups/On%20call" },
+  { image: "dictionary", heading: "Dictionary", hash: () => "#/settings/dictionary" },
+  {
+    image: "entry",
+    heading: "system.cpu.utilization",
+    hash: () => "#/settings/dictionary/metrics/system.cpu.utilization",
+  },
+  { image: "properties", heading: "Custom properties", hash: () => "#/settings/properties" },
+  { image: "updater", heading: "New updater", hash: () => "#/settings/properties?new=1" },
+  { image: "audit", heading: "Audit log", hash: () => "#/settings/audit" },
+  { image: "triggers", heading: "Triggers", hash: () => "#/rules/triggers" },
+  { image: "trigger", heading: "critical", hash: () => "#/rules/triggers/critical" },
+  { image: "trigger-metric", heading: "slow answers", hash: () => "#/rules/triggers/slow%20answers?range=6h" },
+  { image: "trigger-stale", heading: "silent", hash: () => "#/rules/triggers/silent" },
+  { image: "trigger-new", heading: "New trigger", hash: () => "#/rules/triggers?new=yes" },
+  ...["curl", "prometheus", "opentelemetry", "agent"].map((program) => ({
+    ...{ image: `send-${program}`, heading: "Send data", hash: () => `#/settings/send?with=${program}` },
+  })),
 ];
 
 describe.each(looks)("every screen, $name", ({ name, ...look }) => {
@@ -85,6 +133,15 @@ describe.each(looks)("every screen, $name", ({ name, ...look }) => {
         await page.goto(`${server.url}/console/${hash()}`);
         expect(await settled(page, heading, `${image}-${name}`), image).toEqual([]);
       }
+      await page.keyboard.press("Control+k");
+      await page.getByRole("combobox", { name: "Find by name" }).fill("web");
+      await page.getByRole("option", { name: /web-2/ }).waitFor();
+      expect(await settled(page, "Send data", `find-${name}`)).toEqual([]);
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog", { name: "Find anything" }).waitFor({ state: "detached" });
+      await page.keyboard.press("?");
+      await page.getByRole("dialog", { name: "Keys" }).waitFor();
+      expect(await settled(page, "Send data", `keys-${name}`)).toEqual([]);
     },
     look,
   );
@@ -100,11 +157,22 @@ describe("every screen of a tenant that has nothing", () => {
         Entities: "There are no entities yet.",
         Metrics: "Whose metrics?",
         Deliveries: "Nothing was sent yet.",
+        Windows: "There are no maintenance windows.",
       };
       for (const [heading, text] of Object.entries(says)) {
         await page.getByRole("link", { name: heading, exact: true }).click();
         await page.getByText(text).waitFor();
         expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), heading).toEqual([]);
+      }
+      const sections = {
+        Triggers: ["rules/triggers", "There are no triggers yet."],
+        Destinations: ["rules/destinations", "There are no destinations yet."],
+        Credentials: ["settings/credentials", "There are no credentials yet."],
+      };
+      for (const [heading, [path = "", text = ""]] of Object.entries(sections)) {
+        await page.goto(`${server.url}/console/#/${path}`);
+        await page.getByText(text).waitFor();
+        expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), path).toEqual([]);
       }
     },
     { viewport: { width: 1280, height: 800 } },

@@ -67,6 +67,15 @@ describe("entities", () => {
     page.once("dialog", (question) => question.accept());
     await properties.getByRole("button", { name: "Delete the property owner" }).click();
     await properties.getByText("None.").waitFor();
+    const undo = page.getByRole("status", { name: "Done" }).getByRole("button", { name: "Undo" });
+    await undo.click();
+    await properties.getByText("storage").waitFor();
+    await form.getByLabel("Name").fill("owner");
+    await form.getByLabel("Value").fill("network");
+    await form.getByRole("button", { name: "Set" }).click();
+    await properties.getByText("network").waitFor();
+    await undo.click();
+    await properties.getByText("storage").waitFor();
   });
 });
 

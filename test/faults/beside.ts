@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Db } from "../../src/db/connect.ts";
 import { post } from "./notifications.ts";
 import type { Random } from "./random.ts";
 
@@ -11,6 +12,15 @@ export interface Beside {
   /** One turn of it; `n` counts them. */
   turn(n: number): Promise<void>;
   restMs: number;
+}
+
+/** Work with a ledger of its own. */
+export interface Part {
+  readonly beside: Beside;
+  /** How far it has come, in a few words. */
+  progress(): string;
+  /** When its last turn has ended: what is not as it must be, a line each. */
+  compare(db: Db): Promise<string[]>;
 }
 
 export function startAll(all: readonly Beside[]) {

@@ -1,33 +1,39 @@
-import { rmSync, statfsSync } from "node:fs";
-import { appendFile, rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectOnce, type Db, type Sql } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
-import { migrate } from "../../src/db/migrate.ts";
 import { httpReceiver } from "../support/receivers.ts";
-import { notifying, searches, startAll, windows } from "./beside.ts";
+import { notifying, type Part, searches, startAll, windows } from "./beside.ts";
+import { ownCitus } from "./citus-cluster.ts";
+import { consolePage } from "./console-page.ts";
+import { comingAndGoing, logIn } from "./console-sessions.ts";
+import { clockStep, fullDisk } from "./disk-and-clock.ts";
 import { estateBeside } from "./estate.ts";
+import { expiring } from "./expiring.ts";
 import { diskOf, factsDir, within, writeFacts } from "./facts.ts";
+import { prometheusBeside } from "./foreign-programs.ts";
 import { type Ledger, ledger } from "./ledger.ts";
+import { leasesLeft, leftOver } from "./left-over.ts";
 import { type Load, load } from "./load.ts";
 import { memoryOf } from "./memory.ts";
 import { checkArrivals, drained, noting, startRule } from "./notifications.ts";
-import { clear, clusterPlace, place } from "./place.ts";
+import { opentelemetry } from "./opentelemetry.ts";
+import { clear, place } from "./place.ts";
 import { type Book, comparePoints, senders } from "./points.ts";
+import { type Nemesis, nemesisOf } from "./postgres-process.ts";
 import { openProxy } from "./proxy.ts";
-import { type Random, random } from "./random.ts";
+import { random } from "./random.ts";
 import { type Act, runRounds } from "./rounds.ts";
 import { actsOfTwo, looking, type Play } from "./scenes.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
-import { newTenant } from "./stage.ts";
+import { actsOfServing } from "./serving-acts.ts";
+import { newTenant, ownPostgres, type Tenant } from "./stage.ts";
 import { putEntities } from "./updaters.ts";
 import { startWatcher, type Watcher } from "./watchers.ts";
 
-const MiB = 1024 * 1024;
 const hourMs = 3_600_000;
-/** A disk that is smaller is filled in one of the acts: FAULTS_DIR, such as a tmpfs of 2 GiB. */
-const smallDiskBytes = 8 * 1024 * MiB;
+/** The first server is one of several processes. */
+const processes = 3;
 const severitiesWatched = [[], [3, 4]] as const;
 /** Points and reports of an hour must fit into the memory of this process, and be compared within it. */
 const restMs = { clients: 150, points: 300 };
@@ -35,48 +41,12 @@ const restMs = { clients: 150, points: 300 };
 const backMs = 6 * hourMs;
 /** A comparison reads all that is stored: another one follows after this many times what it took. */
 const restOfComparison = 4;
-/** The first server is killed in this part of the time only: then it lives until the end, so that its memory tells a trend. */
+/** The first server and its processes are killed in this part of the time only: then they live until the end, so that their memory tells a trend. */
 const killedPart = 0.25;
+const untilSettled = ["kill -9 of the first server", "kill -9 of a serving process"];
 const stopMsMax = 120_000;
 /** For all that an hour has stored. */
 const lastMsMax = 900_000;
-
-/** Fills the disk of a directory, for a while; undefined where it is a large one. */
-function fullDisk(dataDir: string, { int }: Random): Act | undefined {
-  const { blocks, bsize } = statfsSync(dataDir);
-  if (blocks * bsize > smallDiskBytes) return undefined;
-  return {
-    name: "a full disk",
-    async run() {
-      const file = join(dataDir, "..", "filler");
-      try {
-        for (const size of [64 * MiB, MiB, 4096]) {
-          try {
-            const piece = Buffer.alloc(size);
-            for (;;) await appendFile(file, piece);
-          } catch {
-            // Full for this size.
-          }
-        }
-        await sleep(int(500, 4000));
-      } finally {
-        await rm(file, { force: true });
-      }
-    },
-  };
-}
-
-function clockStep(servers: readonly ServerProcess[], { pick, int }: Random): Act {
-  return {
-    name: "a clock that steps",
-    async run() {
-      const server = pick(servers);
-      await server.arm({ clockShiftMs: pick([-1, 1]) * int(60_000, 2 * hourMs) });
-      await sleep(int(500, 3000));
-      await server.arm({});
-    },
-  };
-}
 
 export function together(clients: Load, points: ReturnType<typeof senders>): Load {
   return {
@@ -123,48 +93,13 @@ export function withAll(
   return { sparing, compareAll };
 }
 
-/** In the end no job waits that is due, fails or is leased, and no window has left anything behind. */
-export async function leftOver(db: Db, withinMs: number): Promise<string[]> {
-  const endMs = performance.now() + withinMs;
-  for (;;) {
-    const now = BigInt(Date.now());
-    const jobs = await db<{ kind: string; jobs: number }[]>`
-      select kind, count(*)::int4 as jobs from jobs
-      where failures > 0 or lease_until_ms > ${now} or due_ms < ${now - 5000n} group by kind`;
-    const work = await db<{ kind: string }[]>`select kind from due_work where due_ms < ${now - 5000n}`;
-    const [rest] = await db<{ open: number; members: number; targets: number; states: number }[]>`
-      select (select count(*)::int4 from maintenance_windows where run_state <> 2) as open,
-        (select count(*)::int4 from maintenance_members) as members,
-        (select count(*)::int4 from maintenance_targets) as targets,
-        (select count(*)::int4 from entities where window_production_state is not null) as states`;
-    const wrong = [
-      ...jobs.map(({ kind, jobs: count }) => `${count} jobs of ${kind} are left`),
-      ...work.map(({ kind }) => `due work of ${kind} is left`),
-      ...Object.entries(rest ?? {}).flatMap(([what, count]) =>
-        count > 0 ? [`windows: ${count} ${what} are left`] : [],
-      ),
-    ];
-    if (wrong.length === 0 || performance.now() > endMs) return wrong;
-    await sleep(500);
-  }
-}
-
-/** What servers that have stopped in order still hold. */
-async function leasesLeft(db: Db): Promise<string[]> {
-  const held = await db<{ what: string; count: number }[]>`
-    select 'leases' as what, count(*)::int4 as count from leases
-    union all select 'leased jobs', count(*)::int4 from jobs where lease_until_ms > ${BigInt(Date.now())}
-    union all select 'deliveries', count(*)::int4 from due_deliveries`;
-  return held.flatMap(({ what, count }) =>
-    count > 0 ? [`${count} ${what} are left when the servers have stopped`] : [],
-  );
-}
-
 /**
- * Everything at once: events, models and points that clients send to two servers on one PostgreSQL, an estate that reports
- * its events, watches, searches, rules that notify, windows; and everything that goes wrong: kills, pauses, cut connections, a bad way, clocks that step,
- * and a full disk where FAULTS_DIR is a small one. Between the acts what is stored equals what was acknowledged and what
- * the watches saw; in the end all notifications have arrived, those of the estate as a model decides them, memory has not grown, and nothing is left over.
+ * Everything at once: events, models and points that clients send to two servers on one PostgreSQL, of which the first is one of three processes;
+ * an estate that reports its events, watches, also by a session of the console, searches, rules that notify, windows, events that expire, sessions that
+ * come and go, a console in a browser, OpenTelemetry's SDK, Prometheus with its alerts and all that it scrapes, Alertmanager; and everything that goes
+ * wrong: kills, pauses, cut connections, a bad way, clocks that step, and a full disk where FAULTS_DIR is a small one. Between the acts what is stored
+ * equals what was acknowledged and what the watches saw; in the end all notifications have arrived, those of the estate as a model decides them, each
+ * part's own ledger agrees, memory has not grown, and nothing is left over.
  * @throws what is not so; then the servers' logs and how things stood lie in a folder that is told
  */
 export async function playEverything(play: Play): Promise<number> {
@@ -172,29 +107,33 @@ export async function playEverything(play: Play): Promise<number> {
   await using stack = new AsyncDisposableStack();
   const facts = factsDir();
   say(`seed ${seed}; logs in ${facts}`);
-  const dataDir = await clusterPlace();
-  stack.defer(() => clear(dataDir));
-  const postgres = await startEmbedded({ dataDir, log: { info() {}, warn() {}, error: console.error } });
-  stack.defer(() => postgres.stop("immediate"));
-  await migrate(postgres.url);
-  const db = looking(postgres.url);
+  const { TEST_CITUS: citus } = process.env;
+  const database = citus ? await ownCitus(stack, citus, random(seed, 53)) : await embedded(stack);
+  const db = looking(database.url);
   try {
-    const played = await playOn(play, { stack, facts, dataDir, url: postgres.url, db });
+    const played = await playOn(play, { stack, facts, db, ...database });
     rmSync(facts, { recursive: true });
     return played;
   } catch (error) {
     // Now, and not only when everything has been stopped, which may hang as well.
     say((error as Error).message);
     setTimeout(() => process.exit(1), 60_000).unref();
-    await writeFacts(facts, db, dataDir, (error as Error).message);
+    await writeFacts(facts, db, database.dataDir, (error as Error).message);
     throw new Error(`FAULTS_SEED=${seed}: something is wrong, see above and ${facts}`, { cause: error });
   }
+}
+
+/** A migrated PostgreSQL, as a server of one's own would have it. */
+async function embedded(stack: AsyncDisposableStack) {
+  const { dataDir, url } = await ownPostgres(stack);
+  return { dataDir, url, nemesis: nemesisOf(dataDir) };
 }
 
 interface Stage {
   stack: AsyncDisposableStack;
   facts: string;
   dataDir: string;
+  nemesis: Nemesis;
   url: string;
   db: Sql;
 }
@@ -207,7 +146,8 @@ async function twoServers({ stack, facts, url }: Stage, seed: number) {
     const ownDir = await place();
     stack.defer(() => clear(ownDir));
     const env = { BELFRY_DATA_DIR: ownDir, DATABASE_URL: way.url, BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" };
-    servers.push(await serverProcess(env, join(facts, `server-${i + 1}.log`)));
+    const more = { BELFRY_PROCESSES: String(i === 0 ? processes : 1) };
+    servers.push(await serverProcess({ ...env, ...more }, join(facts, `server-${i + 1}.log`)));
   }
   for (const server of servers) stack.defer(() => server.stop());
   await Promise.all(servers.map((server) => server.start()));
@@ -222,11 +162,36 @@ const quieter = (server: ServerProcess): ServerProcess => ({
   },
 });
 
+/** What has ledgers of its own: each in tenants that nothing else changes. */
+async function partsOf(stack: AsyncDisposableStack, urls: readonly string[], tenants: readonly Tenant[], seed: number) {
+  const [toExpire, logsIn, sdk, alerted, byWebhook, shown] = tenants as [
+    Tenant,
+    Tenant,
+    Tenant,
+    Tenant,
+    Tenant,
+    Tenant,
+  ];
+  const exports = opentelemetry(urls, sdk);
+  stack.defer(() => exports.stop());
+  const parts: (Part | undefined)[] = [
+    expiring(urls, toExpire, random(seed, 71)),
+    comingAndGoing(urls, logsIn, random(seed, 72)),
+    exports,
+    await prometheusBeside(stack, urls, [alerted, byWebhook]),
+    await consolePage(stack, urls, shown, random(seed, 73)),
+  ];
+  return parts.filter((part) => part !== undefined);
+}
+
 async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number> {
   const { stack, dataDir, url, db } = stage;
   const startMs = performance.now();
   const { sql, close } = connectOnce(url, "faults");
-  const [one, two, three] = [await newTenant(sql, "one"), await newTenant(sql, "two"), await newTenant(sql, "three")];
+  const names = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+  const tenants: Tenant[] = [];
+  for (const name of names) tenants.push(await newTenant(sql, name));
+  const [one, two, three, ...others] = tenants as [Tenant, Tenant, Tenant, ...Tenant[]];
   await close();
   const { ways, servers } = await twoServers(stage, seed);
   const urls = servers.map((server) => server.url);
@@ -239,13 +204,18 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
   const watchers: Watcher[] = [];
   for (const [i, severities] of severitiesWatched.entries())
     watchers.push(await startWatcher({ name: `watcher ${i}`, seed: seed + i, urls, headers: one.manager, severities }));
+  const { headers } = await logIn(urls[0] as string, one.manager["service-api-key"] as string);
+  const inBrowser = { name: "the console's watch", seed: seed + 9, urls, headers, protocol: "connect" as const };
+  watchers.push(await startWatcher({ ...inBrowser, severities: [] }));
   stack.defer(() => watchers.forEach((watcher) => void watcher.stop()));
 
   const notifications = notifying(urls, two.agent);
   const estate = await estateBeside(three, urls, seed, estateReceiver.url);
+  const parts = await partsOf(stack, urls, others, seed);
   const beside = startAll([
     notifications,
     estate.beside,
+    ...parts.map((part) => part.beside),
     windows(urls, two.manager, random(seed, 61)),
     searches(urls, one.manager, random(seed, 62)),
     searches(urls, one.manager, random(seed, 63)),
@@ -271,7 +241,10 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
   const told = () => {
     const sent = [...points.values()].reduce((sum, times) => sum + times.size, 0);
     const turns = [...beside.turns].map(([name, count]) => `${count} ${name}`).join(", ");
-    return `${sparing.counts.acknowledged} items and ${sent} points acknowledged, ${arrived.length} arrivals; ${estate.told()}; ${turns}; servers take ${memory.now()} MB; ${diskOf(dataDir)}`;
+    return `${sparing.counts.acknowledged} items and ${sent} points acknowledged, ${arrived.length} arrivals; ${estate.told()}; ${parts
+      .map((part) => part.progress())
+      .filter(Boolean)
+      .join("; ")}; ${turns}; servers take ${memory.now()} MB; ${diskOf(dataDir)}`;
   };
   const minutely = setInterval(
     () => say(`${Math.round((performance.now() - startMs) / 60_000)} min: ${told()}`),
@@ -290,16 +263,17 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
     },
   });
   // A try that fails behind its sending is sent again, whenever that is.
-  const { acts: usual } = actsOfTwo(servers, ways, dataDir, choose, ["deliveries:sent"]);
+  const { acts: usual } = actsOfTwo(servers, ways, stage.nemesis, choose, ["deliveries:sent"]);
   const full = fullDisk(dataDir, choose);
-  const acts = [...usual, clockStep(servers, choose), ...(full === undefined ? [] : [full])].map(noted);
+  const serving = actsOfServing(servers[0] as ServerProcess, processes, choose);
+  const acts = [...usual, ...serving, clockStep(servers, choose), ...(full === undefined ? [] : [full])].map(noted);
   acts.push({ name: "nothing wrong for a while", run: () => sleep(5000) });
   const settledMs = startMs + killedPart * ((until.endMs ?? Infinity) - startMs);
   let bag: Act[] = [];
   const plan = () => {
-    const spared = performance.now() > settledMs ? "kill -9 of the first server" : "";
-    bag = bag.filter(({ name }) => name !== spared);
-    if (bag.length === 0) bag = acts.filter(({ name }) => name !== spared);
+    const left = acts.filter(({ name }) => performance.now() < settledMs || !untilSettled.includes(name));
+    bag = bag.filter((act) => left.includes(act));
+    if (bag.length === 0) bag = [...left];
     const [act] = bag.splice(choose.int(0, bag.length - 1), 1) as [Act];
     return { act, afterMs: choose.int(20, 400) };
   };
@@ -311,6 +285,7 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
   await drained(db);
   const wrong = await within(lastMsMax, () => "the last comparison", compareAll(db, one.id));
   wrong.push(...(await estate.compare(db, estateArrived)));
+  for (const part of parts) wrong.push(...(await within(lastMsMax, () => part.beside.name, part.compare(db))));
   wrong.push(...(await checkArrivals(db, arrived, notifications.sent, actsMs)), ...(await leftOver(db, 60_000)));
   say(`${told()}; ${memory.longest()}`);
   watchers.forEach((watcher) => void watcher.stop());

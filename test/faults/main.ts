@@ -1,7 +1,7 @@
 /**
  * `npm run faults -- --minutes N [--seed S] [--scene NAME]`: scene after scene, each with a new seed, until the time is
  * up or something is wrong. `--all` plays everything at once for all of the time; FAULTS_DIR on a small disk lets it fill
- * that. `--scene upgrade --before PLACE` upgrades from an earlier version: a commit, a tag, a checkout, or an unpacked npm
+ * that, and TEST_CITUS makes it a Citus cluster, whose package it names. `--scene upgrade --before PLACE` upgrades from an earlier version: a commit, a tag, a checkout, or an unpacked npm
  * package; with `--defaults` its servers have the settings that an operator finds. `--suite [FOLDER …]` runs all other
  * tests, or those of folders, over a slow way to PostgreSQL instead.
  */

@@ -24,9 +24,9 @@ const quarters = (looks: readonly number[]) => [1, 2, 3, 4].map((i) => quarter(l
 export function memoryOf(servers: readonly ServerProcess[]) {
   const lives = new Map<number, number[]>();
   const timer = setInterval(() => {
-    for (const { pid } of servers) {
-      const mb = pid === undefined ? undefined : memoryMb(pid);
-      if (pid === undefined || mb === undefined) continue;
+    for (const pid of servers.flatMap(({ pids }) => pids)) {
+      const mb = memoryMb(pid);
+      if (mb === undefined) continue;
       const looks = lives.get(pid) ?? [];
       lives.set(pid, looks);
       looks.push(mb);
@@ -35,11 +35,14 @@ export function memoryOf(servers: readonly ServerProcess[]) {
   const long = () => [...lives.values()].filter((looks) => looks.length >= looksMin);
   return {
     stop: () => clearInterval(timer),
-    now: () => servers.map(({ pid }) => (pid === undefined ? 0 : (memoryMb(pid) ?? 0)).toFixed(0)).join(" and "),
-    /** Medians of the four quarters of the longest life. */
+    now: () =>
+      servers.map(({ pids }) => pids.map((pid) => (memoryMb(pid) ?? 0).toFixed(0)).join(" + ") || "0").join(" and "),
+    /** Medians of the four quarters of each life that was long, or of the longest one. */
     longest() {
-      const looks = [...lives.values()].toSorted((a, b) => b.length - a.length)[0] ?? [];
-      return `a server that lived ${Math.round((looks.length * lookMs) / 60_000)} min took ${quarters(looks)} MB by quarters of its life`;
+      const longestFirst = [...lives.values()].toSorted((a, b) => b.length - a.length);
+      const told = longestFirst.filter((looks, i) => i === 0 || looks.length >= looksMin);
+      const each = told.map((looks) => `${Math.round((looks.length * lookMs) / 60_000)} min: ${quarters(looks)} MB`);
+      return `processes that lived longest, by quarters of their lives: ${each.join("; ")}`;
     },
     /** Long lives whose last quarter lies clearly above the second one. */
     grown: () =>

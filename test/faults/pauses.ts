@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { httpReceiver } from "../support/receivers.ts";
-import { leftOver } from "./everything.ts";
 import { ledger } from "./ledger.ts";
+import { leftOver } from "./left-over.ts";
 import { load } from "./load.ts";
 import { checkArrivals, drained, noting, post, startRule } from "./notifications.ts";
 import { pausePostgres } from "./postgres-process.ts";

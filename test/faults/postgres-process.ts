@@ -48,7 +48,32 @@ export function killBackend(dataDir: string, pick: <T>(list: readonly T[]) => T)
 /** Stops every process of a PostgreSQL for a while: it says nothing, and refuses nothing. */
 export async function pausePostgres(dataDir: string, ms: number): Promise<void> {
   const pid = postmaster(dataDir);
-  if (pid === undefined) return;
+  if (pid !== undefined) await pauseProcesses(pid, ms);
+}
+
+/** What a scene does to its database. */
+export interface Nemesis {
+  /** kill -9. What ends is started again, by whom it may be. */
+  kill(): Promise<void>;
+  /** It stands still for a while. */
+  pause(ms: number): Promise<void>;
+}
+
+/** The same for the PostgreSQL in a data directory, which its supervisor starts again. */
+export const nemesisOf = (dataDir: string): Nemesis => ({
+  kill: () => killPostgres(dataDir),
+  pause: (ms) => pausePostgres(dataDir, ms),
+});
+
+/** kill -9 of a PostgreSQL whose first process this is, and of all its others. */
+export async function killProcesses(pid: number): Promise<void> {
+  const all = [pid, ...children(pid).map((child) => child.pid)];
+  for (const each of all) signal(each, "SIGKILL");
+  for (const each of all) while (alive(each)) await sleep(5);
+}
+
+/** Stops a PostgreSQL whose first process this is, with all its others, for a while. */
+export async function pauseProcesses(pid: number, ms: number): Promise<void> {
   const all = [pid, ...children(pid).map((child) => child.pid)];
   for (const each of all) signal(each, "SIGSTOP");
   await sleep(ms);

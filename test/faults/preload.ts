@@ -1,4 +1,5 @@
 // Loaded into a server process before anything of it (`node --import`). FAULTS says what is to go wrong.
+import cluster from "node:cluster";
 import { flushCompileCache } from "node:module";
 import { type LoopTurns, loopTurns } from "../support/loop-turns.ts";
 import { random } from "./random.ts";
@@ -54,13 +55,19 @@ globalThis.Date = ShiftedDate as DateConstructor;
 /** Measured from the first question on. */
 let turns: LoopTurns | undefined;
 
-/** From now on it is these faults; counting begins again. Or it is asked for the longest turn of its event loop. */
-process.on("message", (faults: Faults | "longestTurn") => {
+/**
+ * From now on it is these faults, here and in the processes that serve for this one; counting begins again. Or it is asked for the longest
+ * turn of its event loop.
+ */
+process.on("message", (faults: Faults | "longestTurn" | { order: string }) => {
   if (faults === "longestTurn") {
     turns ??= loopTurns();
     process.send?.({ longestTurn: turns.longest() });
     return;
   }
+  // To a process that serves, its owner says more.
+  if ("order" in faults) return;
+  for (const worker of Object.values(cluster.workers ?? {})) worker?.send(faults);
   ({ seed = 1, points = {}, clockShiftMs = 0 } = faults);
   ({ chance } = random(seed, 99));
   counts.clear();

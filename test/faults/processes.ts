@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { dataDirectoryOf, readUrl } from "../../src/db/embedded/data-directory.ts";
-import { running, servingOf } from "../processes/machine.ts";
+import { running, servingOf } from "../support/serving-processes.ts";
 import { ledger } from "./ledger.ts";
 import { load } from "./load.ts";
 import { clear, clusterPlace } from "./place.ts";
@@ -9,6 +9,7 @@ import { random } from "./random.ts";
 import { type Act, runRounds } from "./rounds.ts";
 import { firstTenant, looking, type Play } from "./scenes.ts";
 import { serverProcess } from "./server-process.ts";
+import { killServing } from "./serving-acts.ts";
 
 const processes = 3;
 const orphanMsMax = 1000;
@@ -17,7 +18,7 @@ const orphanMsMax = 1000;
 export async function playProcesses({ seed, until, say }: Play): Promise<number> {
   const dataDir = await clusterPlace();
   const server = await serverProcess({ BELFRY_DATA_DIR: dataDir, BELFRY_PROCESSES: String(processes) });
-  const { pick, int } = random(seed);
+  const choose = random(seed);
   const serving = () => servingOf(server.pid ?? -1);
 
   /** kill -9 of the process that owns the port: none that serves may outlive it for long. */
@@ -29,13 +30,8 @@ export async function playProcesses({ seed, until, say }: Play): Promise<number>
     if (orphans.length > 0) server.complaints.push(`processes ${orphans.join(", ")} outlived the owner of the port`);
   }
 
-  async function killServing() {
-    process.kill(pick(serving()), "SIGKILL");
-    for (let waited = 0; waited < 60_000 && serving().length < processes; waited += 20) await sleep(20);
-  }
-
   const acts: Act[] = [
-    { name: "kill -9 of a serving process", run: killServing },
+    { name: "kill -9 of a serving process", run: () => killServing(server, processes, choose) },
     { name: "kill -9 of PostgreSQL", run: () => killPostgres(dataDir) },
     {
       name: "kill -9 of the owner of the port",
@@ -47,7 +43,7 @@ export async function playProcesses({ seed, until, say }: Play): Promise<number>
     {
       name: "kill -9 of PostgreSQL and a serving process",
       async run() {
-        await Promise.all([killPostgres(dataDir), killServing()]);
+        await Promise.all([killPostgres(dataDir), killServing(server, processes, choose)]);
       },
     },
     {
@@ -71,7 +67,7 @@ export async function playProcesses({ seed, until, say }: Play): Promise<number>
     const book = ledger();
     const clients = load({ seed, clients: 6, urls: [server.url], headers, ledger: book });
     const db = looking((readUrl(dataDirectoryOf(dataDir).urlFile) as URL).href);
-    const plan = (round: number) => ({ act: acts[(round - 1) % acts.length] as Act, afterMs: int(20, 400) });
+    const plan = (round: number) => ({ act: acts[(round - 1) % acts.length] as Act, afterMs: choose.int(20, 400) });
     return await runRounds({ seed, plan, until, load: clients, ledger: book, servers: [server], db, tenantId, say });
   } finally {
     await server.stop();

@@ -9,7 +9,7 @@ import { failpoints } from "./failpoints.ts";
 import { ledger } from "./ledger.ts";
 import { load } from "./load.ts";
 import { clear, clusterPlace, place } from "./place.ts";
-import { killBackend, killPostgres, pausePostgres } from "./postgres-process.ts";
+import { killBackend, killPostgres, type Nemesis, nemesisOf } from "./postgres-process.ts";
 import type { Faults } from "./preload.ts";
 import { fine, openProxy, type Proxy, type Weather } from "./proxy.ts";
 import { type Random, random } from "./random.ts";
@@ -190,7 +190,7 @@ const bad: Weather = { delayMsMax: 3, cut: 0.01, cutAfter: 0.01, cutCommit: 0.05
 export function actsOfTwo(
   servers: readonly ServerProcess[],
   ways: readonly Proxy[],
-  dataDir: string,
+  postgres: Nemesis,
   { pick, int, chance }: Random,
   /** Failpoints that are never failed. */
   spared: readonly string[] = [],
@@ -201,7 +201,7 @@ export function actsOfTwo(
   const acts: Act[] = [
     killServer(one, faults, "the first server"),
     killServer(two, faults, "the second server"),
-    { name: "kill -9 of PostgreSQL", run: () => killPostgres(dataDir) },
+    { name: "kill -9 of PostgreSQL", run: () => postgres.kill() },
     {
       name: "a paused server",
       async run() {
@@ -211,7 +211,7 @@ export function actsOfTwo(
         server.resume();
       },
     },
-    { name: "a silent PostgreSQL", run: () => pausePostgres(dataDir, int(100, 4000)) },
+    { name: "a silent PostgreSQL", run: () => postgres.pause(int(100, 4000)) },
     { name: "cut connections", run: async () => pick(ways).cutAll() },
     {
       name: "a bad way to PostgreSQL",
@@ -236,7 +236,7 @@ export async function playTwoServers({ seed, until, say }: Play): Promise<number
   const ways = [await openProxy(url, random(seed, 51)), await openProxy(url, random(seed, 52))] as const;
   for (const way of ways) stack.defer(() => way.close());
   const servers = await twoServers(stack, [ways[0].url, ways[1].url]);
-  const { acts, faults } = actsOfTwo(servers, ways, dataDir, choose);
+  const { acts, faults } = actsOfTwo(servers, ways, nemesisOf(dataDir), choose);
   const book = ledger();
   const urls = servers.map(({ url }) => url);
   const clients = load({ seed, clients: 5, urls, headers, ledger: book });

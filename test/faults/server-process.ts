@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Turn } from "../support/loop-turns.ts";
 import { compiled, program } from "../support/program.ts";
+import { servingOf } from "../support/serving-processes.ts";
 import type { Faults } from "./preload.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -15,7 +16,20 @@ const running = new Set<ChildProcess>();
 
 /** kill -9 of all servers that this process has started. */
 export function killServers(): void {
-  for (const server of running) server.kill("SIGKILL");
+  for (const server of running) {
+    // One that stands still does not notice that its owner has died.
+    for (const pid of servingOf(server.pid ?? -1)) signal(pid, "SIGKILL");
+    server.kill("SIGKILL");
+  }
+}
+
+/** Sends a signal to a process, which may have ended. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has.
+  }
 }
 
 /** What a server is started with beside its own settings. */
@@ -29,6 +43,8 @@ interface Start {
 export interface ServerProcess {
   readonly url: string;
   readonly pid: number | undefined;
+  /** All its processes: where several serve, the owner of the port comes first. */
+  readonly pids: readonly number[];
   /** Lines of its log that tell of an answer with code 13, and of a process that ended by itself. */
   readonly complaints: string[];
   /** Failpoints that it has come by, in all its lives. */
@@ -39,9 +55,10 @@ export interface ServerProcess {
   kill(): Promise<void>;
   /** Resolves when the process has ended by itself. */
   ended(): Promise<void>;
+  /** All its processes. */
   pause(): void;
   resume(): void;
-  /** From now on these faults happen in it; answers what its own clock says, ms. */
+  /** From now on these faults happen in all its processes; answers what its own clock says, ms. */
   arm(faults: Faults): Promise<number>;
   /** The longest turn of its event loop since the last call; the first one begins to measure. */
   longestTurn(): Promise<Turn>;
@@ -81,6 +98,7 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
   let child: ChildProcess | undefined;
   let exited: Promise<void> = Promise.resolve();
   let expected = false;
+  const pids = () => (child?.pid === undefined ? [] : [child.pid, ...servingOf(child.pid)]);
 
   function keep(line: string) {
     if (/"level":[56]0/.test(line)) complaints.push(line);
@@ -168,6 +186,9 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
     get pid() {
       return child?.pid;
     },
+    get pids() {
+      return pids();
+    },
     complaints,
     reached,
     start,
@@ -176,8 +197,12 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
       await exited;
     },
     ended: () => exited,
-    pause: () => void child?.kill("SIGSTOP"),
-    resume: () => void child?.kill("SIGCONT"),
+    pause() {
+      for (const pid of pids()) signal(pid, "SIGSTOP");
+    },
+    resume() {
+      for (const pid of pids()) signal(pid, "SIGCONT");
+    },
     arm: (faults) => ask(faults, "clockMs"),
     longestTurn: () => ask("longestTurn", "longestTurn"),
     async stop() {

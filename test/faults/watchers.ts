@@ -5,7 +5,7 @@ import { Change, EventQueryService, type WatchEventsResponse } from "#gen/belfry
 import type { Db } from "../../src/db/connect.ts";
 import { decodeChanges, type FeedChange } from "../../src/events/feed.ts";
 import { occurrenceIdText } from "../../src/events/identity.ts";
-import { transport } from "../support/clients.ts";
+import { type Protocol, transport } from "../support/clients.ts";
 import { type Random, random } from "./random.ts";
 
 /** A client that watches, and goes on behind its last cursor, on any server, when its watch ends. */
@@ -24,6 +24,8 @@ interface WatcherOptions {
   headers: Record<string, string>;
   /** Only occurrences of these severities; empty: all. */
   severities: readonly Severity[];
+  /** gRPC when it is left out. */
+  protocol?: Protocol;
 }
 
 const linesMax = 5;
@@ -47,10 +49,11 @@ function kept({ eventId, number, kind, after, lastSeenMs, instanceCount }: FeedC
 }
 
 /** Begins to watch. The first cursor is that of the feed as it is when this resolves. */
-export async function startWatcher({ name, seed, urls, headers, severities }: WatcherOptions): Promise<Watcher> {
+export async function startWatcher(options: WatcherOptions): Promise<Watcher> {
+  const { name, seed, urls, headers, severities, protocol = "grpc" } = options;
   const choose: Random = random(seed);
   const end = new AbortController();
-  const clients = urls.map((url) => createClient(EventQueryService, transport({ url }, "grpc", headers)));
+  const clients = urls.map((url) => createClient(EventQueryService, transport({ url }, protocol, headers)));
   /** Since the last comparison that found nothing wrong. */
   let seen: string[] = [];
   /** The place in the feed of the last row that was compared: old rows are removed. */

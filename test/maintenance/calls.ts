@@ -71,4 +71,12 @@ export const calls: Calls = {
     },
     elsewhere: "not found",
   },
+  "MaintenanceWindowService/ListMaintenanceRuns": {
+    request: async (world) => ({ ids: [await made(world)] }),
+    elsewhere: "nothing",
+  },
+  "MaintenanceWindowService/PreviewMaintenanceWindow": {
+    request: async (world) => ({ id: await made(world) }),
+    elsewhere: "not found",
+  },
 };

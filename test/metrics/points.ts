@@ -35,19 +35,24 @@ export async function mergeAll(db: Sql, tenantId: string, nowMs = Date.now()) {
 
 const signal = new AbortController().signal;
 
+/** Each series of a tenant with its points between two times. */
+export async function storedSeries(db: Db, tenantId: string, firstMs: number, lastMs: number) {
+  const rows = await db<{ number: number; metric: string; labels: Record<string, string> | null }[]>`
+    select number::float8 as number, metric, labels from series where tenant_id = ${tenantId}`;
+  if (rows.length === 0) return [];
+  const numbers = rows.map(({ number }) => number);
+  const found = await readPoints(db, tenantId, numbers, { firstMs, lastMs }, { signal, pace: paced() });
+  return rows.map(({ number, metric, labels }) => {
+    const { times, values } = found.get(number) ?? { times: [], values: [] };
+    const points = [...times].map((time, i) => [time, values[i] as number] as const);
+    return { metric, labels: labels ?? {}, points };
+  });
+}
+
 /** What is stored of a tenant between two times, by metric. */
 export async function stored(db: Db, tenantId: string, firstMs: number, lastMs: number) {
-  const rows = await db<{ number: number; metric: string }[]>`
-    select number::float8 as number, metric from series where tenant_id = ${tenantId}`;
-  if (rows.length === 0) return {};
-  const numbers = rows.map(({ number }) => number);
-  const points = await readPoints(db, tenantId, numbers, { firstMs, lastMs }, { signal, pace: paced() });
-  return Object.fromEntries(
-    rows.map(({ number, metric }) => {
-      const { times, values } = points.get(number) ?? { times: [], values: [] };
-      return [metric, [...times].map((time, i) => [time, values[i] as number] as const)];
-    }),
-  );
+  const series = await storedSeries(db, tenantId, firstMs, lastMs);
+  return Object.fromEntries(series.map(({ metric, points }) => [metric, points]));
 }
 
 /** The partitions that points between two times need. */

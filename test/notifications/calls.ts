@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from "node:crypto";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
@@ -117,6 +118,16 @@ export const calls: Calls = {
         value: { timestamp: BigInt(Date.now()), name: world.mark, dimensions: { host: world.mark } },
       },
     }),
+    elsewhere: "not found",
+  },
+  "RuleService/PreviewMessage": {
+    request: async ({ client, mark }) => {
+      await client(DataReceiverService).putEvents({
+        events: [{ name: mark, timestamp: BigInt(Date.now()), dimensions: { source: mark }, severity: 4, status: 1 }],
+      });
+      const { results } = await client(EventQueryService).searchEvents({ query: {} });
+      return { message: mark, occurrenceId: results[0]?.occurrences[0]?.id ?? "" };
+    },
     elsewhere: "not found",
   },
   "DeliveryService/ListDeliveries": {

@@ -29,6 +29,7 @@ interface Tested {
   code: number;
   message: string;
   destination: { type: Record<string, unknown> };
+  answer: string;
 }
 
 /** Tests a destination over /v1. */
@@ -62,6 +63,12 @@ describe("a test", () => {
       clear: false,
       event: { name: "belfry-test" },
     });
+  });
+
+  test("answers what the receiver said, without secrets", async () => {
+    receiver.answer((request, response) => response.writeHead(202).end(`taken: ${request.headers.authorization}`));
+    const { body } = await tested(webhook({ headers: { authorization: secrets.header } }));
+    expect(body.answer).toBe("HTTP 202: taken: ********");
   });
 
   test("answers code 9 with what the receiver said when it fails, and no secret", async () => {

@@ -8,8 +8,9 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { certificate } from "../../src/http/certificate.ts";
 import { transport } from "../support/clients.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
+import { running } from "../support/serving-processes.ts";
 import { testTenant } from "../support/tenant.ts";
-import { running, type TestMachine, testMachine } from "./machine.ts";
+import { type TestMachine, testMachine } from "./machine.ts";
 
 const database = await testDatabase();
 const { headers } = await testTenant(database.sql);

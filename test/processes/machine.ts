@@ -1,9 +1,10 @@
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { freePort, type ServerProcess, serverProcess } from "../faults/server-process.ts";
 import { temporaryDir } from "../support/database.ts";
 import { masterKeys } from "../support/server.ts";
+import { servingOf } from "../support/serving-processes.ts";
 
 /** A server of several processes, as an operator starts it. */
 export interface TestMachine {
@@ -18,36 +19,6 @@ export interface TestMachine {
   connections(): Promise<number[]>;
   /** Its serving processes. */
   serving(): number[];
-}
-
-/** State and parent of a process; undefined when there is none. */
-function statOf(pid: number | string): { state: string; parent: number } | undefined {
-  try {
-    // After the program's name, which may hold anything.
-    const [state = "", parent] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];
-    return { state, parent: Number(parent) };
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether a process has not ended, be it noticed or not. */
-export function running(pid: number): boolean {
-  return !["Z", "X", undefined].includes(statOf(pid)?.state);
-}
-
-/** The serving processes of a server. */
-export function servingOf(owner: number): number[] {
-  const own = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && statOf(name)?.parent === owner);
-  return own.map(Number).filter((pid) => running(pid) && argsOf(pid).includes("serve"));
-}
-
-function argsOf(pid: number): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-  } catch {
-    return [];
-  }
 }
 
 /** Starts one of three processes over TLS, which ends with its test, or at another end. */

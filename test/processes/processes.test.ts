@@ -14,8 +14,9 @@ import { readConfig } from "../../src/config/settings.ts";
 import { connectOnce } from "../../src/db/connect.ts";
 import { codeOf, httpVersions, openHttp2, protocols, type RawRequest, transport } from "../support/clients.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
+import { running } from "../support/serving-processes.ts";
 import { testTenant } from "../support/tenant.ts";
-import { atEachProcess, running, testMachine } from "./machine.ts";
+import { atEachProcess, testMachine } from "./machine.ts";
 import { toolRequests } from "./requests.ts";
 import { type OpenWatch, watchOver, watchOverJson } from "./watches.ts";
 

@@ -9,11 +9,13 @@ import { methods, nameOf, routesOf } from "./schema.ts";
 const table = `
 ACCOUNTS    *           .            POST   /v1/user-mgmt/end-user-accounts               UserAccountService.CreateUserAccount
 ACCOUNTS    -           .            GET    /v1/user-mgmt/end-user-accounts/{}            UserAccountService.GetUserAccount
+ACCOUNTS    -           .            GET    /v1/user-mgmt/end-user-accounts               UserAccountService.ListUserAccounts
 ACCOUNTS    *           .            PUT    /v1/user-mgmt/end-user-accounts/{}            UserAccountService.UpdateUserAccount
 ACCOUNTS    -           .            DELETE /v1/user-mgmt/end-user-accounts/{}            UserAccountService.DeleteUserAccount
 ACCOUNTS    *           .            POST   /v1/user-mgmt/end-user-account-ids            UserAccountService.SearchUserAccountIds
 ACCOUNTS    group       .            POST   /v1/user-mgmt/end-user-groups                 UserGroupService.CreateUserGroup
 ACCOUNTS    -           group        GET    /v1/user-mgmt/end-user-groups/{}              UserGroupService.GetUserGroup
+ACCOUNTS    -           .            GET    /v1/user-mgmt/end-user-groups                 UserGroupService.ListUserGroups
 ACCOUNTS    group       .            PUT    /v1/user-mgmt/end-user-groups/{}              UserGroupService.UpdateUserGroup
 ACCOUNTS    -           .            DELETE /v1/user-mgmt/end-user-groups/{}              UserGroupService.DeleteUserGroup
 ADMINISTER  *           .            POST   /v1/credentials                               CredentialService.CreateCredential
@@ -38,6 +40,7 @@ READ        -           .            GET    /v1/notification/rules              
 CONFIGURE   rule        .            PUT    /v1/notification/rules/{}                     RuleService.UpdateRule
 CONFIGURE   -           .            DELETE /v1/notification/rules/{}                     RuleService.DeleteRule
 READ        *           .            POST   /v1/notification/rules/{}:preview             RuleService.PreviewRule
+READ        *           .            POST   /v1/notification/rules:preview                RuleService.PreviewMessage
 READ        -           .            GET    /v1/notification/deliveries                   DeliveryService.ListDeliveries
 READ        -           .            GET    /v1/notification/deliveries/{}                DeliveryService.GetDelivery
 READ        *           .            POST   /v1/notification/rules/{}:explain             DeliveryService.ExplainNotification
@@ -77,6 +80,8 @@ READ        *           .            POST   /v1/modelcontext/maintwindows:search
 CONFIGURE   *           .            POST   /v1/modelcontext/maintwindows:deleteBulk      MaintenanceWindowService.DeleteMaintenanceWindows
 CONFIGURE   *           .            POST   /v1/modelcontext/maintwindows:start           MaintenanceWindowService.StartMaintenanceWindow
 CONFIGURE   *           .            POST   /v1/modelcontext/maintwindows:stop            MaintenanceWindowService.StopMaintenanceWindow
+READ        *           .            POST   /v1/modelcontext/maintwindows:runs            MaintenanceWindowService.ListMaintenanceRuns
+READ        *           .            POST   /v1/modelcontext/maintwindows:preview         MaintenanceWindowService.PreviewMaintenanceWindow
 READ        *           .            POST   /v1/metrics:search                            MetricQueryService.SearchMetrics
 READ        -           .            GET    /v1/events/{}                                 EventQueryService.GetEvent
 READ        *           .            POST   /v1/events:search                             EventQueryService.SearchEvents

@@ -11,6 +11,8 @@ const table = `
 users.UserAccount: createdAt: time, createdBy: string, email: string, firstName: string, groups: [string], id: string,
   lastName: string, updatedAt: time, password?: string
 users.CreateUserAccountResponse: user: UserAccount
+users.ListUserAccountsResponse: users: [UserAccount], nextPageToken: string, totalCount: int64
+users.ListUserGroupsResponse: groups: [UserGroup], nextPageToken: string, totalCount: int64
 users.SearchUserAccountIdsResponse: ids: [string]
 users.UserGroup: name: string, cloudRoles: [string], restrictionFilters: [string]
 credentials.Credential: id: string, info: CredentialInfo
@@ -53,7 +55,7 @@ notifications.OAuthAuthorization: username: string, password: string, clientId: 
 notifications.TeamChatDestination: channel: string, token: string, color: string, credentialId: string
 notifications.WebhookDestination: url: string, signingSecret: string, headers: {string}
 notifications.ListDestinationsResponse: destinations: [Destination], totalCount: int64, nextPageToken: string
-notifications.TestDestinationResponse: destination: Destination
+notifications.TestDestinationResponse: destination: Destination, answer: string
 notifications.Rule: name: string, description: string, enabled: boolean, triggerNames: [string], destinationNames:
   [string], message: string, repeat: boolean, repeatInterval?: int64, delaySec: int64, sendUpdates: boolean, tags:
   [string], muteDuringMaintenance: boolean, recentNotificationCount: int64, repeatWhile: RepeatWhile, etag:
@@ -64,6 +66,11 @@ notifications.ListRulesRequest: name: string, description: string, enabled?: boo
 notifications.ListRulesResponse: rules: [Rule], totalCount: int64, nextPageToken: string
 notifications.DeleteRuleResponse: rule: Rule
 notifications.PreviewRuleRequest: name: string, eventId?: string, event?: Event
+notifications.PreviewMessageRequest: message: string, occurrenceId: string, ruleName: string, triggerNames: [string],
+  destinationNames: [string]
+notifications.PreviewMessageResponse: text: string, emptyNames: [string], variables: [TemplateVariable], previews:
+  [Preview], matches: boolean, steps: [ExplanationStep]
+notifications.TemplateVariable: name: string, value: string
 notifications.Preview: destination: string, subject: string, body: string
 notifications.Delivery: id: string, rule: string, trigger: string, destination: string, eventId: string, occurrenceId:
   string, status: DeliveryStatus, attempts: number, error: string, nextTryTime: time, createTime: time, entityId: string,
@@ -122,6 +129,18 @@ maintenance.Recurrence: type: int64, interval: int64, dayOfWeek: string, dayOfMo
 maintenance.CreateMaintenanceWindowResponse: id: string
 maintenance.ListMaintenanceWindowsResponse: maintWindows: [MaintenanceWindow], pageInfo: PageInfo
 maintenance.WindowSearch: query: Query, page_input: PageInput
+maintenance.ListMaintenanceRunsRequest: ids: [string], timeRange: TimeRange, runsMax: number
+maintenance.ListMaintenanceRunsResponse: windows: [MaintenanceRuns]
+maintenance.MaintenanceRuns: id: string, runs: [MaintenanceRun], more: boolean, heldCount: int64
+maintenance.MaintenanceRun: start: int64, end?: int64, localStart: string, localEnd: string
+maintenance.PreviewMaintenanceWindowRequest: id: string, specification: MaintenanceWindow, timeRange: TimeRange,
+  runsMax: number
+maintenance.PreviewMaintenanceWindowResponse: runs: [MaintenanceRun], moreRuns: boolean, clockChange: ClockChange,
+  targets: MaintenanceTargets, heldCount: int64, held: [MaintenanceEntity]
+maintenance.ClockChange: time: int64, localBefore: string, localAfter: string, before: MaintenanceRun, after:
+  [MaintenanceRun]
+maintenance.MaintenanceTargets: count: int64, more: boolean, entities: [MaintenanceEntity]
+maintenance.MaintenanceEntity: id: string, name: string, child: boolean
 metrics.SearchMetricsRequest: entityClause: Clause, metricClause: Clause, timeRange: MetricTimeRange, downsample:
   Downsample, pageSize: number, pageToken: string
 metrics.MetricTimeRange: start: time, end: time

@@ -4,10 +4,13 @@ import { afterAll, beforeAll, test } from "vitest";
 import { temporaryDir } from "./database.ts";
 
 /** A Chromium of these switches, or why none runs here. */
-export async function launchBrowser(switches: readonly string[] = []): Promise<{ browser?: Browser; missing: string }> {
+export async function launchBrowser(
+  switches: readonly string[] = [],
   // It unpacks Chromium; the folder goes with the run, so that no other run sees half of it.
+  dir = temporaryDir(),
+): Promise<{ browser?: Browser; missing: string }> {
   const { TMPDIR } = process.env;
-  process.env.TMPDIR = temporaryDir();
+  process.env.TMPDIR = dir;
   chromium.setGraphicsMode = false;
   try {
     const executablePath = await chromium.executablePath();

@@ -15,7 +15,7 @@ const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 /** What a server gives out: a long word of digits or of letters of both cases. */
 const given = /^[A-Za-z0-9_\-=:.]{12,}$/;
 const mixed = /\d|[a-z][A-Z]/;
-const ids = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[A-Za-z0-9_-]{27}=|\b\d{13}\b/g;
+const ids = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[A-Za-z0-9_-]{27}(?:=|%3D)|\b\d{13}\b/g;
 
 /** The files, each after those whose things it uses; what they delete goes last, and in the other order. */
 const files = [

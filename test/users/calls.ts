@@ -27,6 +27,13 @@ export const calls: Calls = {
     request: async (world) => ({ id: await account(world) }),
     elsewhere: "not found",
   },
+  "UserAccountService/ListUserAccounts": {
+    request: async (world) => {
+      await account(world);
+      return {};
+    },
+    elsewhere: "nothing",
+  },
   "UserAccountService/UpdateUserAccount": {
     request: async (world) => ({ id: await account(world), user: { lastName: "Lovelace" } }),
     elsewhere: "not found",
@@ -50,6 +57,13 @@ export const calls: Calls = {
   "UserGroupService/GetUserGroup": {
     request: async (world) => ({ name: await group(world) }),
     elsewhere: "not found",
+  },
+  "UserGroupService/ListUserGroups": {
+    request: async (world) => {
+      await group(world);
+      return {};
+    },
+    elsewhere: "nothing",
   },
   "UserGroupService/UpdateUserGroup": {
     request: async (world) => ({ group: { name: await group(world), cloudRoles: ["manager"] } }),

@@ -1,23 +1,28 @@
 import { useId } from "preact/hooks";
 import { type Comparison, type Condition, comparisons, type ValueKind, withoutValue } from "./draft.ts";
-import { fixedKind, fixedValues } from "./fields.ts";
+import { fixedKind, fixedValues, valueName } from "./fields.ts";
 
 interface ConditionProps {
   condition: Condition;
   error: string | undefined;
+  /** The comparisons of the language. */
+  has: readonly Comparison[];
   /** The id of the list of known fields. */
   fields: string;
+  placeholder: string;
   change(condition: Condition): void;
   remove(): void;
 }
 
 /** One comparison: a field, how it compares, and the value, in the form that its kind has. */
-export function ConditionRow({ condition, error, fields, change, remove }: ConditionProps) {
+export function ConditionRow({ condition, error, has, fields, placeholder, change, remove }: ConditionProps) {
   const id = useId();
   const { field, operation, valueKind } = condition;
   const kind = fixedKind(field) ?? valueKind;
   const values = fixedValues[field];
-  const fitting = comparisons.filter(({ kinds }) => (kinds as readonly string[]).includes(kind));
+  const fitting = comparisons.filter(
+    ({ name, kinds }) => has.includes(name) && (kinds as readonly string[]).includes(kind),
+  );
   const rename = (name: string) => {
     const nextKind = fixedKind(name) ?? (fixedKind(field) ? "text" : valueKind);
     const fits = comparisons.some(
@@ -33,7 +38,7 @@ export function ConditionRow({ condition, error, fields, change, remove }: Condi
         aria-label="Field"
         list={fields}
         value={field}
-        placeholder="field"
+        placeholder={placeholder}
         autocomplete="off"
         spellcheck={false}
         onInput={({ currentTarget }) => rename(currentTarget.value)}
@@ -95,23 +100,31 @@ interface ValueProps {
 }
 
 function ConditionValue({ condition, values, change }: ValueProps) {
-  const { value, valueKind } = condition;
+  const { field, value, valueKind } = condition;
   const set = (text: string) => change({ ...condition, value: text });
-  const choices =
-    valueKind === "boolean"
-      ? ([
-          ["true", "yes"],
-          ["false", "no"],
-        ] as const)
-      : values;
-  if (choices) {
+  if (values) {
+    const name = valueName(field, value);
+    const known = values.some(([each]) => each === name);
     return (
-      <select aria-label="Value" value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
-        {choices.map(([each, word]) => (
+      <select
+        aria-label="Value"
+        value={name}
+        onChange={({ currentTarget }) => change({ ...condition, value: currentTarget.value, valueKind: "text" })}
+      >
+        {!known && <option value={name}>{name}</option>}
+        {values.map(([each, word]) => (
           <option key={each} value={each}>
             {word}
           </option>
         ))}
+      </select>
+    );
+  }
+  if (valueKind === "boolean") {
+    return (
+      <select aria-label="Value" value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+        <option value="true">yes</option>
+        <option value="false">no</option>
       </select>
     );
   }

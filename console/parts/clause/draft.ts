@@ -1,51 +1,58 @@
-import { create } from "@bufbuild/protobuf";
-import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
-import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { type DescMessage, equals, fromJsonString, type MessageShape, toJson } from "@bufbuild/protobuf";
 
-/** A clause as a person edits it: groups of conditions. What the editor has no form for is kept as it is. */
+/** A clause as a person edits it: groups of conditions. What the editor has no form for stays as it is, as JSON. */
 export type Draft = Group | Condition | Other;
 
 export interface Group {
   readonly kind: "group";
   readonly id: number;
-  readonly match: "all" | "any" | "none";
+  readonly match: Match;
   readonly parts: readonly Draft[];
 }
 
+export type Match = "all" | "any" | "none";
+
 export type ValueKind = "text" | "number" | "boolean";
 
-export interface Condition {
+export interface Condition extends Compared {
   readonly kind: "condition";
   readonly id: number;
+}
+
+/** What a condition says. */
+export interface Compared {
   readonly field: string;
   readonly operation: Comparison;
   readonly value: string;
   readonly valueKind: ValueKind;
 }
 
-interface Other {
+export interface Other {
   readonly kind: "other";
   readonly id: number;
-  readonly clause: Clause;
+  /** As it was typed. */
+  readonly text: string;
+  /** The last of it that is a clause. */
+  readonly json: string;
 }
 
-/** Comparisons as they are offered; the last two have a form of their own in clauses. */
+/** Comparisons as they are offered, with the kinds of value that they take. */
 export const comparisons = [
-  { name: "equals", word: "is", operation: Operation.OP_EQUALS, kinds: ["text", "number", "boolean"] },
-  { name: "differs", word: "is not", operation: Operation.OP_NOT_EQUALS, kinds: ["text", "number", "boolean"] },
-  { name: "among", word: "is one of", operation: undefined, kinds: ["text", "number"] },
-  { name: "contains", word: "contains", operation: Operation.OP_CONTAINS, kinds: ["text"] },
-  { name: "lacks", word: "does not contain", operation: Operation.OP_NOT_CONTAINS, kinds: ["text"] },
-  { name: "starts", word: "starts with", operation: Operation.OP_STARTS_WITH, kinds: ["text"] },
-  { name: "ends", word: "ends with", operation: Operation.OP_END_WITH, kinds: ["text"] },
-  { name: "words", word: "has the words", operation: Operation.OP_TEXT, kinds: ["text"] },
-  { name: "regex", word: "matches", operation: Operation.OP_REGEX, kinds: ["text"] },
-  { name: "greater", word: "is greater than", operation: Operation.OP_GREATER, kinds: ["text", "number"] },
-  { name: "least", word: "is at least", operation: Operation.OP_GREATER_OR_EQ, kinds: ["text", "number"] },
-  { name: "less", word: "is less than", operation: Operation.OP_LESS, kinds: ["text", "number"] },
-  { name: "most", word: "is at most", operation: Operation.OP_LESS_OR_EQ, kinds: ["text", "number"] },
-  { name: "exists", word: "exists", operation: Operation.OP_EXISTS, kinds: ["text", "number", "boolean"] },
-  { name: "missing", word: "does not exist", operation: Operation.OP_EXISTS, kinds: ["text", "number", "boolean"] },
+  { name: "equals", word: "is", kinds: ["text", "number", "boolean"] },
+  { name: "differs", word: "is not", kinds: ["text", "number", "boolean"] },
+  { name: "among", word: "is one of", kinds: ["text", "number"] },
+  { name: "contains", word: "contains", kinds: ["text"] },
+  { name: "lacks", word: "does not contain", kinds: ["text"] },
+  { name: "starts", word: "starts with", kinds: ["text"] },
+  { name: "ends", word: "ends with", kinds: ["text"] },
+  { name: "words", word: "has the words", kinds: ["text"] },
+  { name: "regex", word: "matches", kinds: ["text"] },
+  { name: "greater", word: "is greater than", kinds: ["text", "number"] },
+  { name: "least", word: "is at least", kinds: ["text", "number"] },
+  { name: "less", word: "is less than", kinds: ["text", "number"] },
+  { name: "most", word: "is at most", kinds: ["text", "number"] },
+  { name: "exists", word: "exists", kinds: ["text", "number", "boolean"] },
+  { name: "missing", word: "does not exist", kinds: ["text", "number", "boolean"] },
 ] as const;
 
 export type Comparison = (typeof comparisons)[number]["name"];
@@ -53,111 +60,106 @@ export type Comparison = (typeof comparisons)[number]["name"];
 /** Comparisons without a value. */
 export const withoutValue = (operation: Comparison) => operation === "exists" || operation === "missing";
 
+/** How the clauses of one language are read and made. */
+export interface Language<S extends DescMessage> {
+  readonly schema: S;
+  /** The comparisons that it has. */
+  readonly has: readonly Comparison[];
+  /** What a clause says; undefined: the editor has no form for it. */
+  read(clause: MessageShape<S>): { match: Match; clauses: readonly MessageShape<S>[] } | Compared | undefined;
+  compare(compared: Compared): MessageShape<S>;
+  /** Several clauses as one; `none` also of a single one. */
+  join(match: Match, clauses: MessageShape<S>[]): MessageShape<S>;
+}
+
 let lastId = 0;
 const nextId = () => ++lastId;
 
 export const newCondition = (): Condition => ({
-  kind: "condition",
-  id: nextId(),
-  field: "",
-  operation: "equals",
-  value: "",
-  valueKind: "text",
+  ...{ kind: "condition", id: nextId() },
+  ...{ field: "", operation: "equals", value: "", valueKind: "text" },
 });
 
-export const newGroup = (parts: readonly Draft[] = [newCondition()], match: Group["match"] = "all"): Group => ({
-  kind: "group",
-  id: nextId(),
-  match,
-  parts,
+export const newGroup = (parts: readonly Draft[] = [newCondition()], match: Match = "all"): Group => ({
+  ...{ kind: "group", id: nextId() },
+  ...{ match, parts },
 });
 
 /** A clause as a draft; its outermost part is always a group. */
-export function draftOf(clause: Clause | undefined): Group {
+export function draftOf<S extends DescMessage>(language: Language<S>, clause: MessageShape<S> | undefined): Group {
   if (clause === undefined) return newGroup([]);
-  const draft = partOf(clause);
+  const draft = partOf(language, clause);
   return draft.kind === "group" ? draft : newGroup([draft]);
 }
 
-function partOf(clause: Clause): Draft {
-  if (clause.allOf) return newGroup(clause.allOf.clauses.map(partOf));
-  if (clause.anyOf) return newGroup(clause.anyOf.clauses.map(partOf), "any");
-  const inner = clause.noneOf?.clause;
-  if (inner) return newGroup(inner.anyOf ? inner.anyOf.clauses.map(partOf) : [partOf(inner)], "none");
-  const { filter, oneOf } = clause;
-  if (oneOf && oneOf.values.length > 0) {
-    const value = oneOf.values.map((each) => valueText(each)).join(", ");
-    return { ...newCondition(), field: oneOf.field, operation: "among", value, valueKind: kindOf(oneOf.values[0]) };
+function partOf<S extends DescMessage>(language: Language<S>, clause: MessageShape<S>): Draft {
+  const read = language.read(clause);
+  if (read !== undefined && "match" in read) {
+    const parts = read.clauses.map((each) => partOf(language, each));
+    return newGroup(parts, read.match);
   }
-  if (filter) {
-    const missing = filter.operation === Operation.OP_EXISTS && filter.value?.kind.value === false;
-    const known = comparisons.find(({ operation }) => operation === filter.operation);
-    if (known) {
-      const value = known.name === "exists" ? "" : valueText(filter.value);
-      const operation = missing ? "missing" : known.name;
-      return { ...newCondition(), field: filter.field, operation, value, valueKind: kindOf(filter.value) };
-    }
+  // A condition that would become another clause is none: values with commas, or of several kinds.
+  if (read !== undefined && equals(language.schema, language.compare(read), clause)) {
+    return { kind: "condition", id: nextId(), ...read };
   }
-  return { kind: "other", id: nextId(), clause };
+  const json = JSON.stringify(toJson(language.schema, clause), null, 2);
+  return { kind: "other", id: nextId(), text: json, json };
 }
 
-const valueText = (value: Value | undefined) => (value?.kind.value == null ? "" : String(value.kind.value));
-
-function kindOf(value: Value | undefined): ValueKind {
-  if (value?.kind.case === "numberValue") return "number";
-  return value?.kind.case === "boolValue" ? "boolean" : "text";
+/** What keeps a text from being a clause; undefined: it is one, for the server to check. */
+export function unreadable<S extends DescMessage>({ schema }: Language<S>, text: string): string | undefined {
+  try {
+    fromJsonString(schema, text);
+    return undefined;
+  } catch (error) {
+    return `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+  }
 }
 
-/** The path of each condition in the clause, as errors of the API name it. */
+/** The path of each part in the clause, as errors of the API name it. */
 export type Places = Map<string, number>;
 
 /** The clause of a draft; undefined when it holds no condition. Fills `places`. */
-export function clauseOfDraft(draft: Draft, places: Places = new Map(), path = ""): Clause | undefined {
-  if (draft.kind === "other") return draft.clause;
-  if (draft.kind === "condition") {
+export function clauseOfDraft<S extends DescMessage>(
+  language: Language<S>,
+  draft: Draft,
+  places: Places = new Map(),
+  path = "",
+): MessageShape<S> | undefined {
+  if (isEmpty(draft)) return undefined;
+  if (draft.kind !== "group") {
     places.set(path, draft.id);
-    return draft.field === "" ? undefined : conditionClause(draft);
+    return draft.kind === "other" ? fromJsonString(language.schema, draft.json) : language.compare(draft);
   }
+  const { match } = draft;
   const held = draft.parts.filter((part) => !isEmpty(part));
-  if (held.length === 0) return undefined;
-  const under = draft.match === "all" ? "and" : draft.match === "any" ? "or" : "not.clause.or";
-  const single = held.length === 1 && draft.match !== "none";
+  const single = held.length === 1;
   const clauses = held.flatMap((part, at) => {
-    const clause = clauseOfDraft(part, places, single ? path : `${path}.${under}.clauses[${at}]`);
+    const clause = clauseOfDraft(
+      language,
+      part,
+      places,
+      path + (single ? singlePaths : paths)[match].replace("#", `${at}`),
+    );
     return clause === undefined ? [] : [clause];
   });
   const [first] = clauses;
-  if (single) return first;
-  if (draft.match === "all") return create(ClauseSchema, { allOf: { clauses } });
-  const anyOf = create(ClauseSchema, { anyOf: { clauses } });
-  return draft.match === "any" ? anyOf : create(ClauseSchema, { noneOf: { clause: anyOf } });
+  return single && match !== "none" ? first : language.join(match, clauses);
 }
+
+const paths: Readonly<Record<Match, string>> = {
+  all: ".and.clauses[#]",
+  any: ".or.clauses[#]",
+  none: ".not.clause.or.clauses[#]",
+};
+const singlePaths: Readonly<Record<Match, string>> = { all: "", any: "", none: ".not.clause" };
 
 const isEmpty = (draft: Draft): boolean =>
   draft.kind === "group" ? draft.parts.every(isEmpty) : draft.kind === "condition" && draft.field === "";
 
-function conditionClause({ field, operation, value, valueKind }: Condition): Clause {
-  if (operation === "among") {
-    const values = value.split(",").map((each) => valueOf(each.trim(), valueKind));
-    return create(ClauseSchema, { oneOf: { field, values } });
-  }
-  const sent = comparisons.find(({ name }) => name === operation)?.operation ?? Operation.OP_EQUALS;
-  if (withoutValue(operation)) {
-    const exists = create(ValueSchema, { kind: { case: "boolValue", value: operation === "exists" } });
-    return create(ClauseSchema, { filter: { field, operation: sent, value: exists } });
-  }
-  return create(ClauseSchema, { filter: { field, operation: sent, value: valueOf(value, valueKind) } });
+/** How many conditions a clause holds. */
+export function conditionCount<S extends DescMessage>(language: Language<S>, clause: MessageShape<S> | undefined) {
+  const count = (draft: Draft): number =>
+    draft.kind === "group" ? draft.parts.reduce((sum, part) => sum + count(part), 0) : 1;
+  return count(draftOf(language, clause));
 }
-
-/** What cannot be read as a number goes out as text, and the server says what is wrong with it. */
-function valueOf(text: string, kind: ValueKind): Value {
-  if (kind === "boolean") return create(ValueSchema, { kind: { case: "boolValue", value: text === "true" } });
-  if (kind === "number" && text.trim() !== "" && Number.isFinite(Number(text))) {
-    return create(ValueSchema, { kind: { case: "numberValue", value: Number(text) } });
-  }
-  return create(ValueSchema, { kind: { case: "stringValue", value: text } });
-}
-
-/** How many conditions a draft holds. */
-export const conditionCount = (draft: Draft): number =>
-  draft.kind === "group" ? draft.parts.reduce((sum, part) => sum + conditionCount(part), 0) : 1;

@@ -1,6 +1,8 @@
+import type { DescEnum } from "@bufbuild/protobuf";
 import { signal } from "@preact/signals";
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import { EntityService, FieldSelection } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { SeveritySchema, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
 import { clientOf } from "../../frame/calls.ts";
 import type { ValueKind } from "./draft.ts";
 
@@ -15,7 +17,10 @@ const ownEventFields = [
   ...["startTime", "lastSeen", "endTime", "instanceCount", "count", "dedupKey", "expiresAt"],
 ];
 
-const fields = signal<{ entity: readonly KnownField[]; event: readonly KnownField[] } | undefined>(undefined);
+/** Whose fields conditions name: a trigger's are those of events and, after `entity.`, of their entities; series have labels. */
+export type FieldsOf = "entity" | "event" | "trigger" | "series";
+
+const fields = signal<Readonly<Partial<Record<FieldsOf, readonly KnownField[]>>>>({});
 let asked = false;
 
 const labels: Readonly<Record<string, string>> = {
@@ -26,10 +31,10 @@ const labels: Readonly<Record<string, string>> = {
   customProperty: "custom property",
 };
 
-/** The fields of entities or of events: what the server lists, and the dictionary. Empty until they are read. */
-export function knownFields(of: "entity" | "event"): readonly KnownField[] {
+/** The fields that can be named: what the server lists, and the dictionary. Empty until they are read. */
+export function knownFields(of: FieldsOf): readonly KnownField[] {
   if (!asked) void read();
-  return fields.value?.[of] ?? [];
+  return fields.value[of] ?? [];
 }
 
 async function read(): Promise<void> {
@@ -53,7 +58,9 @@ async function read(): Promise<void> {
   for (const { name, label } of entity) {
     if (/^(?:dimensions|coreProperties)\./.test(name)) event.set(name, label);
   }
-  fields.value = { entity, event: [...event].map(([name, label]) => ({ name, label })) };
+  const ofEvents = [...event].map(([name, label]) => ({ name, label }));
+  const ofTheirEntities = entity.map(({ name, label }) => ({ name: `entity.${name}`, label: `entity: ${label}` }));
+  fields.value = { entity, event: ofEvents, trigger: [...ofEvents, ...ofTheirEntities] };
 }
 
 const numbers = new Set([
@@ -64,7 +71,7 @@ const numbers = new Set([
 /** The kind of a field's values where it is fixed. */
 export function fixedKind(field: string): ValueKind | undefined {
   if (field === "acknowledged") return "boolean";
-  return numbers.has(field) ? "number" : undefined;
+  return numbers.has(field.replace(/^entity\./, "")) ? "number" : undefined;
 }
 
 /** The values of a field that has few. */
@@ -75,3 +82,14 @@ export const fixedValues: Readonly<Record<string, readonly (readonly [value: str
   ]),
   status: ["OPEN", "SUPPRESSED", "CLOSED", "DEFAULT"].map((name) => [`STATUS_${name}`, name.toLowerCase()]),
 };
+
+const enumerations: Readonly<Record<string, DescEnum>> = { severity: SeveritySchema, status: StatusSchema };
+
+/** A value of a field that has few, by its name where it is given as a number. */
+export function valueName(field: string, value: string): string {
+  return enumerations[field]?.value[Number(value)]?.name ?? value;
+}
+
+/** What such a value is called. */
+export const valueWord = (field: string, value: string) =>
+  fixedValues[field]?.find(([name]) => name === valueName(field, value))?.[1] ?? value;

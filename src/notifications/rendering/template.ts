@@ -63,23 +63,35 @@ function lookUp(scopes: readonly Value[], path: readonly string[]): Value | unde
   return undefined;
 }
 
-/** What a tag shows of a value; empty: nothing. */
-function shown(value: Value | undefined, escape: (text: string) => string, charsMax: number): string {
+/** A value as text; empty: there is nothing to show. */
+export function textOf(value: Value | undefined): string {
   if (value instanceof Verbatim) return value.text;
-  if (value === undefined || value === null || typeof value === "object") return "";
-  return escape(String(value).slice(0, charsMax));
+  return value === undefined || value === null || typeof value === "object" ? "" : String(value);
+}
+
+/** What a tag shows of a value. */
+const shown = (value: Value | undefined, escape: (text: string) => string, charsMax: number): string =>
+  value instanceof Verbatim ? value.text : escape(textOf(value).slice(0, charsMax));
+
+/** All names that a template may show, each with its value, in their order. */
+export function namedValues(variables: Variables, prefix = ""): { name: string; value: string }[] {
+  return Object.entries(variables).flatMap(([key, value]) =>
+    isGroup(value) ? namedValues(value, `${prefix}${key}.`) : [{ name: prefix + key, value: textOf(value) }],
+  );
 }
 
 /**
  * Renders a template. A name that nothing is known of renders empty, a group of variables too; what it holds is left out
  * when its value is absent, empty, zero or false. The result is cut to `charsMax`, wherever it is by then; no value is
  * escaped beyond that. Each part of the template is rendered at most once. @throws TemplateError
+ * @param empty is told of each name that shows nothing
  */
 export function render(
   template: string,
   variables: Variables,
   escaping: Escaping,
   charsMax = renderedCharsMax,
+  empty?: (name: string) => void,
 ): string {
   let text = "";
   const write = (tokens: readonly Token[], scopes: readonly Value[]) => {
@@ -92,6 +104,8 @@ export function render(
         continue;
       }
       const found = lookUp(scopes, token.path);
+      if (empty && (token.kind === "double" || token.kind === "triple") && textOf(found) === "")
+        empty(token.path.join("."));
       if (token.kind === "double") text += shown(found, escaping.double, left);
       else if (token.kind === "triple") text += shown(found, escaping.triple, left);
       else if (token.kind === "section" && found) write(token.inner, [...scopes, found]);

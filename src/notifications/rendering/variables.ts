@@ -65,7 +65,7 @@ export interface Described {
 /** What the templates of a notification may name (docs/notifications.md), for texts in this markup. */
 export function variablesOf(
   notification: Notification,
-  destination: Described,
+  destination: Described | undefined,
   markup: Markup,
   publicUrl: string,
 ): Variables {
@@ -110,6 +110,6 @@ export function variablesOf(
     },
     trigger: { name: trigger.name, threshold: trigger.threshold, threshold_type: trigger.thresholdType },
     rule: { name: rule.name },
-    destination: { [destination.name]: properties(destination.desc, destination.message) },
+    destination: destination && { [destination.name]: properties(destination.desc, destination.message) },
   };
 }

@@ -5,8 +5,10 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_belfry_auth_v1_permission } from "../../auth/v1/permission_pb.ts";
-import type { Query } from "../../clause/v1/clause_pb.ts";
+import type { Query, TimeRange } from "../../clause/v1/clause_pb.ts";
 import { file_belfry_clause_v1_clause } from "../../clause/v1/clause_pb.ts";
+import type { ClockChange, MaintenanceEntity, MaintenanceRun, MaintenanceRuns, MaintenanceTargets } from "./maintenance_run_pb.ts";
+import { file_belfry_maintenance_v1_maintenance_run } from "./maintenance_run_pb.ts";
 import type { MaintenanceWindow } from "./maintenance_window_pb.ts";
 import { file_belfry_maintenance_v1_maintenance_window } from "./maintenance_window_pb.ts";
 import type { PageInfo, PageInput } from "../../paging/v1/paging_pb.ts";
@@ -21,7 +23,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/maintenance/v1/maintenance_window_service.proto.
  */
 export const file_belfry_maintenance_v1_maintenance_window_service: GenFile = /*@__PURE__*/
-  fileDesc("CjZiZWxmcnkvbWFpbnRlbmFuY2UvdjEvbWFpbnRlbmFuY2Vfd2luZG93X3NlcnZpY2UucHJvdG8SFWJlbGZyeS5tYWludGVuYW5jZS52MSJmCh5DcmVhdGVNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSRAoNc3BlY2lmaWNhdGlvbhgBIAEoCzIoLmJlbGZyeS5tYWludGVuYW5jZS52MS5NYWludGVuYW5jZVdpbmRvd0ID4EECIi0KH0NyZWF0ZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2USCgoCaWQYASABKAkihAEKH1JlcGxhY2VNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGIAIugEBABJECg1zcGVjaWZpY2F0aW9uGAIgASgLMiguYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlV2luZG93QgPgQQIiIgogUmVwbGFjZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiXAodTGlzdE1haW50ZW5hbmNlV2luZG93c1JlcXVlc3QSOwoKcGFnZV9pbnB1dBgBIAEoCzIbLmJlbGZyeS5wYWdpbmcudjEuUGFnZUlucHV0UgpwYWdlX2lucHV0IpUBCh5MaXN0TWFpbnRlbmFuY2VXaW5kb3dzUmVzcG9uc2USPwoNbWFpbnRfd2luZG93cxgBIAMoCzIoLmJlbGZyeS5tYWludGVuYW5jZS52MS5NYWludGVuYW5jZVdpbmRvdxIyCglwYWdlX2luZm8YAiABKAsyGi5iZWxmcnkucGFnaW5nLnYxLlBhZ2VJbmZvQgPgQQIieAoMV2luZG93U2VhcmNoEisKBXF1ZXJ5GAEgASgLMhcuYmVsZnJ5LmNsYXVzZS52MS5RdWVyeUID4EECEjsKCnBhZ2VfaW5wdXQYAiABKAsyGy5iZWxmcnkucGFnaW5nLnYxLlBhZ2VJbnB1dFIKcGFnZV9pbnB1dCJvCh9TZWFyY2hNYWludGVuYW5jZVdpbmRvd3NSZXF1ZXN0EkwKDHNlYXJjaF9pbnB1dBgBIAEoCzIjLmJlbGZyeS5tYWludGVuYW5jZS52MS5XaW5kb3dTZWFyY2hCA+BBAlIMc2VhcmNoX2lucHV0IpcBCiBTZWFyY2hNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZRI/Cg1tYWludF93aW5kb3dzGAEgAygLMiguYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlV2luZG93EjIKCXBhZ2VfaW5mbxgCIAEoCzIaLmJlbGZyeS5wYWdpbmcudjEuUGFnZUluZm9CA+BBAiJHCh9EZWxldGVNYWludGVuYW5jZVdpbmRvd3NSZXF1ZXN0EiQKA2lkcxgBIAMoCUIX4EECukgRkgEOEOgHIglyBxiACLoBAQAiIgogRGVsZXRlTWFpbnRlbmFuY2VXaW5kb3dzUmVzcG9uc2UiPAodU3RhcnRNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGP8BugEBACIgCh5TdGFydE1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiOwocU3RvcE1haW50ZW5hbmNlV2luZG93UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcY/wG6AQEAIh8KHVN0b3BNYWludGVuYW5jZVdpbmRvd1Jlc3BvbnNlMtcKChhNYWludGVuYW5jZVdpbmRvd1NlcnZpY2USvwEKF0NyZWF0ZU1haW50ZW5hbmNlV2luZG93EjUuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLkNyZWF0ZU1haW50ZW5hbmNlV2luZG93UmVxdWVzdBo2LmJlbGZyeS5tYWludGVuYW5jZS52MS5DcmVhdGVNYWludGVuYW5jZVdpbmRvd1Jlc3BvbnNlIjWItRgFkrUYBQgGEJADgtPkkwIiOgEqIh0vdjEvbW9kZWxjb250ZXh0L21haW50d2luZG93cxK5AQoYUmVwbGFjZU1haW50ZW5hbmNlV2luZG93EjYuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlJlcGxhY2VNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QaNy5iZWxmcnkubWFpbnRlbmFuY2UudjEuUmVwbGFjZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiLIi1GAWC0+STAiI6ASoaHS92MS9tb2RlbGNvbnRleHQvbWFpbnR3aW5kb3dzErsBChZMaXN0TWFpbnRlbmFuY2VXaW5kb3dzEjQuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLkxpc3RNYWludGVuYW5jZVdpbmRvd3NSZXF1ZXN0GjUuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLkxpc3RNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZSI0kAIBiLUYA4LT5JMCJzoBKiIiL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3M6bGlzdBLDAQoYU2VhcmNoTWFpbnRlbmFuY2VXaW5kb3dzEjYuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlNlYXJjaE1haW50ZW5hbmNlV2luZG93c1JlcXVlc3QaNy5iZWxmcnkubWFpbnRlbmFuY2UudjEuU2VhcmNoTWFpbnRlbmFuY2VXaW5kb3dzUmVzcG9uc2UiNpACAYi1GAOC0+STAik6ASoiJC92MS9tb2RlbGNvbnRleHQvbWFpbnR3aW5kb3dzOnNlYXJjaBLEAQoYRGVsZXRlTWFpbnRlbmFuY2VXaW5kb3dzEjYuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLkRlbGV0ZU1haW50ZW5hbmNlV2luZG93c1JlcXVlc3QaNy5iZWxmcnkubWFpbnRlbmFuY2UudjEuRGVsZXRlTWFpbnRlbmFuY2VXaW5kb3dzUmVzcG9uc2UiN4i1GAWC0+STAi06ASoiKC92MS9tb2RlbGNvbnRleHQvbWFpbnR3aW5kb3dzOmRlbGV0ZUJ1bGsSuQEKFlN0YXJ0TWFpbnRlbmFuY2VXaW5kb3cSNC5iZWxmcnkubWFpbnRlbmFuY2UudjEuU3RhcnRNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QaNS5iZWxmcnkubWFpbnRlbmFuY2UudjEuU3RhcnRNYWludGVuYW5jZVdpbmRvd1Jlc3BvbnNlIjKItRgFgtPkkwIoOgEqIiMvdjEvbW9kZWxjb250ZXh0L21haW50d2luZG93czpzdGFydBK1AQoVU3RvcE1haW50ZW5hbmNlV2luZG93EjMuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlN0b3BNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QaNC5iZWxmcnkubWFpbnRlbmFuY2UudjEuU3RvcE1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiMYi1GAWC0+STAic6ASoiIi92MS9tb2RlbGNvbnRleHQvbWFpbnR3aW5kb3dzOnN0b3BiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_maintenance_v1_maintenance_window, file_belfry_paging_v1_paging, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
+  fileDesc("CjZiZWxmcnkvbWFpbnRlbmFuY2UvdjEvbWFpbnRlbmFuY2Vfd2luZG93X3NlcnZpY2UucHJvdG8SFWJlbGZyeS5tYWludGVuYW5jZS52MSJmCh5DcmVhdGVNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSRAoNc3BlY2lmaWNhdGlvbhgBIAEoCzIoLmJlbGZyeS5tYWludGVuYW5jZS52MS5NYWludGVuYW5jZVdpbmRvd0ID4EECIi0KH0NyZWF0ZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2USCgoCaWQYASABKAkihAEKH1JlcGxhY2VNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGIAIugEBABJECg1zcGVjaWZpY2F0aW9uGAIgASgLMiguYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlV2luZG93QgPgQQIiIgogUmVwbGFjZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiXAodTGlzdE1haW50ZW5hbmNlV2luZG93c1JlcXVlc3QSOwoKcGFnZV9pbnB1dBgBIAEoCzIbLmJlbGZyeS5wYWdpbmcudjEuUGFnZUlucHV0UgpwYWdlX2lucHV0IpUBCh5MaXN0TWFpbnRlbmFuY2VXaW5kb3dzUmVzcG9uc2USPwoNbWFpbnRfd2luZG93cxgBIAMoCzIoLmJlbGZyeS5tYWludGVuYW5jZS52MS5NYWludGVuYW5jZVdpbmRvdxIyCglwYWdlX2luZm8YAiABKAsyGi5iZWxmcnkucGFnaW5nLnYxLlBhZ2VJbmZvQgPgQQIieAoMV2luZG93U2VhcmNoEisKBXF1ZXJ5GAEgASgLMhcuYmVsZnJ5LmNsYXVzZS52MS5RdWVyeUID4EECEjsKCnBhZ2VfaW5wdXQYAiABKAsyGy5iZWxmcnkucGFnaW5nLnYxLlBhZ2VJbnB1dFIKcGFnZV9pbnB1dCJvCh9TZWFyY2hNYWludGVuYW5jZVdpbmRvd3NSZXF1ZXN0EkwKDHNlYXJjaF9pbnB1dBgBIAEoCzIjLmJlbGZyeS5tYWludGVuYW5jZS52MS5XaW5kb3dTZWFyY2hCA+BBAlIMc2VhcmNoX2lucHV0IpcBCiBTZWFyY2hNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZRI/Cg1tYWludF93aW5kb3dzGAEgAygLMiguYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlV2luZG93EjIKCXBhZ2VfaW5mbxgCIAEoCzIaLmJlbGZyeS5wYWdpbmcudjEuUGFnZUluZm9CA+BBAiJHCh9EZWxldGVNYWludGVuYW5jZVdpbmRvd3NSZXF1ZXN0EiQKA2lkcxgBIAMoCUIX4EECukgRkgEOEOgHIglyBxiACLoBAQAiIgogRGVsZXRlTWFpbnRlbmFuY2VXaW5kb3dzUmVzcG9uc2UiPAodU3RhcnRNYWludGVuYW5jZVdpbmRvd1JlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGP8BugEBACIgCh5TdGFydE1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiOwocU3RvcE1haW50ZW5hbmNlV2luZG93UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcY/wG6AQEAIh8KHVN0b3BNYWludGVuYW5jZVdpbmRvd1Jlc3BvbnNlIo0BChpMaXN0TWFpbnRlbmFuY2VSdW5zUmVxdWVzdBIjCgNpZHMYASADKAlCFuBBArpIEJIBDRBkIglyBxj/AboBAQASLwoKdGltZV9yYW5nZRgCIAEoCzIbLmJlbGZyeS5jbGF1c2UudjEuVGltZVJhbmdlEhkKCHJ1bnNfbWF4GAMgASgFQge6SAQaAigAIlYKG0xpc3RNYWludGVuYW5jZVJ1bnNSZXNwb25zZRI3Cgd3aW5kb3dzGAEgAygLMiYuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlUnVucyLIAQofUHJldmlld01haW50ZW5hbmNlV2luZG93UmVxdWVzdBIYCgJpZBgBIAEoCUIMukgJcgcY/wG6AQEAEj8KDXNwZWNpZmljYXRpb24YAiABKAsyKC5iZWxmcnkubWFpbnRlbmFuY2UudjEuTWFpbnRlbmFuY2VXaW5kb3cSLwoKdGltZV9yYW5nZRgDIAEoCzIbLmJlbGZyeS5jbGF1c2UudjEuVGltZVJhbmdlEhkKCHJ1bnNfbWF4GAQgASgFQge6SAQaAigAIrECCiBQcmV2aWV3TWFpbnRlbmFuY2VXaW5kb3dSZXNwb25zZRIzCgRydW5zGAEgAygLMiUuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLk1haW50ZW5hbmNlUnVuEhEKCW1vcmVfcnVucxgCIAEoCBI4CgxjbG9ja19jaGFuZ2UYAyABKAsyIi5iZWxmcnkubWFpbnRlbmFuY2UudjEuQ2xvY2tDaGFuZ2USPwoHdGFyZ2V0cxgEIAEoCzIpLmJlbGZyeS5tYWludGVuYW5jZS52MS5NYWludGVuYW5jZVRhcmdldHNCA+BBAhISCgpoZWxkX2NvdW50GAUgASgDEjYKBGhlbGQYBiADKAsyKC5iZWxmcnkubWFpbnRlbmFuY2UudjEuTWFpbnRlbmFuY2VFbnRpdHky0w0KGE1haW50ZW5hbmNlV2luZG93U2VydmljZRK/AQoXQ3JlYXRlTWFpbnRlbmFuY2VXaW5kb3cSNS5iZWxmcnkubWFpbnRlbmFuY2UudjEuQ3JlYXRlTWFpbnRlbmFuY2VXaW5kb3dSZXF1ZXN0GjYuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLkNyZWF0ZU1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiNYi1GAWStRgFCAYQkAOC0+STAiI6ASoiHS92MS9tb2RlbGNvbnRleHQvbWFpbnR3aW5kb3dzErkBChhSZXBsYWNlTWFpbnRlbmFuY2VXaW5kb3cSNi5iZWxmcnkubWFpbnRlbmFuY2UudjEuUmVwbGFjZU1haW50ZW5hbmNlV2luZG93UmVxdWVzdBo3LmJlbGZyeS5tYWludGVuYW5jZS52MS5SZXBsYWNlTWFpbnRlbmFuY2VXaW5kb3dSZXNwb25zZSIsiLUYBYLT5JMCIjoBKhodL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3MSuwEKFkxpc3RNYWludGVuYW5jZVdpbmRvd3MSNC5iZWxmcnkubWFpbnRlbmFuY2UudjEuTGlzdE1haW50ZW5hbmNlV2luZG93c1JlcXVlc3QaNS5iZWxmcnkubWFpbnRlbmFuY2UudjEuTGlzdE1haW50ZW5hbmNlV2luZG93c1Jlc3BvbnNlIjSQAgGItRgDgtPkkwInOgEqIiIvdjEvbW9kZWxjb250ZXh0L21haW50d2luZG93czpsaXN0EsMBChhTZWFyY2hNYWludGVuYW5jZVdpbmRvd3MSNi5iZWxmcnkubWFpbnRlbmFuY2UudjEuU2VhcmNoTWFpbnRlbmFuY2VXaW5kb3dzUmVxdWVzdBo3LmJlbGZyeS5tYWludGVuYW5jZS52MS5TZWFyY2hNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZSI2kAIBiLUYA4LT5JMCKToBKiIkL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3M6c2VhcmNoEsQBChhEZWxldGVNYWludGVuYW5jZVdpbmRvd3MSNi5iZWxmcnkubWFpbnRlbmFuY2UudjEuRGVsZXRlTWFpbnRlbmFuY2VXaW5kb3dzUmVxdWVzdBo3LmJlbGZyeS5tYWludGVuYW5jZS52MS5EZWxldGVNYWludGVuYW5jZVdpbmRvd3NSZXNwb25zZSI3iLUYBYLT5JMCLToBKiIoL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3M6ZGVsZXRlQnVsaxK5AQoWU3RhcnRNYWludGVuYW5jZVdpbmRvdxI0LmJlbGZyeS5tYWludGVuYW5jZS52MS5TdGFydE1haW50ZW5hbmNlV2luZG93UmVxdWVzdBo1LmJlbGZyeS5tYWludGVuYW5jZS52MS5TdGFydE1haW50ZW5hbmNlV2luZG93UmVzcG9uc2UiMoi1GAWC0+STAig6ASoiIy92MS9tb2RlbGNvbnRleHQvbWFpbnR3aW5kb3dzOnN0YXJ0ErUBChVTdG9wTWFpbnRlbmFuY2VXaW5kb3cSMy5iZWxmcnkubWFpbnRlbmFuY2UudjEuU3RvcE1haW50ZW5hbmNlV2luZG93UmVxdWVzdBo0LmJlbGZyeS5tYWludGVuYW5jZS52MS5TdG9wTWFpbnRlbmFuY2VXaW5kb3dSZXNwb25zZSIxiLUYBYLT5JMCJzoBKiIiL3YxL21vZGVsY29udGV4dC9tYWludHdpbmRvd3M6c3RvcBKyAQoTTGlzdE1haW50ZW5hbmNlUnVucxIxLmJlbGZyeS5tYWludGVuYW5jZS52MS5MaXN0TWFpbnRlbmFuY2VSdW5zUmVxdWVzdBoyLmJlbGZyeS5tYWludGVuYW5jZS52MS5MaXN0TWFpbnRlbmFuY2VSdW5zUmVzcG9uc2UiNJACAYi1GAOC0+STAic6ASoiIi92MS9tb2RlbGNvbnRleHQvbWFpbnR3aW5kb3dzOnJ1bnMSxAEKGFByZXZpZXdNYWludGVuYW5jZVdpbmRvdxI2LmJlbGZyeS5tYWludGVuYW5jZS52MS5QcmV2aWV3TWFpbnRlbmFuY2VXaW5kb3dSZXF1ZXN0GjcuYmVsZnJ5Lm1haW50ZW5hbmNlLnYxLlByZXZpZXdNYWludGVuYW5jZVdpbmRvd1Jlc3BvbnNlIjeQAgGItRgDgtPkkwIqOgEqIiUvdjEvbW9kZWxjb250ZXh0L21haW50d2luZG93czpwcmV2aWV3YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_maintenance_v1_maintenance_run, file_belfry_maintenance_v1_maintenance_window, file_belfry_paging_v1_paging, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
 
 /**
  * A window to create.
@@ -343,6 +345,163 @@ export const StopMaintenanceWindowResponseSchema: GenMessage<StopMaintenanceWind
   messageDesc(file_belfry_maintenance_v1_maintenance_window_service, 14);
 
 /**
+ * Which runs to list.
+ *
+ * @generated from message belfry.maintenance.v1.ListMaintenanceRunsRequest
+ */
+export type ListMaintenanceRunsRequest = Message<"belfry.maintenance.v1.ListMaintenanceRunsRequest"> & {
+  /**
+   * The identifiers of the windows, at least one.
+   *
+   * @generated from field: repeated string ids = 1;
+   */
+  ids: string[];
+
+  /**
+   * When the runs happen, in part at least. Without a start, or with one that is past: from now on. Runs that are over are not
+   * known any more.
+   *
+   * @generated from field: belfry.clause.v1.TimeRange time_range = 2;
+   */
+  timeRange?: TimeRange | undefined;
+
+  /**
+   * How many runs of a window are answered at most. 0 or left out: 100; above 1000: 1000.
+   *
+   * @generated from field: int32 runs_max = 3;
+   */
+  runsMax: number;
+};
+
+/**
+ * Describes the message belfry.maintenance.v1.ListMaintenanceRunsRequest.
+ * Use `create(ListMaintenanceRunsRequestSchema)` to create a new message.
+ */
+export const ListMaintenanceRunsRequestSchema: GenMessage<ListMaintenanceRunsRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_maintenance_v1_maintenance_window_service, 15);
+
+/**
+ * When windows will run.
+ *
+ * @generated from message belfry.maintenance.v1.ListMaintenanceRunsResponse
+ */
+export type ListMaintenanceRunsResponse = Message<"belfry.maintenance.v1.ListMaintenanceRunsResponse"> & {
+  /**
+   * The windows, in the order of the request.
+   *
+   * @generated from field: repeated belfry.maintenance.v1.MaintenanceRuns windows = 1;
+   */
+  windows: MaintenanceRuns[];
+};
+
+/**
+ * Describes the message belfry.maintenance.v1.ListMaintenanceRunsResponse.
+ * Use `create(ListMaintenanceRunsResponseSchema)` to create a new message.
+ */
+export const ListMaintenanceRunsResponseSchema: GenMessage<ListMaintenanceRunsResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_maintenance_v1_maintenance_window_service, 16);
+
+/**
+ * What to look at.
+ *
+ * @generated from message belfry.maintenance.v1.PreviewMaintenanceWindowRequest
+ */
+export type PreviewMaintenanceWindowRequest = Message<"belfry.maintenance.v1.PreviewMaintenanceWindowRequest"> & {
+  /**
+   * The identifier of a stored window. Left out: the specification would be created.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What the window shall be. Left out: what it is.
+   *
+   * @generated from field: belfry.maintenance.v1.MaintenanceWindow specification = 2;
+   */
+  specification?: MaintenanceWindow | undefined;
+
+  /**
+   * When the runs happen, in part at least. Without a start, or with one that is past: from now on. Runs that are over are not
+   * known any more.
+   *
+   * @generated from field: belfry.clause.v1.TimeRange time_range = 3;
+   */
+  timeRange?: TimeRange | undefined;
+
+  /**
+   * How many runs are answered at most. 0 or left out: 100; above 1000: 1000.
+   *
+   * @generated from field: int32 runs_max = 4;
+   */
+  runsMax: number;
+};
+
+/**
+ * Describes the message belfry.maintenance.v1.PreviewMaintenanceWindowRequest.
+ * Use `create(PreviewMaintenanceWindowRequestSchema)` to create a new message.
+ */
+export const PreviewMaintenanceWindowRequestSchema: GenMessage<PreviewMaintenanceWindowRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_maintenance_v1_maintenance_window_service, 17);
+
+/**
+ * What a window does and would do.
+ *
+ * @generated from message belfry.maintenance.v1.PreviewMaintenanceWindowResponse
+ */
+export type PreviewMaintenanceWindowResponse = Message<"belfry.maintenance.v1.PreviewMaintenanceWindowResponse"> & {
+  /**
+   * Its runs within the time range, in order: the one that goes on, and those to come.
+   *
+   * @generated from field: repeated belfry.maintenance.v1.MaintenanceRun runs = 1;
+   */
+  runs: MaintenanceRun[];
+
+  /**
+   * Whether there are more than were asked for.
+   *
+   * @generated from field: bool more_runs = 2;
+   */
+  moreRuns: boolean;
+
+  /**
+   * The first change of the clock in the window's time zone after the start of its next run. Null: the window has no run to
+   * come, or the zone has no change.
+   *
+   * @generated from field: belfry.maintenance.v1.ClockChange clock_change = 3;
+   */
+  clockChange?: ClockChange | undefined;
+
+  /**
+   * The entities that a run would take in if it began now.
+   *
+   * @generated from field: belfry.maintenance.v1.MaintenanceTargets targets = 4;
+   */
+  targets?: MaintenanceTargets | undefined;
+
+  /**
+   * How many entities the window holds now.
+   *
+   * @generated from field: int64 held_count = 5;
+   */
+  heldCount: bigint;
+
+  /**
+   * The first 100 of them.
+   *
+   * @generated from field: repeated belfry.maintenance.v1.MaintenanceEntity held = 6;
+   */
+  held: MaintenanceEntity[];
+};
+
+/**
+ * Describes the message belfry.maintenance.v1.PreviewMaintenanceWindowResponse.
+ * Use `create(PreviewMaintenanceWindowResponseSchema)` to create a new message.
+ */
+export const PreviewMaintenanceWindowResponseSchema: GenMessage<PreviewMaintenanceWindowResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_maintenance_v1_maintenance_window_service, 18);
+
+/**
  * Spans of time in which entities have another production state. They start and end within a second of
  * their time. Windows may overlap: the one that started last rules until it ends.
  *
@@ -420,6 +579,27 @@ export const MaintenanceWindowService: GenService<{
     methodKind: "unary";
     input: typeof StopMaintenanceWindowRequestSchema;
     output: typeof StopMaintenanceWindowResponseSchema;
+  },
+  /**
+   * Says when windows will run, and how many entities each holds now. Windows that are unknown are left out.
+   *
+   * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.ListMaintenanceRuns
+   */
+  listMaintenanceRuns: {
+    methodKind: "unary";
+    input: typeof ListMaintenanceRunsRequestSchema;
+    output: typeof ListMaintenanceRunsResponseSchema;
+  },
+  /**
+   * Says when a window will run, what the next change of the clock does to it, and which entities it holds and would take in:
+   * of one that is stored, of one that is not stored yet, or of a stored one after a change.
+   *
+   * @generated from rpc belfry.maintenance.v1.MaintenanceWindowService.PreviewMaintenanceWindow
+   */
+  previewMaintenanceWindow: {
+    methodKind: "unary";
+    input: typeof PreviewMaintenanceWindowRequestSchema;
+    output: typeof PreviewMaintenanceWindowResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_belfry_maintenance_v1_maintenance_window_service, 0);

@@ -24,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/rule_service.proto.
  */
 export const file_belfry_notifications_v1_rule_service: GenFile = /*@__PURE__*/
-  fileDesc("CipiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlX3NlcnZpY2UucHJvdG8SF2JlbGZyeS5ub3RpZmljYXRpb25zLnYxIooEChBMaXN0UnVsZXNSZXF1ZXN0EhoKBG5hbWUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEhQKB2VuYWJsZWQYAyABKAhIAIgBARIzCg10cmlnZ2VyX25hbWVzGAQgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjcKEWRlc3RpbmF0aW9uX25hbWVzGAUgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEh0KB21lc3NhZ2UYBiABKAlCDLpICXIHKIAgugEBABITCgZyZXBlYXQYByABKAhIAYgBARIcCg9yZXBlYXRfaW50ZXJ2YWwYCCABKANIAogBARIWCglkZWxheV9zZWMYCSABKANIA4gBARIZCgxzZW5kX3VwZGF0ZXMYCiABKAhIBIgBARIqCgR0YWdzGAsgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEhoKCXBhZ2Vfc2l6ZRgMIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGA0gASgJQgi6SAVyAxiAIEIKCghfZW5hYmxlZEIJCgdfcmVwZWF0QhIKEF9yZXBlYXRfaW50ZXJ2YWxCDAoKX2RlbGF5X3NlY0IPCg1fc2VuZF91cGRhdGVzIm8KEUxpc3RSdWxlc1Jlc3BvbnNlEiwKBXJ1bGVzGAEgAygLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZRITCgt0b3RhbF9jb3VudBgCIAEoAxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiRQoRQ3JlYXRlUnVsZVJlcXVlc3QSMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiJGChJDcmVhdGVSdWxlUmVzcG9uc2USMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiIvCg5HZXRSdWxlUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiQwoPR2V0UnVsZVJlc3BvbnNlEjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQIigQEKEVVwZGF0ZVJ1bGVSZXF1ZXN0EjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQISOgoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgm4tRhkyLUYgAgiRgoSVXBkYXRlUnVsZVJlc3BvbnNlEjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQIiMgoRRGVsZXRlUnVsZVJlcXVlc3QSHQoEbmFtZRgBIAEoCUIP4EECukgJcgcYgAi6AQEAIkYKEkRlbGV0ZVJ1bGVSZXNwb25zZRIwCgRydWxlGAEgASgLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZUID4EECIpMBChJQcmV2aWV3UnVsZVJlcXVlc3QSHQoEbmFtZRgBIAEoCUIP4EECukgJcgcYgAi6AQEAEiAKCGV2ZW50X2lkGAIgASgJQgy6SAlyBxj/AboBAQBIABIqCgVldmVudBgDIAEoCzIZLmJlbGZyeS5yZWNlaXZlci52MS5FdmVudEgAQhAKB3N1YmplY3QSBbpIAggBIj0KB1ByZXZpZXcSEwoLZGVzdGluYXRpb24YASABKAkSDwoHc3ViamVjdBgCIAEoCRIMCgRib2R5GAMgASgJIpMBChNQcmV2aWV3UnVsZVJlc3BvbnNlEjIKCHByZXZpZXdzGAEgAygLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUHJldmlldxIPCgdtYXRjaGVzGAIgASgIEjcKBXN0ZXBzGAMgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwMpwHCgtSdWxlU2VydmljZRKPAQoKQ3JlYXRlUnVsZRIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkNyZWF0ZVJ1bGVSZXF1ZXN0GisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQ3JlYXRlUnVsZVJlc3BvbnNlIiiItRgFgtPkkwIeOgRydWxlIhYvdjEvbm90aWZpY2F0aW9uL3J1bGVzEooBCgdHZXRSdWxlEicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0UnVsZVJlcXVlc3QaKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXRSdWxlUmVzcG9uc2UiLJACAYi1GAOC0+STAh8SHS92MS9ub3RpZmljYXRpb24vcnVsZXMve25hbWV9EokBCglMaXN0UnVsZXMSKS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0UnVsZXNSZXF1ZXN0GiouYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdFJ1bGVzUmVzcG9uc2UiJZACAYi1GAOC0+STAhgSFi92MS9ub3RpZmljYXRpb24vcnVsZXMSqgEKClVwZGF0ZVJ1bGUSKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5VcGRhdGVSdWxlUmVxdWVzdBorLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlVwZGF0ZVJ1bGVSZXNwb25zZSJDiLUYBaK1GAt1cGRhdGVfbWFza4LT5JMCKjoEcnVsZRoiL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97cnVsZS5uYW1lfRKQAQoKRGVsZXRlUnVsZRIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGV0ZVJ1bGVSZXF1ZXN0GisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlUnVsZVJlc3BvbnNlIimItRgFgtPkkwIfKh0vdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfRKhAQoLUHJldmlld1J1bGUSKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3UnVsZVJlcXVlc3QaLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3UnVsZVJlc3BvbnNlIjeQAgGItRgDgtPkkwIqOgEqIiUvdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfTpwcmV2aWV3YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_limits_v1_limits, file_belfry_notifications_v1_explanation, file_belfry_notifications_v1_rule, file_belfry_receiver_v1_receiver, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
+  fileDesc("CipiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlX3NlcnZpY2UucHJvdG8SF2JlbGZyeS5ub3RpZmljYXRpb25zLnYxIooEChBMaXN0UnVsZXNSZXF1ZXN0EhoKBG5hbWUYASABKAlCDLpICXIHGP8BugEBABIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEhQKB2VuYWJsZWQYAyABKAhIAIgBARIzCg10cmlnZ2VyX25hbWVzGAQgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjcKEWRlc3RpbmF0aW9uX25hbWVzGAUgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEh0KB21lc3NhZ2UYBiABKAlCDLpICXIHKIAgugEBABITCgZyZXBlYXQYByABKAhIAYgBARIcCg9yZXBlYXRfaW50ZXJ2YWwYCCABKANIAogBARIWCglkZWxheV9zZWMYCSABKANIA4gBARIZCgxzZW5kX3VwZGF0ZXMYCiABKAhIBIgBARIqCgR0YWdzGAsgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEhoKCXBhZ2Vfc2l6ZRgMIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGA0gASgJQgi6SAVyAxiAIEIKCghfZW5hYmxlZEIJCgdfcmVwZWF0QhIKEF9yZXBlYXRfaW50ZXJ2YWxCDAoKX2RlbGF5X3NlY0IPCg1fc2VuZF91cGRhdGVzIm8KEUxpc3RSdWxlc1Jlc3BvbnNlEiwKBXJ1bGVzGAEgAygLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZRITCgt0b3RhbF9jb3VudBgCIAEoAxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiRQoRQ3JlYXRlUnVsZVJlcXVlc3QSMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiJGChJDcmVhdGVSdWxlUmVzcG9uc2USMAoEcnVsZRgBIAEoCzIdLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJ1bGVCA+BBAiIvCg5HZXRSdWxlUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiQwoPR2V0UnVsZVJlc3BvbnNlEjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQIigQEKEVVwZGF0ZVJ1bGVSZXF1ZXN0EjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQISOgoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgm4tRhkyLUYgAgiRgoSVXBkYXRlUnVsZVJlc3BvbnNlEjAKBHJ1bGUYASABKAsyHS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlQgPgQQIiMgoRRGVsZXRlUnVsZVJlcXVlc3QSHQoEbmFtZRgBIAEoCUIP4EECukgJcgcYgAi6AQEAIkYKEkRlbGV0ZVJ1bGVSZXNwb25zZRIwCgRydWxlGAEgASgLMh0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZUID4EECIpMBChJQcmV2aWV3UnVsZVJlcXVlc3QSHQoEbmFtZRgBIAEoCUIP4EECukgJcgcYgAi6AQEAEiAKCGV2ZW50X2lkGAIgASgJQgy6SAlyBxj/AboBAQBIABIqCgVldmVudBgDIAEoCzIZLmJlbGZyeS5yZWNlaXZlci52MS5FdmVudEgAQhAKB3N1YmplY3QSBbpIAggBIj0KB1ByZXZpZXcSEwoLZGVzdGluYXRpb24YASABKAkSDwoHc3ViamVjdBgCIAEoCRIMCgRib2R5GAMgASgJIpMBChNQcmV2aWV3UnVsZVJlc3BvbnNlEjIKCHByZXZpZXdzGAEgAygLMiAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUHJldmlldxIPCgdtYXRjaGVzGAIgASgIEjcKBXN0ZXBzGAMgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwIvMBChVQcmV2aWV3TWVzc2FnZVJlcXVlc3QSHgoHbWVzc2FnZRgBIAEoCUINukgKcggogIAEugEBABIjCg1vY2N1cnJlbmNlX2lkGAIgASgJQgy6SAlyBxj/AboBAQASJgoJcnVsZV9uYW1lGAMgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEjQKDXRyaWdnZXJfbmFtZXMYBCADKAlCHbpIGpIBFxDoByISchAQARj/ATIJXlxQe0NjfSokEjcKEWRlc3RpbmF0aW9uX25hbWVzGAUgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokIi8KEFRlbXBsYXRlVmFyaWFibGUSDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoCSL3AQoWUHJldmlld01lc3NhZ2VSZXNwb25zZRIMCgR0ZXh0GAEgASgJEhMKC2VtcHR5X25hbWVzGAIgAygJEjwKCXZhcmlhYmxlcxgDIAMoCzIpLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlRlbXBsYXRlVmFyaWFibGUSMgoIcHJldmlld3MYBCADKAsyIC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5QcmV2aWV3Eg8KB21hdGNoZXMYBSABKAgSNwoFc3RlcHMYBiADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYW5hdGlvblN0ZXAywggKC1J1bGVTZXJ2aWNlEo8BCgpDcmVhdGVSdWxlEiouYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQ3JlYXRlUnVsZVJlcXVlc3QaKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5DcmVhdGVSdWxlUmVzcG9uc2UiKIi1GAWC0+STAh46BHJ1bGUiFi92MS9ub3RpZmljYXRpb24vcnVsZXMSigEKB0dldFJ1bGUSJy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXRSdWxlUmVxdWVzdBooLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdldFJ1bGVSZXNwb25zZSIskAIBiLUYA4LT5JMCHxIdL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97bmFtZX0SiQEKCUxpc3RSdWxlcxIpLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3RSdWxlc1JlcXVlc3QaKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0UnVsZXNSZXNwb25zZSIlkAIBiLUYA4LT5JMCGBIWL3YxL25vdGlmaWNhdGlvbi9ydWxlcxKqAQoKVXBkYXRlUnVsZRIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlVwZGF0ZVJ1bGVSZXF1ZXN0GisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuVXBkYXRlUnVsZVJlc3BvbnNlIkOItRgForUYC3VwZGF0ZV9tYXNrgtPkkwIqOgRydWxlGiIvdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tydWxlLm5hbWV9EpABCgpEZWxldGVSdWxlEiouYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsZXRlUnVsZVJlcXVlc3QaKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxldGVSdWxlUmVzcG9uc2UiKYi1GAWC0+STAh8qHS92MS9ub3RpZmljYXRpb24vcnVsZXMve25hbWV9EqEBCgtQcmV2aWV3UnVsZRIrLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlByZXZpZXdSdWxlUmVxdWVzdBosLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlByZXZpZXdSdWxlUmVzcG9uc2UiN5ACAYi1GAOC0+STAio6ASoiJS92MS9ub3RpZmljYXRpb24vcnVsZXMve25hbWV9OnByZXZpZXcSowEKDlByZXZpZXdNZXNzYWdlEi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUHJldmlld01lc3NhZ2VSZXF1ZXN0Gi8uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUHJldmlld01lc3NhZ2VSZXNwb25zZSIwkAIBiLUYA4LT5JMCIzoBKiIeL3YxL25vdGlmaWNhdGlvbi9ydWxlczpwcmV2aWV3YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_limits_v1_limits, file_belfry_notifications_v1_explanation, file_belfry_notifications_v1_rule, file_belfry_receiver_v1_receiver, file_belfry_transcoding_v1_options, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
 
 /**
  * Which rules to list. All filters that are given must match; a text matches what contains it, in any case.
@@ -457,6 +457,139 @@ export const PreviewRuleResponseSchema: GenMessage<PreviewRuleResponse> = /*@__P
   messageDesc(file_belfry_notifications_v1_rule_service, 12);
 
 /**
+ * A message to render.
+ *
+ * @generated from message belfry.notifications.v1.PreviewMessageRequest
+ */
+export type PreviewMessageRequest = Message<"belfry.notifications.v1.PreviewMessageRequest"> & {
+  /**
+   * The message, a template as that of a rule. Empty: what a rule without one says.
+   *
+   * @generated from field: string message = 1;
+   */
+  message: string;
+
+  /**
+   * The identifier of the occurrence to render it for. Left out: a made-up event, which is held against no trigger.
+   *
+   * @generated from field: string occurrence_id = 2;
+   */
+  occurrenceId: string;
+
+  /**
+   * The name that the rule has, or is to have.
+   *
+   * @generated from field: string rule_name = 3;
+   */
+  ruleName: string;
+
+  /**
+   * The names of its triggers, which must exist. The first that matches is named; where none does, the first.
+   *
+   * @generated from field: repeated string trigger_names = 4;
+   */
+  triggerNames: string[];
+
+  /**
+   * The names of its destinations, which must exist.
+   *
+   * @generated from field: repeated string destination_names = 5;
+   */
+  destinationNames: string[];
+};
+
+/**
+ * Describes the message belfry.notifications.v1.PreviewMessageRequest.
+ * Use `create(PreviewMessageRequestSchema)` to create a new message.
+ */
+export const PreviewMessageRequestSchema: GenMessage<PreviewMessageRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_rule_service, 13);
+
+/**
+ * What a template may name, and what it shows.
+ *
+ * @generated from message belfry.notifications.v1.TemplateVariable
+ */
+export type TemplateVariable = Message<"belfry.notifications.v1.TemplateVariable"> & {
+  /**
+   * The name, as it stands between braces.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The value, cut at 200 characters; empty where there is none.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.TemplateVariable.
+ * Use `create(TemplateVariableSchema)` to create a new message.
+ */
+export const TemplateVariableSchema: GenMessage<TemplateVariable> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_rule_service, 14);
+
+/**
+ * What the message says, and what the destinations would get.
+ *
+ * @generated from message belfry.notifications.v1.PreviewMessageResponse
+ */
+export type PreviewMessageResponse = Message<"belfry.notifications.v1.PreviewMessageResponse"> & {
+  /**
+   * The message as plain text.
+   *
+   * @generated from field: string text = 1;
+   */
+  text: string;
+
+  /**
+   * The names that the message shows of which there is no value here, in its order; sections that are left out do not count. At most 100.
+   *
+   * @generated from field: repeated string empty_names = 2;
+   */
+  emptyNames: string[];
+
+  /**
+   * All that a message may name for these destinations, in the order of the documentation.
+   *
+   * @generated from field: repeated belfry.notifications.v1.TemplateVariable variables = 3;
+   */
+  variables: TemplateVariable[];
+
+  /**
+   * What each destination would get, in the order of the request.
+   *
+   * @generated from field: repeated belfry.notifications.v1.Preview previews = 4;
+   */
+  previews: Preview[];
+
+  /**
+   * Whether one of the triggers matches the occurrence.
+   *
+   * @generated from field: bool matches = 5;
+   */
+  matches: boolean;
+
+  /**
+   * For each trigger, in their order, whether it matches, and if not the part of its clause that is false.
+   *
+   * @generated from field: repeated belfry.notifications.v1.ExplanationStep steps = 6;
+   */
+  steps: ExplanationStep[];
+};
+
+/**
+ * Describes the message belfry.notifications.v1.PreviewMessageResponse.
+ * Use `create(PreviewMessageResponseSchema)` to create a new message.
+ */
+export const PreviewMessageResponseSchema: GenMessage<PreviewMessageResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_rule_service, 15);
+
+/**
  * Rules tie triggers to destinations: when a trigger matches, the message goes to each destination. Only rules send anything.
  *
  * @generated from service belfry.notifications.v1.RuleService
@@ -523,6 +656,17 @@ export const RuleService: GenService<{
     methodKind: "unary";
     input: typeof PreviewRuleRequestSchema;
     output: typeof PreviewRuleResponseSchema;
+  },
+  /**
+   * Shows what a rule with this message would send of an occurrence, whether it is stored or not, and sends nothing. A message that is no
+   * template is code 3 at `message`. Previews that hold more than 16 MiB together: code 3.
+   *
+   * @generated from rpc belfry.notifications.v1.RuleService.PreviewMessage
+   */
+  previewMessage: {
+    methodKind: "unary";
+    input: typeof PreviewMessageRequestSchema;
+    output: typeof PreviewMessageResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_belfry_notifications_v1_rule_service, 0);

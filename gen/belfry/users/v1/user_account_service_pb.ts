@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/users/v1/user_account_service.proto.
  */
 export const file_belfry_users_v1_user_account_service: GenFile = /*@__PURE__*/
-  fileDesc("CipiZWxmcnkvdXNlcnMvdjEvdXNlcl9hY2NvdW50X3NlcnZpY2UucHJvdG8SD2JlbGZyeS51c2Vycy52MSJLChhDcmVhdGVVc2VyQWNjb3VudFJlcXVlc3QSLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECIkwKGUNyZWF0ZVVzZXJBY2NvdW50UmVzcG9uc2USLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECIjQKFUdldFVzZXJBY2NvdW50UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIkkKFkdldFVzZXJBY2NvdW50UmVzcG9uc2USLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECIo8HChhVcGRhdGVVc2VyQWNjb3VudFJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGIAIugEBABIqCgR1c2VyGAIgASgLMhwuYmVsZnJ5LnVzZXJzLnYxLlVzZXJBY2NvdW50EjoKC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0IJuLUYZMi1GIAIEqIBCgVlbWFpbBgEIAEoCUKSAbpIjgG6AXsKEnVzZXJfYWNjb3VudC5lbWFpbBIybXVzdCBiZSBhbiBlLW1haWwgYWRkcmVzcywgc3VjaCBhcyBhZGFAZXhhbXBsZS5jb20aMXRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdeW15cXHNAXStAW15cXHNAXSskJylyDhj/ATIJXlxQe0NjfSokErgCCghwYXNzd29yZBgFIAEoCUKgAoABAeBBBLpIlgK6AYsCCh11c2VyX2FjY291bnQucGFzc3dvcmRfY2xhc3NlcxKNAW11c3QgaGF2ZSBjaGFyYWN0ZXJzIG9mIGF0IGxlYXN0IHRocmVlIG9mIHRoZSBjbGFzc2VzIGxvd2VyLWNhc2UgbGV0dGVycywgdXBwZXItY2FzZSBsZXR0ZXJzLCBkaWdpdHMgYW5kIHNwZWNpYWwgY2hhcmFjdGVycyAoISBAICMgJCAlIF4gJiAqKRpaWydcXHB7TGx9JywgJ1xccHtMdX0nLCAnWzAtOV0nLCAnWyFAIyQlXiYqXSddLmZpbHRlcihlYWNoLCB0aGlzLm1hdGNoZXMoZWFjaCkpLnNpemUoKSA+PSAzcgUQCBiACEgAiAEBEicKCmZpcnN0X25hbWUYBiABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSJgoJbGFzdF9uYW1lGAcgASgJQhO6SBByDhj/ATIJXlxQe0NjfSokEi0KBmdyb3VwcxgIIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSMwoKY3JlYXRlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAxIXCgpjcmVhdGVkX2J5GAogASgJQgPgQQMSMwoKdXBkYXRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBA0ILCglfcGFzc3dvcmQiTAoZVXBkYXRlVXNlckFjY291bnRSZXNwb25zZRIvCgR1c2VyGAEgASgLMhwuYmVsZnJ5LnVzZXJzLnYxLlVzZXJBY2NvdW50QgPgQQIiNwoYRGVsZXRlVXNlckFjY291bnRSZXF1ZXN0EhsKAmlkGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiGwoZRGVsZXRlVXNlckFjY291bnRSZXNwb25zZSLEAQoRVXNlckFjY291bnRGaWx0ZXISKQoFZW1haWwYASABKAlCFbpIEnIQEAEY/wEyCV5cUHtDY30qJEgAiAEBEi4KCmZpcnN0X25hbWUYAiABKAlCFbpIEnIQEAEY/wEyCV5cUHtDY30qJEgBiAEBEi0KCWxhc3RfbmFtZRgDIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokSAKIAQFCCAoGX2VtYWlsQg0KC19maXJzdF9uYW1lQgwKCl9sYXN0X25hbWUi0gUKG1NlYXJjaFVzZXJBY2NvdW50SWRzUmVxdWVzdBIwCgR1c2VyGAEgASgLMiIuYmVsZnJ5LnVzZXJzLnYxLlVzZXJBY2NvdW50RmlsdGVyEikKBWVtYWlsGAIgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiRIAIgBARIuCgpmaXJzdF9uYW1lGAMgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiRIAYgBARItCglsYXN0X25hbWUYBCABKAlCFbpIEnIQEAEY/wEyCV5cUHtDY30qJEgCiAEBOs8DukjLAxrLAQoZdXNlcl9hY2NvdW50X2lkcy5vbmVfZm9ybRJYZW1haWwsIGZpcnN0TmFtZSBhbmQgbGFzdE5hbWUgbXVzdCBzdGFuZCBlaXRoZXIgaW4gdXNlciBvciBiZXNpZGUgaXQsIG5vdCBpbiBib3RoIHBsYWNlcxpUIWhhcyh0aGlzLnVzZXIpIHx8ICEoaGFzKHRoaXMuZW1haWwpIHx8IGhhcyh0aGlzLmZpcnN0X25hbWUpIHx8IGhhcyh0aGlzLmxhc3RfbmFtZSkpGvoBChV1c2VyX2FjY291bnRfaWRzLnNvbWUSO2F0IGxlYXN0IG9uZSBvZiBlbWFpbCwgZmlyc3ROYW1lIGFuZCBsYXN0TmFtZSBtdXN0IGJlIGdpdmVuGqMBaGFzKHRoaXMuZW1haWwpIHx8IGhhcyh0aGlzLmZpcnN0X25hbWUpIHx8IGhhcyh0aGlzLmxhc3RfbmFtZSkgfHwgaGFzKHRoaXMudXNlcikgJiYgKGhhcyh0aGlzLnVzZXIuZW1haWwpIHx8IGhhcyh0aGlzLnVzZXIuZmlyc3RfbmFtZSkgfHwgaGFzKHRoaXMudXNlci5sYXN0X25hbWUpKUIICgZfZW1haWxCDQoLX2ZpcnN0X25hbWVCDAoKX2xhc3RfbmFtZSIrChxTZWFyY2hVc2VyQWNjb3VudElkc1Jlc3BvbnNlEgsKA2lkcxgBIAMoCTLGBgoSVXNlckFjY291bnRTZXJ2aWNlEpoBChFDcmVhdGVVc2VyQWNjb3VudBIpLmJlbGZyeS51c2Vycy52MS5DcmVhdGVVc2VyQWNjb3VudFJlcXVlc3QaKi5iZWxmcnkudXNlcnMudjEuQ3JlYXRlVXNlckFjY291bnRSZXNwb25zZSIuiLUYAoLT5JMCJDoBKiIfL3YxL3VzZXItbWdtdC9lbmQtdXNlci1hY2NvdW50cxKWAQoOR2V0VXNlckFjY291bnQSJi5iZWxmcnkudXNlcnMudjEuR2V0VXNlckFjY291bnRSZXF1ZXN0GicuYmVsZnJ5LnVzZXJzLnYxLkdldFVzZXJBY2NvdW50UmVzcG9uc2UiM5ACAYi1GAKC0+STAiYSJC92MS91c2VyLW1nbXQvZW5kLXVzZXItYWNjb3VudHMve2lkfRKuAQoRVXBkYXRlVXNlckFjY291bnQSKS5iZWxmcnkudXNlcnMudjEuVXBkYXRlVXNlckFjY291bnRSZXF1ZXN0GiouYmVsZnJ5LnVzZXJzLnYxLlVwZGF0ZVVzZXJBY2NvdW50UmVzcG9uc2UiQoi1GAKitRgLdXBkYXRlX21hc2uC0+STAik6ASoaJC92MS91c2VyLW1nbXQvZW5kLXVzZXItYWNjb3VudHMve2lkfRKcAQoRRGVsZXRlVXNlckFjY291bnQSKS5iZWxmcnkudXNlcnMudjEuRGVsZXRlVXNlckFjY291bnRSZXF1ZXN0GiouYmVsZnJ5LnVzZXJzLnYxLkRlbGV0ZVVzZXJBY2NvdW50UmVzcG9uc2UiMIi1GAKC0+STAiYqJC92MS91c2VyLW1nbXQvZW5kLXVzZXItYWNjb3VudHMve2lkfRKpAQoUU2VhcmNoVXNlckFjY291bnRJZHMSLC5iZWxmcnkudXNlcnMudjEuU2VhcmNoVXNlckFjY291bnRJZHNSZXF1ZXN0Gi0uYmVsZnJ5LnVzZXJzLnYxLlNlYXJjaFVzZXJBY2NvdW50SWRzUmVzcG9uc2UiNJACAYi1GAKC0+STAic6ASoiIi92MS91c2VyLW1nbXQvZW5kLXVzZXItYWNjb3VudC1pZHNiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_limits_v1_limits, file_belfry_transcoding_v1_options, file_belfry_users_v1_user_account, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
+  fileDesc("CipiZWxmcnkvdXNlcnMvdjEvdXNlcl9hY2NvdW50X3NlcnZpY2UucHJvdG8SD2JlbGZyeS51c2Vycy52MSJLChhDcmVhdGVVc2VyQWNjb3VudFJlcXVlc3QSLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECIkwKGUNyZWF0ZVVzZXJBY2NvdW50UmVzcG9uc2USLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECIjQKFUdldFVzZXJBY2NvdW50UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIkkKFkdldFVzZXJBY2NvdW50UmVzcG9uc2USLwoEdXNlchgBIAEoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudEID4EECInAKF0xpc3RVc2VyQWNjb3VudHNSZXF1ZXN0EhsKBWdyb3VwGAEgASgJQgy6SAlyBxj/AboBAQASGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAgInUKGExpc3RVc2VyQWNjb3VudHNSZXNwb25zZRIrCgV1c2VycxgBIAMoCzIcLmJlbGZyeS51c2Vycy52MS5Vc2VyQWNjb3VudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMijwcKGFVwZGF0ZVVzZXJBY2NvdW50UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAEioKBHVzZXIYAiABKAsyHC5iZWxmcnkudXNlcnMudjEuVXNlckFjY291bnQSOgoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgm4tRhkyLUYgAgSogEKBWVtYWlsGAQgASgJQpIBukiOAboBewoSdXNlcl9hY2NvdW50LmVtYWlsEjJtdXN0IGJlIGFuIGUtbWFpbCBhZGRyZXNzLCBzdWNoIGFzIGFkYUBleGFtcGxlLmNvbRoxdGhpcyA9PSAnJyB8fCB0aGlzLm1hdGNoZXMoJ15bXlxcc0BdK0BbXlxcc0BdKyQnKXIOGP8BMgleXFB7Q2N9KiQSuAIKCHBhc3N3b3JkGAUgASgJQqACgAEB4EEEukiWAroBiwIKHXVzZXJfYWNjb3VudC5wYXNzd29yZF9jbGFzc2VzEo0BbXVzdCBoYXZlIGNoYXJhY3RlcnMgb2YgYXQgbGVhc3QgdGhyZWUgb2YgdGhlIGNsYXNzZXMgbG93ZXItY2FzZSBsZXR0ZXJzLCB1cHBlci1jYXNlIGxldHRlcnMsIGRpZ2l0cyBhbmQgc3BlY2lhbCBjaGFyYWN0ZXJzICghIEAgIyAkICUgXiAmICopGlpbJ1xccHtMbH0nLCAnXFxwe0x1fScsICdbMC05XScsICdbIUAjJCVeJipdJ10uZmlsdGVyKGVhY2gsIHRoaXMubWF0Y2hlcyhlYWNoKSkuc2l6ZSgpID49IDNyBRAIGIAISACIAQESJwoKZmlyc3RfbmFtZRgGIAEoCUITukgQcg4Y/wEyCV5cUHtDY30qJBImCglsYXN0X25hbWUYByABKAlCE7pIEHIOGP8BMgleXFB7Q2N9KiQSLQoGZ3JvdXBzGAggAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBIzCgpjcmVhdGVkX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhcKCmNyZWF0ZWRfYnkYCiABKAlCA+BBAxIzCgp1cGRhdGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDQgsKCV9wYXNzd29yZCJMChlVcGRhdGVVc2VyQWNjb3VudFJlc3BvbnNlEi8KBHVzZXIYASABKAsyHC5iZWxmcnkudXNlcnMudjEuVXNlckFjY291bnRCA+BBAiI3ChhEZWxldGVVc2VyQWNjb3VudFJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGIAIugEBACIbChlEZWxldGVVc2VyQWNjb3VudFJlc3BvbnNlIsQBChFVc2VyQWNjb3VudEZpbHRlchIpCgVlbWFpbBgBIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokSACIAQESLgoKZmlyc3RfbmFtZRgCIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokSAGIAQESLQoJbGFzdF9uYW1lGAMgASgJQhW6SBJyEBABGP8BMgleXFB7Q2N9KiRIAogBAUIICgZfZW1haWxCDQoLX2ZpcnN0X25hbWVCDAoKX2xhc3RfbmFtZSLSBQobU2VhcmNoVXNlckFjY291bnRJZHNSZXF1ZXN0EjAKBHVzZXIYASABKAsyIi5iZWxmcnkudXNlcnMudjEuVXNlckFjY291bnRGaWx0ZXISKQoFZW1haWwYAiABKAlCFbpIEnIQEAEY/wEyCV5cUHtDY30qJEgAiAEBEi4KCmZpcnN0X25hbWUYAyABKAlCFbpIEnIQEAEY/wEyCV5cUHtDY30qJEgBiAEBEi0KCWxhc3RfbmFtZRgEIAEoCUIVukgSchAQARj/ATIJXlxQe0NjfSokSAKIAQE6zwO6SMsDGssBChl1c2VyX2FjY291bnRfaWRzLm9uZV9mb3JtElhlbWFpbCwgZmlyc3ROYW1lIGFuZCBsYXN0TmFtZSBtdXN0IHN0YW5kIGVpdGhlciBpbiB1c2VyIG9yIGJlc2lkZSBpdCwgbm90IGluIGJvdGggcGxhY2VzGlQhaGFzKHRoaXMudXNlcikgfHwgIShoYXModGhpcy5lbWFpbCkgfHwgaGFzKHRoaXMuZmlyc3RfbmFtZSkgfHwgaGFzKHRoaXMubGFzdF9uYW1lKSka+gEKFXVzZXJfYWNjb3VudF9pZHMuc29tZRI7YXQgbGVhc3Qgb25lIG9mIGVtYWlsLCBmaXJzdE5hbWUgYW5kIGxhc3ROYW1lIG11c3QgYmUgZ2l2ZW4aowFoYXModGhpcy5lbWFpbCkgfHwgaGFzKHRoaXMuZmlyc3RfbmFtZSkgfHwgaGFzKHRoaXMubGFzdF9uYW1lKSB8fCBoYXModGhpcy51c2VyKSAmJiAoaGFzKHRoaXMudXNlci5lbWFpbCkgfHwgaGFzKHRoaXMudXNlci5maXJzdF9uYW1lKSB8fCBoYXModGhpcy51c2VyLmxhc3RfbmFtZSkpQggKBl9lbWFpbEINCgtfZmlyc3RfbmFtZUIMCgpfbGFzdF9uYW1lIisKHFNlYXJjaFVzZXJBY2NvdW50SWRzUmVzcG9uc2USCwoDaWRzGAEgAygJMuAHChJVc2VyQWNjb3VudFNlcnZpY2USmgEKEUNyZWF0ZVVzZXJBY2NvdW50EikuYmVsZnJ5LnVzZXJzLnYxLkNyZWF0ZVVzZXJBY2NvdW50UmVxdWVzdBoqLmJlbGZyeS51c2Vycy52MS5DcmVhdGVVc2VyQWNjb3VudFJlc3BvbnNlIi6ItRgCgtPkkwIkOgEqIh8vdjEvdXNlci1tZ210L2VuZC11c2VyLWFjY291bnRzEpYBCg5HZXRVc2VyQWNjb3VudBImLmJlbGZyeS51c2Vycy52MS5HZXRVc2VyQWNjb3VudFJlcXVlc3QaJy5iZWxmcnkudXNlcnMudjEuR2V0VXNlckFjY291bnRSZXNwb25zZSIzkAIBiLUYAoLT5JMCJhIkL3YxL3VzZXItbWdtdC9lbmQtdXNlci1hY2NvdW50cy97aWR9EpcBChBMaXN0VXNlckFjY291bnRzEiguYmVsZnJ5LnVzZXJzLnYxLkxpc3RVc2VyQWNjb3VudHNSZXF1ZXN0GikuYmVsZnJ5LnVzZXJzLnYxLkxpc3RVc2VyQWNjb3VudHNSZXNwb25zZSIukAIBiLUYAoLT5JMCIRIfL3YxL3VzZXItbWdtdC9lbmQtdXNlci1hY2NvdW50cxKuAQoRVXBkYXRlVXNlckFjY291bnQSKS5iZWxmcnkudXNlcnMudjEuVXBkYXRlVXNlckFjY291bnRSZXF1ZXN0GiouYmVsZnJ5LnVzZXJzLnYxLlVwZGF0ZVVzZXJBY2NvdW50UmVzcG9uc2UiQoi1GAKitRgLdXBkYXRlX21hc2uC0+STAik6ASoaJC92MS91c2VyLW1nbXQvZW5kLXVzZXItYWNjb3VudHMve2lkfRKcAQoRRGVsZXRlVXNlckFjY291bnQSKS5iZWxmcnkudXNlcnMudjEuRGVsZXRlVXNlckFjY291bnRSZXF1ZXN0GiouYmVsZnJ5LnVzZXJzLnYxLkRlbGV0ZVVzZXJBY2NvdW50UmVzcG9uc2UiMIi1GAKC0+STAiYqJC92MS91c2VyLW1nbXQvZW5kLXVzZXItYWNjb3VudHMve2lkfRKpAQoUU2VhcmNoVXNlckFjY291bnRJZHMSLC5iZWxmcnkudXNlcnMudjEuU2VhcmNoVXNlckFjY291bnRJZHNSZXF1ZXN0Gi0uYmVsZnJ5LnVzZXJzLnYxLlNlYXJjaFVzZXJBY2NvdW50SWRzUmVzcG9uc2UiNJACAYi1GAKC0+STAic6ASoiIi92MS91c2VyLW1nbXQvZW5kLXVzZXItYWNjb3VudC1pZHNiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_limits_v1_limits, file_belfry_transcoding_v1_options, file_belfry_users_v1_user_account, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
  * An account to create.
@@ -105,6 +105,76 @@ export type GetUserAccountResponse = Message<"belfry.users.v1.GetUserAccountResp
  */
 export const GetUserAccountResponseSchema: GenMessage<GetUserAccountResponse> = /*@__PURE__*/
   messageDesc(file_belfry_users_v1_user_account_service, 3);
+
+/**
+ * Which page of the accounts to list.
+ *
+ * @generated from message belfry.users.v1.ListUserAccountsRequest
+ */
+export type ListUserAccountsRequest = Message<"belfry.users.v1.ListUserAccountsRequest"> & {
+  /**
+   * The name of a group: only accounts that are in it are listed. Left out: all.
+   *
+   * @generated from field: string group = 1;
+   */
+  group: string;
+
+  /**
+   * How many accounts the page holds at most. 0 or left out: 100; above 1000: 1000.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `nextPageToken` of the page before. Left out: the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message belfry.users.v1.ListUserAccountsRequest.
+ * Use `create(ListUserAccountsRequestSchema)` to create a new message.
+ */
+export const ListUserAccountsRequestSchema: GenMessage<ListUserAccountsRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_users_v1_user_account_service, 4);
+
+/**
+ * A page of accounts.
+ *
+ * @generated from message belfry.users.v1.ListUserAccountsResponse
+ */
+export type ListUserAccountsResponse = Message<"belfry.users.v1.ListUserAccountsResponse"> & {
+  /**
+   * The accounts of this page.
+   *
+   * @generated from field: repeated belfry.users.v1.UserAccount users = 1;
+   */
+  users: UserAccount[];
+
+  /**
+   * The `pageToken` for the next page; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The number of accounts on all pages together.
+   *
+   * @generated from field: int64 total_count = 3;
+   */
+  totalCount: bigint;
+};
+
+/**
+ * Describes the message belfry.users.v1.ListUserAccountsResponse.
+ * Use `create(ListUserAccountsResponseSchema)` to create a new message.
+ */
+export const ListUserAccountsResponseSchema: GenMessage<ListUserAccountsResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_users_v1_user_account_service, 5);
 
 /**
  * What to change in an account: the fields of `user`, or the same fields beside it, not both.
@@ -196,7 +266,7 @@ export type UpdateUserAccountRequest = Message<"belfry.users.v1.UpdateUserAccoun
  * Use `create(UpdateUserAccountRequestSchema)` to create a new message.
  */
 export const UpdateUserAccountRequestSchema: GenMessage<UpdateUserAccountRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_account_service, 4);
+  messageDesc(file_belfry_users_v1_user_account_service, 6);
 
 /**
  * The account as it is now.
@@ -217,7 +287,7 @@ export type UpdateUserAccountResponse = Message<"belfry.users.v1.UpdateUserAccou
  * Use `create(UpdateUserAccountResponseSchema)` to create a new message.
  */
 export const UpdateUserAccountResponseSchema: GenMessage<UpdateUserAccountResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_account_service, 5);
+  messageDesc(file_belfry_users_v1_user_account_service, 7);
 
 /**
  * Which account to delete.
@@ -238,7 +308,7 @@ export type DeleteUserAccountRequest = Message<"belfry.users.v1.DeleteUserAccoun
  * Use `create(DeleteUserAccountRequestSchema)` to create a new message.
  */
 export const DeleteUserAccountRequestSchema: GenMessage<DeleteUserAccountRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_account_service, 6);
+  messageDesc(file_belfry_users_v1_user_account_service, 8);
 
 /**
  * The account is deleted.
@@ -253,7 +323,7 @@ export type DeleteUserAccountResponse = Message<"belfry.users.v1.DeleteUserAccou
  * Use `create(DeleteUserAccountResponseSchema)` to create a new message.
  */
 export const DeleteUserAccountResponseSchema: GenMessage<DeleteUserAccountResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_account_service, 7);
+  messageDesc(file_belfry_users_v1_user_account_service, 9);
 
 /**
  * The values that an account must have: all that are given.
@@ -288,7 +358,7 @@ export type UserAccountFilter = Message<"belfry.users.v1.UserAccountFilter"> & {
  * Use `create(UserAccountFilterSchema)` to create a new message.
  */
 export const UserAccountFilterSchema: GenMessage<UserAccountFilter> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_account_service, 8);
+  messageDesc(file_belfry_users_v1_user_account_service, 10);
 
 /**
  * Which accounts to find: the fields of `user`, or the same fields beside it, not both; at least one.
@@ -330,7 +400,7 @@ export type SearchUserAccountIdsRequest = Message<"belfry.users.v1.SearchUserAcc
  * Use `create(SearchUserAccountIdsRequestSchema)` to create a new message.
  */
 export const SearchUserAccountIdsRequestSchema: GenMessage<SearchUserAccountIdsRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_account_service, 9);
+  messageDesc(file_belfry_users_v1_user_account_service, 11);
 
 /**
  * The accounts that were found.
@@ -351,7 +421,7 @@ export type SearchUserAccountIdsResponse = Message<"belfry.users.v1.SearchUserAc
  * Use `create(SearchUserAccountIdsResponseSchema)` to create a new message.
  */
 export const SearchUserAccountIdsResponseSchema: GenMessage<SearchUserAccountIdsResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_account_service, 10);
+  messageDesc(file_belfry_users_v1_user_account_service, 12);
 
 /**
  * The accounts of the people who use the platform. An account is placed in groups, which give it roles; without a group its
@@ -379,6 +449,16 @@ export const UserAccountService: GenService<{
     methodKind: "unary";
     input: typeof GetUserAccountRequestSchema;
     output: typeof GetUserAccountResponseSchema;
+  },
+  /**
+   * Lists the accounts by e-mail address, whatever its case. Passwords are not part of them.
+   *
+   * @generated from rpc belfry.users.v1.UserAccountService.ListUserAccounts
+   */
+  listUserAccounts: {
+    methodKind: "unary";
+    input: typeof ListUserAccountsRequestSchema;
+    output: typeof ListUserAccountsResponseSchema;
   },
   /**
    * Changes an account: those fields that are sent, and leaves the others. An empty list of groups takes it out of all of

@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/users/v1/user_group_service.proto.
  */
 export const file_belfry_users_v1_user_group_service: GenFile = /*@__PURE__*/
-  fileDesc("CihiZWxmcnkvdXNlcnMvdjEvdXNlcl9ncm91cF9zZXJ2aWNlLnByb3RvEg9iZWxmcnkudXNlcnMudjEiSAoWQ3JlYXRlVXNlckdyb3VwUmVxdWVzdBIuCgVncm91cBgBIAEoCzIaLmJlbGZyeS51c2Vycy52MS5Vc2VyR3JvdXBCA+BBAiIZChdDcmVhdGVVc2VyR3JvdXBSZXNwb25zZSI0ChNHZXRVc2VyR3JvdXBSZXF1ZXN0Eh0KBG5hbWUYASABKAlCD+BBArpICXIHGP8BugEBACJGChRHZXRVc2VyR3JvdXBSZXNwb25zZRIuCgVncm91cBgBIAEoCzIaLmJlbGZyeS51c2Vycy52MS5Vc2VyR3JvdXBCA+BBAiKEAQoWVXBkYXRlVXNlckdyb3VwUmVxdWVzdBIuCgVncm91cBgBIAEoCzIaLmJlbGZyeS51c2Vycy52MS5Vc2VyR3JvdXBCA+BBAhI6Cgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCCbi1GGTItRiACCIZChdVcGRhdGVVc2VyR3JvdXBSZXNwb25zZSI3ChZEZWxldGVVc2VyR3JvdXBSZXF1ZXN0Eh0KBG5hbWUYASABKAlCD+BBArpICXIHGP8BugEBACIZChdEZWxldGVVc2VyR3JvdXBSZXNwb25zZTKTBQoQVXNlckdyb3VwU2VydmljZRKWAQoPQ3JlYXRlVXNlckdyb3VwEicuYmVsZnJ5LnVzZXJzLnYxLkNyZWF0ZVVzZXJHcm91cFJlcXVlc3QaKC5iZWxmcnkudXNlcnMudjEuQ3JlYXRlVXNlckdyb3VwUmVzcG9uc2UiMIi1GAKC0+STAiY6BWdyb3VwIh0vdjEvdXNlci1tZ210L2VuZC11c2VyLWdyb3VwcxKXAQoMR2V0VXNlckdyb3VwEiQuYmVsZnJ5LnVzZXJzLnYxLkdldFVzZXJHcm91cFJlcXVlc3QaJS5iZWxmcnkudXNlcnMudjEuR2V0VXNlckdyb3VwUmVzcG9uc2UiOpACAYi1GAKC0+STAi1iBWdyb3VwEiQvdjEvdXNlci1tZ210L2VuZC11c2VyLWdyb3Vwcy97bmFtZX0SsgEKD1VwZGF0ZVVzZXJHcm91cBInLmJlbGZyeS51c2Vycy52MS5VcGRhdGVVc2VyR3JvdXBSZXF1ZXN0GiguYmVsZnJ5LnVzZXJzLnYxLlVwZGF0ZVVzZXJHcm91cFJlc3BvbnNlIkyItRgCorUYC3VwZGF0ZV9tYXNrgtPkkwIzOgVncm91cBoqL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMve2dyb3VwLm5hbWV9EpYBCg9EZWxldGVVc2VyR3JvdXASJy5iZWxmcnkudXNlcnMudjEuRGVsZXRlVXNlckdyb3VwUmVxdWVzdBooLmJlbGZyeS51c2Vycy52MS5EZWxldGVVc2VyR3JvdXBSZXNwb25zZSIwiLUYAoLT5JMCJiokL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMve25hbWV9YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_limits_v1_limits, file_belfry_transcoding_v1_options, file_belfry_users_v1_user_group, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
+  fileDesc("CihiZWxmcnkvdXNlcnMvdjEvdXNlcl9ncm91cF9zZXJ2aWNlLnByb3RvEg9iZWxmcnkudXNlcnMudjEiSAoWQ3JlYXRlVXNlckdyb3VwUmVxdWVzdBIuCgVncm91cBgBIAEoCzIaLmJlbGZyeS51c2Vycy52MS5Vc2VyR3JvdXBCA+BBAiIZChdDcmVhdGVVc2VyR3JvdXBSZXNwb25zZSI0ChNHZXRVc2VyR3JvdXBSZXF1ZXN0Eh0KBG5hbWUYASABKAlCD+BBArpICXIHGP8BugEBACJGChRHZXRVc2VyR3JvdXBSZXNwb25zZRIuCgVncm91cBgBIAEoCzIaLmJlbGZyeS51c2Vycy52MS5Vc2VyR3JvdXBCA+BBAiJRChVMaXN0VXNlckdyb3Vwc1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAgInIKFkxpc3RVc2VyR3JvdXBzUmVzcG9uc2USKgoGZ3JvdXBzGAEgAygLMhouYmVsZnJ5LnVzZXJzLnYxLlVzZXJHcm91cBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMihAEKFlVwZGF0ZVVzZXJHcm91cFJlcXVlc3QSLgoFZ3JvdXAYASABKAsyGi5iZWxmcnkudXNlcnMudjEuVXNlckdyb3VwQgPgQQISOgoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgm4tRhkyLUYgAgiGQoXVXBkYXRlVXNlckdyb3VwUmVzcG9uc2UiNwoWRGVsZXRlVXNlckdyb3VwUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxj/AboBAQAiGQoXRGVsZXRlVXNlckdyb3VwUmVzcG9uc2UypQYKEFVzZXJHcm91cFNlcnZpY2USlgEKD0NyZWF0ZVVzZXJHcm91cBInLmJlbGZyeS51c2Vycy52MS5DcmVhdGVVc2VyR3JvdXBSZXF1ZXN0GiguYmVsZnJ5LnVzZXJzLnYxLkNyZWF0ZVVzZXJHcm91cFJlc3BvbnNlIjCItRgCgtPkkwImOgVncm91cCIdL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMSlwEKDEdldFVzZXJHcm91cBIkLmJlbGZyeS51c2Vycy52MS5HZXRVc2VyR3JvdXBSZXF1ZXN0GiUuYmVsZnJ5LnVzZXJzLnYxLkdldFVzZXJHcm91cFJlc3BvbnNlIjqQAgGItRgCgtPkkwItYgVncm91cBIkL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMve25hbWV9Eo8BCg5MaXN0VXNlckdyb3VwcxImLmJlbGZyeS51c2Vycy52MS5MaXN0VXNlckdyb3Vwc1JlcXVlc3QaJy5iZWxmcnkudXNlcnMudjEuTGlzdFVzZXJHcm91cHNSZXNwb25zZSIskAIBiLUYAoLT5JMCHxIdL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMSsgEKD1VwZGF0ZVVzZXJHcm91cBInLmJlbGZyeS51c2Vycy52MS5VcGRhdGVVc2VyR3JvdXBSZXF1ZXN0GiguYmVsZnJ5LnVzZXJzLnYxLlVwZGF0ZVVzZXJHcm91cFJlc3BvbnNlIkyItRgCorUYC3VwZGF0ZV9tYXNrgtPkkwIzOgVncm91cBoqL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMve2dyb3VwLm5hbWV9EpYBCg9EZWxldGVVc2VyR3JvdXASJy5iZWxmcnkudXNlcnMudjEuRGVsZXRlVXNlckdyb3VwUmVxdWVzdBooLmJlbGZyeS51c2Vycy52MS5EZWxldGVVc2VyR3JvdXBSZXNwb25zZSIwiLUYAoLT5JMCJiokL3YxL3VzZXItbWdtdC9lbmQtdXNlci1ncm91cHMve25hbWV9YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_limits_v1_limits, file_belfry_transcoding_v1_options, file_belfry_users_v1_user_group, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask]);
 
 /**
  * A group to create.
@@ -101,6 +101,69 @@ export const GetUserGroupResponseSchema: GenMessage<GetUserGroupResponse> = /*@_
   messageDesc(file_belfry_users_v1_user_group_service, 3);
 
 /**
+ * Which page of the groups to list.
+ *
+ * @generated from message belfry.users.v1.ListUserGroupsRequest
+ */
+export type ListUserGroupsRequest = Message<"belfry.users.v1.ListUserGroupsRequest"> & {
+  /**
+   * How many groups the page holds at most. 0 or left out: 100; above 1000: 1000.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * The `nextPageToken` of the page before. Left out: the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message belfry.users.v1.ListUserGroupsRequest.
+ * Use `create(ListUserGroupsRequestSchema)` to create a new message.
+ */
+export const ListUserGroupsRequestSchema: GenMessage<ListUserGroupsRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_users_v1_user_group_service, 4);
+
+/**
+ * A page of groups.
+ *
+ * @generated from message belfry.users.v1.ListUserGroupsResponse
+ */
+export type ListUserGroupsResponse = Message<"belfry.users.v1.ListUserGroupsResponse"> & {
+  /**
+   * The groups of this page.
+   *
+   * @generated from field: repeated belfry.users.v1.UserGroup groups = 1;
+   */
+  groups: UserGroup[];
+
+  /**
+   * The `pageToken` for the next page; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The number of groups on all pages together.
+   *
+   * @generated from field: int64 total_count = 3;
+   */
+  totalCount: bigint;
+};
+
+/**
+ * Describes the message belfry.users.v1.ListUserGroupsResponse.
+ * Use `create(ListUserGroupsResponseSchema)` to create a new message.
+ */
+export const ListUserGroupsResponseSchema: GenMessage<ListUserGroupsResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_users_v1_user_group_service, 5);
+
+/**
  * What to change in a group.
  *
  * @generated from message belfry.users.v1.UpdateUserGroupRequest
@@ -126,7 +189,7 @@ export type UpdateUserGroupRequest = Message<"belfry.users.v1.UpdateUserGroupReq
  * Use `create(UpdateUserGroupRequestSchema)` to create a new message.
  */
 export const UpdateUserGroupRequestSchema: GenMessage<UpdateUserGroupRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_group_service, 4);
+  messageDesc(file_belfry_users_v1_user_group_service, 6);
 
 /**
  * The group is changed.
@@ -141,7 +204,7 @@ export type UpdateUserGroupResponse = Message<"belfry.users.v1.UpdateUserGroupRe
  * Use `create(UpdateUserGroupResponseSchema)` to create a new message.
  */
 export const UpdateUserGroupResponseSchema: GenMessage<UpdateUserGroupResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_group_service, 5);
+  messageDesc(file_belfry_users_v1_user_group_service, 7);
 
 /**
  * Which group to delete.
@@ -162,7 +225,7 @@ export type DeleteUserGroupRequest = Message<"belfry.users.v1.DeleteUserGroupReq
  * Use `create(DeleteUserGroupRequestSchema)` to create a new message.
  */
 export const DeleteUserGroupRequestSchema: GenMessage<DeleteUserGroupRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_group_service, 6);
+  messageDesc(file_belfry_users_v1_user_group_service, 8);
 
 /**
  * The group is deleted.
@@ -177,7 +240,7 @@ export type DeleteUserGroupResponse = Message<"belfry.users.v1.DeleteUserGroupRe
  * Use `create(DeleteUserGroupResponseSchema)` to create a new message.
  */
 export const DeleteUserGroupResponseSchema: GenMessage<DeleteUserGroupResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_users_v1_user_group_service, 7);
+  messageDesc(file_belfry_users_v1_user_group_service, 9);
 
 /**
  * Groups of accounts. A group carries roles and restriction filters for its members.
@@ -204,6 +267,16 @@ export const UserGroupService: GenService<{
     methodKind: "unary";
     input: typeof GetUserGroupRequestSchema;
     output: typeof GetUserGroupResponseSchema;
+  },
+  /**
+   * Lists the groups by name.
+   *
+   * @generated from rpc belfry.users.v1.UserGroupService.ListUserGroups
+   */
+  listUserGroups: {
+    methodKind: "unary";
+    input: typeof ListUserGroupsRequestSchema;
+    output: typeof ListUserGroupsResponseSchema;
   },
   /**
    * Changes a group: those fields that are sent, and leaves the others. Lists become exactly those sent. The name cannot

@@ -1,0 +1,117 @@
+import { create, type DescMethod } from "@bufbuild/protobuf";
+import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { saved } from "../events/saved-filters.ts";
+import { linkTo } from "../frame/address.ts";
+import { clientOf } from "../frame/calls.ts";
+import type { Screen } from "../frame/frame.tsx";
+import { may } from "../frame/session.ts";
+
+/** What a name leads to. */
+export interface Found {
+  readonly kind: string;
+  readonly name: string;
+  /** What tells it from another of the same name. */
+  readonly beside?: string;
+  readonly hash: string;
+}
+
+/** How many of a kind are shown. */
+const ofKindMax = 8;
+
+/** The screens and their sections, which are known without the server. */
+export async function placesOf(screens: readonly Screen[]): Promise<Found[]> {
+  const places = screens.map(async ({ name, label, sections }): Promise<Found[]> => {
+    if (label === undefined) return [];
+    const within = Object.entries((await sections?.().catch(() => undefined)) ?? {});
+    return [
+      { kind: "Screens", name: label, hash: linkTo([name]) },
+      ...within.map(([section, of]) => ({
+        ...{ kind: "Screens", name: of.label, beside: label, hash: linkTo([name, section]) },
+      })),
+    ];
+  });
+  return (await Promise.all(places)).flat();
+}
+
+const filters = (): Found[] =>
+  saved.value.map(({ name, query }) => ({
+    ...{ kind: "Saved filters", name, hash: linkTo(["events"], new URLSearchParams(query)) },
+  }));
+
+/** What is known here and has all the words in its name; without words, all of it. */
+export function foundHere(places: readonly Found[], words: string): Found[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  return [...places, ...filters()].filter(({ name, beside = "" }) => {
+    const text = `${name} ${beside}`.toLowerCase();
+    return wanted.every((word) => text.includes(word));
+  });
+}
+
+const named = (words: string) =>
+  create(ClauseSchema, {
+    filter: { field: "name", operation: Operation.OP_TEXT, value: { kind: { case: "stringValue", value: words } } },
+  });
+
+interface Source {
+  readonly method: DescMethod;
+  find(words: string, signal: AbortSignal): Promise<Found[]>;
+}
+
+const entities = clientOf(EntityService);
+const windows = clientOf(MaintenanceWindowService);
+const rules = clientOf(RuleService);
+const triggers = clientOf(TriggerService);
+const destinations = clientOf(DestinationService);
+
+const sources: readonly Source[] = [
+  {
+    method: EntityService.method.searchEntities,
+    async find(words, signal) {
+      const searchInput = { query: { clause: named(words) }, pageInput: { limit: ofKindMax } };
+      const answer = await entities.searchEntities({ searchInput }, { signal });
+      return (answer.entities?.entities ?? []).map(({ id, name, schemaIds }) => ({
+        ...{ kind: "Entities", name, beside: schemaIds.at(-1) ?? "", hash: linkTo(["entities", id]) },
+      }));
+    },
+  },
+  {
+    method: RuleService.method.listRules,
+    find: async (name, signal) =>
+      things("rules", "Rules", (await rules.listRules({ name, pageSize: ofKindMax }, { signal })).rules),
+  },
+  {
+    method: TriggerService.method.listTriggers,
+    find: async (name, signal) =>
+      things("triggers", "Triggers", (await triggers.listTriggers({ name, pageSize: ofKindMax }, { signal })).triggers),
+  },
+  {
+    method: DestinationService.method.listDestinations,
+    async find(name, signal) {
+      const answer = await destinations.listDestinations({ name, pageSize: ofKindMax }, { signal });
+      return things("destinations", "Destinations", answer.destinations);
+    },
+  },
+  {
+    method: MaintenanceWindowService.method.searchMaintenanceWindows,
+    async find(words, signal) {
+      const searchInput = { query: { clause: named(words) }, pageInput: { limit: ofKindMax } };
+      const { maintWindows } = await windows.searchMaintenanceWindows({ searchInput }, { signal });
+      return maintWindows.map(({ id, name }) => ({ kind: "Windows", name, hash: linkTo(["windows", id]) }));
+    },
+  },
+];
+
+const things = (section: string, kind: string, all: readonly { name: string }[]): Found[] =>
+  all.map(({ name }) => ({ kind, name, hash: linkTo(["rules", section, name]) }));
+
+/** What the server knows by these words, of all kinds that the key may read. @throws as the first call that failed */
+export async function foundThere(words: string, signal: AbortSignal): Promise<Found[]> {
+  if (words.trim() === "") return [];
+  const asked = sources.filter(({ method }) => may(method));
+  return (await Promise.all(asked.map(({ find }) => find(words.trim(), signal)))).flat();
+}

@@ -1,0 +1,155 @@
+import { signal, useSignal, useSignalEffect } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { Dialog } from "../parts/dialog.tsx";
+import { goTo, linkTo } from "./address.ts";
+import type { Screen } from "./frame.tsx";
+import { say } from "./notice.tsx";
+import { preference } from "./preferences.ts";
+
+/** Whether single letters do something. People who dictate, or press keys by accident, turn them off. */
+const letters = preference<"on" | "off">("letters", "on");
+
+const open = signal<"finder" | "keys" | undefined>(undefined);
+export const openFinder = () => {
+  open.value = "finder";
+};
+export const openKeys = () => {
+  open.value = "keys";
+};
+const close = () => {
+  open.value = undefined;
+};
+
+/** How long after `g` the letter of a screen is awaited. */
+const waitMs = 3000;
+
+/** Inputs and other things that take letters for themselves. */
+const typing = (target: EventTarget | null) =>
+  target instanceof Element &&
+  target.closest("input, textarea, select, [contenteditable], [role=application]") !== null;
+
+/** The first field that narrows what the screen lists. */
+function toFilter(): boolean {
+  const fields = document.querySelectorAll<HTMLElement>(
+    "main input[type=search], main .tools input, main .tools select, main .filters input",
+  );
+  const field = [...fields].find((each) => each.checkVisibility());
+  field?.focus();
+  return field !== undefined;
+}
+
+/** Obeys the keys of the whole page. Returns the end of that. */
+function listen(screens: readonly Screen[]): () => void {
+  let goUntilMs = 0;
+  const press = (event: KeyboardEvent) => {
+    const { key, altKey, ctrlKey, metaKey } = event;
+    if (event.defaultPrevented || event.repeat) return;
+    if ((ctrlKey || metaKey) && !altKey && !event.shiftKey && key.toLowerCase() === "k") {
+      event.preventDefault();
+      open.value = open.value === "finder" ? undefined : "finder";
+      return;
+    }
+    if (letters.value === "off" || altKey || ctrlKey || metaKey || typing(event.target)) return;
+    if (document.querySelector("dialog[open]")) return;
+    const going = event.timeStamp < goUntilMs;
+    goUntilMs = key === "g" && !going ? event.timeStamp + waitMs : 0;
+    const screen = going ? screens.find((each) => each.letter === key) : undefined;
+    if (screen) {
+      goTo(linkTo([screen.name]));
+      document.getElementById("main")?.focus();
+    } else if (key === "?") openKeys();
+    else if (key !== "/" || !toFilter()) return;
+    event.preventDefault();
+  };
+  document.addEventListener("keydown", press);
+  return () => document.removeEventListener("keydown", press);
+}
+
+/** What finds anything by its name. */
+export type FinderOf = ComponentType<{ screens: readonly Screen[]; close(): void }>;
+
+interface KeysProps {
+  readonly screens: readonly Screen[];
+  /** Its code is loaded when it is first wanted. */
+  loadFinder(): Promise<FinderOf>;
+}
+
+/** The keys of the whole page, and what they open. */
+export function Keys({ screens, loadFinder }: KeysProps) {
+  const Finder = useSignal<FinderOf | undefined>(undefined);
+  useEffect(() => listen(screens), []);
+  useSignalEffect(() => {
+    if (open.value !== "finder" || Finder.peek() !== undefined) return;
+    loadFinder().then(
+      (loaded) => {
+        Finder.value = loaded;
+      },
+      () => {
+        close();
+        say("This part of the console could not be loaded. Load the page again.");
+      },
+    );
+  });
+  if (open.value === "keys") return <KeyMap screens={screens} />;
+  return open.value === "finder" && Finder.value ? <Finder.value screens={screens} close={close} /> : null;
+}
+
+/** The keys that lists and plots know; Tab reaches everything else. */
+const within: readonly (readonly [keys: string, what: string])[] = [
+  ["↑ ↓ Page Home End", "move in a list"],
+  ["Space", "select; with Shift all up to there"],
+  ["Enter", "open"],
+  ["← →", "read the values of a plot"],
+  ["Escape", "close what stands over the page"],
+];
+
+function KeyMap({ screens }: { screens: readonly Screen[] }) {
+  const anywhere: readonly (readonly [string, string])[] = [
+    ["Ctrl K, ⌘ K", "find anything by its name"],
+    ["/", "to the first filter of the screen"],
+    ["?", "these keys"],
+    ...screens.flatMap(({ letter, label }) => (letter && label ? [[`g ${letter}`, `to ${label}`] as const] : [])),
+  ];
+  return (
+    <Dialog title="Keys" close={close}>
+      <div class="keys">
+        <KeyTable caption="Everywhere" rows={anywhere} />
+        <KeyTable caption="In lists and plots" rows={within} />
+      </div>
+      <label class="inline">
+        <input
+          type="checkbox"
+          checked={letters.value === "on"}
+          onChange={({ currentTarget }) => {
+            letters.value = currentTarget.checked ? "on" : "off";
+          }}
+        />
+        Single letters and signs do something
+      </label>
+      <div class="buttons">
+        <button type="button" onClick={close}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function KeyTable({ caption, rows }: { caption: string; rows: readonly (readonly [keys: string, what: string])[] }) {
+  return (
+    <table>
+      <caption>{caption}</caption>
+      <tbody>
+        {rows.map(([keys, what]) => (
+          <tr key={keys}>
+            <th scope="row">
+              <kbd>{keys}</kbd>
+            </th>
+            <td>{what}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,67 @@
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { type Failure, failureOf } from "../frame/calls.ts";
+import { Dialog } from "./dialog.tsx";
+import { Problem } from "./problem.tsx";
+
+interface AskFirstProps {
+  /** What the button says; the dialog's button says it too. */
+  readonly action: string;
+  /** What is asked, as in `Delete the group "Storage"?`. */
+  readonly question: string;
+  /** What it means, and what uses the thing. */
+  readonly children?: ComponentChildren;
+  act(): Promise<unknown>;
+  /** Reads again what uses it: when the question opens, and after a refusal. */
+  look?(): void;
+}
+
+/** A button for what deletes or ends something: it asks first, and says where it stands why it was refused. */
+export function AskFirst({ action, question, children, act, look }: AskFirstProps) {
+  const asking = useSignal(false);
+  const busy = useSignal(false);
+  const failure = useSignal<Failure | undefined>(undefined);
+  const close = () => {
+    asking.value = false;
+    failure.value = undefined;
+  };
+  const run = async () => {
+    busy.value = true;
+    try {
+      await act();
+      close();
+    } catch (error) {
+      failure.value = failureOf(error);
+      look?.();
+    } finally {
+      busy.value = false;
+    }
+  };
+  return (
+    <>
+      <button
+        type="button"
+        onClick={() => {
+          asking.value = true;
+          look?.();
+        }}
+      >
+        {action}…
+      </button>
+      {asking.value && (
+        <Dialog title={question} close={close}>
+          {children}
+          <Problem failure={failure.value} />
+          <div class="buttons">
+            <button type="button" class="primary" disabled={busy.value} onClick={() => void run()}>
+              {action}
+            </button>
+            <button type="button" onClick={close}>
+              Cancel
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,158 @@
+import {
+  clone,
+  create,
+  type DescMessage,
+  equals,
+  type Message,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Signal, useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { type Failure, failureOf } from "../../frame/calls.ts";
+import { forgetDraft, keepDraft, readDraft } from "./kept-draft.ts";
+
+/** A form over one message of the API: what a person has written of it, and what the server said to that. */
+export interface Form<S extends DescMessage> {
+  /** What was read from the server, or what a new one begins with. */
+  readonly stored: MessageShape<S>;
+  /** What is in the form. */
+  readonly value: MessageShape<S>;
+  /** Whether the two differ. */
+  readonly changed: boolean;
+  readonly sending: boolean;
+  readonly failure: Failure | undefined;
+  /** What the server has now, when it was changed by another person since `stored` was read. */
+  readonly conflict: MessageShape<S> | undefined;
+  /** Sets top-level fields. What is typed survives a reload; secrets do not. */
+  change(fields: Partial<MessageShape<S>>): void;
+  /** Sends it. Also the handler of `onSubmit`. */
+  submit(event?: Event): Promise<void>;
+  /** Forgets what was typed: back to `stored`, or to what the server has now. */
+  discard(): void;
+  /** Sends it over what the server has now. */
+  overwrite(): Promise<void>;
+  /** Shows why another call with what is in the form was refused. */
+  refused(error: unknown): void;
+  /** What is wrong with the field at this path below the message, as in `type.webhook.url`, or with one within it. */
+  errorsAt(path: string): readonly { readonly field: string; readonly description: string }[];
+  /** Says that errors at this path stand beside their field. Returns the end of that. */
+  claim(path: string): () => void;
+  /** What is wrong where no field of the form stands. */
+  readonly elsewhere: readonly string[];
+}
+
+interface FormOptions<S extends DescMessage> {
+  /** What distinguishes this form from others, for what was typed and not sent; as in `trigger/new`. */
+  readonly key: string;
+  readonly stored: MessageShape<S>;
+  /** The field of the request that holds the message: errors name it before their paths. */
+  readonly prefix: string;
+  /** Creates or changes it. Resolves to what is stored then. */
+  send(value: MessageShape<S>): Promise<MessageShape<S> | undefined>;
+  done?: (stored: MessageShape<S>) => void;
+}
+
+interface State<S extends DescMessage> {
+  readonly stored: MessageShape<S>;
+  readonly value: MessageShape<S>;
+  readonly sending: boolean;
+  readonly failure?: Failure;
+  readonly conflict?: MessageShape<S>;
+}
+
+/** A form over a message. It opens with what was typed before a reload, if there is something. */
+export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S>): Form<S> {
+  const { key, prefix, send, done } = options;
+  const state: Signal<State<S>> = useSignal<State<S>>({
+    stored: options.stored,
+    value: readDraft(schema, key, options.stored) ?? options.stored,
+    sending: false,
+  });
+  const claimed = useSignal<readonly string[]>([]);
+  // What was read again, after a change was taken back say, replaces what no person has touched.
+  const given = useRef(options.stored);
+  if (given.current !== options.stored && !equals(schema, given.current, options.stored)) {
+    given.current = options.stored;
+    const { stored, value } = state.peek();
+    if (equals(schema, stored, value)) state.value = { stored: options.stored, value: options.stored, sending: false };
+  }
+  const put = (part: Partial<State<S>>) => {
+    state.value = { ...state.peek(), ...part };
+  };
+  const attempt = async (value: MessageShape<S>) => {
+    if (state.peek().sending) return;
+    const { stored } = state.peek();
+    state.value = { stored, value, sending: true };
+    try {
+      const now = (await send(value)) ?? value;
+      forgetDraft(key);
+      state.value = { stored: now, value: now, sending: false };
+      done?.(now);
+    } catch (error) {
+      const conflict = conflictOf(schema, error);
+      state.value = { stored, value, sending: false, failure: failureOf(error), ...(conflict && { conflict }) };
+    }
+  };
+  const { stored, value, sending, failure, conflict } = state.value;
+  const errors = (failure?.fields ?? []).map(({ field, description }) => ({
+    field: field.startsWith(`${prefix}.`) ? field.slice(prefix.length + 1) : field,
+    description,
+  }));
+  return {
+    stored,
+    value,
+    changed: !equals(schema, stored, value),
+    sending,
+    failure,
+    conflict,
+    change(fields) {
+      const next = Object.assign(clone(schema, state.peek().value), fields);
+      put({ value: next });
+      keepDraft(schema, key, next);
+    },
+    async submit(event) {
+      event?.preventDefault();
+      await attempt(state.peek().value);
+    },
+    discard() {
+      forgetDraft(key);
+      const now = state.peek().conflict ?? state.peek().stored;
+      state.value = { stored: now, value: now, sending: false };
+    },
+    async overwrite() {
+      const now = state.peek().conflict;
+      if (now === undefined) return;
+      const etag = { etag: (now as Message & { etag?: string }).etag };
+      await attempt(Object.assign(clone(schema, state.peek().value), etag));
+    },
+    refused(error) {
+      const { conflict: _, ...now } = state.peek();
+      state.value = { ...now, failure: failureOf(error) };
+    },
+    errorsAt: (path) => errors.filter(({ field }) => isWithin(field, path)),
+    claim(path) {
+      claimed.value = [...claimed.peek(), path];
+      return () => {
+        const at = claimed.peek().indexOf(path);
+        claimed.value = claimed.peek().toSpliced(at, 1);
+      };
+    },
+    elsewhere: errors
+      .filter(({ field }) => !claimed.value.some((path) => isWithin(field, path)))
+      .map(({ field, description }) => (field === "" ? description : `${field} ${description}`)),
+  };
+}
+
+const isWithin = (field: string, path: string) =>
+  field === path || field.startsWith(`${path}.`) || field.startsWith(`${path}[`);
+
+/** What the server has now, from an error of code 10. */
+function conflictOf<S extends DescMessage>(schema: S, error: unknown): MessageShape<S> | undefined {
+  const failure = ConnectError.from(error);
+  return failure.code === Code.Aborted ? failure.findDetails(schema)[0] : undefined;
+}
+
+/** A message that a form of something new begins with. */
+export const blank = <S extends DescMessage>(schema: S, init?: MessageInitShape<S>) => create(schema, init);

@@ -1,0 +1,116 @@
+import { type DescMessage, getOption, type MessageShape, toJson } from "@bufbuild/protobuf";
+import type { ComponentChildren } from "preact";
+import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
+import { valueText } from "../facts.tsx";
+import { Problem } from "../problem.tsx";
+import type { Form } from "./form.ts";
+import { withoutSecrets } from "./secrets.ts";
+
+interface OutcomeProps<S extends DescMessage> {
+  readonly form: Form<S>;
+  readonly schema: S;
+  /** What the button that sends says. */
+  readonly send: string;
+  /** More buttons beside it. */
+  readonly children?: ComponentChildren;
+}
+
+/** The end of a form: what was refused at no field of the form, what another person changed meanwhile, and the buttons. */
+export function FormEnd<S extends DescMessage>({ form, schema, send, children }: OutcomeProps<S>) {
+  const { failure, conflict, elsewhere, sending, changed } = form;
+  const placed = failure !== undefined && failure.fields.length > 0;
+  return (
+    <>
+      {conflict ? (
+        <Conflict form={form} schema={schema} conflict={conflict} />
+      ) : (
+        !placed && <Problem failure={failure} />
+      )}
+      {elsewhere.map((each) => (
+        <p key={each} class="field-error" role="alert">
+          {each}
+        </p>
+      ))}
+      {placed && elsewhere.length === 0 && (
+        <p class="field-error" role="status">
+          It was refused: see what stands at the fields.
+        </p>
+      )}
+      <div class="buttons">
+        <button type="submit" class="primary" disabled={sending}>
+          {sending ? "Saving…" : send}
+        </button>
+        {children}
+        {changed && (
+          <button type="button" onClick={form.discard}>
+            Discard changes
+          </button>
+        )}
+      </div>
+    </>
+  );
+}
+
+interface ConflictProps<S extends DescMessage> {
+  readonly form: Form<S>;
+  readonly schema: S;
+  readonly conflict: MessageShape<S>;
+}
+
+/** What stands now, and what the person changed: field by field, each with what it was. */
+function Conflict<S extends DescMessage>({ form, schema, conflict }: ConflictProps<S>) {
+  const before = jsonOf(schema, form.stored);
+  const now = jsonOf(schema, conflict);
+  const mine = jsonOf(schema, form.value);
+  // What the service itself adds is no person's change.
+  const names = schema.fields
+    .filter((field) => !getOption(field, field_behavior).includes(FieldBehavior.OUTPUT_ONLY))
+    .map(({ jsonName }) => jsonName)
+    .filter((name) => name !== "etag");
+  const differing = names.filter((name) => new Set([before, now, mine].map((each) => textOf(each[name]))).size > 1);
+  return (
+    <section class="conflict" role="alert" aria-label="Changed meanwhile">
+      <p>
+        Another person has changed this since you opened it. Nothing of yours was saved, and nothing of yours is lost.
+      </p>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Field</th>
+            <th scope="col">When you opened it</th>
+            <th scope="col">On the server now</th>
+            <th scope="col">Yours</th>
+          </tr>
+        </thead>
+        <tbody>
+          {differing.map((name) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>{textOf(before[name])}</td>
+              <td>{textOf(now[name])}</td>
+              <td>{textOf(mine[name])}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <div class="buttons">
+        <button type="button" onClick={() => void form.overwrite()}>
+          Save mine over it
+        </button>
+        <button type="button" onClick={form.discard}>
+          Take what is on the server
+        </button>
+      </div>
+    </section>
+  );
+}
+
+function jsonOf<S extends DescMessage>(schema: S, message: MessageShape<S>): Record<string, unknown> {
+  try {
+    return toJson(schema, withoutSecrets(schema, message)) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+const textOf = (value: unknown) => (value === undefined ? "–" : valueText(value));

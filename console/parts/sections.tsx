@@ -1,0 +1,32 @@
+import type { ComponentType } from "preact";
+import { linkTo } from "../frame/address.ts";
+
+interface SectionsProps {
+  /** The screen's name in addresses; a section is the next part of the path. */
+  readonly screen: string;
+  readonly sections: Readonly<Record<string, { readonly label: string; readonly Section: ComponentType }>>;
+  readonly open: string;
+}
+
+/** The sections of a screen, of which one is open. */
+export function Sections({ screen, sections, open }: SectionsProps) {
+  const Section = sections[open]?.Section;
+  return (
+    <div class="screen">
+      <nav class="sections" aria-label="Sections">
+        {Object.entries(sections).map(([name, { label }]) => (
+          <a key={name} href={linkTo([screen, name])} aria-current={name === open ? "page" : undefined}>
+            {label}
+          </a>
+        ))}
+      </nav>
+      {Section === undefined ? (
+        <div class="empty">
+          <h1>There is no such section</h1>
+        </div>
+      ) : (
+        <Section key={open} />
+      )}
+    </div>
+  );
+}

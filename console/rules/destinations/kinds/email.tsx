@@ -1,0 +1,30 @@
+import type { EmailDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { TextField } from "../../../parts/form/fields.tsx";
+import type { DestinationKind } from "./kind.ts";
+import { TemplateField } from "./template-field.tsx";
+
+export const email: DestinationKind<EmailDestination> = {
+  word: "E-mail",
+  about: "One mail, over the mail relay that the operator has set. What follows about the same match answers it.",
+  where: ({ to }) => to,
+  Fields: ({ form, path, value, set }) => (
+    <>
+      <TextField
+        {...{ form, path: `${path}.to`, label: "To", value: value.to }}
+        required
+        help="One address, without a name."
+        set={(to) => set({ to })}
+      />
+      <TemplateField
+        {...{ form, path: `${path}.subject`, label: "Subject", value: value.subject }}
+        empty="the event's headline and entity."
+        set={(subject) => set({ subject })}
+      />
+      <TemplateField
+        {...{ form, path: `${path}.body`, label: "Text", value: value.body, rows: 5 }}
+        empty="the message of the rule, and a table of facts. HTML when it begins with a tag."
+        set={(body) => set({ body })}
+      />
+    </>
+  ),
+};

@@ -1,0 +1,142 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { useSignal } from "@preact/signals";
+import { type Destination, DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { goTo, linkTo } from "../../frame/address.ts";
+import { clientOf, type Failure, failureOf } from "../../frame/calls.ts";
+import { say } from "../../frame/notice.tsx";
+import { may } from "../../frame/session.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { AskFirst } from "../../parts/ask-first.tsx";
+import { holdsSecret } from "../../parts/form/secrets.ts";
+import { Problem } from "../../parts/problem.tsx";
+import { DestinationForm } from "./form.tsx";
+import { DestinationState, stateMeans } from "./state.tsx";
+
+const destinations = clientOf(DestinationService);
+const { replaceDestination, deleteDestination } = DestinationService.method;
+
+/** One destination: how it does, what uses it, and its form. */
+export function OneDestination({ name }: { name: string }) {
+  const answer = useAnswer(async (signal) => {
+    try {
+      return (await destinations.getDestination({ name }, { signal })).destination ?? null;
+    } catch (error) {
+      if (ConnectError.from(error).code === Code.NotFound) return null;
+      throw error;
+    }
+  });
+  const { value, failure, again } = answer.value;
+  return (
+    <>
+      <div class="screen-head">
+        <div>
+          <p class="hint">
+            <a href={linkTo(["rules", "destinations"])}>Destinations</a>
+          </p>
+          <h1>{name}</h1>
+        </div>
+        {value && (
+          <div class="tools">
+            <a href={linkTo(["deliveries"], { destination: name })}>Deliveries</a>
+            {may(deleteDestination) && <Delete destination={value} look={again} />}
+          </div>
+        )}
+      </div>
+      <Problem failure={failure} again={again} />
+      {value === null && <p class="pad">There is no destination of this name. It may have been deleted.</p>}
+      {value && (
+        <div class="scroll form-page">
+          <About destination={value} changed={again} />
+          <DestinationForm stored={value} onSaved={again} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function About({ destination, changed }: { destination: Destination; changed(): void }) {
+  const { disabledReason, ruleNames, recentNotificationCount } = destination;
+  return (
+    <section class="card" aria-labelledby="state">
+      <h2 id="state">State</h2>
+      <p>
+        <DestinationState destination={destination} /> {stateMeans(destination)}
+      </p>
+      {disabledReason !== "" && <Disabled destination={destination} changed={changed} />}
+      <dl class="facts">
+        <dt>Rules</dt>
+        <dd>
+          <RuleLinks names={ruleNames} none="No rule names it: it gets nothing." />
+        </dd>
+        <dt>Sent in 24 h</dt>
+        <dd>{recentNotificationCount.toLocaleString("en")}</dd>
+      </dl>
+    </section>
+  );
+}
+
+function Disabled({ destination, changed }: { destination: Destination; changed(): void }) {
+  const failure = useSignal<Failure | undefined>(undefined);
+  const activate = async () => {
+    try {
+      await destinations.replaceDestination({ destination });
+      say(`Destination "${destination.name}" is active again.`);
+      failure.value = undefined;
+    } catch (error) {
+      failure.value = failureOf(error);
+    }
+    changed();
+  };
+  return (
+    <>
+      <p class="answer">{destination.disabledReason}</p>
+      {may(replaceDestination) && (
+        <div class="buttons">
+          <button type="button" onClick={() => void activate()}>
+            Make active again
+          </button>
+        </div>
+      )}
+      <Problem failure={failure.value} />
+    </>
+  );
+}
+
+const namesMax = 50;
+
+function RuleLinks({ names, none }: { names: readonly string[]; none: string }) {
+  if (names.length === 0) return <span class="quiet">{none}</span>;
+  return (
+    <ul class="links" aria-label="Rules that name it">
+      {names.slice(0, namesMax).map((name) => (
+        <li key={name}>
+          <a href={linkTo(["rules", "rules", name])}>{name}</a>
+        </li>
+      ))}
+      {names.length > namesMax && <li class="quiet">and {names.length - namesMax} more</li>}
+    </ul>
+  );
+}
+
+function Delete({ destination, look }: { destination: Destination; look(): void }) {
+  const { name, ruleNames } = destination;
+  const secret = holdsSecret(DestinationSchema, destination);
+  return (
+    <AskFirst
+      action="Delete"
+      question={`Delete the destination "${name}"?`}
+      look={look}
+      act={async () => {
+        await destinations.deleteDestination({ name });
+        goTo(linkTo(["rules", "destinations"]));
+        const undo = () => destinations.createDestination({ destination });
+        say(`Destination "${name}" was deleted.`, secret ? undefined : undo);
+      }}
+    >
+      {ruleNames.length > 0 && <p>These rules name it. Take it out of them first:</p>}
+      <RuleLinks names={ruleNames} none="No rule names it." />
+      {secret && <p>Its secrets go with it, so this cannot be taken back.</p>}
+    </AskFirst>
+  );
+}

@@ -1,0 +1,91 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Destination, DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { clientOf, failureOf, isCancelled } from "../../frame/calls.ts";
+import type { Form } from "../../parts/form/form.ts";
+import { nowMs, Time } from "../../parts/time.tsx";
+import { kindOf } from "./kinds.ts";
+
+const destinations = clientOf(DestinationService);
+
+type State =
+  | { readonly at: "rest" | "sending" | "cancelled" | "refused" }
+  | { readonly at: "taken" | "failed"; readonly answer: string; readonly ms: number };
+
+/** Sends a test of what the form holds, and shows what the receiver said. */
+export function TestOfDestination({ form }: { form: Form<typeof DestinationSchema> }) {
+  const state = useSignal<State>({ at: "rest" });
+  const running = useRef<AbortController | undefined>(undefined);
+  useEffect(() => () => running.current?.abort(), []);
+  const { value } = form;
+  const kind = value.type?.type.case;
+  const send = async (destination: Destination) => {
+    const own = new AbortController();
+    running.current = own;
+    state.value = { at: "sending" };
+    try {
+      const { answer } = await destinations.testDestination({ destination }, { signal: own.signal });
+      state.value = { at: "taken", answer, ms: Date.now() };
+    } catch (error) {
+      state.value = stateAfter(error, form);
+    }
+  };
+  const now = state.value;
+  return (
+    <section class="test" aria-label="Test">
+      <div class="buttons">
+        <button
+          type="button"
+          disabled={now.at === "sending"}
+          onClick={({ currentTarget }) => {
+            if (currentTarget.form?.reportValidity() !== false) void send(value);
+          }}
+        >
+          Send a test
+        </button>
+        {now.at === "sending" && (
+          <button type="button" onClick={() => running.current?.abort()}>
+            Cancel the test
+          </button>
+        )}
+        <span class="help">
+          It sends a notification for real, by what is in the form now. {kind && kindOf(kind).testLeaves}
+        </span>
+      </div>
+      <Result now={now} />
+    </section>
+  );
+}
+
+function stateAfter(error: unknown, form: Form<typeof DestinationSchema>): State {
+  if (isCancelled(error)) return { at: "cancelled" };
+  // Code 9 is what the receiver said; of all else the form says where it stands.
+  if (ConnectError.from(error).code === Code.FailedPrecondition) {
+    return { at: "failed", answer: failureOf(error).message, ms: Date.now() };
+  }
+  form.refused(error);
+  return { at: "refused" };
+}
+
+function Result({ now }: { now: State }) {
+  return (
+    <div role="status" aria-label="Result of the test">
+      {now.at === "sending" && <p>Sending…</p>}
+      {now.at === "cancelled" && <p>Cancelled. What was sent before may have arrived.</p>}
+      {now.at === "refused" && <p>Nothing was sent: the form says why.</p>}
+      {(now.at === "taken" || now.at === "failed") && (
+        <>
+          <p class={now.at === "taken" ? "state good" : "state critical"}>
+            {now.at === "taken" ? "✓ The receiver has taken it." : "▲ It was not taken."}{" "}
+            <span class="quiet">
+              <Time at={Math.min(now.ms, nowMs.value)} short />
+            </span>
+          </p>
+          <p class="answer">{now.answer}</p>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,67 @@
+import { create, getOption } from "@bufbuild/protobuf";
+import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
+import { goTo, linkTo } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { say } from "../../frame/notice.tsx";
+
+const rules = clientOf(RuleService);
+
+const fixed: readonly FieldBehavior[] = [FieldBehavior.OUTPUT_ONLY, FieldBehavior.IMMUTABLE];
+
+/** Whatever a person may change in a rule: without a mask a flag could not be taken away. */
+const updateMask = {
+  paths: RuleSchema.fields
+    .filter((field) => field.name !== "etag" && !getOption(field, field_behavior).some((each) => fixed.includes(each)))
+    .map(({ name }) => name),
+};
+
+const listPlace = linkTo(["rules", "rules"]);
+const placeOf = (name: string) => linkTo(["rules", "rules", name]);
+
+export async function createRule(sent: Rule): Promise<Rule | undefined> {
+  const { rule } = await rules.createRule({ rule: sent });
+  const name = rule?.name ?? sent.name;
+  say(`The rule "${name}" was created.`, async () => {
+    await rules.deleteRule({ name });
+    if (location.hash === placeOf(name)) goTo(listPlace);
+  });
+  return rule;
+}
+
+/** @param takenBack called after the change was taken back */
+export async function changeRule(sent: Rule, before: Rule, takenBack: () => void): Promise<Rule | undefined> {
+  const { rule } = await rules.updateRule({ rule: sent, updateMask });
+  const undo = async () => {
+    const back = create(RuleSchema, { ...before, etag: rule?.etag ?? "" });
+    await rules.updateRule({ rule: back, updateMask });
+    takenBack();
+  };
+  // What was saved over another person's change has no former state here.
+  say(`The rule "${sent.name}" was changed.`, before.etag === sent.etag ? undo : undefined);
+  return rule;
+}
+
+/** Enables or disables it; nothing else of it is touched. */
+export async function switchRule(name: string, enabled: boolean, changed: () => void): Promise<void> {
+  const set = async (to: boolean) => {
+    await rules.updateRule({ rule: { name, enabled: to }, updateMask: { paths: ["enabled"] } });
+    changed();
+  };
+  await set(enabled);
+  say(`The rule "${name}" is ${enabled ? "on" : "off"}.`, () => set(!enabled));
+}
+
+export async function deleteRule(name: string): Promise<void> {
+  const { rule } = await rules.deleteRule({ name });
+  goTo(listPlace);
+  say(
+    `The rule "${name}" was deleted.`,
+    rule &&
+      (async () => {
+        await rules.createRule({ rule: { ...rule, etag: "" } });
+        if (location.hash === listPlace) goTo(placeOf(name));
+      }),
+  );
+}

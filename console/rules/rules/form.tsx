@@ -1,0 +1,120 @@
+import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { may } from "../../frame/session.ts";
+import { DurationField } from "../../parts/form/duration-field.tsx";
+import { CheckField, TextField } from "../../parts/form/fields.tsx";
+import { type Form, useForm } from "../../parts/form/form.ts";
+import { NamesField } from "../../parts/form/names-field.tsx";
+import { FormEnd } from "../../parts/form/outcome.tsx";
+import { changeRule, createRule } from "./changes.ts";
+import { MembersFields } from "./members.tsx";
+import { MessageField } from "./message.tsx";
+import { MessagePreview } from "./preview.tsx";
+import { usePreview } from "./rendering.ts";
+import { RepetitionFields } from "./repetition.tsx";
+import { RuleInWords } from "./words.tsx";
+
+interface RuleFormProps {
+  /** What tells its unsent text from that of others. */
+  readonly draft: string;
+  readonly stored: Rule;
+  readonly isNew?: boolean;
+  onSaved(rule: Rule): void;
+}
+
+/** Writes a rule, with what it does in words and what its message says beside it. */
+export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProps) {
+  const form: Form<typeof RuleSchema> = useForm(RuleSchema, {
+    key: draft,
+    stored,
+    prefix: "rule",
+    send: (rule) => (isNew ? createRule(rule) : changeRule(rule, form.stored, () => onSaved(stored))),
+    done: onSaved,
+  });
+  const { value } = form;
+  const preview = usePreview(value);
+  const allowed = may(RuleService.method[isNew ? "createRule" : "updateRule"]);
+  return (
+    <div class="beside scroll">
+      <form class="form" onSubmit={form.submit} aria-label={isNew ? "New rule" : "Rule"}>
+        <section class="card" aria-label="The rule in words" aria-live="polite">
+          <RuleInWords rule={value} />
+        </section>
+        <fieldset class="plain-set" disabled={!allowed}>
+          {isNew && (
+            <TextField
+              form={form}
+              path="name"
+              label="Name"
+              help="It cannot be changed later."
+              required
+              value={value.name}
+              set={(name) => form.change({ name })}
+            />
+          )}
+          <CheckField
+            form={form}
+            path="enabled"
+            label="On"
+            help="A rule that is off sends nothing."
+            value={value.enabled}
+            set={(enabled) => form.change({ enabled })}
+          />
+          <MembersFields form={form} />
+          <DurationField
+            form={form}
+            path="delaySec"
+            label="Wait before the first notification"
+            help="It is sent if the trigger still matches then. Empty: at once; a day at most."
+            value={Number(value.delaySec) || undefined}
+            set={(seconds) => form.change({ delaySec: BigInt(seconds ?? 0) })}
+          />
+          <MessageField form={form} preview={preview} />
+          <RepetitionFields form={form} />
+          <CheckField
+            form={form}
+            path="sendUpdates"
+            label="Tell when it is acknowledged, changes in severity or is over"
+            value={value.sendUpdates}
+            set={(sendUpdates) => form.change({ sendUpdates })}
+          />
+          <CheckField
+            form={form}
+            path="muteDuringMaintenance"
+            label="Keep silent about entities in maintenance"
+            help="What still stands when the window ends is told then."
+            value={value.muteDuringMaintenance}
+            set={(muteDuringMaintenance) => form.change({ muteDuringMaintenance })}
+          />
+          <AboutFields form={form} />
+        </fieldset>
+        {allowed && <FormEnd form={form} schema={RuleSchema} send={isNew ? "Create the rule" : "Save"} />}
+      </form>
+      <MessagePreview rule={value} isStored={!isNew} preview={preview} />
+    </div>
+  );
+}
+
+function AboutFields({ form }: { form: Form<typeof RuleSchema> }) {
+  const { description, tags } = form.value;
+  return (
+    <>
+      <TextField
+        form={form}
+        path="description"
+        label="What it is for"
+        rows={2}
+        value={description}
+        set={(text) => form.change({ description: text })}
+      />
+      <NamesField
+        form={form}
+        path="tags"
+        label="Tags"
+        help="Words to find it by. Enter adds one."
+        values={tags}
+        set={(names) => form.change({ tags: names })}
+      />
+    </>
+  );
+}

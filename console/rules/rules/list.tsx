@@ -1,0 +1,218 @@
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { address, goTo, linkTo, setParameters } from "../../frame/address.ts";
+import { clientOf, type Failure, failureOf } from "../../frame/calls.ts";
+import { may } from "../../frame/session.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { useLaterPages } from "../../parts/later-pages.ts";
+import { Empty, Problem } from "../../parts/problem.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { switchRule } from "./changes.ts";
+
+const rules = clientOf(RuleService);
+
+/** Filters that are texts, which are parameters of the address. */
+const texts = [
+  ["name", "Name"],
+  ["trigger", "Trigger"],
+  ["destination", "Destination"],
+  ["tag", "Tag"],
+] as const;
+
+const parameter = (name: string) => address.value.parameters.get(name) ?? "";
+const listed = (name: string) => (parameter(name) === "" ? [] : [parameter(name)]);
+
+const asked = () => ({
+  name: parameter("name"),
+  triggerNames: listed("trigger"),
+  destinationNames: listed("destination"),
+  tags: listed("tag"),
+  ...(parameter("enabled") !== "" && { enabled: parameter("enabled") === "true" }),
+  pageSize: 200,
+});
+
+function columnsOf(changed: () => void, failed: (failure: Failure | undefined) => void): readonly Column<Rule>[] {
+  return [
+    {
+      key: "enabled",
+      label: "On",
+      width: "64px",
+      line: 1,
+      cell: ({ name, enabled }) => <Switch name={name} enabled={enabled} changed={changed} failed={failed} />,
+    },
+    {
+      key: "name",
+      label: "Name",
+      width: "minmax(130px, 1.2fr)",
+      line: 1,
+      cell: ({ name }) => <strong>{name}</strong>,
+      title: ({ name }) => name,
+    },
+    {
+      key: "triggers",
+      label: "Triggers",
+      width: "minmax(110px, 1fr)",
+      cell: ({ triggerNames }) => triggerNames.join(", ") || <span class="quiet">none</span>,
+      title: ({ triggerNames }) => triggerNames.join(", "),
+    },
+    {
+      key: "destinations",
+      label: "Destinations",
+      width: "minmax(110px, 1fr)",
+      cell: ({ destinationNames }) => destinationNames.join(", ") || <span class="quiet">none</span>,
+      title: ({ destinationNames }) => destinationNames.join(", "),
+    },
+    {
+      key: "sent",
+      label: "Sent in 24 h",
+      width: "96px",
+      line: 1,
+      end: true,
+      cell: ({ name, recentNotificationCount: count }) =>
+        count === 0n ? (
+          <span class="quiet">0</span>
+        ) : (
+          <a href={linkTo(["deliveries"], { rule: name })} aria-label={`${count} sent in 24 h by ${name}`}>
+            {count.toLocaleString("en")}
+          </a>
+        ),
+    },
+  ];
+}
+
+/** Whether a rule is on, and the switch of that. */
+function Switch(props: {
+  name: string;
+  enabled: boolean;
+  changed: () => void;
+  failed: (failure: Failure | undefined) => void;
+}) {
+  const { name, enabled, changed, failed } = props;
+  const busy = useSignal(false);
+  const word = enabled ? "On" : "Off";
+  if (!may(RuleService.method.updateRule)) return <span class={enabled ? "state good" : "state quiet"}>{word}</span>;
+  const turn = async () => {
+    busy.value = true;
+    try {
+      await switchRule(name, !enabled, changed);
+      failed(undefined);
+    } catch (error) {
+      failed(failureOf(error));
+    }
+    busy.value = false;
+  };
+  return (
+    <button
+      type="button"
+      class="switch"
+      role="switch"
+      aria-checked={enabled}
+      aria-label={`Rule ${name}`}
+      disabled={busy.value}
+      onClick={() => void turn()}
+    >
+      <span class="knob" aria-hidden="true" /> {word}
+    </button>
+  );
+}
+
+export function RuleList() {
+  const answer = useAnswer(async (signal) => {
+    const filters = asked();
+    return { filters, page: await rules.listRules(filters, { signal }) };
+  });
+  const { value, loading, failure, again } = answer.value;
+  const later = useLaterPages(value, value?.page.nextPageToken ?? "", async ({ filters }, pageToken) => {
+    const page = await rules.listRules({ ...filters, pageToken });
+    return { rows: page.rules, next: page.nextPageToken };
+  });
+  const switching = useSignal<Failure | undefined>(undefined);
+  // The same columns each time, so that rows that are as they were are not drawn again.
+  const columns = useMemo(
+    () =>
+      columnsOf(again, (each) => {
+        switching.value = each;
+      }),
+    [],
+  );
+  const rows = [...(value?.page.rules ?? []), ...later.rows];
+  const total = Number(value?.page.totalCount ?? 0n);
+  return (
+    <>
+      <div class="screen-head">
+        <h1>Rules</h1>
+        <p class="count" role="status">
+          {loading && !value ? "Loading…" : `${total.toLocaleString("en")} in all`}
+        </p>
+        <div class="tools">
+          <Filters />
+          {may(RuleService.method.createRule) && (
+            <a class="button" href={linkTo(["rules", "rules"], { new: "1" })}>
+              New rule
+            </a>
+          )}
+        </div>
+      </div>
+      <Problem failure={failure ?? switching.value} again={failure && again} />
+      <Problem failure={later.failure} again={later.again} />
+      {rows.length === 0 && value ? (
+        <NoRules />
+      ) : (
+        <Table
+          label="Rules"
+          rows={rows}
+          columns={columns}
+          rowKey={({ name }) => name}
+          open={({ name }) => goTo(linkTo(["rules", "rules", name]))}
+          total={total}
+          more={() => void later.more()}
+        />
+      )}
+    </>
+  );
+}
+
+function NoRules() {
+  if (address.value.parameters.size > 0) return <Empty title="No rule matches these filters." />;
+  return (
+    <Empty title="There are no rules yet: nobody is told of anything.">
+      <p>A rule joins triggers, which say what counts, with destinations, which say where it goes.</p>
+      {may(RuleService.method.createRule) && (
+        <p>
+          <a class="button" href={linkTo(["rules", "guide"])}>
+            Make the first one, step by step
+          </a>
+        </p>
+      )}
+    </Empty>
+  );
+}
+
+function Filters() {
+  return (
+    <>
+      <select
+        aria-label="On or off"
+        value={parameter("enabled")}
+        onChange={({ currentTarget }) => setParameters({ enabled: currentTarget.value })}
+      >
+        <option value="">On and off</option>
+        <option value="true">On</option>
+        <option value="false">Off</option>
+      </select>
+      {texts.map(([name, label]) => (
+        <input
+          key={name}
+          type="search"
+          class="short"
+          aria-label={label}
+          placeholder={label}
+          value={parameter(name)}
+          onInput={({ currentTarget }) => setParameters({ [name]: currentTarget.value }, false)}
+        />
+      ))}
+    </>
+  );
+}

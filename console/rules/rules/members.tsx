@@ -1,0 +1,69 @@
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import type { RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { linkTo } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import type { Form } from "../../parts/form/form.ts";
+import { NamesField } from "../../parts/form/names-field.tsx";
+import { Problem } from "../../parts/problem.tsx";
+
+const triggers = clientOf(TriggerService);
+const destinations = clientOf(DestinationService);
+
+/** As many names are offered; of others the server says whether they exist. */
+const offeredMax = 1000;
+
+/** What sets the rule off, and who is told: names of things that exist. */
+export function MembersFields({ form }: { form: Form<typeof RuleSchema> }) {
+  const { triggerNames, destinationNames } = form.value;
+  const answer = useAnswer(async (signal) => {
+    const [those, where] = await Promise.all([
+      triggers.listTriggers({ pageSize: offeredMax }, { signal }),
+      destinations.listDestinations({ pageSize: offeredMax }, { signal }),
+    ]);
+    return {
+      triggers: those.triggers.map(({ name }) => name),
+      destinations: where.destinations.map(({ name }) => name),
+      whole: { triggers: those.nextPageToken === "", destinations: where.nextPageToken === "" },
+    };
+  });
+  const { value, failure, again } = answer.value;
+  return (
+    <>
+      <NamesField
+        form={form}
+        path="triggerNames"
+        label="Triggers"
+        help="Any of them sets it off. Of several that match, the first is named."
+        values={triggerNames}
+        suggestions={value?.triggers ?? []}
+        known={value?.whole.triggers ?? false}
+        ordered
+        set={(names) => form.change({ triggerNames: names })}
+      />
+      {value?.triggers.length === 0 && <Missing section="triggers" what="trigger" />}
+      <NamesField
+        form={form}
+        path="destinationNames"
+        label="Destinations"
+        help="Each of them is told."
+        values={destinationNames}
+        suggestions={value?.destinations ?? []}
+        known={value?.whole.destinations ?? false}
+        set={(names) => form.change({ destinationNames: names })}
+      />
+      {value?.destinations.length === 0 && <Missing section="destinations" what="destination" />}
+      <Problem failure={failure} again={again} />
+    </>
+  );
+}
+
+function Missing({ section, what }: { section: string; what: string }) {
+  return (
+    <p class="hint">
+      There is no {what} yet. <a href={linkTo(["rules", section], { new: "1" })}>Make one</a>: what you have written
+      here stays.
+    </p>
+  );
+}

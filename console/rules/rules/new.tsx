@@ -1,0 +1,48 @@
+import { clone } from "@bufbuild/protobuf";
+import { useMemo } from "preact/hooks";
+import { RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { goTo, linkTo } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { blank } from "../../parts/form/form.ts";
+import { Problem } from "../../parts/problem.tsx";
+import { RuleForm } from "./form.tsx";
+
+const rules = clientOf(RuleService);
+
+/** What a new rule begins with: it is on, and tells when it is over. */
+export const blankRule = () => blank(RuleSchema, { enabled: true, sendUpdates: true, repeatInterval: 3600n });
+
+/** A new rule, or the copy of another one. A copy begins off, so that nothing is sent twice before it is changed. */
+export function NewRule({ copied }: { copied: string }) {
+  const answer = useAnswer(async (signal) => {
+    if (copied === "") return blankRule();
+    const { rule } = await rules.getRule({ name: copied }, { signal });
+    const copy = clone(RuleSchema, rule ?? blankRule());
+    return Object.assign(copy, { name: `${copied} copy`, enabled: false, etag: "", recentNotificationCount: 0n });
+  });
+  const { value, failure, again } = answer.value;
+  const first = useMemo(() => value, [value !== undefined]);
+  return (
+    <>
+      <div class="screen-head">
+        <div>
+          <p class="hint">
+            <a href={linkTo(["rules", "rules"])}>Rules</a>
+          </p>
+          <h1>{copied === "" ? "New rule" : `Copy of ${copied}`}</h1>
+        </div>
+      </div>
+      <Problem failure={failure} again={again} />
+      {first && (
+        <RuleForm
+          draft={`rule/new/${copied}`}
+          stored={first}
+          isNew
+          onSaved={({ name }) => goTo(linkTo(["rules", "rules", name]))}
+        />
+      )}
+    </>
+  );
+}

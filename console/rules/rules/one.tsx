@@ -1,0 +1,58 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { linkTo } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { may } from "../../frame/session.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { AskFirst } from "../../parts/ask-first.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { deleteRule } from "./changes.ts";
+import { RuleForm } from "./form.tsx";
+
+const rules = clientOf(RuleService);
+
+/** One rule: its form, what it says, and the ways to what it did. */
+export function OneRule({ name }: { name: string }) {
+  const answer = useAnswer(async (signal) => {
+    try {
+      return (await rules.getRule({ name }, { signal })).rule ?? null;
+    } catch (error) {
+      if (ConnectError.from(error).code === Code.NotFound) return null;
+      throw error;
+    }
+  });
+  const { value, failure, again } = answer.value;
+  return (
+    <>
+      <div class="screen-head">
+        <div>
+          <p class="hint">
+            <a href={linkTo(["rules", "rules"])}>Rules</a>
+          </p>
+          <h1>{name}</h1>
+        </div>
+        {value && (
+          <div class="tools">
+            <a href={linkTo(["deliveries"], { rule: name })}>
+              Deliveries <span class="quiet">({value.recentNotificationCount.toLocaleString("en")} sent in 24 h)</span>
+            </a>
+            {may(RuleService.method.createRule) && (
+              <a class="button" href={linkTo(["rules", "rules"], { copy: name })}>
+                Duplicate
+              </a>
+            )}
+            {may(RuleService.method.deleteRule) && (
+              <AskFirst action="Delete" question={`Delete the rule "${name}"?`} act={() => deleteRule(name)}>
+                <p>Nothing else uses a rule. What waits to be sent by it is cancelled; its deliveries stay listed.</p>
+                <p>Its triggers and destinations stay.</p>
+              </AskFirst>
+            )}
+          </div>
+        )}
+      </div>
+      <Problem failure={failure} again={again} />
+      {value === null && <p class="pad">There is no rule of this name. It may have been deleted.</p>}
+      {value && <RuleForm draft={`rule/of/${name}`} stored={value} onSaved={again} />}
+    </>
+  );
+}

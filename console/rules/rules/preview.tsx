@@ -1,0 +1,152 @@
+import { useSignal } from "@preact/signals";
+import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import type { PreviewMessageResponse } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { Explanation } from "../../deliveries/explanation.tsx";
+import { severityOf } from "../../events/words.tsx";
+import { linkTo, setParameters } from "../../frame/address.ts";
+import { Problem } from "../../parts/problem.tsx";
+import { agoText } from "../../parts/time.tsx";
+import { type Preview, renderedMax } from "./rendering.ts";
+import type { Subjects } from "./subjects.ts";
+
+interface MessagePreviewProps {
+  readonly rule: Rule;
+  /** Only what a stored rule did can be explained. */
+  readonly isStored: boolean;
+  readonly preview: Preview;
+}
+
+/** What the message says of an event, beside the form. */
+export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps) {
+  const { value, loading, mistake, failure, again, occurrenceId } = preview;
+  return (
+    <section class="card preview" aria-labelledby="says">
+      <h2 id="says">What it says</h2>
+      <EventChoice preview={preview} />
+      <Problem failure={failure} again={again} />
+      <p role="status">
+        {loading ? "Rendering…" : mistake ? "The message is no template: see there. This is what it said before." : ""}
+      </p>
+      {value && (
+        <>
+          {occurrenceId !== "" && <Matching value={value} rule={rule} />}
+          <section aria-label="Rendered message">
+            <pre class="rendered">{value.text}</pre>
+          </section>
+          {value.emptyNames.length > 0 && (
+            <p class="hint">
+              Empty for this event: <code>{value.emptyNames.join(", ")}</code>
+            </p>
+          )}
+          <Destinations value={value} more={rule.destinationNames.length - renderedMax} />
+        </>
+      )}
+      {isStored && occurrenceId !== "" && <Why key={occurrenceId} rule={rule.name} occurrenceId={occurrenceId} />}
+    </section>
+  );
+}
+
+const how: Readonly<Record<Subjects["by"], string>> = {
+  triggers: "The latest that its triggers match.",
+  name: "The latest of this name.",
+  time: "Its triggers matched no event of the last day: these are the latest of all.",
+};
+
+/** Which event it is shown for: of those that its triggers match, or of any that is found by name. */
+function EventChoice({ preview: { subjects, occurrenceId, words, look } }: { preview: Preview }) {
+  const found = subjects?.found ?? [];
+  const listed = found.some(({ id }) => id === occurrenceId);
+  const none = words === "" ? "There are no events yet: this is a made-up one." : "No event has this in its name.";
+  return (
+    <div class="event-choice">
+      <label>
+        For the event
+        <select
+          value={occurrenceId}
+          onChange={({ currentTarget }) => setParameters({ event: currentTarget.value }, false)}
+        >
+          {!listed && <option value={occurrenceId}>{occurrenceId || "a made-up one"}</option>}
+          {found.map(({ id, name, entityName, severity, lastSeen }) => (
+            <option key={id} value={id}>
+              {severityOf(severity).word}: {name || "without a name"} on {entityName}, {agoText(Number(lastSeen))}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        or look for another
+        <input
+          type="search"
+          placeholder="part of its name"
+          value={words}
+          onInput={({ currentTarget }) => look(currentTarget.value)}
+        />
+      </label>
+      {subjects && <p class="hint">{found.length === 0 ? none : how[subjects.by]}</p>}
+      {occurrenceId !== "" && (
+        <p>
+          <a href={linkTo(["occurrences", occurrenceId])}>Open this event</a>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Whether the rule would be set off by it. */
+function Matching({ value: { matches, steps }, rule }: { value: PreviewMessageResponse; rule: Rule }) {
+  if (rule.triggerNames.length === 0) return null;
+  return (
+    <>
+      <p>
+        {matches ? (
+          <span class="state good">
+            <span aria-hidden="true">✓</span> The event sets the rule off.
+          </span>
+        ) : (
+          <span class="state critical">
+            <span aria-hidden="true">■</span> The event does not set the rule off.
+          </span>
+        )}
+      </p>
+      {!matches && (
+        <ul class="hint" aria-label="Why not">
+          {steps.map(({ reason, path }) => (
+            <li key={reason}>
+              {reason} {path && <code>{path}</code>}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function Destinations({ value: { previews }, more }: { value: PreviewMessageResponse; more: number }) {
+  return (
+    <>
+      {previews.map(({ destination, subject, body }) => (
+        <details key={destination} class="composed">
+          <summary>What {destination} gets</summary>
+          {subject && <p class="composed-subject">{subject}</p>}
+          <pre class="rendered">{body}</pre>
+        </details>
+      ))}
+      {more > 0 && <p class="hint">and {more} more destinations</p>}
+    </>
+  );
+}
+
+/** How the stored rule decided of the event: asked once it is opened. */
+function Why({ rule, occurrenceId }: { rule: string; occurrenceId: string }) {
+  const open = useSignal(false);
+  return (
+    <details
+      onToggle={({ currentTarget }) => {
+        open.value = currentTarget.open;
+      }}
+    >
+      <summary>Why did I (not) hear of this?</summary>
+      {open.value && <Explanation rule={rule} about={{ case: "occurrenceId", value: occurrenceId }} />}
+    </details>
+  );
+}

@@ -1,0 +1,59 @@
+import { useSignal } from "@preact/signals";
+import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { type PreviewMessageResponse, RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { address } from "../../frame/address.ts";
+import { clientOf, type Failure } from "../../frame/calls.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { useSettled } from "../../parts/settled.ts";
+import { findSubjects, type Subjects } from "./subjects.ts";
+
+const rules = clientOf(RuleService);
+
+/** Destinations that are shown what they would get. */
+export const renderedMax = 10;
+
+/** What a message says, asked as it is typed. */
+export interface Preview {
+  readonly subjects: Subjects | undefined;
+  /** The occurrence that it is shown for; empty: a made-up event. */
+  readonly occurrenceId: string;
+  /** Words of the name of an event that is looked for. */
+  readonly words: string;
+  look(words: string): void;
+  /** The latest answer; it stays in sight while the next one is awaited, and while the message is no template. */
+  readonly value: PreviewMessageResponse | undefined;
+  readonly loading: boolean;
+  /** What is wrong with the message as a template. */
+  readonly mistake: string | undefined;
+  readonly failure: Failure | undefined;
+  again(): void;
+}
+
+export function usePreview({ name, message, triggerNames, destinationNames }: Rule): Preview {
+  const words = useSignal("");
+  const asked = useSettled(JSON.stringify([triggerNames, words.value]));
+  const subjects = useAnswer((signal) => {
+    const [names, text] = JSON.parse(asked);
+    return findSubjects(names, text, signal);
+  }, asked).value;
+  const chosen = address.value.parameters.get("event");
+  const occurrenceId = chosen ?? subjects.value?.found[0]?.id ?? "";
+  const shown = destinationNames.slice(0, renderedMax);
+  const request = JSON.stringify({ message, occurrenceId, ruleName: name, triggerNames, destinationNames: shown });
+  const settled = useSettled(request);
+  const answer = useAnswer((signal) => rules.previewMessage(JSON.parse(settled), { signal }), settled).value;
+  const mistake = answer.failure?.fields.find(({ field }) => field === "message")?.description;
+  return {
+    subjects: subjects.value,
+    occurrenceId,
+    words: words.value,
+    look(text) {
+      words.value = text;
+    },
+    value: answer.value,
+    loading: answer.loading || request !== settled,
+    mistake,
+    failure: mistake === undefined ? (answer.failure ?? subjects.failure) : undefined,
+    again: answer.failure ? answer.again : subjects.again,
+  };
+}

@@ -1,0 +1,60 @@
+import { RepeatWhile, type Rule, type RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { DurationField } from "../../parts/form/duration-field.tsx";
+import { ChoiceField, FieldErrors } from "../../parts/form/fields.tsx";
+import type { Form } from "../../parts/form/form.ts";
+
+/** The ways to repeat, each as the two fields of a rule that say it. */
+const ways = {
+  never: { repeat: false, repeatWhile: RepeatWhile.UNSPECIFIED },
+  reports: { repeat: true, repeatWhile: RepeatWhile.UNSPECIFIED },
+  open: { repeat: true, repeatWhile: RepeatWhile.OPEN },
+  unacknowledged: { repeat: true, repeatWhile: RepeatWhile.UNACKNOWLEDGED },
+} as const;
+
+type Way = keyof typeof ways;
+
+const words: readonly (readonly [Way, string])[] = [
+  ["never", "never"],
+  ["reports", "with reports that come later"],
+  ["open", "by the clock, while it is open"],
+  ["unacknowledged", "by the clock, until it is acknowledged or closed"],
+];
+
+function wayOf({ repeat, repeatWhile }: Rule): Way {
+  if (!repeat) return "never";
+  return words.find(([way]) => ways[way].repeat && ways[way].repeatWhile === repeatWhile)?.[0] ?? "reports";
+}
+
+/** Whether it tells again of what goes on, and how often. */
+export function RepetitionFields({ form }: { form: Form<typeof RuleSchema> }) {
+  const { repeat, repeatInterval } = form.value;
+  const way = wayOf(form.value);
+  return (
+    <>
+      <ChoiceField
+        form={form}
+        path="repeat"
+        label="Tell again"
+        value={way}
+        choices={words}
+        set={(next) => form.change(ways[next])}
+      />
+      <FieldErrors form={form} path="repeatWhile" />
+      {repeat && (
+        <DurationField
+          form={form}
+          path="repeatInterval"
+          label="Every"
+          help={
+            way === "reports"
+              ? "Reports within this time after a notification are silent. 0: every report is told."
+              : "At least a second."
+          }
+          required
+          value={repeatInterval === undefined ? undefined : Number(repeatInterval)}
+          set={(seconds) => form.change({ repeatInterval: seconds === undefined ? undefined : BigInt(seconds) })}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,17 @@
+import type { ComponentType } from "preact";
+import { address } from "../frame/address.ts";
+import { Sections } from "../parts/sections.tsx";
+import { Destinations } from "./destinations/destinations.tsx";
+import { Rules } from "./rules/rules.tsx";
+import { Triggers } from "./triggers/triggers.tsx";
+
+export const sections: Readonly<Record<string, { label: string; Section: ComponentType }>> = {
+  rules: { label: "Rules", Section: Rules },
+  triggers: { label: "Triggers", Section: Triggers },
+  destinations: { label: "Destinations", Section: Destinations },
+};
+
+/** Who hears of what: rules join triggers, which say what counts, with destinations, which say where it goes. */
+export function RulesScreen() {
+  return <Sections screen="rules" sections={sections} open={address.value.path[1] || "rules"} />;
+}

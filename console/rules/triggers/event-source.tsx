@@ -1,0 +1,31 @@
+import { create } from "@bufbuild/protobuf";
+import { type EventSource, EventSourceSchema, type TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { ClauseField } from "../../parts/clause/clause-field.tsx";
+import type { ClauseErrors } from "../../parts/clause/conditions.tsx";
+import { triggerClauses } from "../../parts/clause/trigger-clause.ts";
+import type { Form } from "../../parts/form/form.ts";
+
+interface EventFieldsProps {
+  readonly form: Form<typeof TriggerSchema>;
+  readonly source: EventSource;
+  /** What the preview found wrong. */
+  readonly errors: ClauseErrors | undefined;
+  set(source: EventSource): void;
+}
+
+/** The events that match. */
+export function EventFields({ form, source, errors, set }: EventFieldsProps) {
+  return (
+    <ClauseField
+      form={form}
+      path="type.event.query.clause"
+      label="An event matches when"
+      help="Fields of the event, or, after entity., of its entity. Texts are compared without regard to case. A closed one matches only where a condition names status."
+      language={triggerClauses}
+      of="trigger"
+      clause={source.query?.clause}
+      errors={errors}
+      set={(clause) => set(create(EventSourceSchema, { query: clause === undefined ? {} : { clause } }))}
+    />
+  );
+}

@@ -1,0 +1,60 @@
+import { toJsonString } from "@bufbuild/protobuf";
+import { type MetricThresholdSource, MetricThresholdSourceSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { setParameters } from "../../frame/address.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { lineClass, Plot } from "../../parts/plot.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { useSettled } from "../../parts/settled.ts";
+import { TimeRangeChoice } from "../../parts/time-range.tsx";
+import { type Measured, readAgainstBounds } from "./bounds.ts";
+import { previewRange } from "./preview.tsx";
+
+const drawnMax = 6;
+
+/** The values of a metric against the bounds as they are typed. */
+export function MetricPreview({ source }: { source: MetricThresholdSource }) {
+  const text = useSettled(source.metricName === "" ? "" : toJsonString(MetricThresholdSourceSchema, source));
+  const answer = useAnswer(async (signal) => {
+    const range = previewRange();
+    return text === "" ? undefined : await readAgainstBounds(text, range, signal);
+  }, text);
+  const { value, loading, failure, again } = answer.value;
+  return (
+    <section class="card preview" aria-labelledby="preview">
+      <h2 id="preview">Values and bounds</h2>
+      <p class="hint">A preview is of events alone. These are the values that the entities sent, with the bounds.</p>
+      <TimeRangeChoice value={previewRange()} change={(range) => setParameters({ range }, false)} />
+      <p role="status">
+        {loading ? "Looking…" : failure ? "" : value ? foundText(value) : "Name a metric to see its values."}
+      </p>
+      <Problem failure={failure} again={again} />
+      {failure === undefined && value && value.series.length > 0 && <DrawnBounds {...value} />}
+    </section>
+  );
+}
+
+function foundText({ outside, count, asked, total }: Measured): string {
+  const entities = asked < total ? `the first ${asked} of ${total.toLocaleString("en")} entities` : "the entities";
+  if (count === 0) return `No series of this metric in this time, of ${entities}.`;
+  const all = `${count} series of ${entities}`;
+  if (outside === undefined) return `${all}. Set a bound to see which were outside of it.`;
+  return `${outside} of ${all} ${outside === 1 ? "was" : "were"} out of bounds in this time.`;
+}
+
+/** Those that were out of bounds before others, as many as have a colour of their own. */
+function DrawnBounds({ start, end, series, bounds }: Measured) {
+  const drawn = [...bounds, ...series.slice(0, drawnMax)];
+  return (
+    <>
+      <Plot name="values and bounds" series={drawn} start={start} end={end} height={220} />
+      <ul class="legend">
+        {drawn.map((each, at) => (
+          <li key={each.key}>
+            <span class={`legend-line ${lineClass(at)}`} aria-hidden="true" /> {each.name}
+          </li>
+        ))}
+        {series.length > drawnMax && <li class="quiet">and {series.length - drawnMax} more, which are not drawn</li>}
+      </ul>
+    </>
+  );
+}

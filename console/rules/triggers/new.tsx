@@ -1,0 +1,48 @@
+import { clone } from "@bufbuild/protobuf";
+import { useMemo } from "preact/hooks";
+import { TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { goTo, linkTo } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { blank } from "../../parts/form/form.ts";
+import { Problem } from "../../parts/problem.tsx";
+import { TriggerForm } from "./form.tsx";
+
+const triggers = clientOf(TriggerService);
+
+/** What a new trigger begins with. */
+export const blankTrigger = () => blank(TriggerSchema, { type: { source: { case: "event", value: { query: {} } } } });
+
+/** A new trigger, or the copy of another one. */
+export function NewTrigger({ copied }: { copied: string }) {
+  const answer = useAnswer(async (signal) => {
+    if (copied === "") return blankTrigger();
+    const { trigger } = await triggers.getTrigger({ name: copied }, { signal });
+    const { description, tags, type } = clone(TriggerSchema, trigger ?? blankTrigger());
+    return blank(TriggerSchema, { name: `${copied} copy`, description, tags, ...(type && { type }) });
+  });
+  const { value, failure, again } = answer.value;
+  const stored = useMemo(() => value, [value !== undefined]);
+  return (
+    <>
+      <div class="screen-head">
+        <div>
+          <p class="hint">
+            <a href={linkTo(["rules", "triggers"])}>Triggers</a>
+          </p>
+          <h1>{copied === "" ? "New trigger" : `Copy of ${copied}`}</h1>
+        </div>
+      </div>
+      <Problem failure={failure} again={again} />
+      {stored && (
+        <TriggerForm
+          draft={`trigger/new/${copied}`}
+          stored={stored}
+          isNew
+          saved={({ name }) => goTo(linkTo(["rules", "triggers", name]))}
+        />
+      )}
+    </>
+  );
+}

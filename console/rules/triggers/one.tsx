@@ -1,0 +1,122 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Trigger } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { goTo, linkTo } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { say } from "../../frame/notice.tsx";
+import { may } from "../../frame/session.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { AskFirst } from "../../parts/ask-first.tsx";
+import { forgetDraft } from "../../parts/form/kept-draft.ts";
+import { Problem } from "../../parts/problem.tsx";
+import { TriggerForm } from "./form.tsx";
+
+const triggers = clientOf(TriggerService);
+
+const draftOf = (name: string) => `trigger/${name}`;
+
+/** One trigger: what uses it, and the form that changes it. */
+export function OneTrigger({ name }: { name: string }) {
+  const answer = useAnswer((signal) =>
+    triggers.getTrigger({ name }, { signal }).then(
+      ({ trigger }) => trigger ?? null,
+      (error) => {
+        if (ConnectError.from(error).code === Code.NotFound) return null;
+        throw error;
+      },
+    ),
+  );
+  const { value, failure, again } = answer.value;
+  return (
+    <>
+      <div class="screen-head">
+        <div>
+          <p class="hint">
+            <a href={linkTo(["rules", "triggers"])}>Triggers</a>
+          </p>
+          <h1>{name}</h1>
+        </div>
+        {value && (
+          <div class="tools">
+            {may(TriggerService.method.createTrigger) && (
+              <a class="button" href={linkTo(["rules", "triggers"], { new: "yes", copy: name })}>
+                Duplicate
+              </a>
+            )}
+            {may(TriggerService.method.deleteTrigger) && <Delete trigger={value} again={again} />}
+          </div>
+        )}
+      </div>
+      <Problem failure={failure} again={again} />
+      {value === null && <p class="pad">There is no trigger of this name. It may have been deleted.</p>}
+      {value && (
+        <TriggerForm key={name} draft={draftOf(name)} stored={value} saved={again} takenBack={again}>
+          <Use trigger={value} />
+        </TriggerForm>
+      )}
+    </>
+  );
+}
+
+/** What is wrong with it, which rules use it, and how much was sent because of it. */
+function Use({ trigger: { name, ruleNames, recentNotificationCount, trouble } }: { trigger: Trigger }) {
+  return (
+    <>
+      {trouble !== "" && (
+        <div class="problem" role="alert">
+          <p>It matches nothing: {trouble}</p>
+        </div>
+      )}
+      <p>
+        {ruleNames.length === 0 ? "No rule uses it: nobody is told." : <RuleLinks names={ruleNames} />}{" "}
+        <a href={linkTo(["deliveries"], { trigger: name })}>
+          {recentNotificationCount.toLocaleString("en")}{" "}
+          {recentNotificationCount === 1n ? "notification was" : "notifications were"} sent
+        </a>{" "}
+        in the last 24 hours.
+      </p>
+    </>
+  );
+}
+
+function RuleLinks({ names }: { names: readonly string[] }) {
+  return (
+    <>
+      Used by {names.length === 1 ? "the rule" : "the rules"}{" "}
+      {names.map((rule, at) => (
+        <>
+          {at > 0 && ", "}
+          <a key={rule} href={linkTo(["rules", "rules", rule])}>
+            {rule}
+          </a>
+        </>
+      ))}
+      .
+    </>
+  );
+}
+
+function Delete({ trigger, again }: { trigger: Trigger; again(): void }) {
+  const { name, ruleNames } = trigger;
+  const act = async () => {
+    await triggers.deleteTrigger({ name });
+    forgetDraft(draftOf(name));
+    goTo(linkTo(["rules", "triggers"]));
+    say(`The trigger “${name}” was deleted.`, async () => {
+      await triggers.createTrigger({ trigger });
+      goTo(linkTo(["rules", "triggers", name]));
+    });
+  };
+  return (
+    <AskFirst action="Delete" question={`Delete the trigger “${name}”?`} act={act} look={again}>
+      {ruleNames.length === 0 ? (
+        <p>No rule uses it.</p>
+      ) : (
+        <p>
+          <RuleLinks names={ruleNames} /> Take it out of {ruleNames.length === 1 ? "that rule" : "those rules"} first: a
+          trigger that a rule uses cannot be deleted.
+        </p>
+      )}
+    </AskFirst>
+  );
+}

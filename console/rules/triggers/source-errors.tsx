@@ -1,0 +1,18 @@
+import { useEffect } from "preact/hooks";
+import type { TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Form } from "../../parts/form/form.ts";
+
+/** What is wrong with a source as a whole; what is wrong within it is shown at its fields. */
+export function SourceErrors({ form, path }: { form: Form<typeof TriggerSchema>; path: string }) {
+  useEffect(() => form.claim(path), [path]);
+  const texts = form
+    .errorsAt(path)
+    .filter(({ field }) => field === path)
+    .map(({ description }) => description);
+  if (texts.length === 0) return null;
+  return (
+    <p class="field-error" role="alert">
+      {texts.join("; ")}
+    </p>
+  );
+}

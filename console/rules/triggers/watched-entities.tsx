@@ -1,0 +1,43 @@
+import type { StaleDataSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { linkTo } from "../../frame/address.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { Problem } from "../../parts/problem.tsx";
+import { useSettled } from "../../parts/settled.ts";
+import { Time } from "../../parts/time.tsx";
+import { clauseText, findEntities } from "./names.ts";
+
+const shownMax = 50;
+
+/** The entities that a trigger on missing data watches. */
+export function WatchedEntities({ source }: { source: StaleDataSource }) {
+  const text = useSettled(clauseText(source.entityQuery?.clause));
+  const answer = useAnswer((signal) => findEntities(text, shownMax, signal), text);
+  const { value, loading, failure, again } = answer.value;
+  return (
+    <section class="card preview" aria-labelledby="preview">
+      <h2 id="preview">Entities that count</h2>
+      <p class="hint">
+        A preview is of events alone. These are the entities whose data would be missed, each with when it last sent
+        anything.
+      </p>
+      <p role="status">{loading ? "Looking…" : failure ? "" : foundText(value?.total ?? 0)}</p>
+      <Problem failure={failure} again={again} />
+      {failure === undefined && (
+        <ul class="lines" aria-label="Entities">
+          {value?.entities.map(({ id, name, livenessTime }) => (
+            <li key={id}>
+              <a href={linkTo(["entities", id])}>{name}</a>
+              <span class="push">{livenessTime === 0n ? "–" : <Time at={livenessTime} short />}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function foundText(total: number): string {
+  if (total === 0) return "No entity matches: nothing would be missed.";
+  const text = `${total.toLocaleString("en")} ${total === 1 ? "entity" : "entities"}`;
+  return total > shownMax ? `${text}; the first ${shownMax} are:` : `${text}:`;
+}

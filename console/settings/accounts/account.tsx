@@ -1,0 +1,146 @@
+import { create } from "@bufbuild/protobuf";
+import { type UserAccount, UserAccountSchema } from "#gen/belfry/users/v1/user_account_pb.ts";
+import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
+import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
+import { goTo, linkTo } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { say } from "../../frame/notice.tsx";
+import { may } from "../../frame/session.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { AskFirst } from "../../parts/ask-first.tsx";
+import { SecretField, TextField } from "../../parts/form/fields.tsx";
+import { useForm } from "../../parts/form/form.ts";
+import { NamesField } from "../../parts/form/names-field.tsx";
+import { FormEnd } from "../../parts/form/outcome.tsx";
+import { Time } from "../../parts/time.tsx";
+import { One } from "../listing.tsx";
+
+const accounts = clientOf(UserAccountService);
+const groups = clientOf(UserGroupService);
+
+export function NewAccount() {
+  return (
+    <One title="New account" of="accounts">
+      <AccountForm stored={create(UserAccountSchema)} />
+    </One>
+  );
+}
+
+export function OneAccount({ id }: { id: string }) {
+  const answer = useAnswer((signal) => accounts.getUserAccount({ id }, { signal }));
+  const { value, failure, again } = answer.value;
+  const user = value?.user;
+  return (
+    <One
+      title={user?.email ?? "Account"}
+      of="accounts"
+      failure={failure}
+      again={again}
+      tools={user && <Remove user={user} />}
+    >
+      {user && (
+        <>
+          <p class="quiet">
+            Made <Time at={user.createdAt} />, changed <Time at={user.updatedAt} />
+          </p>
+          <AccountForm stored={user} />
+        </>
+      )}
+    </One>
+  );
+}
+
+function AccountForm({ stored }: { stored: UserAccount }) {
+  const isNew = stored.id === "";
+  const known = useAnswer((signal) => groups.listUserGroups({ pageSize: 1000 }, { signal }));
+  const form = useForm(UserAccountSchema, {
+    key: isNew ? "account/new" : `account/${stored.id}`,
+    stored,
+    prefix: "user",
+    async send(user) {
+      if (isNew) return (await accounts.createUserAccount({ user })).user;
+      const paths = ["email", "groups"];
+      if (user.password) paths.push("password");
+      if (stored.firstName === "" && user.firstName !== "") paths.push("first_name");
+      if (stored.lastName === "" && user.lastName !== "") paths.push("last_name");
+      return (await accounts.updateUserAccount({ id: stored.id, user, updateMask: { paths } })).user;
+    },
+    done({ id, email }) {
+      say(
+        isNew ? `The account of ${email} is made.` : `The account of ${email} is changed.`,
+        isNew ? () => accounts.deleteUserAccount({ id }) : undefined,
+      );
+      goTo(linkTo(["settings", "accounts", id]));
+    },
+  });
+  const { email, firstName, lastName, password, groups: chosen } = form.value;
+  const once = "It cannot be changed once it is set.";
+  return (
+    <form class="form" onSubmit={form.submit} aria-label="Account">
+      <TextField
+        form={form}
+        path="email"
+        label="E-mail"
+        required
+        value={email}
+        set={(next) => form.change({ email: next })}
+      />
+      <SecretField
+        form={form}
+        path="password"
+        label={isNew ? "Password" : "New password"}
+        required={isNew}
+        value={password ?? ""}
+        set={(next) => form.change({ password: next === "" ? undefined : next } as Partial<UserAccount>)}
+        help="At least 8 characters of three classes: lower case, upper case, digits, ! @ # $ % ^ & *."
+      />
+      <TextField
+        form={form}
+        path="firstName"
+        label="First name"
+        readOnly={stored.firstName !== ""}
+        value={firstName}
+        set={(next) => form.change({ firstName: next })}
+        help={once}
+      />
+      <TextField
+        form={form}
+        path="lastName"
+        label="Last name"
+        readOnly={stored.lastName !== ""}
+        value={lastName}
+        set={(next) => form.change({ lastName: next })}
+        help={once}
+      />
+      <NamesField
+        form={form}
+        path="groups"
+        label="Groups"
+        help="Without any, the person cannot log in."
+        values={chosen}
+        suggestions={known.value.value?.groups.map(({ name }) => name) ?? []}
+        set={(next) => form.change({ groups: next })}
+      />
+      {may(UserAccountService.method.updateUserAccount) && (
+        <FormEnd form={form} schema={UserAccountSchema} send={isNew ? "Make the account" : "Save"} />
+      )}
+    </form>
+  );
+}
+
+function Remove({ user }: { user: UserAccount }) {
+  if (!may(UserAccountService.method.deleteUserAccount)) return null;
+  return (
+    <AskFirst
+      action="Delete"
+      question={`Delete the account of ${user.email}?`}
+      act={async () => {
+        await accounts.deleteUserAccount({ id: user.id });
+        say(`The account of ${user.email} is deleted.`);
+        goTo(linkTo(["settings", "accounts"]));
+      }}
+    >
+      <p>It is deleted for good, its password with it.</p>
+    </AskFirst>
+  );
+}

@@ -1,0 +1,61 @@
+/** A secret of a credential: its key, its label, and whether what is typed is hidden. */
+export type SecretKey = readonly [key: string, label: string, hidden: boolean];
+
+interface CredentialType {
+  readonly word: string;
+  /** What can use it. */
+  readonly serves: string;
+  /** The secrets that it takes; of several lists one. Each list has a name where there are more. */
+  readonly forms: readonly { readonly name: string; readonly keys: readonly SecretKey[] }[];
+}
+
+const client: readonly SecretKey[] = [
+  ["clientId", "Client's identifier", false],
+  ["clientSecret", "Client's secret", true],
+];
+const only = (keys: readonly SecretKey[]) => [{ name: "", keys }];
+const unused = "No destination uses it yet.";
+
+/** The types of credentials, by the names that the API has for them. */
+export const credentialTypes: Readonly<Record<string, CredentialType>> = {
+  usernamePassword: {
+    word: "User name and password",
+    serves: "For destinations that create incidents (ServiceNow).",
+    forms: only([
+      ["username", "User name", false],
+      ["password", "Password", true],
+    ]),
+  },
+  itsmOAuth: {
+    word: "OAuth client (ServiceNow)",
+    serves: "For destinations that create incidents and log in by OAuth.",
+    forms: only(client),
+  },
+  incidentPaging: {
+    word: "Paging key (PagerDuty)",
+    serves: "For destinations that page.",
+    forms: only([["routingKey", "Integration key", true]]),
+  },
+  teamChat: {
+    word: "Chat token (Slack)",
+    serves: "For destinations in a team's chat.",
+    forms: only([["token", "Token", true]]),
+  },
+  officeSuite: { word: "Office suite", serves: unused, forms: only(client) },
+  videoMeeting: {
+    word: "Video meetings",
+    serves: unused,
+    forms: [
+      { name: "Account and client", keys: [["accountId", "Account's identifier", false], ...client] },
+      {
+        name: "API key",
+        keys: [
+          ["apiKey", "API key", true],
+          ["apiSecret", "API secret", true],
+        ],
+      },
+    ],
+  },
+};
+
+export const typeWord = (type: string) => credentialTypes[type]?.word ?? type;

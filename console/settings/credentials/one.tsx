@@ -1,0 +1,105 @@
+import type { Credential, CredentialInfo } from "#gen/belfry/credentials/v1/credential_pb.ts";
+import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
+import { goTo, linkTo } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { say } from "../../frame/notice.tsx";
+import { may } from "../../frame/session.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { AskFirst } from "../../parts/ask-first.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { typeWord } from "./credential-types.ts";
+import { CredentialForm } from "./form.tsx";
+
+const credentials = clientOf(CredentialService);
+
+/** The API lists credentials and gets no single one. */
+async function readCredential(id: string, signal: AbortSignal): Promise<Credential | null> {
+  let pageToken = "";
+  do {
+    const page = await credentials.listCredentials({ pageSize: 1000, pageToken }, { signal });
+    const found = page.credentials.find((each) => each.id === id);
+    if (found !== undefined) return found;
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  return null;
+}
+
+/** One credential: what uses it, and its form. */
+export function OneCredential({ id }: { id: string }) {
+  const answer = useAnswer((signal) => readCredential(id, signal));
+  const { value, failure, again } = answer.value;
+  const info = value?.info;
+  return (
+    <>
+      <div class="screen-head">
+        <div>
+          <p class="hint">
+            <a href={linkTo(["settings", "credentials"])}>Credentials</a>
+          </p>
+          <h1>{info?.name ?? "Credential"}</h1>
+        </div>
+        {value && info && may(CredentialService.method.deleteCredential) && (
+          <div class="tools">
+            <AskFirst
+              action="Delete"
+              question={`Delete the credential "${info.name}"?`}
+              look={again}
+              act={async () => {
+                await credentials.deleteCredential({ id });
+                goTo(linkTo(["settings", "credentials"]));
+                say(`Credential "${info.name}" was deleted.`);
+              }}
+            >
+              {isUsed(info) && <p>What uses it has to give it up first:</p>}
+              <Users info={info} />
+              <p>Its secrets go with it, so this cannot be taken back.</p>
+            </AskFirst>
+          </div>
+        )}
+      </div>
+      <Problem failure={failure} again={again} />
+      {value === null && <p class="pad">There is no such credential. It may have been deleted.</p>}
+      {value && info && (
+        <div class="scroll form-page">
+          <section class="card" aria-labelledby="users">
+            <h2 id="users">Used by</h2>
+            <Users info={info} />
+            <p class="hint">
+              {typeWord(info.type)} · id <code>{id}</code>
+            </p>
+          </section>
+          <CredentialForm stored={value} onSaved={again} />
+        </div>
+      )}
+    </>
+  );
+}
+
+const isUsed = ({ usedBy }: CredentialInfo) =>
+  (usedBy?.destinations?.ids.length ?? 0) + (usedBy?.collections?.ids.length ?? 0) > 0;
+
+const namesMax = 50;
+
+/** What uses it, with the way to each destination. */
+function Users({ info }: { info: CredentialInfo }) {
+  const names = info.usedBy?.destinations?.ids ?? [];
+  const collections = info.usedBy?.collections?.ids ?? [];
+  if (!isUsed(info)) return <p class="quiet">Nothing uses it.</p>;
+  return (
+    <ul class="links" aria-label="What uses it">
+      {names.slice(0, namesMax).map((name) => (
+        <li key={name}>
+          Destination <a href={linkTo(["rules", "destinations", name])}>{name}</a>
+        </li>
+      ))}
+      {collections.slice(0, namesMax).map((name) => (
+        <li key={name}>Collection {name}</li>
+      ))}
+      {names.length + collections.length > namesMax && (
+        <li class="quiet">
+          {(names.length + collections.length).toLocaleString("en")} in all, of which the first are shown
+        </li>
+      )}
+    </ul>
+  );
+}

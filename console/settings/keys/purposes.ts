@@ -1,0 +1,20 @@
+import { type ApiClient, ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
+
+/** What clients are for, as it is offered. */
+export const typeChoices = [
+  [String(ApiClientType.USER), "Using the API, as far as its role allows"],
+  [String(ApiClientType.DATA_INGEST), "Sending data alone"],
+  [String(ApiClientType.USER_MANAGEMENT), "Accounts and groups alone"],
+] as const;
+
+export const roleChoices = [
+  ["read_only_user", "Read only: read and search"],
+  ["user", "User: also send data, acknowledge, close and annotate events, set custom properties"],
+  ["manager", "Manager: everything"],
+] as const;
+
+/** What a client's keys may do. */
+export function purposeOf({ type, role }: Pick<ApiClient, "type" | "role">): string {
+  if (type === ApiClientType.USER) return roleChoices.find(([name]) => name === role)?.[1] ?? role;
+  return typeChoices.find(([name]) => name === String(type))?.[1] ?? "";
+}

@@ -1,0 +1,98 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { linkTo } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { valueText } from "../../parts/facts.tsx";
+import { Problem } from "../../parts/problem.tsx";
+
+const entities = clientOf(EntityService);
+const shownMax = 20;
+const pauseMs = 400;
+
+/** What is being set, on which entities. */
+export interface Setting {
+  readonly clause: Clause | undefined;
+  readonly properties: JsonObject;
+}
+
+/** What setting would do now, as one types: the entities that match, each with what it has and what it would have. */
+export function Preview({ setting }: { setting: Signal<Setting> }) {
+  const asked = useSignal(setting.peek().clause);
+  useSignalEffect(() => {
+    const { clause } = setting.value;
+    const waiting = setTimeout(() => {
+      asked.value = clause;
+    }, pauseMs);
+    return () => clearTimeout(waiting);
+  });
+  const answer = useAnswer(async (signal) => {
+    const clause = asked.value;
+    if (clause === undefined) return undefined;
+    const pageInput = { limit: shownMax };
+    return await entities.searchEntities({ searchInput: { query: { clause }, pageInput } }, { signal });
+  });
+  const { value, loading, failure, again } = answer.value;
+  const { clause, properties } = setting.value;
+  const names = Object.keys(properties);
+  const found = value?.entities?.entities ?? [];
+  const total = Number(value?.pageInfo?.totalCount ?? 0n);
+  return (
+    <section class="card" aria-labelledby="preview" aria-busy={loading}>
+      <h2 id="preview">What it would set now</h2>
+      <Problem failure={failure?.fields.length ? undefined : failure} again={again} />
+      {clause === undefined ? (
+        <p class="quiet">Say which entities.</p>
+      ) : (
+        value && (
+          <>
+            <p role="status">
+              {total.toLocaleString("en")} {total === 1 ? "entity matches" : "entities match"} now
+              {total > shownMax && `; the first ${shownMax}:`}
+            </p>
+            <div class="scroll-x">
+              <table class="plain-table">
+                <caption class="unseen">Entities that match</caption>
+                <thead>
+                  <tr>
+                    <th scope="col">Entity</th>
+                    {names.map((name) => (
+                      <th key={name} scope="col">
+                        {name}
+                      </th>
+                    ))}
+                  </tr>
+                </thead>
+                <tbody>
+                  {found.map((entity) => (
+                    <tr key={entity.id}>
+                      <th scope="row">
+                        <a href={linkTo(["entities", entity.id])}>{entity.name}</a>
+                      </th>
+                      {names.map((name) => (
+                        <td key={name}>
+                          <Change before={entity.customProperties?.[name]} after={properties[name]} />
+                        </td>
+                      ))}
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          </>
+        )
+      )}
+    </section>
+  );
+}
+
+function Change({ before, after }: { before: unknown; after: unknown }) {
+  if (JSON.stringify(before) === JSON.stringify(after)) return <span class="quiet">{valueText(after)}, as it is</span>;
+  return (
+    <>
+      {before === undefined ? <span class="quiet">none</span> : <del>{valueText(before)}</del>} → {valueText(after)}
+    </>
+  );
+}

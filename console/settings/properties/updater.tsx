@@ -1,0 +1,186 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { useSignal } from "@preact/signals";
+import { QuerySchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import {
+  type CustomPropertyUpdater,
+  CustomPropertyUpdaterSchema,
+} from "#gen/belfry/properties/v1/custom_property_updater_pb.ts";
+import {
+  CustomPropertyUpdaterService,
+  UpdaterAction,
+  type UpdaterResult,
+} from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
+import { goTo, linkTo } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { say } from "../../frame/notice.tsx";
+import { may } from "../../frame/session.ts";
+import { AskFirst } from "../../parts/ask-first.tsx";
+import { ClauseField } from "../../parts/clause/clause-field.tsx";
+import { searchClauses } from "../../parts/clause/search-clause.ts";
+import { CheckField, NumberField, TextField } from "../../parts/form/fields.tsx";
+import { useForm } from "../../parts/form/form.ts";
+import { NamesField } from "../../parts/form/names-field.tsx";
+import { FormEnd } from "../../parts/form/outcome.tsx";
+import { One } from "../listing.tsx";
+import { withoutPrefix, withPrefix } from "./entity-prefix.ts";
+import { Preview, type Setting } from "./preview.tsx";
+import { ValuesField } from "./values-field.tsx";
+
+const updaters = clientOf(CustomPropertyUpdaterService);
+const { method } = CustomPropertyUpdaterService;
+const list = linkTo(["settings", "properties"]);
+
+/** What is wrong with an item comes in its result; a form takes it as it takes what is wrong with a request. */
+function idOf([result]: readonly UpdaterResult[]): string {
+  if (result === undefined || result.error !== "") throw new ConnectError(result?.error ?? "", Code.InvalidArgument);
+  return result.id;
+}
+
+export function NewUpdater() {
+  return (
+    <One title="New updater" of="updaters">
+      <UpdaterForm stored={create(CustomPropertyUpdaterSchema, { enabled: true })} again={() => undefined} />
+    </One>
+  );
+}
+
+interface OneProps {
+  readonly updater: CustomPropertyUpdater;
+  /** Reads the list again. */
+  again(): void;
+}
+
+export function OneUpdater({ updater, again }: OneProps) {
+  const { id, name, enabled } = updater;
+  const turn = async (on: boolean) => {
+    const action = on ? UpdaterAction.ENABLE : UpdaterAction.DISABLE;
+    idOf((await updaters.switchCustomPropertyUpdaters({ ids: [id], action })).results);
+    again();
+  };
+  const tools = may(method.switchCustomPropertyUpdaters) && (
+    <>
+      <button
+        type="button"
+        onClick={async () => {
+          await turn(!enabled);
+          say(`"${name}" ${enabled ? "does not run any more" : "runs"}.`, () => turn(enabled));
+        }}
+      >
+        {enabled ? "Disable" : "Enable"}
+      </button>
+      <AskFirst
+        action="Delete"
+        question={`Delete the updater "${name}"?`}
+        act={async () => {
+          idOf((await updaters.deleteCustomPropertyUpdaters({ ids: [id] })).results);
+          say(`The updater "${name}" is deleted.`, async () => {
+            idOf((await updaters.createCustomPropertyUpdaters({ updaters: [updater] })).results);
+            again();
+          });
+          again();
+          goTo(list);
+        }}
+      >
+        <p>The values that it has set stay.</p>
+      </AskFirst>
+    </>
+  );
+  return (
+    <One title={name} of="updaters" tools={tools}>
+      <UpdaterForm stored={updater} again={again} />
+    </One>
+  );
+}
+
+function UpdaterForm({ stored, again }: { stored: CustomPropertyUpdater; again(): void }) {
+  const isNew = stored.id === "";
+  const form = useForm(CustomPropertyUpdaterSchema, {
+    key: `updater/${stored.id}`,
+    stored,
+    prefix: "updaters[0]",
+    async send(updater) {
+      const sent = { updaters: [updater] };
+      const { results } = isNew
+        ? await updaters.createCustomPropertyUpdaters(sent)
+        : await updaters.replaceCustomPropertyUpdaters(sent);
+      return create(CustomPropertyUpdaterSchema, { ...updater, id: idOf(results) });
+    },
+    done({ id, name }) {
+      say(isNew ? `The updater "${name}" is made.` : `The updater "${name}" is changed.`, async () => {
+        if (isNew) idOf((await updaters.deleteCustomPropertyUpdaters({ ids: [id] })).results);
+        else idOf((await updaters.replaceCustomPropertyUpdaters({ updaters: [stored] })).results);
+        again();
+      });
+      again();
+      goTo(linkTo(["settings", "properties", id]));
+    },
+  });
+  const { name, description, entityInput, properties = {}, enabled, sequence, tags } = form.value;
+  const clause = withoutPrefix(entityInput?.clause);
+  const setting = useSignal<Setting>({ clause, properties });
+  const allowed = may(method.createCustomPropertyUpdaters);
+  return (
+    <>
+      <form class="form" onSubmit={form.submit} aria-label="Updater">
+        <TextField
+          form={form}
+          path="name"
+          label="Name"
+          required
+          value={name}
+          set={(next) => form.change({ name: next })}
+        />
+        <TextField
+          form={form}
+          path="description"
+          label="What it is for"
+          value={description}
+          set={(next) => form.change({ description: next })}
+        />
+        <ClauseField
+          form={form}
+          path="entity_input.clause"
+          label="On which entities"
+          language={searchClauses}
+          of="entity"
+          clause={clause}
+          set={(next) => {
+            form.change({ entityInput: create(QuerySchema, { ...(next && { clause: withPrefix(next) }) }) });
+            setting.value = { ...setting.peek(), clause: next };
+          }}
+        />
+        <ValuesField
+          form={form}
+          path="properties"
+          values={properties}
+          set={(next) => {
+            form.change({ properties: next });
+            setting.value = { ...setting.peek(), properties: next };
+          }}
+        />
+        <CheckField
+          form={form}
+          path="enabled"
+          label="It runs"
+          help="On all entities that match when it is saved, and on those that a model makes or changes from then on."
+          value={enabled}
+          set={(next) => form.change({ enabled: next })}
+        />
+        <NumberField
+          form={form}
+          path="sequence"
+          label="Place among the updaters of one entity"
+          help="A later one wins."
+          value={sequence}
+          set={(next) => form.change({ sequence: next ?? 0 })}
+        />
+        <NamesField form={form} path="tags" label="Tags" values={tags} set={(next) => form.change({ tags: next })} />
+        {allowed && (
+          <FormEnd form={form} schema={CustomPropertyUpdaterSchema} send={isNew ? "Make the updater" : "Save"} />
+        )}
+      </form>
+      <Preview setting={setting} />
+    </>
+  );
+}

@@ -1,0 +1,88 @@
+import { useSignal } from "@preact/signals";
+import { ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
+import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
+import { linkTo } from "../../frame/address.ts";
+import { clientOf, type Failure, failureOf } from "../../frame/calls.ts";
+import { say } from "../../frame/notice.tsx";
+import { may } from "../../frame/session.ts";
+import { CopyButton } from "../../parts/lines.tsx";
+import { Problem } from "../../parts/problem.tsx";
+
+const clients = clientOf(ApiClientService);
+
+/** The client of this name that may only send, which is made when there is none. */
+async function ingestClient(name: string): Promise<string> {
+  let pageToken = "";
+  do {
+    const page = await clients.listApiClients({ pageSize: 1000, pageToken });
+    const found = page.apiClients.find((each) => each.name === name && each.type === ApiClientType.DATA_INGEST);
+    if (found !== undefined) return found.id;
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  const { apiClient } = await clients.createApiClient({ apiClient: { name, type: ApiClientType.DATA_INGEST } });
+  return apiClient?.id ?? "";
+}
+
+/** Makes a key that may only send. It stands in the page's memory until the page is left, and nowhere else. */
+export function IngestKey({ secret, made }: { secret: string; made(secret: string): void }) {
+  const name = useSignal("agents");
+  const busy = useSignal(false);
+  const failure = useSignal<Failure | undefined>(undefined);
+  const make = async (event: Event) => {
+    event.preventDefault();
+    busy.value = true;
+    failure.value = undefined;
+    try {
+      const clientId = await ingestClient(name.value.trim());
+      const answer = await clients.createApiKey({ clientId, key: { description: "made on the page Send data" } });
+      made(answer.secret);
+      say(`A key of "${name.value.trim()}" was made.`, async () => {
+        await clients.deleteApiKey({ clientId, keyId: answer.key?.id ?? "" });
+        made("");
+      });
+    } catch (error) {
+      failure.value = failureOf(error);
+    }
+    busy.value = false;
+  };
+  if (!may(ApiClientService.method.createApiKey)) {
+    return (
+      <p>
+        Your key may not make other keys. Ask somebody with a manager's key for one of a client of type DATA_INGEST, and
+        put it in the place of <code>bf_…</code> below.
+      </p>
+    );
+  }
+  return (
+    <>
+      <p>
+        A key of type DATA_INGEST may send data and do nothing else. <a href={linkTo(["settings", "keys"])}>Keys</a>{" "}
+        lists all, and revokes them.
+      </p>
+      {secret === "" ? (
+        <form class="inline" onSubmit={make} aria-label="Make a key">
+          <label class="inline">
+            For whom
+            <input
+              required
+              maxLength={255}
+              value={name.value}
+              onInput={({ currentTarget }) => {
+                name.value = currentTarget.value;
+              }}
+            />
+          </label>
+          <button type="submit" class="primary" disabled={busy.value}>
+            {busy.value ? "Making…" : "Make a key"}
+          </button>
+        </form>
+      ) : (
+        <p class="secret">
+          <code>{secret}</code> <CopyButton text={secret} what="the key" />
+          <span class="hint">It is shown this once, and stands in the lines below until you leave this page.</span>
+        </p>
+      )}
+      <Problem failure={failure.value} />
+    </>
+  );
+}

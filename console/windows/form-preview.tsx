@@ -1,0 +1,89 @@
+import { toJsonString } from "@bufbuild/protobuf";
+import { type MaintenanceWindow, MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { clientOf } from "../frame/calls.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { useSettled } from "../parts/settled.ts";
+import { ClockChangeCard, RunTable } from "./clock-change.tsx";
+import { EntityNames, targetsText } from "./entities.tsx";
+import { recurrenceWords } from "./recurrence-words.ts";
+import { Timeline } from "./timeline.tsx";
+
+const windows = clientOf(MaintenanceWindowService);
+const shownMs = 5 * 604_800_000;
+const runsMax = 100;
+const listedMax = 5;
+
+function textOf(value: MaintenanceWindow): string {
+  try {
+    return toJsonString(MaintenanceWindowSchema, value);
+  } catch {
+    return "";
+  }
+}
+
+/** What the server would make of the form's window, as a person types. */
+export function FormPreview({ value, id }: { value: MaintenanceWindow; id: string }) {
+  const settled = useSettled(textOf(value));
+  const answer = useAnswer(async (signal) => {
+    const start = Date.now();
+    // A name that is not typed yet keeps nothing from being seen.
+    const specification = { ...value, name: value.name || "new" };
+    const timeRange = { start: BigInt(start) };
+    const preview = await windows.previewMaintenanceWindow({ id, specification, timeRange, runsMax }, { signal });
+    return { preview, window: value, start };
+  }, settled);
+  const { value: seen, failure } = answer.value;
+  const end = (seen?.start ?? 0) + shownMs;
+  const runs = seen?.preview.runs ?? [];
+  return (
+    <section class="preview" aria-label="Preview" aria-live="polite">
+      <h2>What the server would do</h2>
+      <p>Runs {recurrenceWords(value)}.</p>
+      {failure && (
+        <div>
+          <p class="quiet">The preview waits until this is in order:</p>
+          <ul>
+            {failure.fields.length === 0 && <li>{failure.message}</li>}
+            {failure.fields.map(({ field, description }) => (
+              <li key={`${field} ${description}`}>
+                {field.replace(/^specification\.?/, "")} {description}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      {seen && !failure && (
+        <>
+          <section class="card" aria-label="Runs">
+            <h2>The next 5 weeks</h2>
+            <Timeline
+              label="The next 5 weeks"
+              start={seen.start}
+              end={end}
+              rows={[{ id, name: value.name, runs: runs.filter(({ start }) => Number(start) < end), more: false }]}
+            />
+            {runs.length === 0 ? (
+              <p>It has no run to come by itself.</p>
+            ) : (
+              <RunTable
+                label="The next runs"
+                runs={runs.slice(0, listedMax)}
+                zone={seen.window.schedule?.timeZone || "UTC"}
+              />
+            )}
+          </section>
+          <ClockChangeCard window={seen.window} change={seen.preview.clockChange} runs={runs.length > 0} />
+          <section class="card" aria-label="Entities">
+            <h2>Entities that a run would take in if it began now: {targetsText(seen.preview.targets)}</h2>
+            <EntityNames
+              label="Entities that a run would take in"
+              entities={seen.preview.targets?.entities.slice(0, 20) ?? []}
+              more={(seen.preview.targets?.count ?? 0n) > 20n}
+            />
+          </section>
+        </>
+      )}
+    </section>
+  );
+}

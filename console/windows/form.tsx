@@ -1,0 +1,212 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type MaintenanceWindow,
+  MaintenanceWindowSchema,
+  RunMode,
+  WindowNotificationSchema,
+  WindowQuerySchema,
+  WindowStatus,
+} from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { clientOf } from "../frame/calls.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { ClauseField } from "../parts/clause/clause-field.tsx";
+import { searchClauses } from "../parts/clause/search-clause.ts";
+import { CheckField, ChoiceField, NumberField, TextField } from "../parts/form/fields.tsx";
+import { type Form, useForm } from "../parts/form/form.ts";
+import { NamesField } from "../parts/form/names-field.tsx";
+import { FormEnd } from "../parts/form/outcome.tsx";
+import { FormPreview } from "./form-preview.tsx";
+import { ScheduleFields } from "./schedule-fields.tsx";
+
+const rules = clientOf(RuleService);
+
+/** The form of a window. */
+export type WindowFormState = Form<typeof MaintenanceWindowSchema>;
+
+interface WindowFormProps {
+  readonly stored: MaintenanceWindow;
+  /** Empty: it is not stored yet. */
+  readonly id: string;
+  readonly label: string;
+  send(value: MaintenanceWindow): Promise<MaintenanceWindow>;
+  done(stored: MaintenanceWindow): void;
+}
+
+/** All that a person may set of a window, with what the server would make of it beside. */
+export function WindowForm({ stored, id, label, send, done }: WindowFormProps) {
+  const key = `window/${id || "new"}`;
+  const form = useForm(MaintenanceWindowSchema, { key, stored, prefix: "specification", send, done });
+  return (
+    <div class="beside">
+      <form class="form" onSubmit={form.submit} aria-label="Maintenance window">
+        <Identity form={form} fixed={id !== ""} />
+        <ScheduleFields form={form} />
+        <Effect form={form} />
+        <Notification form={form} />
+        <FormEnd form={form} schema={MaintenanceWindowSchema} send={label} />
+      </form>
+      <FormPreview value={form.value} id={id} />
+    </div>
+  );
+}
+
+function Identity({ form, fixed }: { form: WindowFormState; fixed: boolean }) {
+  const { value, change } = form;
+  return (
+    <fieldset>
+      <legend>Window</legend>
+      <TextField
+        {...{ form }}
+        path="name"
+        label="Name"
+        value={value.name}
+        required
+        readOnly={fixed}
+        {...(fixed && { help: "It cannot be changed." })}
+        set={(name) => change({ name })}
+      />
+      <TextField
+        {...{ form }}
+        path="description"
+        label="Description"
+        rows={2}
+        value={value.description}
+        set={(description) => change({ description })}
+      />
+      <TextField
+        {...{ form }}
+        path="owner"
+        label="Owner"
+        help="Who is responsible for it, in any words."
+        value={value.owner}
+        set={(owner) => change({ owner })}
+      />
+      <NamesField {...{ form }} path="tags" label="Tags" values={value.tags} set={(tags) => change({ tags })} />
+      <ChoiceField
+        {...{ form }}
+        path="status"
+        label="Status"
+        value={value.status === WindowStatus.DISABLED ? "disabled" : "enabled"}
+        choices={[
+          ["enabled", "Enabled"],
+          ["disabled", "Disabled: it does not run"],
+        ]}
+        set={(word) => change({ status: word === "disabled" ? WindowStatus.DISABLED : WindowStatus.ENABLED })}
+      />
+      <ChoiceField
+        {...{ form }}
+        path="runMode"
+        label="It starts"
+        value={value.runMode === RunMode.MANUAL ? "manual" : "auto"}
+        choices={[
+          ["auto", "By its schedule, and when a person starts it"],
+          ["manual", "Only when a person starts it"],
+        ]}
+        set={(word) => change({ runMode: word === "manual" ? RunMode.MANUAL : RunMode.AUTO })}
+      />
+    </fieldset>
+  );
+}
+
+function Effect({ form }: { form: WindowFormState }) {
+  const { value, change } = form;
+  const clause = value.target.case === "query" ? value.target.value.clause : undefined;
+  return (
+    <fieldset>
+      <legend>Entities and their state</legend>
+      <ClauseField
+        {...{ form, clause }}
+        path="query.clause"
+        label="Entities with"
+        help="They are found when a run begins."
+        language={searchClauses}
+        of="entity"
+        set={(next) =>
+          change({ target: { case: "query", value: create(WindowQuerySchema, next ? { clause: next } : {}) } })
+        }
+      />
+      <CheckField
+        {...{ form }}
+        path="doNotPropagateToChildren"
+        label="Children stay as they are"
+        help="Else those that have such an entity as parent follow, and theirs in turn."
+        value={value.doNotPropagateToChildren}
+        set={(doNotPropagateToChildren) => change({ doNotPropagateToChildren })}
+      />
+      <CheckField
+        {...{ form }}
+        path="force"
+        label="Decommissioned entities take part"
+        value={value.force}
+        set={(force) => change({ force })}
+      />
+      <NumberField
+        {...{ form }}
+        path="maintenanceState"
+        label="Production state during a run"
+        help="300 maintenance, 400 test, 500 pre-production, 1000 production; others are allowed."
+        value={value.maintenanceState}
+        required
+        set={(state) => setState(form, "maintenanceState", state)}
+      />
+      <CheckField
+        {...{ form }}
+        path="overrideExitState"
+        label="Another state than before after a run"
+        value={value.overrideExitState}
+        set={(overrideExitState) => change({ overrideExitState })}
+      />
+      {value.overrideExitState && (
+        <NumberField
+          {...{ form }}
+          path="exitState"
+          label="Production state after a run"
+          value={value.exitState === 0 ? undefined : value.exitState}
+          required
+          set={(state) => setState(form, "exitState", state ?? 0)}
+        />
+      )}
+    </fieldset>
+  );
+}
+
+/** States are 32-bit whole numbers: what is none of them sets nothing, and the field says so. */
+function setState(form: WindowFormState, field: "maintenanceState" | "exitState", state: number | undefined): void {
+  if (state === undefined || (Number.isInteger(state) && Math.abs(state) < 2 ** 31)) form.change({ [field]: state });
+}
+
+function Notification({ form }: { form: WindowFormState }) {
+  const { value, change } = form;
+  const answer = useAnswer((signal) => rules.listRules({ pageSize: 1000 }, { signal }));
+  const message = value.notification?.message ?? "";
+  const names = value.notification?.rules ?? [];
+  const set = (next: { message?: string; rules?: string[] }) => {
+    const both = { message, rules: names, ...next };
+    const none = both.message === "" && both.rules.length === 0;
+    change({ notification: none ? undefined : create(WindowNotificationSchema, both) });
+  };
+  return (
+    <fieldset>
+      <legend>Message at the start and the end of a run</legend>
+      <TextField
+        {...{ form }}
+        path="notification.message"
+        label="Message"
+        rows={2}
+        help="A template, as in rules. Left out: none is sent."
+        value={message}
+        set={(text) => set({ message: text })}
+      />
+      <NamesField
+        {...{ form }}
+        path="notification.rules"
+        label="Rules to whose destinations it goes"
+        known
+        values={names}
+        suggestions={answer.value.value?.rules.map(({ name }) => name) ?? []}
+        set={(list) => set({ rules: list })}
+      />
+    </fieldset>
+  );
+}

@@ -1,0 +1,58 @@
+import { create } from "@bufbuild/protobuf";
+import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { clientOf } from "../frame/calls.ts";
+import { say } from "../frame/notice.tsx";
+
+const windows = clientOf(MaintenanceWindowService);
+
+/** A window by its id; null: there is none. */
+export async function readWindow(id: string, signal?: AbortSignal): Promise<MaintenanceWindow | null> {
+  const searchInput = { query: { clause: create(ClauseSchema, { withIds: { ids: [id] } }) } };
+  const found = await windows.searchMaintenanceWindows({ searchInput }, signal ? { signal } : {});
+  return found.maintWindows[0] ?? null;
+}
+
+/** Starts a run, and says so; taking it back ends the run. */
+export async function startNow({ id, name }: MaintenanceWindow, changed: () => void): Promise<void> {
+  await windows.startMaintenanceWindow({ id });
+  changed();
+  say(`"${name}" runs now.`, async () => {
+    await windows.stopMaintenanceWindow({ id });
+    changed();
+  });
+}
+
+/** Ends the run that goes on. Nothing gives back the rest of it: another start is a run of the whole duration. */
+export async function endNow({ id, name }: MaintenanceWindow, changed: () => void): Promise<void> {
+  await windows.stopMaintenanceWindow({ id });
+  changed();
+  say(`The run of "${name}" has ended; its entities go back to their states.`);
+}
+
+/** Deletes a window, and says so; taking it back creates it again, with another id. */
+export async function deleteWindow(window: MaintenanceWindow): Promise<void> {
+  await windows.deleteMaintenanceWindows({ ids: [window.id] });
+  say(`The window "${window.name}" was deleted.`, () =>
+    windows.createMaintenanceWindow({ specification: { ...window, etag: "" } }),
+  );
+}
+
+/** Replaces a window, and says so; taking it back writes what it was, unless another person has changed it since. */
+export async function replaceWindow(before: MaintenanceWindow, value: MaintenanceWindow): Promise<MaintenanceWindow> {
+  const { id } = before;
+  await windows.replaceMaintenanceWindow({ id, specification: value });
+  const now = (await readWindow(id)) ?? value;
+  say(`The window "${now.name}" was changed.`, () =>
+    windows.replaceMaintenanceWindow({ id, specification: { ...before, etag: now.etag } }),
+  );
+  return now;
+}
+
+/** Creates a window, and says so; taking it back deletes it. */
+export async function createWindow(specification: MaintenanceWindow): Promise<MaintenanceWindow> {
+  const { id } = await windows.createMaintenanceWindow({ specification });
+  say(`The window "${specification.name}" was made.`, () => windows.deleteMaintenanceWindows({ ids: [id] }));
+  return { ...specification, id };
+}

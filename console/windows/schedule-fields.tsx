@@ -1,0 +1,274 @@
+import { clone, create } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { useSignal } from "@preact/signals";
+import {
+  type Recurrence,
+  RecurrenceSchema,
+  type Schedule,
+  ScheduleSchema,
+} from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { DurationField } from "../parts/form/duration-field.tsx";
+import { ChoiceField, Field, FieldErrors, NumberField, TextField } from "../parts/form/fields.tsx";
+import type { WindowFormState } from "./form.tsx";
+import { dayNames, daysOf, monthNames, partText } from "./recurrence-words.ts";
+import { clockText, momentOf } from "./zone-clock.ts";
+
+const zones = Intl.supportedValuesOf("timeZone");
+
+const types = [
+  ["0", "Once"],
+  ["1", "Every so many minutes"],
+  ["2", "Every so many hours"],
+  ["3", "By days"],
+  ["4", "By weeks"],
+  ["5", "By months"],
+  ["6", "By years"],
+  ["7", "As in cron"],
+] as const;
+
+const units: Readonly<Record<string, string>> = {
+  ...{ "1": "minutes", "2": "hours", "3": "days", "4": "weeks", "5": "months", "6": "years" },
+};
+
+/** When a window runs. */
+export function ScheduleFields({ form }: { form: WindowFormState }) {
+  const schedule = form.value.schedule ?? create(ScheduleSchema);
+  const put = (part: Partial<Schedule>) =>
+    form.change({ schedule: Object.assign(clone(ScheduleSchema, schedule), part) });
+  const { recurrence, timeZone, duration } = schedule;
+  const type = String(recurrence?.type ?? 0n);
+  const setType = (next: string) => {
+    if (next === "0") return put({ recurrence: undefined });
+    const interval = next === "7" ? 0n : (recurrence?.interval ?? 0n) || 1n;
+    const begun = Object.assign(create(RecurrenceSchema, { type: BigInt(next), interval }), kept(recurrence, next));
+    put({ recurrence: begun });
+  };
+  return (
+    <fieldset>
+      <legend>When it runs</legend>
+      <StartField form={form} schedule={schedule} put={put} />
+      <DurationField
+        {...{ form }}
+        path="schedule.duration"
+        label="A run takes"
+        required
+        value={duration === 0n ? undefined : Number(duration) / 1000}
+        set={(seconds) => put({ duration: BigInt(Math.round((seconds ?? 0) * 1000)) })}
+      />
+      <TextField
+        {...{ form }}
+        path="schedule.timeZone"
+        label="Time zone"
+        help="Runs keep their time of the day in this zone when its clock is changed."
+        value={timeZone}
+        suggestions={zones}
+        placeholder="UTC"
+        set={(zone) => put({ timeZone: zone, start: movedStart(schedule, zone) })}
+      />
+      <ChoiceField
+        {...{ form }}
+        path="schedule.recurrence.type"
+        label="Repeats"
+        value={type as "0"}
+        choices={types}
+        set={setType}
+      />
+      {recurrence && <RecurrenceFields form={form} recurrence={recurrence} put={put} />}
+      <NumberField
+        {...{ form }}
+        path="schedule.skipNext"
+        label="Runs to skip"
+        help="How many of the next runs are left out."
+        whole
+        value={Number(schedule.skipNext)}
+        set={(count) => put({ skipNext: BigInt(count ?? 0) })}
+      />
+    </fieldset>
+  );
+}
+
+/** The start stays at its time of the day when another zone is chosen. */
+function movedStart({ start, timeZone }: Schedule, zone: string): bigint {
+  const moment = start === 0n ? undefined : momentOf(clockText(Number(start), timeZone), zone);
+  return moment === undefined ? start : BigInt(moment);
+}
+
+/** What another type of recurrence has in common with this one. */
+function kept(recurrence: Recurrence | undefined, type: string): Partial<Recurrence> {
+  if (recurrence === undefined) return {};
+  const { dayOfWeek, dayOfMonth, month } = recurrence;
+  if (type === "4") return { dayOfWeek };
+  if (type === "5") return { dayOfMonth };
+  return type === "6" || type === "7" ? { dayOfMonth, month, ...(type === "7" && { dayOfWeek }) } : {};
+}
+
+interface PartProps {
+  readonly form: WindowFormState;
+  put(part: Partial<Schedule>): void;
+}
+
+function StartField({ form, schedule, put }: PartProps & { schedule: Schedule }) {
+  const { start, timeZone } = schedule;
+  const typed = useSignal<string | undefined>(undefined);
+  const shown = start === 0n ? "" : clockText(Number(start), timeZone);
+  const set = (text: string) => {
+    typed.value = text;
+    put({ start: BigInt(momentOf(text, timeZone) ?? 0) });
+  };
+  const own = typed.value !== undefined && BigInt(momentOf(typed.value, timeZone) ?? 0) === start;
+  return (
+    <Field
+      form={form}
+      path="schedule.start"
+      label="Start of the first run"
+      help={`By the clock of ${timeZone || "UTC"}. No run begins before it.`}
+    >
+      {(tied) => (
+        <input
+          {...tied}
+          type="datetime-local"
+          required
+          value={own ? typed.value : shown}
+          onInput={({ currentTarget }) => set(currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
+/** A number where it is one, else text: cron has both. */
+function valueOf(text: string): Value | undefined {
+  if (text.trim() === "") return undefined;
+  const isNumber = /^-?\d{1,4}$/.test(text);
+  return create(ValueSchema, {
+    kind: isNumber ? { case: "numberValue", value: Number(text) } : { case: "stringValue", value: text },
+  });
+}
+
+const cronFields = [
+  ["cronMinutes", "Minutes", "0 to 59"],
+  ["cronHours", "Hours", "0 to 23"],
+  ["dayOfMonth", "Days of the month", "1 to 31, or -1 for the last"],
+  ["month", "Months", "1 to 12, or JAN to DEC"],
+  ["year", "Years", "1970 to 9999"],
+] as const;
+
+function RecurrenceFields({ form, recurrence, put }: PartProps & { recurrence: Recurrence }) {
+  const change = (part: Partial<Recurrence>) =>
+    put({ recurrence: Object.assign(clone(RecurrenceSchema, recurrence), part) });
+  const type = Number(recurrence.type);
+  if (type === 7) return <CronFields {...{ form, recurrence, change }} />;
+  return (
+    <>
+      <NumberField
+        {...{ form }}
+        path="schedule.recurrence.interval"
+        label="Every"
+        unit={units[String(type)] ?? ""}
+        whole
+        required
+        value={recurrence.interval === 0n ? undefined : Number(recurrence.interval)}
+        set={(count) => change({ interval: BigInt(count ?? 0) })}
+      />
+      {type === 4 && <Weekdays {...{ form, recurrence, change }} />}
+      {type === 6 && (
+        <ChoiceField
+          {...{ form }}
+          path="schedule.recurrence.month"
+          label="Month"
+          value={partText(recurrence.month)}
+          choices={[["", "Choose"], ...monthNames.map((name, at) => [String(at + 1), name] as const)]}
+          set={(month) => change({ month: valueOf(month) })}
+        />
+      )}
+      {type >= 5 && (
+        <ChoiceField
+          {...{ form }}
+          path="schedule.recurrence.dayOfMonth"
+          label="Day of the month"
+          help="A month without this day has no run."
+          value={partText(recurrence.dayOfMonth)}
+          choices={[
+            ["", "Choose"],
+            ...Array.from({ length: 31 }, (_, at) => [String(at + 1), String(at + 1)] as const),
+            ["-1", "the last"],
+          ]}
+          set={(day) => change({ dayOfMonth: valueOf(day) })}
+        />
+      )}
+    </>
+  );
+}
+
+interface ChangeProps {
+  readonly form: WindowFormState;
+  readonly recurrence: Recurrence;
+  change(part: Partial<Recurrence>): void;
+}
+
+function CronFields({ form, recurrence, change }: ChangeProps) {
+  return (
+    <>
+      {cronFields.map(([name, label, values]) => (
+        <TextField
+          key={name}
+          {...{ form, label }}
+          path={`schedule.recurrence.${name}`}
+          help={`${values}; also ranges a-b, steps */n, and lists.`}
+          placeholder="*"
+          value={partText(recurrence[name])}
+          required={name === "cronMinutes"}
+          set={(text) => change({ [name]: valueOf(text) })}
+        />
+      ))}
+      <TextField
+        {...{ form }}
+        path="schedule.recurrence.dayOfWeek"
+        label="Days of the week"
+        help="MON to SUN, or 0 to 7. With days of the month too, either will do."
+        placeholder="*"
+        value={recurrence.dayOfWeek}
+        set={(dayOfWeek) => change({ dayOfWeek })}
+      />
+    </>
+  );
+}
+
+function Weekdays({ form, recurrence, change }: ChangeProps) {
+  const chosen = daysOf(recurrence.dayOfWeek);
+  if (chosen === undefined) {
+    return (
+      <TextField
+        {...{ form }}
+        path="schedule.recurrence.dayOfWeek"
+        label="Days of the week"
+        value={recurrence.dayOfWeek}
+        set={(dayOfWeek) => change({ dayOfWeek })}
+      />
+    );
+  }
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset would be drawn as a part of the form
+    <div class="field" role="group" aria-label="Days of the week">
+      <span class="label" aria-hidden="true">
+        Days of the week
+      </span>
+      <span class="inline">
+        {dayNames.map(([short, name]) => (
+          <label key={short} class="inline">
+            <input
+              type="checkbox"
+              checked={chosen.includes(short)}
+              onChange={({ currentTarget }) => {
+                const next = currentTarget.checked ? [...chosen, short] : chosen.filter((each) => each !== short);
+                change({ dayOfWeek: dayNames.flatMap(([each]) => (next.includes(each) ? [each] : [])).join(",") });
+              }}
+            />
+            {name}
+          </label>
+        ))}
+      </span>
+      <FieldErrors form={form} path="schedule.recurrence.dayOfWeek" />
+    </div>
+  );
+}

@@ -1,0 +1,244 @@
+import { useSignal } from "@preact/signals";
+import {
+  type MaintenanceWindow,
+  RunMode,
+  RunState,
+  WindowStatus,
+} from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import {
+  MaintenanceWindowService,
+  type PreviewMaintenanceWindowResponse,
+} from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { stateText } from "../entities/states.ts";
+import { goTo, linkTo } from "../frame/address.ts";
+import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
+import { may } from "../frame/session.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { AskFirst } from "../parts/ask-first.tsx";
+import { searchClauses } from "../parts/clause/search-clause.ts";
+import { clauseWords } from "../parts/clause/words.ts";
+import { Problem } from "../parts/problem.tsx";
+import { Time } from "../parts/time.tsx";
+import { ClockChangeCard, RunTable } from "./clock-change.tsx";
+import { EntitiesCard } from "./entities.tsx";
+import { deleteWindow, endNow, readWindow, startNow } from "./one.ts";
+import { recurrenceWords } from "./recurrence-words.ts";
+import { SilentCard } from "./silent.tsx";
+import { Timeline, WeeksChoice, weeksHere } from "./timeline.tsx";
+import { WindowState } from "./words.tsx";
+
+const windows = clientOf(MaintenanceWindowService);
+const weekMs = 604_800_000;
+
+/** One window: when it runs, what it holds, what it keeps silent. */
+export function OneWindow({ id }: { id: string }) {
+  const answer = useAnswer(async (signal) => {
+    const start = Date.now();
+    const end = start + weeksHere() * weekMs;
+    const timeRange = { start: BigInt(start), end: BigInt(end) };
+    const window = await readWindow(id, signal);
+    if (window === null) return null;
+    const preview = await windows.previewMaintenanceWindow({ id, timeRange, runsMax: 500 }, { signal });
+    return { window, preview, start, end };
+  });
+  const { value, failure, again } = answer.value;
+  return (
+    <div class="screen">
+      <div class="screen-head">
+        <div>
+          <p class="hint">
+            <a href={linkTo(["windows"])}>Windows</a>
+          </p>
+          <h1>{value?.window.name ?? "Window"}</h1>
+        </div>
+        {value && <Tools window={value.window} held={value.preview.heldCount} changed={again} />}
+      </div>
+      <Problem failure={failure} again={again} />
+      {value === null && <p class="pad">There is no such window. It may have been deleted.</p>}
+      {value && (
+        <div class="scroll">
+          <div class="two-wide">
+            <Now window={value.window} preview={value.preview} />
+            <ClockChangeCard
+              window={value.window}
+              change={value.preview.clockChange}
+              runs={value.preview.runs.length > 0}
+            />
+            <EntitiesCard window={value.window} preview={value.preview} />
+            <SilentCard window={value.window} held={value.preview.held} />
+            <About window={value.window} />
+          </div>
+          <Runs {...value} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface ToolsProps {
+  readonly window: MaintenanceWindow;
+  readonly held: bigint;
+  changed(): void;
+}
+
+function Tools({ window, held, changed }: ToolsProps) {
+  const failure = useSignal<Failure | undefined>(undefined);
+  const running = window.runState === RunState.IN_PROGRESS;
+  const { startMaintenanceWindow, stopMaintenanceWindow, replaceMaintenanceWindow, deleteMaintenanceWindows } =
+    MaintenanceWindowService.method;
+  const run = async (act: typeof startNow) => {
+    failure.value = undefined;
+    try {
+      await act(window, changed);
+    } catch (error) {
+      failure.value = failureOf(error);
+      changed();
+    }
+  };
+  return (
+    <div class="tools">
+      {running && may(stopMaintenanceWindow) && (
+        <button type="button" onClick={() => void run(endNow)}>
+          End now
+        </button>
+      )}
+      {!running && window.status === WindowStatus.ENABLED && may(startMaintenanceWindow) && (
+        <button type="button" onClick={() => void run(startNow)}>
+          Start now
+        </button>
+      )}
+      {may(replaceMaintenanceWindow) && (
+        <a class="button" href={linkTo(["windows", window.id], { edit: "1" })}>
+          Change
+        </a>
+      )}
+      {may(deleteMaintenanceWindows) && (
+        <AskFirst
+          action="Delete"
+          question={`Delete the window "${window.name}"?`}
+          act={async () => {
+            await deleteWindow(window);
+            goTo(linkTo(["windows"]));
+          }}
+        >
+          <p>
+            {running
+              ? `It runs now: its run ends, and the ${held.toLocaleString("en")} entities that it holds go back to their states.`
+              : "It does not run now, and will not run any more."}
+          </p>
+        </AskFirst>
+      )}
+      <Problem failure={failure.value} />
+    </div>
+  );
+}
+
+function Now({ window, preview }: { window: MaintenanceWindow; preview: PreviewMaintenanceWindowResponse }) {
+  const running = window.runState === RunState.IN_PROGRESS;
+  const [first] = preview.runs;
+  const skipped = Number(window.schedule?.skipNext ?? 0n);
+  return (
+    <section class="card" aria-labelledby="now">
+      <h2 id="now">Now and next</h2>
+      <p class="outcome">
+        <WindowState window={window} />
+      </p>
+      <p>Runs {recurrenceWords(window)}.</p>
+      <dl class="facts">
+        {running && first && (
+          <>
+            <dt>Began</dt>
+            <dd>
+              <Time at={first.start} />
+            </dd>
+            <dt>Ends</dt>
+            <dd>{first.end === undefined ? "no end is in sight" : <Time at={first.end} />}</dd>
+          </>
+        )}
+        <dt>Next start</dt>
+        <dd>{window.nextStart === undefined ? nextWords(window) : <Time at={window.nextStart} />}</dd>
+        {skipped > 0 && (
+          <>
+            <dt>Skipped</dt>
+            <dd>{skipped === 1 ? "the next run" : `the next ${skipped} runs`}</dd>
+          </>
+        )}
+      </dl>
+    </section>
+  );
+}
+
+function nextWords({ status, runMode }: MaintenanceWindow): string {
+  if (status === WindowStatus.DISABLED) return "none: it is disabled";
+  return runMode === RunMode.MANUAL ? "when it is started" : "none";
+}
+
+function Runs({
+  window,
+  preview,
+  start,
+  end,
+}: {
+  window: MaintenanceWindow;
+  preview: PreviewMaintenanceWindowResponse;
+  start: number;
+  end: number;
+}) {
+  const { runs, moreRuns } = preview;
+  return (
+    <section class="card" aria-labelledby="runs">
+      <div class="card-head">
+        <h2 id="runs">Runs to come</h2>
+        <WeeksChoice />
+      </div>
+      <Timeline
+        label="The weeks to come"
+        start={start}
+        end={end}
+        rows={[{ id: window.id, name: window.name, runs, more: moreRuns }]}
+      />
+      {runs.length === 0 ? (
+        <p class="quiet">No run in this time.</p>
+      ) : (
+        <RunTable label="Runs to come" runs={runs} zone={window.schedule?.timeZone || "UTC"} />
+      )}
+      {moreRuns && <p class="hint">These are the first {runs.length}; there are more.</p>}
+    </section>
+  );
+}
+
+function About({ window }: { window: MaintenanceWindow }) {
+  const { description, owner, tags, notification, target } = window;
+  const clause = target.case === "query" ? target.value.clause : undefined;
+  const rows: readonly (readonly [string, string])[] = [
+    ["Description", description],
+    ["Owner", owner],
+    ["Tags", tags.join(", ")],
+    ["State of its entities", stateText(BigInt(window.maintenanceState ?? 0))],
+    ["After a run", window.overrideExitState ? stateText(BigInt(window.exitState)) : "what they had"],
+    ["Children", window.doNotPropagateToChildren ? "stay as they are" : "follow"],
+    ["Decommissioned", window.force ? "take part" : "stay as they are"],
+    ["Entities with", clause ? clauseWords(searchClauses, clause) : ""],
+    ["Message", notification?.message ?? ""],
+    ["Sent by rules", notification?.rules.join(", ") ?? ""],
+  ];
+  return (
+    <section class="card" aria-labelledby="about">
+      <h2 id="about">About</h2>
+      <dl class="facts">
+        {rows
+          .filter(([, text]) => text !== "")
+          .map(([name, text]) => (
+            <div key={name} class="fact">
+              <dt>{name}</dt>
+              <dd>{text}</dd>
+            </div>
+          ))}
+      </dl>
+      <p class="hint">
+        Made by {window.createdBy} <Time at={window.createTime} short />, changed by {window.updatedBy}{" "}
+        <Time at={window.updateTime} short />
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,78 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Fragment } from "postgres";
+import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type {
+  MaintenanceEntitySchema,
+  MaintenanceTargetsSchema,
+} from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
+import { toSql } from "../clause/to-sql.ts";
+import { byteaArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { childIds } from "../entities/children.ts";
+import { idText } from "../entities/identity.ts";
+import { isDecommissionedSql } from "../entities/production-state.ts";
+import { withoutWindow } from "./members.ts";
+
+/** Which entities a window is for. */
+interface Target {
+  /** The window's, so that what it does itself is not seen; empty: it is not stored. */
+  id: string;
+  clause: Clause;
+  force: boolean;
+  doNotPropagateToChildren: boolean;
+}
+
+type EntityInit = MessageInitShape<typeof MaintenanceEntitySchema>;
+
+const countedMax = 10_000;
+const shownMax = 100;
+/** Parents whose children are read at once. */
+const portion = 500;
+
+/** The entities that a run would take in if it began now, children included. In the caller's transaction. @throws code 3 */
+export async function targetsOf(
+  tx: Db,
+  tenant: { id: string; name: string },
+  { id, clause, force, doNotPropagateToChildren }: Target,
+): Promise<MessageInitShape<typeof MaintenanceTargetsSchema>> {
+  const matching = toSql(tx, clause, "specification.query.clause", withoutWindow(tenant.id, id, tenant.name));
+  const taken = (which: Fragment) => tx<{ id: Buffer; name: string }[]>`
+    select id, name from entities
+    where tenant_id = ${tenant.id} and deleted_ms is null and (${force} or not ${isDecommissionedSql(tx)}) and ${which}
+    order by id limit ${countedMax + 1}`;
+  const found = new Map<string, EntityInit>();
+  const front = await taken(matching);
+  for (const each of front) found.set(idText(each.id), { id: idText(each.id), name: each.name });
+  while (!doNotPropagateToChildren && front.length > 0 && found.size <= countedMax) {
+    const parents = front.splice(0, portion).map((each) => each.id);
+    const ids = (await childIds(tx, tenant.id, parents)).filter((child) => !found.has(idText(child)));
+    if (ids.length === 0) continue;
+    const children = await taken(tx`id = any(${byteaArray(ids)}::bytea[])`);
+    for (const each of children) found.set(idText(each.id), { id: idText(each.id), name: each.name, child: true });
+    front.push(...children);
+  }
+  const more = found.size > countedMax;
+  const entities = [...found.values()].slice(0, shownMax);
+  return { count: BigInt(Math.min(found.size, countedMax)), more, entities };
+}
+
+/** How many entities a window holds now. */
+export async function heldCount(db: Db, tenantId: string, windowId: string): Promise<bigint> {
+  const [row] = await db<{ held: bigint }[]>`
+    select count(*) as held from maintenance_members where tenant_id = ${tenantId} and window_id = ${windowId}`;
+  return row?.held ?? 0n;
+}
+
+/** The entities that a window holds now: how many, and the first of them, at one moment. */
+export async function heldEntities(
+  db: Db,
+  tenantId: string,
+  windowId: string,
+): Promise<{ heldCount: bigint; held: EntityInit[] }> {
+  const rows = await db<{ id: Buffer; name: string; held: bigint }[]>`
+    select e.id, e.name, count(*) over () as held from maintenance_members m
+      join entities e on e.tenant_id = ${tenantId} and e.id = m.entity_id
+    where m.tenant_id = ${tenantId} and m.window_id = ${windowId}
+    order by m.entity_id limit ${shownMax}`;
+  return { heldCount: rows[0]?.held ?? 0n, held: rows.map(({ id, name }) => ({ id: idText(id), name })) };
+}

@@ -1,0 +1,164 @@
+import { randomUUIDv7 } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import {
+  type PreviewMessageRequest,
+  PreviewMessageResponseSchema,
+  type RuleService,
+} from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { pageBytesMax } from "../db/paging/page-contents.ts";
+import { invalidField, invalidFields, notFound } from "../errors.ts";
+import { paced } from "../event-loop.ts";
+import { parseOccurrenceId } from "../events/identity.ts";
+import { findOccurrences, keyText } from "../events/occurrences.ts";
+import { principalOf } from "../rpc/context.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
+import { fieldsOf, type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
+import type { SendEnvironment } from "./delivering/send-environment.ts";
+import { readSeen, type StoredTrigger } from "./explanation-steps.ts";
+import { defaultMessage } from "./kinds/default-texts.ts";
+import { describedType } from "./kinds.ts";
+import type { Notification } from "./notification.ts";
+import {
+  type PreviewedDestination,
+  previewedDestination,
+  previewsOf,
+  type StoredDestination,
+  triggerSteps,
+} from "./preview.ts";
+import { previewSubject } from "./preview-subject.ts";
+import { plainText } from "./rendering/markup.ts";
+import { brokenTemplate, namedValues, render, renderedCharsMax, type Variables } from "./rendering/template.ts";
+import { variablesOf } from "./rendering/variables.ts";
+import { storedTriggerType } from "./sources.ts";
+
+const emptyNamesMax = 100;
+const valueCharsMax = 200;
+/** What a rule that is not stored yet repeats by. */
+const repeatIntervalSec = 3600n;
+
+/** Shows what messages would say of an occurrence. */
+export function messagePreviews(
+  db: Db,
+  world: SendEnvironment,
+): Pick<ServiceImpl<typeof RuleService>, "previewMessage"> {
+  return {
+    async previewMessage(request, context) {
+      const { tenantId, tenantName } = principalOf(context);
+      const broken = brokenTemplate(request.message);
+      if (broken !== undefined) throw invalidField("message", broken);
+      const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+      const { triggers, destinations } = await namedBy(db, tenantId, request);
+      const row =
+        request.occurrenceId === "" ? undefined : await occurrenceRow(db, tenantId, request.occurrenceId, triggers);
+      const steps = row ? await triggerSteps(triggers, row, fieldsOf(tenantId, tenantName).events, pace) : [];
+      const first = steps.findIndex(({ result }) => result === "passed");
+      const named = triggers[Math.max(first, 0)];
+      const { message, ruleName: name, triggerNames, destinationNames } = request;
+      const notification: Notification = {
+        ...(row ? previewSubject(row) : sampleSubject(world.nowMs())),
+        rule: { name, message, enabled: true, repeatIntervalSec, triggerNames, destinationNames },
+        trigger: { name: named?.name ?? "", type: storedTriggerType(named?.type ?? {}) },
+        id: randomUUIDv7(),
+        timeMs: world.nowMs(),
+        tenant: { id: tenantId, name: tenantName },
+        chain: [],
+      };
+      return create(PreviewMessageResponseSchema, {
+        ...said(notification, destinations, world.publicUrl),
+        previews: await previewsOf(destinations, notification, world, pace, () =>
+          invalidField(
+            "destinationNames",
+            `have previews of more than ${pageBytesMax} bytes together: name fewer destinations, or take a smaller event`,
+          ),
+        ),
+        matches: first >= 0,
+        steps,
+      });
+    },
+  };
+}
+
+/** The message as text, what of it is empty, and all that it may name. */
+function said(notification: Notification, destinations: readonly PreviewedDestination[], publicUrl: string) {
+  const variables = variablesFor(notification, destinations, publicUrl);
+  const empty = new Set<string>();
+  const note = (name: string) => void (empty.size < emptyNamesMax && empty.add(name));
+  const text = render(notification.rule.message || defaultMessage, variables, plainText, renderedCharsMax, note);
+  // An event has no metric; the names of one are listed for triggers that have.
+  const all = variablesFor({ metric: { name: "", labels: {} }, ...notification }, destinations, publicUrl);
+  const shown = namedValues(all).map(({ name, value }) => ({
+    name,
+    value: value.slice(0, valueCharsMax).toWellFormed(),
+  }));
+  return { text, emptyNames: [...empty], variables: shown };
+}
+
+/** With the properties of each kind among the destinations, of its first one. */
+function variablesFor(
+  notification: Notification,
+  destinations: readonly PreviewedDestination[],
+  publicUrl: string,
+): Variables {
+  const kinds = destinations.map(({ type }) => variablesOf(notification, describedType(type), plainText, publicUrl));
+  const destination = Object.assign({}, ...kinds.reverse().map((each) => each.destination));
+  return { ...variablesOf(notification, undefined, plainText, publicUrl), destination };
+}
+
+/** An event that there is none of, for those who have none yet. */
+function sampleSubject(timeMs: number): ReturnType<typeof previewSubject> {
+  return {
+    occasion: "first",
+    clear: false,
+    subjectId: "sample",
+    event: {
+      ...{ id: "sample", name: "sample event", type: "sample", summary: "A sample, made up", body: "", metadata: {} },
+      ...{ severity: Severity.ERROR, status: Status.OPEN, acknowledged: false, timeMs, count: 1n },
+    },
+    entity: { id: "sample", name: "sample entity", dimensions: { source: "sample" } },
+  };
+}
+
+/** @throws code 5 when there is no such occurrence */
+async function occurrenceRow(
+  db: Db,
+  tenantId: string,
+  id: string,
+  triggers: readonly StoredTrigger[],
+): Promise<MatchRow> {
+  const key = parseOccurrenceId(id);
+  const found = key && (await findOccurrences(db, tenantId, [key])).get(keyText(key));
+  if (found === undefined) throw notFound("occurrence", id);
+  const row = matchRow(found.event, found.occurrence);
+  await readSeen(db, tenantId, row, triggers);
+  return row;
+}
+
+/** What a request names, in its order. @throws code 3 for each name that there is none of */
+async function namedBy(db: Db, tenantId: string, request: PreviewMessageRequest) {
+  const triggerNames = request.triggerNames.map(normalizedName);
+  const destinationNames = request.destinationNames.map(normalizedName);
+  const triggers = await db<StoredTrigger[]>`
+    select name, type from triggers where tenant_id = ${tenantId} and name = any(${textArray(triggerNames)}::text[])`;
+  const destinations = await db<StoredDestination[]>`
+    select name, type from destinations
+    where tenant_id = ${tenantId} and name = any(${textArray(destinationNames)}::text[])`;
+  return {
+    triggers: inOrder(triggerNames, triggers, "trigger"),
+    destinations: inOrder(destinationNames, destinations, "destination").map(previewedDestination),
+  };
+}
+
+function inOrder<T extends { name: string }>(names: readonly string[], found: readonly T[], kind: string): T[] {
+  const byName = new Map(found.map((each) => [each.name, each]));
+  const missing = names.flatMap((name, at) =>
+    byName.has(name)
+      ? []
+      : [{ path: `${kind}Names[${at}]`, rule: `there is no ${kind} named ${JSON.stringify(name)}` }],
+  );
+  if (missing.length > 0) throw invalidFields(missing);
+  return [...new Set(names)].flatMap((name) => byName.get(name) ?? []);
+}

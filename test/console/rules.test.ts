@@ -1,0 +1,212 @@
+import { beforeAll, describe, expect } from "vitest";
+import { testBrowser } from "../support/browser.ts";
+import { raw } from "../support/clients.ts";
+import { testServer } from "../support/server.ts";
+import { keyHeaders, testTenant } from "../support/tenant.ts";
+import { openConsole, ordinaryDay, sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
+
+const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const { sql } = server.database;
+const tenant = await testTenant(sql);
+const { onPage } = testBrowser();
+beforeAll(() => ordinaryDay(server, tenant));
+
+const stored = async (name: string) => {
+  const [row] = await sql`
+    select r.enabled, r.message, r.repeat, r.repeat_interval_sec::int as interval, r.delay_sec as delay, r.tags,
+      array(select trigger_name from rule_triggers t where t.tenant_id = r.tenant_id and t.rule_name = r.name order by place)
+        as triggers
+    from rules r where r.tenant_id = ${tenant.id} and r.name = ${name}`;
+  return row;
+};
+
+describe("the list of rules", () => {
+  onPage("turns a rule on where it stands, takes that back, and is filtered", async (page) => {
+    await openConsole(page, server, tenant, "#/rules");
+    await page.getByText("2 in all").waitFor();
+    await page.getByRole("switch", { name: "Rule quiet" }).click();
+    await page.getByText('The rule "quiet" is on.').waitFor();
+    await page.getByRole("switch", { name: "Rule quiet", checked: true }).waitFor();
+    expect(await stored("quiet")).toMatchObject({ enabled: true });
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("switch", { name: "Rule quiet", checked: false }).waitFor();
+    expect(await stored("quiet")).toMatchObject({ enabled: false });
+    await page.getByLabel("On or off").selectOption("On");
+    await page.getByText("1 in all").waitFor();
+    await page.getByLabel("Name", { exact: true }).fill("qui");
+    await page.getByText("No rule matches these filters.").waitFor();
+    await page.goBack();
+    await page.getByText("2 in all").waitFor();
+  });
+
+  onPage("shows a reader whether rules are on, and has no buttons for what the key may not do", async (page) => {
+    const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
+    await openConsole(page, server, reader, "#/rules");
+    await page.getByRole("row").filter({ hasText: "quiet" }).getByText("Off").waitFor();
+    expect(await page.getByRole("switch").count()).toBe(0);
+    expect(await page.getByRole("link", { name: "New rule" }).count()).toBe(0);
+    await page.getByRole("row").filter({ hasText: "quiet" }).getByText("quiet").click();
+    const words = page.getByRole("region", { name: "The rule in words" });
+    await words.getByText("It is off: it sends nothing.").waitFor();
+    await page.getByRole("region", { name: "Rendered message" }).waitFor();
+    for (const name of ["Save", "Delete…"]) expect(await page.getByRole("button", { name }).count()).toBe(0);
+  });
+});
+
+describe("a rule", () => {
+  onPage(
+    "is written with its message rendered for an event that its triggers match, and changed, and deleted",
+    async (page) => {
+      await openConsole(page, server, tenant, "#/rules/rules?new=1");
+      const form = page.getByRole("form", { name: "New rule" });
+      await form.getByLabel("Name").fill("tell storage");
+      await form.getByLabel("Triggers", { exact: true }).fill("critical");
+      await form.getByLabel("Destinations", { exact: true }).fill("on call");
+      await form.getByLabel("Wait before the first notification", { exact: true }).fill("5");
+      await form.getByLabel("Message").fill("");
+      await form.getByText("Insert a variable").click();
+      await form.getByLabel("Variables with").fill("event.summ");
+      await form.getByLabel("Variables with").press("Enter");
+      await form.getByLabel("Message").press("End");
+      await form.getByLabel("Message").pressSequentially(" {{{event.body}}}");
+      const says = page.getByRole("region", { name: "What it says" });
+      await says.getByText("97 % of /var is used").first().waitFor();
+      await says.getByText("The event sets the rule off.").waitFor();
+      await says.getByText("Empty for this event: event.body").waitFor();
+      await form.getByLabel("Tell again").selectOption("by the clock, while it is open");
+      const words = page.getByRole("region", { name: "The rule in words" });
+      await words
+        .getByText(
+          "When critical matches and still does after 5 minutes, on call is told; again every hour while it is open; when it is acknowledged, changes in severity or is over.",
+        )
+        .waitFor();
+      await form.getByRole("button", { name: "Create the rule" }).click();
+      await page.getByRole("heading", { level: 1, name: "tell storage" }).waitFor();
+      expect(await stored("tell storage")).toMatchObject({
+        ...{ enabled: true, message: "{{{event.summary}}} {{{event.body}}}", repeat: true, interval: 3600, delay: 300 },
+        ...{ triggers: ["critical"] },
+      });
+      const change = page.getByRole("form", { name: "Rule" });
+      await change.getByLabel("Wait before the first notification", { exact: true }).fill("");
+      await change.getByLabel("Tell again").selectOption("never");
+      await change.getByLabel("Tags").fill("storage");
+      await change.getByRole("button", { name: "Save" }).click();
+      await page.getByText('The rule "tell storage" was changed.').waitFor();
+      expect(await stored("tell storage")).toMatchObject({ repeat: false, delay: 0, tags: ["storage"] });
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Taken back.").waitFor();
+      expect(await stored("tell storage")).toMatchObject({ repeat: true, delay: 300, tags: [] });
+      await page.getByRole("button", { name: "Delete…" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByText('The rule "tell storage" was deleted.').waitFor();
+      expect(await stored("tell storage")).toBeUndefined();
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByRole("heading", { level: 1, name: "tell storage" }).waitFor();
+      expect(await stored("tell storage")).toMatchObject({ delay: 300 });
+    },
+  );
+
+  onPage("says at its fields what is wrong, and keeps what was typed over a reload", async (page) => {
+    await openConsole(page, server, tenant, "#/rules/rules?new=1");
+    const form = page.getByRole("form", { name: "New rule" });
+    await form.getByLabel("Name").fill("broken");
+    await form.getByLabel("Message").fill("{{{event.name}}");
+    await form.getByText(/The message is no Mustache template: unclosed tag/).waitFor();
+    await form.getByLabel("Wait before the first notification", { exact: true }).fill("2000");
+    await form.getByRole("button", { name: "Create the rule" }).click();
+    await form.getByRole("alert").filter({ hasText: "86400" }).waitFor();
+    await page.reload();
+    expect(await form.getByLabel("Message").inputValue()).toBe("{{{event.name}}");
+    await form.getByLabel("Wait before the first notification", { exact: true }).fill("1");
+    await form.getByRole("button", { name: "Create the rule" }).click();
+    await form.getByRole("alert").filter({ hasText: "is no Mustache template" }).waitFor();
+    expect(await form.getByLabel("Message").getAttribute("aria-invalid")).toBe("true");
+  });
+
+  onPage("that another person has changed meanwhile shows both, and is saved over it when told", async (page) => {
+    await openConsole(page, server, tenant, "#/rules/rules/quiet");
+    const form = page.getByRole("form", { name: "Rule" });
+    await form.getByLabel("What it is for").fill("mine");
+    const put = { path: "/v1/notification/rules/quiet", body: { description: "theirs" } };
+    await fetchPut(put.path, put.body);
+    await form.getByRole("button", { name: "Save" }).click();
+    const conflict = page.getByRole("alert", { name: "Changed meanwhile" });
+    await conflict.getByText("theirs").waitFor();
+    await conflict.getByRole("button", { name: "Save mine over it" }).click();
+    await page.getByText('The rule "quiet" was changed.').waitFor();
+    const [row] = await sql`select description from rules where tenant_id = ${tenant.id} and name = 'quiet'`;
+    expect(row).toEqual({ description: "mine" });
+  });
+
+  onPage(
+    "shows its message for any other event that is found by name, and why it kept silent about it",
+    async (page) => {
+      await sendEvents(server, tenant, [
+        { name: "<img src=x onerror=alert(1)>", source: "web-1", summary: "{{{event.id}}}" },
+      ]);
+      await openConsole(page, server, tenant, "#/rules/rules/quiet");
+      const says = page.getByRole("region", { name: "What it says" });
+      await says.getByText("The event sets the rule off.").waitFor();
+      await says.getByLabel("or look for another").fill("onerror");
+      await says.getByText("The latest of this name.").waitFor();
+      await says.getByLabel("For the event").selectOption({ index: 0 });
+      await says.getByText('trigger "critical" does not match').waitFor();
+      await says.getByText("What on call gets").click();
+      await says.getByText(/"message": "&lt;img src=x/).waitFor();
+      await says.getByText("Why did I (not) hear of this?").click();
+      await says.getByText("The rule is disabled, or names no destination.").waitFor();
+    },
+  );
+});
+
+onPage("a rule is made by keyboard alone", async (page) => {
+  await openConsole(page, server, tenant, "#/rules");
+  const call = v1(server, tenant);
+  const type = { event: { query: { clause: { contains: { field: "name", value: "link" } } } } };
+  await call("/v1/notification/triggers", { name: "links", type });
+  const { keyboard } = page;
+  /** Presses Tab until an element of this role and name has the focus. */
+  const tabTo = async (role: "link" | "textbox" | "combobox" | "button" | "checkbox", name: string) => {
+    for (let presses = 0; presses < 80; presses++) {
+      await keyboard.press("Tab");
+      const focused = page.getByRole(role, { name, exact: true }).and(page.locator(":focus"));
+      if ((await focused.count()) === 1) return;
+    }
+    throw new Error(`Tab does not reach ${role} ${name}`);
+  };
+  await page.getByText("in all").waitFor();
+  await tabTo("link", "New rule");
+  await keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "New rule" }).waitFor();
+  await page
+    .getByText("The latest of all")
+    .or(page.getByText(/these are the latest of all/))
+    .first()
+    .waitFor();
+  await tabTo("textbox", "Name");
+  await keyboard.type("by keys");
+  await tabTo("combobox", "Triggers");
+  for (const name of ["critical", "links"]) {
+    await keyboard.type(name);
+    await keyboard.press("Enter");
+  }
+  await page.getByRole("button", { name: "Move links forward" }).focus();
+  await keyboard.press("Enter");
+  await tabTo("combobox", "Destinations");
+  await keyboard.type("on call");
+  await keyboard.press("Enter");
+  await tabTo("textbox", "Message");
+  await keyboard.type("look");
+  await tabTo("button", "Create the rule");
+  await keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "by keys" }).waitFor();
+  expect(await stored("by keys")).toMatchObject({ enabled: true, message: "look", triggers: ["links", "critical"] });
+});
+
+async function fetchPut(path: string, body: object): Promise<void> {
+  const headers = { ...tenant.headers, "content-type": "application/json" };
+  const sent = { path, method: "PUT", headers, body: [Buffer.from(JSON.stringify(body))] };
+  const answer = await raw(server.target, "2", sent);
+  expect(answer.status).toBe(200);
+}
