@@ -5,6 +5,7 @@ import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./cli/c
 import { consoleCommand, consoleUsage } from "./cli/console.ts";
 import { credentialCommand, credentialUsage } from "./cli/credentials.ts";
 import { distributeCommand, distributeUsage } from "./cli/distribute.ts";
+import { lostDatabase } from "./cli/lost-database.ts";
 import { schemaCommand, schemaUsage } from "./cli/schema.ts";
 import { tenantCommand, tenantUsage } from "./cli/tenants.ts";
 import { transferCommand, transferUsage } from "./cli/transfer.ts";
@@ -13,7 +14,6 @@ import { SettingError } from "./config/parsers.ts";
 import { type Config, readConfig, settingsHelp } from "./config/settings.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { distributedAt } from "./db/distribution.ts";
-import { lostLine } from "./db/driver/connection-errors.ts";
 import { dataDirectoryOf, isCluster } from "./db/embedded/data-directory.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
@@ -217,7 +217,7 @@ try {
   const { message, stack } = error as Error;
   const refused = error instanceof ConnectError ? error.rawMessage : undefined;
   const mendable =
-    error instanceof SettingError || error instanceof StartError ? message : (refused ?? lostLine(error));
+    error instanceof SettingError || error instanceof StartError ? message : (refused ?? lostDatabase(error));
   process.stderr.write(`belfry: ${mendable ?? stack}\n`);
   process.exitCode = 1;
   // What it was doing may still wait for something.

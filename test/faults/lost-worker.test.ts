@@ -48,7 +48,7 @@ async function said(url: string, ...command: string[]): Promise<string> {
 const eventually = (tenants: readonly SendingTenant[], holds: (tenant: SendingTenant) => boolean) =>
   expect.poll(() => tenants.filter((each) => !holds(each)).map(({ id }) => id), { timeout: 60_000 }).toEqual([]);
 
-/** Waits until some more of what each sends is acknowledged, and told. */
+/** Waits until some more of what each sends is acknowledged and notified. */
 async function goesOn(tenants: readonly SendingTenant[], more = 10) {
   const before = new Map(tenants.map(({ id, acknowledged }) => [id, acknowledged.length]));
   const last = ({ id, acknowledged }: SendingTenant) => acknowledged[(before.get(id) as number) + more];

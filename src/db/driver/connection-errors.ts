@@ -31,14 +31,8 @@ export function causes(error: unknown): Error[] {
   return errors;
 }
 
-/** One line for an operator whose command has failed because the database, or one node of it, is away; undefined for other errors. */
-export function lostLine(error: unknown): string | undefined {
-  const lost = causes(error).find(isConnectionLost);
-  if (lost === undefined) return undefined;
-  const said = lost.message.replaceAll(/\s+/g, " ").trim();
-  if (!nodeLost.test(lost.message)) return `the database cannot be reached (${said})`;
-  return `a node of the database is away (${said}); new tenants and changes of the schema need every node, other commands that of their tenant`;
-}
+/** Whether it is a node of a cluster that is away, and not the database that a command is connected to. */
+export const isNodeLost = ({ message }: Error): boolean => nodeLost.test(message);
 
 /** The error of a connection that is gone. */
 export function connectionLost(message = "the connection to the database is lost"): Error {
