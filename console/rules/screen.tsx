@@ -2,6 +2,7 @@ import type { ComponentType } from "preact";
 import { address } from "../frame/address.ts";
 import { Sections } from "../parts/sections.tsx";
 import { Destinations } from "./destinations/destinations.tsx";
+import { Guide } from "./guide/guide.tsx";
 import { Rules } from "./rules/rules.tsx";
 import { Triggers } from "./triggers/triggers.tsx";
 
@@ -9,6 +10,7 @@ export const sections: Readonly<Record<string, { label: string; Section: Compone
   rules: { label: "Rules", Section: Rules },
   triggers: { label: "Triggers", Section: Triggers },
   destinations: { label: "Destinations", Section: Destinations },
+  guide: { label: "Guide", Section: Guide },
 };
 
 /** Who hears of what: rules join triggers, which say what counts, with destinations, which say where it goes. */

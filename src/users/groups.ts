@@ -63,21 +63,8 @@ export function userGroupService(db: Db, bounds: QuotaBounds): Partial<ServiceIm
     },
 
     async listUserGroups(request, context) {
-      const { tenantId } = principalOf(context);
-      const page = countedPage("user groups", tenantId, request, "");
-      const place = page.after && textsOf(page.after, ["text"]);
-      const all = eq(userGroups.tenantId, tenantId);
-      const [rows, totalCount] = await Promise.all([
-        orm(db)
-          .select(columns)
-          .from(userGroups)
-          .where(and(all, place && gt(userGroups.name, place[0] ?? "")))
-          .orderBy(userGroups.name)
-          .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
-        page.total(() => orm(db).$count(userGroups, all)),
-      ]);
-      const { items, nextPageToken } = page.cut(rows, ({ name }) => [name], totalCount);
-      return create(ListUserGroupsResponseSchema, { groups: items.map(toUserGroup), nextPageToken, totalCount });
+      const { groups, ...page } = await listGroups(db, principalOf(context).tenantId, request);
+      return create(ListUserGroupsResponseSchema, { ...page, groups: groups.map(toUserGroup) });
     },
 
     async updateUserGroup({ group = create(UserGroupSchema), updateMask }, context) {
@@ -115,4 +102,23 @@ export function userGroupService(db: Db, bounds: QuotaBounds): Partial<ServiceIm
       return create(DeleteUserGroupResponseSchema);
     },
   };
+}
+
+/** Groups by name. @throws code 3 for a bad page token */
+async function listGroups(db: Db, tenantId: string, request: { pageSize: number; pageToken: string }) {
+  const page = countedPage("user groups", tenantId, request, "");
+  const place = page.after && textsOf(page.after, ["text"]);
+  const all = eq(userGroups.tenantId, tenantId);
+  // By the primary key.
+  const [rows, totalCount] = await Promise.all([
+    orm(db)
+      .select(columns)
+      .from(userGroups)
+      .where(and(all, place && gt(userGroups.name, place[0] ?? "")))
+      .orderBy(userGroups.name)
+      .limit(page.rowsMax ?? Number.MAX_SAFE_INTEGER),
+    page.total(() => orm(db).$count(userGroups, all)),
+  ]);
+  const { items, nextPageToken } = page.cut(rows, ({ name }) => [name], totalCount);
+  return { groups: items, nextPageToken, totalCount };
 }

@@ -210,6 +210,7 @@ describe("the kinds", () => {
     await form.getByLabel("Subject").fill("Look: {{{event.name}}}");
     await form.getByRole("button", { name: "Send a test" }).click();
     await resultOf(page).getByText(/^250 /).waitFor();
+    expect(await form.getByText(/line 1, column/).count()).toBe(0);
     expect(relay.mails.at(-1)).toMatchObject({ to: ["ops@example.com"] });
     expect(relay.mails.at(-1)?.raw).toContain("Subject: Look: belfry-test");
   });
@@ -227,21 +228,42 @@ describe("a stored destination", () => {
     await call("/v1/notification/rules", rule);
   }
 
-  onPage("that was disabled says why, and is made active again", async (page) => {
-    const tenant = await testTenant(sql);
-    await used(tenant);
-    receiver.answer(answering(410, "moved away"));
-    await sendEvents(server, tenant, [{ name: "disk full", source: "web-1", severity: Severity.ERROR }]);
-    await expect.poll(async () => (await stored(tenant, "on call")).disabledReason, { timeout: 20_000 }).not.toBe("");
-    await openConsole(page, server, tenant, "#/rules/destinations");
-    await page.getByRole("row").filter({ hasText: "on call" }).getByText("Disabled").waitFor();
-    await page.getByRole("grid", { name: "Destinations" }).press("Enter");
-    const state = page.getByRole("region", { name: "State" });
-    await state.getByText((await stored(tenant, "on call")).disabledReason).waitFor();
-    await state.getByRole("button", { name: "Make active again" }).click();
-    await state.getByText("What rules send to it goes out.").waitFor();
-    expect((await stored(tenant, "on call")).disabledReason).toBe("");
-  });
+  onPage(
+    "that was disabled says why, and is made active again; one that is paused says what that means",
+    async (page) => {
+      const tenant = await testTenant(sql);
+      await used(tenant);
+      receiver.answer(answering(410, "moved away"));
+      await sendEvents(server, tenant, [{ name: "disk full", source: "web-1", severity: Severity.ERROR }]);
+      await expect.poll(async () => (await stored(tenant, "on call")).disabledReason, { timeout: 20_000 }).not.toBe("");
+      await openConsole(page, server, tenant, "#/rules/destinations");
+      await page.getByRole("row").filter({ hasText: "on call" }).getByText("Disabled").waitFor();
+      await page.getByRole("grid", { name: "Destinations" }).press("Enter");
+      const state = page.getByRole("region", { name: "State" });
+      await state.getByText((await stored(tenant, "on call")).disabledReason).waitFor();
+      await state.getByRole("button", { name: "Make active again" }).click();
+      await state.getByText("What rules send to it goes out.").waitFor();
+      expect((await stored(tenant, "on call")).disabledReason).toBe("");
+
+      // Five deliveries that fail for the time being.
+      receiver.answer(answering(503));
+      const sources = ["web-2", "web-3", "web-4", "web-5", "web-6"];
+      await sendEvents(
+        server,
+        tenant,
+        sources.map((source) => ({ name: "disk full", source, severity: Severity.ERROR })),
+      );
+      await expect
+        .poll(async () => (await stored(tenant, "on call")).breakerState, { timeout: 20_000 })
+        .toBe("BREAKER_STATE_OPEN");
+      await page.reload();
+      await state.getByText("Paused").waitFor();
+      await state.getByText(/It failed five times in a row/).waitFor();
+      await sql`update destination_states set open_until_ms = 0 where tenant_id = ${tenant.id}`;
+      await page.reload();
+      await state.getByText("On trial").waitFor();
+    },
+  );
 
   onPage("that a rule uses is not deleted: its rules are named; without them it is, and comes back", async (page) => {
     const tenant = await testTenant(sql);

@@ -1,12 +1,16 @@
-import { beforeAll, describe, expect } from "vitest";
+import { afterAll, beforeAll, describe, expect } from "vitest";
 import { testBrowser } from "../support/browser.ts";
 import { raw } from "../support/clients.ts";
+import { answering, httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { openConsole, ordinaryDay, sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
-const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const receiver = await httpReceiver();
+receiver.answer(answering(200, "got it"));
+afterAll(() => receiver[Symbol.asyncDispose]());
+const server = await testServer({ BELFRY_PLAINTEXT: "0", BELFRY_OUTBOUND_ALLOW: "127.0.0.1" });
 const { sql } = server.database;
 const tenant = await testTenant(sql);
 const { onPage } = testBrowser();
@@ -60,7 +64,7 @@ describe("a rule", () => {
     async (page) => {
       await openConsole(page, server, tenant, "#/rules/rules?new=1");
       const form = page.getByRole("form", { name: "New rule" });
-      await form.getByLabel("Name").fill("tell storage");
+      await form.getByLabel("Name").fill("page storage");
       await form.getByLabel("Triggers", { exact: true }).fill("critical");
       await form.getByLabel("Destinations", { exact: true }).fill("on call");
       await form.getByLabel("Wait before the first notification", { exact: true }).fill("5");
@@ -74,36 +78,36 @@ describe("a rule", () => {
       await says.getByText("97 % of /var is used").first().waitFor();
       await says.getByText("The event sets the rule off.").waitFor();
       await says.getByText("Empty for this event: event.body").waitFor();
-      await form.getByLabel("Tell again").selectOption("by the clock, while it is open");
+      await form.getByLabel("Notify again").selectOption("by the clock, while it is open");
       const words = page.getByRole("region", { name: "The rule in words" });
       await words
         .getByText(
-          "When critical matches and still does after 5 minutes, on call is told; again every hour while it is open; when it is acknowledged, changes in severity or is over.",
+          "When critical matches and still does after 5 minutes, on call is notified; again every hour while it is open; when it is acknowledged, changes in severity or is over.",
         )
         .waitFor();
       await form.getByRole("button", { name: "Create the rule" }).click();
-      await page.getByRole("heading", { level: 1, name: "tell storage" }).waitFor();
-      expect(await stored("tell storage")).toMatchObject({
+      await page.getByRole("heading", { level: 1, name: "page storage" }).waitFor();
+      expect(await stored("page storage")).toMatchObject({
         ...{ enabled: true, message: "{{{event.summary}}} {{{event.body}}}", repeat: true, interval: 3600, delay: 300 },
         ...{ triggers: ["critical"] },
       });
       const change = page.getByRole("form", { name: "Rule" });
       await change.getByLabel("Wait before the first notification", { exact: true }).fill("");
-      await change.getByLabel("Tell again").selectOption("never");
+      await change.getByLabel("Notify again").selectOption("never");
       await change.getByLabel("Tags").fill("storage");
       await change.getByRole("button", { name: "Save" }).click();
-      await page.getByText('The rule "tell storage" was changed.').waitFor();
-      expect(await stored("tell storage")).toMatchObject({ repeat: false, delay: 0, tags: ["storage"] });
+      await page.getByText('The rule "page storage" was changed.').waitFor();
+      expect(await stored("page storage")).toMatchObject({ repeat: false, delay: 0, tags: ["storage"] });
       await page.getByRole("button", { name: "Undo" }).click();
       await page.getByText("Taken back.").waitFor();
-      expect(await stored("tell storage")).toMatchObject({ repeat: true, delay: 300, tags: [] });
+      expect(await stored("page storage")).toMatchObject({ repeat: true, delay: 300, tags: [] });
       await page.getByRole("button", { name: "Delete…" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
-      await page.getByText('The rule "tell storage" was deleted.').waitFor();
-      expect(await stored("tell storage")).toBeUndefined();
+      await page.getByText('The rule "page storage" was deleted.').waitFor();
+      expect(await stored("page storage")).toBeUndefined();
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByRole("heading", { level: 1, name: "tell storage" }).waitFor();
-      expect(await stored("tell storage")).toMatchObject({ delay: 300 });
+      await page.getByRole("heading", { level: 1, name: "page storage" }).waitFor();
+      expect(await stored("page storage")).toMatchObject({ delay: 300 });
     },
   );
 
@@ -124,7 +128,7 @@ describe("a rule", () => {
     expect(await form.getByLabel("Message").getAttribute("aria-invalid")).toBe("true");
   });
 
-  onPage("that another person has changed meanwhile shows both, and is saved over it when told", async (page) => {
+  onPage("that another person has changed meanwhile shows both, and is saved over it on demand", async (page) => {
     await openConsole(page, server, tenant, "#/rules/rules/quiet");
     const form = page.getByRole("form", { name: "Rule" });
     await form.getByLabel("What it is for").fill("mine");
@@ -210,3 +214,47 @@ async function fetchPut(path: string, body: object): Promise<void> {
   const answer = await raw(server.target, "2", sent);
   expect(answer.status).toBe(200);
 }
+
+describe("the guide", () => {
+  onPage("leads from nothing to a rule that notifies of a real event, with a test on the way", async (page) => {
+    const empty = await testTenant(sql);
+    await openConsole(page, server, empty, "#/rules");
+    await page.getByRole("link", { name: "Make the first one, step by step" }).click();
+    await page.getByRole("heading", { level: 1, name: "Your first rule, in four steps" }).waitFor();
+    const trigger = page.getByRole("form", { name: "Trigger" });
+    await trigger.getByLabel("Name", { exact: true }).fill("anything critical");
+    await trigger.getByLabel("Field").fill("name");
+    await trigger.getByLabel("Comparison").selectOption("contains");
+    await trigger.getByLabel("Value", { exact: true }).fill("try");
+    await trigger.getByRole("button", { name: "Create the trigger" }).click();
+    const destination = page.getByRole("form", { name: "New destination" });
+    await destination.getByLabel("Name", { exact: true }).fill("hook");
+    await destination.getByLabel("Kind").selectOption({ label: "Webhook" });
+    await destination.getByLabel("Address").fill(`${receiver.url}/hook`);
+    await destination.getByRole("button", { name: "Create" }).click();
+    const rule = page.getByRole("form", { name: "New rule" });
+    await rule.getByLabel("Name", { exact: true }).fill("first");
+    await page.getByText("There are no events yet: this is a made-up one.").waitFor();
+    await page.getByRole("region", { name: "Rendered message" }).getByText("ERROR: A sample").waitFor();
+    await rule.getByRole("button", { name: "Create the rule" }).click();
+    const test = page.getByRole("region", { name: "Test of the destination" });
+    await test.getByRole("button", { name: "Send a test" }).click();
+    await test.getByText("The receiver has taken it.").waitFor();
+    await test.getByText("got it").waitFor();
+    const event = page.getByRole("region", { name: "A real event" });
+    await event.getByRole("button", { name: "Send the event" }).click();
+    await expect
+      .poll(
+        async () => {
+          await event.getByRole("button", { name: "Look again" }).click();
+          return await event.getByText("A notification was sent.").isVisible();
+        },
+        { timeout: 20_000 },
+      )
+      .toBe(true);
+    expect(receiver.received.map(({ path }) => path)).toEqual(["/hook", "/hook"]);
+    expect(String(receiver.received[1]?.body)).toContain("Sent by hand from the console");
+    await page.goBack();
+    await page.getByText("The rule that joins them").waitFor();
+  });
+});

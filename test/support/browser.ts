@@ -40,7 +40,7 @@ export function testBrowser() {
 
   return {
     onPage(name: string, body: (page: Page) => Promise<void>, options: BrowserContextOptions = {}) {
-      test(name, { timeout: 60_000 }, async ({ skip }) => {
+      test(name, { timeout: 180_000 }, async ({ skip }) => {
         if (browser === undefined) return skip(missing);
         // The certificate is of a local CA; CORS is judged as everywhere.
         const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });

@@ -33,8 +33,8 @@ export interface Form<S extends DescMessage> {
   discard(): void;
   /** Sends it over what the server has now. */
   overwrite(): Promise<void>;
-  /** Shows why another call with what is in the form was refused. */
-  refused(error: unknown): void;
+  /** Shows why another call with what is in the form was refused; without an error, that nothing is wrong with it. */
+  refused(error?: unknown): void;
   /** What is wrong with the field at this path below the message, as in `type.webhook.url`, or with one within it. */
   errorsAt(path: string): readonly { readonly field: string; readonly description: string }[];
   /** Says that errors at this path stand beside their field. Returns the end of that. */
@@ -88,11 +88,13 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
     try {
       const now = (await send(value)) ?? value;
       forgetDraft(key);
-      state.value = { stored: now, value: now, sending: false };
+      const typed = state.peek().value;
+      state.value = { stored: now, value: typed === value ? now : follows(schema, typed, now), sending: false };
       done?.(now);
     } catch (error) {
       const conflict = conflictOf(schema, error);
-      state.value = { stored, value, sending: false, failure: failureOf(error), ...(conflict && { conflict }) };
+      const { value: typed } = state.peek();
+      state.value = { stored, value: typed, sending: false, failure: failureOf(error), ...(conflict && { conflict }) };
     }
   };
   const { stored, value, sending, failure, conflict } = state.value;
@@ -128,8 +130,8 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
       await attempt(Object.assign(clone(schema, state.peek().value), etag));
     },
     refused(error) {
-      const { conflict: _, ...now } = state.peek();
-      state.value = { ...now, failure: failureOf(error) };
+      const { failure: _failure, conflict: _conflict, ...now } = state.peek();
+      state.value = error === undefined ? now : { ...now, failure: failureOf(error) };
     },
     errorsAt: (path) => errors.filter(({ field }) => isWithin(field, path)),
     claim(path) {
@@ -147,6 +149,12 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
 
 const isWithin = (field: string, path: string) =>
   field === path || field.startsWith(`${path}.`) || field.startsWith(`${path}[`);
+
+/** What was typed while an earlier state was sent, as a change of what is stored since. */
+function follows<S extends DescMessage>(schema: S, typed: MessageShape<S>, now: MessageShape<S>): MessageShape<S> {
+  const next = clone(schema, typed);
+  return "etag" in now ? Object.assign(next, { etag: now.etag }) : next;
+}
 
 /** What the server has now, from an error of code 10. */
 function conflictOf<S extends DescMessage>(schema: S, error: unknown): MessageShape<S> | undefined {

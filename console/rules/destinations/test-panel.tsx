@@ -25,6 +25,7 @@ export function TestOfDestination({ form }: { form: Form<typeof DestinationSchem
     const own = new AbortController();
     running.current = own;
     state.value = { at: "sending" };
+    form.refused();
     try {
       const { answer } = await destinations.testDestination({ destination }, { signal: own.signal });
       state.value = { at: "taken", answer, ms: Date.now() };

@@ -15,7 +15,7 @@ import { RepetitionFields } from "./repetition.tsx";
 import { RuleInWords } from "./words.tsx";
 
 interface RuleFormProps {
-  /** What tells its unsent text from that of others. */
+  /** What distinguishes its unsent text from that of others. */
   readonly draft: string;
   readonly stored: Rule;
   readonly isNew?: boolean;
@@ -74,7 +74,7 @@ export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProp
           <CheckField
             form={form}
             path="sendUpdates"
-            label="Tell when it is acknowledged, changes in severity or is over"
+            label="Notify when it is acknowledged, changes in severity or is over"
             value={value.sendUpdates}
             set={(sendUpdates) => form.change({ sendUpdates })}
           />
@@ -82,7 +82,7 @@ export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProp
             form={form}
             path="muteDuringMaintenance"
             label="Keep silent about entities in maintenance"
-            help="What still stands when the window ends is told then."
+            help="What still matches when the window ends is notified then."
             value={value.muteDuringMaintenance}
             set={(muteDuringMaintenance) => form.change({ muteDuringMaintenance })}
           />

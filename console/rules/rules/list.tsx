@@ -177,7 +177,7 @@ export function RuleList() {
 function NoRules() {
   if (address.value.parameters.size > 0) return <Empty title="No rule matches these filters." />;
   return (
-    <Empty title="There are no rules yet: nobody is told of anything.">
+    <Empty title="There are no rules yet: no one is notified of anything.">
       <p>A rule joins triggers, which say what counts, with destinations, which say where it goes.</p>
       {may(RuleService.method.createRule) && (
         <p>

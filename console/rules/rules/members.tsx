@@ -14,7 +14,7 @@ const destinations = clientOf(DestinationService);
 /** As many names are offered; of others the server says whether they exist. */
 const offeredMax = 1000;
 
-/** What sets the rule off, and who is told: names of things that exist. */
+/** What sets the rule off, and who is notified: names of things that exist. */
 export function MembersFields({ form }: { form: Form<typeof RuleSchema> }) {
   const { triggerNames, destinationNames } = form.value;
   const answer = useAnswer(async (signal) => {
@@ -47,7 +47,7 @@ export function MembersFields({ form }: { form: Form<typeof RuleSchema> }) {
         form={form}
         path="destinationNames"
         label="Destinations"
-        help="Each of them is told."
+        help="Each of them is notified."
         values={destinationNames}
         suggestions={value?.destinations ?? []}
         known={value?.whole.destinations ?? false}

@@ -11,7 +11,7 @@ import { RuleForm } from "./form.tsx";
 
 const rules = clientOf(RuleService);
 
-/** What a new rule begins with: it is on, and tells when it is over. */
+/** What a new rule begins with: it is on, and notifies when the match is over. */
 export const blankRule = () => blank(RuleSchema, { enabled: true, sendUpdates: true, repeatInterval: 3600n });
 
 /** A new rule, or the copy of another one. A copy begins off, so that nothing is sent twice before it is changed. */

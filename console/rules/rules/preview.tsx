@@ -49,7 +49,8 @@ export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps)
 const how: Readonly<Record<Subjects["by"], string>> = {
   triggers: "The latest that its triggers match.",
   name: "The latest of this name.",
-  time: "Its triggers matched no event of the last day: these are the latest of all.",
+  "none match": "Its triggers matched no event of the last day: these are the latest of all.",
+  time: "The latest of all.",
 };
 
 /** Which event it is shown for: of those that its triggers match, or of any that is found by name. */

@@ -25,7 +25,7 @@ function wayOf({ repeat, repeatWhile }: Rule): Way {
   return words.find(([way]) => ways[way].repeat && ways[way].repeatWhile === repeatWhile)?.[0] ?? "reports";
 }
 
-/** Whether it tells again of what goes on, and how often. */
+/** Whether it notifies again while a match lasts, and how often. */
 export function RepetitionFields({ form }: { form: Form<typeof RuleSchema> }) {
   const { repeat, repeatInterval } = form.value;
   const way = wayOf(form.value);
@@ -34,7 +34,7 @@ export function RepetitionFields({ form }: { form: Form<typeof RuleSchema> }) {
       <ChoiceField
         form={form}
         path="repeat"
-        label="Tell again"
+        label="Notify again"
         value={way}
         choices={words}
         set={(next) => form.change(ways[next])}
@@ -47,7 +47,7 @@ export function RepetitionFields({ form }: { form: Form<typeof RuleSchema> }) {
           label="Every"
           help={
             way === "reports"
-              ? "Reports within this time after a notification are silent. 0: every report is told."
+              ? "Reports within this time after a notification are silent. 0: every report notifies."
               : "At least a second."
           }
           required

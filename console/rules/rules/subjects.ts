@@ -23,8 +23,8 @@ export interface Subject {
 
 export interface Subjects {
   readonly found: readonly Subject[];
-  /** How they were found: what the triggers match, what bears the name, or whatever came last. */
-  readonly by: "triggers" | "name" | "time";
+  /** How they were found: what the triggers match, what bears the name, or whatever came last, also since the triggers match nothing. */
+  readonly by: "triggers" | "name" | "none match" | "time";
 }
 
 const subjectsOf = (all: readonly Event[]): Subject[] =>
@@ -46,7 +46,8 @@ export async function findSubjects(
   const matched = await Promise.all(triggerNames.slice(0, askedMax).map((each) => matchedBy(each, signal)));
   const byId = new Map(subjectsOf(matched.flat()).map((each) => [each.id, each]));
   const found = [...byId.values()].sort((a, b) => Number(b.lastSeen - a.lastSeen)).slice(0, offeredMax);
-  return found.length > 0 ? { found, by: "triggers" } : { found: await latest(undefined, signal), by: "time" };
+  if (found.length > 0) return { found, by: "triggers" };
+  return { found: await latest(undefined, signal), by: triggerNames.length > 0 ? "none match" : "time" };
 }
 
 async function latest(clause: { filter: object } | undefined, signal: AbortSignal): Promise<Subject[]> {

@@ -63,7 +63,7 @@ export function RuleInWords({ rule }: { rule: Rule }) {
   const { triggerNames, destinationNames, delaySec, sendUpdates, muteDuringMaintenance, enabled } = rule;
   const silent: ComponentChildren[] = [];
   if (triggerNames.length === 0) silent.push("It names no trigger, so nothing sets it off.");
-  if (destinationNames.length === 0) silent.push("It names no destination, so nobody is told.");
+  if (destinationNames.length === 0) silent.push("It names no destination, so no one is notified.");
   if (!enabled) silent.push("It is off: it sends nothing.");
   const also = [againWords(rule), sendUpdates && "when it is acknowledged, changes in severity or is over"].filter(
     Boolean,
@@ -75,11 +75,11 @@ export function RuleInWords({ rule }: { rule: Rule }) {
           When <Names names={triggerNames} section="triggers" word="or" /> matches
           {delaySec > 0n && ` and still does after ${lengthWords(Number(delaySec))}`},{" "}
           <Names names={destinationNames} section="destinations" word="and" />{" "}
-          {destinationNames.length === 1 ? "is" : "are"} told{also.map((each) => `; ${each}`).join("")}.
+          {destinationNames.length === 1 ? "is" : "are"} notified{also.map((each) => `; ${each}`).join("")}.
         </p>
       )}
       {muteDuringMaintenance && (
-        <p>While the entity is in maintenance it keeps silent, and tells at the end what still stands.</p>
+        <p>While the entity is in maintenance it keeps silent, and notifies at the end of what still matches.</p>
       )}
       {silent.map((each) => (
         <p key={each}>{each}</p>

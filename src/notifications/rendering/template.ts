@@ -84,7 +84,7 @@ export function namedValues(variables: Variables, prefix = ""): { name: string; 
  * Renders a template. A name that nothing is known of renders empty, a group of variables too; what it holds is left out
  * when its value is absent, empty, zero or false. The result is cut to `charsMax`, wherever it is by then; no value is
  * escaped beyond that. Each part of the template is rendered at most once. @throws TemplateError
- * @param empty is told of each name that shows nothing
+ * @param empty called with each name that shows nothing
  */
 export function render(
   template: string,

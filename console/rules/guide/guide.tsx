@@ -1,0 +1,184 @@
+import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { address, linkTo, setParameters } from "../../frame/address.ts";
+import { clientOf } from "../../frame/calls.ts";
+import { may } from "../../frame/session.ts";
+import { DestinationForm } from "../destinations/form.tsx";
+import { RuleForm } from "../rules/form.tsx";
+import { blankRule } from "../rules/new.tsx";
+import { TriggerForm } from "../triggers/form.tsx";
+import { blankTrigger } from "../triggers/new.tsx";
+import { DestinationTest } from "./destination-test.tsx";
+import { ExistingNames } from "./existing.tsx";
+import { RealEvent } from "./real-event.tsx";
+
+const triggers = clientOf(TriggerService);
+const destinations = clientOf(DestinationService);
+const rules = clientOf(RuleService);
+
+/** What was chosen or made so far, which the address keeps. */
+const parameter = (name: "trigger" | "destination" | "rule") => address.value.parameters.get(name) ?? "";
+
+/** Trigger, destination, rule and test, one after the other on one page. */
+export function Guide() {
+  const [trigger, destination, rule] = [parameter("trigger"), parameter("destination"), parameter("rule")];
+  const at = trigger === "" ? 1 : destination === "" ? 2 : rule === "" ? 3 : 4;
+  return (
+    <>
+      <div class="screen-head">
+        <div>
+          <p class="hint">
+            <a href={linkTo(["rules", "rules"])}>Rules</a>
+          </p>
+          <h1>Your first rule, in four steps</h1>
+        </div>
+      </div>
+      <ol class="guide scroll">
+        <Step number={1} at={at} title="What counts" of="triggers" chosen={trigger} clear={["trigger", "rule"]}>
+          <TriggerStep />
+        </Step>
+        <Step
+          number={2}
+          at={at}
+          title="Where it goes"
+          of="destinations"
+          chosen={destination}
+          clear={["destination", "rule"]}
+        >
+          <DestinationStep />
+        </Step>
+        <Step number={3} at={at} title="The rule that joins them" of="rules" chosen={rule} clear={["rule"]}>
+          <RuleStep trigger={trigger} destination={destination} />
+        </Step>
+        <Step number={4} at={at} title="Try it" of="" chosen="" clear={[]}>
+          <DestinationTest name={destination} />
+          <RealEvent rule={rule} trigger={trigger} />
+          <p>
+            <a href={linkTo(["rules", "rules", rule])}>Open the rule</a>
+          </p>
+        </Step>
+      </ol>
+    </>
+  );
+}
+
+interface StepProps {
+  readonly number: number;
+  /** The step that is open. */
+  readonly at: number;
+  readonly title: string;
+  /** The section of what it chooses. */
+  readonly of: string;
+  readonly chosen: string;
+  /** The parameters that are given up when another one is chosen. */
+  readonly clear: readonly string[];
+  readonly children: ComponentChildren;
+}
+
+function Step({ number, at, title, of, chosen, clear, children }: StepProps) {
+  const state = number === at ? "open" : number < at ? "done" : "to come";
+  return (
+    <li class={state === "open" ? "card open" : "card"} aria-current={state === "open" ? "step" : undefined}>
+      <h2>
+        {number}. {title}{" "}
+        <span class={state === "done" ? "state good" : "quiet"}>{state === "done" ? "✓ done" : ""}</span>
+      </h2>
+      {state === "done" && (
+        <p>
+          <a href={linkTo(["rules", of, chosen])}>{chosen}</a>{" "}
+          <button
+            type="button"
+            class="plain"
+            aria-label={`Choose again: ${title}`}
+            onClick={() => setParameters(Object.fromEntries(clear.map((name) => [name, undefined])))}
+          >
+            Choose again
+          </button>
+        </p>
+      )}
+      {state === "open" && children}
+    </li>
+  );
+}
+
+function TriggerStep() {
+  const first = useMemo(blankTrigger, []);
+  const choose = (name: string) => setParameters({ trigger: name });
+  return (
+    <>
+      <p>A trigger says which events, values of metrics or missing data count.</p>
+      <ExistingNames
+        label="Take a trigger that is there"
+        read={async (signal) => {
+          const page = await triggers.listTriggers({ pageSize: 1000 }, { signal });
+          return page.triggers.map(({ name }) => name);
+        }}
+        choose={choose}
+      />
+      {may(TriggerService.method.createTrigger) && (
+        <>
+          <h3>Or make one</h3>
+          <TriggerForm draft="guide/trigger" stored={first} isNew saved={({ name }) => choose(name)} />
+        </>
+      )}
+    </>
+  );
+}
+
+function DestinationStep() {
+  const choose = (name: string) => setParameters({ destination: name });
+  return (
+    <>
+      <p>A destination says where notifications go: an e-mail address, a chat, a paging service, a webhook.</p>
+      <ExistingNames
+        label="Take a destination that is there"
+        read={async (signal) => {
+          const page = await destinations.listDestinations({ pageSize: 1000 }, { signal });
+          return page.destinations.map(({ name }) => name);
+        }}
+        choose={choose}
+      />
+      {may(DestinationService.method.createDestination) && (
+        <>
+          <h3>Or make one</h3>
+          <DestinationForm onSaved={({ name }) => choose(name)} />
+        </>
+      )}
+    </>
+  );
+}
+
+function RuleStep({ trigger, destination }: { trigger: string; destination: string }) {
+  const first = useMemo(
+    () => Object.assign(blankRule(), { triggerNames: [trigger], destinationNames: [destination] }),
+    [trigger, destination],
+  );
+  const choose = (name: string) => setParameters({ rule: name });
+  return (
+    <>
+      <p>A rule joins the two, and says with which words and how often you are notified.</p>
+      <ExistingNames
+        label="Take a rule that joins them already"
+        read={async (signal) => {
+          const asked = { triggerNames: [trigger], destinationNames: [destination], pageSize: 1000 };
+          const page = await rules.listRules(asked, { signal });
+          return page.rules
+            .filter((rule) => rule.triggerNames.includes(trigger) && rule.destinationNames.includes(destination))
+            .map(({ name }) => name);
+        }}
+        choose={choose}
+      />
+      {may(RuleService.method.createRule) && (
+        <RuleForm
+          draft={`guide/rule/${trigger}/${destination}`}
+          stored={first}
+          isNew
+          onSaved={({ name }) => choose(name)}
+        />
+      )}
+    </>
+  );
+}
