@@ -23,7 +23,6 @@ const args = process.argv.slice(2);
 const settings = settingsOf(args, { rounds: 3, countMs: 1 });
 const sizes = settings.size === undefined ? [20_000, 200_000] : [settings.size];
 const pageThousand = 1000;
-const warmUpMs = 2000;
 
 await using stack = new AsyncDisposableStack();
 const database = stack.use(await startDatabase());
@@ -127,7 +126,7 @@ async function measure({ name, requests }: Question): Promise<Measured> {
   const asked: { bytes: Uint8Array; statements: Sent[] }[] = [];
   for (const bytes of requests) asked.push({ bytes, statements: await recorded(bytes) });
   // A server has been asked before: its code is compiled, its statements are prepared on every connection.
-  const warmUntil = performance.now() + warmUpMs;
+  const warmUntil = performance.now() + settings.warmUpMs;
   for (let i = 0; i < 400 && performance.now() < warmUntil; i++) {
     const { bytes, statements } = asked[i % asked.length] as (typeof asked)[number];
     await ask(decoded(bytes));

@@ -55,7 +55,6 @@ function cpuMs(): number {
 async function time(times: Times, work: () => Promise<unknown>): Promise<void> {
   const beginCpuMs = cpuMs();
   const beginMs = performance.now();
-  progress("fills the tables");
   await work();
   times.ms.push(performance.now() - beginMs);
   times.cpuMs += cpuMs() - beginCpuMs;
@@ -149,6 +148,7 @@ async function watchAll(): Promise<void> {
     [20, 100],
     [200, 10],
   ] as const) {
+    progress(`${watchers} watchers`);
     const forMs = Number(values.seconds) * 1000;
     const told = await watchLatency(`http://127.0.0.1:${port}`, database.key, { watchers, changesPerSec, forMs });
     const { messagesPerSec, fromAnswerMs, fromRequestMs } = told;

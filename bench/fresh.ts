@@ -22,7 +22,9 @@ const { values } = parseArgs({
     node: { type: "string", multiple: true, default: [] },
   },
 });
-const intervals = Math.ceil(Number(values.seconds) / 5);
+/** Lengths below are those of half a minute. */
+const scale = Number(values.seconds) / 30;
+const seconds = (length: number) => `${Number((length * scale).toFixed(2))}`;
 
 interface Measured {
   what: string;
@@ -78,7 +80,7 @@ async function measure(running: Running, { child, port }: { child: Child; port: 
     databaseUs: postgresCpuMs(database.pid) * 1000,
   });
   const before = await usage();
-  const load = { port, request, connections: scene.connections, streams: 1, leadInMs: 0, countMs: ms };
+  const load = { port, request, connections: scene.connections, streams: 1, leadInMs: 0, countMs: ms * scale };
   const outcome = await generator.run(load);
   const after = await usage();
   const items = (outcome.answered - outcome.bad) * scene.count;
@@ -146,8 +148,8 @@ async function play(scene: Scene): Promise<void> {
   {
     const server = await startServer(database);
     await using _ = server.child;
-    for (let at = 0; at < intervals; at++) {
-      rows.push(await measure(running, server, `fresh, ${at * 5} to ${at * 5 + 5} s`, 5000));
+    for (let at = 0; at < 30; at += 5) {
+      rows.push(await measure(running, server, `fresh, ${seconds(at)} to ${seconds(at + 5)} s`, 5000));
     }
     await sql`analyze`;
     await measure(running, server, "plans are made", 2000);
@@ -165,7 +167,7 @@ async function play(scene: Scene): Promise<void> {
       [3, 5],
       [5, 10],
     ] as const) {
-      after.push(await measure(running, server, `restarted, ${from} to ${to} s`, (to - from) * 1000));
+      after.push(await measure(running, server, `restarted, ${seconds(from)} to ${seconds(to)} s`, (to - from) * 1000));
     }
     await measure(running, server, "steady", 5000);
     const base = await measure(running, server, "then", 10_000);
@@ -173,8 +175,8 @@ async function play(scene: Scene): Promise<void> {
     const byCpu = base.serverUs / (sum(({ serverCpuUs }) => serverCpuUs) / sum(({ items }) => items));
     console.log(`\n${show([...after, base], base)}`);
     console.log(
-      `The start took ${server.startMs.toFixed(0)} ms, ${server.startCpuMs.toFixed(0)} ms of a processor; the first 10 s had ` +
-        `${(sum(({ items }) => items) / 10 / base.perSec).toFixed(2)} of the rate after that, ${byCpu.toFixed(2)} by CPU.`,
+      `The start took ${server.startMs.toFixed(0)} ms, ${server.startCpuMs.toFixed(0)} ms of a processor; the first ${seconds(10)} s had ` +
+        `${(sum(({ items }) => items) / (10 * scale) / base.perSec).toFixed(2)} of the rate after that, ${byCpu.toFixed(2)} by CPU.`,
     );
   }
   console.log(`\n${await checkStored(database, running.acknowledged)}`);

@@ -66,7 +66,6 @@ if (values.soak !== undefined) {
   for await (const line of soakLines(ours("grpc"), measure, look)) console.log(line);
 } else {
   if (parts.includes("ingest")) {
-    progress("ingest");
     const others = await pointStores(stack);
     const plain = stack.use(await plainTable(database.env.DATABASE_URL ?? "", series, baseMs));
     console.log(await ingestTable([ours("grpc"), ours("json"), ...others], plain, measure));
@@ -90,7 +89,7 @@ if (values.soak !== undefined) {
     console.log(await integrationTable([grpc, ...foreign, ...others], measure));
   }
   if (parts.includes("merging")) console.log(await mergingTable(sql, database.pid, series, 4));
-  progress("the other parts");
+  if (parts.includes("queries") || parts.includes("sizes")) progress("searches and sizes");
   if (parts.includes("queries")) for await (const line of queryLines(asked)) console.log(line);
   if (parts.includes("sizes")) for await (const line of sizeLines(sql)) console.log(line);
 }

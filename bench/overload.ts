@@ -17,8 +17,10 @@ const { values } = parseArgs({
   options: { seconds: { type: "string", default: "60" }, events: { type: "string", default: "1" } },
 });
 const forMs = Number(values.seconds) * 1000;
-/** Of the phases around the overload. */
+/** Of the phases around the overload, and before it. */
 const aroundMs = Math.min(10_000, forMs);
+const warmUpMs = Math.min(20_000, forMs);
+const capacityMs = Math.min(8000, forMs);
 const events = Number(values.events);
 
 await using stack = new AsyncDisposableStack();
@@ -50,8 +52,9 @@ async function capacity(): Promise<number> {
   await using generator = startGenerator("node", true);
   const load = { port, request, connections: 5, streams: 1, leadInMs: 500 };
   let perSec = 0;
+  progress("as much as it takes");
   // The first part warms up, and is forgotten.
-  for (const countMs of [20_000, 8000]) {
+  for (const countMs of [warmUpMs, capacityMs]) {
     const outcome = await generator.run({ ...load, countMs });
     if (outcome.bad > 0) throw new Error(`${outcome.bad} answers were not good before there was overload`);
     acknowledged += outcome.answered;

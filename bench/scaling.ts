@@ -166,7 +166,7 @@ async function watched(): Promise<string> {
     ["the same server", 0],
     ["another server", 1],
   ] as const) {
-    const how = { watchers: 4, changesPerSec: 100, forMs: 4000, watchedUrl: urlOf(at) };
+    const how = { watchers: 4, changesPerSec: 100, forMs: settings.countMs * 3, watchedUrl: urlOf(at) };
     const { fromAnswerMs } = await watchLatency(urlOf(0), key, how);
     rows.push([
       name,

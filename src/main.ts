@@ -151,7 +151,7 @@ async function onPool<T>(config: Config, url: string, work: (sql: Sql) => Promis
   }
 }
 
-/** Runs one command line; answers the exit code. */
+/** Runs one command line; returns the exit code. */
 async function main(args: readonly string[]): Promise<number> {
   const [command, ...rest] = args;
   const asksHelp = command === "help" || args.some((arg) => arg === "--help" || arg === "-h");

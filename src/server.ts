@@ -162,7 +162,7 @@ export async function startServer(
   const metrics = await startMetrics(pool.background, config, clock.nowMs, log, { known, bounds, onPoints });
   starting.defer(() => metrics.stop());
 
-  // What happens to occurrences: told to those here that want to hear of it.
+  // What happens to occurrences: those here that want to hear of it are notified.
   const watching = watchHub(pool.background);
   starting.defer(() => watching.stop());
   const feeds = feedNotifications(pool.system, replicas, watching);
@@ -241,7 +241,7 @@ export async function startServer(
     ...{ models, events, points, openAlerts: openAlerts.bind(undefined, pool.sql), stopping: stopping.signal },
   });
 
-  // The port, and what it tells of itself to its operators.
+  // The port, and what it reports of itself to its operators.
   const pages = consolePages(builtConsole({ ...config, follow: followSources, signal: stopping.signal }), log);
   const tls = given ? given.tls : config.plaintext ? undefined : await liveCertificate(config, log);
   starting.defer(() => tls?.stop());

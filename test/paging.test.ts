@@ -15,6 +15,7 @@ import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { eventTrigger, webhook } from "./notifications/samples.ts";
 import { allMethods, callName, callRpc, isBuilt, newWorld, type World } from "./support/calls.ts";
+import { sized } from "./support/part.ts";
 import { testServer } from "./support/server.ts";
 
 const server = await testServer();
@@ -174,7 +175,7 @@ test("every row of lists names an RPC", () => {
 });
 
 test.each(tokenLists.filter((_method, i) => built[i]).map((method) => ({ name: callName(method), method })))(
-  "$name answers the same on pages of 1, 2, 7 and 100 as whole",
+  "$name answers the same on pages of every size as whole",
   async ({ name, method }) => {
     const fill = lists[name];
     expect(fill, `${name} is built: add its row to lists`).toBeDefined();
@@ -185,7 +186,9 @@ test.each(tokenLists.filter((_method, i) => built[i]).map((method) => ({ name: c
     expect(whole).toMatchObject({ next: "", total: counts ? BigInt(whole.items.length) : undefined });
     expect(whole.items.length).toBeGreaterThanOrEqual(names.length);
     expect(new Set(whole.items).size).toBe(whole.items.length);
-    for (const pageSize of [1, 2, 7, 100]) {
+    // A list with the default entries of a dictionary has hundreds of pages of one or two.
+    const sizes = whole.items.length > 100 ? sized([7, 100], [1, 2, 7, 100]) : [1, 2, 7, 100];
+    for (const pageSize of sizes) {
       const found: string[] = [];
       let pageToken = "";
       do {

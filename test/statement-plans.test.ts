@@ -13,12 +13,21 @@ const isWhole = (text: string) => wholeRanges.some(({ begin }) => begin.test(pla
 
 test("no statement reads more where a tenant has more rows, whatever PostgreSQL knows of them", async () => {
   expect(statements.length, "the run is not whole: statements of ours that other files have sent").toBeGreaterThan(100);
-  const { url, sql } = await testDatabase({ statementTimeoutMs: 120_000 });
   const held = statements.filter(({ text }) => !isWhole(text));
-  const { growing, measured } = await growingStatements(url, sql, held);
-  expect(growing.map(described)).toEqual([]);
+  // Nothing else runs now: half of them on each of two databases takes half as long.
+  const halves = await Promise.all(
+    [0, 1].map(async (half) => {
+      const { url, sql } = await testDatabase({ statementTimeoutMs: 120_000 });
+      return await growingStatements(
+        url,
+        sql,
+        held.filter((_, i) => i % 2 === half),
+      );
+    }),
+  );
+  expect(halves.flatMap(({ growing }) => growing.map(described))).toEqual([]);
   // Else nothing was held to anything.
-  expect(measured).toBeGreaterThan(100);
+  for (const { measured } of halves) expect(measured).toBeGreaterThan(50);
 }, 180_000);
 
 test("each statement that may read a whole range was run", () => {

@@ -4,6 +4,7 @@ import type { Database } from "./database.ts";
 import type { Generator } from "./generator.ts";
 import { postgresCpuMs } from "./machine.ts";
 import type { PlainTable } from "./plain-points.ts";
+import { progress } from "./progress.ts";
 import { table } from "./table.ts";
 
 /** A store that takes points over HTTP. */
@@ -42,9 +43,9 @@ const aims: readonly (readonly [part: string, aim: number])[] = [
   ["unnest", 3],
 ];
 
-/** Resolves when a server has no more work of its own, after 15 s at the latest. */
-async function rest({ cpu }: Target): Promise<void> {
-  for (let i = 0, before = await cpu?.(); before !== undefined && i < 15; i++) {
+/** Resolves when a server has no more work of its own, after some seconds at the latest: 15 for rounds of 1.2 s. */
+async function rest({ cpu }: Target, countMs: number): Promise<void> {
+  for (let i = 0, before = await cpu?.(); before !== undefined && i < countMs / 80; i++) {
     await new Promise((resolve) => setTimeout(resolve, 1000));
     const now = (await cpu?.()) ?? 0;
     if (now - before < 100_000) return;
@@ -59,16 +60,24 @@ export async function ingestTable(targets: readonly Target[], plain: PlainTable,
   const made = new Set<string>();
   const unnest = "insert … unnest into an indexed table";
   for (const [count, connections] of shapes) {
+    progress(`${count} a request, ${connections} connections`);
     const rates = new Map<string, number[]>();
     const cpuUs = new Map<string, number[]>();
     const note = (map: Map<string, number[]>, name: string, value: number) =>
       map.set(name, [...(map.get(name) ?? []), value]);
     for (let round = -1; round < rounds; round++) {
       // Merging what came in larger requests is no cost of smaller ones.
-      if (round === 0) for (const target of targets) await rest(target);
+      if (round === 0) for (const target of targets) await rest(target, countMs);
       for (const { name, port, put, cpu } of targets) {
         const request = put(count, series, baseMs);
-        const load = { port, request, connections, streams: 1, leadInMs: 100, countMs: round < 0 ? 2000 : countMs };
+        const load = {
+          port,
+          request,
+          connections,
+          streams: 1,
+          leadInMs: 100,
+          countMs: round < 0 ? (countMs * 5) / 3 : countMs,
+        };
         const run = async () => {
           const outcome = await generator.run(load);
           if (outcome.bad > 0) throw new Error(`${name}: ${outcome.bad} of ${outcome.answered} answers were not good`);

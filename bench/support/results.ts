@@ -1,5 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { availableParallelism, cpus, hostname } from "node:os";
+import { availableParallelism, cpus, totalmem } from "node:os";
 import { basename, join } from "node:path";
 
 /** A table as a bench prints it. */
@@ -9,7 +9,7 @@ export interface Table {
 }
 
 /** A run that is kept, in `bench/results/`. */
-interface Run {
+export interface Run {
   bench: string;
   args: string[];
   date: string;
@@ -17,8 +17,13 @@ interface Run {
   tables: Table[];
 }
 
-const folder = join(import.meta.dirname, "../results");
-const machine = () => `${hostname()}: ${availableParallelism()} × ${cpus()[0]?.model.trim() ?? "unknown processor"}`;
+/** What figures depend on: processors, memory and the version of Node. */
+export function machine(): string {
+  const gib = Math.round(totalmem() / 2 ** 30);
+  return `${availableParallelism()} × ${cpus()[0]?.model.trim() ?? "unknown processor"}, ${gib} GiB, Node ${process.version}`;
+}
+
+const folder = process.env.BENCH_RESULTS ?? join(import.meta.dirname, "../results");
 const tables: Table[] = [];
 
 /** Notes a table that is printed; when the bench has ended well, it is compared with the run that was kept last, and kept itself with `--keep`. */
@@ -64,14 +69,26 @@ const numberOf = (cell: string | undefined) => (cell ? Number(cell.replaceAll(/[
 
 /** A line for each number that differs, of rows and columns that both tables have. */
 export function differences(now: Table, before: Table | undefined): string[] {
-  return now.rows.flatMap((row) => {
-    const old = before?.rows.find(([name]) => name === row[0]);
-    if (old === undefined) return [];
-    return now.head.flatMap((title, column) => {
-      const [was, is] = [numberOf(old[before?.head.indexOf(title) ?? -1]), numberOf(row[column])];
+  const old = namedRows(before?.rows ?? []);
+  return [...namedRows(now.rows)].flatMap(([name, row]) =>
+    now.head.flatMap((title, column) => {
+      const [was, is] = [numberOf(old.get(name)?.[before?.head.indexOf(title) ?? -1]), numberOf(row[column])];
       if (column === 0 || !Number.isFinite(was) || !Number.isFinite(is) || was === is) return [];
       const change = was === 0 ? "" : ` (${is > was ? "+" : ""}${((is / was - 1) * 100).toFixed(0)} %)`;
-      return [`  ${row[0]}, ${title}: ${was} → ${is}${change}`];
-    });
-  });
+      return [`  ${name}, ${title}: ${was} → ${is}${change}`];
+    }),
+  );
+}
+
+/** Rows by their first cell. One without a name continues the row above it. */
+function namedRows(rows: Table["rows"]): Map<string, readonly string[]> {
+  const named = new Map<string, readonly string[]>();
+  let name = "";
+  for (const row of rows) {
+    name = row[0] || name;
+    let place = 1;
+    while (named.has(place === 1 ? name : `${name} (${place})`)) place += 1;
+    named.set(place === 1 ? name : `${name} (${place})`, row);
+  }
+  return named;
 }

@@ -15,7 +15,7 @@ import { may } from "../frame/session.ts";
 export interface Found {
   readonly kind: string;
   readonly name: string;
-  /** What tells it from another of the same name. */
+  /** What distinguishes it from another of the same name. */
   readonly beside?: string;
   readonly hash: string;
 }
@@ -43,7 +43,7 @@ const filters = (): Found[] =>
     ...{ kind: "Saved filters", name, hash: linkTo(["events"], new URLSearchParams(query)) },
   }));
 
-/** What is known here and has all the words in its name; without words, all of it. */
+/** What this page has and whose name holds all the words; without words, all of it. */
 export function foundHere(places: readonly Found[], words: string): Found[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   return [...places, ...filters()].filter(({ name, beside = "" }) => {

@@ -12,6 +12,10 @@ export interface KeyVerifier {
   verify(headerValue: string | null | undefined): Principal | Promise<Principal>;
 }
 
+interface Gate {
+  run<T>(fn: () => Promise<T>): Promise<T>;
+}
+
 interface Key {
   readonly digest: Buffer;
   readonly principal: Principal;
@@ -53,33 +57,14 @@ export function keyVerifier({
   onUse = () => {},
 }: {
   sql: Db;
-  gate: { run<T>(fn: () => Promise<T>): Promise<T> };
+  gate: Gate;
   /** Notified of every key that was accepted. */
   onUse?: (principal: Principal) => void;
 }): KeyVerifier {
   const entries = new Map<string, Entry>();
   const misses = new Map<string, Entry>(); // apart, so that keys tried out push out no good one
-  const owners = new Map<string, KeyOwner>();
-  const findOwner = ownerFinder({ sql, gate });
+  const read = keyReader(sql, gate);
   const reads = new Map<string, Promise<Entry>>();
-
-  // Two statements, because only the first may leave the tenant open; a prefix never changes its owner.
-  async function ownerOf(prefix: string) {
-    const known = owners.get(prefix);
-    if (known !== undefined) return known;
-    const owner = await findOwner(prefix);
-    if (owner !== undefined) setBounded(owners, prefix, owner, entriesMax);
-    return owner;
-  }
-
-  async function read(prefix: string): Promise<Entry["key"]> {
-    const owner = await ownerOf(prefix);
-    if (owner === undefined) return null;
-    const row = await gate.run(() => readKey(sql, owner));
-    if (row === undefined) return null;
-    const { digest, ...client } = row;
-    return { digest, principal: { tenantId: owner.tenantId, keyId: owner.keyId, ...client }, proven: undefined };
-  }
 
   /** One read a prefix at a time; calls that arrive meanwhile share it. */
   function load(prefix: string): Promise<Entry> {
@@ -129,6 +114,30 @@ export function keyVerifier({
       if (entry !== undefined && performance.now() - entry.readMs <= staleMs) return admit(entry, headerValue);
       return load(prefix).then((fresh) => admit(fresh, headerValue));
     },
+  };
+}
+
+/** Reads a key by its prefix; null when no such key holds. Owners are cached, since a prefix never changes its owner. */
+function keyReader(sql: Db, gate: Gate): (prefix: string) => Promise<Key | null> {
+  const owners = new Map<string, KeyOwner>();
+  const findOwner = ownerFinder({ sql, gate });
+
+  async function ownerOf(prefix: string) {
+    const known = owners.get(prefix);
+    if (known !== undefined) return known;
+    const owner = await findOwner(prefix);
+    if (owner !== undefined) setBounded(owners, prefix, owner, entriesMax);
+    return owner;
+  }
+
+  // Two statements, because only the first may leave the tenant open.
+  return async (prefix) => {
+    const owner = await ownerOf(prefix);
+    if (owner === undefined) return null;
+    const row = await gate.run(() => readKey(sql, owner));
+    if (row === undefined) return null;
+    const { digest, ...client } = row;
+    return { digest, principal: { tenantId: owner.tenantId, keyId: owner.keyId, ...client }, proven: undefined };
   };
 }
 

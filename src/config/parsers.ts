@@ -216,7 +216,7 @@ export function secondsBySeverity(value: string): ReadonlyMap<number, number> {
   return new Map(ages);
 }
 
-/** A key that the keys of secrets are wrapped by, and the name by which it is told from others. */
+/** A key that the keys of secrets are wrapped by, and the name by which it is distinguished from others. */
 export interface MasterKey {
   readonly id: string;
   readonly key: KeyObject;

@@ -10,7 +10,7 @@ export const masterKeys = pgTable(
   "master_keys",
   {
     id: text("id").primaryKey(),
-    /** Opens with this key and no other, so that a wrong one is told at the start. */
+    /** Opens with this key and no other, so that a wrong one is reported at the start. */
     proof: bytea("proof").notNull(),
     /** Whether new data keys are wrapped by it: true in one row. */
     current: boolean("current").notNull(),

@@ -52,27 +52,7 @@ export function circuitBreaker({
   let probing = false;
   let again = false;
   let timer: NodeJS.Timeout | undefined;
-  const calls = limiter({ max: callsMax, what: "calls are in work" });
-  const waiting = new Set<(error: Error) => void>();
-
-  async function answers(): Promise<boolean> {
-    const { promise: silence, resolve } = Promise.withResolvers<boolean>();
-    // Counted in ticks of this process: while it is busy itself an answer may lie there unread, and no time passes.
-    let left = ticks;
-    const tick = () => {
-      left--;
-      if (left > 0) late = setTimeout(tick, silenceMs / ticks);
-      else resolve(false);
-    };
-    let late = setTimeout(tick, silenceMs / ticks);
-    try {
-      return await Promise.race([probe().then(() => true), silence]);
-    } catch {
-      return false;
-    } finally {
-      clearTimeout(late);
-    }
-  }
+  const calls = callsInWork(callsMax, () => void probeOnce());
 
   async function probeOnce() {
     if (probing || stopped) {
@@ -83,11 +63,10 @@ export function circuitBreaker({
     clearTimeout(timer);
     do {
       again = false;
-      const found = await answers();
+      const found = await answersWithin(silenceMs, probe);
       if (!found && open && !stopped) {
         open = false;
-        for (const reject of waiting) reject(away());
-        waiting.clear();
+        calls.refuse();
       }
       if (!found && !stopped) cut();
       if (found) open = true;
@@ -106,20 +85,57 @@ export function circuitBreaker({
       return open;
     },
     get calls() {
-      return calls.used;
+      return calls.used();
     },
     check,
     probeNow() {
       // While it is away the timer alone probes: each failed probe closes a connection, which would start the next one.
       if (open) void probeOnce();
     },
+    run: (call, who) => (open ? calls.run(call, who) : Promise.reject(away())),
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Whether a probe succeeds before the database has been silent for too long. */
+async function answersWithin(silenceMs: number, probe: () => Promise<void>): Promise<boolean> {
+  const { promise: silence, resolve } = Promise.withResolvers<boolean>();
+  // Counted in ticks of this process: while it is busy itself an answer may lie there unread, and no time passes.
+  let left = ticks;
+  const tick = () => {
+    left--;
+    if (left > 0) late = setTimeout(tick, silenceMs / ticks);
+    else resolve(false);
+  };
+  let late = setTimeout(tick, silenceMs / ticks);
+  try {
+    return await Promise.race([probe().then(() => true), silence]);
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+/** The calls that use the database now. `lost`: one of them lost its connection. */
+function callsInWork(callsMax: number, lost: () => void) {
+  const places = limiter({ max: callsMax, what: "calls are in work" });
+  const waiting = new Set<(error: Error) => void>();
+  return {
+    used: () => places.used,
+    /** Fails all of them; each counts until it has really ended. */
+    refuse() {
+      for (const reject of waiting) reject(away());
+      waiting.clear();
+    },
     // One promise, settled by hand: every call passes here, and a race of promises took several times as long.
-    run(call, who) {
+    run<T>(call: () => Promise<T>, who?: Holder): Promise<T> {
       return new Promise((resolve, reject) => {
-        check();
-        const place = who && calls.take(who);
+        const place = who && places.take(who);
         waiting.add(reject);
-        // The call counts until it has really ended, also when its caller has been answered long before.
         const end = () => {
           place?.release();
           waiting.delete(reject);
@@ -127,7 +143,7 @@ export function circuitBreaker({
         const fail = (error: unknown) => {
           end();
           if (!isConnectionLost(error)) return reject(error);
-          void probeOnce();
+          lost();
           reject(away());
         };
         try {
@@ -139,10 +155,6 @@ export function circuitBreaker({
           fail(error);
         }
       });
-    },
-    stop() {
-      stopped = true;
-      clearTimeout(timer);
     },
   };
 }

@@ -87,7 +87,7 @@ async function drop(sql: Sql, table: string, { name, leaving }: Partition): Prom
 
 /**
  * Makes the partitions that rows from `backMs` before now to `aheadMs` after now need, and drops those that hold only what
- * is older than `keepMs`. Answers the names of both. May be repeated, and be done by several servers at once.
+ * is older than `keepMs`. Returns the names of both. May be repeated, and be done by several servers at once.
  * @throws when a partition that is missing cannot be made, after all else was tried.
  */
 export async function keepPartitions(

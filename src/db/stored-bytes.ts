@@ -2,7 +2,7 @@ import type { Fragment } from "postgres";
 import type { Db } from "./connect.ts";
 
 /**
- * The bytes that values take when they are read, together. What is stored uncompressed tells them without being read; what is
+ * The bytes that values take when they are read, together. The size of what is stored uncompressed is known without reading it; what is
  * stored compressed is unpacked for it.
  */
 export function storedBytes(db: Db, values: readonly Fragment[]): Fragment {

@@ -9,7 +9,7 @@ import metricDefaults from "./defaults/metrics.json" with { type: "json" };
 import { defaultLayer, type Shipped } from "./layers.ts";
 import { toEntityField, toEventField, toMetricEntry } from "./messages.ts";
 
-/** What entries tell of: all that the three dictionaries differ in. `E` is the message of an entry. */
+/** What entries describe: all that the three dictionaries differ in. `E` is the message of an entry. */
 export interface EntryKind<E> {
   /** In the table. */
   readonly key: string;

@@ -44,21 +44,44 @@ export function fieldKey(key: string): FieldKey {
 const member = (object: Record<string, unknown>, key: string) =>
   Object.hasOwn(object, key) ? (object[key] as FieldValue) : undefined;
 
+const customProperty = (key: string): EntityField => ({
+  type: "json",
+  sql: (db) => db`(custom_properties -> ${key}::text)`,
+  get: (row) => member(row.custom_properties, key),
+});
+
+const metadata = (key: string): EntityField => ({
+  type: "json",
+  sql: (db) => db`(metadata -> ${key}::text)`,
+  get: (row) => member(row.metadata, key),
+});
+
+/** The entities that have one of the terms. */
+function foundByTerms(db: Db, tenantId: string, found: Terms | undefined): Indexed | undefined {
+  if (found === undefined) return undefined;
+  if (found.terms.length === 0) return { sql: db`false`, exact: true, few: true };
+  return {
+    // Written when it is asked for: an `and` leaves out what another part answers better.
+    get sql() {
+      return haveTerms(db, tenantId, "one", found.terms);
+    },
+    exact: found.exact,
+    few: true,
+    broad: found.broad ?? false,
+  };
+}
+
+/** Whether a condition asks for text that is no number. */
+function asksForOtherText([only]: Condition): boolean {
+  if (only?.operation === Operation.OP_STARTS_WITH) return true;
+  return (
+    only?.operation === Operation.OP_EQUALS && typeof only.value === "string" && numericText(only.value) === undefined
+  );
+}
+
 /** How clauses read the rows of `entities`, its columns by their bare names, and which indexes answer them. */
 export function entityResolver(tenantId: string, known: Known = {}): Resolver<EntityRow> {
-  function among(db: Db, found: Terms | undefined): Indexed | undefined {
-    if (found === undefined) return undefined;
-    if (found.terms.length === 0) return { sql: db`false`, exact: true, few: true };
-    return {
-      // Written when it is asked for: an `and` leaves out what another part answers better.
-      get sql() {
-        return haveTerms(db, tenantId, "one", found.terms);
-      },
-      exact: found.exact,
-      few: true,
-      broad: found.broad ?? false,
-    };
-  }
+  const among = (db: Db, found: Terms | undefined) => foundByTerms(db, tenantId, found);
   const answered = (terms: (key: string, condition: Condition) => Terms | undefined, key: string) => ({
     index: (db: Db, condition: Condition) => among(db, terms(key, condition)) ?? anyTextContains(db, condition),
   });
@@ -108,13 +131,9 @@ export function entityResolver(tenantId: string, known: Known = {}): Resolver<En
   }
 
   function textIndex(db: Db, key: string, condition: Condition): Indexed | undefined {
-    const [only] = condition;
-    const helps =
-      only?.operation === Operation.OP_STARTS_WITH ||
-      (only?.operation === Operation.OP_EQUALS &&
-        typeof only.value === "string" &&
-        numericText(only.value) === undefined);
-    const found = helps ? among(db, corePropertyTerms(key, condition)) : anyTextContains(db, condition);
+    const found = asksForOtherText(condition)
+      ? among(db, corePropertyTerms(key, condition))
+      : anyTextContains(db, condition);
     return found && { ...found, exact: false };
   }
 
@@ -129,18 +148,9 @@ export function entityResolver(tenantId: string, known: Known = {}): Resolver<En
         case "dimension":
           return dimension(key);
         case "customProperty":
-          return {
-            type: "json",
-            sql: (db) => db`(custom_properties -> ${key}::text)`,
-            get: (row) => member(row.custom_properties, key),
-            ...answered(customPropertyTerms, key),
-          };
+          return { ...customProperty(key), ...answered(customPropertyTerms, key) };
         case "metadata":
-          return {
-            type: "json",
-            sql: (db) => db`(metadata -> ${key}::text)`,
-            get: ({ metadata }) => member(metadata, key),
-          };
+          return metadata(key);
         case "bare":
           return bare(key);
       }

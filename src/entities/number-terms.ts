@@ -39,7 +39,7 @@ function cover(low: bigint, high: bigint, digits: number, found: string[]): void
   }
 }
 
-/** How many digits tell a bound exactly: the others are all `rest`. */
+/** How many digits give a bound exactly: the others are all `rest`. */
 function digitsOf(hex: string, rest: "0" | "f"): number {
   let digits = DIGITS;
   while (digits > 1 && hex[digits - 1] === rest) digits -= 1;

@@ -34,7 +34,7 @@ function cut(text: string, charactersMax: number): { text: string; short: boolea
   return { text: characters.slice(0, charactersMax).join(""), short: characters.length < charactersMax };
 }
 
-/** How the kinds of values of a field are spelled as terms. Undefined: terms do not tell. */
+/** How the kinds of values of a field are spelled as terms. Undefined: terms do not show it. */
 interface Spelling {
   text(value: string, prefix: boolean): { term: Term; exact: boolean };
   /** Numbers within bounds; `texts`: also texts that read as such a number. */

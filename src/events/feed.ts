@@ -200,7 +200,7 @@ export function decodeChanges(bytes: Buffer, earlier: Buffer | null): FeedChange
 /**
  * Sends the last statements of a transaction that changes occurrences. The lock lasts until the commit is durable, so that
  * positions follow the commits; an aborted transaction gives its position back, and the next one has waited for it. Not a
- * counter in a row: one rewritten by each transaction cannot be pruned while a snapshot is held. Answers a function that
+ * counter in a row: one rewritten by each transaction cannot be pruned while a snapshot is held. Returns a function that
  * returns the row once the transaction is committed.
  */
 export function appendFeed(tx: Db, tenantId: string, changes: readonly Change[], nowMs: number): () => FeedRow {

@@ -80,7 +80,7 @@ export function eventField(name: string): EventField {
   return { kind: "bare", key: name };
 }
 
-/** The column that a field stands in, as the database has it: ids are bytes. */
+/** The column of a field, as the database has it: ids are bytes. */
 export function fieldColumn(db: Db, tenantId: string, name: ColumnField): Fragment {
   return columns[name].sql(db, tenantId) as Fragment;
 }

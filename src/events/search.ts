@@ -45,7 +45,7 @@ interface PageRow extends OccurrenceRow {
 
 async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
   const keys = sortKeys(db, tenantId, query);
-  // Each key is made once, and then is a column; the event's id tells all events apart.
+  // Each key is made once, and then is a column; the event's id distinguishes all events.
   const columns = keys.map((key, i): SortKey => ({ ...key, expression: db`${db(`key_${i}`)}` }));
   const byOccurrence = [...columns, { expression: db`number`, type: "bigint", descending: false } satisfies SortKey];
   const byEvent = [...columns, { expression: db`event_id`, type: "bytea", descending: false } satisfies SortKey];

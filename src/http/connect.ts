@@ -64,7 +64,7 @@ interface Options {
   services: readonly ServedService[];
   admit: Pipeline["admit"];
   limits: RpcLimits;
-  /** Told of unexpected errors. */
+  /** Notified of unexpected errors. */
   report(error: unknown, request: Request): void;
   /** Aborts when running calls must end. */
   stopping: AbortSignal;
@@ -150,7 +150,7 @@ function rpcRoute(
     ? serveGrpc({ method, requestOf: (request) => requestOf(request, deadlineMsMax) })
     : undefined;
 
-  /** Reads what the call sends. Answers the error to answer instead, or nothing when the client has gone. */
+  /** Reads what the call sends. Returns the error to send instead, or nothing when the client has left. */
   async function withRequest(
     call: UniversalServerRequest,
     values: ContextValues,

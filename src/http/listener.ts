@@ -21,7 +21,7 @@ export type RequestHandler = (request: Request, response: Response, sendContinue
 export interface HttpListener {
   readonly address: { host: string; port: number };
   connections(): number;
-  /** No new connections; idle ones close, clients are told to go (GOAWAY). Resolves when all are gone, at the latest after `ms`. */
+  /** No new connections; idle ones close, clients are asked to leave (GOAWAY). Resolves when all have left, at the latest after `ms`. */
   drain(ms: number): Promise<void>;
   /** Cuts what is left. */
   destroy(): void;
@@ -45,7 +45,7 @@ interface Options {
   onRequest: RequestHandler;
   /** How long a connection over HTTP/1.1 may take nothing of what was written, ms. */
   stallMs: number;
-  /** Connections at once. A further one takes the place of the oldest that has asked nothing yet; without one it is closed. */
+  /** Connections at once. A further one replaces the oldest that has sent no request yet; without such a one it is closed. */
   connectionsMax: number;
 }
 
@@ -62,7 +62,7 @@ const connectionWindowBytes = 1024 * 1024;
 const preface = Buffer.from("PRI");
 const tlsHandshake = 22; // the type of the first record of a connection over TLS
 
-/** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. What is not TLS where it must be is told so. */
+/** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. What is not TLS where it must be gets an answer that says so. */
 export async function listen(options: Options): Promise<HttpListener> {
   const { host, port, incoming, tls: identity, connectionsMax, stallMs } = options;
   const sockets = new Set<Socket>();
@@ -278,7 +278,7 @@ function whole(take: Taker): Taker {
   };
 }
 
-/** Hands each connection to the taker that its first bytes call for; undefined while they do not tell. */
+/** Hands each connection to the taker that its first bytes call for; undefined while these do not show it. */
 function byFirstBytes(takerOf: (head: Buffer) => Taker | undefined) {
   return net.createServer({ allowHalfOpen: true }, (socket) => {
     const drop = () => socket.destroy();

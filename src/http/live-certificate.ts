@@ -22,7 +22,7 @@ const warnMs = 14 * 24 * hourMs;
 /**
  * The certificate as `certificate` gives it. Its files are looked at before each connection: a pair that was replaced is
  * taken for it and all that follow, one that cannot be used is named in the log, and the pair before goes on. Each hour the
- * local CA's own certificate is made anew when it is near its end; of another one the log warns.
+ * local CA's own certificate is made again when it is near its end; of another one the log warns.
  */
 export async function liveCertificate(
   config: Pick<Config, "tlsCert" | "tlsKey" | "dataDir" | "host">,
@@ -33,7 +33,7 @@ export async function liveCertificate(
   const { tlsCert, tlsKey } = config;
   const configured = tlsCert !== undefined && tlsKey !== undefined ? { cert: tlsCert, key: tlsKey } : undefined;
   const before = configured && signOf(configured);
-  // Addresses come and go while a server runs: for another one the CA would be made anew, and no client would know it.
+  // Addresses come and go while a server runs: for another one the CA would be made again, and no client would know it.
   const names = localNames(config.host);
   const { caFile, files, ...first } = await certificate(config, names);
   let seen = before ?? signOf(files);

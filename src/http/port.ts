@@ -79,7 +79,7 @@ export interface Port {
   /** How many connections there are. */
   connections(): number;
   /**
-   * For so long it serves as ever and says that it is about to stop, so that its clients go elsewhere: it is not ready, and closes
+   * For that long it serves as before and says that it is about to stop, so that its clients go elsewhere: it is not ready, and closes
    * connections of HTTP/1.1 behind their next answer.
    */
   leave(ms: number): Promise<void>;
@@ -131,7 +131,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
         sendContinue();
       });
     const http1 = request.httpVersionMajor === 1;
-    // A client that was not continued does not send its body: only a closed connection tells it where the next request begins.
+    // A client that was not continued does not send its body: only a closed connection makes clear where the next request begins.
     if (http1 && (leaving || sendContinue !== undefined)) response.setHeader("connection", "close");
     response.once("close", () => {
       // Without a head of an answer the client has gone before it was made.

@@ -33,7 +33,7 @@ export async function writeAnswer(
   }
 }
 
-/** gRPC tells its code in trailers, gRPC-Web in a last frame, Connect in the HTTP status. */
+/** gRPC has its code in trailers, gRPC-Web in a last frame, Connect in the HTTP status. */
 function codeOf(answer: UniversalServerResponse, last: Uint8Array | undefined) {
   const status = answer.trailer?.get("grpc-status");
   if (status) return Number(status);

@@ -189,8 +189,11 @@ export function worker(
         nowMs: nowMs(),
       });
       claimed.begin(lane, jobs, startMs);
-      if (jobs.length > 0) await work(lane, kind, jobs);
-      else await settleJobs(system, lane, nowMs());
+      if (jobs.length === 0) await settleJobs(system, lane, nowMs());
+      else {
+        const run = { kind, jobs, counted: stats.get(kind.name) as JobStats };
+        await runJobs({ system, background }, lane, run, { nowMs, log }).finally(() => claimed.end(jobs));
+      }
       const waitedMs = nowMs() - Math.min(...jobs.map(({ dueMs }) => dueMs));
       // Where nothing was found, a transaction that adds to the lane keeps it from being settled.
       if (jobs.length === 0) done({ share: 1, laneMs: emptyRestMs });
@@ -200,39 +203,6 @@ export function worker(
       if (!isConnectionLost(error))
         log.error({ kind: lane.kind, cause: (error as Error).message }, "jobs cannot be claimed");
       done({ share: 1, laneMs: pollMs });
-    }
-  }
-
-  async function work(lane: Lane, kind: JobKind, jobs: readonly Job[]): Promise<void> {
-    const counted = stats.get(kind.name) as JobStats;
-    const startMs = performance.now();
-    counted.running += 1;
-    try {
-      failpoint("jobs:claimed");
-      await transaction(background, async (tx) => {
-        let finished: Promise<void> | undefined;
-        const finish = (again: readonly Again[]) => (finished ??= finishJobs(tx, lane, jobs, again));
-        const next = await kind.run(tx, lane.tenantId, jobs, nowMs(), finish);
-        failpoint("jobs:run");
-        await finish(next);
-      });
-      failpoint("jobs:finished");
-      counted.jobs += jobs.length;
-    } catch (error) {
-      // Without the database, or without the lease, nothing can be recorded; the jobs are claimed again when the lease ends.
-      if (isConnectionLost(error) || error instanceof LeaseLost) return;
-      counted.failed += 1;
-      const failures = Math.max(...jobs.map((job) => job.failures)) + 1;
-      const { message, code } = error as Error & { code?: unknown };
-      log.warn(
-        { kind: lane.kind, tenant: lane.tenantId, jobs: jobs.length, failures, state: code, cause: message },
-        "jobs have failed and are tried again",
-      );
-      await giveBackJobs(system, lane, jobs, nowMs() + retryDelayMs(failures), true);
-    } finally {
-      counted.running -= 1;
-      counted.runSec.note((performance.now() - startMs) / 1000);
-      claimed.end(jobs);
     }
   }
 
@@ -250,6 +220,43 @@ export function worker(
       claimed.stop();
     },
   };
+}
+
+/** One run of claimed jobs, in a transaction that also ends them; those of a failed run are tried again later. */
+async function runJobs(
+  { system, background }: Pick<Pool, "system" | "background">,
+  lane: Lane,
+  { kind, jobs, counted }: { kind: JobKind; jobs: readonly Job[]; counted: JobStats },
+  { nowMs, log }: Pick<WorkerOptions, "nowMs" | "log">,
+): Promise<void> {
+  const startMs = performance.now();
+  counted.running += 1;
+  try {
+    failpoint("jobs:claimed");
+    await transaction(background, async (tx) => {
+      let finished: Promise<void> | undefined;
+      const finish = (again: readonly Again[]) => (finished ??= finishJobs(tx, lane, jobs, again));
+      const next = await kind.run(tx, lane.tenantId, jobs, nowMs(), finish);
+      failpoint("jobs:run");
+      await finish(next);
+    });
+    failpoint("jobs:finished");
+    counted.jobs += jobs.length;
+  } catch (error) {
+    // Without the database, or without the lease, nothing can be recorded; the jobs are claimed again when the lease ends.
+    if (isConnectionLost(error) || error instanceof LeaseLost) return;
+    counted.failed += 1;
+    const failures = Math.max(...jobs.map((job) => job.failures)) + 1;
+    const { message, code } = error as Error & { code?: unknown };
+    log.warn(
+      { kind: lane.kind, tenant: lane.tenantId, jobs: jobs.length, failures, state: code, cause: message },
+      "jobs have failed and are tried again",
+    );
+    await giveBackJobs(system, lane, jobs, nowMs() + retryDelayMs(failures), true);
+  } finally {
+    counted.running -= 1;
+    counted.runSec.note((performance.now() - startMs) / 1000);
+  }
 }
 
 /** Keeps jobs claimed while they run. */

@@ -124,7 +124,7 @@ function firstIn(cron: Cron, from: Day): Day | undefined {
 
 /**
  * The first date that is meant, at or after another; undefined: there is none until the year 9999. Whether a year has such a
- * date depends, but for days of the week, on its being a leap year alone, so that two years tell of all others.
+ * date depends, but for days of the week, on its being a leap year alone, so that two years stand for all others.
  */
 export function nextCronDay(cron: Cron, from: Day): Day | undefined {
   if (from.year > YEAR_MAX) return undefined;

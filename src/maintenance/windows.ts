@@ -23,7 +23,7 @@ import { maintenanceWindows as table } from "./tables.ts";
 
 const kind = "maintenance window";
 
-/** The tenant and the client of a write, its time, and what is told of it. */
+/** The tenant and the client of a write, its time, and what is reported of it. */
 export interface WindowWrite {
   tenant: { id: string; name: string };
   clientName: string;

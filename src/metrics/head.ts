@@ -15,7 +15,7 @@ export interface PointColumns {
   values: Float64Array;
 }
 
-/** Points that one block may hold; the places of more could not be told apart while they are sorted. */
+/** Points that one block may hold; the places of more could not be distinguished while they are sorted. */
 const blockPointsMax = 2 ** 17;
 
 /** Points of one bucket as they are written. */

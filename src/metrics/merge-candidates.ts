@@ -11,7 +11,7 @@ export interface MergeCandidates {
   stop(): Promise<void>;
 }
 
-/** Starts to tell, once in `periodMs` a tenant. A hint that is lost delays merging by an hour at most, and no search. */
+/** Starts to report, once in `periodMs` a tenant. A hint that is lost delays merging by an hour at most, and no search. */
 export function mergeCandidates(sql: Sql, nowMs: () => number, periodMs = 10_000): MergeCandidates {
   let noted = new Set<string>();
 

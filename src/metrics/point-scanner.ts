@@ -39,7 +39,7 @@ for (const [name, own] of [
 if (MetricSchema.fields.find(({ name }) => name === "value")?.scalar !== ScalarType.DOUBLE)
   throw new Error(`${MetricSchema.typeName}.value is no double`);
 
-/** Fields of one point that can be told from others: 64 dimensions, 32 labels, its metric, its metadata, and room for more. */
+/** Fields of one point that can be distinguished: 64 dimensions, 32 labels, its metric, its metadata, and room for more. */
 const chunksMax = 100;
 
 /**

@@ -113,7 +113,7 @@ export function seriesMemory(seriesMax = 1_000_000): SeriesMemory {
   };
 }
 
-/** What tells an entity of a tenant from all others: the dimensions in one order. NUL occurs in none of them. */
+/** What identifies an entity of a tenant: the dimensions in one order. NUL occurs in none of them. */
 export function dimensionsKey(dimensions: Dimensions): string {
   const names = Object.keys(dimensions);
   if (names.length > 1) names.sort();

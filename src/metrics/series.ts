@@ -11,7 +11,7 @@ import { beginRetention } from "./retention.ts";
 
 /** A series that points name, and what else they say of it. */
 export interface NamedSeries extends Notes {
-  /** What tells its entity from all others of the tenant: `dimensionsKey`. */
+  /** What identifies its entity within the tenant: `dimensionsKey`. */
   entityKey: string;
   entityId: Buffer;
   metric: string;

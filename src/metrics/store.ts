@@ -21,7 +21,7 @@ export interface StoredPoints extends PointColumns {
  * that was not acknowledged may be sent again: so the rows must come to the same when it is called twice.
  *
  * `points` holds what was sent, less the points that were refused: late points, several points of one series, and one time
- * twice, in any order of time. A point may be older than points of earlier batches: `times` tells. `series[i]`, `times[i]`
+ * twice, in any order of time. A point may be older than points of earlier batches: `times` shows it. `series[i]`, `times[i]`
  * (ms since the epoch) and `values[i]` belong to one point; `known.get(series[i])` is its series.
  *
  * It is on the way of every batch: no statement a point, and none for series that it does not watch. What is to happen after

@@ -71,7 +71,7 @@ export const metricHeads = pgTable(
     bucket: smallint("bucket").notNull(),
     /** The database's time when the points were written, µs: their order. */
     writtenUs: bigint("written_us", { mode: "bigint" }).notNull(),
-    /** Any number, to tell rows of one moment apart. */
+    /** Any number, to distinguish rows of one moment. */
     part: integer("part").notNull(),
     /** 0: written by a commit; above: made of rows of the level below. */
     level: smallint("level").notNull(),

@@ -125,7 +125,7 @@ const withoutSecrets = (state: ThreadState, secrets: ReadonlySet<string>): Threa
 
 /**
  * Sends. What a receiver does is an outcome, never an error; `nextTryMs` says when to try again. May be repeated: a receiver
- * can tell by the notification's id or subject. The caller keeps the state, also of a try that failed.
+ * can recognise it by the notification's id or subject. The caller keeps the state, also of a try that failed.
  */
 export async function send(
   { type, allowedHosts = [], credentialSecrets = [], destinationKey, refreshToken, ...given }: Try,

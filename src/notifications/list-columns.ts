@@ -29,7 +29,7 @@ export interface ListedByName<T> {
 }
 
 /**
- * Reads a list whose items are told apart by their names. `read` answers those rows of a part that the request's filters
+ * Reads a list whose items are distinguished by their names. `read` answers those rows of a part that the request's filters
  * let pass, `count` how many they let pass in all. @throws code 3 at pageToken for one of another list, tenant or query
  */
 export async function listByName<S extends DescMessage, T extends { name: string }>(

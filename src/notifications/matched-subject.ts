@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { type Labels, labelsKey } from "../metrics/labels.ts";
 
-/** What a rule matches and notifications tell about: an occurrence, or what takes its place for other sources. */
+/** What a rule matches and notifications are about: an occurrence, or what replaces it for other sources. */
 export interface Subject {
   /** Names it within its tenant, 24 bytes: the column `subject`. */
   readonly key: Buffer;

@@ -8,7 +8,7 @@ export type Occasion = "first" | "repeat" | "acknowledged" | "unacknowledged" | 
 /** How many rules may cause each other: an event that the last of them makes starts no further one. */
 export const chainRulesMax = 5;
 
-/** What a notification tells: the same for all destinations of a rule. Times are ms since the epoch. */
+/** What a notification reports: the same for all destinations of a rule. Times are ms since the epoch. */
 export interface Notification {
   /** The delivery's id, the same for all its tries; no full stop in it. */
   readonly id: string;
@@ -32,7 +32,7 @@ export interface Notification {
     readonly threshold?: number;
     readonly thresholdType?: string;
   };
-  /** What is told about, across all its notifications: an occurrence's id, at most 100 characters. */
+  /** What is reported, across all its notifications: an occurrence's id, at most 100 characters. */
   readonly subjectId: string;
   /** Names the match that it belongs to, within its subject; absent in tests and previews. */
   readonly match?: string;

@@ -158,11 +158,11 @@ export const ruleMatches = pgTable(
     triggerNames: texts("trigger_names").notNull(),
     /** Whether it matches now. */
     standing: boolean("standing").notNull(),
-    /** Whether something is not told because the entity is in maintenance. */
+    /** Whether something is held back because the entity is in maintenance. */
     muted: boolean("muted").notNull(),
     /** The names of the rules that made the occurrence, the latest last. */
     chain: texts("chain").notNull(),
-    /** What was told last of an occurrence. */
+    /** What was reported last of an occurrence. */
     severity: smallint("severity"),
     status: smallint("status"),
     acknowledged: boolean("acknowledged"),

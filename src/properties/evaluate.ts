@@ -24,7 +24,7 @@ export const pairsMax = 20_000;
 const evaluationMsMax = 2000;
 /** What the changes of one transaction take, characters of JSON: after that no further entity is begun. */
 const changesMax = 4 << 20;
-/** A transaction that asks nothing for longer could be ended by the database. */
+/** A transaction that is idle for longer could be ended by the database. */
 const aliveMs = 5000;
 
 const keyOf = (id: Buffer) => id.toString("latin1");

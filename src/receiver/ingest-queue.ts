@@ -138,27 +138,8 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
     }
   }
 
-  const sizeMax = ({ kind }: Lane) => kind?.sizeMax ?? batchItemsMax;
-  const full = (lane: Lane) => lane.items >= sizeMax(lane) || lane.bytes >= batchBytesMax;
-  const ready = (lane: Lane) =>
-    lane.queue.length > 0 && (lane.running.length === 0 || (lane.running.length === 1 && full(lane)));
-
-  /** How long a part that is added now would wait for its transaction to start, ms. */
-  function waitMs(lane: Lane): number {
-    if (lane.queue.length === 0) return 0;
-    const nowMs = performance.now();
-    // A batch that takes longer than expected may take much longer.
-    const rest = lane.running.map(({ sinceMs, expectedMs }) =>
-      Math.max(sinceMs + expectedMs - nowMs, (nowMs - sinceMs) / 2),
-    );
-    const transactions = Math.ceil(Math.max(lane.items / sizeMax(lane), lane.bytes / batchBytesMax));
-    const queued = lane.cost.expect(transactions, lane.items);
-    const sum = rest.reduce((all, each) => all + each, queued);
-    // Two that run share what is queued, while it would fill another.
-    const atOnce = full(lane) ? Math.max(1, rest.length) : 1;
-    const ownMs = atOnce > 1 ? sum / atOnce : queued + (rest.length > 0 ? Math.min(...rest) : 0);
-    return ownMs * Math.max(1, waitingLanes / batchesMax);
-  }
+  const allLanes = () => [...tenants.values()].flatMap(({ lanes }) => [...lanes.values()]);
+  const waitMs = (lane: Lane) => expectedWaitMs(lane, waitingLanes / batchesMax);
 
   function refuse(lane: Lane) {
     if (stopping) throw unavailable("the server is stopping; send the request again");
@@ -255,14 +236,6 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
     start();
   }
 
-  function patient(parts: readonly Waiting[]): Waiting[] {
-    for (const part of parts) {
-      part.attempts += 1;
-      if (part.attempts >= attemptsMax) part.fail(givenUp());
-    }
-    return parts.filter(({ attempts }) => attempts < attemptsMax);
-  }
-
   return {
     check: (tenantId, kindName) => refuse(laneOf(tenantId, kindName)),
     async put(kind, tenantId, part, first) {
@@ -280,7 +253,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
       while (!stopping && waitMs(lane) > waitMsMax / 2) await new Promise((resolve) => setTimeout(resolve, 20));
     },
     busy: () => running > 0 || performance.now() - endedMs < busyMs,
-    stats: () => counted.stats([...tenants.values()].flatMap(({ lanes }) => [...lanes.values()])),
+    stats: () => counted.stats(allLanes()),
     async stop() {
       stopping = true;
       const late = Promise.withResolvers<void>();
@@ -289,12 +262,38 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
       start();
       await late.promise;
       clearTimeout(timer);
-      for (const { lanes: all } of tenants.values()) {
-        for (const lane of all.values()) {
-          const stopped = unavailable("the server is stopping; send the request again");
-          for (const part of lane.queue.splice(0)) part.fail(stopped);
-        }
-      }
+      const stopped = unavailable("the server is stopping; send the request again");
+      for (const { queue } of allLanes()) for (const part of queue.splice(0)) part.fail(stopped);
     },
   };
+}
+
+const sizeMax = ({ kind }: Lane) => kind?.sizeMax ?? batchItemsMax;
+const full = (lane: Lane) => lane.items >= sizeMax(lane) || lane.bytes >= batchBytesMax;
+const ready = (lane: Lane) =>
+  lane.queue.length > 0 && (lane.running.length === 0 || (lane.running.length === 1 && full(lane)));
+
+/** How long a part that is added now would wait for its transaction to start, ms. */
+function expectedWaitMs(lane: Lane, lanesPerBatch: number): number {
+  if (lane.queue.length === 0) return 0;
+  const nowMs = performance.now();
+  // A batch that takes longer than expected may take much longer.
+  const rest = lane.running.map(({ sinceMs, expectedMs }) =>
+    Math.max(sinceMs + expectedMs - nowMs, (nowMs - sinceMs) / 2),
+  );
+  const transactions = Math.ceil(Math.max(lane.items / sizeMax(lane), lane.bytes / batchBytesMax));
+  const queued = lane.cost.expect(transactions, lane.items);
+  const sum = rest.reduce((all, each) => all + each, queued);
+  // Two that run share what is queued, while it would fill another.
+  const atOnce = full(lane) ? Math.max(1, rest.length) : 1;
+  const ownMs = atOnce > 1 ? sum / atOnce : queued + (rest.length > 0 ? Math.min(...rest) : 0);
+  return ownMs * Math.max(1, lanesPerBatch);
+}
+
+function patient(parts: readonly Waiting[]): Waiting[] {
+  for (const part of parts) {
+    part.attempts += 1;
+    if (part.attempts >= attemptsMax) part.fail(givenUp());
+  }
+  return parts.filter(({ attempts }) => attempts < attemptsMax);
 }

@@ -105,7 +105,7 @@ function showable(item: Item): void {
   if (item.metadataFields !== undefined) item.metadataFields = JSON.parse(JSON.stringify(item.metadataFields));
 }
 
-/** Parts the items of a batch that can be taken from those that cannot. `pathOf` tells an item's path by its place. */
+/** Parts the items of a batch that can be taken from those that cannot. `pathOf` gives an item's path by its place. */
 export async function sift<S extends DescMessage>(
   rules: ItemRules<S>,
   items: readonly MessageShape<S>[],

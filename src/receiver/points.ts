@@ -34,6 +34,7 @@ export interface PointKinds {
 }
 
 type Bounds = Pick<Config, "modelAgeSecMax" | "aheadSecMax" | "metricRetentionSec">;
+type TimeBounds = ItemRules<typeof PutMetricRequestSchema>["bounds"];
 type Form = "compact" | "tagged" | "canonical";
 type PathOf = (i: number) => string;
 
@@ -76,41 +77,39 @@ function toItem(request: PutMetricRequest): PointItem {
   };
 }
 
-/** Points: `store` is where they go. */
-export function pointKinds(config: Bounds, nowMs: () => number, store: MetricStore): PointKinds {
-  const lane = pointLane(store, nowMs);
-  const bounds = {
-    ageSecMax: Math.min(config.modelAgeSecMax, config.metricRetentionSec),
-    aheadSecMax: config.aheadSecMax,
-  };
-  const rules: ItemRules<typeof PutMetricRequestSchema> = {
-    schema: PutMetricRequestSchema,
-    bounds,
-    within(request) {
-      const { case: form, value } = pointOf(request);
-      return { schema: schemas[form], item: value };
-    },
-    more: ({ metric }, path) =>
-      metric.case === "compact"
-        ? [{ path: `${path}.id`, rule: "names no metric: there is no registry here; send name and dimensions" }]
-        : [],
-  };
-  /** The series of a point that holds to all rules because one of the same series did; undefined: that is not known. */
-  function knownSeries(find: SeriesFinder, request: PutMetricRequest, [firstMs, lastMs]: [number, number]) {
-    const { case: form, value: point } = pointOf(request);
-    if (form === "compact" || (form === "canonical" && point.metadataFields !== undefined)) return undefined;
-    const { metric, timestamp, value } = point;
-    const dimensions = form === "tagged" ? point.tags : point.dimensions;
-    if (value === undefined || !Number.isFinite(value) || timestamp === undefined) return undefined;
-    if (!(Number(timestamp) >= firstMs && Number(timestamp) <= lastMs)) return undefined;
-    return find(metric, dimensions, form === "tagged" ? noLabels : point.labels);
-  }
+const pointRules = (bounds: TimeBounds): ItemRules<typeof PutMetricRequestSchema> => ({
+  schema: PutMetricRequestSchema,
+  bounds,
+  within(request) {
+    const { case: form, value } = pointOf(request);
+    return { schema: schemas[form], item: value };
+  },
+  more: ({ metric }, path) =>
+    metric.case === "compact"
+      ? [{ path: `${path}.id`, rule: "names no metric: there is no registry here; send name and dimensions" }]
+      : [],
+});
+
+/** The series of a point that holds to all rules because one of the same series did; undefined: that is not known. */
+function knownSeries(find: SeriesFinder, request: PutMetricRequest, [firstMs, lastMs]: [number, number]) {
+  const { case: form, value: point } = pointOf(request);
+  if (form === "compact" || (form === "canonical" && point.metadataFields !== undefined)) return undefined;
+  const { metric, timestamp, value } = point;
+  const dimensions = form === "tagged" ? point.tags : point.dimensions;
+  if (value === undefined || !Number.isFinite(value) || timestamp === undefined) return undefined;
+  if (!(Number(timestamp) >= firstMs && Number(timestamp) <= lastMs)) return undefined;
+  return find(metric, dimensions, form === "tagged" ? noLabels : point.labels);
+}
+
+/** Checks points one by one: those of a form that is known need no more than a look at their times. */
+function pointChecker(store: MetricStore, bounds: TimeBounds) {
+  const rules = pointRules(bounds);
 
   /**
    * The points from one place to another, or until enough of them are new: messages of those that have no form, their series
    * where known, and failures. Returns how far it has come.
    */
-  async function check(
+  return async function check(
     { tenantId }: Sender,
     points: Points,
     [from, max]: [number, number],
@@ -148,7 +147,17 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
       known,
       failed: failed.map((each) => ({ ...each, index: (slow[each.index] as { i: number }).i })),
     };
-  }
+  };
+}
+
+/** Points: `store` is where they go. */
+export function pointKinds(config: Bounds, nowMs: () => number, store: MetricStore): PointKinds {
+  const lane = pointLane(store, nowMs);
+  const bounds = {
+    ageSecMax: Math.min(config.modelAgeSecMax, config.metricRetentionSec),
+    aheadSecMax: config.aheadSecMax,
+  };
+  const check = pointChecker(store, bounds);
 
   /** Checks and stores the points from one place to another, or a part of them that one transaction takes; answers where it ends. */
   async function putSome(

@@ -21,7 +21,7 @@ export interface PartOf<Message> {
 }
 
 /**
- * Checks and stores messages as a part; answers those that were not stored. `pathOf` tells a message's path, for errors, by
+ * Checks and stores messages as a part; answers those that were not stored. `pathOf` gives a message's path, for errors, by
  * its place among them; `first`: it may be refused whole.
  */
 export type PutPart<Message> = (

@@ -52,7 +52,7 @@ async function attempt({ sql, kind, tenantId }: Storing, items: readonly unknown
   }
 }
 
-/** Tells each part that it is stored, but for those of its items that were refused. */
+/** Notifies each part that it is stored, but for those of its items that were refused. */
 function tellStored(parts: readonly WaitingPart[], refused: Refused): void {
   let from = 0;
   for (const part of parts) {
@@ -69,7 +69,7 @@ function tellStored(parts: readonly WaitingPart[], refused: Refused): void {
 }
 
 /**
- * Stores parts in one transaction, and tells each how it ended. When something of their items cannot be stored they are split, by
+ * Stores parts in one transaction, and reports to each how it ended. When something of their items cannot be stored they are split, by
  * parts, then by items, until those stand alone that are at fault. Answers those that are to be stored again.
  */
 export async function storeParts<P extends WaitingPart>(storing: Storing, parts: P[]): Promise<Repeat<P>[]> {

@@ -46,7 +46,7 @@ export function resourceText(type: string, name: string): string {
 }
 
 /**
- * The resource of a call that failed, as far as its request tells: the name or id in the path, else the name or id of the
+ * The resource of a call that failed, as far as its request shows it: the name or id in the path, else the name or id of the
  * resource in the body. What a create makes has no id yet.
  */
 export function requestedResource(method: DescMethod, request: unknown): string {

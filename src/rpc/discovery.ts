@@ -11,7 +11,7 @@ import { reflection } from "./reflection.ts";
 /** What tools and probes ask of a server before they have a key. */
 export interface Discovery {
   readonly services: { service: DescService; implementation: ServiceImpl<DescService> }[];
-  /** Those that watch the health are told that nothing is served, and their streams end. */
+  /** Those that watch the health learn that nothing is served, and their streams end. */
   stop(): void;
 }
 

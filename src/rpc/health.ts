@@ -5,13 +5,13 @@ import { notFound, unavailable } from "../errors.ts";
 /** gRPC's health service (github.com/grpc/grpc, doc/health-checking.md). */
 export interface HealthOfServices {
   readonly service: ServiceImpl<typeof Health>;
-  /** Nothing is served from now on: watches tell it, and end. */
+  /** Nothing is served from now on: watches report it, and end. */
   stop(): void;
 }
 
 const lookMs = 250;
 
-/** Tells of these services, and of the server as a whole under the empty name, whether they serve. `serving` is asked often. */
+/** Reports of these services, and of the server as a whole under the empty name, whether they serve. `serving` is asked often. */
 export function healthOf(services: readonly string[], serving: () => boolean): HealthOfServices {
   const names = new Set(["", ...services]);
   let stopping = false;

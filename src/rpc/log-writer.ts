@@ -74,7 +74,7 @@ const lostLine = (lost: number) =>
   `${JSON.stringify({ level: 40, time: Date.now(), lost, msg: "log lines were lost while none could be written" })}\n`;
 
 /**
- * Writes lines to a descriptor, in pieces of up to 100 ms. While that takes none, because its disk is full or nobody reads, they wait within
+ * Writes lines to a descriptor, in pieces of up to 100 ms. While that takes none, because its disk is full or its reader has stopped, they wait within
  * a bound; those beyond it are counted, and one line says how many when it takes them again.
  */
 export function logWriter(fd: number, options: Options = {}): LogWriter {

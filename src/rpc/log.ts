@@ -65,7 +65,7 @@ export function logUnexpected(log: Logger, record: RequestRecord, error: unknown
   log.error({ requestId: record.requestId, rpc: record.rpc, cause: causeOf(error) }, "unexpected error");
 }
 
-// A query builder's own error holds the statement's parameters: only what lies beneath it is told.
+// A query builder's own error holds the statement's parameters: only its cause is logged.
 function causeOf(error: unknown) {
   let at = error;
   while (at instanceof Error && at.cause instanceof Error) at = at.cause;

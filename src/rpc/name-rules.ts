@@ -4,7 +4,7 @@ import { permissionOf } from "../auth/permission.ts";
 import type { Broken } from "./constraint-rules.ts";
 
 /**
- * The one rule for names by which things are told apart: equal ones look equal. They are stored in Unicode's form NFC, and
+ * The one rule for names by which things are distinguished: equal ones look equal. They are stored in Unicode's form NFC, and
  * hold no control characters, none without width, none that turn the direction of a text, and no space at their ends.
  */
 const rules: readonly [RegExp, string][] = [

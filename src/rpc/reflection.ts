@@ -13,7 +13,7 @@ const questionsMax = 2000;
 export type Reflection = (requests: AsyncIterable<ServerReflectionRequest>) => AsyncGenerator<object>;
 
 /**
- * gRPC's server reflection over these services, the files that they stand in, and `more` files beside them
+ * gRPC's server reflection over these services, the files that declare them, and `more` files beside them
  * (github.com/grpc/grpc, doc/server-reflection.md). A file that is asked for comes with those it imports, each once a stream.
  */
 export function reflection(services: readonly DescService[], more: readonly DescFile[]): Reflection {

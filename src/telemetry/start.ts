@@ -9,7 +9,7 @@ import { openTraces, type TracedRequest } from "./traces.ts";
 
 type ListenAddress = NonNullable<Config["metricsAddress"]>;
 
-/** What this server tells of itself to its operators. */
+/** What this server reports of itself to its operators. */
 export interface Telemetry {
   /** Where the metrics are; undefined: there is no port of theirs. */
   readonly metricsUrl: string | undefined;

@@ -57,27 +57,8 @@ export function auditQueue(
   const lanes = new Map<string, Lane>();
   const places = limiter({ max: rowsMax, what: "audit rows wait" });
   const writes = limiter({ max: writesMax, waitingMax: rowsMax, what: "audit rows are being written", shares: {} });
+  const { write, lose, lost } = auditWriter({ sql, gate }, log);
   let stopped = false;
-  let lost = 0;
-
-  function lose(tenantId: string, rows: readonly TimedAuditRow[], cause?: unknown) {
-    lost += rows.length;
-    const reason = cause instanceof Error && { cause: cause.message };
-    for (const row of rows) log.error({ audit: { tenantId, ...row }, ...reason }, "an audit row was not written");
-  }
-
-  /** Writes rows; those that the database refuses for what is in them go to the log, without the others. */
-  async function write(tenantId: string, rows: readonly TimedAuditRow[]): Promise<void> {
-    try {
-      await gate.run(() => insertAuditRows(sql, tenantId, rows));
-    } catch (error) {
-      if (error instanceof ConnectError || isConnectionLost(error)) throw error;
-      if (!isContent(error) || rows.length === 1) return lose(tenantId, rows, error);
-      const middle = rows.length >> 1;
-      await write(tenantId, rows.slice(0, middle));
-      await write(tenantId, rows.slice(middle));
-    }
-  }
 
   async function flush(tenantId: string, lane: Lane) {
     while (lane.rows.length > 0) {
@@ -127,7 +108,7 @@ export function auditQueue(
       const { writing } = laneOf(tenantId, { row, place });
       if (gate.open) await within(writing, answerWaitMs);
     },
-    stats: () => ({ waiting: places.used, lost }),
+    stats: () => ({ waiting: places.used, lost: lost() }),
     settled: (tenantId) => within(lanes.get(tenantId)?.writing, settleWaitMs),
     async stop() {
       await retention.stop();
@@ -141,6 +122,32 @@ export function auditQueue(
       }
     },
   };
+}
+
+/** Writes rows to the table or, where that is not possible, to the log. */
+function auditWriter({ sql, gate }: Pick<Pool, "sql" | "gate">, log: Log) {
+  let lost = 0;
+
+  function lose(tenantId: string, rows: readonly TimedAuditRow[], cause?: unknown) {
+    lost += rows.length;
+    const reason = cause instanceof Error && { cause: cause.message };
+    for (const row of rows) log.error({ audit: { tenantId, ...row }, ...reason }, "an audit row was not written");
+  }
+
+  /** Rows that the database refuses for what is in them go to the log, without the others. */
+  async function write(tenantId: string, rows: readonly TimedAuditRow[]): Promise<void> {
+    try {
+      await gate.run(() => insertAuditRows(sql, tenantId, rows));
+    } catch (error) {
+      if (error instanceof ConnectError || isConnectionLost(error)) throw error;
+      if (!isContent(error) || rows.length === 1) return lose(tenantId, rows, error);
+      const middle = rows.length >> 1;
+      await write(tenantId, rows.slice(0, middle));
+      await write(tenantId, rows.slice(middle));
+    }
+  }
+
+  return { write, lose, lost: () => lost };
 }
 
 async function within(done: Promise<unknown> | undefined, ms: number): Promise<void> {

@@ -27,7 +27,7 @@ export function ndjson(write: (message: unknown) => string): Framing {
   };
 }
 
-/** Server-sent events with the same records; an `end` event tells the orderly end from a lost connection. */
+/** Server-sent events with the same records; an `end` event distinguishes the orderly end from a lost connection. */
 export function eventStream(write: (message: unknown) => string): Framing {
   return {
     contentType: "text/event-stream",

@@ -32,7 +32,7 @@ const columnsOf = (tenantId: string) => ({
 
 const identified = (tenantId: string, id: string) => and(eq(userAccounts.tenantId, tenantId), eq(userAccounts.id, id));
 
-/** How e-mail addresses are told apart: without case, code point by code point. As user_accounts_email has it. */
+/** How e-mail addresses are distinguished: without case, code point by code point. As user_accounts_email has it. */
 const sameEmail = (email: string) =>
   sql`lower(${userAccounts.email} collate pg_c_utf8) = lower(${email}::text collate pg_c_utf8)`;
 

@@ -4,7 +4,7 @@ const known = new Map<DescMessage, boolean>();
 
 /**
  * Whether a message, or one within it, has a field that the proto marks with `debug_redact`. What is wrong with the text
- * of such a message is told without quoting it: a secret may stand where something else is expected.
+ * of such a message is reported without quoting it: a secret may stand where something else is expected.
  */
 export function holdsRedacted(desc: DescMessage): boolean {
   let holds = known.get(desc);

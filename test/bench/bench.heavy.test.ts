@@ -12,9 +12,9 @@ const benches: Readonly<Record<string, string>> = {
   put: "--rounds 1 --seconds 0.2",
   batches: "--rounds 1 --seconds 0.3",
   clients: "--rounds 1 --seconds 1",
-  fresh: "--seconds 1 --restarts 1 --only ones",
+  fresh: "--seconds 3 --restarts 1 --only ones",
   reads: "--rounds 1 --seconds 0.05 --warm-up 0.05",
-  entities: "--rounds 1 --size 2000",
+  entities: "--rounds 1 --size 2000 --warm-up 0.05",
   events: "--size 2000 --days 1 --rounds 1 --seconds 1",
   metrics: "--rounds 1 --seconds 0.2 --stored 10 --only ingest",
   notify: "--events 10 --seconds 1 --one 20 --ten 20",
@@ -25,10 +25,10 @@ const benches: Readonly<Record<string, string>> = {
 };
 const main = new URL("../../bench/main.ts", import.meta.url).pathname;
 
-function start(dir: string, args: readonly string[]) {
+function start(dir: string, args: readonly string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [main, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, TMPDIR: dir, NODE_ENV: "production" },
+    env: { ...process.env, TMPDIR: dir, NODE_ENV: "production", ...env },
     detached: true,
   });
   onTestFinished(() => {
@@ -53,7 +53,7 @@ test("each bench of the folder is tried here", () => {
   for (const name of Object.keys(benches)) expect(readme).toContain(`| \`${name}\` |`);
 });
 
-/** The others take five minutes together: `BENCHES=all` tries them, too (bench/README.md). */
+/** The others take several times as long together: `BENCHES=all` tries them, too (bench/README.md). */
 const short = ["read", "put", "batches", "clients", "reads", "notify"];
 const tried = Object.entries(benches).filter(([name]) => process.env.BENCHES === "all" || short.includes(name));
 
@@ -87,6 +87,25 @@ test.each(["SIGINT", "SIGTERM", "SIGKILL of the bench"])(
   120_000,
 );
 
+test("a run is kept with its date and machine, and the next one prints what differs from it", async () => {
+  const kept = temporaryDir();
+  const args = ["reads", "--rounds", "1", "--seconds", "0.05", "--warm-up", "0.05", "--only", "one credential"];
+  const run = async (more: readonly string[]) => {
+    const { child, output } = start(temporaryDir(), [...args, ...more], { BENCH_RESULTS: kept });
+    expect(await ended(child), output()).toBe(0);
+    return output();
+  };
+  expect(await run(["--keep"])).not.toContain("since");
+  const [file = "", ...others] = readdirSync(kept);
+  expect(others).toEqual([]);
+  expect(file).toMatch(/^reads-\d{4}-\d\d-\d\dT[\d-]+Z\.json$/);
+  const { machine, ...first } = JSON.parse(readFileSync(join(kept, file), "utf8"));
+  expect(first).toMatchObject({ bench: "reads", args: args.slice(1), tables: [{ rows: expect.any(Array) }] });
+  expect(machine).toMatch(/^\d+ × .+, \d+ GiB, Node v\d+\.\d+\.\d+$/);
+  expect(await run([])).toContain(`since ${first.date} (${machine}):\n`);
+  expect(readdirSync(kept)).toEqual([file]);
+}, 120_000);
+
 test("a table is compared with the one that was kept, number by number", () => {
   const head = ["", "items/s", "p50 ms", "to"];
   const before = { head, rows: [["put", "1 000", "2.0", "x"]] };
@@ -99,4 +118,14 @@ test("a table is compared with the one that was kept, number by number", () => {
   };
   expect(differences(now, before)).toEqual(["  put, items/s: 1000 → 1500 (+50 %)"]);
   expect(differences(now, undefined)).toEqual([]);
+});
+
+test("a row without a name is compared with its own, not with that of another row", () => {
+  const table = (...ratios: string[]) => ({
+    head: ["", "ratio"],
+    rows: ratios.map((ratio, i) => [i % 2 === 0 ? `competitor ${i / 2}` : "", ratio]),
+  });
+  expect(differences(table("1", "2", "3", "5"), table("1", "2", "3", "4"))).toEqual([
+    "  competitor 1 (2), ratio: 4 → 5 (+25 %)",
+  ]);
 });

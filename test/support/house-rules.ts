@@ -12,30 +12,30 @@ export interface Rule {
 /** Source files that may be longer than `linesMax`, each with the reason. */
 const longFiles: Readonly<Record<string, string>> = {};
 
-/** Functions that are longer than `functionLinesMax`, and how long they may be. The list only shrinks. */
-const longFunctions: Readonly<Record<string, number>> = {
-  "src/auth/verify.ts: keyVerifier": 95,
-  "src/clause/regex-syntax.ts: parseExpression": 165,
-  "src/db/circuit-breaker.ts: circuitBreaker": 110,
-  "src/db/driver/connections.ts: connections": 165,
-  "src/entities/fields.ts: entityResolver": 105,
-  "src/events/watch/past.ts: pastReader": 175,
-  "src/events/watch/queue.ts: messageQueue": 95,
-  "src/events/watch/watch-hub.ts: watchHub": 175,
-  "src/jobs/worker.ts: worker": 159,
-  "src/limiter.ts: limiter": 168,
-  "src/metrics/encoded-series-cache.ts: formTable": 190,
-  "src/notifications/delivering/dispatcher.ts: dispatcher": 175,
-  "src/receiver/ingest-queue.ts: ingestQueue": 195,
-  "src/receiver/points.ts: pointKinds": 165,
-  "src/server.ts: startServer": 200,
-  "src/tenants/audit-queue.ts: auditQueue": 95,
-  "src/transcoding/handler.ts: transcoder": 202,
-  "src/transcoding/json/read-json.ts: jsonReader": 183,
-  "src/transcoding/plugin/json-schema.ts: schemas": 120,
-  "src/transcoding/plugin/openapi.ts: openApiDocument": 110,
-  "src/transcoding/routes/match.ts: matcher": 142,
-  "src/wire/body-reader.ts: bodyReader": 132,
+const loop = "its inner functions share the state of one loop";
+
+/** Functions that are longer than `functionLinesMax`: how long they may be, and why. The list only shrinks. */
+const longFunctions: Readonly<Record<string, [linesMax: number, why: string]>> = {
+  "src/clause/regex-syntax.ts: parseExpression": [165, "its inner functions share the place in what is read"],
+  "src/db/driver/connections.ts: connections": [165, "acquire, release and cancel decide on the same connections"],
+  "src/events/watch/watch-hub.ts: watchHub": [143, loop],
+  "src/jobs/worker.ts: worker": [129, loop],
+  "src/limiter.ts: limiter": [168, "every part reads and changes the same counts"],
+  "src/metrics/encoded-series-cache.ts: formTable": [187, "inner functions share the columns of one table of bytes"],
+  "src/notifications/delivering/dispatcher.ts: dispatcher": [175, loop],
+  "src/receiver/ingest-queue.ts: ingestQueue": [164, loop],
+  "src/server.ts: startServer": [
+    188,
+    "the parts of the server in the order in which they start, to be read from top to bottom",
+  ],
+  "src/transcoding/handler.ts: transcoder": [202, "the steps of a request share what is compiled from the options"],
+  "src/transcoding/json/read-json.ts: jsonReader": [183, "compiled readers call each other, as messages hold messages"],
+  "src/transcoding/plugin/json-schema.ts: schemas": [120, "descriptions of messages, fields and enums call each other"],
+  "src/transcoding/routes/match.ts: matcher": [
+    142,
+    "its inner functions share one scan of the URL, without an allocation a call",
+  ],
+  "src/wire/body-reader.ts: bodyReader": [132, "each event of the request changes the same state"],
 };
 
 /** Packages of `proto/belfry` with messages and options of a mechanism: they have no service. */
@@ -140,12 +140,12 @@ export const houseRules: readonly Rule[] = [
       }),
   },
   {
-    guarantee: `no function is longer than ${functionLinesMax} lines, but for those that are listed, which only shrink`,
+    guarantee: `no function is longer than ${functionLinesMax} lines, but for those that are listed with a reason`,
     broken: { "src/events/search.ts": `function search() {\n${"  go();\n".repeat(functionLinesMax)}}\n` },
     violations: (tree) =>
       sources(tree, /^src\//).flatMap(([path, text]) =>
         functionsIn(text)
-          .filter(({ name, lines }) => lines > (longFunctions[`${path}: ${name}`] ?? functionLinesMax))
+          .filter(({ name, lines }) => lines > (longFunctions[`${path}: ${name}`]?.[0] ?? functionLinesMax))
           .map(({ name, lines }) => `${path}: ${name} has ${lines} lines`),
       ),
   },

@@ -23,7 +23,7 @@ async function ingestClient(name: string): Promise<string> {
   return apiClient?.id ?? "";
 }
 
-/** Makes a key that may only send. It stands in the page's memory until the page is left, and nowhere else. */
+/** Makes a key that may only send. It is kept in the page's memory until the page is left, and nowhere else. */
 export function IngestKey({ secret, made }: { secret: string; made(secret: string): void }) {
   const name = useSignal("agents");
   const busy = useSignal(false);

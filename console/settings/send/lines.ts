@@ -27,7 +27,7 @@ export function placeOf({ origin, hostname, port, protocol }: Location, ownAutho
   };
 }
 
-/** Puts the key into a file that nobody else can read. */
+/** Puts the key into a file that no other account can read. */
 export const keyLine = (key: string) => `(umask 077; printf '%s' '${key}' > ${keyFile})`;
 
 /** Gets the authority's certificate, and keeps it only when it is the one that this page has. @param digest SHA-256 of the file, hex */

@@ -21,7 +21,7 @@ export interface Query {
   prepared?: boolean;
 }
 
-/** What is told how a query has ended. */
+/** Notified of how a query has ended. */
 export interface Answer {
   resolve(answer: unknown): void;
   reject(error: unknown): void;

@@ -34,7 +34,7 @@ const limits = [
 
 /**
  * Lifts the limits of time that a role or a database may have: a copy takes as long as its rows. PostgreSQL looks each second whether we are
- * still there, where its system can tell: else it would go on waiting for a lock for a process that is gone. For a transaction.
+ * still there, where its system can see that: else it would go on waiting for a lock for a process that has ended. For a transaction.
  */
 export async function noLimits(tx: Db): Promise<void> {
   for (const limit of limits) await tx.unsafe(`set local ${limit} = 0`);

@@ -127,7 +127,7 @@ function prepare(account: Account, data: string): void {
 
 /**
  * Starts PostgreSQL in a process group of its own, so that Ctrl-C is for the server, which stops its database last.
- * `begun` is told the process at once; resolves when PostgreSQL answers, however long it takes to recover.
+ * `begun` gets the process at once; resolves when PostgreSQL answers, however long it takes to recover.
  * @throws StartError with PostgreSQL's own last words
  */
 export async function launch(

@@ -78,7 +78,7 @@ export function textsOf({ texts, wrong }: CursorPlace, types: readonly SortKey["
 }
 
 /**
- * True for rows that come after (`backward`: before) the row of a cursor. `keys` must end in ones that tell all rows
+ * True for rows that come after (`backward`: before) the row of a cursor. `keys` must end in ones that distinguish all rows
  * apart, and always have a value. @throws the cursor's error when its texts are no keys of these types
  */
 export function beyond(db: Db, keys: readonly SortKey[], place: CursorPlace, backward = false): Fragment {

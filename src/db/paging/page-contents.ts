@@ -23,7 +23,7 @@ export type Outlined<R> = R & { small: boolean };
 const columnsOf = (db: Db, { columns }: PageContents<string>) =>
   Object.entries(columns).map(([member, column]) => ({ member: db`${db(member)}`, column: db`${db(column)}` }));
 
-/** The columns of the contents, and `small`. What is stored compressed may be any size, which its own does not tell. */
+/** The columns of the contents, and `small`. What is stored compressed may be any size, which its stored size does not show. */
 export function outlineColumns(db: Db, contents: PageContents<string>): Fragment {
   const columns = columnsOf(db, contents).map(({ member, column }) => ({
     member,

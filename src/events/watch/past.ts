@@ -64,18 +64,8 @@ export function pastReader(sql: Sql): Past {
   const turns = limiter({ max: readsMax, what: "reads of feeds", waitingMax: 1e6, shares: { tenant: 1 } });
 
   const ofTenant = (tenantId: string) => {
-    let found = tenants.get(tenantId);
-    if (found === undefined) {
-      found = {
-        watches: 0,
-        blocks: new Map(),
-        portions: new Map(),
-        bytes: 0,
-        turns: limiter({ max: 1, what: "portions are read", waitingMax: Infinity, shares: {} }),
-        message: messageMaker(),
-      };
-      tenants.set(tenantId, found);
-    }
+    const found = tenants.get(tenantId) ?? newTenant();
+    tenants.set(tenantId, found);
     return found;
   };
 
@@ -106,93 +96,6 @@ export function pastReader(sql: Sql): Past {
     return read;
   }
 
-  function read(tenantId: string, of: OfTenant, row: FeedRow, from: number): Kept {
-    const changes = row.changes.slice(from, from + changesMax);
-    const kept: Kept = {
-      read: inTurn(tenantId, () => changedRows(sql, tenantId, changes)),
-      users: 0,
-      bytes: 0,
-      told: new Map(),
-    };
-    kept.read.then(
-      (changed) => {
-        kept.bytes = changed.reduce((sum, each) => sum + (each?.bytes ?? 0), 0);
-        of.bytes += kept.bytes;
-      },
-      () => {},
-    );
-    return kept;
-  }
-
-  /** A portion, read when there is room for it. */
-  async function use(of: OfTenant, key: string, read: () => Kept, signal: AbortSignal): Promise<Kept> {
-    const known = of.portions.get(key);
-    if (known !== undefined) {
-      known.users += 1;
-      return known;
-    }
-    const turn = await of.turns.turn({}, signal);
-    try {
-      while (!of.portions.has(key) && of.bytes > usedBytesMax) {
-        signal.throwIfAborted();
-        await sleep(20);
-      }
-      const kept = of.portions.get(key) ?? read();
-      of.portions.set(key, kept);
-      kept.users += 1;
-      await kept.read.catch(() => undefined);
-      return kept;
-    } finally {
-      turn.release();
-    }
-  }
-
-  /** Forgets what no one uses, the oldest first, when much is kept. */
-  function evict(of: OfTenant) {
-    for (const [key, kept] of of.portions) {
-      if (of.bytes <= keptBytesMax) return;
-      if (kept.users > 0) continue;
-      of.portions.delete(key);
-      of.bytes -= kept.bytes;
-    }
-  }
-
-  function portionOf(of: OfTenant, row: FeedRow, from: number, kept: Kept, changed: (ChangedRow | undefined)[]) {
-    const { position, createdMs } = row;
-    let released = false;
-    async function judge(query: Query, pace: Pace): Promise<Told[]> {
-      const found: Told[] = [];
-      for (const [i, each] of changed.entries()) {
-        const turn = pace();
-        if (turn !== undefined) await turn;
-        const told = each && (await toldOf(query, each, { position, createdMs, passed: from + i + 1 }, pace));
-        if (told === undefined) continue;
-        told.waiting = 1; // its message is kept for the others
-        found.push(told);
-      }
-      return found;
-    }
-    return {
-      from,
-      count: changed.length,
-      message: of.message,
-      told(query: Query, pace: Pace) {
-        const key = Buffer.from(query.digest).toString("latin1");
-        const known = kept.told.get(key);
-        if (known !== undefined) return known;
-        const told = judge(query, pace);
-        if (kept.told.size < queriesMax) kept.told.set(key, told);
-        return told;
-      },
-      release() {
-        if (released) return;
-        released = true;
-        kept.users -= 1;
-        evict(of);
-      },
-    };
-  }
-
   return {
     begin(tenantId) {
       const of = ofTenant(tenantId);
@@ -202,27 +105,18 @@ export function pastReader(sql: Sql): Past {
         if (of.watches === 0) tenants.delete(tenantId);
       };
     },
-    async rows(tenantId, place) {
-      const { position, createdMs } = place;
-      const size = BigInt(blockRows);
-      let first = position - (position % size);
-      let rows = (await block(tenantId, first)).filter((row) => row.position >= position);
-      if (position === 0n) {
-        const oldest = rows[0]?.position ?? (await feedEnd(sql, tenantId)).position;
-        if (oldest > 1n && rows[0]?.position !== 1n) throw placeExpired();
-      } else {
-        if (rows[0]?.position !== position || rows[0].createdMs !== createdMs) throw placeExpired();
-        if (place.passed >= rows[0].changes.length) rows = rows.slice(1);
-      }
-      if (rows.length > 0 || position !== first + size - 1n) return rows;
-      first += size;
-      return await block(tenantId, first);
-    },
+    rows: (tenantId, place) =>
+      rowsFrom(
+        place,
+        (first) => block(tenantId, first),
+        () => feedEnd(sql, tenantId),
+      ),
     async portion(tenantId, row, change, signal) {
       const of = ofTenant(tenantId);
       const from = change - (change % changesMax);
       const key = `${row.position}/${row.createdMs}/${from}`;
-      const kept = await use(of, key, () => read(tenantId, of, row, from), signal);
+      const read = () => changedRows(sql, tenantId, row.changes.slice(from, from + changesMax));
+      const kept = await use(of, key, () => keep(of, inTurn(tenantId, read)), signal);
       try {
         return portionOf(of, row, from, kept, await kept.read);
       } catch (error) {
@@ -232,4 +126,113 @@ export function pastReader(sql: Sql): Past {
       }
     },
   };
+}
+
+const newTenant = (): OfTenant => ({
+  watches: 0,
+  blocks: new Map(),
+  portions: new Map(),
+  bytes: 0,
+  turns: limiter({ max: 1, what: "portions are read", waitingMax: Infinity, shares: {} }),
+  message: messageMaker(),
+});
+
+/** A portion, read when there is room for it. */
+async function use(of: OfTenant, key: string, read: () => Kept, signal: AbortSignal): Promise<Kept> {
+  const known = of.portions.get(key);
+  if (known !== undefined) {
+    known.users += 1;
+    return known;
+  }
+  const turn = await of.turns.turn({}, signal);
+  try {
+    while (!of.portions.has(key) && of.bytes > usedBytesMax) {
+      signal.throwIfAborted();
+      await sleep(20);
+    }
+    const kept = of.portions.get(key) ?? read();
+    of.portions.set(key, kept);
+    kept.users += 1;
+    await kept.read.catch(() => undefined);
+    return kept;
+  } finally {
+    turn.release();
+  }
+}
+
+/** Forgets what no one uses, the oldest first, when much is kept. */
+function evict(of: OfTenant) {
+  for (const [key, kept] of of.portions) {
+    if (of.bytes <= keptBytesMax) return;
+    if (kept.users > 0) continue;
+    of.portions.delete(key);
+    of.bytes -= kept.bytes;
+  }
+}
+
+function portionOf(of: OfTenant, row: FeedRow, from: number, kept: Kept, changed: (ChangedRow | undefined)[]) {
+  const { position, createdMs } = row;
+  let released = false;
+  async function judge(query: Query, pace: Pace): Promise<Told[]> {
+    const found: Told[] = [];
+    for (const [i, each] of changed.entries()) {
+      const turn = pace();
+      if (turn !== undefined) await turn;
+      const told = each && (await toldOf(query, each, { position, createdMs, passed: from + i + 1 }, pace));
+      if (told === undefined) continue;
+      told.waiting = 1; // its message is kept for the others
+      found.push(told);
+    }
+    return found;
+  }
+  return {
+    from,
+    count: changed.length,
+    message: of.message,
+    told(query: Query, pace: Pace) {
+      const key = Buffer.from(query.digest).toString("latin1");
+      const known = kept.told.get(key);
+      if (known !== undefined) return known;
+      const told = judge(query, pace);
+      if (kept.told.size < queriesMax) kept.told.set(key, told);
+      return told;
+    },
+    release() {
+      if (released) return;
+      released = true;
+      kept.users -= 1;
+      evict(of);
+    },
+  };
+}
+
+/** The rows of a feed from a place on, those of one block. @throws when the place has expired */
+async function rowsFrom(
+  { position, createdMs, passed }: FeedPosition,
+  block: (first: bigint) => Promise<FeedRow[]>,
+  end: () => Promise<FeedPosition>,
+): Promise<FeedRow[]> {
+  const size = BigInt(blockRows);
+  const first = position - (position % size);
+  let rows = (await block(first)).filter((row) => row.position >= position);
+  if (position === 0n) {
+    const oldest = rows[0]?.position ?? (await end()).position;
+    if (oldest > 1n && rows[0]?.position !== 1n) throw placeExpired();
+  } else {
+    if (rows[0]?.position !== position || rows[0].createdMs !== createdMs) throw placeExpired();
+    if (passed >= rows[0].changes.length) rows = rows.slice(1);
+  }
+  return rows.length > 0 || position !== first + size - 1n ? rows : await block(first + size);
+}
+
+function keep(of: OfTenant, read: Kept["read"]): Kept {
+  const kept: Kept = { read, users: 0, bytes: 0, told: new Map() };
+  read.then(
+    (changed) => {
+      kept.bytes = changed.reduce((sum, each) => sum + (each?.bytes ?? 0), 0);
+      of.bytes += kept.bytes;
+    },
+    () => {},
+  );
+  return kept;
 }

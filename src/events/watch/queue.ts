@@ -31,51 +31,30 @@ const tooSlow = () => exhausted("the client takes the changes too slowly; watch 
 
 /** @param held what all watches of the tenant have not taken yet */
 export function messageQueue(signal: AbortSignal, held: Held): Queue {
-  let waiting: Told[] = [];
-  let from = 0;
+  const waiting = fifo<Told>();
   let bytes = 0;
   let asking = false;
   let failure: unknown;
-  let wake: (() => void) | undefined;
-  const size = () => waiting.length - from;
-  const aborted = () => wake?.();
+  const sleeper = wakeable();
+  const aborted = () => sleeper.wake();
   signal.addEventListener("abort", aborted, { once: true });
 
   function clear() {
-    for (const told of waiting.slice(from)) release(held, told);
-    waiting = [];
-    from = 0;
+    for (let told = waiting.shift(); told !== undefined; told = waiting.shift()) release(held, told);
     bytes = 0;
   }
 
   function fail(error: unknown) {
     failure ??= error;
     clear();
-    wake?.();
+    sleeper.wake();
   }
 
-  async function wakened(withinMs: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, withinMs);
-      wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    wake = undefined;
-  }
-
-  /** The first one, if there is any; what is taken is given up in portions. */
   function shift(): Told | undefined {
-    const told = waiting[from];
+    const told = waiting.shift();
     if (told === undefined) return undefined;
-    from += 1;
     bytes -= told.changed.bytes;
-    if (from === waiting.length || from >= 256) {
-      waiting = waiting.slice(from);
-      from = 0;
-    }
-    if (waiting.length === 0) queue.lags = false;
+    if (waiting.size() === 0) queue.lags = false;
     release(held, told);
     return told;
   }
@@ -93,23 +72,23 @@ export function messageQueue(signal: AbortSignal, held: Held): Queue {
       waiting.push(told);
       hold(held, told);
       bytes += told.changed.bytes;
-      if (size() > waitingMax || (bytes > waitingBytesMax && size() > 1)) fail(tooSlow());
-      else wake?.();
+      if (waiting.size() > waitingMax || (bytes > waitingBytesMax && waiting.size() > 1)) fail(tooSlow());
+      else sleeper.wake();
     },
     fail,
     end() {
       clear();
       signal.removeEventListener("abort", aborted);
     },
-    long: () => !queue.lags && (size() > shortMax || bytes > shortBytesMax),
+    long: () => !queue.lags && (waiting.size() > shortMax || bytes > shortBytesMax),
     async next(withinMs, pace) {
       asking = true;
       try {
-        if (failure === undefined && size() === 0) {
+        if (failure === undefined && waiting.size() === 0) {
           signal.throwIfAborted();
-          await wakened(withinMs);
+          await sleeper.sleep(withinMs);
         }
-        if (size() > 0) {
+        if (waiting.size() > 0) {
           const turn = pace();
           if (turn !== undefined) await turn;
         }
@@ -122,6 +101,44 @@ export function messageQueue(signal: AbortSignal, held: Held): Queue {
     },
   };
   return queue;
+}
+
+/** Sleeps until it is woken, or for a time. */
+function wakeable() {
+  let wake: (() => void) | undefined;
+  return {
+    wake: () => wake?.(),
+    async sleep(ms: number): Promise<void> {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      wake = undefined;
+    },
+  };
+}
+
+/** First in, first out. What was taken is given up in portions. */
+function fifo<T>() {
+  let items: T[] = [];
+  let from = 0;
+  return {
+    size: () => items.length - from,
+    push: (item: T) => void items.push(item),
+    shift(): T | undefined {
+      if (from === items.length) return undefined;
+      const item = items[from];
+      from += 1;
+      if (from === items.length || from >= 256) {
+        items = items.slice(from);
+        from = 0;
+      }
+      return item;
+    },
+  };
 }
 
 /** Ends the watch for which most waits. Answers false when nothing waits. */

@@ -34,7 +34,7 @@ interface Group {
   watchers: Set<Watcher>;
 }
 
-/** Changes that are being told, in slices. */
+/** Changes that are being reported, in slices. */
 interface Telling {
   changed: readonly (ChangedRow | undefined)[];
   placeOf(i: number): FeedPosition;
@@ -153,36 +153,6 @@ export function watchHub(sql: Sql): WatchHub {
     tenant.place = { position, createdMs, passed: Number.MAX_SAFE_INTEGER };
   }
 
-  /** Tells changes to all that watch, group by group, in slices. */
-  async function tellPortion(tenantId: string, tenant: Tenant, telling: Telling): Promise<void> {
-    const pace = paced(() => {}, tenantId);
-    tenant.telling = telling;
-    for (const { query, watchers } of [...tenant.groups.values()]) {
-      for (const [i, each] of telling.changed.entries()) {
-        const turn = pace();
-        if (turn !== undefined) await turn;
-        const told = each && (await toldOf(query, each, telling.placeOf(i), pace));
-        if (told !== undefined) for (const watcher of watchers) tellOne(watcher, told);
-      }
-    }
-    // Further ones may come as long as these are reported.
-    for (let late = tenant.late[0]; late !== undefined; late = tenant.late[0]) {
-      const { group, watcher } = late;
-      for (const [i, each] of telling.changed.entries()) {
-        const turn = pace();
-        if (turn !== undefined) await turn;
-        const told = each && (await toldOf(group.query, each, telling.placeOf(i), pace));
-        if (tenant.late[0] !== late) break; // it has left meanwhile
-        if (told !== undefined) tellOne(watcher, told);
-      }
-      if (tenant.late[0] !== late) continue;
-      tenant.late.shift();
-      group.watchers.add(watcher);
-    }
-    tenant.telling = undefined;
-    tenant.place = telling.placeOf(telling.changed.length - 1);
-  }
-
   /** Until the watches have taken most of what they were notified, but for those whose clients are slow. */
   async function taken(tenantId: string, tenant: Tenant): Promise<void> {
     const long = () => queuesOf(tenant).filter((queue) => queue.long());
@@ -270,6 +240,36 @@ const newTenant = (place: FeedPosition): Tenant => ({
   held: { bytes: 0 },
   message: messageMaker(),
 });
+
+/** Reports changes to all watchers, group by group, in slices. */
+async function tellPortion(tenantId: string, tenant: Tenant, telling: Telling): Promise<void> {
+  const pace = paced(() => {}, tenantId);
+  tenant.telling = telling;
+  for (const { query, watchers } of [...tenant.groups.values()]) {
+    for (const [i, each] of telling.changed.entries()) {
+      const turn = pace();
+      if (turn !== undefined) await turn;
+      const told = each && (await toldOf(query, each, telling.placeOf(i), pace));
+      if (told !== undefined) for (const watcher of watchers) tellOne(watcher, told);
+    }
+  }
+  // Further ones may come as long as these are reported.
+  for (let late = tenant.late[0]; late !== undefined; late = tenant.late[0]) {
+    const { group, watcher } = late;
+    for (const [i, each] of telling.changed.entries()) {
+      const turn = pace();
+      if (turn !== undefined) await turn;
+      const told = each && (await toldOf(group.query, each, telling.placeOf(i), pace));
+      if (tenant.late[0] !== late) break; // it has left meanwhile
+      if (told !== undefined) tellOne(watcher, told);
+    }
+    if (tenant.late[0] !== late) continue;
+    tenant.late.shift();
+    group.watchers.add(watcher);
+  }
+  tenant.telling = undefined;
+  tenant.place = telling.placeOf(telling.changed.length - 1);
+}
 
 function tellOne({ after, queue }: Watcher, told: Told): void {
   if (isBehind(told.place, after)) queue.tell(told);

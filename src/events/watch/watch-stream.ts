@@ -65,7 +65,7 @@ async function* watchFeed(
       for (const row of rows) place = yield* earlier(watches, query, row, place, pace, signal);
       signal.throwIfAborted();
       await watches.open(tenantId);
-      // Whatever is after the place that all were told is told to this one, too.
+      // Whatever is after the place that was reported to all is reported to this one, too.
       if (!isBehind(watches.toldUpTo(tenantId) ?? place, place)) break;
     }
   } finally {

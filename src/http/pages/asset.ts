@@ -27,7 +27,7 @@ const types: Readonly<Record<string, string>> = {
 /** What no content type of ours is sniffed for, and what no page of ours reports its address. */
 const common = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
 
-/** An asset of this content; the ending of the name tells its type. */
+/** An asset of this content; its type follows from the ending of the name. */
 export function asset(name: string, content: string | Buffer, headers: Record<string, string> = {}): Asset {
   const bytes = typeof content === "string" ? Buffer.from(content) : content;
   return {

@@ -31,7 +31,7 @@ const files: readonly [name: string, path: string | URL][] = [
   ["swagger-ui.js", swagger("swagger-ui-bundle.js")],
 ];
 
-/** Pages whose content stays, by path, and those that tell of the local CA, which may be made anew. */
+/** Pages whose content stays, by path, and those about the local CA, which may be made again. */
 interface Pages {
   lasting: Map<string, Asset>;
   ofAuthority(): Promise<{ start: Asset; trust: Asset; certificate: Asset | undefined }>;

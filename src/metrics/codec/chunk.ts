@@ -19,7 +19,7 @@ export interface Points {
 /** Points that one chunk may hold. */
 export const CHUNK_POINTS_MAX = 65_536;
 
-/** Where `steps` of the times are written: how many bits tell the width, and that width. */
+/** Where `steps` of the times are written: how many bits give the width, and that width. */
 const stepWidths = [7, 9, 12, 20, 32, 53] as const;
 
 /** The points as a chunk: the bytes that docs/formats/chunk.md describes. There is at least one, at most `CHUNK_POINTS_MAX`. */

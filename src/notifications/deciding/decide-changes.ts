@@ -134,7 +134,7 @@ function chainOf({ chain }: RuleChange, carried: StoredMatch | undefined): reado
   return carried === undefined ? chain : [...new Set([...carried.chain, ...chain])];
 }
 
-/** What of an occurrence is told again when it changes. */
+/** What of an occurrence is reported again when it changes. */
 export function signatureOf({ severity, status, acknowledged }: Occurrence): Signature {
   return { severity, status, acknowledged };
 }

@@ -24,9 +24,9 @@ export interface Signature {
 export interface Match {
   /** Whether it matches now. */
   readonly standing: boolean;
-  /** Whether something is not told because the entity is in maintenance. */
+  /** Whether something is held back because the entity is in maintenance. */
   readonly muted: boolean;
-  /** What was told last; undefined for what is no occurrence. */
+  /** What was reported last; undefined for what is no occurrence. */
   readonly told: Signature | undefined;
   /** When the match that stands, or stood last, began. */
   readonly matchedMs: number;

@@ -25,7 +25,7 @@ export interface Waiting {
   readonly told: DeliverySnapshot;
 }
 
-/** Whether a delivery is still needed; with what there is to tell now, where that was to be looked at again. */
+/** Whether a delivery is still needed; with what there is to report now, where that was to be looked at again. */
 export type Verdict =
   | {
       readonly send: true;
@@ -53,7 +53,7 @@ const delayed = ({ occasion, tries, dueMs, createdMs }: Waiting) =>
 const ofWindow = ({ told }: Waiting) => told.window !== undefined;
 
 /**
- * Tells which deliveries, whose time has come, are still needed, by their ids. Those whose delay has ended are held against
+ * Returns which deliveries, whose time has come, are still needed, by their ids. Those whose delay has ended are held against
  * the occurrence and the entity as they are now, in a transaction of its own, which stores what follows from that.
  */
 export async function recheckMatches(

@@ -6,7 +6,7 @@ import type { Notification } from "../notification.ts";
 import { type DeliveryContext, type EntityContext, occurrenceKey } from "./delivery-context.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 
-/** What a delivery tells; undefined when what it is about is gone. */
+/** What a delivery reports; undefined when what it is about no longer exists. */
 export function notificationOf(row: DueDelivery, facts: DeliveryContext, tenantId: string): Notification | undefined {
   const { told } = row;
   const rule = facts.rules.get(row.ruleId);

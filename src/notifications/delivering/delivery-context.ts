@@ -9,7 +9,7 @@ import { storedTriggerType } from "../sources.ts";
 import { type OpenDestination, unsealDestination } from "../unseal-destination.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 
-/** A rule, as its notifications tell of it. */
+/** A rule, as its notifications show it. */
 export interface RuleContext {
   id: string;
   name: string;
@@ -52,7 +52,7 @@ export interface Thread {
   sent: boolean;
 }
 
-/** All that deliveries tell, beside what they say themselves. */
+/** All that deliveries report beyond what is stored in them. */
 export interface DeliveryContext {
   readonly tenantName: string;
   /** By id. */
@@ -171,7 +171,7 @@ async function readDestinations(tx: Db, tenantId: string, names: readonly string
 }
 
 /**
- * Reads what these deliveries of one tenant tell, in statements that go to the database together; of occurrences only for
+ * Reads what these deliveries of one tenant report, in statements that go to the database together; of occurrences only for
  * those of `told`, whose texts may be long.
  */
 export async function readDeliveryContext(

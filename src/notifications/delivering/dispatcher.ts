@@ -168,7 +168,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
       records.add(tenantId, results, suspects);
     } catch (error) {
       // Its lease ends, and it is claimed again.
-      log.error({ tenant: tenantId, cause: (error as Error).message }, "a delivery is lost sight of");
+      log.error({ tenant: tenantId, cause: (error as Error).message }, "a delivery is abandoned until its lease ends");
       held.end(rows);
     }
     slots.free(tenantId, ready.row.destinationName, 1);

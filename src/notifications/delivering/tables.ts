@@ -3,7 +3,7 @@ import { bigint, boolean, foreignKey, index, integer, pgTable, primaryKey, uuid 
 import { bigintMs, bytea, jsonb, tenantId, text, texts } from "../../db/columns.ts";
 import { destinations } from "../tables.ts";
 
-/** What a delivery is about and what it tells, the same while it waits and afterwards. */
+/** What a delivery is about and what it reports, the same while it waits and afterwards. */
 const deliveryFacts = {
   tenantId: tenantId(),
   /** UUID version 7 of createdMs: what is known by its id is found in the partition of its day. */

@@ -29,7 +29,7 @@ export interface ExchangedSecret {
 
 /** How a try signs in at a destination that exchanges its secrets. */
 export interface SignIn {
-  /** Tells destinations apart, across tenants. */
+  /** Distinguishes destinations, across tenants. */
   readonly destinationKey: string;
   readonly refreshToken: ExchangedSecret;
   /** Names a secret that is not the destination's: no answer quotes it. */

@@ -81,6 +81,6 @@ export interface DestinationKind<D> {
   check(destination: D): Broken[];
   /** What it would send, as people read it. */
   compose(sending: Rendered<D>, world: SendEnvironment): Composed;
-  /** Sends. Never throws for what a receiver does. May be repeated: the receiver can tell by the notification's id. */
+  /** Sends. Never throws for what a receiver does. May be repeated: the receiver can recognise it by the notification's id. */
   send(sending: Sending<D>, world: TryEnvironment): Promise<AttemptOutcome>;
 }

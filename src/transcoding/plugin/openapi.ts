@@ -5,7 +5,7 @@ import { commentOf, summaryOf } from "./comments.ts";
 import { errorResponses, errorSchema } from "./error-responses.ts";
 import type { Example } from "./examples.ts";
 import type { JsonSchema } from "./forms.ts";
-import { schemas } from "./json-schema.ts";
+import { type Schemas, schemas } from "./json-schema.ts";
 import { namesOf } from "./names.ts";
 import { parametersOf } from "./parameters.ts";
 import { pathNames } from "./paths.ts";
@@ -38,6 +38,7 @@ export function openApiDocument(routes: readonly Route[], options: OpenApiOption
   const { title, version, keyHeader, introduction = "", license, titles = new Map(), examples = new Map() } = options;
   const listed = routes.filter(({ verb }) => knownVerbs.has(verb));
   const made = schemas(namesOf(listed));
+  const { requestBody, responseContent } = contentsOf(made);
   const errors = errorResponses(keyHeader !== "");
   const pathName = pathNames();
   const paths: Record<string, Record<string, JsonSchema>> = {};
@@ -61,19 +62,9 @@ export function openApiDocument(routes: readonly Route[], options: OpenApiOption
     tags: services.map((service) => ({ name: tagOf(service.name), description: commentOf(service) })),
     paths,
     components: {
-      schemas: {
-        Error: errorSchema,
-        ...Object.fromEntries(Object.entries(made.all).sort(([a], [b]) => (a < b ? -1 : 1))),
-      },
-      responses: Object.fromEntries(Object.entries(errors.all).sort(([a], [b]) => (a < b ? -1 : 1))),
-      ...(keyHeader === ""
-        ? {}
-        : {
-            securitySchemes: {
-              bearer: { type: "http", scheme: "bearer", description: "The same key, as many tools send it." },
-              key: { type: "apiKey", in: "header", name: keyHeader, description: "The key of an API client." },
-            },
-          }),
+      schemas: { Error: errorSchema, ...byName(made.all) },
+      responses: byName(errors.all),
+      ...(keyHeader === "" ? {} : { securitySchemes: securitySchemes(keyHeader) }),
     },
   };
 
@@ -108,6 +99,11 @@ export function openApiDocument(routes: readonly Route[], options: OpenApiOption
       ...(method.deprecated ? { deprecated: true } : {}),
     };
   }
+}
+
+/** What the bodies of a route's requests and answers hold, by content type. */
+function contentsOf(made: Schemas) {
+  return { requestBody, responseContent };
 
   function requestBody(route: Route, example?: Example): JsonSchema {
     const content = requestContent(route);
@@ -141,6 +137,15 @@ export function openApiDocument(routes: readonly Route[], options: OpenApiOption
     };
     return { "application/x-ndjson": { schema: record }, "text/event-stream": { schema: record } };
   }
+}
+
+const securitySchemes = (keyHeader: string) => ({
+  bearer: { type: "http", scheme: "bearer", description: "The same key, as many tools send it." },
+  key: { type: "apiKey", in: "header", name: keyHeader, description: "The key of an API client." },
+});
+
+function byName<T>(all: Readonly<Record<string, T>>): Record<string, T> {
+  return Object.fromEntries(Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** The routes of the services named, in that order, then all others as they come. */
