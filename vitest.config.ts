@@ -1,9 +1,10 @@
 import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { onCitus } from "./test/support/citus.ts";
 import { closingLine } from "./test/support/closing-line.ts";
 import { longestFirst } from "./test/support/longest-first.ts";
-import { heavy, onCitus } from "./test/support/part.ts";
+import { heavy } from "./test/support/part.ts";
 
 /**
  * Two parts: `npm test`, minutes, and `npm run test:heavy` with full sizes and with bounds on time. A file whose source asks for the
@@ -110,29 +111,35 @@ const heavyProjects = [
   },
 ];
 
-/** What touches SQL, on a cluster. */
+/**
+ * What touches SQL, on a cluster. Not there: test/db, of the driver, the embedded PostgreSQL, migrations and files of exports, but for what
+ * distributes; test/http, wire, transcoding and proto, of what never reaches SQL; test/console, whose statements test/tenants and the others send;
+ * what test/support/one-postgres.ts names.
+ */
 const citusProjects = [
   {
     test: {
       ...shared,
       name: "citus",
       include:
-        "jobs metrics entities events notifications maintenance properties receiver users credentials dictionary tenants"
+        "auth cli integrations telemetry regressions jobs metrics entities events notifications maintenance properties receiver users credentials dictionary tenants"
           .split(" ")
           .map((folder) => `test/${folder}/**/*.test.ts`)
-          .concat("test/db/distribute.test.ts"),
-      exclude: [heavyOnly],
+          .concat("test/db/distribute*.test.ts"),
+      exclude: [heavyOnly, apart],
       // Three nodes share the machine.
       testTimeout: 240_000,
       sequence: { groupOrder: 0 },
     },
   },
-  // Kills a node that the others use.
+  // One after the other: they kill nodes.
   {
     test: {
       ...shared,
       name: "citus faults",
-      include: ["test/faults/lost-worker.test.ts"],
+      maxWorkers: 1,
+      include: ["test/faults/{lost-worker,moved-tenant}.test.ts"],
+      testTimeout: 240_000,
       sequence: { groupOrder: 1 },
     },
   },

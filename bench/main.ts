@@ -21,6 +21,7 @@ const benches = [
   "notify",
   "scaling",
   "processes",
+  "citus",
 ];
 
 function fileOf(name: string): string {

@@ -5,6 +5,7 @@ import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./cli/c
 import { consoleCommand, consoleUsage } from "./cli/console.ts";
 import { credentialCommand, credentialUsage } from "./cli/credentials.ts";
 import { distributeCommand, distributeUsage } from "./cli/distribute.ts";
+import { lostDatabase } from "./cli/lost-database.ts";
 import { schemaCommand, schemaUsage } from "./cli/schema.ts";
 import { tenantCommand, tenantUsage } from "./cli/tenants.ts";
 import { transferCommand, transferUsage } from "./cli/transfer.ts";
@@ -215,7 +216,8 @@ try {
   // One clear line for what the operator can mend; anything else is a fault of ours and shows where.
   const { message, stack } = error as Error;
   const refused = error instanceof ConnectError ? error.rawMessage : undefined;
-  const mendable = error instanceof SettingError || error instanceof StartError ? message : refused;
+  const mendable =
+    error instanceof SettingError || error instanceof StartError ? message : (refused ?? lostDatabase(error));
   process.stderr.write(`belfry: ${mendable ?? stack}\n`);
   process.exitCode = 1;
   // What it was doing may still wait for something.

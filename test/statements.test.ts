@@ -255,6 +255,11 @@ describe("the rules find", () => {
       /events: a query in returning/,
     ],
     [
+      "the time in what a write returns",
+      "delete from events where tenant_id = $1 returning statement_timestamp()",
+      /events: the time in returning/,
+    ],
+    [
       "a query in values",
       "insert into events (tenant_id, id) values ($1, (select 1 from entities e where e.tenant_id = $1))",
       /events: a query in values/,

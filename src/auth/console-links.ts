@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, lte, or } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, lte, or, type SQL } from "drizzle-orm";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -47,18 +47,18 @@ export async function createLink(tx: Db, tenantId: string, prefix?: string): Pro
 /** Uses up a link, in the caller's transaction; returns its key. @throws code 16 for one that is unknown, used or too old */
 export async function redeemLink(tx: Db, token: string): Promise<KeyOwner> {
   const named = parseToken("bl", token);
-  const row = named && (await removeLink(tx, named.tenantId, named.id));
-  if (named === undefined || row === undefined || !isToken(token, row.digest) || row.expiresMs <= row.now) {
+  const row = named && (await removeLink(tx, named.tenantId, named.id, gt(consoleLinks.expiresMs, databaseNowMs)));
+  if (named === undefined || row === undefined || !isToken(token, row.digest)) {
     throw unauthenticated("the link is not valid: it holds once, for 30 minutes; make another one, or use a key");
   }
   return { tenantId: named.tenantId, keyId: row.keyId };
 }
 
-async function removeLink(tx: Db, tenantId: string, id: string) {
-  const { keyId, digest, expiresMs } = consoleLinks;
+async function removeLink(tx: Db, tenantId: string, id: string, holds?: SQL) {
+  const { keyId, digest } = consoleLinks;
   const [row] = await orm(tx)
     .delete(consoleLinks)
-    .where(and(eq(consoleLinks.tenantId, tenantId), eq(consoleLinks.id, id)))
-    .returning({ keyId, digest, expiresMs, now: databaseNowMs });
+    .where(and(eq(consoleLinks.tenantId, tenantId), eq(consoleLinks.id, id), holds))
+    .returning({ keyId, digest });
   return row;
 }

@@ -70,6 +70,11 @@ export interface PoolOptions {
 
 /** Longest time of one statement that stores data, of a wait for a lock, and of a pause within a transaction, ms. */
 const ingestTimeoutMs = 5000;
+/**
+ * The wait of such a statement for a lock where tables are distributed, ms. While a tenant is moved its writes wait: shorter than the statement
+ * may take, this ends as a lock that others hold, after which the data is stored again.
+ */
+const movedWaitMs = 4000;
 /** Longest time of one statement of a job, ms: no caller waits for it. */
 const backgroundTimeoutMs = 300_000;
 
@@ -181,7 +186,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     const connection = {
       application_name: name === "questions" ? "belfry" : `belfry ${name}`,
       statement_timeout: timeoutMs,
-      lock_timeout: name === "ingest" ? ingestTimeoutMs : options.lockTimeoutMs,
+      lock_timeout: name !== "ingest" ? options.lockTimeoutMs : distributed ? movedWaitMs : ingestTimeoutMs,
       idle_in_transaction_session_timeout: timeoutMs,
       // Statements are short and come many at once: what they would wait for workers or a compiler helps none of them.
       // The driver leaves out a 0 that is a number.

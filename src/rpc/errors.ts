@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { isConnectionLost } from "../db/driver/connection-errors.ts";
+import { causes, isConnectionLost } from "../db/driver/connection-errors.ts";
 import { invalidFields, unavailable } from "../errors.ts";
 
 /** Code 1: the caller has left. */
@@ -90,15 +90,8 @@ export function abortError(signal: AbortSignal): ConnectError {
 /** What PostgreSQL refuses for want of room or connections, or to end an idle transaction: it may take the same later. */
 const overloaded = /^(53...|57P05|25P03)$/;
 
-/** The error and what caused it: query builders wrap the driver's. */
-function chain(error: unknown): Error[] {
-  const errors: Error[] = [];
-  for (let at = error; at instanceof Error && errors.length < 5; at = at.cause) errors.push(at);
-  return errors;
-}
-
 function stateOf(error: unknown): string | undefined {
-  for (const at of chain(error)) if ("code" in at && typeof at.code === "string") return at.code;
+  for (const at of causes(error)) if ("code" in at && typeof at.code === "string") return at.code;
   return undefined;
 }
 
@@ -133,7 +126,7 @@ export function toAnswer(
   // What PostgreSQL gives up of the expressions that are let through; none is known.
   if (state === "2201B")
     return { answer: invalidFields([{ path: "", rule: "a regular expression is too complex" }]), unexpected: false };
-  if (chain(error).some(isConnectionLost) || (state !== undefined && overloaded.test(state)))
+  if (causes(error).some(isConnectionLost) || (state !== undefined && overloaded.test(state)))
     return {
       answer: unavailable("the database cannot be reached at the moment; send the request again"),
       unexpected: false,

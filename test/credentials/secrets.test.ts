@@ -7,7 +7,7 @@ import { keyring } from "../../src/credentials/keyring.ts";
 import { openSealed, openSecrets, sealSecrets } from "../../src/credentials/secrets.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { transport } from "../support/clients.ts";
-import { onCitus } from "../support/part.ts";
+import { onOnePostgres } from "../support/one-postgres.ts";
 import { testServer } from "../support/server.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 
@@ -109,17 +109,19 @@ describe("what was changed in the database is a clear error, never a wrong secre
     await expect(open(id)).rejects.toMatchObject(refusal(changed));
   });
 
-  // On Citus no row can be.
-  test.skipIf(onCitus)("a row moved to another tenant, also together with that tenant's data key", async () => {
-    const id = await create(tenant);
-    const other = await testTenant(sql);
-    await create(other);
-    await sql`update credentials set tenant_id = ${other.id} where tenant_id = ${tenant.id} and id = ${id}`;
-    await expect(open(id, other)).rejects.toMatchObject(refusal(/is not as it was stored/));
-    await sql`delete from data_keys where tenant_id = ${other.id}`;
-    await sql`update data_keys set tenant_id = ${other.id} where tenant_id = ${tenant.id}`;
-    await expect(open(id, other)).rejects.toMatchObject(refusal(/data key of the tenant does not open/));
-  });
+  onOnePostgres("rows that change their tenant")(
+    "a row moved to another tenant, also together with that tenant's data key",
+    async () => {
+      const id = await create(tenant);
+      const other = await testTenant(sql);
+      await create(other);
+      await sql`update credentials set tenant_id = ${other.id} where tenant_id = ${tenant.id} and id = ${id}`;
+      await expect(open(id, other)).rejects.toMatchObject(refusal(/is not as it was stored/));
+      await sql`delete from data_keys where tenant_id = ${other.id}`;
+      await sql`update data_keys set tenant_id = ${other.id} where tenant_id = ${tenant.id}`;
+      await expect(open(id, other)).rejects.toMatchObject(refusal(/data key of the tenant does not open/));
+    },
+  );
 
   test("a data key that was changed or is gone: also nothing new is stored under it", async () => {
     const id = await create(tenant);

@@ -13,8 +13,8 @@ import {
 import { transaction } from "../../src/db/transaction.ts";
 import { dueLanes } from "../../src/jobs/due-lanes.ts";
 import { enqueue } from "../../src/jobs/queue.ts";
+import { onCitus } from "../support/citus.ts";
 import { testDatabase } from "../support/database.ts";
-import { onCitus } from "../support/part.ts";
 import { testTenant } from "../support/tenant.ts";
 
 const { pool, sql, url } = await testDatabase();

@@ -1,24 +1,12 @@
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
-import { pino } from "pino";
+import { promisify } from "node:util";
 import { expect, inject, test } from "vitest";
 import { connectOnce } from "../../src/db/connect.ts";
-import { afterCommit, transaction } from "../../src/db/transaction.ts";
-import { enqueue } from "../../src/jobs/queue.ts";
-import { worker } from "../../src/jobs/worker.ts";
-import { toAnswer } from "../../src/rpc/errors.ts";
-import { testDatabase } from "../support/database.ts";
-import { onCitus } from "../support/part.ts";
-import { testTenant } from "../support/tenant.ts";
-
-const kind = "lost-worker";
-
-/** What a tenant has sent: ids that were acknowledged, and the codes that the others were answered with. */
-interface Sent {
-  acknowledged: string[];
-  codes: number[];
-}
+import { onCitus } from "../support/citus.ts";
+import { program } from "../support/program.ts";
+import { testServer } from "../support/server.ts";
+import { notThereOnce, type SendingTenant, sendingTenants, tenantsAt } from "./sending-tenants.ts";
 
 /** The processes of the node at an address, its postmaster's first. */
 async function processesOf(url: string): Promise<number[]> {
@@ -46,82 +34,73 @@ async function startAgain() {
   await new Promise((resolve) => started.once("exit", resolve));
 }
 
+/** What a command that fails says. */
+async function said(url: string, ...command: string[]): Promise<string> {
+  const env = { ...process.env, DATABASE_URL: url };
+  const failed = promisify(execFile)(process.execPath, [await program(), ...command], { env });
+  return await failed.then(
+    ({ stdout }) => `done: ${stdout}`,
+    ({ stderr }) => stderr,
+  );
+}
+
+/** Waits until it holds of each; what hangs ends. */
+const eventually = (tenants: readonly SendingTenant[], holds: (tenant: SendingTenant) => boolean) =>
+  expect.poll(() => tenants.filter((each) => !holds(each)).map(({ id }) => id), { timeout: 60_000 }).toEqual([]);
+
+/** Waits until some more of what each sends is acknowledged and notified. */
+async function goesOn(tenants: readonly SendingTenant[], more = 10) {
+  const before = new Map(tenants.map(({ id, acknowledged }) => [id, acknowledged.length]));
+  const last = ({ id, acknowledged }: SendingTenant) => acknowledged[(before.get(id) as number) + more];
+  await eventually(tenants, (each) => {
+    const name = last(each);
+    return name !== undefined && each.arrived(name);
+  });
+}
+
 test.runIf(onCitus)(
   "a worker that is killed keeps back its own tenants alone, and nothing acknowledged is lost",
   async () => {
-    const { pool, sql } = await testDatabase();
-    const tenants = await Promise.all(Array.from({ length: 10 }, async () => (await testTenant(sql)).id));
-    const nodes = inject("database").nodes as string[];
-    const lost = nodes.at(-1) as string;
-    const port = Number(new URL(lost).port);
-    const rows = await sql<{ id: string }[]>`
-    select t.id from tenants t join pg_dist_shard_placement p
-      on p.shardid = get_shard_id_for_distribution_column('jobs', t.id) where p.nodeport = ${port}::int4`;
-    const own = new Set(rows.map(({ id }) => id));
-    const others = tenants.filter((id) => !own.has(id));
-    expect(Math.min(others.length, own.size)).toBeGreaterThan(0);
+    await using stack = new AsyncDisposableStack();
+    const server = await testServer({ BELFRY_METRICS_ADDRESS: "0", BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
+    const { sql } = server.database;
+    const load = await sendingTenants(server, 10, stack);
+    const lost = (inject("database").nodes as string[]).at(-1) as string;
+    const lostPort = Number(new URL(lost).port);
+    const there = await tenantsAt(sql, lostPort);
+    const own = load.tenants.filter(({ id }) => there.has(id));
+    const others = load.tenants.filter(({ id }) => !there.has(id));
+    expect(Math.min(others.length, own.length)).toBeGreaterThan(0);
 
-    const done = new Map<string, number>();
-    const jobs = worker(pool, {
-      kinds: [
-        {
-          name: kind,
-          sizeMax: 100,
-          share: 1,
-          run: async (tx, _tenantId, some) => {
-            afterCommit(tx, () => {
-              for (const { id } of some) done.set(id, (done.get(id) ?? 0) + 1);
-            });
-            return [];
-          },
-        },
-      ],
-      nowMs: () => Date.now(),
-      log: pino({ level: "silent" }),
-    });
-
-    const sent = new Map(tenants.map((id): [string, Sent] => [id, { acknowledged: [], codes: [] }]));
-    let sending = true;
-    let number = 0;
-    async function send(tenantId: string) {
-      const { acknowledged, codes } = sent.get(tenantId) as Sent;
-      while (sending) {
-        const id = `job-${number++}`;
-        try {
-          await transaction(pool.ingest, (tx) => enqueue(tx, { tenantId, kind }, [{ id, payload: 1 }], Date.now()));
-          acknowledged.push(id);
-        } catch (error) {
-          codes.push(toAnswer(error, "test").answer.code);
-        }
-        await sleep(20);
-      }
-    }
-    const countOf = (some: readonly string[]) =>
-      some.reduce((sum, id) => sum + (sent.get(id)?.acknowledged.length ?? 0), 0);
-    const doneOf = (some: readonly string[]) =>
-      some.flatMap((id) => sent.get(id)?.acknowledged ?? []).filter((id) => done.has(id)).length;
-
-    const all = Promise.all(tenants.map(send));
-    await expect.poll(() => countOf([...own]), { timeout: 20_000 }).toBeGreaterThan(5);
+    await goesOn(load.tenants);
     kill(await processesOf(lost));
-    await expect
-      .poll(() => [...own].every((id) => (sent.get(id)?.codes.length ?? 0) > 3), { timeout: 20_000 })
-      .toBe(true);
-    const before = doneOf(others);
-    await expect.poll(() => doneOf(others), { timeout: 20_000 }).toBeGreaterThan(before + 20);
-    expect(pool.workers?.stats().filter(([, up]) => up)).toHaveLength(1);
-    expect(pool.gate.open).toBe(true);
-    const whileAway = countOf([...own]);
-    await startAgain();
-    await expect.poll(() => countOf([...own]), { timeout: 30_000 }).toBeGreaterThan(whileAway + 5);
-    sending = false;
-    await all;
+    await eventually(own, ({ refused }) => refused.length > 20);
+    await goesOn(others, 50);
 
-    expect(others.flatMap((id) => sent.get(id)?.codes ?? [])).toEqual([]);
-    expect(new Set([...own].flatMap((id) => sent.get(id)?.codes ?? []))).toEqual(new Set([14]));
-    const acknowledged = tenants.flatMap((id) => sent.get(id)?.acknowledged ?? []);
-    await expect.poll(() => acknowledged.every((id) => done.has(id)), { timeout: 30_000 }).toBe(true);
-    expect(acknowledged.filter((id) => done.get(id) !== 1)).toEqual([]);
-    await jobs.stop();
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+    const up = (await (await fetch(server.metricsUrl as string)).text()).matchAll(
+      /^belfry_database_worker_up\{worker="[^"]+:(\d+)"\} (\d)$/gm,
+    );
+    expect(new Map([...up].map(([, port, value]) => [Number(port), value])).get(lostPort)).toBe("0");
+    const [other] = others as [SendingTenant];
+    const client = await other.call("POST", "/v1/api-clients", { name: "agent", type: "DATA_INGEST" });
+    expect(client.status).toBe(200);
+
+    expect(await said(server.database.url, "tenants", "create", "late")).toMatch(
+      /^belfry: a node of the database is away \([^\n]+\); new tenants and changes of the schema need every node, [^\n]+\n$/,
+    );
+
+    await startAgain();
+    await goesOn(load.tenants);
+    await load.stop();
+
+    expect(others.flatMap(({ refused }) => refused)).toEqual([]);
+    expect([...new Set(own.flatMap(({ refused }) => refused))]).toEqual(["503 14"]);
+    await eventually(load.tenants, ({ acknowledged, arrived }) => acknowledged.every(arrived));
+    await expect
+      .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(sql, each)))).flat(), {
+        timeout: 30_000,
+      })
+      .toEqual([]);
   },
 );

@@ -17,6 +17,7 @@ import {
   MetricsService,
 } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
 import { WriteRequestSchema } from "#gen/prometheus/remote_write_pb.ts";
+import { onOnePostgres } from "../support/one-postgres.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { tool } from "./calls.ts";
@@ -189,7 +190,7 @@ describe("when what a resource says cannot be stored", () => {
       create function refused() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$`;
   });
 
-  test.each(["logs", "metrics"] as const)(
+  onOnePostgres("triggers").each(["logs", "metrics"] as const)(
     "%s are told to come again, and are not stored twice then",
     async (signal) => {
       const tenant = await testTenant(sql);

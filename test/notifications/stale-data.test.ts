@@ -4,6 +4,7 @@ import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
 import { triggerTroubles } from "../../src/notifications/sources.ts";
 import { testDatabase } from "../support/database.ts";
+import { onOnePostgres } from "../support/one-postgres.ts";
 import { report, ruleTenant } from "./rule-tenant.ts";
 
 const { sql } = await testDatabase();
@@ -105,7 +106,7 @@ const failures = {
     create trigger bad before update on stale_watches for each row when (new.trigger_name = 'bad') execute function fail_for_bad()`,
 };
 
-test.each(Object.entries(failures))(
+onOnePostgres("triggers").each(Object.entries(failures))(
   "a trigger whose statements fail when %s keeps no other from firing, and says so until it works",
   async (_when, fail) => {
     const { tenant, until } = await watching(waiting(10));

@@ -1,40 +1,60 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+
+/** Whether the tests run on a cluster with Citus (`npm run test:citus`), whose package TEST_CITUS names. */
+export const onCitus = process.env.TEST_PART === "citus";
 
 /** A cluster of PostgreSQL with Citus: the address of each node, the coordinator's first. */
 export interface Cluster {
   urls: string[];
   /** The command that starts the nodes that do not run. */
   start: string[];
-  stop(): void;
+  stop(): Promise<void>;
 }
 
-/** How many workers the cluster of the tests has. */
-const workers = 2;
+/**
+ * Starts the nodes, holds them until its standard input ends, and removes them: it outlives a run that is killed, and its input ends
+ * with the run in whatever way.
+ */
+const keeper = `
+url=$("$1/start.sh" "$2" "$3" "$4" | tail -n 1); echo "$url"; exec >&-
+cat >/dev/null
+"$1/stop.sh" "$2" --remove; rm -rf "$5"`;
 
 /**
- * Starts a coordinator and two workers. `given` is a package (`.tar.gz`) or a folder with a program `start.sh DIR PORT WORKERS`, which starts
- * them and prints the coordinator's address, and `stop.sh DIR --remove`.
+ * Starts a coordinator and its workers. `given` is a package (`.tar.gz`) or a folder with a program `start.sh DIR PORT WORKERS`, which starts
+ * them and prints the coordinator's address, and `stop.sh DIR --remove`. `dir` is removed with them.
  */
-export async function startCluster(given: string, dir: string): Promise<Cluster> {
+export async function startCluster(given: string, dir: string, workers = 2): Promise<Cluster> {
   const engine = programs(given, dir);
   // As root it runs PostgreSQL as another account.
   const run = join(dir, "nodes");
   mkdirSync(run);
   const port = await freePorts(workers + 1);
-  const start = [join(engine, "start.sh"), run, String(port), String(workers)] as const;
-  const [program, ...parameters] = start;
-  const printed = execFileSync(program, parameters, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
-  const coordinator = new URL(printed.trim().split("\n").at(-1) as string);
+  const parameters = [run, String(port), String(workers)];
+  const kept = spawn("sh", ["-c", keeper, "keeper", engine, ...parameters, dir], {
+    detached: true,
+    cwd: "/",
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const ended = once(kept, "exit");
+  const printed = (await text(kept.stdout)).trim();
+  if (printed === "") throw new Error("TEST_CITUS: start.sh has failed");
+  const coordinator = new URL(printed);
   const urls = Array.from({ length: workers + 1 }, (_, i) =>
     Object.assign(new URL(coordinator), { port: String(port + i) }),
   ).map(({ href }) => href);
   return {
     urls,
-    start: [...start],
-    stop: () => void execFileSync(join(engine, "stop.sh"), [run, "--remove"], { stdio: "ignore" }),
+    start: [join(engine, "start.sh"), ...parameters],
+    async stop() {
+      kept.stdin.end();
+      await ended;
+    },
   };
 }
 

@@ -12,9 +12,8 @@ import { lockData } from "../../src/db/embedded/data-lock.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { end, gone, readPidFile, serves } from "../../src/db/embedded/postmaster.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import { startCluster } from "./citus.ts";
+import { onCitus, startCluster } from "./citus.ts";
 import { copyCluster, makeCluster } from "./cluster.ts";
-import { onCitus } from "./part.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -113,15 +112,10 @@ async function startServer(dir: string) {
 
 /** A cluster, and a database in it whose tables are distributed: databases are cloned node by node. */
 async function setUpCluster(project: TestProject, given: string, dir: string) {
-  const remove = () => rmSync(dir, { recursive: true, force: true });
   const { urls, start, stop } = await startCluster(given, dir).catch((error) => {
-    remove();
+    rmSync(dir, { recursive: true, force: true });
     throw error;
   });
-  const teardown = () => {
-    stop();
-    remove();
-  };
   const [url] = urls as [string];
   const template = new URL(url).pathname.slice(1);
   try {
@@ -130,11 +124,11 @@ async function setUpCluster(project: TestProject, given: string, dir: string) {
     await distribute(url, 4);
     for (const each of urls) await disconnect(each, template);
   } catch (error) {
-    teardown();
+    await stop();
     throw error;
   }
   project.provide("database", { url, template, dir, nodes: urls, start });
-  return teardown;
+  return stop;
 }
 
 /** Ends what Citus itself does in a database of a node, which could not be cloned meanwhile. */

@@ -1,5 +1,5 @@
 import type { Db } from "../../src/db/connect.ts";
-import { onCitus } from "./part.ts";
+import { onCitus } from "./citus.ts";
 
 /** How many statements of this database that look like `text` wait for a lock, on whichever node. */
 export async function lockWaits(db: Db, text = "%"): Promise<number> {

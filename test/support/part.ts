@@ -8,6 +8,3 @@ export const heavy = process.env.TEST_PART === "heavy";
 export function sized<T>(light: T, full: T): T {
   return heavy ? full : light;
 }
-
-/** Whether the tests run on a cluster with Citus (`npm run test:citus`), whose package TEST_CITUS names. */
-export const onCitus = process.env.TEST_PART === "citus";

@@ -99,18 +99,23 @@ function levelFaults(kind: string, node: Node, distributed: ReadonlySet<string>,
 
   const table = String(at(node.relation, "relname"));
   if (distributed.has(table) && hasQuery(node.returningClause)) faults.push(`${table}: a query in returning`);
+  if (distributed.has(table) && calls(node.returningClause).some((name) => unsteady.has(name)))
+    faults.push(`${table}: the time in returning`);
   if (kind === "InsertStmt" && distributed.has(table)) faults.push(...insertFaults(table, node, common.size > 0));
   if (kind === "UpdateStmt" && distributed.has(table) && sets(node.targetList).includes("tenant_id")) {
     faults.push(`${table}: a row never changes its tenant`);
   }
   if ((kind === "UpdateStmt" || kind === "DeleteStmt") && distributed.has(table)) {
-    for (const { kind: each, node: inner } of walk([node.targetList, node.whereClause])) {
-      const name = each === "FuncCall" ? (texts(inner.funcname).at(-1) ?? "") : "";
+    for (const name of calls([node.targetList, node.whereClause])) {
       if (volatile.has(name)) faults.push(`${table}: ${name}() in what a write sets or asks`);
     }
   }
   return faults;
 }
+
+/** Names of the functions that are called anywhere below. */
+const calls = (node: unknown) =>
+  [...walk(node)].flatMap((each) => (each.kind === "FuncCall" ? (texts(each.node.funcname).at(-1) ?? "") : []));
 
 const sets = (targets: unknown) => list(targets).map((each) => String(at(each, "ResTarget", "name")));
 
@@ -146,8 +151,7 @@ function selectedFaults(table: string, node: Node, common: boolean): string[] {
   const ofRow = texts(at(tenant, "ColumnRef", "fields")).at(-1) === "tenant_id";
   if (common && ofRow) faults.push(`${table}: a common table beside the row that the tenant comes from`);
   if (!common && place >= 0 && !ofRow) faults.push(`${table}: the tenant of selected rows comes from no row`);
-  for (const { kind, node: inner } of walk(select)) {
-    const name = kind === "FuncCall" ? (texts(inner.funcname).at(-1) ?? "") : "";
+  for (const name of calls(select)) {
     if (volatile.has(name)) faults.push(`${table}: ${name}() in an insert of selected rows`);
   }
   return faults;

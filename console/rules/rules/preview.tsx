@@ -18,7 +18,7 @@ interface MessagePreviewProps {
 
 /** What the message says of an event, beside the form. */
 export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps) {
-  const { value, loading, mistake, failure, again, occurrenceId } = preview;
+  const { value, isOfThis, loading, mistake, failure, again, occurrenceId } = preview;
   return (
     <section class="card preview" aria-labelledby="says">
       <h2 id="says">What it says</h2>
@@ -29,7 +29,7 @@ export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps)
       </p>
       {value && (
         <>
-          {occurrenceId !== "" && <Matching value={value} rule={rule} />}
+          {occurrenceId !== "" && isOfThis && <Matching value={value} rule={rule} />}
           <section aria-label="Rendered message">
             <pre class="rendered">{value.text}</pre>
           </section>

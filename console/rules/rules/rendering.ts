@@ -22,6 +22,8 @@ export interface Preview {
   look(words: string): void;
   /** The latest answer; it stays in sight while the next one is awaited, and while the message is no template. */
   readonly value: PreviewMessageResponse | undefined;
+  /** Whether that answer is about the occurrence that is chosen now. */
+  readonly isOfThis: boolean;
   readonly loading: boolean;
   /** What is wrong with the message as a template. */
   readonly mistake: string | undefined;
@@ -31,17 +33,22 @@ export interface Preview {
 
 export function usePreview({ name, message, triggerNames, destinationNames }: Rule): Preview {
   const words = useSignal("");
-  const asked = useSettled(JSON.stringify([triggerNames, words.value]));
+  const searched = useSettled(JSON.stringify([triggerNames, words.value]));
   const subjects = useAnswer((signal) => {
-    const [names, text] = JSON.parse(asked);
+    const [names, text] = JSON.parse(searched);
     return findSubjects(names, text, signal);
-  }, asked).value;
+  }, searched).value;
   const chosen = address.value.parameters.get("event");
   const occurrenceId = chosen ?? subjects.value?.found[0]?.id ?? "";
-  const shown = destinationNames.slice(0, renderedMax);
-  const request = JSON.stringify({ message, occurrenceId, ruleName: name, triggerNames, destinationNames: shown });
+  const rendered = destinationNames.slice(0, renderedMax);
+  const request = JSON.stringify({ message, occurrenceId, ruleName: name, triggerNames, destinationNames: rendered });
   const settled = useSettled(request);
-  const answer = useAnswer((signal) => rules.previewMessage(JSON.parse(settled), { signal }), settled).value;
+  // Which event it is shown for is known first.
+  const ready = chosen !== null || subjects.value !== undefined || subjects.failure !== undefined;
+  const answer = useAnswer(async (signal) => {
+    const asked = JSON.parse(settled);
+    return ready ? { of: asked.occurrenceId, shown: await rules.previewMessage(asked, { signal }) } : undefined;
+  }, `${ready} ${settled}`).value;
   const mistake = answer.failure?.fields.find(({ field }) => field === "message")?.description;
   return {
     subjects: subjects.value,
@@ -50,8 +57,9 @@ export function usePreview({ name, message, triggerNames, destinationNames }: Ru
     look(text) {
       words.value = text;
     },
-    value: answer.value,
-    loading: answer.loading || request !== settled,
+    value: answer.value?.shown,
+    isOfThis: answer.value?.of === occurrenceId,
+    loading: answer.loading || !ready || request !== settled,
     mistake,
     failure: mistake === undefined ? (answer.failure ?? subjects.failure) : undefined,
     again: answer.failure ? answer.again : subjects.again,

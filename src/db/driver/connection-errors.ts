@@ -24,6 +24,16 @@ export function isConnectionLost(error: unknown): boolean {
   return codes.has(error.code) || error.code.startsWith("08") || (error.code.startsWith("E") && "query" in error);
 }
 
+/** The error and what caused it: query builders wrap the driver's. */
+export function causes(error: unknown): Error[] {
+  const errors: Error[] = [];
+  for (let at = error; at instanceof Error && errors.length < 5; at = at.cause) errors.push(at);
+  return errors;
+}
+
+/** Whether it is a node of a cluster that is away, and not the database that a command is connected to. */
+export const isNodeLost = ({ message }: Error): boolean => nodeLost.test(message);
+
 /** The error of a connection that is gone. */
 export function connectionLost(message = "the connection to the database is lost"): Error {
   return Object.assign(new Error(message), { code: "CONNECTION_CLOSED" });

@@ -3,6 +3,7 @@ import { open } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createZstdDecompress } from "node:zlib";
 import { checkServer, connectOnce, type Db, type Sql } from "../connect.ts";
+import { isDistributed } from "../distribution.ts";
 import { knownMigrations, migrate } from "../migrate.ts";
 import { StartError } from "../start-error.ts";
 import { transaction } from "../transaction.ts";
@@ -12,8 +13,13 @@ import { type Copied, countLines, damaged, type TableHead } from "./dump-format.
 import { type Reader, readExport } from "./read-export.ts";
 import { quotedName, tablesToCopy } from "./tables.ts";
 
-/** @throws StartError when a table has rows, or the schema is newer than that of this many migrations */
+/** @throws StartError when it is distributed, when a table has rows, or the schema is newer than that of this many migrations */
 async function checkEmpty(db: Db, migrations: number): Promise<void> {
+  if (await isDistributed(db)) {
+    throw new StartError(
+      "the database is distributed: import into a new one that is not, then call belfry distribute; nothing was imported",
+    );
+  }
   const [found] = await db<{ begun: boolean }[]>`select to_regclass('migrations') is not null as begun`;
   if (found?.begun) {
     const [applied] = await db<{ count: number }[]>`select count(*)::int4 as count from migrations`;

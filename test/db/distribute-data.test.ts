@@ -1,0 +1,87 @@
+import { expect, inject, test } from "vitest";
+import { readConfig } from "../../src/config/settings.ts";
+import { connectOnce, type Sql } from "../../src/db/connect.ts";
+import { distribute } from "../../src/db/distribute.ts";
+import { localTables, withLocalRows } from "../../src/db/distribution.ts";
+import { openLog } from "../../src/rpc/log.ts";
+import { startServer } from "../../src/server.ts";
+import { nodesOfTenants } from "../faults/sending-tenants.ts";
+import { onCitus } from "../support/citus.ts";
+import { emptyDatabase, temporaryDir } from "../support/database.ts";
+import { masterKeys } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { fillTenant } from "../support/tenant-rows.ts";
+import { v1 } from "../support/v1.ts";
+
+const serverOn = (url: string) =>
+  startServer(
+    readConfig({
+      DATABASE_URL: url,
+      BELFRY_DATA_DIR: temporaryDir(),
+      BELFRY_PORT: "0",
+      BELFRY_PLAINTEXT: "1",
+      BELFRY_SHUTDOWN_TIMEOUT: "500ms",
+      BELFRY_MASTER_KEYS: masterKeys,
+    }),
+    openLog("silent"),
+  );
+
+/** How many rows each table holds, and a sum over their texts. */
+async function rowsOf(sql: Sql) {
+  const tables = await sql<{ name: string }[]>`
+    select relname as name from pg_class
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition order by relname`;
+  const sums = new Map<string, unknown>();
+  for (const { name } of tables) {
+    const [sum] =
+      await sql`select count(*) as rows, sum(hashtextextended(t::text, 0)::numeric)::text as sum from ${sql(name)} t`;
+    sums.set(name, sum);
+  }
+  return sums;
+}
+
+test.runIf(onCitus)("a database with data is distributed with all of them, in 32 parts of each table", async () => {
+  const { url } = await emptyDatabase();
+  const nodes = (inject("database").nodes as string[]).map((node) => new URL(node));
+  const [coordinator, ...workers] = nodes as [URL, ...URL[]];
+  for (const node of nodes) {
+    node.pathname = new URL(url).pathname;
+    const { sql, close } = connectOnce(node.href, "test");
+    await sql`create extension citus`;
+    await close();
+  }
+  await expect(distribute(url, 32)).rejects.toThrow(
+    /the coordinator does not know its own address: .*\nthere is no worker: select citus_add_node/,
+  );
+  await using stack = new AsyncDisposableStack();
+  const { sql, close } = connectOnce(url, "test");
+  stack.defer(close);
+  await sql`select citus_set_coordinator_host(${coordinator.hostname}::text, ${Number(coordinator.port)}::int4)`;
+  for (const { hostname, port } of workers) await sql`select citus_add_node(${hostname}::text, ${Number(port)}::int4)`;
+  // Makes the schema, and the partitions of today.
+  await (await serverOn(url)).stop();
+  const tenants = await Promise.all(Array.from({ length: 4 }, () => testTenant(sql)));
+  for (const { id } of tenants) await fillTenant(sql, id, 100);
+  const before = await rowsOf(sql);
+
+  const { tables } = await distribute(url, 32);
+
+  expect(tables).toHaveLength(before.size - localTables.length);
+  expect(await rowsOf(sql)).toEqual(before);
+  expect(await withLocalRows(sql)).toEqual([]);
+  const parts = await sql<{ name: string; parts: bigint }[]>`
+    select logicalrelid::text as name, count(*) as parts from pg_dist_shard join pg_dist_partition using (logicalrelid)
+    where partmethod = 'h' group by 1`;
+  expect(parts.filter(({ parts }) => parts !== 32n)).toEqual([]);
+  const places = await nodesOfTenants(sql);
+  expect(tenants.map(({ id }) => places.get(id)?.size)).toEqual([1, 1, 1, 1]);
+  expect(await distribute(url, 32)).toEqual({ tables: [], notes: [] });
+  const server = await serverOn(url);
+  stack.defer(() => server.stop());
+  for (const { headers } of tenants) {
+    const { status, body } = await v1(server.url, headers)("POST", "/v1/modelcontext/entities:search", {
+      search_input: { query: { clause: { filter: { field: "host", operation: "OP_EXISTS" } } } },
+    });
+    expect([status, body.entities?.entities.length]).toEqual([200, 98]);
+  }
+});
