@@ -41,6 +41,11 @@ interface Bounds {
   runsMax: number;
 }
 
+/** Each run before the range is played: so far ahead may it begin. */
+const aheadMaxMs = 400 * 86_400_000;
+/** Runs that an answer holds, of all windows together. */
+const answeredRunsMax = 10_000;
+
 type RunInit = MessageInitShape<typeof MaintenanceRunSchema>;
 
 /** The runs to come of windows, and how many entities each holds now. Unknown ids are left out. */
@@ -51,10 +56,12 @@ export async function listRuns(
 ): Promise<MaintenanceRuns[]> {
   const { id: tenantId } = viewing.tenant;
   const answers: MaintenanceRuns[] = [];
+  let left = answeredRunsMax;
   for (const id of new Set(ids)) {
     const row = await readWindow(db, tenantId, id);
     if (row === undefined) continue;
-    const { runs, more, zone } = await runsOf(courseOf(row, viewing.nowMs), bounds, viewing);
+    const { runs, more, zone } = await runsOf(courseOf(row, viewing.nowMs), bounds, viewing, left);
+    left -= runs.length;
     const count = await heldCount(db, tenantId, id);
     answers.push(create(MaintenanceRunsSchema, { id, runs: runs.map(messageIn(zone)), more, heldCount: count }));
   }
@@ -70,7 +77,7 @@ export async function previewWindow(
   request: PreviewMaintenanceWindowRequest,
   viewing: Viewing,
 ): Promise<MessageInitShape<typeof PreviewMaintenanceWindowResponseSchema>> {
-  const { tenant, nowMs } = viewing;
+  const { tenant, nowMs, signal } = viewing;
   const { id, specification } = request;
   const row = id === "" ? undefined : await readWindow(db, tenant.id, id);
   if (id !== "" && row === undefined) throw notFound("maintenance window", id);
@@ -78,11 +85,12 @@ export async function previewWindow(
   const course = specification ? plannedCourse(specification, row, nowMs) : courseOf(row as WindowRow, nowMs);
   const { runs, more, zone } = await runsOf(course, request, viewing);
   const [next] = runs;
-  const change = next && runsAroundChange(course.progress, course.rules, next);
+  const pace = paced(() => signal.throwIfAborted(), tenant.id);
+  const change = next && (await runsAroundChange(course.progress, course.rules, next, pace));
   const target = specification ?? (row as WindowRow);
   const clause = specification ? clauseOf(specification) : storedClause(row as WindowRow);
   const [targets, held] = await Promise.all([
-    transaction(db, (tx) => targetsOf(tx, tenant, { ...target, id, clause })),
+    transaction(db, (tx) => targetsOf(tx, tenant, { ...target, id, clause }, signal)),
     row && heldEntities(db, tenant.id, id),
   ]);
   return {
@@ -114,10 +122,18 @@ function plannedCourse(sent: MaintenanceWindow, row: WindowRow | undefined, nowM
   return { rules, progress: replan({ ...before, skipNext }, rules, durationMs, nowMs).progress };
 }
 
-async function runsOf({ progress, rules }: Course, { timeRange, runsMax }: Bounds, { tenant, nowMs, signal }: Viewing) {
+async function runsOf(
+  { progress, rules }: Course,
+  { timeRange, runsMax }: Bounds,
+  { tenant, nowMs, signal }: Viewing,
+  left = answeredRunsMax,
+) {
+  if (Number(timeRange?.start ?? 0n) > nowMs + aheadMaxMs) {
+    throw invalidField("timeRange.start", "must be at most 400 days ahead");
+  }
   const fromMs = Math.max(nowMs, Number(timeRange?.start ?? 0n));
   const untilMs = timeRange?.end === undefined ? Number.POSITIVE_INFINITY : Number(timeRange.end);
-  const max = Math.min(runsMax || 100, 1000);
+  const max = Math.min(runsMax || 100, 1000, left);
   const pace = paced(() => signal.throwIfAborted(), tenant.id);
   const runs: UpcomingRun[] = [];
   let more = false;

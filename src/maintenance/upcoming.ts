@@ -51,12 +51,13 @@ export interface RunsAroundChange {
 
 const aroundMax = 3;
 
-/** The first change of the clock after the start of this run, the next one; undefined: the zone has none. */
-export function runsAroundChange(
+/** The first change of the clock after the start of this run, the next one; undefined: the zone has none. `pace` lets others work. */
+export async function runsAroundChange(
   progress: Progress,
   rules: Rules,
   { startMs }: UpcomingRun,
-): RunsAroundChange | undefined {
+  pace: () => Promise<void> | undefined,
+): Promise<RunsAroundChange | undefined> {
   const { plan } = rules;
   const at = Temporal.Instant.fromEpochMilliseconds(startMs)
     .toZonedDateTimeISO(plan.timeZone)
@@ -67,6 +68,7 @@ export function runsAroundChange(
   const from = byItself && lastMs > startMs ? { ...notRun, nextDueMs: lastMs } : progress;
   const found: UpcomingRun[] = [];
   for (const run of upcomingRuns(from, rules)) {
+    await pace();
     if (run !== undefined) found.push(run);
     if (found.length === aroundMax) break;
   }

@@ -7,6 +7,7 @@ import {
   ScheduleSchema,
   WindowStatus,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { paced } from "../../src/event-loop.ts";
 import { advance, notRun, type Progress, type Rules, replan, startNow } from "../../src/maintenance/progress.ts";
 import { windowPlanOf } from "../../src/maintenance/schedule.ts";
 import { runsAroundChange, type UpcomingRun, upcomingRuns } from "../../src/maintenance/upcoming.ts";
@@ -116,10 +117,10 @@ describe("around a change of the clock", () => {
   const at = (local: string) => Temporal.PlainDateTime.from(local).toZonedDateTime(berlin).epochMilliseconds;
   const daily = { type: 3, interval: 1 };
 
-  function around(spec: Spec) {
+  async function around(spec: Spec) {
     const { rules, progress } = courseOf({ zone: berlin, ...spec });
     const [next] = first(1, progress, rules);
-    const found = next && runsAroundChange(progress, rules, next);
+    const found = next && (await runsAroundChange(progress, rules, next, paced()));
     const zone = spec.zone ?? berlin;
     return (
       found && {
@@ -130,17 +131,17 @@ describe("around a change of the clock", () => {
     );
   }
 
-  test("a nightly run keeps its time of the day, and lasts as long as before", () => {
-    expect(around({ start: at("2027-03-01T22:00"), durationMin: 300, recurrence: daily })).toEqual({
+  test("a nightly run keeps its time of the day, and lasts as long as before", async () => {
+    expect(await around({ start: at("2027-03-01T22:00"), durationMin: 300, recurrence: daily })).toEqual({
       at: "2027-03-28T03:00:00+02:00",
       before: "2027-03-27T22:00+01:00 to 2027-03-28T04:00+02:00",
       after: ["2027-03-28T22:00+02:00 to 2027-03-29T03:00+02:00", "2027-03-29T22:00+02:00 to 2027-03-30T03:00+02:00"],
     });
   });
 
-  test("a time that does not exist comes later that day alone", () => {
+  test("a time that does not exist comes later that day alone", async () => {
     expect(
-      around({
+      await around({
         start: at("2027-03-01T22:00"),
         durationMin: 60,
         recurrence: { type: 7, cronMinutes: "30", cronHours: "2" },
@@ -152,19 +153,20 @@ describe("around a change of the clock", () => {
     });
   });
 
-  test("hours are time that passes: the time of the day moves", () => {
+  test("hours are time that passes: the time of the day moves", async () => {
     expect(
-      around({ start: at("2027-03-01T22:00"), durationMin: 60, recurrence: { type: 2, interval: 24 } })?.after[0],
+      (await around({ start: at("2027-03-01T22:00"), durationMin: 60, recurrence: { type: 2, interval: 24 } }))
+        ?.after[0],
     ).toBe("2027-03-28T23:00+02:00 to 2027-03-29T00:00+02:00");
   });
 
-  test("a single run has itself before it, and a zone without changes has none", () => {
+  test("a single run has itself before it, and a zone without changes has none", async () => {
     const start = at("2027-03-28T01:00");
-    expect(around({ start, durationMin: 240 })).toEqual({
+    expect(await around({ start, durationMin: 240 })).toEqual({
       at: "2027-03-28T03:00:00+02:00",
       before: "2027-03-28T01:00+01:00 to 2027-03-28T06:00+02:00",
       after: [],
     });
-    expect(around({ start, durationMin: 240, zone: "Asia/Tokyo" })).toBeUndefined();
+    expect(await around({ start, durationMin: 240, zone: "Asia/Tokyo" })).toBeUndefined();
   });
 });

@@ -358,15 +358,16 @@ export type ListMaintenanceRunsRequest = Message<"belfry.maintenance.v1.ListMain
   ids: string[];
 
   /**
-   * When the runs happen, in part at least. Without a start, or with one that is past: from now on. Runs that are over are not
-   * known any more.
+   * When the runs happen, in part at least. Without a start, or with one that is past: from now on; a start at
+   * most 400 days ahead. Runs that are over are not known any more.
    *
    * @generated from field: belfry.clause.v1.TimeRange time_range = 2;
    */
   timeRange?: TimeRange | undefined;
 
   /**
-   * How many runs of a window are answered at most. 0 or left out: 100; above 1000: 1000.
+   * How many runs of a window are answered at most. 0 or left out: 100; above 1000: 1000. All windows
+   * together have at most 10,000.
    *
    * @generated from field: int32 runs_max = 3;
    */
@@ -422,8 +423,8 @@ export type PreviewMaintenanceWindowRequest = Message<"belfry.maintenance.v1.Pre
   specification?: MaintenanceWindow | undefined;
 
   /**
-   * When the runs happen, in part at least. Without a start, or with one that is past: from now on. Runs that are over are not
-   * known any more.
+   * When the runs happen, in part at least. Without a start, or with one that is past: from now on; a start at
+   * most 400 days ahead. Runs that are over are not known any more.
    *
    * @generated from field: belfry.clause.v1.TimeRange time_range = 3;
    */
