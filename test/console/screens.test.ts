@@ -56,6 +56,8 @@ let entity = "";
 let occurrence = "";
 let window = "";
 let credential = "";
+let client = "";
+let account = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
   await ordinaryDay(server, tenant);
@@ -77,6 +79,10 @@ beforeAll(async () => {
   const named = { filter: { field: "name", operation: "OP_EQUALS", value: "disk full" } };
   const { results } = await call("/v1/events:search", { query: { clause: named } });
   occurrence = encodeURIComponent(results[0].occurrences[0].id);
+  const { ids } = await call("/v1/user-mgmt/end-user-account-ids", { email: "ada@example.com" });
+  account = encodeURIComponent(ids[0]);
+  const [row] = await server.database.sql`select id from api_clients where tenant_id = ${tenant.id}`;
+  client = encodeURIComponent(row?.id);
 });
 
 const screens = [
@@ -103,6 +109,7 @@ const screens = [
   },
   { image: "windows", heading: "Windows", hash: () => "#/windows" },
   { image: "window", heading: "Patch night", hash: () => `#/windows/${window}` },
+  { image: "window-new", heading: "New window", hash: () => "#/windows/new" },
   { image: "window-form", heading: "Change Patch night", hash: () => `#/windows/${window}?edit=1` },
   { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
   { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },
@@ -111,8 +118,10 @@ const screens = [
   { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
   { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
   { image: "keys", heading: "Keys", hash: () => "#/settings/keys" },
+  { image: "client", heading: "USER manager", hash: () => `#/settings/keys/${client}` },
   { image: "new-client", heading: "New client", hash: () => "#/settings/keys?new=1" },
   { image: "accounts", heading: "Accounts", hash: () => "#/settings/accounts" },
+  { image: "account", heading: "ada@example.com", hash: () => `#/settings/accounts/${account}` },
   { image: "new-account", heading: "New account", hash: () => "#/settings/accounts?new=1" },
   { image: "groups", heading: "Groups", hash: () => "#/settings/groups" },
   { image: "group", heading: "On call", hash: () => "#/settings/groups/On%20call" },
@@ -124,18 +133,13 @@ const screens = [
   },
   { image: "properties", heading: "Custom properties", hash: () => "#/settings/properties" },
   { image: "updater", heading: "New updater", hash: () => "#/settings/properties?new=1" },
+  { image: "set-once", heading: "Set properties once", hash: () => "#/settings/properties?once=1" },
   { image: "audit", heading: "Audit log", hash: () => "#/settings/audit" },
   { image: "triggers", heading: "Triggers", hash: () => "#/rules/triggers" },
   { image: "trigger", heading: "critical", hash: () => "#/rules/triggers/critical" },
   { image: "trigger-metric", heading: "slow answers", hash: () => "#/rules/triggers/slow%20answers?range=6h" },
   { image: "trigger-stale", heading: "silent", hash: () => "#/rules/triggers/silent" },
   { image: "trigger-new", heading: "New trigger", hash: () => "#/rules/triggers?new=yes" },
-  { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
-  { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },
-  { image: "destination-new", heading: "New destination", hash: () => "#/rules/destinations?new=1" },
-  { image: "credentials", heading: "Credentials", hash: () => "#/settings/credentials" },
-  { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
-  { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
   ...["curl", "prometheus", "opentelemetry", "agent"].map((program) => ({
     ...{ image: `send-${program}`, heading: "Send data", hash: () => `#/settings/send?with=${program}` },
   })),

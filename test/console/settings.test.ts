@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { testBrowser } from "../support/browser.ts";
 import { testServer } from "../support/server.ts";
@@ -82,6 +82,19 @@ describe("accounts and groups", () => {
     await page.getByText("Taken back.").waitFor();
     await group.getByRole("checkbox", { name: "Manager", checked: false }).waitFor();
 
+    // A second change: what is taken back is that one alone.
+    await group.getByRole("checkbox", { name: "Manager" }).check();
+    await group.getByRole("button", { name: "Save" }).click();
+    await page.getByText('The group "Storage" is changed.').waitFor();
+    await group.getByRole("button", { name: "Discard changes" }).waitFor({ state: "detached" });
+    await group.getByRole("checkbox", { name: "User", exact: true }).uncheck();
+    await group.getByRole("button", { name: "Save" }).click();
+    await group.getByRole("button", { name: "Discard changes" }).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Taken back.").waitFor();
+    await group.getByRole("checkbox", { name: "User", exact: true, checked: true }).waitFor();
+    await group.getByRole("checkbox", { name: "Manager", checked: true }).waitFor();
+
     await page.getByRole("link", { name: "Accounts" }).click();
     await page.getByRole("link", { name: "New account" }).click();
     const account = page.getByRole("form", { name: "Account" });
@@ -95,6 +108,17 @@ describe("accounts and groups", () => {
     await account.getByRole("button", { name: "Make the account" }).click();
     await page.getByRole("heading", { level: 1, name: "ada@example.com" }).waitFor();
     expect(await everything(page)).not.toContain("Correct-horse-7");
+    await account.getByLabel("First name").fill("Ada");
+    await account.getByRole("button", { name: "Save" }).click();
+    await page.getByText("The account of ada@example.com is changed.").waitFor();
+    await expect.poll(() => account.getByLabel("First name").getAttribute("readonly")).not.toBeNull();
+    // A name stays: there is nothing to take back.
+    expect(await page.getByRole("button", { name: "Undo" }).count()).toBe(0);
+    await account.getByLabel("E-mail").fill("ada.l@example.com");
+    await account.getByRole("button", { name: "Save" }).click();
+    await page.getByText("The account of ada.l@example.com is changed.").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("heading", { level: 1, name: "ada@example.com" }).waitFor();
 
     await page.getByRole("link", { name: "Groups", exact: true }).click();
     await page.getByRole("row").filter({ hasText: "Storage" }).waitFor();
@@ -169,6 +193,10 @@ describe("custom properties", () => {
         timeout: 20_000,
       })
       .toBe(2);
+    await updater.getByLabel("Value").last().fill("network");
+    await preview.getByText("→ network").first().waitFor();
+    await updater.getByRole("button", { name: "Discard changes" }).click();
+    await preview.getByText("→ network").first().waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Disable" }).click();
     await page.getByText('"web is ours" does not run any more.').waitFor();
     await page.getByRole("button", { name: "Undo" }).click();
@@ -176,6 +204,18 @@ describe("custom properties", () => {
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
     await page.getByText("There are no updaters yet.").waitFor();
+  });
+
+  onPage("an updater that is gone is not turned off, and the page says so", async (page) => {
+    const entityInput = { clause: { filter: { field: "entity.name", operation: "OP_EQUALS", value: "none" } } };
+    const short = { name: "short-lived", entity_input: entityInput, properties: { team: "web" }, enabled: true };
+    const { results } = await call("/v1/modelcontext/custompropertyupdaters:create", { updaters: [short] });
+    const [{ id }] = results;
+    await openConsole(page, server, tenant, `#/settings/properties/${id}`);
+    await page.getByRole("button", { name: "Disable" }).waitFor();
+    await call("/v1/modelcontext/custompropertyupdaters:delete", { ids: [id] });
+    await page.getByRole("button", { name: "Disable" }).click();
+    await page.getByRole("alert").first().waitFor();
   });
 
   onPage("are set once, and what is refused stands at its place", async (page) => {
@@ -190,6 +230,10 @@ describe("custom properties", () => {
     await form.getByRole("alert").first().waitFor();
     await form.getByLabel("Value").first().fill("^db");
     await form.getByRole("button", { name: "Set them" }).click();
+    const question = page.getByRole("dialog", { name: "Set properties on 1 entity?" });
+    await question.getByRole("button", { name: "Cancel" }).click();
+    await form.getByRole("button", { name: "Set them" }).click();
+    await question.getByRole("button", { name: "Set them" }).click();
     await page.getByText("1 entity was changed.").waitFor();
   });
 });
@@ -208,10 +252,36 @@ describe("the audit log", () => {
 });
 
 describe("a key that may only read", () => {
-  onPage("has no buttons to change anything", async (page) => {
+  // What a manager has in each section to make or set something with.
+  const offers = {
+    send: ["Send data", "button", "Make a key"],
+    keys: ["Keys", "link", "New client"],
+    accounts: ["Accounts", "link", "New account"],
+    groups: ["Groups", "link", "New group"],
+    credentials: ["Credentials", "link", "New credential"],
+    dictionary: ["Dictionary", "link", "New entry"],
+    properties: ["Custom properties", "link", "Set once"],
+  } as const;
+  const walk = async (page: Page, each: (offer: Locator) => Promise<void>) => {
+    for (const [section, [heading, role, name]] of Object.entries(offers)) {
+      await page.goto(`${server.url}/console/#/settings/${section}`);
+      await page.getByRole("heading", { level: 1, name: heading }).waitFor();
+      await each(page.getByRole(role, { name }));
+    }
+  };
+
+  onPage("has no buttons to change anything, where a manager has some", async (page) => {
+    await openConsole(page, server, tenant);
+    await walk(page, (offer) => offer.waitFor());
+    await page.context().clearCookies();
+    await page.goto("about:blank");
     const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
-    await openConsole(page, server, reader, "#/settings/dictionary");
-    await page.getByRole("grid", { name: "Dictionary" }).waitFor();
-    expect(await page.getByRole("link", { name: "New entry" }).count()).toBe(0);
+    await openConsole(page, server, reader);
+    await walk(page, async (offer) => {
+      await page.locator('main:not([aria-busy="true"])').waitFor();
+      expect(await offer.count()).toBe(0);
+    });
+    await page.getByRole("grid", { name: "Updaters" }).or(page.getByText("There are no updaters yet.")).waitFor();
+    expect(await page.getByRole("link", { name: "New updater" }).count()).toBe(0);
   });
 });

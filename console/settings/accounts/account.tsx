@@ -9,7 +9,7 @@ import { may } from "../../frame/session.ts";
 import { useAnswer } from "../../parts/answer.ts";
 import { AskFirst } from "../../parts/ask-first.tsx";
 import { SecretField, TextField } from "../../parts/form/fields.tsx";
-import { useForm } from "../../parts/form/form.ts";
+import { type Form, useForm } from "../../parts/form/form.ts";
 import { NamesField } from "../../parts/form/names-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -43,34 +43,56 @@ export function OneAccount({ id }: { id: string }) {
           <p class="quiet">
             Made <Time at={user.createdAt} />, changed <Time at={user.updatedAt} />
           </p>
-          <AccountForm stored={user} />
+          <AccountForm stored={user} again={again} />
         </>
       )}
     </One>
   );
 }
 
-function AccountForm({ stored }: { stored: UserAccount }) {
+interface AccountFormProps {
+  stored: UserAccount;
+  /** Reads it again. */
+  again?: () => void;
+}
+
+/** What a change of an account can set, and a second change can set back. */
+const changeable = ["email", "groups"];
+
+/** What this change sets for good: a password is a secret, and a name stays. */
+function setForGood(before: UserAccount, { password, firstName, lastName }: UserAccount): string[] {
+  const paths: string[] = [];
+  if (password) paths.push("password");
+  if (before.firstName === "" && firstName !== "") paths.push("first_name");
+  if (before.lastName === "" && lastName !== "") paths.push("last_name");
+  return paths;
+}
+
+function AccountForm({ stored, again }: AccountFormProps) {
   const isNew = stored.id === "";
   const known = useAnswer((signal) => groups.listUserGroups({ pageSize: 1000 }, { signal }));
-  const form = useForm(UserAccountSchema, {
+  const form: Form<typeof UserAccountSchema> = useForm(UserAccountSchema, {
     key: isNew ? "account/new" : `account/${stored.id}`,
     stored,
     prefix: "user",
     async send(user) {
       if (isNew) return (await accounts.createUserAccount({ user })).user;
-      const paths = ["email", "groups"];
-      if (user.password) paths.push("password");
-      if (stored.firstName === "" && user.firstName !== "") paths.push("first_name");
-      if (stored.lastName === "" && user.lastName !== "") paths.push("last_name");
+      const paths = [...changeable, ...setForGood(form.stored, user)];
       return (await accounts.updateUserAccount({ id: stored.id, user, updateMask: { paths } })).user;
     },
     done({ id, email }) {
-      say(
-        isNew ? `The account of ${email} is made.` : `The account of ${email} is changed.`,
-        isNew ? () => accounts.deleteUserAccount({ id }) : undefined,
-      );
-      goTo(linkTo(["settings", "accounts", id]));
+      if (isNew) {
+        say(`The account of ${email} is made.`, () => accounts.deleteUserAccount({ id }));
+        goTo(linkTo(["settings", "accounts", id]));
+        return;
+      }
+      const before = form.stored;
+      const takeBack = async () => {
+        await accounts.updateUserAccount({ id, user: before, updateMask: { paths: changeable } });
+        again?.();
+      };
+      say(`The account of ${email} is changed.`, setForGood(before, form.value).length === 0 ? takeBack : undefined);
+      again?.();
     },
   });
   const { email, firstName, lastName, password, groups: chosen } = form.value;
@@ -98,7 +120,7 @@ function AccountForm({ stored }: { stored: UserAccount }) {
         form={form}
         path="firstName"
         label="First name"
-        readOnly={stored.firstName !== ""}
+        readOnly={form.stored.firstName !== ""}
         value={firstName}
         set={(next) => form.change({ firstName: next })}
         help={once}
@@ -107,7 +129,7 @@ function AccountForm({ stored }: { stored: UserAccount }) {
         form={form}
         path="lastName"
         label="Last name"
-        readOnly={stored.lastName !== ""}
+        readOnly={form.stored.lastName !== ""}
         value={lastName}
         set={(next) => form.change({ lastName: next })}
         help={once}

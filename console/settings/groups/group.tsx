@@ -9,7 +9,7 @@ import { may } from "../../frame/session.ts";
 import { useAnswer } from "../../parts/answer.ts";
 import { AskFirst } from "../../parts/ask-first.tsx";
 import { FieldErrors, TextField } from "../../parts/form/fields.tsx";
-import { useForm } from "../../parts/form/form.ts";
+import { type Form, useForm } from "../../parts/form/form.ts";
 import { NamesField } from "../../parts/form/names-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
 import { Problem } from "../../parts/problem.tsx";
@@ -51,7 +51,7 @@ interface GroupFormProps {
 }
 
 function GroupForm({ stored, isNew = false, again }: GroupFormProps) {
-  const form = useForm(UserGroupSchema, {
+  const form: Form<typeof UserGroupSchema> = useForm(UserGroupSchema, {
     key: isNew ? "group/new" : `group/${stored.name}`,
     stored,
     prefix: "group",
@@ -65,10 +65,12 @@ function GroupForm({ stored, isNew = false, again }: GroupFormProps) {
         say(`The group "${group.name}" is made.`, () => groups.deleteUserGroup({ name: group.name }));
         goTo(linkTo(["settings", "groups", group.name]));
       } else {
+        const before = form.stored;
         say(`The group "${group.name}" is changed.`, async () => {
-          await groups.updateUserGroup({ group: stored, updateMask: { paths: changeable } });
+          await groups.updateUserGroup({ group: before, updateMask: { paths: changeable } });
           again?.();
         });
+        again?.();
       }
     },
   });

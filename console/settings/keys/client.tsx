@@ -9,7 +9,6 @@ import { say } from "../../frame/notice.tsx";
 import { may, session } from "../../frame/session.ts";
 import { useAnswer } from "../../parts/answer.ts";
 import { AskFirst } from "../../parts/ask-first.tsx";
-import { Problem } from "../../parts/problem.tsx";
 import { ShownOnce } from "../../parts/shown-once.tsx";
 import { nowMs, Time } from "../../parts/time.tsx";
 import { One } from "../listing.tsx";
@@ -74,8 +73,7 @@ const isOwn = (key: ApiKey) => key.prefix === session.value?.keyPrefix;
 const hasExpired = ({ expireTime }: ApiKey) => expireTime !== undefined && timestampMs(expireTime) <= nowMs.value;
 
 function KeyTable({ client, keys, again }: { client: ApiClient; keys: readonly ApiKey[]; again(): void }) {
-  if (keys.length === 0)
-    return <Problem failure={{ message: "It has no key yet: nothing can call with it.", fields: [] }} />;
+  if (keys.length === 0) return <p class="quiet">It has no key yet: nothing can call with it.</p>;
   return (
     <div class="scroll-x">
       <table class="plain-table">

@@ -1,41 +1,39 @@
-import type { JsonObject } from "@bufbuild/protobuf";
-import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
-import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { type JsonObject, toJsonString } from "@bufbuild/protobuf";
+import { type Clause, ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { linkTo } from "../../frame/address.ts";
 import { clientOf } from "../../frame/calls.ts";
 import { useAnswer } from "../../parts/answer.ts";
 import { valueText } from "../../parts/facts.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { useSettled } from "../../parts/settled.ts";
 
 const entities = clientOf(EntityService);
 const shownMax = 20;
-const pauseMs = 400;
 
 /** What is being set, on which entities. */
-export interface Setting {
+interface Setting {
   readonly clause: Clause | undefined;
   readonly properties: JsonObject;
 }
 
+function textOf(clause: Clause | undefined): string {
+  try {
+    return clause === undefined ? "" : toJsonString(ClauseSchema, clause);
+  } catch {
+    return "";
+  }
+}
+
 /** What setting would do now, as one types: the entities that match, each with what it has and what it would have. */
-export function Preview({ setting }: { setting: Signal<Setting> }) {
-  const asked = useSignal(setting.peek().clause);
-  useSignalEffect(() => {
-    const { clause } = setting.value;
-    const waiting = setTimeout(() => {
-      asked.value = clause;
-    }, pauseMs);
-    return () => clearTimeout(waiting);
-  });
+export function Preview({ clause, properties }: Setting) {
+  const settled = useSettled(textOf(clause));
   const answer = useAnswer(async (signal) => {
-    const clause = asked.value;
     if (clause === undefined) return undefined;
     const pageInput = { limit: shownMax };
     return await entities.searchEntities({ searchInput: { query: { clause }, pageInput } }, { signal });
-  });
+  }, settled);
   const { value, loading, failure, again } = answer.value;
-  const { clause, properties } = setting.value;
   const names = Object.keys(properties);
   const found = value?.entities?.entities ?? [];
   const total = Number(value?.pageInfo?.totalCount ?? 0n);

@@ -1,6 +1,8 @@
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { useSignal } from "@preact/signals";
 import { type Clause, QuerySchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import {
   CustomPropertyService,
   EntitySelectionSchema,
@@ -10,18 +12,29 @@ import { clientOf } from "../../frame/calls.ts";
 import { say } from "../../frame/notice.tsx";
 import { ClauseField } from "../../parts/clause/clause-field.tsx";
 import { searchClauses } from "../../parts/clause/search-clause.ts";
+import { Dialog } from "../../parts/dialog.tsx";
 import { useForm } from "../../parts/form/form.ts";
 import { FormEnd } from "../../parts/form/outcome.tsx";
 import { One } from "../listing.tsx";
-import { Preview, type Setting } from "./preview.tsx";
+import { Preview } from "./preview.tsx";
 import { ValuesField } from "./values-field.tsx";
 
 const service = clientOf(CustomPropertyService);
+const entities = clientOf(EntityService);
 
 const selecting = (clause: Clause | undefined) =>
   create(EntitySelectionSchema, {
     selection: { case: "query", value: create(QuerySchema, { ...(clause && { clause }) }) },
   });
+
+const entitiesText = (count: number) => `${count.toLocaleString("en")} ${count === 1 ? "entity" : "entities"}`;
+
+/** How many entities the conditions match now. */
+async function countOf(clause: Clause | undefined): Promise<number> {
+  const query = create(QuerySchema, { ...(clause && { clause }) });
+  const { pageInfo } = await entities.searchEntities({ searchInput: { query, pageInput: { limit: 1 } } });
+  return Number(pageInfo?.totalCount ?? 0n);
+}
 
 /** Sets properties once, on all entities that meet conditions now. */
 export function SetOnce() {
@@ -32,18 +45,29 @@ export function SetOnce() {
     prefix: "",
     async send(request) {
       const { entityIds } = await service.setCustomProperties(request);
-      say(
-        `${entityIds.length.toLocaleString("en")} ${entityIds.length === 1 ? "entity was" : "entities were"} changed.`,
-      );
+      say(`${entitiesText(entityIds.length)} ${entityIds.length === 1 ? "was" : "were"} changed.`);
       return request;
     },
   });
   const { input, properties = {} } = form.value;
   const clause = input?.selection.case === "query" ? input.selection.value.clause : undefined;
-  const setting = useSignal<Setting>({ clause, properties });
+  const asking = useSignal<number | undefined>(undefined);
+  const close = () => {
+    asking.value = undefined;
+  };
+  const ask = async (event: Event) => {
+    event.preventDefault();
+    try {
+      asking.value = await countOf(clause);
+    } catch (error) {
+      // Conditions that match nothing because they are wrong are refused when they are sent too, and that error names their field.
+      if (ConnectError.from(error).code === Code.InvalidArgument) await form.submit();
+      else form.refused(error);
+    }
+  };
   return (
     <One title="Set properties once" of="updaters">
-      <form class="form" onSubmit={form.submit} aria-label="Properties">
+      <form class="form" onSubmit={(event) => void ask(event)} aria-label="Properties">
         <ClauseField
           form={form}
           path="input.query.clause"
@@ -51,23 +75,39 @@ export function SetOnce() {
           language={searchClauses}
           of="entity"
           clause={clause}
-          set={(next) => {
-            form.change({ input: selecting(next) });
-            setting.value = { ...setting.peek(), clause: next };
-          }}
+          set={(next) => form.change({ input: selecting(next) })}
         />
         <ValuesField
           form={form}
           path="properties"
           values={properties}
-          set={(next) => {
-            form.change({ properties: next });
-            setting.value = { ...setting.peek(), properties: next };
-          }}
+          set={(next) => form.change({ properties: next })}
         />
         <FormEnd form={form} schema={SetCustomPropertiesRequestSchema} send="Set them" />
       </form>
-      <Preview setting={setting} />
+      <Preview clause={clause} properties={properties} />
+      {asking.value !== undefined && (
+        <Dialog title={`Set properties on ${entitiesText(asking.value)}?`} close={close}>
+          <p>
+            {Object.keys(properties).join(", ")}: what an entity has there now is replaced. It cannot be taken back.
+          </p>
+          <div class="buttons">
+            <button
+              type="button"
+              class="primary"
+              onClick={() => {
+                close();
+                void form.submit();
+              }}
+            >
+              Set them
+            </button>
+            <button type="button" onClick={close}>
+              Cancel
+            </button>
+          </div>
+        </Dialog>
+      )}
     </One>
   );
 }

@@ -12,19 +12,20 @@ import {
   type UpdaterResult,
 } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import { goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
+import { clientOf, type Failure, failureOf } from "../../frame/calls.ts";
 import { say } from "../../frame/notice.tsx";
 import { may } from "../../frame/session.ts";
 import { AskFirst } from "../../parts/ask-first.tsx";
 import { ClauseField } from "../../parts/clause/clause-field.tsx";
 import { searchClauses } from "../../parts/clause/search-clause.ts";
 import { CheckField, NumberField, TextField } from "../../parts/form/fields.tsx";
-import { useForm } from "../../parts/form/form.ts";
+import { type Form, useForm } from "../../parts/form/form.ts";
 import { NamesField } from "../../parts/form/names-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
+import { Problem } from "../../parts/problem.tsx";
 import { One } from "../listing.tsx";
 import { withoutPrefix, withPrefix } from "./entity-prefix.ts";
-import { Preview, type Setting } from "./preview.tsx";
+import { Preview } from "./preview.tsx";
 import { ValuesField } from "./values-field.tsx";
 
 const updaters = clientOf(CustomPropertyUpdaterService);
@@ -53,6 +54,7 @@ interface OneProps {
 
 export function OneUpdater({ updater, again }: OneProps) {
   const { id, name, enabled } = updater;
+  const failure = useSignal<Failure | undefined>(undefined);
   const turn = async (on: boolean) => {
     const action = on ? UpdaterAction.ENABLE : UpdaterAction.DISABLE;
     idOf((await updaters.switchCustomPropertyUpdaters({ ids: [id], action })).results);
@@ -63,8 +65,13 @@ export function OneUpdater({ updater, again }: OneProps) {
       <button
         type="button"
         onClick={async () => {
-          await turn(!enabled);
-          say(`"${name}" ${enabled ? "does not run any more" : "runs"}.`, () => turn(enabled));
+          failure.value = undefined;
+          try {
+            await turn(!enabled);
+            say(`"${name}" ${enabled ? "does not run any more" : "runs"}.`, () => turn(enabled));
+          } catch (error) {
+            failure.value = failureOf(error);
+          }
         }}
       >
         {enabled ? "Disable" : "Enable"}
@@ -88,6 +95,7 @@ export function OneUpdater({ updater, again }: OneProps) {
   );
   return (
     <One title={name} of="updaters" tools={tools}>
+      <Problem failure={failure.value} />
       <UpdaterForm stored={updater} again={again} />
     </One>
   );
@@ -95,7 +103,7 @@ export function OneUpdater({ updater, again }: OneProps) {
 
 function UpdaterForm({ stored, again }: { stored: CustomPropertyUpdater; again(): void }) {
   const isNew = stored.id === "";
-  const form = useForm(CustomPropertyUpdaterSchema, {
+  const form: Form<typeof CustomPropertyUpdaterSchema> = useForm(CustomPropertyUpdaterSchema, {
     key: `updater/${stored.id}`,
     stored,
     prefix: "updaters[0]",
@@ -107,9 +115,10 @@ function UpdaterForm({ stored, again }: { stored: CustomPropertyUpdater; again()
       return create(CustomPropertyUpdaterSchema, { ...updater, id: idOf(results) });
     },
     done({ id, name }) {
+      const before = form.stored;
       say(isNew ? `The updater "${name}" is made.` : `The updater "${name}" is changed.`, async () => {
         if (isNew) idOf((await updaters.deleteCustomPropertyUpdaters({ ids: [id] })).results);
-        else idOf((await updaters.replaceCustomPropertyUpdaters({ updaters: [stored] })).results);
+        else idOf((await updaters.replaceCustomPropertyUpdaters({ updaters: [before] })).results);
         again();
       });
       again();
@@ -118,7 +127,6 @@ function UpdaterForm({ stored, again }: { stored: CustomPropertyUpdater; again()
   });
   const { name, description, entityInput, properties = {}, enabled, sequence, tags } = form.value;
   const clause = withoutPrefix(entityInput?.clause);
-  const setting = useSignal<Setting>({ clause, properties });
   const allowed = may(method.createCustomPropertyUpdaters);
   return (
     <>
@@ -145,19 +153,15 @@ function UpdaterForm({ stored, again }: { stored: CustomPropertyUpdater; again()
           language={searchClauses}
           of="entity"
           clause={clause}
-          set={(next) => {
-            form.change({ entityInput: create(QuerySchema, { ...(next && { clause: withPrefix(next) }) }) });
-            setting.value = { ...setting.peek(), clause: next };
-          }}
+          set={(next) =>
+            form.change({ entityInput: create(QuerySchema, { ...(next && { clause: withPrefix(next) }) }) })
+          }
         />
         <ValuesField
           form={form}
           path="properties"
           values={properties}
-          set={(next) => {
-            form.change({ properties: next });
-            setting.value = { ...setting.peek(), properties: next };
-          }}
+          set={(next) => form.change({ properties: next })}
         />
         <CheckField
           form={form}
@@ -180,7 +184,7 @@ function UpdaterForm({ stored, again }: { stored: CustomPropertyUpdater; again()
           <FormEnd form={form} schema={CustomPropertyUpdaterSchema} send={isNew ? "Make the updater" : "Save"} />
         )}
       </form>
-      <Preview setting={setting} />
+      <Preview clause={clause} properties={properties} />
     </>
   );
 }
