@@ -70,6 +70,8 @@ describe("a rule", () => {
       await form.getByLabel("Wait before the first notification", { exact: true }).fill("5");
       await form.getByLabel("Message").fill("");
       await form.getByText("Insert a variable").click();
+      await form.getByLabel("Variables with").fill("entityNAME");
+      await form.getByRole("button", { name: "Insert event.entityName" }).waitFor();
       await form.getByLabel("Variables with").fill("event.summ");
       await form.getByLabel("Variables with").press("Enter");
       await form.getByLabel("Message").press("End");
@@ -139,6 +141,8 @@ describe("a rule", () => {
     await conflict.getByText("theirs").waitFor();
     await conflict.getByRole("button", { name: "Save mine over it" }).click();
     await page.getByText('The rule "quiet" was changed.').waitFor();
+    // To take it back would take back the other person's change as well.
+    expect(await page.getByRole("button", { name: "Undo" }).count()).toBe(0);
     const [row] = await sql`select description from rules where tenant_id = ${tenant.id} and name = 'quiet'`;
     expect(row).toEqual({ description: "mine" });
   });
@@ -256,5 +260,11 @@ describe("the guide", () => {
     expect(String(receiver.received[1]?.body)).toContain("Sent by hand from the console");
     await page.goBack();
     await page.getByText("The rule that joins them").waitFor();
+  });
+
+  onPage("goes back to what is gone since it was chosen", async (page) => {
+    await openConsole(page, server, tenant, "#/rules/guide?trigger=never&destination=on%20call");
+    await page.getByRole("form", { name: "Trigger" }).waitFor();
+    await expect.poll(() => page.url()).toMatch(/#\/rules\/guide\?destination=on(%20|\+)call$/);
   });
 });
