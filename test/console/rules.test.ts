@@ -70,8 +70,6 @@ describe("a rule", () => {
       await form.getByLabel("Wait before the first notification", { exact: true }).fill("5");
       await form.getByLabel("Message").fill("");
       await form.getByText("Insert a variable").click();
-      await form.getByLabel("Variables with").fill("entityNAME");
-      await form.getByRole("button", { name: "Insert event.entityName" }).waitFor();
       await form.getByLabel("Variables with").fill("event.summ");
       await form.getByLabel("Variables with").press("Enter");
       await form.getByLabel("Message").press("End");
@@ -262,7 +260,7 @@ describe("the guide", () => {
     await page.getByText("The rule that joins them").waitFor();
   });
 
-  onPage("goes back to what is gone since it was chosen", async (page) => {
+  onPage("goes back to a choice that was deleted since", async (page) => {
     await openConsole(page, server, tenant, "#/rules/guide?trigger=never&destination=on%20call");
     await page.getByRole("form", { name: "Trigger" }).waitFor();
     await expect.poll(() => page.url()).toMatch(/#\/rules\/guide\?destination=on(%20|\+)call$/);

@@ -27,7 +27,7 @@ const parameter = (name: "trigger" | "destination" | "rule") => address.value.pa
 /** Trigger, destination, rule and test, one after the other on one page. */
 export function Guide() {
   const [trigger, destination, rule] = [parameter("trigger"), parameter("destination"), parameter("rule")];
-  useForgetGone();
+  useForgetDeleted();
   const at = trigger === "" ? 1 : destination === "" ? 2 : rule === "" ? 3 : 4;
   return (
     <>
@@ -68,8 +68,8 @@ export function Guide() {
   );
 }
 
-/** Gives up what was chosen and is gone since, as by an Undo: each step looks as it opens. */
-function useForgetGone(): void {
+/** Gives up what was chosen and has been deleted since, as by an Undo: each step looks as it opens. */
+function useForgetDeleted(): void {
   useAnswer(async (signal) => {
     if (address.value.path[1] !== "guide") return;
     const [trigger, destination, rule] = [parameter("trigger"), parameter("destination"), parameter("rule")];
@@ -78,13 +78,13 @@ function useForgetGone(): void {
       destination === "" || oneOrNull(destinations.getDestination({ name: destination }, { signal })),
       rule === "" || oneOrNull(rules.getRule({ name: rule }, { signal })),
     ]);
-    const gone = [
+    const deleted = [
       ...(foundTrigger === null ? ["trigger", "rule"] : []),
       ...(foundDestination === null ? ["destination", "rule"] : []),
       ...(foundRule === null ? ["rule"] : []),
     ];
-    if (gone.length === 0 || signal.aborted) return;
-    setParameters(Object.fromEntries(gone.map((name) => [name, undefined])), false);
+    if (deleted.length === 0 || signal.aborted) return;
+    setParameters(Object.fromEntries(deleted.map((name) => [name, undefined])), false);
   });
 }
 
