@@ -97,13 +97,18 @@ describe("a webhook", () => {
       await one(page).getByRole("textbox", { name: "Signing secret" }).fill("half of a new one");
       await page.reload();
       await one(page).getByRole("button", { name: "Save" }).click();
-      await page.getByRole("status", { name: "Done" }).getByText('Destination "on call" was changed.').waitFor();
+      await page.getByRole("status", { name: "Done" }).getByText('The destination "on call" was changed.').waitFor();
       expect(await stored(tenant, "on call")).toMatchObject({
         description: "who is awake",
         type: { webhook: { signingSecret: "********", headers: { authorization: "********" } } },
       });
       await page.getByRole("button", { name: "Undo" }).click();
       await expect.poll(() => one(page).getByLabel("Description").inputValue()).toBe("");
+      const [name, value] = ["Name", "Value"].map((part) => one(page).getByLabel(`${part} of header 1`));
+      await name?.fill("x-authorization");
+      expect(await value?.getAttribute("placeholder")).toBe("value");
+      await name?.fill("authorization");
+      expect(await value?.getAttribute("placeholder")).toBe("stored; type to replace it");
       await one(page).getByRole("button", { name: "Remove: Signing secret" }).click();
       await one(page).getByRole("button", { name: "Remove header 1, authorization" }).click();
       await one(page).getByRole("button", { name: "Save" }).click();

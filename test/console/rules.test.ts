@@ -139,6 +139,8 @@ describe("a rule", () => {
     await conflict.getByText("theirs").waitFor();
     await conflict.getByRole("button", { name: "Save mine over it" }).click();
     await page.getByText('The rule "quiet" was changed.').waitFor();
+    // To take it back would take back the other person's change as well.
+    expect(await page.getByRole("button", { name: "Undo" }).count()).toBe(0);
     const [row] = await sql`select description from rules where tenant_id = ${tenant.id} and name = 'quiet'`;
     expect(row).toEqual({ description: "mine" });
   });

@@ -99,7 +99,7 @@ describe("a trigger on events", () => {
   });
 
   onPage("says at a condition what is wrong with it, while it is typed and when it is sent", async (page) => {
-    await openConsole(page, server, tenant, "#/rules/triggers?new=yes");
+    await openConsole(page, server, tenant, "#/rules/triggers?new=1");
     await conditions(page).getByLabel("Field").fill("name");
     await conditions(page).getByLabel("Value", { exact: true }).fill("disk full");
     await conditions(page).getByRole("button", { name: "+ Condition" }).click();
@@ -130,7 +130,7 @@ describe("a trigger on events", () => {
     expect(await conditions(page).getByLabel("Comparison").inputValue()).toBe("differs");
     await page.getByLabel("What it is for").fill("a strange one");
     await form(page).getByRole("button", { name: "Save" }).click();
-    await page.getByText("The trigger “odd” was changed.").waitFor();
+    await page.getByText('The trigger "odd" was changed.').waitFor();
     const before = await stored("odd");
     expect(before?.description).toBe("a strange one");
     const json = conditions(page).getByLabel("Condition as JSON");
@@ -156,7 +156,7 @@ describe("a trigger on events", () => {
 
 describe("what is asked while a condition is typed", () => {
   onPage("is cancelled when it is out of date", async (page) => {
-    await openConsole(page, server, tenant, "#/rules/triggers?new=yes");
+    await openConsole(page, server, tenant, "#/rules/triggers?new=1");
     const held = Promise.withResolvers<void>();
     let asked = 0;
     await page.route(/PreviewTrigger/, async (route) => {
@@ -191,14 +191,14 @@ describe("hostile names and texts of a trigger", () => {
     await preview(page).getByText("No event of this time.").waitFor();
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-    await page.getByText(`The trigger “${hostile}” was deleted.`).waitFor();
+    await page.getByText(`The trigger "${hostile}" was deleted.`).waitFor();
     expect(await page.locator("img").count()).toBe(0);
   });
 });
 
 describe("a trigger on a metric", () => {
   onPage("has its values beside its bounds, and what is wrong at its fields", async (page) => {
-    await openConsole(page, server, tenant, "#/rules/triggers?new=yes");
+    await openConsole(page, server, tenant, "#/rules/triggers?new=1");
     await page.getByLabel("Name", { exact: true }).fill("slow answers");
     await page.getByLabel("Looks at").selectOption({ label: "Values of a metric" });
     await page.getByLabel("Metric", { exact: true }).fill("latency.p99");
@@ -236,7 +236,7 @@ describe("a trigger on a metric", () => {
 
 describe("a trigger on missing data", () => {
   onPage("takes its time in any unit, and shows whose data would be missed", async (page) => {
-    await openConsole(page, server, tenant, "#/rules/triggers?new=yes");
+    await openConsole(page, server, tenant, "#/rules/triggers?new=1");
     await page.getByLabel("Name", { exact: true }).fill("silent");
     await page.getByLabel("Looks at").selectOption({ label: "Missing data" });
     const entities = page.getByRole("region", { name: "Entities that count" });
@@ -272,7 +272,7 @@ describe("two people who change the same trigger", () => {
     await second.getByLabel("What it is for").fill("of the second");
     await first.getByLabel("What it is for").fill("of the first");
     await form(first).getByRole("button", { name: "Save" }).click();
-    await first.getByText(`The trigger “${name}” was changed.`).waitFor();
+    await first.getByText(`The trigger "${name}" was changed.`).waitFor();
     await form(second).getByRole("button", { name: "Save" }).click();
     const conflict = second.getByRole("alert", { name: "Changed meanwhile" });
     const row = conflict.getByRole("row").filter({ hasText: "description" });
@@ -285,9 +285,14 @@ describe("two people who change the same trigger", () => {
   onPage("are told: the second sees both changes, and saves over the other one", async (page) => {
     const { second, conflict } = await both(page, "for two");
     await conflict.getByRole("button", { name: "Save mine over it" }).click();
-    await second.getByText("The trigger “for two” was changed.").waitFor();
+    await second.getByText('The trigger "for two" was changed.').waitFor();
     await conflict.waitFor({ state: "detached" });
     expect((await stored("for two"))?.description).toBe("of the second");
+    // It takes back what was saved here, and leaves what the other person saved.
+    await second.getByRole("button", { name: "Undo" }).click();
+    await second.getByText("Taken back.").waitFor();
+    expect((await stored("for two"))?.description).toBe("of the first");
+    await expect.poll(() => second.getByLabel("What it is for").inputValue()).toBe("of the first");
     await second.getByLabel("What it is for").fill("once more");
     await form(second).getByRole("button", { name: "Save" }).click();
     await expect.poll(async () => (await stored("for two"))?.description).toBe("once more");
@@ -308,7 +313,7 @@ describe("deleting a trigger", () => {
   onPage("asks, says which rules use it, and can be taken back", async (page) => {
     await openConsole(page, server, tenant, "#/rules/triggers/critical");
     await page.getByRole("button", { name: "Delete…" }).click();
-    const question = page.getByRole("dialog", { name: "Delete the trigger “critical”?" });
+    const question = page.getByRole("dialog", { name: 'Delete the trigger "critical"?' });
     await question.getByRole("link", { name: "page on critical" }).waitFor();
     await question.getByRole("button", { name: "Delete" }).click();
     await question.getByRole("alert").getByText("is used by").waitFor();
@@ -319,7 +324,7 @@ describe("deleting a trigger", () => {
     await page.getByText("No rule uses it: nobody is told.").waitFor();
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-    await page.getByText("The trigger “unused” was deleted.").waitFor();
+    await page.getByText('The trigger "unused" was deleted.').waitFor();
     await page.getByRole("button", { name: "Undo" }).click();
     await page.getByRole("heading", { level: 1, name: "unused" }).waitFor();
     expect(await stored("unused")).toEqual(before);

@@ -12,6 +12,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { type Failure, failureOf } from "../../frame/calls.ts";
 import { forgetDraft, keepDraft, readDraft } from "./kept-draft.ts";
+import { sameWritten } from "./written.ts";
 
 /** A form over one message of the API: what a person has written of it, and what the server said to that. */
 export interface Form<S extends DescMessage> {
@@ -19,7 +20,7 @@ export interface Form<S extends DescMessage> {
   readonly stored: MessageShape<S>;
   /** What is in the form. */
   readonly value: MessageShape<S>;
-  /** Whether the two differ. */
+  /** Whether a person has changed it: what the service adds by itself does not count. */
   readonly changed: boolean;
   readonly sending: boolean;
   readonly failure: Failure | undefined;
@@ -29,7 +30,7 @@ export interface Form<S extends DescMessage> {
   change(fields: Partial<MessageShape<S>>): void;
   /** Sends it. Also the handler of `onSubmit`. */
   submit(event?: Event): Promise<void>;
-  /** Forgets what was typed: back to `stored`, or to what the server has now. */
+  /** Forgets what was typed: back to what was last seen of the server. */
   discard(): void;
   /** Sends it over what the server has now. */
   overwrite(): Promise<void>;
@@ -67,16 +68,19 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
   const { key, prefix, send, done } = options;
   const state: Signal<State<S>> = useSignal<State<S>>({
     stored: options.stored,
-    value: readDraft(schema, key, options.stored) ?? options.stored,
+    value: draftOver(schema, key, options.stored),
     sending: false,
   });
   const claimed = useSignal<readonly string[]>([]);
   // What was read again, after a change was taken back say, replaces what no person has touched.
   const given = useRef(options.stored);
+  const latest = useRef(options.stored);
   if (given.current !== options.stored && !equals(schema, given.current, options.stored)) {
     given.current = options.stored;
+    latest.current = options.stored;
     const { stored, value } = state.peek();
-    if (equals(schema, stored, value)) state.value = { stored: options.stored, value: options.stored, sending: false };
+    if (sameWritten(schema, stored, value))
+      state.value = { stored: options.stored, value: options.stored, sending: false };
   }
   const put = (part: Partial<State<S>>) => {
     state.value = { ...state.peek(), ...part };
@@ -88,11 +92,15 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
     try {
       const now = (await send(value)) ?? value;
       forgetDraft(key);
-      const typed = state.peek().value;
-      state.value = { stored: now, value: typed === value ? now : follows(schema, typed, now), sending: false };
+      latest.current = now;
+      const { value: typed } = state.peek();
+      const next = typed === value ? now : follows(schema, typed, now);
+      if (next !== now) keepDraft(schema, key, next);
+      state.value = { stored: now, value: next, sending: false };
       done?.(now);
     } catch (error) {
       const conflict = conflictOf(schema, error);
+      if (conflict) latest.current = conflict;
       const { value: typed } = state.peek();
       state.value = { stored, value: typed, sending: false, failure: failureOf(error), ...(conflict && { conflict }) };
     }
@@ -105,7 +113,7 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
   return {
     stored,
     value,
-    changed: !equals(schema, stored, value),
+    changed: !sameWritten(schema, stored, value),
     sending,
     failure,
     conflict,
@@ -120,7 +128,7 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
     },
     discard() {
       forgetDraft(key);
-      const now = state.peek().conflict ?? state.peek().stored;
+      const now = latest.current;
       state.value = { stored: now, value: now, sending: false };
     },
     async overwrite() {
@@ -149,6 +157,12 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
 
 const isWithin = (field: string, path: string) =>
   field === path || field.startsWith(`${path}.`) || field.startsWith(`${path}[`);
+
+/** What was typed before a reload; a draft that says the same as what is stored is none. */
+function draftOver<S extends DescMessage>(schema: S, key: string, stored: MessageShape<S>): MessageShape<S> {
+  const draft = readDraft(schema, key, stored);
+  return draft === undefined || sameWritten(schema, draft, stored) ? stored : draft;
+}
 
 /** What was typed while an earlier state was sent, as a change of what is stored since. */
 function follows<S extends DescMessage>(schema: S, typed: MessageShape<S>, now: MessageShape<S>): MessageShape<S> {

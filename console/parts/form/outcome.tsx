@@ -1,10 +1,10 @@
-import { type DescMessage, getOption, type MessageShape, toJson } from "@bufbuild/protobuf";
+import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { ComponentChildren } from "preact";
-import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { valueText } from "../facts.tsx";
 import { Problem } from "../problem.tsx";
 import type { Form } from "./form.ts";
 import { withoutSecrets } from "./secrets.ts";
+import { writtenFields } from "./written.ts";
 
 interface OutcomeProps<S extends DescMessage> {
   readonly form: Form<S>;
@@ -62,11 +62,7 @@ function Conflict<S extends DescMessage>({ form, schema, conflict }: ConflictPro
   const before = jsonOf(schema, form.stored);
   const now = jsonOf(schema, conflict);
   const mine = jsonOf(schema, form.value);
-  // What the service itself adds is no person's change.
-  const names = schema.fields
-    .filter((field) => !getOption(field, field_behavior).includes(FieldBehavior.OUTPUT_ONLY))
-    .map(({ jsonName }) => jsonName)
-    .filter((name) => name !== "etag");
+  const names = writtenFields(schema).map(({ jsonName }) => jsonName);
   const differing = names.filter((name) => new Set([before, now, mine].map((each) => textOf(each[name]))).size > 1);
   return (
     <section class="conflict" role="alert" aria-label="Changed meanwhile">

@@ -23,6 +23,9 @@ import { TestOfDestination } from "./test-panel.tsx";
 
 const destinations = clientOf(DestinationService);
 
+/** What distinguishes the unsent text of a stored destination from that of others. */
+export const draftOf = (name: string) => `destination/of/${name}`;
+
 interface DestinationFormProps {
   /** The one to change; absent: a new one is made. */
   readonly stored?: Destination;
@@ -34,7 +37,7 @@ export function DestinationForm({ stored, onSaved }: DestinationFormProps) {
   const first = useMemo(() => stored ?? blank(DestinationSchema, { type: emptyType("email") }), [stored]);
   const made = useSignal<{ readonly secret: string; readonly destination: Destination } | undefined>(undefined);
   const form: Form<typeof DestinationSchema> = useForm(DestinationSchema, {
-    key: stored ? `destination/of/${stored.name}` : "destination/new",
+    key: stored ? draftOf(stored.name) : "destination/new",
     stored: first,
     prefix: "destination",
     async send(value) {
@@ -167,7 +170,7 @@ async function save(value: Destination, before: Destination | undefined, again: 
   const [destination, secret] = withoutMade(now);
   if (before === undefined) {
     const place = linkTo(["rules", "destinations", name]);
-    say(`Destination "${name}" was created.`, async () => {
+    say(`The destination "${name}" was created.`, async () => {
       await destinations.deleteDestination({ name });
       if (location.hash === place) goTo(linkTo(["rules", "destinations"]));
     });
@@ -178,7 +181,7 @@ async function save(value: Destination, before: Destination | undefined, again: 
       again(restored);
     };
     const can = before.etag === value.etag && sameSecrets(DestinationSchema, before, value);
-    say(`Destination "${name}" was changed.`, can ? undo : undefined);
+    say(`The destination "${name}" was changed.`, can ? undo : undefined);
   }
   return { destination, secret };
 }

@@ -1,4 +1,3 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import { useSignal } from "@preact/signals";
 import { type Destination, DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
@@ -8,9 +7,12 @@ import { say } from "../../frame/notice.tsx";
 import { may } from "../../frame/session.ts";
 import { useAnswer } from "../../parts/answer.ts";
 import { AskFirst } from "../../parts/ask-first.tsx";
+import { forgetDraft } from "../../parts/form/kept-draft.ts";
 import { holdsSecret } from "../../parts/form/secrets.ts";
+import { oneOrNull } from "../../parts/one-or-null.ts";
 import { Problem } from "../../parts/problem.tsx";
-import { DestinationForm } from "./form.tsx";
+import { RuleLinks } from "../rule-links.tsx";
+import { DestinationForm, draftOf } from "./form.tsx";
 import { DestinationState, stateMeans } from "./state.tsx";
 
 const destinations = clientOf(DestinationService);
@@ -19,12 +21,8 @@ const { replaceDestination, deleteDestination } = DestinationService.method;
 /** One destination: how it does, what uses it, and its form. */
 export function OneDestination({ name }: { name: string }) {
   const answer = useAnswer(async (signal) => {
-    try {
-      return (await destinations.getDestination({ name }, { signal })).destination ?? null;
-    } catch (error) {
-      if (ConnectError.from(error).code === Code.NotFound) return null;
-      throw error;
-    }
+    const found = await oneOrNull(destinations.getDestination({ name }, { signal }));
+    return found?.destination ?? null;
   });
   const { value, failure, again } = answer.value;
   return (
@@ -81,7 +79,7 @@ function Disabled({ destination, changed }: { destination: Destination; changed(
   const activate = async () => {
     try {
       await destinations.replaceDestination({ destination });
-      say(`Destination "${destination.name}" is active again.`);
+      say(`The destination "${destination.name}" is active again.`);
       failure.value = undefined;
     } catch (error) {
       failure.value = failureOf(error);
@@ -103,22 +101,6 @@ function Disabled({ destination, changed }: { destination: Destination; changed(
   );
 }
 
-const namesMax = 50;
-
-function RuleLinks({ names, none }: { names: readonly string[]; none: string }) {
-  if (names.length === 0) return <span class="quiet">{none}</span>;
-  return (
-    <ul class="links" aria-label="Rules that name it">
-      {names.slice(0, namesMax).map((name) => (
-        <li key={name}>
-          <a href={linkTo(["rules", "rules", name])}>{name}</a>
-        </li>
-      ))}
-      {names.length > namesMax && <li class="quiet">and {names.length - namesMax} more</li>}
-    </ul>
-  );
-}
-
 function Delete({ destination, look }: { destination: Destination; look(): void }) {
   const { name, ruleNames } = destination;
   const secret = holdsSecret(DestinationSchema, destination);
@@ -129,13 +111,16 @@ function Delete({ destination, look }: { destination: Destination; look(): void 
       look={look}
       act={async () => {
         await destinations.deleteDestination({ name });
+        forgetDraft(draftOf(name));
         goTo(linkTo(["rules", "destinations"]));
         const undo = () => destinations.createDestination({ destination });
-        say(`Destination "${name}" was deleted.`, secret ? undefined : undo);
+        say(`The destination "${name}" was deleted.`, secret ? undefined : undo);
       }}
     >
-      {ruleNames.length > 0 && <p>These rules name it. Take it out of them first:</p>}
-      <RuleLinks names={ruleNames} none="No rule names it." />
+      <p>
+        {ruleNames.length > 0 && "These rules name it. Take it out of them first: "}
+        <RuleLinks names={ruleNames} none="No rule names it." />
+      </p>
       {secret && <p>Its secrets go with it, so this cannot be taken back.</p>}
     </AskFirst>
   );

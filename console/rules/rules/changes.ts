@@ -1,21 +1,18 @@
-import { create, getOption } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { goTo, linkTo } from "../../frame/address.ts";
 import { clientOf } from "../../frame/calls.ts";
 import { say } from "../../frame/notice.tsx";
+import { forgetDraft } from "../../parts/form/kept-draft.ts";
+import { maskOfAll } from "../../parts/form/written.ts";
 
 const rules = clientOf(RuleService);
 
-const fixed: readonly FieldBehavior[] = [FieldBehavior.OUTPUT_ONLY, FieldBehavior.IMMUTABLE];
+const updateMask = maskOfAll(RuleSchema);
 
-/** Whatever a person may change in a rule: without a mask a flag could not be taken away. */
-const updateMask = {
-  paths: RuleSchema.fields
-    .filter((field) => field.name !== "etag" && !getOption(field, field_behavior).some((each) => fixed.includes(each)))
-    .map(({ name }) => name),
-};
+/** What distinguishes the unsent text of a stored rule from that of others. */
+export const draftOf = (name: string) => `rule/of/${name}`;
 
 const listPlace = linkTo(["rules", "rules"]);
 const placeOf = (name: string) => linkTo(["rules", "rules", name]);
@@ -55,6 +52,7 @@ export async function switchRule(name: string, enabled: boolean, changed: () => 
 
 export async function deleteRule(name: string): Promise<void> {
   const { rule } = await rules.deleteRule({ name });
+  forgetDraft(draftOf(name));
   goTo(listPlace);
   say(
     `The rule "${name}" was deleted.`,

@@ -56,7 +56,8 @@ export function MessageField({ form, preview }: { form: Form<typeof RuleSchema>;
 /** The names that the server knows, each with its value for the event that is shown. */
 function Variables({ all, insert }: { all: readonly TemplateVariable[]; insert(name: string): void }) {
   const words = useSignal("");
-  const found = all.filter(({ name }) => name.includes(words.value.trim().toLowerCase()));
+  const sought = words.value.trim().toLowerCase();
+  const found = all.filter(({ name }) => name.toLowerCase().includes(sought));
   return (
     <details class="variables">
       <summary>Insert a variable</summary>

@@ -1,12 +1,12 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { linkTo } from "../../frame/address.ts";
 import { clientOf } from "../../frame/calls.ts";
 import { may } from "../../frame/session.ts";
 import { useAnswer } from "../../parts/answer.ts";
 import { AskFirst } from "../../parts/ask-first.tsx";
+import { oneOrNull } from "../../parts/one-or-null.ts";
 import { Problem } from "../../parts/problem.tsx";
-import { deleteRule } from "./changes.ts";
+import { deleteRule, draftOf } from "./changes.ts";
 import { RuleForm } from "./form.tsx";
 
 const rules = clientOf(RuleService);
@@ -14,12 +14,8 @@ const rules = clientOf(RuleService);
 /** One rule: its form, what it says, and the ways to what it did. */
 export function OneRule({ name }: { name: string }) {
   const answer = useAnswer(async (signal) => {
-    try {
-      return (await rules.getRule({ name }, { signal })).rule ?? null;
-    } catch (error) {
-      if (ConnectError.from(error).code === Code.NotFound) return null;
-      throw error;
-    }
+    const found = await oneOrNull(rules.getRule({ name }, { signal }));
+    return found?.rule ?? null;
   });
   const { value, failure, again } = answer.value;
   return (
@@ -52,7 +48,7 @@ export function OneRule({ name }: { name: string }) {
       </div>
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no rule of this name. It may have been deleted.</p>}
-      {value && <RuleForm draft={`rule/of/${name}`} stored={value} onSaved={again} />}
+      {value && <RuleForm draft={draftOf(name)} stored={value} onSaved={again} />}
     </>
   );
 }

@@ -19,6 +19,7 @@ import { ChoiceField, TextField } from "../../parts/form/fields.tsx";
 import { type Form, useForm } from "../../parts/form/form.ts";
 import { NamesField } from "../../parts/form/names-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
+import { maskOfAll } from "../../parts/form/written.ts";
 import { EventFields } from "./event-source.tsx";
 import { MetricPreview } from "./metric-preview.tsx";
 import { MetricFields } from "./metric-source.tsx";
@@ -29,7 +30,7 @@ import { sourceWords } from "./words.ts";
 
 const triggers = clientOf(TriggerService);
 
-const updateMask = { paths: ["description", "tags", "type"] };
+const updateMask = maskOfAll(TriggerSchema);
 
 interface TriggerFormProps {
   /** What distinguishes its unsent text from that of others. */
@@ -102,7 +103,7 @@ export function TriggerForm({ draft, stored, isNew, saved, takenBack, children }
 async function createTrigger(sent: Trigger): Promise<Trigger | undefined> {
   const { trigger } = await triggers.createTrigger({ trigger: sent });
   const { name } = sent;
-  say(`The trigger “${name}” was created.`, async () => {
+  say(`The trigger "${name}" was created.`, async () => {
     await triggers.deleteTrigger({ name });
     if (address.peek().path[2] === name) goTo(linkTo(["rules", "triggers"]));
   });
@@ -114,7 +115,7 @@ async function changeTrigger(sent: Trigger, takenBack?: () => void): Promise<Tri
   const { trigger: before } = await triggers.getTrigger({ name });
   const { trigger: after } = await triggers.updateTrigger({ trigger: sent, updateMask });
   say(
-    `The trigger “${name}” was changed.`,
+    `The trigger "${name}" was changed.`,
     before &&
       (async () => {
         await triggers.updateTrigger({ trigger: { ...before, etag: after?.etag ?? "" }, updateMask });

@@ -8,11 +8,12 @@ import { useLaterPages } from "../../parts/later-pages.ts";
 import { narrow } from "../../parts/narrow.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
+import { RuleLinks } from "../rule-links.tsx";
 import { sourceWords, typeWords } from "./words.ts";
 
 const triggers = clientOf(TriggerService);
 
-const newTrigger = () => linkTo(["rules", "triggers"], { new: "yes" });
+const newTrigger = () => linkTo(["rules", "triggers"], { new: "1" });
 
 const columns: readonly Column<Trigger>[] = [
   {
@@ -48,19 +49,7 @@ const columns: readonly Column<Trigger>[] = [
     key: "rules",
     label: "Rules",
     width: "minmax(110px, 1fr)",
-    cell: ({ ruleNames }) =>
-      ruleNames.length === 0 ? (
-        <span class="quiet">none</span>
-      ) : (
-        ruleNames.map((rule, at) => (
-          <>
-            {at > 0 && ", "}
-            <a key={rule} href={linkTo(["rules", "rules", rule])}>
-              {rule}
-            </a>
-          </>
-        ))
-      ),
+    cell: ({ ruleNames }) => <RuleLinks names={ruleNames} none="none" />,
     title: ({ ruleNames }) => ruleNames.join(", "),
   },
   {

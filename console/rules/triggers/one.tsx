@@ -1,4 +1,3 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import type { Trigger } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { goTo, linkTo } from "../../frame/address.ts";
@@ -8,7 +7,9 @@ import { may } from "../../frame/session.ts";
 import { useAnswer } from "../../parts/answer.ts";
 import { AskFirst } from "../../parts/ask-first.tsx";
 import { forgetDraft } from "../../parts/form/kept-draft.ts";
+import { oneOrNull } from "../../parts/one-or-null.ts";
 import { Problem } from "../../parts/problem.tsx";
+import { RuleLinks } from "../rule-links.tsx";
 import { TriggerForm } from "./form.tsx";
 
 const triggers = clientOf(TriggerService);
@@ -17,15 +18,10 @@ const draftOf = (name: string) => `trigger/${name}`;
 
 /** One trigger: what uses it, and the form that changes it. */
 export function OneTrigger({ name }: { name: string }) {
-  const answer = useAnswer((signal) =>
-    triggers.getTrigger({ name }, { signal }).then(
-      ({ trigger }) => trigger ?? null,
-      (error) => {
-        if (ConnectError.from(error).code === Code.NotFound) return null;
-        throw error;
-      },
-    ),
-  );
+  const answer = useAnswer(async (signal) => {
+    const found = await oneOrNull(triggers.getTrigger({ name }, { signal }));
+    return found?.trigger ?? null;
+  });
   const { value, failure, again } = answer.value;
   return (
     <>
@@ -39,7 +35,7 @@ export function OneTrigger({ name }: { name: string }) {
         {value && (
           <div class="tools">
             {may(TriggerService.method.createTrigger) && (
-              <a class="button" href={linkTo(["rules", "triggers"], { new: "yes", copy: name })}>
+              <a class="button" href={linkTo(["rules", "triggers"], { new: "1", copy: name })}>
                 Duplicate
               </a>
             )}
@@ -68,7 +64,7 @@ function Use({ trigger: { name, ruleNames, recentNotificationCount, trouble } }:
         </div>
       )}
       <p>
-        {ruleNames.length === 0 ? "No rule uses it: nobody is told." : <RuleLinks names={ruleNames} />}{" "}
+        {ruleNames.length === 0 ? "No rule uses it: nobody is told." : <UsedBy names={ruleNames} />}{" "}
         <a href={linkTo(["deliveries"], { trigger: name })}>
           {recentNotificationCount.toLocaleString("en")}{" "}
           {recentNotificationCount === 1n ? "notification was" : "notifications were"} sent
@@ -79,19 +75,10 @@ function Use({ trigger: { name, ruleNames, recentNotificationCount, trouble } }:
   );
 }
 
-function RuleLinks({ names }: { names: readonly string[] }) {
+function UsedBy({ names }: { names: readonly string[] }) {
   return (
     <>
-      Used by {names.length === 1 ? "the rule" : "the rules"}{" "}
-      {names.map((rule, at) => (
-        <>
-          {at > 0 && ", "}
-          <a key={rule} href={linkTo(["rules", "rules", rule])}>
-            {rule}
-          </a>
-        </>
-      ))}
-      .
+      Used by {names.length === 1 ? "the rule" : "the rules"} <RuleLinks names={names} none="" />.
     </>
   );
 }
@@ -102,18 +89,18 @@ function Delete({ trigger, again }: { trigger: Trigger; again(): void }) {
     await triggers.deleteTrigger({ name });
     forgetDraft(draftOf(name));
     goTo(linkTo(["rules", "triggers"]));
-    say(`The trigger “${name}” was deleted.`, async () => {
+    say(`The trigger "${name}" was deleted.`, async () => {
       await triggers.createTrigger({ trigger });
       goTo(linkTo(["rules", "triggers", name]));
     });
   };
   return (
-    <AskFirst action="Delete" question={`Delete the trigger “${name}”?`} act={act} look={again}>
+    <AskFirst action="Delete" question={`Delete the trigger "${name}"?`} act={act} look={again}>
       {ruleNames.length === 0 ? (
         <p>No rule uses it.</p>
       ) : (
         <p>
-          <RuleLinks names={ruleNames} /> Take it out of {ruleNames.length === 1 ? "that rule" : "those rules"} first: a
+          <UsedBy names={ruleNames} /> Take it out of {ruleNames.length === 1 ? "that rule" : "those rules"} first: a
           trigger that a rule uses cannot be deleted.
         </p>
       )}

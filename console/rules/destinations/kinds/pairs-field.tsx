@@ -43,7 +43,10 @@ export function PairsField({ form, path, label, help, item, pairs, set, secret =
               const twice = secret && pairs.some(([other], place) => place < at && other === name);
               input?.setCustomValidity(twice ? `There is a ${item} of this name already.` : "");
             }}
-            onInput={({ currentTarget }) => put(at, [currentTarget.value, value])}
+            // A secret is stored under its name: under another one it is not known.
+            onInput={({ currentTarget }) =>
+              put(at, [currentTarget.value, secret && value === storedSecret ? "" : value])
+            }
           />
           <PairValue {...{ item, at, value, secret }} set={(text) => put(at, [name, text])} />
           <button

@@ -1,0 +1,20 @@
+import { Fragment } from "preact";
+import { linkTo } from "../frame/address.ts";
+
+const namesMax = 50;
+
+/** The ways to the rules that use something, or `none` where there are none. */
+export function RuleLinks({ names, none }: { names: readonly string[]; none: string }) {
+  if (names.length === 0) return <span class="quiet">{none}</span>;
+  return (
+    <>
+      {names.slice(0, namesMax).map((name, at) => (
+        <Fragment key={name}>
+          {at > 0 && ", "}
+          <a href={linkTo(["rules", "rules", name])}>{name}</a>
+        </Fragment>
+      ))}
+      {names.length > namesMax && <span class="quiet"> and {names.length - namesMax} more</span>}
+    </>
+  );
+}
