@@ -5,6 +5,7 @@ import type { Screen } from "../frame/frame.tsx";
 import { useAnswer } from "../parts/answer.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Problem } from "../parts/problem.tsx";
+import { useSettled } from "../parts/settled.ts";
 import { type Found, foundHere, foundThere, placesOf } from "./sources.ts";
 
 const wordsMax = 255;
@@ -15,9 +16,12 @@ export function Finder({ screens, close }: { screens: readonly Screen[]; close()
   const words = useSignal("");
   const active = useSignal(0);
   const places = useAnswer(() => placesOf(screens));
-  const there = useAnswer((signal) => foundThere(words.value, signal));
+  const settled = useSettled(words.value);
+  const there = useAnswer((signal) => foundThere(settled, signal), settled);
   const here = foundHere(places.value.value ?? [], words.value);
-  const found = [...here, ...(words.value.trim() === "" ? [] : (there.value.value ?? []))];
+  const { value: known, failure, again } = there.value;
+  const found = [...here, ...(words.value.trim() === "" ? [] : (known?.found ?? []))];
+  const searching = known?.words !== words.value && failure === undefined;
   const current = Math.min(active.value, found.length - 1);
   useEffect(() => {
     document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest" });
@@ -25,7 +29,7 @@ export function Finder({ screens, close }: { screens: readonly Screen[]; close()
   const open = (at: number) => {
     const chosen = found[at];
     // What was found for words before these is not what Enter means.
-    if (chosen === undefined || (there.value.loading && at >= here.length)) return;
+    if (chosen === undefined || (known?.words !== words.value && at >= here.length)) return;
     close();
     goTo(chosen.hash);
     document.getElementById("main")?.focus();
@@ -68,9 +72,9 @@ export function Finder({ screens, close }: { screens: readonly Screen[]; close()
           onKeyDown={press}
         />
         <p class="quiet" role="status">
-          {there.value.loading ? "Searching…" : `${found.length} found`}
+          {searching ? "Searching…" : `${found.length} found`}
         </p>
-        <Problem failure={there.value.failure} again={there.value.again} />
+        <Problem failure={failure ?? known?.failure} again={again} />
         <Groups id={id} found={found} current={current} open={open} />
       </div>
     </Dialog>

@@ -7,7 +7,7 @@ import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { saved } from "../events/saved-filters.ts";
 import { linkTo } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
+import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
 import type { Screen } from "../frame/frame.tsx";
 import { may } from "../frame/session.ts";
 
@@ -109,9 +109,21 @@ const sources: readonly Source[] = [
 const things = (section: string, kind: string, all: readonly { name: string }[]): Found[] =>
   all.map(({ name }) => ({ kind, name, hash: linkTo(["rules", section, name]) }));
 
-/** What the server knows by these words, of all kinds that the key may read. @throws as the first call that failed */
-export async function foundThere(words: string, signal: AbortSignal): Promise<Found[]> {
-  if (words.trim() === "") return [];
+/** What the server knows by some words. */
+interface FoundThere {
+  readonly words: string;
+  readonly found: readonly Found[];
+  /** Why a kind could not be searched. */
+  readonly failure: Failure | undefined;
+}
+
+/** What the server knows by these words, of all kinds that the key may read. @throws when no kind could be searched */
+export async function foundThere(words: string, signal: AbortSignal): Promise<FoundThere> {
+  if (words.trim() === "") return { words, found: [], failure: undefined };
   const asked = sources.filter(({ method }) => may(method));
-  return (await Promise.all(asked.map(({ find }) => find(words.trim(), signal)))).flat();
+  const answers = await Promise.allSettled(asked.map(({ find }) => find(words.trim(), signal)));
+  const found = answers.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+  const [failed] = answers.filter((each) => each.status === "rejected");
+  if (failed !== undefined && answers.every(({ status }) => status === "rejected")) throw failed.reason;
+  return { words, found, failure: failed && failureOf(failed.reason) };
 }

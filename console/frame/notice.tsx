@@ -14,6 +14,11 @@ export function say(text: string, undo?: () => Promise<unknown>): void {
   notice.value = undo === undefined ? { text } : { text, undo };
 }
 
+/** Takes it out of sight: what another session did is no matter of this one, and cannot be taken back by it. */
+export function unsay(): void {
+  notice.value = undefined;
+}
+
 /** The place for it, read out by screen readers as it changes. */
 export function NoticePlace() {
   const now = notice.value;
@@ -37,14 +42,7 @@ export function NoticePlace() {
               Undo
             </button>
           )}
-          <button
-            type="button"
-            class="plain"
-            aria-label="Close the message"
-            onClick={() => {
-              notice.value = undefined;
-            }}
-          >
+          <button type="button" class="plain" aria-label="Close the message" onClick={unsay}>
             ×
           </button>
         </>

@@ -1,15 +1,21 @@
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { Permission, permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { type Session, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { clientOf, type Failure, failureOf, isAway, refusals } from "./calls.ts";
-import { say } from "./notice.tsx";
+import { say, unsay } from "./notice.tsx";
 
 const sessions = clientOf(SessionService);
 
 /** The session of this browser: undefined until the server has said, null when there is none. */
 export const session = signal<Session | null | undefined>(undefined);
+
+const sessionId = computed(() => session.value?.id);
+effect(() => {
+  sessionId.value;
+  unsay();
+});
 
 /** Why the last attempt to log in failed, or why the session ended. */
 export const logInFailure = signal<Failure | undefined>(undefined);
@@ -71,9 +77,9 @@ export async function logIn(
     session.value = (await sessions.createSession({ proof })).session ?? null;
     others.postMessage("made");
   } catch (error) {
+    session.value = before;
     if (before === null) logInFailure.value = failureOf(error);
     else say(`The link did not log in: ${failureOf(error).message}`);
-    session.value = before;
   }
 }
 

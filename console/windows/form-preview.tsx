@@ -11,7 +11,7 @@ import { Timeline } from "./timeline.tsx";
 
 const windows = clientOf(MaintenanceWindowService);
 const shownMs = 5 * 604_800_000;
-const runsMax = 100;
+const runsMax = 500;
 const listedMax = 5;
 
 function textOf(value: MaintenanceWindow): string {
@@ -36,6 +36,8 @@ export function FormPreview({ value, id }: { value: MaintenanceWindow; id: strin
   const { value: seen, failure } = answer.value;
   const end = (seen?.start ?? 0) + shownMs;
   const runs = seen?.preview.runs ?? [];
+  const shown = runs.filter(({ start }) => Number(start) < end);
+  const more = shown.length === runs.length && seen?.preview.moreRuns === true;
   return (
     <section class="preview" aria-label="Preview" aria-live="polite">
       <h2>What the server would do</h2>
@@ -61,8 +63,9 @@ export function FormPreview({ value, id }: { value: MaintenanceWindow; id: strin
               label="The next 5 weeks"
               start={seen.start}
               end={end}
-              rows={[{ id, name: value.name, runs: runs.filter(({ start }) => Number(start) < end), more: false }]}
+              rows={[{ id, name: value.name, runs: shown, more }]}
             />
+            {more && <p class="hint">These are the first {shown.length} runs; there are more.</p>}
             {runs.length === 0 ? (
               <p>It has no run to come by itself.</p>
             ) : (

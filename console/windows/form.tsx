@@ -17,6 +17,7 @@ import { type Form, useForm } from "../parts/form/form.ts";
 import { NamesField } from "../parts/form/names-field.tsx";
 import { FormEnd } from "../parts/form/outcome.tsx";
 import { FormPreview } from "./form-preview.tsx";
+import { draftOf } from "./one.ts";
 import { ScheduleFields } from "./schedule-fields.tsx";
 
 const rules = clientOf(RuleService);
@@ -35,8 +36,7 @@ interface WindowFormProps {
 
 /** All that a person may set of a window, with what the server would make of it beside. */
 export function WindowForm({ stored, id, label, send, done }: WindowFormProps) {
-  const key = `window/${id || "new"}`;
-  const form = useForm(MaintenanceWindowSchema, { key, stored, prefix: "specification", send, done });
+  const form = useForm(MaintenanceWindowSchema, { key: draftOf(id), stored, prefix: "specification", send, done });
   return (
     <div class="beside">
       <form class="form" onSubmit={form.submit} aria-label="Maintenance window">
@@ -148,7 +148,8 @@ function Effect({ form }: { form: WindowFormState }) {
         help="300 maintenance, 400 test, 500 pre-production, 1000 production; others are allowed."
         value={value.maintenanceState}
         required
-        set={(state) => setState(form, "maintenanceState", state)}
+        whole
+        set={(maintenanceState) => change({ maintenanceState })}
       />
       <CheckField
         {...{ form }}
@@ -164,16 +165,12 @@ function Effect({ form }: { form: WindowFormState }) {
           label="Production state after a run"
           value={value.exitState === 0 ? undefined : value.exitState}
           required
-          set={(state) => setState(form, "exitState", state ?? 0)}
+          whole
+          set={(state) => change({ exitState: state ?? 0 })}
         />
       )}
     </fieldset>
   );
-}
-
-/** States are 32-bit whole numbers: what is none of them sets nothing, and the field says so. */
-function setState(form: WindowFormState, field: "maintenanceState" | "exitState", state: number | undefined): void {
-  if (state === undefined || (Number.isInteger(state) && Math.abs(state) < 2 ** 31)) form.change({ [field]: state });
 }
 
 function Notification({ form }: { form: WindowFormState }) {
@@ -202,7 +199,7 @@ function Notification({ form }: { form: WindowFormState }) {
         {...{ form }}
         path="notification.rules"
         label="Rules to whose destinations it goes"
-        known
+        known={answer.value.value?.nextPageToken === ""}
         values={names}
         suggestions={answer.value.value?.rules.map(({ name }) => name) ?? []}
         set={(list) => set({ rules: list })}

@@ -4,8 +4,12 @@ import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_w
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { clientOf } from "../frame/calls.ts";
 import { say } from "../frame/notice.tsx";
+import { forgetDraft } from "../parts/form/kept-draft.ts";
 
 const windows = clientOf(MaintenanceWindowService);
+
+/** What its form keeps under, of what was typed and not sent. @param id empty for a new one */
+export const draftOf = (id: string) => `window/${id || "new"}`;
 
 /** A window by its id; null: there is none. */
 export async function readWindow(id: string, signal?: AbortSignal): Promise<MaintenanceWindow | null> {
@@ -34,19 +38,23 @@ export async function endNow({ id, name }: MaintenanceWindow, changed: () => voi
 /** Deletes a window, and says so; taking it back creates it again, with another id. */
 export async function deleteWindow(window: MaintenanceWindow): Promise<void> {
   await windows.deleteMaintenanceWindows({ ids: [window.id] });
+  forgetDraft(draftOf(window.id));
   say(`The window "${window.name}" was deleted.`, () =>
     windows.createMaintenanceWindow({ specification: { ...window, etag: "" } }),
   );
 }
 
-/** Replaces a window, and says so; taking it back writes what it was, unless another person has changed it since. */
-export async function replaceWindow(before: MaintenanceWindow, value: MaintenanceWindow): Promise<MaintenanceWindow> {
+/**
+ * Replaces a window, and says so; taking it back writes what it was, unless another person has changed it since.
+ * @param before the window as this page has opened it
+ */
+export async function replaceWindow(before: MaintenanceWindow, sent: MaintenanceWindow): Promise<MaintenanceWindow> {
   const { id } = before;
-  await windows.replaceMaintenanceWindow({ id, specification: value });
-  const now = (await readWindow(id)) ?? value;
-  say(`The window "${now.name}" was changed.`, () =>
-    windows.replaceMaintenanceWindow({ id, specification: { ...before, etag: now.etag } }),
-  );
+  await windows.replaceMaintenanceWindow({ id, specification: sent });
+  const now = (await readWindow(id)) ?? sent;
+  const undo = () => windows.replaceMaintenanceWindow({ id, specification: { ...before, etag: now.etag } });
+  // What was saved over another person's change has no former state here.
+  say(`The window "${now.name}" was changed.`, before.etag === sent.etag ? undo : undefined);
   return now;
 }
 

@@ -9,6 +9,7 @@ import {
   DeliveryService,
   ExplainNotificationResponse_Outcome as Outcome,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import type { ExplanationStep } from "#gen/belfry/notifications/v1/explanation_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { linkTo } from "../frame/address.ts";
 import { clientOf } from "../frame/calls.ts";
@@ -23,12 +24,22 @@ const deliveries = clientOf(DeliveryService);
 const occurrencesMax = 10;
 const rulesMax = 5;
 
+/** An occurrence that a rule keeps silent about. */
+interface Kept {
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly entity: string | undefined;
+  readonly rule: string;
+  /** What names the window. */
+  readonly step: ExplanationStep | undefined;
+}
+
 /** The rules that keep silent about entities in maintenance, and what they keep silent about now. */
 async function readSilent(held: readonly MaintenanceEntity[], signal: AbortSignal) {
   const { rules: all } = await rules.listRules({ pageSize: 1000 }, { signal });
   const muting = all.filter(({ enabled, muteDuringMaintenance }) => enabled && muteDuringMaintenance);
   const names = muting.map(({ name }) => name);
-  if (held.length === 0 || names.length === 0) return { names, open: 0, kept: [] };
+  if (held.length === 0 || names.length === 0) return { names, kept: [] };
   const values = held.map(({ id }) => create(ValueSchema, { kind: { case: "stringValue", value: id } }));
   const query = {
     clause: create(ClauseSchema, { oneOf: { field: "entity", values } }),
@@ -40,17 +51,16 @@ async function readSilent(held: readonly MaintenanceEntity[], signal: AbortSigna
   const found = results.flatMap((event) =>
     event.occurrences.map(({ id }) => ({ id, name: event.name, entity: event.entityName })),
   );
-  const asked = found
-    .slice(0, occurrencesMax)
-    .flatMap((each) => names.slice(0, rulesMax).map((rule) => ({ ...each, rule })));
-  const explained = await Promise.all(
-    asked.map(async ({ rule, ...each }) => {
+  const kept: Kept[] = [];
+  // One after another: of a page that stands open, a server has few questions at a time.
+  for (const each of found.slice(0, occurrencesMax)) {
+    for (const rule of names.slice(0, rulesMax)) {
       const about = { case: "occurrenceId", value: each.id } as const;
       const { outcome, steps } = await deliveries.explainNotification({ name: rule, about }, { signal });
-      return { ...each, rule, outcome, step: steps.find(({ window }) => window !== "") };
-    }),
-  );
-  return { names, open: found.length, kept: explained.filter(({ outcome }) => outcome === Outcome.MUTED) };
+      if (outcome === Outcome.MUTED) kept.push({ ...each, rule, step: steps.find(({ window }) => window !== "") });
+    }
+  }
+  return { names, kept };
 }
 
 /** What rules keep silent about because of a window. */

@@ -149,7 +149,25 @@ describe("one watch a browser", () => {
   });
 });
 
-describe("what agents can set is text", () => {
+/** Things of this name: a trigger, a destination, a rule that sends, a window that runs, a client. Returns the window's id. */
+async function nameAll(call: ReturnType<typeof v1>, of: { name: string; description: string; entity: string }) {
+  const { name, description, entity } = of;
+  const tags = [description];
+  const clause = { greaterAndEquals: { field: "severity", value: { numberVal: 1 } } };
+  await call("/v1/notification/triggers", { name, description, tags, type: { event: { query: { clause } } } });
+  const type = { webhook: { url: "https://hooks.example.invalid/" } };
+  await call("/v1/notification/destinations", { name, description, tags, type });
+  const joined = { enabled: true, triggerNames: [name], destinationNames: [name], message: description };
+  await call("/v1/notification/rules", { name, description, tags, ...joined });
+  await call("/v1/api-clients", { name, type: "DATA_INGEST" });
+  const schedule = { start: Date.now(), duration: 3_600_000 };
+  const query = { clause: { withIds: { ids: [entity] } } };
+  const specification = { name, description, tags, owner: description, maintenanceState: 300, schedule, query };
+  const { id } = await call("/v1/modelcontext/maintwindows", { specification });
+  return encodeURIComponent(id);
+}
+
+describe("what agents and other people can set is text", () => {
   const scripts = [
     `<img src=x onerror="globalThis.ran=1">`,
     `<script>globalThis.ran=1</script>`,
@@ -158,7 +176,8 @@ describe("what agents can set is text", () => {
     `{{constructor.constructor("globalThis.ran=1")()}}`,
   ];
 
-  onPage("in every field, on every screen, no script runs and no rule of the page is broken", async (page) => {
+  const on = "in every field, on every screen, no script runs and no rule of the page is broken";
+  onPage(on, async (page) => {
     const tenant = await testTenant(sql);
     const hostile = scripts.join(" ");
     const name = hostile.slice(0, 200);
@@ -191,6 +210,7 @@ describe("what agents can set is text", () => {
     const [{ id, entity, occurrences }] = results;
     const annotations = [{ eventId: id, occurrenceId: occurrences[0].id, annotation: hostile }];
     await call("/v1/event-management/annotate", { annotations });
+    const window = await nameAll(call, { name, description: scripts[0] ?? "", entity });
     const broken: string[] = [];
     page.on("pageerror", ({ message }) => broken.push(message));
     page.on("dialog", (dialog) => broken.push(dialog.message()));
@@ -210,6 +230,19 @@ describe("what agents can set is text", () => {
       `#/entities/${of}`,
       `#/metrics?entity=${of}&range=1h`,
       `#/deliveries?rule=${encodeURIComponent(hostile)}`,
+      ...["triggers", "destinations", "rules"].flatMap((section) => [
+        `#/rules/${section}`,
+        `#/rules/${section}/${encodeURIComponent(name)}`,
+      ]),
+      "#/rules/triggers?new=yes",
+      "#/rules/rules?new=1",
+      `#/rules/guide?trigger=${encodeURIComponent(name)}`,
+      ...["", `/${window}`, `/${window}?edit=1`].map((rest) => `#/windows${rest}`),
+      ...["send", "keys", "accounts", "groups", "audit", "dictionary", "properties", "credentials"].map(
+        (section) => `#/settings/${section}`,
+      ),
+      "#/settings/properties?new=1",
+      `#/settings/${encodeURIComponent(hostile)}`,
       `#/${encodeURIComponent(hostile)}`,
     ];
     for (const hash of screens) {
@@ -217,6 +250,13 @@ describe("what agents can set is text", () => {
       await page.locator('main:not([aria-busy="true"])').waitFor();
       await page.getByRole("heading", { level: 1 }).first().waitFor();
     }
+    await page.goto(`${server.url}/console/#/settings/send`);
+    await page.getByRole("list", { name: "Newest of events" }).getByText(name, { exact: true }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByLabel("Find by name").fill("onerror");
+    for (const kind of ["Entities", "Rules", "Triggers", "Destinations", "Windows"])
+      await page.getByRole("group", { name: kind }).getByRole("option").first().waitFor();
+    await page.keyboard.press("Escape");
     await page.goto(`${server.url}/console/${screens[2]}`);
     await page.getByText(hostile, { exact: true }).first().waitFor();
     const ran = await page.evaluate(

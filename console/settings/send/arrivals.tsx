@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { useSignal } from "@preact/signals";
+import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
@@ -19,6 +19,7 @@ const entities = clientOf(EntityService);
 
 const shownMax = 3;
 const askEveryMs = 3000;
+const newsWaitMs = 200;
 const seriesSpanMs = 900_000;
 const anything = create(ClauseSchema, { filter: { field: "id", operation: Operation.OP_EXISTS } });
 
@@ -55,28 +56,28 @@ async function readNewest(signal: AbortSignal) {
 
 /** The first data as they arrive: events by the watch, entities and points by asking while the page is in sight. */
 export function Arrivals() {
-  const round = useSignal(0);
+  const answer = useAnswer(readNewest);
+  const due = useSignal(false);
   useEffect(() => {
-    const ask = () => {
-      if (document.visibilityState === "visible") round.value += 1;
-    };
-    const asking = setInterval(ask, askEveryMs);
-    let soon: ReturnType<typeof setTimeout> | undefined;
+    const asking = setInterval(() => {
+      due.value = true;
+    }, askEveryMs);
     const endNews = onNews(() => {
-      soon ??= setTimeout(() => {
-        soon = undefined;
-        ask();
-      }, 200);
+      due.value = true;
     });
     return () => {
       clearInterval(asking);
-      clearTimeout(soon);
       endNews();
     };
   }, []);
-  const answer = useAnswer((signal) => {
-    round.value;
-    return readNewest(signal);
+  // The next question waits for the last answer: another one would cancel it, and while much arrives none would be answered.
+  useSignalEffect(() => {
+    if (!due.value || answer.value.loading) return;
+    const soon = setTimeout(() => {
+      due.value = false;
+      if (document.visibilityState === "visible") answer.peek().again();
+    }, newsWaitMs);
+    return () => clearTimeout(soon);
   });
   const { value, failure, again } = answer.value;
   return (

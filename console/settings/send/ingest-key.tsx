@@ -5,8 +5,8 @@ import { linkTo } from "../../frame/address.ts";
 import { clientOf, type Failure, failureOf } from "../../frame/calls.ts";
 import { say } from "../../frame/notice.tsx";
 import { may } from "../../frame/session.ts";
-import { CopyButton } from "../../parts/lines.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { ShownOnce } from "../../parts/shown-once.tsx";
 
 const clients = clientOf(ApiClientService);
 
@@ -77,10 +77,10 @@ export function IngestKey({ secret, made }: { secret: string; made(secret: strin
           </button>
         </form>
       ) : (
-        <p class="secret">
-          <code>{secret}</code> <CopyButton text={secret} what="the key" />
-          <span class="hint">It is shown this once, and stands in the lines below until you leave this page.</span>
-        </p>
+        <>
+          <ShownOnce label="The key" secret={secret} done={() => made("")} />
+          <p class="hint">It is in the lines below, until you leave this page or say that you have it.</p>
+        </>
       )}
       <Problem failure={failure.value} />
     </>

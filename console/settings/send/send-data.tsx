@@ -1,11 +1,12 @@
 import { useSignal } from "@preact/signals";
 import { address, linkTo } from "../../frame/address.ts";
 import { useAnswer } from "../../parts/answer.ts";
-import { CopyButton, Lines } from "../../parts/lines.tsx";
+import { CopyButton } from "../../parts/copy.tsx";
+import { Lines } from "../../parts/lines.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Arrivals } from "./arrivals.tsx";
 import { IngestKey } from "./ingest-key.tsx";
-import { authorityLine, keyLine, placeOf, programs } from "./lines.ts";
+import { authorityLine, keyFile, keyLine, placeOf, programs } from "./lines.ts";
 
 /** SHA-256 of the authority's certificate as this server offers it; undefined where it has none of its own. */
 async function authorityDigest(signal: AbortSignal): Promise<string | undefined> {
@@ -50,6 +51,10 @@ export function SendData() {
             where="in a shell, in the folder of your program"
             text={keyLine(secret.value || "bf_…")}
           />
+          <p class="hint">
+            The line holds the key, and a shell keeps what is typed in its history. Where that must not be, run{" "}
+            <code>read -rs KEY; (umask 077; printf '%s' "$KEY" &gt; {keyFile})</code> and paste the key alone.
+          </p>
           {digest !== undefined && place.ownAuthority && (
             <>
               <Lines title="The certificate" where="likewise" text={authorityLine(place, digest)} />
