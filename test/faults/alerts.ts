@@ -19,8 +19,6 @@ const alertname = "DiskFull";
 const mountpoints = ["/", "/boot", "/home", "/srv", "/tmp", "/var"] as const;
 /** A firing alert is sent again, and is believed for four times as long: every fault is over before. */
 const resendSec = 30;
-/** What fired already when Prometheus started, may have ended before it was sent. */
-const knownSec = 60;
 /** An alert that ended is sent again as well. */
 const settledMs = 90_000;
 
@@ -94,8 +92,8 @@ export async function startAlertmanager(stack: AsyncDisposableStack, urls: reado
   return url;
 }
 
-/** In which periods Prometheus has found an alert firing, and how far into each it saw it first, s. */
-type Fired = Map<number, number>;
+/** In which periods Prometheus has found an alert firing. */
+type Fired = Set<number>;
 
 async function fired(address: string): Promise<{ untilSec: number; periods: Map<string, Fired> }> {
   const query = new URLSearchParams({ query: `ALERTS{alertstate="firing"}[1d]` });
@@ -104,9 +102,7 @@ async function fired(address: string): Promise<{ untilSec: number; periods: Map<
   const periods = new Map<string, Fired>();
   for (const { metric, values } of result) {
     const mountpoint = metric.mountpoint as string;
-    // The first of a period is the one that is kept.
-    const seen = values.toReversed().map(([sec]) => [periodOf(mountpoint, sec), intoPeriod(mountpoint, sec)] as const);
-    periods.set(mountpoint, new Map(seen));
+    periods.set(mountpoint, new Set(values.map(([sec]) => periodOf(mountpoint, sec))));
   }
   return { untilSec: Date.now() / 1000, periods };
 }
@@ -130,11 +126,10 @@ function differences(
   if (periods.size === 0) wrong.push("no alert has fired");
   for (const mountpoint of mountpoints) {
     const own = found.filter(({ dedupKey }) => dedupKey === keyOf(mountpoint));
-    const is = own.map(({ startSec }) => periodOf(mountpoint, startSec));
-    const wanted = [...(periods.get(mountpoint) ?? [])]
-      .filter(([period, intoSec]) => intoSec < knownSec || is.includes(period))
-      .map(([period]) => period)
-      .sort((a, b) => a - b);
+    // What fired already when Prometheus started, may have ended before it was sent, or stored.
+    const isWhole = (period: number) => period > periodOf(mountpoint, sinceSec);
+    const is = own.map(({ startSec }) => periodOf(mountpoint, startSec)).filter(isWhole);
+    const wanted = [...(periods.get(mountpoint) ?? [])].filter(isWhole).sort((a, b) => a - b);
     if (`${is}` !== `${wanted}`)
       wrong.push(`alert of ${mountpoint}: occurrences of the periods ${is}, it fired in ${wanted}`);
     const firing = intoPeriod(mountpoint, untilSec) < periodSec / 2;

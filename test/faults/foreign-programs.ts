@@ -5,6 +5,8 @@ import { compareSamples, startPrometheus } from "./prometheus-program.ts";
 import type { Tenant } from "./stage.ts";
 
 const scrapeSec = 10;
+/** By then Prometheus has found where its alerts go. */
+const knownSec = 30;
 
 /**
  * Debian's Prometheus, which writes what it scrapes of itself to each server and sends each its alerts; and Debian's Alertmanager, which hears
@@ -17,13 +19,13 @@ export async function prometheusBeside(
 ): Promise<Part | undefined> {
   if (!installed("prometheus")) return undefined;
   const withAlertmanager = installed("prometheus-alertmanager");
-  const startSec = Date.now() / 1000;
   const between = withAlertmanager ? [{ url: await startAlertmanager(stack, urls, byWebhook.agent) }] : [];
   const key = alerted.agent["service-api-key"] as string;
   const prometheus = await startPrometheus(stack, urls, alerted.agent, {
     ...{ scrapeSec, rules: alertRules, args: alertArgs },
     alerting: alertmanagers([...urls.map((url) => ({ url, key })), ...between]),
   });
+  const startSec = Date.now() / 1000 + knownSec;
   let samples = "";
   return {
     beside: { name: "looks at Prometheus", restMs: 10_000, turn: async () => {} },
