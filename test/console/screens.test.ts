@@ -56,7 +56,6 @@ let entity = "";
 let occurrence = "";
 let window = "";
 let credential = "";
-let client = "";
 let account = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
@@ -81,8 +80,6 @@ beforeAll(async () => {
   occurrence = encodeURIComponent(results[0].occurrences[0].id);
   const { ids } = await call("/v1/user-mgmt/end-user-account-ids", { email: "ada@example.com" });
   account = encodeURIComponent(ids[0]);
-  const [row] = await server.database.sql`select id from api_clients where tenant_id = ${tenant.id}`;
-  client = encodeURIComponent(row?.id);
 });
 
 const screens = [
@@ -118,7 +115,6 @@ const screens = [
   { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
   { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
   { image: "keys", heading: "Keys", hash: () => "#/settings/keys" },
-  { image: "client", heading: "USER manager", hash: () => `#/settings/keys/${client}` },
   { image: "new-client", heading: "New client", hash: () => "#/settings/keys?new=1" },
   { image: "accounts", heading: "Accounts", hash: () => "#/settings/accounts" },
   { image: "account", heading: "ada@example.com", hash: () => `#/settings/accounts/${account}` },
