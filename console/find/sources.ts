@@ -1,6 +1,7 @@
 import { create, type DescMethod } from "@bufbuild/protobuf";
 import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
@@ -21,7 +22,7 @@ export interface Found {
 }
 
 /** How many of a kind are shown. */
-const ofKindMax = 8;
+export const ofKindMax = 8;
 
 /** The screens and their sections, which are known without the server. */
 export async function placesOf(screens: readonly Screen[]): Promise<Found[]> {
@@ -45,11 +46,16 @@ const filters = (): Found[] =>
 
 /** What this page has and whose name holds all the words; without words, all of it. */
 export function foundHere(places: readonly Found[], words: string): Found[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  return [...places, ...filters()].filter(({ name, beside = "" }) => {
-    const text = `${name} ${beside}`.toLowerCase();
-    return wanted.every((word) => text.includes(word));
-  });
+  return [...places, ...filters()].filter((each) => holdsAll(each, words));
+}
+
+/** Whether what distinguishes a thing holds all the words, whatever their case. */
+export function holdsAll({ name, beside = "" }: Found, words: string): boolean {
+  const text = `${name} ${beside}`.toLowerCase();
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
 }
 
 const named = (words: string) =>
@@ -57,7 +63,8 @@ const named = (words: string) =>
     filter: { field: "name", operation: Operation.OP_TEXT, value: { kind: { case: "stringValue", value: words } } },
   });
 
-interface Source {
+/** A kind of things that the server knows. */
+export interface Source {
   readonly method: DescMethod;
   find(words: string, signal: AbortSignal): Promise<Found[]>;
 }
@@ -117,12 +124,23 @@ interface FoundThere {
   readonly failure: Failure | undefined;
 }
 
+/** The list of the events whose names hold the words. */
+const eventsNamed = (words: string): Found => {
+  const where = { filter: { field: "name", operation: "OP_CONTAINS", value: words } };
+  const hash = linkTo(["events"], { where: JSON.stringify(where), status: "any" });
+  return { kind: "Events", name: `Events with "${words}" in their names`, hash };
+};
+
 /** What the server knows by these words, of all kinds that the key may read. @throws when no kind could be searched */
 export async function foundThere(words: string, signal: AbortSignal): Promise<FoundThere> {
   if (words.trim() === "") return { words, found: [], failure: undefined };
-  const asked = sources.filter(({ method }) => may(method));
+  const { settingsSources } = await import("./settings.ts");
+  const asked = [...sources, ...settingsSources].filter(({ method }) => may(method));
   const answers = await Promise.allSettled(asked.map(({ find }) => find(words.trim(), signal)));
-  const found = answers.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+  const found = [
+    ...answers.flatMap((each) => (each.status === "fulfilled" ? each.value : [])),
+    ...(may(EventQueryService.method.searchEvents) ? [eventsNamed(words.trim())] : []),
+  ];
   const [failed] = answers.filter((each) => each.status === "rejected");
   if (failed !== undefined && answers.every(({ status }) => status === "rejected")) throw failed.reason;
   return { words, found, failure: failed && failureOf(failed.reason) };

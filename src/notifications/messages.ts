@@ -27,6 +27,8 @@ export interface TriggerRow extends Named {
 /** A destination as it is stored, its secrets masked, with the names of the rules that use it. */
 export interface DestinationRow extends Named {
   type: JsonValue;
+  /** Distinguishes its secrets from those of before. */
+  secretsDigest: string;
   maxPerMinute: number;
   disabledReason: string;
   breakerState: BreakerState;
@@ -55,8 +57,8 @@ export function toTrigger({ type, ...row }: TriggerRow, troubles: Readonly<Recor
 }
 
 /** A destination as the API shows it. */
-export function toDestination({ type, ...row }: DestinationRow): Destination {
-  const etag = etagOf([row.description, row.tags, row.maxPerMinute, type]);
+export function toDestination({ type, secretsDigest, ...row }: DestinationRow): Destination {
+  const etag = etagOf([row.description, row.tags, row.maxPerMinute, type, secretsDigest]);
   return create(DestinationSchema, { ...row, etag, type: fromJson(DestinationTypeSchema, type) });
 }
 

@@ -75,45 +75,38 @@ const hasExpired = ({ expireTime }: ApiKey) => expireTime !== undefined && times
 function KeyTable({ client, keys, again }: { client: ApiClient; keys: readonly ApiKey[]; again(): void }) {
   if (keys.length === 0) return <p class="quiet">It has no key yet: nothing can call with it.</p>;
   return (
-    <div class="scroll-x">
-      <table class="plain-table">
-        <caption>Keys</caption>
-        <thead>
-          <tr>
-            <th scope="col">Begins with</th>
-            <th scope="col">For</th>
-            <th scope="col">Made</th>
-            <th scope="col">Last used</th>
-            <th scope="col">Ends</th>
-            <th scope="col">
-              <span class="unseen">What can be done</span>
-            </th>
+    <table class="plain-table">
+      <caption>Keys</caption>
+      <thead>
+        <tr>
+          <th scope="col">Begins with</th>
+          <th scope="col">For</th>
+          <th scope="col">Life</th>
+          <th scope="col">
+            <span class="unseen">What can be done</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {keys.map((key) => (
+          <tr key={key.id}>
+            <td>
+              <code>{key.prefix}</code>
+              {isOwn(key) && " (this session's)"}
+            </td>
+            <td>{key.description}</td>
+            <td>
+              made <Time at={key.createTime} short />, last used{" "}
+              {key.lastUsedTime ? <Time at={key.lastUsedTime} short /> : "never"}, {hasExpired(key) ? "ended" : "ends"}{" "}
+              {key.expireTime ? <Time at={key.expireTime} short /> : "never"}
+            </td>
+            <td>
+              {may(ApiClientService.method.deleteApiKey) && <Revoke client={client} apiKey={key} again={again} />}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {keys.map((key) => (
-            <tr key={key.id}>
-              <td>
-                <code>{key.prefix}</code>
-                {isOwn(key) && " (this session's)"}
-              </td>
-              <td>{key.description}</td>
-              <td>
-                <Time at={key.createTime} short />
-              </td>
-              <td>{key.lastUsedTime ? <Time at={key.lastUsedTime} short /> : "never"}</td>
-              <td>
-                {key.expireTime ? <Time at={key.expireTime} short /> : "never"}
-                {hasExpired(key) && " (ended)"}
-              </td>
-              <td>
-                {may(ApiClientService.method.deleteApiKey) && <Revoke client={client} apiKey={key} again={again} />}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </table>
   );
 }
 
