@@ -259,4 +259,10 @@ describe("the guide", () => {
     await page.goBack();
     await page.getByText("The rule that joins them").waitFor();
   });
+
+  onPage("goes back to a choice that was deleted since", async (page) => {
+    await openConsole(page, server, tenant, "#/rules/guide?trigger=never&destination=on%20call");
+    await page.getByRole("form", { name: "Trigger" }).waitFor();
+    await expect.poll(() => page.url()).toMatch(/#\/rules\/guide\?destination=on(%20|\+)call$/);
+  });
 });

@@ -6,6 +6,8 @@ import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.
 import { address, linkTo, setParameters } from "../../frame/address.ts";
 import { clientOf } from "../../frame/calls.ts";
 import { may } from "../../frame/session.ts";
+import { useAnswer } from "../../parts/answer.ts";
+import { oneOrNull } from "../../parts/one-or-null.ts";
 import { DestinationForm } from "../destinations/form.tsx";
 import { RuleForm } from "../rules/form.tsx";
 import { blankRule } from "../rules/new.tsx";
@@ -25,6 +27,7 @@ const parameter = (name: "trigger" | "destination" | "rule") => address.value.pa
 /** Trigger, destination, rule and test, one after the other on one page. */
 export function Guide() {
   const [trigger, destination, rule] = [parameter("trigger"), parameter("destination"), parameter("rule")];
+  useForgetDeleted();
   const at = trigger === "" ? 1 : destination === "" ? 2 : rule === "" ? 3 : 4;
   return (
     <>
@@ -63,6 +66,26 @@ export function Guide() {
       </ol>
     </>
   );
+}
+
+/** Gives up what was chosen and has been deleted since, as by an Undo: each step looks as it opens. */
+function useForgetDeleted(): void {
+  useAnswer(async (signal) => {
+    if (address.value.path[1] !== "guide") return;
+    const [trigger, destination, rule] = [parameter("trigger"), parameter("destination"), parameter("rule")];
+    const [foundTrigger, foundDestination, foundRule] = await Promise.all([
+      trigger === "" || oneOrNull(triggers.getTrigger({ name: trigger }, { signal })),
+      destination === "" || oneOrNull(destinations.getDestination({ name: destination }, { signal })),
+      rule === "" || oneOrNull(rules.getRule({ name: rule }, { signal })),
+    ]);
+    const deleted = [
+      ...(foundTrigger === null ? ["trigger", "rule"] : []),
+      ...(foundDestination === null ? ["destination", "rule"] : []),
+      ...(foundRule === null ? ["rule"] : []),
+    ];
+    if (deleted.length === 0 || signal.aborted) return;
+    setParameters(Object.fromEntries(deleted.map((name) => [name, undefined])), false);
+  });
 }
 
 interface StepProps {

@@ -136,10 +136,12 @@ async function put({ name, source, severity, summary }: Draft, status: Status): 
   if (failed > 0) throw new Error(message);
 }
 
-/** The latest occurrence of this name: the one that was sent. */
-async function occurrenceOf({ name }: Draft): Promise<string> {
-  const value = { kind: { case: "stringValue" as const, value: name } };
-  const clause = { filter: { field: "name", operation: Operation.OP_EQUALS, value } };
+/** The latest occurrence of this name at this entity: the one that was sent. */
+async function occurrenceOf({ name, source }: Draft): Promise<string> {
+  const equal = (field: string, value: string) => ({
+    filter: { field, operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue" as const, value } } },
+  });
+  const clause = { allOf: { clauses: [equal("name", name), equal("dimensions.source", source)] } };
   const { results } = await events.searchEvents({ query: { clause, pageInput: { limit: 1 } } });
   return results[0]?.occurrences[0]?.id ?? "";
 }
