@@ -10,9 +10,9 @@ const codes = new Set([
   "57P03",
 ]);
 
-/** What Citus says, under the code of internal errors, where the node of a tenant is away. */
+/** What Citus says, under the code of internal errors, where the node of a tenant is away, or goes while it works. */
 const nodeLost =
-  /^(?:failure on connection marked as essential|could not connect to any active placements|connection to the remote node)/;
+  /^(?:failure on connection marked as essential|could not (?:connect to any active placements|commit transaction for shard)|connection to the remote node|server closed the connection unexpectedly)/;
 
 /**
  * True when an error means that the connection to PostgreSQL, or its own to the tenant's node, is gone: nothing is known of a commit in work. Errors of
