@@ -69,7 +69,7 @@ const columnsOf = (tenantId: string) => ({
   description: destinations.description,
   tags: destinations.tags,
   type: destinations.type,
-  // Of what is sealed: it changes with any secret, and tells nothing of it.
+  // Of what is sealed: it changes with any secret, and reveals nothing of it.
   secretsDigest: sql<string>`md5(${destinations.secrets}::text)`,
   maxPerMinute: destinations.maxPerMinute,
   disabledReason: destinations.disabledReason,

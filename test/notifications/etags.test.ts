@@ -66,7 +66,7 @@ describe.each(kinds)("a $kind", ({ kind, path, member, of }) => {
     expect((await change("fourth")).status).toBe(200);
     expect((await change("second", "")).status).toBe(200);
     const last = await read();
-    // But secrets that are sent are sealed anew, and whether they are the same ones is not told.
+    // But secrets that are sent are sealed again, and answers never say whether they are the same ones.
     if (kind !== "destination") expect(last.etag).toBe(etag);
     const [listed] = Object.values(await call("GET", path).then(({ body }) => body)).find(Array.isArray) ?? [];
     expect(listed).toMatchObject({ name, etag: last.etag });
