@@ -38,6 +38,10 @@ describe("anything is found by its name", () => {
       ["on call", "on call", /#\/rules\/destinations\/on%20call$/],
       ["page on", "page on critical", /#\/rules\/rules\/page%20on%20critical$/],
       ["patch", "patch night", /#\/windows\/./],
+      ["ADA", "ada@example.com", /#\/settings\/accounts\/./],
+      ["web is", "web is ours", /#\/settings\/properties\/./],
+      ["cpu.util", "system.cpu.utilization", /#\/settings\/dictionary\/metrics\/system\.cpu\.utilization$/],
+      ["full", 'Events with "full" in their names', /#\/events\?/],
     ] as const;
     for (const [words, name, hash] of things) {
       await find(page, words);
@@ -72,8 +76,9 @@ describe("anything is found by its name", () => {
     await page.getByLabel("Find by name").fill("everything");
     await options(page).filter({ hasText: "everything ever" }).waitFor();
     await letThrough();
-    await finder(page).getByText("1 found").waitFor();
-    expect(await options(page).count()).toBe(1);
+    await finder(page).getByText("2 found").waitFor();
+    // Beside it: the events with this word in their names.
+    expect(await options(page).count()).toBe(2);
     await page.keyboard.press("Enter");
     await page.waitForURL(/#\/events\?status=any$/);
   });

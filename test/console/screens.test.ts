@@ -57,6 +57,7 @@ let occurrence = "";
 let window = "";
 let credential = "";
 let account = "";
+let client = "";
 beforeAll(async () => {
   if (imagesDir) await server.database.sql`update tenants set name = 'example' where id = ${tenant.id}`;
   await ordinaryDay(server, tenant);
@@ -80,6 +81,11 @@ beforeAll(async () => {
   occurrence = encodeURIComponent(results[0].occurrences[0].id);
   const { ids } = await call("/v1/user-mgmt/end-user-account-ids", { email: "ada@example.com" });
   account = encodeURIComponent(ids[0]);
+  const { apiClient } = await call("/v1/api-clients", { name: "collector", type: "DATA_INGEST" });
+  client = encodeURIComponent(apiClient.id);
+  await call(`/v1/api-clients/${client}/keys`, {
+    description: "of the first host, which sends what the others collect",
+  });
 });
 
 const screens = [
@@ -115,6 +121,7 @@ const screens = [
   { image: "credential", heading: "chat", hash: () => `#/settings/credentials/${credential}` },
   { image: "credential-new", heading: "New credential", hash: () => "#/settings/credentials?new=videoMeeting" },
   { image: "keys", heading: "Keys", hash: () => "#/settings/keys" },
+  { image: "client", heading: "collector", hash: () => `#/settings/keys/${client}` },
   { image: "new-client", heading: "New client", hash: () => "#/settings/keys?new=1" },
   { image: "accounts", heading: "Accounts", hash: () => "#/settings/accounts" },
   { image: "account", heading: "ada@example.com", hash: () => `#/settings/accounts/${account}` },
