@@ -74,6 +74,7 @@ const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     entities: "searches of events read what their entities are called and have",
     tenant_state: "the lock under which a tenant's feed of changes grows",
   },
+  maintenance: { entities: "a preview of a window names the entities that it holds and would take in" },
   metrics: { entities: "a series is made only with its entity, which may be known from memory alone" },
   notifications: {
     rule_changes: "what of rules has changed is read with them, as of one moment",

@@ -1,4 +1,4 @@
-import { and, eq, inArray } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { maintenanceMembers as members, maintenanceWindows as windows } from "./tables.ts";
@@ -15,11 +15,14 @@ export async function openWindows(db: Db, tenantId: string, entityId: Buffer): P
     .select({ id: members.windowId })
     .from(members)
     .where(and(eq(members.tenantId, tenantId), eq(members.entityId, entityId)));
-  if (entered.length === 0) return [];
-  const ids = entered.map(({ id }) => id);
-  return await orm(db)
-    .select({ name: windows.name, untilMs: windows.runEndMs })
-    .from(windows)
-    .where(and(eq(windows.tenantId, tenantId), inArray(windows.id, ids)))
-    .orderBy(windows.name);
+  // One id at a time: of several, what PostgreSQL reads depends on what it knows of the windows.
+  const found = await Promise.all(
+    entered.map(({ id }) =>
+      orm(db)
+        .select({ name: windows.name, untilMs: windows.runEndMs })
+        .from(windows)
+        .where(and(eq(windows.tenantId, tenantId), eq(windows.id, id))),
+    ),
+  );
+  return found.flat().sort((one, other) => (one.name < other.name ? -1 : 1));
 }

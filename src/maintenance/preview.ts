@@ -42,7 +42,7 @@ interface Bounds {
 }
 
 /** Each run before the range is played: so far ahead may it begin. */
-const aheadMaxMs = 400 * 86_400_000;
+const aheadMaxMs = 1000 * 86_400_000;
 /** Runs that an answer holds, of all windows together. */
 const answeredRunsMax = 10_000;
 
@@ -129,7 +129,7 @@ async function runsOf(
   left = answeredRunsMax,
 ) {
   if (Number(timeRange?.start ?? 0n) > nowMs + aheadMaxMs) {
-    throw invalidField("timeRange.start", "must be at most 400 days ahead");
+    throw invalidField("timeRange.start", "must be at most 1000 days ahead");
   }
   const fromMs = Math.max(nowMs, Number(timeRange?.start ?? 0n));
   const untilMs = timeRange?.end === undefined ? Number.POSITIVE_INFINITY : Number(timeRange.end);

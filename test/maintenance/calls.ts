@@ -74,6 +74,7 @@ export const calls: Calls = {
   "MaintenanceWindowService/ListMaintenanceRuns": {
     request: async (world) => ({ ids: [await made(world)] }),
     elsewhere: "nothing",
+    unmarked: true,
   },
   "MaintenanceWindowService/PreviewMaintenanceWindow": {
     request: async (world) => ({ id: await made(world) }),

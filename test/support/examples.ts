@@ -96,8 +96,10 @@ export function translation(nowMs: number, same: Readonly<Record<string, string>
       return Object.fromEntries(
         Object.entries(answer).map(([key, value]) => [
           key,
-          // How many there are may depend on what ships with the service.
-          key === "totalCount" && typeof inner[key] === typeof value ? inner[key] : told(value, inner[key]),
+          // How many there are may depend on what ships with the service; the time of the day in a zone depends on the hour of the run.
+          (key === "totalCount" || localTimes.test(key)) && typeof inner[key] === typeof value
+            ? inner[key]
+            : told(value, inner[key]),
         ]),
       );
     }
@@ -126,6 +128,8 @@ function walk(value: Json, text: (value: string) => string): Json {
   if (typeof value === "number" && isTime(String(value), writtenMs)) return Number(text(String(value)));
   return typeof value === "string" ? text(value) : value;
 }
+
+const localTimes = /^local(?:Start|End|Before|After)$/;
 
 /** A longer text without the ids and times in it. */
 const bare = (text: string) => text.replace(ids, "…");

@@ -42,6 +42,22 @@ const created = ({ other }: Made) => ({ email: `${other.replace(" ", ".")}@examp
 /** Every status code that the API names for accounts and groups, but for those of keys and of unreadable bodies. */
 export const cases: Case[] = [
   {
+    what: "accounts are listed",
+    rpc: accountMethods.listUserAccounts,
+    json: ({ group }) => ["GET", `${accountsPath}?group=${encodeURIComponent(group)}`],
+    message: ({ group }) => ({ group }),
+    status: 200,
+    code: 0,
+  },
+  {
+    what: "groups are listed",
+    rpc: groupMethods.listUserGroups,
+    json: () => ["GET", groupsPath],
+    message: () => ({}),
+    status: 200,
+    code: 0,
+  },
+  {
     what: "an account is created",
     rpc: accountMethods.createUserAccount,
     json: (made) => ["POST", accountsPath, { user: created(made) }],

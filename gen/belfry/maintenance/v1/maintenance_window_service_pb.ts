@@ -359,7 +359,7 @@ export type ListMaintenanceRunsRequest = Message<"belfry.maintenance.v1.ListMain
 
   /**
    * When the runs happen, in part at least. Without a start, or with one that is past: from now on; a start at
-   * most 400 days ahead. Runs that are over are not known any more.
+   * most 1000 days ahead. Runs that are over are not known any more.
    *
    * @generated from field: belfry.clause.v1.TimeRange time_range = 2;
    */
@@ -424,7 +424,7 @@ export type PreviewMaintenanceWindowRequest = Message<"belfry.maintenance.v1.Pre
 
   /**
    * When the runs happen, in part at least. Without a start, or with one that is past: from now on; a start at
-   * most 400 days ahead. Runs that are over are not known any more.
+   * most 1000 days ahead. Runs that are over are not known any more.
    *
    * @generated from field: belfry.clause.v1.TimeRange time_range = 3;
    */
