@@ -21,7 +21,8 @@ import { clauseOf, isStoredSchedule, storedClause, toProgress, type WindowRow } 
 import { advance, notRun, type Progress, type Rules, replan } from "./progress.ts";
 import { readWindow, rulesOf, rulesWith } from "./rows.ts";
 import { checkFuture, checkSpecification } from "./specification.ts";
-import { type RunsAroundChange, runsAroundChange, type UpcomingRun, upcomingRuns } from "./upcoming.ts";
+import { progressBy, type RunsAroundChange, runsAroundChange, type UpcomingRun, upcomingRuns } from "./upcoming.ts";
+import { checkNotification } from "./windows.ts";
 
 /** Whose windows, at which moment, and what ends the work. */
 export interface Viewing {
@@ -41,7 +42,7 @@ interface Bounds {
   runsMax: number;
 }
 
-/** Each run before the range is played: so far ahead may it begin. */
+/** Where runs overlap without end, each one before the range is played: so far ahead may the range begin. */
 const aheadMaxMs = 1000 * 86_400_000;
 /** Runs that an answer holds, of all windows together. */
 const answeredRunsMax = 10_000;
@@ -82,7 +83,9 @@ export async function previewWindow(
   const row = id === "" ? undefined : await readWindow(db, tenant.id, id);
   if (id !== "" && row === undefined) throw notFound("maintenance window", id);
   if (row === undefined && specification === undefined) throw invalidField("specification", "is required");
-  const course = specification ? plannedCourse(specification, row, nowMs) : courseOf(row as WindowRow, nowMs);
+  const course = specification
+    ? await plannedCourse(db, specification, row, viewing)
+    : courseOf(row as WindowRow, nowMs);
   const { runs, more, zone } = await runsOf(course, request, viewing);
   const [next] = runs;
   const pace = paced(() => signal.throwIfAborted(), tenant.id);
@@ -112,8 +115,17 @@ function courseOf(row: WindowRow, nowMs: number): Course {
 }
 
 /** The course of a window once this specification is stored, as a new one or in place of what is stored. */
-function plannedCourse(sent: MaintenanceWindow, row: WindowRow | undefined, nowMs: number): Course {
+async function plannedCourse(
+  db: Db,
+  sent: MaintenanceWindow,
+  row: WindowRow | undefined,
+  { tenant, nowMs }: Viewing,
+): Promise<Course> {
   const checked = checkSpecification(sent, row);
+  await checkNotification(db, tenant.id, sent, row);
+  if (row !== undefined && checked.window.name !== row.name) {
+    throw invalidField("specification.name", "cannot be changed");
+  }
   if (row === undefined || !isStoredSchedule(sent.schedule as Schedule, row)) checkFuture(checked, nowMs);
   const rules = rulesWith(checked.plan, sent);
   const before = row === undefined ? notRun : toProgress(row);
@@ -137,7 +149,7 @@ async function runsOf(
   const pace = paced(() => signal.throwIfAborted(), tenant.id);
   const runs: UpcomingRun[] = [];
   let more = false;
-  for (const run of upcomingRuns(progress, rules)) {
+  for (const run of upcomingRuns(progressBy(progress, rules, fromMs), rules)) {
     await pace();
     if (run === undefined) continue;
     if (run.startMs >= untilMs) break;

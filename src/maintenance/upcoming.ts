@@ -1,5 +1,6 @@
+import type { Pace } from "../event-loop.ts";
 import { advance, notRun, type Progress, type Rules } from "./progress.ts";
-import { lastStartMs } from "./recurrence.ts";
+import { lastStartMs, nextStartMs } from "./recurrence.ts";
 
 /** A run to come, or the one that goes on; times in ms since the epoch. */
 export interface UpcomingRun {
@@ -41,6 +42,19 @@ export function* upcomingRuns(progress: Progress, rules: Rules): Generator<Upcom
   }
 }
 
+/**
+ * Where to begin so that the runs that are over by a moment need not be played: the others are the same. It stays as it
+ * is while runs are to be skipped, and where a run before the moment makes the one after it longer.
+ */
+export function progressBy(progress: Progress, { plan }: Rules, fromMs: number): Progress {
+  const { nextDueMs, runEndMs = 0, skipNext } = progress;
+  if (nextDueMs === undefined || skipNext > 0) return progress;
+  const startMs = nextStartMs(plan, fromMs - plan.durationMs + 1);
+  if (startMs === undefined || startMs <= nextDueMs || runEndMs > Math.min(fromMs, startMs)) return progress;
+  const lastEndMs = lastStartMs(plan, nextDueMs, startMs - 1) + plan.durationMs;
+  return lastEndMs <= startMs ? { ...notRun, nextDueMs: startMs } : progress;
+}
+
 /** A change of the clock, and runs around it. */
 export interface RunsAroundChange {
   /** As the zone's clock shows it. */
@@ -56,7 +70,7 @@ export async function runsAroundChange(
   progress: Progress,
   rules: Rules,
   { startMs }: UpcomingRun,
-  pace: () => Promise<void> | undefined,
+  pace: Pace,
 ): Promise<RunsAroundChange | undefined> {
   const { plan } = rules;
   const at = Temporal.Instant.fromEpochMilliseconds(startMs)
@@ -64,8 +78,9 @@ export async function runsAroundChange(
     .getTimeZoneTransition("next");
   if (at === null) return undefined;
   const lastMs = lastStartMs(plan, startMs, at.epochMilliseconds - 1);
-  const byItself = progress.nextDueMs !== undefined;
-  const from = byItself && lastMs > startMs ? { ...notRun, nextDueMs: lastMs } : progress;
+  // A run that goes on may have been begun by hand, at no time of the schedule.
+  const bySchedule = progress.nextDueMs !== undefined && (lastMs > startMs || startMs !== progress.runStartMs);
+  const from = bySchedule ? { ...notRun, nextDueMs: lastMs } : progress;
   const found: UpcomingRun[] = [];
   for (const run of upcomingRuns(from, rules)) {
     await pace();

@@ -71,7 +71,7 @@ export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: Win
 }
 
 /** Brings the names of the rules of its notification to form NFC. @throws code 3 for a broken template, and an unknown rule */
-async function checkNotification(
+export async function checkNotification(
   tx: Db,
   tenantId: string,
   { notification }: MaintenanceWindow,

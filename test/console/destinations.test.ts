@@ -93,7 +93,7 @@ describe("a webhook", () => {
       const type = { webhook: { url: `${receiver.url}/hook`, ...secrets } };
       await v1(server, tenant)("/v1/notification/destinations", { name: "on call", type });
       await openConsole(page, server, tenant, "#/rules/destinations/on%20call");
-      await one(page).getByLabel("Description").fill("who is awake");
+      await one(page).getByLabel("What it is for").fill("who is awake");
       await one(page).getByRole("textbox", { name: "Signing secret" }).fill("half of a new one");
       await page.reload();
       await one(page).getByRole("button", { name: "Save" }).click();
@@ -103,7 +103,7 @@ describe("a webhook", () => {
         type: { webhook: { signingSecret: "********", headers: { authorization: "********" } } },
       });
       await page.getByRole("button", { name: "Undo" }).click();
-      await expect.poll(() => one(page).getByLabel("Description").inputValue()).toBe("");
+      await expect.poll(() => one(page).getByLabel("What it is for").inputValue()).toBe("");
       const [name, value] = ["Name", "Value"].map((part) => one(page).getByLabel(`${part} of header 1`));
       await name?.fill("x-authorization");
       expect(await value?.getAttribute("placeholder")).toBe("value");

@@ -99,6 +99,7 @@ describe("a window that is not stored yet", () => {
     for (const more of [
       { schedule: { start: Date.now() - 2 * dayMs, duration: hourMs } },
       { schedule: { start, duration: hourMs, timeZone: "Mars" } },
+      { notification: { message: "at work", rules: ["unknown"] } },
       { query: { clause: { filter: { field: "name", operation: "OP_REGEX", value: "(" } } } },
     ]) {
       const preview = await post(":preview", { specification: specification(more) });
@@ -156,6 +157,10 @@ describe("a stored window", () => {
     const longer = { ...schedule, duration: 3 * hourMs };
     const { body } = await post(":preview", { id: made.id, specification: specification({ schedule: longer }) });
     expect(body.runs).toEqual([expect.objectContaining({ start: run.start, end: `${Number(run.end) + hourMs}` })]);
+    const renamed = { id: made.id, specification: specification({ schedule, name: "other" }) };
+    const refused = await post(":preview", renamed);
+    expect(refused).toMatchObject({ status: 400, body: { code: 3 } });
+    expect(refused.body.message).toContain("specification.name: cannot be changed");
     const disabled = specification({ schedule, status: "DISABLED" });
     expect((await post(":preview", { id: made.id, specification: disabled })).body.runs).toEqual([]);
   });

@@ -7,10 +7,9 @@ import {
   ScheduleSchema,
   WindowStatus,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { paced } from "../../src/event-loop.ts";
 import { advance, notRun, type Progress, type Rules, replan, startNow } from "../../src/maintenance/progress.ts";
 import { windowPlanOf } from "../../src/maintenance/schedule.ts";
-import { runsAroundChange, type UpcomingRun, upcomingRuns } from "../../src/maintenance/upcoming.ts";
+import { progressBy, runsAroundChange, type UpcomingRun, upcomingRuns } from "../../src/maintenance/upcoming.ts";
 
 const minuteMs = 60_000;
 const nowMs = Date.UTC(2027, 2, 1, 12);
@@ -87,6 +86,42 @@ describe("the runs that are foretold", () => {
     );
   });
 
+  test("from a moment on are the same, without those before it", () => {
+    const specs = fc.record({
+      everyMin: fc.integer({ min: 1, max: 12 }),
+      durationMin: fc.integer({ min: 1, max: 15 }),
+      skipNext: fc.integer({ min: 0, max: 3 }),
+      startsInMin: fc.integer({ min: -20, max: 20 }),
+      startedByHand: fc.boolean(),
+      fromMin: fc.integer({ min: 0, max: 100 }),
+    });
+    fc.assert(
+      fc.property(specs, ({ everyMin, durationMin, skipNext, startsInMin, startedByHand, fromMin }) => {
+        const start = nowMs + startsInMin * minuteMs;
+        const { rules, progress: planned } = courseOf({
+          ...{ start, durationMin, skipNext },
+          recurrence: { type: 1, interval: everyMin },
+        });
+        const byHand = startedByHand && planned.runEndMs === undefined;
+        const progress = byHand ? startNow(planned, rules, nowMs).progress : planned;
+        const fromMs = nowMs + fromMin * minuteMs;
+        const since = ({ endMs }: UpcomingRun) => endMs === undefined || endMs > fromMs;
+        const all = first(120, progress, rules).filter(since);
+        const found = first(120, progressBy(progress, rules, fromMs), rules).filter(since);
+        expect(found.slice(0, all.length)).toEqual(all);
+      }),
+      { numRuns: Number(process.env.MODEL_RUNS ?? 20) },
+    );
+  });
+
+  test("a hundred years ahead are found without the millions before them", () => {
+    const { rules, progress } = courseOf({ start: nowMs, durationMin: 1, recurrence: { type: 1, interval: 2 } });
+    const fromMs = nowMs + 36_500 * 86_400_000;
+    expect(first(1, progressBy(progress, rules, fromMs), rules)).toEqual([
+      { startMs: fromMs, endMs: fromMs + minuteMs },
+    ]);
+  });
+
   test("of a window that never ends have no end", () => {
     const { rules, progress } = courseOf({ start: nowMs, durationMin: 90, recurrence: { type: 2, interval: 1 } });
     expect(first(5, progress, rules)).toEqual([{ startMs: nowMs, endMs: undefined }]);
@@ -117,10 +152,10 @@ describe("around a change of the clock", () => {
   const at = (local: string) => Temporal.PlainDateTime.from(local).toZonedDateTime(berlin).epochMilliseconds;
   const daily = { type: 3, interval: 1 };
 
-  async function around(spec: Spec) {
+  async function around(spec: Spec, nth = 0) {
     const { rules, progress } = courseOf({ zone: berlin, ...spec });
-    const [next] = first(1, progress, rules);
-    const found = next && (await runsAroundChange(progress, rules, next, paced()));
+    const next = first(nth + 1, progress, rules)[nth];
+    const found = next && (await runsAroundChange(progress, rules, next, () => undefined));
     const zone = spec.zone ?? berlin;
     return (
       found && {
@@ -158,6 +193,19 @@ describe("around a change of the clock", () => {
       (await around({ start: at("2027-03-01T22:00"), durationMin: 60, recurrence: { type: 2, interval: 24 } }))
         ?.after[0],
     ).toBe("2027-03-28T23:00+02:00 to 2027-03-29T00:00+02:00");
+  });
+
+  test("the last run before it, looked at from itself, is the one before it", async () => {
+    const spec = { start: at("2027-03-01T22:00"), durationMin: 300, recurrence: daily };
+    expect(await around(spec, 26)).toEqual(await around(spec));
+  });
+
+  test("of a window that never ends are looked for in turns with other work", async () => {
+    const { rules, progress } = courseOf({ start: nowMs, durationMin: 1800, zone: berlin, recurrence: daily });
+    const [next] = first(1, progress, rules) as [UpcomingRun];
+    let turns = 0;
+    await runsAroundChange(progress, rules, next, () => void turns++);
+    expect(turns).toBeGreaterThan(1000);
   });
 
   test("a single run has itself before it, and a zone without changes has none", async () => {

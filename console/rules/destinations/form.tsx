@@ -11,9 +11,9 @@ import { goTo, linkTo } from "../../frame/address.ts";
 import { clientOf } from "../../frame/calls.ts";
 import { say } from "../../frame/notice.tsx";
 import { may } from "../../frame/session.ts";
+import { AboutFields } from "../../parts/form/about-fields.tsx";
 import { ChoiceField, NumberField, TextField } from "../../parts/form/fields.tsx";
 import { blank, type Form, useForm } from "../../parts/form/form.ts";
-import { NamesField } from "../../parts/form/names-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
 import { sameSecrets, storedSecret } from "../../parts/form/secrets.ts";
 import { ShownOnce } from "../../parts/shown-once.tsx";
@@ -76,23 +76,7 @@ export function DestinationForm({ stored, onSaved }: DestinationFormProps) {
           value={value.maxPerMinute || undefined}
           set={(maxPerMinute) => form.change({ maxPerMinute: maxPerMinute ?? 0 })}
         />
-        <TextField
-          form={form}
-          path="description"
-          label="Description"
-          help="What it is for."
-          rows={2}
-          value={value.description}
-          set={(description) => form.change({ description })}
-        />
-        <NamesField
-          form={form}
-          path="tags"
-          label="Tags"
-          help="Words to find it by."
-          values={value.tags}
-          set={(tags) => form.change({ tags })}
-        />
+        <AboutFields form={form} about={value} />
       </fieldset>
       {made.value ? (
         <ShownOnce

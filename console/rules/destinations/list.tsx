@@ -7,6 +7,7 @@ import { useAnswer } from "../../parts/answer.ts";
 import { useLaterPages } from "../../parts/later-pages.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
+import { TextFilters } from "../../parts/text-filters.tsx";
 import { kindNames, kindOf, kindWords } from "./kinds.ts";
 import { DestinationState, stateTone } from "./state.tsx";
 
@@ -140,17 +141,7 @@ function Filters() {
           </option>
         ))}
       </select>
-      {texts.map(([name, label]) => (
-        <input
-          key={name}
-          type="search"
-          class="short"
-          aria-label={label}
-          placeholder={label}
-          value={parameter(name)}
-          onInput={({ currentTarget }) => setParameters({ [name]: currentTarget.value }, false)}
-        />
-      ))}
+      <TextFilters texts={texts} />
     </>
   );
 }

@@ -1,10 +1,10 @@
 import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { may } from "../../frame/session.ts";
+import { AboutFields } from "../../parts/form/about-fields.tsx";
 import { DurationField } from "../../parts/form/duration-field.tsx";
 import { CheckField, TextField } from "../../parts/form/fields.tsx";
 import { type Form, useForm } from "../../parts/form/form.ts";
-import { NamesField } from "../../parts/form/names-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
 import { changeRule, createRule } from "./changes.ts";
 import { MembersFields } from "./members.tsx";
@@ -86,35 +86,11 @@ export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProp
             value={value.muteDuringMaintenance}
             set={(muteDuringMaintenance) => form.change({ muteDuringMaintenance })}
           />
-          <AboutFields form={form} />
+          <AboutFields form={form} about={value} />
         </fieldset>
         {allowed && <FormEnd form={form} schema={RuleSchema} send={isNew ? "Create the rule" : "Save"} />}
       </form>
       <MessagePreview rule={value} isStored={!isNew} preview={preview} />
     </div>
-  );
-}
-
-function AboutFields({ form }: { form: Form<typeof RuleSchema> }) {
-  const { description, tags } = form.value;
-  return (
-    <>
-      <TextField
-        form={form}
-        path="description"
-        label="What it is for"
-        rows={2}
-        value={description}
-        set={(text) => form.change({ description: text })}
-      />
-      <NamesField
-        form={form}
-        path="tags"
-        label="Tags"
-        help="Words to find it by. Enter adds one."
-        values={tags}
-        set={(names) => form.change({ tags: names })}
-      />
-    </>
   );
 }

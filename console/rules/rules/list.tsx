@@ -9,6 +9,7 @@ import { useAnswer } from "../../parts/answer.ts";
 import { useLaterPages } from "../../parts/later-pages.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
+import { TextFilters } from "../../parts/text-filters.tsx";
 import { switchRule } from "./changes.ts";
 
 const rules = clientOf(RuleService);
@@ -202,17 +203,7 @@ function Filters() {
         <option value="true">On</option>
         <option value="false">Off</option>
       </select>
-      {texts.map(([name, label]) => (
-        <input
-          key={name}
-          type="search"
-          class="short"
-          aria-label={label}
-          placeholder={label}
-          value={parameter(name)}
-          onInput={({ currentTarget }) => setParameters({ [name]: currentTarget.value }, false)}
-        />
-      ))}
+      <TextFilters texts={texts} />
     </>
   );
 }

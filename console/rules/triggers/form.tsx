@@ -15,9 +15,9 @@ import { address, goTo, linkTo } from "../../frame/address.ts";
 import { clientOf } from "../../frame/calls.ts";
 import { say } from "../../frame/notice.tsx";
 import { may } from "../../frame/session.ts";
+import { AboutFields } from "../../parts/form/about-fields.tsx";
 import { ChoiceField, TextField } from "../../parts/form/fields.tsx";
 import { type Form, useForm } from "../../parts/form/form.ts";
-import { NamesField } from "../../parts/form/names-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
 import { maskOfAll } from "../../parts/form/written.ts";
 import { EventFields } from "./event-source.tsx";
@@ -53,7 +53,7 @@ export function TriggerForm({ draft, stored, isNew, saved, takenBack, children }
     send: (trigger) => (isNew ? createTrigger(trigger) : changeTrigger(trigger, takenBack)),
     done: saved,
   });
-  const { name, description, tags, type } = form.value;
+  const { name, type } = form.value;
   const preview = usePreview(type);
   const allowed = may(TriggerService.method[isNew ? "createTrigger" : "updateTrigger"]);
   return (
@@ -74,22 +74,7 @@ export function TriggerForm({ draft, stored, isNew, saved, takenBack, children }
           )}
           <SourceChoice form={form} />
           <SourceFields form={form} errors={preview.clauseErrors} />
-          <TextField
-            form={form}
-            path="description"
-            label="What it is for"
-            rows={2}
-            value={description}
-            set={(text) => form.change({ description: text })}
-          />
-          <NamesField
-            form={form}
-            path="tags"
-            label="Tags"
-            help="Words to find it by. Enter adds one."
-            values={tags}
-            set={(names) => form.change({ tags: names })}
-          />
+          <AboutFields form={form} about={form.value} />
         </fieldset>
         {allowed && <FormEnd form={form} schema={TriggerSchema} send={isNew ? "Create the trigger" : "Save"} />}
       </form>

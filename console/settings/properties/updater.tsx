@@ -18,9 +18,9 @@ import { may } from "../../frame/session.ts";
 import { AskFirst } from "../../parts/ask-first.tsx";
 import { ClauseField } from "../../parts/clause/clause-field.tsx";
 import { searchClauses } from "../../parts/clause/search-clause.ts";
+import { AboutFields } from "../../parts/form/about-fields.tsx";
 import { CheckField, NumberField, TextField } from "../../parts/form/fields.tsx";
 import { type Form, useForm } from "../../parts/form/form.ts";
-import { NamesField } from "../../parts/form/names-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { One } from "../listing.tsx";
@@ -125,7 +125,7 @@ function UpdaterForm({ stored, again }: { stored: CustomPropertyUpdater; again()
       goTo(linkTo(["settings", "properties", id]));
     },
   });
-  const { name, description, entityInput, properties = {}, enabled, sequence, tags } = form.value;
+  const { name, entityInput, properties = {}, enabled, sequence } = form.value;
   const clause = withoutPrefix(entityInput?.clause);
   const allowed = may(method.createCustomPropertyUpdaters);
   return (
@@ -138,13 +138,6 @@ function UpdaterForm({ stored, again }: { stored: CustomPropertyUpdater; again()
           required
           value={name}
           set={(next) => form.change({ name: next })}
-        />
-        <TextField
-          form={form}
-          path="description"
-          label="What it is for"
-          value={description}
-          set={(next) => form.change({ description: next })}
         />
         <ClauseField
           form={form}
@@ -179,7 +172,7 @@ function UpdaterForm({ stored, again }: { stored: CustomPropertyUpdater; again()
           value={sequence}
           set={(next) => form.change({ sequence: next ?? 0 })}
         />
-        <NamesField form={form} path="tags" label="Tags" values={tags} set={(next) => form.change({ tags: next })} />
+        <AboutFields form={form} about={form.value} />
         {allowed && (
           <FormEnd form={form} schema={CustomPropertyUpdaterSchema} send={isNew ? "Make the updater" : "Save"} />
         )}
