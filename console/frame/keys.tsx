@@ -17,9 +17,12 @@ export const openFinder = () => {
 export const openKeys = () => {
   open.value = "keys";
 };
-const close = () => {
-  open.value = undefined;
+/** A browser says late that a dialog was closed: what has been opened since stays. */
+const closing = (which: "finder" | "keys") => () => {
+  if (open.peek() === which) open.value = undefined;
 };
+const closeFinder = closing("finder");
+const closeKeys = closing("keys");
 
 /** How long after `g` the letter of a screen is awaited. */
 const waitMs = 3000;
@@ -86,13 +89,13 @@ export function Keys({ screens, loadFinder }: KeysProps) {
         Finder.value = loaded;
       },
       () => {
-        close();
+        closeFinder();
         say("This part of the console could not be loaded. Load the page again.");
       },
     );
   });
   if (open.value === "keys") return <KeyMap screens={screens} />;
-  return open.value === "finder" && Finder.value ? <Finder.value screens={screens} close={close} /> : null;
+  return open.value === "finder" && Finder.value ? <Finder.value screens={screens} close={closeFinder} /> : null;
 }
 
 /** The keys that lists and plots know; Tab reaches everything else. */
@@ -112,7 +115,7 @@ function KeyMap({ screens }: { screens: readonly Screen[] }) {
     ...screens.flatMap(({ letter, label }) => (letter && label ? [[`g ${letter}`, `to ${label}`] as const] : [])),
   ];
   return (
-    <Dialog title="Keys" close={close}>
+    <Dialog title="Keys" close={closeKeys}>
       <div class="keys">
         <KeyTable caption="Everywhere" rows={anywhere} />
         <KeyTable caption="In lists and plots" rows={within} />
@@ -128,7 +131,7 @@ function KeyMap({ screens }: { screens: readonly Screen[] }) {
         Single letters and signs do something
       </label>
       <div class="buttons">
-        <button type="button" onClick={close}>
+        <button type="button" onClick={closeKeys}>
           Close
         </button>
       </div>

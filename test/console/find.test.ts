@@ -55,7 +55,7 @@ describe("anything is found by its name", () => {
       }
       await page.keyboard.press("Enter");
       await page.waitForURL(hash);
-      await finder(page).waitFor({ state: "detached" });
+      await page.locator("dialog").waitFor({ state: "detached" });
     }
   });
 
@@ -91,7 +91,7 @@ describe("anything is found by its name", () => {
     await page.getByRole("button", { name: "Find anything" }).click();
     await finder(page).getByRole("combobox").waitFor();
     await page.keyboard.press("Escape");
-    await finder(page).waitFor({ state: "detached" });
+    await page.locator("dialog").waitFor({ state: "detached" });
     expect(await page.evaluate("document.activeElement.textContent")).toContain("Find anything");
   });
 });
@@ -126,7 +126,7 @@ describe("the keys of the page", () => {
     await page.keyboard.press("?");
     await map(page).getByRole("row", { name: "g n to Entities" }).waitFor();
     await page.keyboard.press("Escape");
-    await map(page).waitFor({ state: "detached" });
+    await page.locator("dialog").waitFor({ state: "detached" });
   });
 
   onPage("that are single letters can be turned off, for good", async (page) => {
