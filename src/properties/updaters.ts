@@ -41,12 +41,16 @@ const good = (id: string): ItemResult => ({ id, error: "" });
 function refusal(updater: CustomPropertyUpdater, path: string): string {
   const { name, entityInput, properties } = updater;
   const broken: Broken[] = [];
+  const rules = validateItem(CustomPropertyUpdaterSchema, updater, path);
   if (name === "") broken.push({ path: `${path}.name`, rule: "is required" });
   if (entityInput === undefined) broken.push({ path: `${path}.entity_input`, rule: "is required" });
   else if (entityInput.clause === undefined) broken.push({ path: `${path}.entity_input.clause`, rule: "is required" });
   if (properties === undefined) broken.push({ path: `${path}.properties`, rule: "is required" });
-  else broken.push(...brokenProperties(properties, `${path}.properties`));
-  broken.push(...validateItem(CustomPropertyUpdaterSchema, updater, path));
+  // Properties that are more than they may be are not looked at any further.
+  else if (!rules.some((each) => each.path === `${path}.properties`)) {
+    broken.push(...brokenProperties(properties, `${path}.properties`));
+  }
+  broken.push(...rules);
   if (broken.length === 0) return brokenClause(entityInput?.clause as Clause, `${path}.entity_input.clause`);
   return textOf(broken);
 }
