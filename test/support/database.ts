@@ -136,9 +136,15 @@ const disconnect = (url: string, name: string) =>
   administer(url, (sql) => sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = ${name}`);
 
 async function cloneDatabase(name: string, from: string): Promise<void> {
-  const { url, nodes = [url] } = inject("database");
+  const { url, nodes } = inject("database");
+  const clone = (each: string) => administer(each, (sql) => sql.unsafe(`create database ${name} template ${from}`));
+  if (nodes === undefined) return void (await clone(url));
   await Promise.all(
-    nodes.map((each) => administer(each, (sql) => sql.unsafe(`create database ${name} template ${from}`))),
+    nodes.map(async (each) => {
+      // Citus is at work there again once a test has started the node anew.
+      await disconnect(each, from);
+      await clone(each);
+    }),
   );
 }
 
@@ -189,7 +195,10 @@ export const poolOptions = (options: Partial<PoolOptions> = {}): PoolOptions => 
   ...options,
 });
 
-/** Drops a database. PostgreSQL's own vacuum may be at work in it, which only a superuser can end: it ends soon by itself. */
+/**
+ * Drops a database. PostgreSQL's own vacuum may be at work in it, which only a superuser can end, or on a busy machine what is ended
+ * takes longer than PostgreSQL waits for it: both end soon by themselves.
+ */
 async function dropDatabase(address: string, name: string): Promise<void> {
   const { nodes = [address] } = inject("database");
   await Promise.all(nodes.map((each) => dropAt(each, name)));
@@ -200,7 +209,7 @@ async function dropAt(address: string, name: string): Promise<void> {
     try {
       return void (await administer(address, (sql) => sql.unsafe(`drop database if exists ${name} with (force)`)));
     } catch (error) {
-      if (attempt === 50 || (error as { code?: string }).code !== "42501") throw error;
+      if (attempt === 50 || !["42501", "55006"].includes((error as { code?: string }).code ?? "")) throw error;
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
   }
