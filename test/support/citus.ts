@@ -18,9 +18,11 @@ export interface Cluster {
 
 /**
  * Starts the nodes, holds them until its standard input ends, and removes them: it outlives a run that is killed, and its input ends
- * with the run in whatever way.
+ * with the run in whatever way. Citus takes a background worker for each database, of which tests have many: where none is free, a shard that
+ * is moved by replication waits for ever.
  */
 const keeper = `
+"$1/start.sh" "$2" "$3" "$4" >/dev/null && "$1/stop.sh" "$2" && echo "max_worker_processes = 64" | tee -a "$2"/n*/postgresql.conf >/dev/null
 url=$("$1/start.sh" "$2" "$3" "$4" | tail -n 1); echo "$url"; exec >&-
 cat >/dev/null
 "$1/stop.sh" "$2" --remove; rm -rf "$5"`;
