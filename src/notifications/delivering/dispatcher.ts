@@ -8,7 +8,7 @@ import { failpoint } from "../../failpoint.ts";
 import { dueLanes } from "../../jobs/due-lanes.ts";
 import { type Lease, leases } from "../../jobs/leases.ts";
 import { alarms } from "../../jobs/wake-ups.ts";
-import { backResult, endedResult, triedResults } from "./classify-response.ts";
+import { backResult, cutOffResults, endedResult, triedResults } from "./classify-response.ts";
 import { type DueDelivery, deliveriesKind, renewLeases, settleDeliveries } from "./delivery-queue.ts";
 import { type Batch, type BatchOptions, nextBatch } from "./next-batch.ts";
 import type { Ready } from "./prepare.ts";
@@ -94,7 +94,8 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   async function lookAt(tenantId: string): Promise<void> {
     const other = looking.get(tenantId);
     if (other !== undefined) other.again = true;
-    if (other !== undefined || stopped || !pool.gate.open) return;
+    // What was sent is recorded before more is sent.
+    if (other !== undefined || stopped || !pool.gate.open || records.isLate(tenantId)) return;
     const mine = { again: false };
     looking.set(tenantId, mine);
     crowded.delete(tenantId);
@@ -110,7 +111,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
         begin(tenantId, taken, startMs);
         if (taken.more) mine.again = true;
         else if (taken.ready.length === 0 && !taken.crowded) await settle(tenantId);
-      } while (mine.again && !stopped && !crowded.has(tenantId));
+      } while (mine.again && !stopped && !crowded.has(tenantId) && !records.isLate(tenantId));
     } catch (error) {
       if (!isConnectionLost(error))
         log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be claimed");
@@ -162,10 +163,13 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
       const startMs = performance.now();
       const outcome = isHeld() && !stopped ? await attempt(ready, sender, signal) : undefined;
       failpoint("deliveries:sent");
-      const back = outcome === undefined || (stopped && signal.aborted && outcome.result === "failed");
-      if (!back) counted.tried(ready, outcome.result === "sent" ? "sent" : outcome.reason, performance.now() - startMs);
-      const results = back ? rows.map(backResult) : triedResults(ready, outcome, nowMs(), Math.random());
-      records.add(tenantId, results, suspects);
+      if (outcome === undefined) records.add(tenantId, rows.map(backResult), suspects);
+      else if (stopped && signal.aborted && outcome.result === "failed")
+        records.add(tenantId, cutOffResults(ready, outcome, nowMs()), suspects);
+      else {
+        counted.tried(ready, outcome.result === "sent" ? "sent" : outcome.reason, performance.now() - startMs);
+        records.add(tenantId, triedResults(ready, outcome, nowMs(), Math.random()), suspects);
+      }
     } catch (error) {
       // Its lease ends, and it is claimed again.
       log.error({ tenant: tenantId, cause: (error as Error).message }, "a delivery is abandoned until its lease ends");
