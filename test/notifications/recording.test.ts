@@ -37,7 +37,7 @@ async function claimed(due: readonly Due[]) {
   return { place, records, logged, add, statuses };
 }
 
-/** Makes PostgreSQL refuse rows of the history with this SQLSTATE; answers what lets them in again. */
+/** Makes PostgreSQL refuse rows of the history with this SQLSTATE; returns what lets them in again. */
 async function refuse(state: string, when = "true") {
   await sql.unsafe(`create or replace function refuse() returns trigger language plpgsql as
     $$ begin raise exception 'refused' using errcode = '${state}'; end $$`);
@@ -85,7 +85,7 @@ onOnePostgres("triggers")(
   },
 );
 
-test("a delivery waits for the day of the history that is not made yet, and is dropped with one that is gone", async () => {
+test("a delivery waits for the day of the history that is not made yet, and is dropped with one that was removed", async () => {
   const early = await claimed([{ createdMs: nowMs + 4 * dayMs }]);
   early.add([]);
   await expect.poll(() => early.logged.length).toBeGreaterThan(1);

@@ -38,7 +38,7 @@ test("what a look has taken when the dispatcher is told to stop is given back un
   expect(left).toEqual([{ id, lease_until_ms: 0n, tries: 0 }]);
 });
 
-test("a try that a stop cuts off costs nothing, and what may have gone out is cleared", async () => {
+test("a try that a stop cuts off costs nothing, and what may have arrived is cleared", async () => {
   const place = await tenant();
   const [first] = await place.put([{ createdMs: nowMs }, { createdMs: nowMs + 1, occasion: "clear" }]);
   const trying = Promise.withResolvers<void>();

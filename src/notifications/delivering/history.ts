@@ -4,7 +4,7 @@ import type { PartitionedTable } from "../../db/partitions.ts";
 import { forgetOldChains } from "../deciding/chain-counts.ts";
 
 const dayMs = 24 * 3_600_000;
-/** For what was decided so long ago, or later, there is always a partition. */
+/** For what was decided within this time there is always a partition. */
 export const historyBackMs = 2 * dayMs;
 
 /**

@@ -77,7 +77,7 @@ export function resultBatcher({ db, gate, nowMs, log, onRecorded }: RecorderOpti
 
   /**
    * What is refused for what it holds: each result alone, and the one at fault without what a receiver said. Resolves with false when
-   * that must wait for its place in the history, which is made ahead. Where its day is gone it is dropped: else it would be sent for ever.
+   * that must wait for its place in the history, which is made ahead. Where its day has been removed it is dropped: else it would be sent for ever.
    */
   async function writeLess(
     tenantId: string,
