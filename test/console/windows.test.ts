@@ -263,7 +263,7 @@ describe("the form", () => {
     await form.getByRole("button", { name: "Save the window" }).click();
     const conflict = page.getByRole("alert", { name: "Changed meanwhile" });
     await conflict.getByText("theirs").waitFor();
-    await conflict.getByRole("button", { name: "Save mine over it" }).click();
+    await conflict.getByRole("button", { name: "Overwrite it with mine" }).click();
     await page.getByRole("region", { name: "About" }).getByText("ours").waitFor();
     const done = page.getByRole("status", { name: "Done" });
     await done.getByText('The window "contested" was changed.').waitFor();
