@@ -167,7 +167,7 @@ describe.each(looks)("every screen, $name", ({ name, ...look }) => {
       // By its element: a dialog that is closed has no role from then on, and goes a moment later.
       await page.locator("dialog").waitFor({ state: "detached" });
       await page.keyboard.press("?");
-      await page.getByRole("dialog", { name: "Keys" }).waitFor();
+      await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
       expect(await settled(page, "Send data", `keys-${name}`)).toEqual([]);
     },
     look,
