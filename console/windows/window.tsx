@@ -65,7 +65,7 @@ export function OneWindow({ id }: { id: string }) {
               runs={value.preview.runs.length > 0}
             />
             <EntitiesCard window={value.window} preview={value.preview} />
-            <SilentCard window={value.window} held={value.preview.held} />
+            <SilentCard window={value.window} preview={value.preview} />
             <About window={value.window} />
           </div>
           <Runs {...value} />

@@ -1,11 +1,15 @@
+import { expect } from "vitest";
 import type { TestServer } from "../support/server.ts";
 import type { TestTenant } from "../support/tenant.ts";
 import { v1 } from "./json-call.ts";
 
 const hourMs = 3_600_000;
 
-/** Windows as they are in use: nightly ones, one that runs now, one by hand. Returns the id of "Patch night". */
-export async function someWindows(server: TestServer, tenant: TestTenant): Promise<string> {
+/**
+ * Windows as they are in use: nightly ones, one that runs now and holds its entities, one by hand. Returns the ids of "Patch night"
+ * and of the one that runs, as paths have them.
+ */
+export async function someWindows(server: TestServer, tenant: TestTenant) {
   const call = v1(server, tenant);
   const timeZone = "Europe/Berlin";
   const start = Temporal.Now.zonedDateTimeISO(timeZone)
@@ -35,5 +39,11 @@ export async function someWindows(server: TestServer, tenant: TestTenant): Promi
     const specification = { name, description, schedule, maintenanceState: 300, query: { clause }, ...more };
     ids.push((await call("/v1/modelcontext/maintwindows", { specification })).id);
   }
-  return encodeURIComponent(ids[0]);
+  const running = ids[3];
+  const held = async () => {
+    const { windows } = await call("/v1/modelcontext/maintwindows:runs", { ids: [running] });
+    return windows[0].heldCount;
+  };
+  await expect.poll(held, { timeout: 30_000 }).toBe("2");
+  return { planned: encodeURIComponent(ids[0]), running: encodeURIComponent(running) };
 }
