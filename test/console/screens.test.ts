@@ -7,7 +7,7 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { openConsole, ordinaryDay } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
-import { someWindows } from "./some-windows.ts";
+import { someSilence, someWindows } from "./some-windows.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const tenant = await testTenant(server.database.sql);
@@ -71,14 +71,7 @@ beforeAll(async () => {
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
   ({ planned: window, running } = await someWindows(server, tenant));
-  // It keeps silent about what stands in the window that runs.
-  const muting = {
-    enabled: true,
-    muteDuringMaintenance: true,
-    destinationNames: ["on call"],
-    message: "{{event.name}}",
-  };
-  await call("/v1/notification/rules", { name: "business hours", triggerNames: ["critical"], ...muting });
+  await someSilence(server, tenant);
   const secrets = { token: "xoxb-1234-s3cret" };
   const info = { name: "chat", type: "teamChat", allowedHosts: ["slack.com"], description: "the app's bot" };
   const stored = await call("/v1/credentials", { info, secrets });

@@ -1,6 +1,8 @@
-import { expect } from "vitest";
+import { vi } from "vitest";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import type { TestServer } from "../support/server.ts";
 import type { TestTenant } from "../support/tenant.ts";
+import { sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
 const hourMs = 3_600_000;
@@ -44,6 +46,26 @@ export async function someWindows(server: TestServer, tenant: TestTenant) {
     const { windows } = await call("/v1/modelcontext/maintwindows:runs", { ids: [running] });
     return windows[0].heldCount;
   };
-  await expect.poll(held, { timeout: 30_000 }).toBe("2");
+  await vi.waitUntil(async () => (await held()) === "2", { timeout: 30_000 });
   return { planned: encodeURIComponent(ids[0]), running: encodeURIComponent(running) };
+}
+
+/** A rule that keeps silent about an event in the window that runs, and has kept silent about one that is over. */
+export async function someSilence(server: TestServer, tenant: TestTenant): Promise<void> {
+  const call = v1(server, tenant);
+  const rule = { triggerNames: ["critical"], destinationNames: ["on call"], message: "{{event.name}}" };
+  const name = "working hours";
+  await call("/v1/notification/rules", { name, enabled: true, muteDuringMaintenance: true, ...rule });
+  const sent = ["checkout slow", "restarts"].map((event) => ({
+    ...{ name: event, source: "web-2", severity: Severity.CRITICAL, summary: "after the deployment" },
+  }));
+  await sendEvents(server, tenant, sent);
+  const clause = { filter: { field: "summary", operation: "OP_EQUALS", value: "after the deployment" } };
+  const { results } = await call("/v1/events:search", { query: { clause } });
+  for (const { occurrences } of results) {
+    const asked = { occurrenceId: occurrences[0].id };
+    const outcome = async () => (await call("/v1/notification/rules/working%20hours:explain", asked)).outcome;
+    await vi.waitUntil(async () => (await outcome()) === "MUTED", { timeout: 30_000 });
+  }
+  await sendEvents(server, tenant, [{ ...sent[1], name: "restarts", source: "web-2", status: Status.CLOSED }]);
 }
