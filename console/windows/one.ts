@@ -58,11 +58,12 @@ export async function replaceWindow(before: MaintenanceWindow, sent: Maintenance
   await windows.replaceMaintenanceWindow({ id, specification: sent });
   const now = await readWindow(id);
   const undo = () => windows.replaceMaintenanceWindow({ id, specification: { ...before, etag: now?.etag ?? "" } });
-  // What was saved over another person's change has no former state here. The answer to a save names no etag, and what is read
-  // after it has that of what was saved only where it says the same.
-  const ours =
-    before.etag === sent.etag && now !== null && sameWritten(MaintenanceWindowSchema, plain(sent), plain(now));
-  say(`The window "${sent.name}" was changed.`, ours ? undo : undefined);
+  const text = `The window "${sent.name}" was changed.`;
+  // What was saved over another person's change has no former state here.
+  if (before.etag !== sent.etag) say(text);
+  // The answer to a save names no etag: what is read after it has that of what was saved only where it says the same.
+  else if (now !== null && sameWritten(MaintenanceWindowSchema, plain(sent), plain(now))) say(text, undo);
+  else say(`${text} What stands now is not what was sent, so it cannot be taken back.`);
   return now ?? sent;
 }
 

@@ -140,7 +140,7 @@ function Now({ window, preview }: { window: MaintenanceWindow; preview: PreviewM
   return (
     <section class="card" aria-labelledby="now">
       <h2 id="now">Now and next</h2>
-      <p class="outcome">
+      <p>
         <WindowState window={window} />
       </p>
       <p>Runs {recurrenceWords(window)}.</p>

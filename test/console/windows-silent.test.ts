@@ -23,7 +23,7 @@ async function manualWindow(name: string, value: string): Promise<string> {
   return (await call("/v1/modelcontext/maintwindows", { specification })).id;
 }
 
-/** Reads the page of a window again until a list of what was kept silent names an event and a rule; answers its line. */
+/** Reads the page of a window again until a list of what was kept silent names an event and a rule. Returns the line. */
 async function lineOf(page: Page, list: string, event: string, rule = "silent") {
   const both = new RegExp(`^${event} on .*, by the rule ${rule}\\b`);
   const line = silent(page).getByRole("list", { name: list }).getByRole("listitem").filter({ hasText: both });

@@ -266,6 +266,7 @@ describe("the form", () => {
       });
       await page.reload();
       await save("second");
+      await done.getByText("What stands now is not what was sent, so it cannot be taken back.").waitFor();
       expect(await done.getByRole("button", { name: "Undo" }).count()).toBe(0);
       expect(await stored()).toMatchObject({ owner: "second", description: "theirs" });
     },
