@@ -16,7 +16,7 @@ const dayMs = 86_400_000;
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 /** A tenant with deliveries that are claimed, and a batcher with what it logs. */
-async function claimed(due: readonly Due[]) {
+async function claimed(due: readonly Due[], againMs = 200) {
   const place = await tenant();
   await place.put(due);
   const rows = await sql<DueDelivery[]>`
@@ -26,7 +26,7 @@ async function claimed(due: readonly Due[]) {
   const logged: string[] = [];
   const log = { info() {}, warn() {}, error: (facts: object) => void logged.push((facts as { cause: string }).cause) };
   const { gate, sending: db } = pool;
-  const records = resultBatcher({ db, gate, nowMs: () => nowMs, log: log as never, onRecorded() {} });
+  const records = resultBatcher({ db, gate, nowMs: () => nowMs, log: log as never, onRecorded() {}, againMs });
   const add = (some: readonly Partial<Result>[]) =>
     records.add(
       place.id,
@@ -63,11 +63,11 @@ onOnePostgres("triggers").for([
   expect(records.isLate(place.id)).toBe(false);
 });
 
-onOnePostgres("triggers")(
-  "a result that PostgreSQL refuses for what it holds is kept without the receiver's words",
-  async () => {
-    const { records, add, place } = await claimed([{}, { event: 1 }, { event: 2 }]);
-    const admit = await refuse("22P05", `new.attempts::text like '%unheard%'`);
+onOnePostgres("triggers").for(["22P05", "XX000"])(
+  "a result that PostgreSQL refuses for what it holds is kept without the receiver's words: %s",
+  async (state) => {
+    const { records, add, place } = await claimed([{}, { event: 1 }, { event: 2 }], 2);
+    const admit = await refuse(state, `new.attempts::text like '%unheard%'`);
     const said = (reason: string, answer: string) => ({ attempt: { timeMs: nowMs, reason, answer } });
     add([
       { status: "SENT", ...said("sent", "an unheard of word") },

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, Sql } from "../../db/connect.ts";
 import { isConnectionLost } from "../../db/driver/connection-errors.ts";
-import { isContent } from "../../db/refused-content.ts";
+import { isContent, lacksPartition, mayBeContent } from "../../db/refused-content.ts";
 import { withHolder } from "../../db/request-scope.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Log } from "../../log.ts";
@@ -21,17 +21,27 @@ export interface ResultBatcher {
   stop(): void;
 }
 
+interface Batch {
+  results: readonly Result[];
+  suspects: ReadonlySet<string>;
+  /** Whether it is one result, in our own words alone. */
+  isBare?: boolean;
+}
+
 interface RecorderOptions {
   db: Sql;
   gate: Pick<Pool["gate"], "open">;
   nowMs(): number;
   log: Log;
+  /** The first wait before another try. */
+  againMs?: number;
   /** What was noted of a tenant is written, or another process has it by now. */
   onRecorded(tenantId: string, results: readonly Result[]): void;
 }
 
-const againMs = 200;
 const againMsMax = 5000;
+/** What may be refused for what it holds is taken to be so after this many tries. */
+const triesMax = 8;
 /** What of a result is in our own words, for where the database refuses it: without the receiver's. */
 const bare = ({ row, status, error, dueMs, slow, attempt }: Result): Result => ({
   row,
@@ -47,48 +57,41 @@ const bare = ({ row, status, error, dueMs, slow, attempt }: Result): Result => (
  * Goes on trying while the database is away or takes nothing, such as with a full disk, or says what is not known here: what was
  * sent should not be sent again, and always has its record.
  */
-export function resultBatcher({ db, gate, nowMs, log, onRecorded }: RecorderOptions): ResultBatcher {
+export function resultBatcher({ db, gate, nowMs, log, onRecorded, againMs = 200 }: RecorderOptions): ResultBatcher {
   const waiting = new Map<string, { results: Result[]; suspects: Set<string> }>();
   const writing = new Map<string, Promise<void>>();
   const late = new Set<string>();
   let stopped = false;
 
-  async function write(
-    tenantId: string,
-    results: readonly Result[],
-    suspects: ReadonlySet<string>,
-    isBare = false,
-  ): Promise<void> {
-    for (let waitMs = againMs; ; waitMs = Math.min(waitMs * 2, againMsMax)) {
+  async function write(tenantId: string, { results, suspects, isBare = false }: Batch): Promise<void> {
+    let waitMs = againMs;
+    for (let tries = 1; ; tries++) {
       try {
         return await record(db, tenantId, results, suspects, nowMs());
       } catch (error) {
         if (stopped) throw error;
-        if (isConnectionLost(error) || !gate.open) waitMs = againMs;
+        if (isConnectionLost(error) || !gate.open) [waitMs, tries] = [againMs, 0];
         else {
           log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");
-          if (isContent(error) && (await writeLess(tenantId, results, suspects, isBare))) return;
+          const atFault = isContent(error) || lacksPartition(error) || (mayBeContent(error) && tries >= triesMax);
+          if (atFault && (await writeLess(tenantId, { results, suspects, isBare }, error))) return;
         }
         late.add(tenantId);
         await sleep(waitMs);
+        waitMs = Math.min(waitMs * 2, againMsMax);
       }
     }
   }
 
   /**
    * What is refused for what it holds: each result alone, and the one at fault without what a receiver said. Resolves with false when
-   * that must wait for its place in the history, which is made ahead. Where its day has been removed it is dropped: else it would be sent for ever.
+   * that must be tried again. Where the history of its day has been removed it is dropped: else it would be sent for ever.
    */
-  async function writeLess(
-    tenantId: string,
-    results: readonly Result[],
-    suspects: ReadonlySet<string>,
-    isBare: boolean,
-  ): Promise<boolean> {
+  async function writeLess(tenantId: string, { results, suspects, isBare }: Batch, error: unknown): Promise<boolean> {
     const [only, ...others] = results as [Result, ...Result[]];
-    if (others.length > 0) for (const each of results) await write(tenantId, [each], suspects);
-    else if (!isBare) await write(tenantId, [bare(only)], new Set(), true);
-    else if (only.row.createdMs >= nowMs() - historyBackMs) return false;
+    if (others.length > 0) for (const each of results) await write(tenantId, { results: [each], suspects });
+    else if (!isBare) await write(tenantId, { results: [bare(only)], suspects: new Set(), isBare: true });
+    else if (!lacksPartition(error) || only.row.createdMs >= nowMs() - historyBackMs) return false;
     else await forgetDelivery(db, tenantId, only.row).catch(() => undefined);
     return true;
   }
@@ -98,7 +101,7 @@ export function resultBatcher({ db, gate, nowMs, log, onRecorded }: RecorderOpti
       waiting.delete(tenantId);
       const { results, suspects } = next;
       try {
-        await withHolder({ tenant: tenantId }, () => write(tenantId, results, suspects));
+        await withHolder({ tenant: tenantId }, () => write(tenantId, { results, suspects }));
         failpoint("deliveries:recorded");
       } catch (error) {
         log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");
