@@ -86,7 +86,7 @@ export function DeliveriesScreen() {
         <div class="tools">
           <Filters />
           <button type="button" onClick={again}>
-            Read again
+            Refresh
           </button>
         </div>
       </div>

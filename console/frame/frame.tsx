@@ -226,7 +226,7 @@ function Preferences() {
         </dd>
       </dl>
       <button type="button" onClick={openKeys}>
-        Keys
+        Keyboard
       </button>
       <button type="button" onClick={() => void logOut()}>
         Log out

@@ -115,7 +115,7 @@ function KeyMap({ screens }: { screens: readonly Screen[] }) {
     ...screens.flatMap(({ letter, label }) => (letter && label ? [[`g ${letter}`, `to ${label}`] as const] : [])),
   ];
   return (
-    <Dialog title="Keys" close={closeKeys}>
+    <Dialog title="Keyboard" close={closeKeys}>
       <div class="keys">
         <KeyTable caption="Everywhere" rows={anywhere} />
         <KeyTable caption="In lists and plots" rows={within} />

@@ -56,7 +56,7 @@ export function Drawn({ start, end, series, more }: Read) {
           >
             Values as tables
           </button>
-          <span class="hint">Drag over a plot to zoom; the way back is the browser's.</span>
+          <span class="hint">Drag across a plot to zoom; the browser's Back button undoes it.</span>
         </p>
         {units.map((unit) => {
           const together = drawn.filter((each) => each.units === unit);

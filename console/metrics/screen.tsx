@@ -57,7 +57,7 @@ export function MetricsScreen() {
           <MetricChoice names={value?.series.map(({ metric }) => metric) ?? []} />
           <How period={value?.period} />
           <button type="button" onClick={again}>
-            Read again
+            Refresh
           </button>
         </div>
       </div>

@@ -16,7 +16,7 @@ export function OccurrenceDeliveries({ occurrence }: { occurrence: Occurrence })
     <section class="card" aria-labelledby="sent">
       <h2 id="sent">Deliveries</h2>
       <Problem failure={failure} again={again} />
-      {value?.deliveries.length === 0 && <p class="quiet">Nothing was sent of it. Below stands why.</p>}
+      {value?.deliveries.length === 0 && <p class="quiet">Nothing was sent for it. The section below says why.</p>}
       <ul class="cards">
         {value?.deliveries.map((delivery) => (
           <li key={delivery.id}>

@@ -1,6 +1,7 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { Sql } from "../db/connect.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
+import { isContent } from "../db/refused-content.ts";
 import { transaction } from "../db/transaction.ts";
 import { unavailable } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
@@ -35,8 +36,6 @@ const sqlState = (error: unknown): string | undefined => {
 
 // Serialization failure, deadlock, a lock that others held for too long.
 const repeatable = new Set(["40001", "40P01", "55P03"]);
-/** Whether an error says that something of the items cannot be stored: a value, a reference, a size. */
-const isContent = (error: unknown) => /^(22|23|54)/.test(sqlState(error) ?? "");
 
 /** Stored, but for some items; or what keeps all of them from being stored. */
 type Attempt = { refused: Refused } | { error: unknown };

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
 import type { Pool } from "../db/connect.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
+import { isContent } from "../db/refused-content.ts";
 import { type Hold, limiter } from "../limiter.ts";
 import type { Log } from "../log.ts";
 import type { RecordAudit } from "../rpc/audit.ts";
@@ -38,9 +39,6 @@ const answerWaitMs = 50;
 const settleWaitMs = 500;
 const stopWaitMs = 1000;
 const retryMs = 250;
-
-/** Errors of a statement's content (SQLSTATE classes): the rest of its rows may be good. */
-const isContent = (error: unknown) => /^(22|23|54)/.test(String((error as { code?: unknown } | null)?.code));
 
 /**
  * A queue in memory, tenant by tenant: rows that come while others of their tenant are being written go together. While

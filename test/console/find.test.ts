@@ -97,7 +97,7 @@ describe("anything is found by its name", () => {
 });
 
 describe("the keys of the page", () => {
-  const map = (page: Page) => page.getByRole("dialog", { name: "Keys" });
+  const map = (page: Page) => page.getByRole("dialog", { name: "Keyboard" });
 
   onPage("lead to the screens, to the filter, and to the list of all keys", async (page) => {
     await openConsole(page, server, tenant);
@@ -131,7 +131,7 @@ describe("the keys of the page", () => {
 
   onPage("that are single letters can be turned off, for good", async (page) => {
     await openConsole(page, server, tenant);
-    await page.getByRole("button", { name: "Keys" }).click();
+    await page.getByRole("button", { name: "Keyboard" }).click();
     await map(page).getByRole("checkbox", { name: "Single letters and signs do something" }).uncheck();
     await page.keyboard.press("Escape");
     await page.reload();

@@ -137,7 +137,7 @@ describe("a rule", () => {
     await form.getByRole("button", { name: "Save" }).click();
     const conflict = page.getByRole("alert", { name: "Changed meanwhile" });
     await conflict.getByText("theirs").waitFor();
-    await conflict.getByRole("button", { name: "Save mine over it" }).click();
+    await conflict.getByRole("button", { name: "Overwrite it with mine" }).click();
     await page.getByText('The rule "quiet" was changed.').waitFor();
     // To take it back would take back the other person's change as well.
     expect(await page.getByRole("button", { name: "Undo" }).count()).toBe(0);

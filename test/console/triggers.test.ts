@@ -106,13 +106,13 @@ describe("a trigger on events", () => {
     await conditions(page).getByLabel("Field").nth(1).fill("severity");
     await conditions(page).getByLabel("Comparison").nth(1).selectOption("among");
     await conditions(page).getByLabel("Value", { exact: true }).nth(1).fill("SEVERITY_ERROR, SEVERITY_BAD");
-    await preview(page).getByText("A condition is wrong: see there.").waitFor();
+    await preview(page).getByText("A condition is wrong: see the message beside it.").waitFor();
     const wrong = conditions(page).getByRole("alert");
     expect(await wrong.textContent()).toContain("which is none of");
     expect(await wrong.locator("..").getByLabel("Field").inputValue()).toBe("severity");
     await page.getByLabel("Name", { exact: true }).fill("wrong one");
     await form(page).getByRole("button", { name: "Create the trigger" }).click();
-    await page.getByText("It was refused: see what stands at the fields.").waitFor();
+    await page.getByText("It was refused: see the messages at the fields.").waitFor();
     await conditions(page).getByLabel("Value", { exact: true }).nth(1).fill("SEVERITY_ERROR, SEVERITY_CRITICAL");
     await wrong.waitFor({ state: "detached" });
     await preview(page).getByText("1 event of this time:").waitFor();
@@ -284,7 +284,7 @@ describe("two people who change the same trigger", () => {
 
   onPage("are told: the second sees both changes, and saves over the other one", async (page) => {
     const { second, conflict } = await both(page, "for two");
-    await conflict.getByRole("button", { name: "Save mine over it" }).click();
+    await conflict.getByRole("button", { name: "Overwrite it with mine" }).click();
     await second.getByText('The trigger "for two" was changed.').waitFor();
     await conflict.waitFor({ state: "detached" });
     expect((await stored("for two"))?.description).toBe("of the second");
@@ -300,7 +300,7 @@ describe("two people who change the same trigger", () => {
 
   onPage("are told: the second takes what is on the server", async (page) => {
     const { second, conflict } = await both(page, "for both");
-    await conflict.getByRole("button", { name: "Take what is on the server" }).click();
+    await conflict.getByRole("button", { name: "Use the version on the server" }).click();
     await conflict.waitFor({ state: "detached" });
     expect(await second.getByLabel("What it is for").inputValue()).toBe("of the first");
     await second.getByLabel("What it is for").fill("after both");
@@ -321,7 +321,7 @@ describe("deleting a trigger", () => {
     await make("unused", named("disk full"));
     const before = await stored("unused");
     await page.goto(`${server.url}/console/#/rules/triggers/unused`);
-    await page.getByText("No rule uses it: nobody is told.").waitFor();
+    await page.getByText("No rule uses it: no one is notified.").waitFor();
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await page.getByText('The trigger "unused" was deleted.').waitFor();

@@ -80,7 +80,9 @@ async function play(minutes: number, firstSeed: number, names: string[], options
       return;
     }
   }
-  const told = Object.entries(played).map(([name, rounds]) => `${rounds} rounds of ${name}`);
+  const told = Object.entries(played).map(
+    ([name, rounds]) => `${rounds} ${rounds === 1 ? "round" : "rounds"} of ${name}`,
+  );
   console.log(`${told.join(", ")}: all that was acknowledged is there, once, and as it must be`);
 }
 

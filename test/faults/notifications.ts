@@ -100,9 +100,16 @@ export async function checkArrivals(
       wrong.push(`${event} arrived at ${times} ms and was not under way at a kill: ${near.join(", ")} ms`);
     }
   }
-  const [row] = await db<{ done: number; sent: number }[]>`
-    select count(*)::int4 as done, (count(*) filter (where status = 'SENT'))::int4 as sent from delivery_history where rule_name = ${rule}`;
-  if (row?.done !== events || row.sent !== events) wrong.push(`${row?.done} deliveries are done, ${row?.sent} sent`);
+  const rows = await db<{ event: string; status: string }[]>`
+    select e.name as event, d.status from delivery_history d
+    join events e on e.tenant_id = d.tenant_id and e.id = d.event_id where d.rule_name = ${rule}`;
+  const recorded = Map.groupBy(rows, ({ event }) => event);
+  for (let i = 0; i < events; i++) {
+    const statuses = (recorded.get(`disk ${i}`) ?? []).map(({ status }) => status).join(", ");
+    const times = (byEvent.get(`disk ${i}`) ?? []).map(({ atMs }) => Math.round(atMs)).join(", ");
+    if (statuses !== "SENT") wrong.push(`disk ${i}, which arrived at ${times} ms, is recorded as "${statuses}"`);
+  }
+  if (rows.length !== events) wrong.push(`${rows.length} deliveries are recorded of ${events} events`);
   return wrong;
 }
 

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeDatabase } from "../../bench/support/leftovers.ts";
@@ -17,11 +17,17 @@ export function clearPlaces(): void {
     if (name.startsWith(`${prefix}${process.pid}-`)) removeDatabase(join(root, name));
 }
 
-/** A new data directory, which a later run removes if this one is killed. The unprivileged account of PostgreSQL may enter it. */
+/** Whether this account may remove a directory of a run that has died: those of other accounts stay. */
+function removable(dir: string): boolean {
+  const account = process.getuid?.() ?? 0;
+  return account === 0 || statSync(dir, { throwIfNoEntry: false })?.uid === account;
+}
+
+/** A new data directory, which a later run of the same account removes if this one is killed. The unprivileged account of PostgreSQL may enter it. */
 export async function place(): Promise<string> {
   for (const name of readdirSync(root)) {
     const pid = Number(name.startsWith(prefix) ? name.slice(prefix.length).split("-", 1)[0] : 0);
-    if (pid > 0 && !alive(pid)) await clear(join(root, name));
+    if (pid > 0 && !alive(pid) && removable(join(root, name))) await clear(join(root, name));
   }
   const dir = mkdtempSync(join(root, `${prefix}${process.pid}-`));
   chmodSync(dir, 0o711);

@@ -8,6 +8,7 @@ import { comparisonsMax } from "../../src/notifications/deciding/comparisons.ts"
 import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
 import { countUnmatched, matchKind } from "../../src/notifications/deciding/unmatched/unmatched-changes.ts";
 import { testDatabase } from "../support/database.ts";
+import { onOnePostgres } from "../support/one-postgres.ts";
 import { equals, report, ruleTenant } from "./rule-tenant.ts";
 
 const { sql } = await testDatabase();
@@ -151,6 +152,30 @@ test("a row that always fails is set aside after some tries, and says so; what f
     "web-3",
     "web-4",
   ]);
+});
+
+onOnePostgres("triggers")("nothing is set aside for what no row is to blame for, such as a full disk", async () => {
+  const engine = late({ error: (fields) => expect.fail(JSON.stringify(fields)) });
+  const tenant = await waiting({}, engine);
+  await tenant.store(t0, report(1));
+  const kind = engine.kinds.find(({ name }) => name === matchKind) as JobKind;
+  const lane = { tenantId: tenant.tenantId, kind: matchKind };
+  await sql.unsafe(`create function refuse() returns trigger language plpgsql as
+    $$ begin raise exception 'No space left on device' using errcode = '53100'; end $$`);
+  await sql`create trigger refused before insert on due_deliveries for each row execute function refuse()`;
+  let failed = 0;
+  for (let now = t0; now < t0 + 200_000; now += 10_000) {
+    const jobs = await claim(sql, lane, { sizeMax: 50, leaseMs: 10_000, nowMs: now });
+    await transaction(sql, (tx) => kind.run(tx, tenant.tenantId, jobs, now)).catch(() => {
+      failed += 1;
+      return giveBackJobs(sql, lane, jobs, now, true);
+    });
+  }
+  await sql`drop trigger refused on due_deliveries`;
+  expect(failed).toBe(20);
+  await tenant.matchLate(t0 + 200_000);
+  expect(await tenant.deliveries()).toHaveLength(1);
+  expect(engine.stats().setAside).toBe(0);
 });
 
 test("of two servers one matches at a time, and a run that fails leaves all as it was", async () => {

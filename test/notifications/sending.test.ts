@@ -1,12 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import type { Result } from "../../src/notifications/delivering/classify-response.ts";
-import type { DueDelivery } from "../../src/notifications/delivering/delivery-queue.ts";
 import { historyPartitions } from "../../src/notifications/delivering/history.ts";
-import { resultBatcher } from "../../src/notifications/delivering/result-batcher.ts";
 import { record } from "../../src/notifications/delivering/result-statements.ts";
-import { onOnePostgres } from "../support/one-postgres.ts";
 import { answering } from "../support/receivers.ts";
 import { dispatchSite } from "./dispatch.ts";
 
@@ -294,43 +290,3 @@ test("one tenant's deliveries are no one else's, though their destinations have 
   await one.dispatch(nowMs);
   expect(idsAt("/same")).toEqual([id]);
 });
-
-onOnePostgres("triggers")(
-  "what was sent is recorded once the disk has room again; only what is refused for good is dropped",
-  async () => {
-    const place = await tenant();
-    await place.put(range(3).map((event) => ({ event })));
-    const rows = await sql<DueDelivery[]>`
-    update due_deliveries set fence = fence + 1, lease_until_ms = ${BigInt(nowMs + 60_000)} where tenant_id = ${place.id}
-    returning id, fence, destination_name as "destinationName", attempts, tries, slow_tries as "slowTries"`;
-    const refuse = async (state: string) => {
-      await sql.unsafe(`create or replace function refuse() returns trigger language plpgsql as
-      $$ begin raise exception 'refused' using errcode = '${state}'; end $$`);
-      await sql`create trigger refused before insert on delivery_history for each row execute function refuse()`;
-    };
-    const told: string[] = [];
-    const log = { info() {}, warn() {}, error: (facts: object) => void told.push((facts as { cause: string }).cause) };
-    const { gate } = pool;
-    const records = resultBatcher({ db: pool.sending, gate, nowMs: () => nowMs, log: log as never, onRecorded() {} });
-    const add = (sent: readonly DueDelivery[]) =>
-      records.add(
-        place.id,
-        sent.map((row) => ({ row, status: "SENT", error: "" })),
-        new Set(),
-      );
-    await refuse("53100");
-    add(rows.slice(0, 2));
-    while (told.length === 0) await sleep(10);
-    await sleep(50);
-    expect(await place.waiting()).toHaveLength(3);
-    await sql`drop trigger refused on delivery_history`;
-    await records.idle();
-    expect((await place.done()).map(({ status }) => status)).toEqual(["SENT", "SENT"]);
-    await refuse("23514");
-    add(rows.slice(2));
-    await records.idle();
-    await sql`drop trigger refused on delivery_history`;
-    expect(await place.waiting()).toEqual([]);
-    expect(await place.done()).toHaveLength(2);
-  },
-);

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { expect, test, vi } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
@@ -6,7 +7,15 @@ import { dispatcher } from "../../src/notifications/delivering/dispatcher.ts";
 import { masterKeys } from "../support/server.ts";
 import { dispatchSite } from "./dispatch.ts";
 
-const { sql, pool, tenant, receiver, world } = await dispatchSite();
+const { sql, pool, nowMs, tenant, receiver, world } = await dispatchSite();
+
+const options = {
+  pool,
+  keyring: keyring(readConfig({ BELFRY_MASTER_KEYS: masterKeys })),
+  log: { info() {}, warn() {}, error: console.error },
+  nowMs: Date.now,
+  waitMsMax: 3 * 86_400_000,
+};
 
 test("what a look has taken when the dispatcher is told to stop is given back unsent", async () => {
   const place = await tenant();
@@ -18,15 +27,7 @@ test("what a look has taken when the dispatcher is told to stop is given back un
     await going.promise;
     return new Map();
   };
-  const running = dispatcher({
-    pool,
-    keyring: keyring(readConfig({ BELFRY_MASTER_KEYS: masterKeys })),
-    world: world(),
-    log: { info() {}, warn() {}, error: console.error },
-    nowMs: Date.now,
-    waitMsMax: 3 * 86_400_000,
-    recheck,
-  });
+  const running = dispatcher({ ...options, world: world(), recheck });
   await looking.promise;
   const stopped = running.stop();
   going.resolve();
@@ -35,4 +36,26 @@ test("what a look has taken when the dispatcher is told to stop is given back un
   await expect(vi.waitFor(() => expect(receiver().received).not.toEqual([]), 300)).rejects.toThrow();
   const left = await sql`select id, lease_until_ms, tries from due_deliveries where tenant_id = ${place.id}`;
   expect(left).toEqual([{ id, lease_until_ms: 0n, tries: 0 }]);
+});
+
+test("a try that a stop cuts off costs nothing, and what may have arrived is cleared", async () => {
+  const place = await tenant();
+  const [first] = await place.put([{ createdMs: nowMs }, { createdMs: nowMs + 1, occasion: "clear" }]);
+  const trying = Promise.withResolvers<void>();
+  const running = dispatcher({
+    ...options,
+    world: world(),
+    recheck: async () => new Map(),
+    async send({ notification, signal }) {
+      if (notification.tenant.id === place.id) trying.resolve();
+      await once(signal, "abort");
+      return { result: "failed", reason: "timeout", course: "retry", answer: "", state: {} };
+    },
+  });
+  await trying.promise;
+  await running.stop();
+  expect((await place.waiting()).map(({ tries }) => tries)).toEqual([0, 0]);
+  const over = async () => new Map([[first as string, { send: false, reason: "the condition is over" } as const]]);
+  await place.dispatch(nowMs + 1, { recheck: over });
+  expect((await place.done()).map(({ status }) => status)).toEqual(["CANCELLED", "SENT"]);
 });

@@ -33,7 +33,7 @@ export function FormEnd<S extends DescMessage>({ form, schema, send, children }:
       ))}
       {placed && elsewhere.length === 0 && (
         <p class="field-error" role="status">
-          It was refused: see what stands at the fields.
+          It was refused: see the messages at the fields.
         </p>
       )}
       <div class="buttons">
@@ -91,10 +91,10 @@ function Conflict<S extends DescMessage>({ form, schema, conflict }: ConflictPro
       </table>
       <div class="buttons">
         <button type="button" onClick={() => void form.overwrite()}>
-          Save mine over it
+          Overwrite it with mine
         </button>
         <button type="button" onClick={form.discard}>
-          Take what is on the server
+          Use the version on the server
         </button>
       </div>
     </section>

@@ -72,7 +72,7 @@ export function DestinationForm({ stored, onSaved }: DestinationFormProps) {
           label="At most a minute"
           unit="notifications"
           whole
-          help="Above that, one summary a minute takes the place of the others. Empty: no bound."
+          help="Above that, one summary a minute replaces the others. Empty: no bound."
           value={value.maxPerMinute || undefined}
           set={(maxPerMinute) => form.change({ maxPerMinute: maxPerMinute ?? 0 })}
         />

@@ -25,7 +25,11 @@ export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps)
       <EventChoice preview={preview} />
       <Problem failure={failure} again={again} />
       <p role="status">
-        {loading ? "Rendering…" : mistake ? "The message is no template: see there. This is what it said before." : ""}
+        {loading
+          ? "Rendering…"
+          : mistake
+            ? "The template has a mistake, which is shown beside it. This is what it said before."
+            : ""}
       </p>
       {value && (
         <>

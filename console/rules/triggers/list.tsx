@@ -93,7 +93,7 @@ export function TriggerList() {
         <div class="tools">
           <Filters />
           <button type="button" onClick={again}>
-            Read again
+            Refresh
           </button>
           {may(TriggerService.method.createTrigger) && (
             <a class="button" href={newTrigger()}>

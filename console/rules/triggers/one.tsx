@@ -64,7 +64,7 @@ function Use({ trigger: { name, ruleNames, recentNotificationCount, trouble } }:
         </div>
       )}
       <p>
-        {ruleNames.length === 0 ? "No rule uses it: nobody is told." : <UsedBy names={ruleNames} />}{" "}
+        {ruleNames.length === 0 ? "No rule uses it: no one is notified." : <UsedBy names={ruleNames} />}{" "}
         <a href={linkTo(["deliveries"], { trigger: name })}>
           {recentNotificationCount.toLocaleString("en")}{" "}
           {recentNotificationCount === 1n ? "notification was" : "notifications were"} sent

@@ -70,7 +70,13 @@ export function EventPreview({ value, loading, failure, clauseErrors, again }: P
       <h2 id="preview">Would have matched</h2>
       <TimeRangeChoice value={previewRange()} change={(range) => setParameters({ range }, false)} />
       <p role="status">
-        {loading ? "Looking…" : wrong ? "A condition is wrong: see there." : value ? foundText(value) : nothingAsked}
+        {loading
+          ? "Looking…"
+          : wrong
+            ? "A condition is wrong: see the message beside it."
+            : value
+              ? foundText(value)
+              : nothingAsked}
       </p>
       <Problem failure={failure} again={again} />
       {value?.partial && (

@@ -18,7 +18,7 @@ const clients = clientOf(ApiClientService);
 const shortName = (rpc: string) => rpc.slice(rpc.lastIndexOf("/") + 1);
 
 const columns: readonly Column<AuditEntry>[] = [
-  { key: "time", label: "When", width: "100px", line: 1, end: true, cell: ({ time }) => <Time at={time} short /> },
+  { key: "time", label: "When", width: "100px", line: 1, cell: ({ time }) => <Time at={time} short /> },
   {
     key: "rpc",
     label: "What",
@@ -128,7 +128,7 @@ function Filters({ rows, again }: { rows: readonly AuditEntry[]; again(): void }
       <input
         type="search"
         aria-label="Operation"
-        placeholder="Operation, as in CreateRule"
+        placeholder="Operation"
         list="audit-operations"
         value={parameters.get("rpc") ?? ""}
         onChange={({ currentTarget }) => setParameters({ rpc: currentTarget.value.trim() })}
@@ -144,7 +144,7 @@ function Filters({ rows, again }: { rows: readonly AuditEntry[]; again(): void }
         change={(range) => setParameters({ range })}
       />
       <button type="button" onClick={again}>
-        Read again
+        Refresh
       </button>
     </>
   );

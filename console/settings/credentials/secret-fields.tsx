@@ -32,7 +32,7 @@ export function SecretFields({ form, type, kept }: SecretFieldsProps) {
       <legend>Secrets</legend>
       <p class="help">
         {kept
-          ? "Those that are stored stay, unless you write all of them anew. They are never shown."
+          ? "Those that are stored stay, unless you enter all of them again. They are never shown."
           : "They are kept encrypted, and never shown again."}
       </p>
       {forms.length > 1 && (

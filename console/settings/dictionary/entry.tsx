@@ -58,7 +58,7 @@ export function EntryForm({ kindName, kind, stored, isNew, again }: EntryProps) 
           help="As data and conditions have it. It never changes."
         />
       ) : (
-        isNew && <p class="quiet">This entry comes with Belfry. Saving makes one of yours that takes its place.</p>
+        isNew && <p class="quiet">This entry comes with Belfry. Saving makes one of your own that replaces it.</p>
       )}
       <TextField form={form} path="label" label="Called" value={label} set={(next) => form.change({ label: next })} />
       <TextField
@@ -106,7 +106,7 @@ function MetricFields({ form }: { form: Form<EntrySchema> }) {
         form={form}
         path="isRate"
         label="Shown as its change over time"
-        help="As of a counter: a decrease means that it began anew."
+        help="As of a counter: a decrease means that it started again."
         value={entry.isRate}
         set={(next) => change({ isRate: next })}
       />

@@ -52,6 +52,10 @@ export const backResult = (row: DueDelivery): Result => ({
   dueMs: row.dueMs,
 });
 
+/** A try that was cut off goes back as it was; of its receiver, which may have taken it, is kept what was learned. */
+export const cutOffResults = (ready: Ready, outcome: AttemptOutcome, nowMs: number): Result[] =>
+  triedResults(ready, outcome, nowMs, 0).map(({ row, thread }) => ({ ...backResult(row), ...(thread && { thread }) }));
+
 /** What a try came to: those that it summed up share its fate. `random` is from 0 to 1. */
 export function triedResults(ready: Ready, outcome: AttemptOutcome, nowMs: number, random: number): Result[] {
   const { others } = ready;

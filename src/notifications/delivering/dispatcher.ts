@@ -8,7 +8,8 @@ import { failpoint } from "../../failpoint.ts";
 import { dueLanes } from "../../jobs/due-lanes.ts";
 import { type Lease, leases } from "../../jobs/leases.ts";
 import { alarms } from "../../jobs/wake-ups.ts";
-import { backResult, endedResult, triedResults } from "./classify-response.ts";
+import type { AttemptOutcome } from "../kinds/kind.ts";
+import { backResult, cutOffResults, endedResult, type Result, triedResults } from "./classify-response.ts";
 import { type DueDelivery, deliveriesKind, renewLeases, settleDeliveries } from "./delivery-queue.ts";
 import { type Batch, type BatchOptions, nextBatch } from "./next-batch.ts";
 import type { Ready } from "./prepare.ts";
@@ -46,6 +47,11 @@ const lookMin = 16;
 const lookMsMin = 10;
 const stopMsMax = 5000;
 const stopLookMs = 5;
+
+const resultsOf = (ready: Ready, outcome: AttemptOutcome | undefined, isCutOff: boolean, nowMs: number): Result[] => {
+  if (outcome === undefined) return [ready.row, ...ready.others].map(backResult);
+  return isCutOff ? cutOffResults(ready, outcome, nowMs) : triedResults(ready, outcome, nowMs, Math.random());
+};
 
 /** Starts a dispatcher. */
 export function dispatcher(options: DispatcherOptions): Dispatcher {
@@ -94,7 +100,8 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   async function lookAt(tenantId: string): Promise<void> {
     const other = looking.get(tenantId);
     if (other !== undefined) other.again = true;
-    if (other !== undefined || stopped || !pool.gate.open) return;
+    // What was sent is recorded before more is sent.
+    if (other !== undefined || stopped || !pool.gate.open || records.isLate(tenantId)) return;
     const mine = { again: false };
     looking.set(tenantId, mine);
     crowded.delete(tenantId);
@@ -110,7 +117,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
         begin(tenantId, taken, startMs);
         if (taken.more) mine.again = true;
         else if (taken.ready.length === 0 && !taken.crowded) await settle(tenantId);
-      } while (mine.again && !stopped && !crowded.has(tenantId));
+      } while (mine.again && !stopped && !crowded.has(tenantId) && !records.isLate(tenantId));
     } catch (error) {
       if (!isConnectionLost(error))
         log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be claimed");
@@ -162,10 +169,9 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
       const startMs = performance.now();
       const outcome = isHeld() && !stopped ? await attempt(ready, sender, signal) : undefined;
       failpoint("deliveries:sent");
-      const back = outcome === undefined || (stopped && signal.aborted && outcome.result === "failed");
-      if (!back) counted.tried(ready, outcome.result === "sent" ? "sent" : outcome.reason, performance.now() - startMs);
-      const results = back ? rows.map(backResult) : triedResults(ready, outcome, nowMs(), Math.random());
-      records.add(tenantId, results, suspects);
+      const isCutOff = stopped && signal.aborted && outcome?.result === "failed";
+      if (outcome !== undefined && !isCutOff) counted.tried(ready, outcome, performance.now() - startMs);
+      records.add(tenantId, resultsOf(ready, outcome, isCutOff, nowMs()), suspects);
     } catch (error) {
       // Its lease ends, and it is claimed again.
       log.error({ tenant: tenantId, cause: (error as Error).message }, "a delivery is abandoned until its lease ends");

@@ -4,6 +4,8 @@ import type { PartitionedTable } from "../../db/partitions.ts";
 import { forgetOldChains } from "../deciding/chain-counts.ts";
 
 const dayMs = 24 * 3_600_000;
+/** For what was decided within this time there is always a partition. */
+export const historyBackMs = 2 * dayMs;
 
 /**
  * The partitions of deliveries that are done: a day each, by when they were decided. They go when the retention is over even
@@ -16,7 +18,7 @@ export function historyPartitions({
   return {
     table: "delivery_history",
     widthMs: dayMs,
-    backMs: 2 * dayMs,
+    backMs: historyBackMs,
     aheadMs: 2 * dayMs,
     keepMs: (deliveryRetentionSec + deliveryWaitSecMax) * 1000 + 2 * dayMs,
   };

@@ -1,4 +1,5 @@
 import { type Histogram, histogram, secondsBounds } from "../../histogram.ts";
+import type { AttemptOutcome } from "../kinds/kind.ts";
 import type { Result } from "./classify-response.ts";
 import type { Ready } from "./prepare.ts";
 import type { KindName, Reason } from "./retry.ts";
@@ -32,12 +33,13 @@ export function sendingStats() {
     recorded(ended: readonly Result[]) {
       for (const { status } of ended) results.set(status, (results.get(status) ?? 0) + 1);
     },
-    tried({ destination }: Ready, outcome: Reason | "sent", tookMs: number) {
+    tried({ destination }: Ready, outcome: AttemptOutcome, tookMs: number) {
       const kind = destination instanceof Error ? "unknown" : (destination.type.type.case ?? "unknown");
       const own = tries.get(kind) ?? { tookSec: histogram(), outcomes: new Map() };
       tries.set(kind, own);
       own.tookSec.note(tookMs / 1000);
-      own.outcomes.set(outcome, (own.outcomes.get(outcome) ?? 0) + 1);
+      const came = outcome.result === "sent" ? "sent" : outcome.reason;
+      own.outcomes.set(came, (own.outcomes.get(came) ?? 0) + 1);
     },
   };
 }

@@ -126,7 +126,7 @@ function failingRows() {
   const rows = new Map<string, { id: string; sinceMs: number; tries: number; cause: string }>();
   return {
     note(tenantId: string, { id }: Unmatched, error: Error, nowMs: number): void {
-      if (isConnectionLost(error) || isRetried(error)) return;
+      if (isConnectionLost(error) || isOfNoRow(error)) return;
       const before = rows.get(tenantId);
       const same = before?.id === id ? before : { id, sinceMs: nowMs, tries: 0 };
       rows.set(tenantId, { ...same, tries: same.tries + 1, cause: error.message });
@@ -140,8 +140,8 @@ function failingRows() {
   };
 }
 
-/** A transaction that PostgreSQL asks to repeat. */
-const isRetried = (error: Error & { code?: unknown }) => String(error.code).startsWith("40");
+/** A collision, want of room or memory, a lock, an end of the server, its files: what PostgreSQL refuses whatever the row. */
+const isOfNoRow = ({ code }: Error & { code?: unknown }) => /^(40|53|55|57P|58)/.test(String(code));
 
 /** How many changes the portions up to this one hold. */
 const endOf = (portions: readonly Portion[], last: number) =>
