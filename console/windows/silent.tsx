@@ -91,7 +91,7 @@ function Found({ window, rows }: { window: MaintenanceWindow; rows: readonly Mut
           {now.length === 0 ? "nothing is kept silent because of it." : "another window keeps these silent."}
         </p>
       )}
-      {running && now.length === 0 && <p class="quiet">They keep silent about nothing now.</p>}
+      {running && now.length === 0 && <p class="quiet">Nothing is held back now.</p>}
       <MutedList label="Kept silent now" rows={now} window={window.name} />
       <h3>Never sent</h3>
       {before.length === 0 && <p class="quiet">Nothing was left out.</p>}
@@ -128,7 +128,7 @@ function Fate({ row: { time, fate }, window }: { row: Muted; window: string }) {
   if (fate.is === "dropped")
     return (
       <>
-        : decided at <Time at={time} />, and dropped since its delay ended in maintenance
+        : decided at <Time at={time} />, and dropped because its delay ended in maintenance
         {fate.sent && (
           <>
             ; sent again at <Time at={fate.sent} />
@@ -158,7 +158,7 @@ function Reach({ rules, entities }: { rules: number; entities: bigint }) {
       {entities > BigInt(entitiesMax) && `, of the first ${entitiesMax} entities`}
       {rules > rulesMax && `, by the first ${rulesMax} of these rules`}. Deliveries are kept for{" "}
       <code>BELFRY_DELIVERY_RETENTION</code>, {lookedDays} days at least. No record names the window of a run that is
-      over, so what another window over the same entities has muted is here, too. What still matched when a run ended
+      over, so what another window over the same entities has muted is listed here too. What still matched when a run ended
       was sent then, and is among the <a href={linkTo(["deliveries"])}>deliveries</a>. Metrics and missing data are not
       looked at.
     </p>

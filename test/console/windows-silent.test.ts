@@ -131,7 +131,7 @@ describe("a window that runs", () => {
     ]);
     const dropped = await lineOf(page, "Never sent", "slow disk", "patient");
     expect(await dropped.textContent()).toMatch(
-      /^slow disk on db-2, by the rule patient: decided at .+, and dropped since its delay ended in maintenance$/,
+      /^slow disk on db-2, by the rule patient: decided at .+, and dropped because its delay ended in maintenance$/,
     );
   });
 });
