@@ -158,9 +158,9 @@ function Reach({ rules, entities }: { rules: number; entities: bigint }) {
       {entities > BigInt(entitiesMax) && `, of the first ${entitiesMax} entities`}
       {rules > rulesMax && `, by the first ${rulesMax} of these rules`}. Deliveries are kept for{" "}
       <code>BELFRY_DELIVERY_RETENTION</code>, {lookedDays} days at least. No record names the window of a run that is
-      over, so what another window over the same entities has muted is listed here too. What still matched when a run ended
-      was sent then, and is among the <a href={linkTo(["deliveries"])}>deliveries</a>. Metrics and missing data are not
-      looked at.
+      over, so what another window over the same entities has muted is listed here too. What still matched when a run
+      ended was sent then, and is among the <a href={linkTo(["deliveries"])}>deliveries</a>. Metrics and missing data
+      are not looked at.
     </p>
   );
 }

@@ -141,7 +141,7 @@ async function cloneDatabase(name: string, from: string): Promise<void> {
   if (nodes === undefined) return void (await clone(url));
   await Promise.all(
     nodes.map(async (each) => {
-      // Citus is at work there again once a test has started the node anew.
+      // Citus is at work there again once a test has restarted the node.
       await disconnect(each, from);
       await clone(each);
     }),
