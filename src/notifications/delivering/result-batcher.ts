@@ -70,13 +70,16 @@ export function resultBatcher({ db, gate, nowMs, log, onRecorded, againMs = 200 
         return await record(db, tenantId, results, suspects, nowMs());
       } catch (error) {
         if (stopped) throw error;
-        if (isConnectionLost(error) || !gate.open) [waitMs, tries] = [againMs, 0];
-        else {
+        if (isConnectionLost(error) || !gate.open) {
+          [waitMs, tries] = [againMs, 0];
+          // A node of a cluster that is away keeps back every tenant's records: it must not keep back what they send.
+          late.delete(tenantId);
+        } else {
           log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");
           const atFault = isContent(error) || lacksPartition(error) || (mayBeContent(error) && tries >= triesMax);
           if (atFault && (await writeLess(tenantId, { results, suspects, isBare }, error))) return;
+          late.add(tenantId);
         }
-        late.add(tenantId);
         await sleep(waitMs);
         waitMs = Math.min(waitMs * 2, againMsMax);
       }
