@@ -72,7 +72,7 @@ async function goesOn(tenants: readonly SendingTenant[]) {
 }
 
 /**
- * Kills a node, puts its standby in its place, and waits until what these tenants send is acknowledged again. Prints after how many
+ * Kills a node, has its standby replace it, and waits until what these tenants send is acknowledged again. Prints after how many
  * milliseconds that was, and `replace` done.
  */
 async function failOver(node: string, tenants: readonly SendingTenant[], replace: () => Promise<void>) {
@@ -96,7 +96,7 @@ const replaceNode = ({ sql }: { sql: Sql }, from: string, to: string) => sql`
   select citus_update_node(nodeid, nodename, ${portOf(to)}::int4) from pg_dist_node where nodeport = ${portOf(from)}::int4`;
 
 test.runIf(onCitus)(
-  "nothing acknowledged is lost when a standby takes the place of a node that is killed",
+  "nothing acknowledged is lost when a standby replaces a node that is killed",
   async () => {
     await using stack = new AsyncDisposableStack();
     const dir = temporaryDir();
@@ -139,6 +139,7 @@ test.runIf(onCitus)(
       way.to = ofCoordinator.url;
     });
     await load.stop();
+  console.log(`acknowledged: ${load.tenants.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0)} events`);
 
     expect(new Set(load.tenants.flatMap(({ refused }) => refused))).toEqual(new Set(["503 14"]));
     await expect
