@@ -137,9 +137,19 @@ const disconnect = (url: string, name: string) =>
 
 async function cloneDatabase(name: string, from: string): Promise<void> {
   const { url, nodes = [url] } = inject("database");
-  await Promise.all(
-    nodes.map((each) => administer(each, (sql) => sql.unsafe(`create database ${name} template ${from}`))),
-  );
+  await Promise.all(nodes.map((each) => cloneAt(each, name, from)));
+}
+
+/** On a node that was started again since, Citus works in the database that is cloned. */
+async function cloneAt(node: string, name: string, from: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return void (await administer(node, (sql) => sql.unsafe(`create database ${name} template ${from}`)));
+    } catch (error) {
+      if (attempt === 5 || (error as { code?: string }).code !== "55006") throw error;
+      await disconnect(node, from);
+    }
+  }
 }
 
 /** Vitest's globalSetup: one PostgreSQL for the run (TEST_DATABASE_URL names another), one migrated template. */
