@@ -95,59 +95,56 @@ async function failOver(node: string, tenants: readonly SendingTenant[], replace
 const replaceNode = ({ sql }: { sql: Sql }, from: string, to: string) => sql`
   select citus_update_node(nodeid, nodename, ${portOf(to)}::int4) from pg_dist_node where nodeport = ${portOf(from)}::int4`;
 
-test.runIf(onCitus)(
-  "nothing acknowledged is lost when a standby replaces a node that is killed",
-  async () => {
-    await using stack = new AsyncDisposableStack();
-    const dir = temporaryDir();
-    const { urls, start, stop } = await startCluster(process.env.TEST_CITUS as string, dir);
-    stack.defer(stop);
-    const [coordinator, , worker] = urls as [string, string, string];
-    await migrate(coordinator);
-    await distribute(coordinator, 8);
-    const programs = join(dirname(start[0] as string), "bin");
-    const ofWorker = await standbyOf(worker, programs, join(dir, "nodes/worker"), stack);
-    const ofCoordinator = await standbyOf(coordinator, programs, join(dir, "nodes/coordinator"), stack);
-    const way = await forward(coordinator, stack);
-    const server = await serverProcess({
-      DATABASE_URL: way.url,
-      BELFRY_DATA_DIR: temporaryDir(),
-      BELFRY_MASTER_KEYS: masterKeys,
-      BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8",
-    });
-    await server.start();
-    stack.defer(server.stop);
-    const [first, second] = [connectOnce(coordinator, "test"), connectOnce(ofCoordinator.url, "test")];
-    stack.defer(first.close);
-    stack.defer(second.close);
-    const load = await sendingTenants({ url: server.url, database: first }, 8, stack);
-    const there = await tenantsAt(first.sql, portOf(worker));
-    const own = load.tenants.filter(({ id }) => there.has(id));
-    const others = load.tenants.filter(({ id }) => !there.has(id));
-    expect(Math.min(own.length, others.length)).toBeGreaterThan(0);
-    await goesOn(load.tenants);
+test.runIf(onCitus)("nothing acknowledged is lost when a standby replaces a node that is killed", async () => {
+  await using stack = new AsyncDisposableStack();
+  const dir = temporaryDir();
+  const { urls, start, stop } = await startCluster(process.env.TEST_CITUS as string, dir);
+  stack.defer(stop);
+  const [coordinator, , worker] = urls as [string, string, string];
+  await migrate(coordinator);
+  await distribute(coordinator, 8);
+  const programs = join(dirname(start[0] as string), "bin");
+  const ofWorker = await standbyOf(worker, programs, join(dir, "nodes/worker"), stack);
+  const ofCoordinator = await standbyOf(coordinator, programs, join(dir, "nodes/coordinator"), stack);
+  const way = await forward(coordinator, stack);
+  const server = await serverProcess({
+    DATABASE_URL: way.url,
+    BELFRY_DATA_DIR: temporaryDir(),
+    BELFRY_MASTER_KEYS: masterKeys,
+    BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8",
+  });
+  await server.start();
+  stack.defer(server.stop);
+  const [first, second] = [connectOnce(coordinator, "test"), connectOnce(ofCoordinator.url, "test")];
+  stack.defer(first.close);
+  stack.defer(second.close);
+  const load = await sendingTenants({ url: server.url, database: first }, 8, stack);
+  const there = await tenantsAt(first.sql, portOf(worker));
+  const own = load.tenants.filter(({ id }) => there.has(id));
+  const others = load.tenants.filter(({ id }) => !there.has(id));
+  expect(Math.min(own.length, others.length)).toBeGreaterThan(0);
+  await goesOn(load.tenants);
 
-    await failOver(worker, own, async () => {
-      await ofWorker.promote();
-      await replaceNode(first, worker, ofWorker.url);
-    });
-    expect(others.flatMap(({ refused }) => refused)).toEqual([]);
+  await failOver(worker, own, async () => {
+    await ofWorker.promote();
+    await replaceNode(first, worker, ofWorker.url);
+  });
+  expect(others.flatMap(({ refused }) => refused)).toEqual([]);
 
-    await failOver(coordinator, load.tenants, async () => {
-      await ofCoordinator.promote();
-      await replaceNode(second, coordinator, ofCoordinator.url);
-      way.to = ofCoordinator.url;
-    });
-    await load.stop();
+  await failOver(coordinator, load.tenants, async () => {
+    await ofCoordinator.promote();
+    await replaceNode(second, coordinator, ofCoordinator.url);
+    way.to = ofCoordinator.url;
+  });
+  await load.stop();
   console.log(`acknowledged: ${load.tenants.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0)} events`);
 
-    expect(new Set(load.tenants.flatMap(({ refused }) => refused))).toEqual(new Set(["503 14"]));
-    await expect
-      .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(second.sql, each)))).flat(), {
-        timeout: 30_000,
-      })
-      .toEqual([]);
-    // For which every node is needed.
-    await testTenant(second.sql);
-  },
-);
+  expect(new Set(load.tenants.flatMap(({ refused }) => refused))).toEqual(new Set(["503 14"]));
+  await expect
+    .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(second.sql, each)))).flat(), {
+      timeout: 30_000,
+    })
+    .toEqual([]);
+  // For which every node is needed.
+  await testTenant(second.sql);
+});
