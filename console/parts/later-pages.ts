@@ -30,6 +30,6 @@ export function useLaterPages<V, T>(of: V | undefined, first: string, read: (of:
       if (state.peek().of === of) state.value = { of, rows, next, reading: false, failure: failureOf(error) };
     }
   };
-  const { rows, failure } = held();
-  return { rows, failure, again, more: async () => failure === undefined && (await again()) };
+  const { rows, next, reading, failure } = held();
+  return { rows, next, reading, failure, again, more: async () => failure === undefined && (await again()) };
 }

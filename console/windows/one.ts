@@ -1,10 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
-import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import {
+  type MaintenanceWindow,
+  MaintenanceWindowSchema,
+  WindowQuerySchema,
+} from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { clientOf } from "../frame/calls.ts";
 import { say } from "../frame/notice.tsx";
 import { forgetDraft } from "../parts/form/kept-draft.ts";
+import { sameWritten } from "../parts/form/written.ts";
 
 const windows = clientOf(MaintenanceWindowService);
 
@@ -51,11 +56,25 @@ export async function deleteWindow(window: MaintenanceWindow): Promise<void> {
 export async function replaceWindow(before: MaintenanceWindow, sent: MaintenanceWindow): Promise<MaintenanceWindow> {
   const { id } = before;
   await windows.replaceMaintenanceWindow({ id, specification: sent });
-  const now = (await readWindow(id)) ?? sent;
-  const undo = () => windows.replaceMaintenanceWindow({ id, specification: { ...before, etag: now.etag } });
+  const now = await readWindow(id);
+  const undo = () => windows.replaceMaintenanceWindow({ id, specification: { ...before, etag: now?.etag ?? "" } });
+  const text = `The window "${sent.name}" was changed.`;
   // What was saved over another person's change has no former state here.
-  say(`The window "${now.name}" was changed.`, before.etag === sent.etag ? undo : undefined);
-  return now;
+  if (before.etag !== sent.etag) say(text);
+  // The answer to a save names no etag: what is read after it has that of what was saved only where it says the same.
+  else if (now !== null && sameWritten(MaintenanceWindowSchema, plain(sent), plain(now))) say(text, undo);
+  else say(`${text} What stands now is not what was sent, so it cannot be taken back.`);
+  return now ?? sent;
+}
+
+/** A window without what the service adds within its parts. */
+function plain({ target, schedule, ...rest }: MaintenanceWindow): MaintenanceWindow {
+  const clause = target.case === "query" ? target.value.clause : undefined;
+  return create(MaintenanceWindowSchema, {
+    ...rest,
+    target: { case: "query", value: create(WindowQuerySchema, clause ? { clause } : {}) },
+    ...(schedule && { schedule: { ...schedule, timeZone: schedule.timeZone || "UTC" } }),
+  });
 }
 
 /** Creates a window, and says so; taking it back deletes it. */

@@ -1,75 +1,40 @@
-import { create } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { Status } from "#gen/belfry/events/v1/event_pb.ts";
-import { EventQueryService, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
-import type { MaintenanceEntity } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type MaintenanceWindow, RunState } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import {
-  DeliveryService,
-  ExplainNotificationResponse_Outcome as Outcome,
-} from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
-import type { ExplanationStep } from "#gen/belfry/notifications/v1/explanation_pb.ts";
-import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import type { PreviewMaintenanceWindowResponse } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { linkTo } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
 import { useAnswer } from "../parts/answer.ts";
+import { useLaterPages } from "../parts/later-pages.ts";
 import { Problem } from "../parts/problem.tsx";
 import { Time } from "../parts/time.tsx";
+import { lookBack, lookedDays, type Muted, mutingRules, occurrencesMax, readMuted, rulesMax } from "./muted.ts";
 
-const rules = clientOf(RuleService);
-const events = clientOf(EventQueryService);
-const deliveries = clientOf(DeliveryService);
-
-const occurrencesMax = 10;
-const rulesMax = 5;
-
-/** An occurrence that a rule keeps silent about. */
-interface Kept {
-  readonly id: string;
-  readonly name: string | undefined;
-  readonly entity: string | undefined;
-  readonly rule: string;
-  /** What names the window. */
-  readonly step: ExplanationStep | undefined;
+interface SilentProps {
+  readonly window: MaintenanceWindow;
+  readonly preview: PreviewMaintenanceWindowResponse;
 }
 
-/** The rules that keep silent about entities in maintenance, and what they keep silent about now. */
-async function readSilent(held: readonly MaintenanceEntity[], signal: AbortSignal) {
-  const { rules: all } = await rules.listRules({ pageSize: 1000 }, { signal });
-  const muting = all.filter(({ enabled, muteDuringMaintenance }) => enabled && muteDuringMaintenance);
-  const names = muting.map(({ name }) => name);
-  if (held.length === 0 || names.length === 0) return { names, kept: [] };
-  const values = held.map(({ id }) => create(ValueSchema, { kind: { case: "stringValue", value: id } }));
-  const query = {
-    clause: create(ClauseSchema, { oneOf: { field: "entity", values } }),
-    statuses: [Status.OPEN],
-    sortBy: [{ byField: { field: "lastSeen", order: SortOrder.DESC } }],
-    pageInput: { limit: occurrencesMax },
-  };
-  const { results } = await events.searchEvents({ query }, { signal });
-  const found = results.flatMap((event) =>
-    event.occurrences.map(({ id }) => ({ id, name: event.name, entity: event.entityName })),
-  );
-  const kept: Kept[] = [];
-  // One after another: of a page that stands open, a server has few questions at a time.
-  for (const each of found.slice(0, occurrencesMax)) {
-    for (const rule of names.slice(0, rulesMax)) {
-      const about = { case: "occurrenceId", value: each.id } as const;
-      const { outcome, steps } = await deliveries.explainNotification({ name: rule, about }, { signal });
-      if (outcome === Outcome.MUTED) kept.push({ ...each, rule, step: steps.find(({ window }) => window !== "") });
-    }
-  }
-  return { names, kept };
+const entitiesMax = 100;
+
+/** The entities that a window holds, then those that it would take in. */
+function entityIdsOf({ held, targets }: PreviewMaintenanceWindowResponse): string[] {
+  const ids = new Set([...held, ...(targets?.entities ?? [])].map(({ id }) => id));
+  return [...ids].slice(0, entitiesMax);
 }
 
-/** What rules keep silent about because of a window. */
-export function SilentCard({ window, held }: { window: MaintenanceWindow; held: readonly MaintenanceEntity[] }) {
-  const running = window.runState === RunState.IN_PROGRESS;
-  const answer = useAnswer((signal) => readSilent(held, signal), `${window.id} ${window.runState} ${held.length}`);
-  const { value, failure, again } = answer.value;
+/** What rules keep and kept silent about the entities of a window. */
+export function SilentCard({ window, preview }: SilentProps) {
+  const ids = entityIdsOf(preview);
+  const asked = `${window.id} ${window.runState} ${preview.heldCount} ${ids.join(" ")}`;
+  const answer = useAnswer(async (signal) => {
+    const names = await mutingRules(signal);
+    const look = lookBack(ids, names);
+    return { names, look, page: await readMuted(look, "", signal) };
+  }, asked);
+  const { value, loading, failure, again } = answer.value;
+  const later = useLaterPages(value, value?.page.next ?? "", ({ look }, cursor) => readMuted(look, cursor));
+  const rows = [...(value?.page.rows ?? []), ...later.rows].toSorted((one, other) => timeOf(other) - timeOf(one));
   return (
-    <section class="card" aria-labelledby="silent">
+    <section class="card" aria-labelledby="silent" aria-busy={loading}>
       <h2 id="silent">Kept silent</h2>
       <Problem failure={failure} again={again} />
       {value?.names.length === 0 && (
@@ -80,39 +45,122 @@ export function SilentCard({ window, held }: { window: MaintenanceWindow; held: 
       )}
       {value && value.names.length > 0 && (
         <>
-          <p>
-            Rules that keep silent:{" "}
-            {value.names.map((name, at) => (
-              <span key={name}>
-                {at > 0 && ", "}
-                <a href={linkTo(["rules", "rules", name])}>{name}</a>
-              </span>
-            ))}
-          </p>
-          {!running && <p class="quiet">It does not run now, so nothing is kept silent because of it.</p>}
-          {running && value.kept.length === 0 && <p class="quiet">They keep silent about nothing now.</p>}
-          <ul class="lines" aria-label="Kept silent now">
-            {value.kept.map(({ id, name, entity, rule, step }) => (
-              <li key={`${id} ${rule}`}>
-                <span>
-                  <a href={linkTo(["occurrences", id])}>{name}</a> on {entity}, by the rule {rule}
-                  {step && step.window !== window.name && ` (the window "${step.window}" lasts longer)`}
-                  {step?.untilTime && (
-                    <>
-                      , until <Time at={step.untilTime} />
-                    </>
-                  )}
-                </span>
-              </li>
-            ))}
-          </ul>
+          <RuleNames names={value.names} />
+          <Found window={window} rows={rows} />
+          <Problem failure={later.failure} again={later.again} />
+          {later.next !== "" && (
+            <div class="buttons">
+              <button type="button" disabled={later.reading} onClick={() => void later.more()}>
+                {later.reading ? "Looking…" : "Look at earlier occurrences"}
+              </button>
+            </div>
+          )}
+          <Reach rules={value.names.length} entities={preview.heldCount + (preview.targets?.count ?? 0n)} />
         </>
       )}
-      <p class="hint">
-        Looked at: the newest {occurrencesMax} open occurrences of the first 100 entities that it holds, by the first{" "}
-        {rulesMax} of these rules. What was kept silent in runs that are over is not kept: when a run ends, rules send
-        what still stands. The page of an occurrence says it rule by rule.
-      </p>
     </section>
+  );
+}
+
+const timeOf = ({ time }: Muted) => (time ? timestampMs(time) : 0);
+
+function RuleNames({ names }: { names: readonly string[] }) {
+  return (
+    <p>
+      Rules that keep silent:{" "}
+      {names.map((name, at) => (
+        <span key={name}>
+          {at > 0 && ", "}
+          <a href={linkTo(["rules", "rules", name])}>{name}</a>
+        </span>
+      ))}
+    </p>
+  );
+}
+
+function Found({ window, rows }: { window: MaintenanceWindow; rows: readonly Muted[] }) {
+  const running = window.runState === RunState.IN_PROGRESS;
+  const now = rows.filter(({ fate }) => fate.is === "held");
+  const before = rows.filter(({ fate }) => fate.is !== "held");
+  return (
+    <>
+      <h3>Now</h3>
+      {!running && (
+        <p class="quiet">
+          It does not run now, so{" "}
+          {now.length === 0 ? "nothing is kept silent because of it." : "another window keeps these silent."}
+        </p>
+      )}
+      {running && now.length === 0 && <p class="quiet">They keep silent about nothing now.</p>}
+      <MutedList label="Kept silent now" rows={now} window={window.name} />
+      <h3>Never sent</h3>
+      {before.length === 0 && <p class="quiet">Nothing was left out.</p>}
+      <MutedList label="Never sent" rows={before} window={window.name} />
+    </>
+  );
+}
+
+function MutedList({ label, rows, window }: { label: string; rows: readonly Muted[]; window: string }) {
+  if (rows.length === 0) return null;
+  return (
+    <ul class="lines" aria-label={label}>
+      {rows.map((row) => (
+        <li key={`${row.id} ${row.rule}`}>
+          <span>
+            <a href={linkTo(["occurrences", row.id])}>{row.name}</a> on{" "}
+            <a href={linkTo(["entities", row.entityId])}>{row.entityName}</a>, by the rule{" "}
+            <a href={linkTo(["rules", "rules", row.rule])}>{row.rule}</a>
+            <Fate row={row} window={window} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Fate({ row: { time, fate }, window }: { row: Muted; window: string }) {
+  if (fate.is === "over")
+    return (
+      <>
+        : it matched at <Time at={time} />, and was over before the maintenance ended
+      </>
+    );
+  if (fate.is === "dropped")
+    return (
+      <>
+        : decided at <Time at={time} />, and dropped since its delay ended in maintenance
+        {fate.sent && (
+          <>
+            ; sent again at <Time at={fate.sent} />
+          </>
+        )}
+      </>
+    );
+  return (
+    <>
+      {fate.update ? ": what has changed of a match from " : ", since "}
+      <Time at={time} />
+      {fate.window !== "" && fate.window !== window && ` (the window "${fate.window}")`}
+      {fate.until && (
+        <>
+          , until <Time at={fate.until} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** What is looked at, and what no record says. */
+function Reach({ rules, entities }: { rules: number; entities: bigint }) {
+  return (
+    <p class="hint">
+      Looked at: the occurrences of the last {lookedDays} days, at most the latest {occurrencesMax} of an event
+      {entities > BigInt(entitiesMax) && `, of the first ${entitiesMax} entities`}
+      {rules > rulesMax && `, by the first ${rulesMax} of these rules`}. Deliveries are kept for{" "}
+      <code>BELFRY_DELIVERY_RETENTION</code>, {lookedDays} days at least. No record names the window of a run that is
+      over, so what another window over the same entities has muted is here, too. What still matched when a run ended
+      was sent then, and is among the <a href={linkTo(["deliveries"])}>deliveries</a>. Metrics and missing data are not
+      looked at.
+    </p>
   );
 }

@@ -65,7 +65,7 @@ export function OneWindow({ id }: { id: string }) {
               runs={value.preview.runs.length > 0}
             />
             <EntitiesCard window={value.window} preview={value.preview} />
-            <SilentCard window={value.window} held={value.preview.held} />
+            <SilentCard window={value.window} preview={value.preview} />
             <About window={value.window} />
           </div>
           <Runs {...value} />
@@ -140,7 +140,7 @@ function Now({ window, preview }: { window: MaintenanceWindow; preview: PreviewM
   return (
     <section class="card" aria-labelledby="now">
       <h2 id="now">Now and next</h2>
-      <p class="outcome">
+      <p>
         <WindowState window={window} />
       </p>
       <p>Runs {recurrenceWords(window)}.</p>

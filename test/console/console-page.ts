@@ -26,12 +26,13 @@ export interface Sent {
   name: string;
   source: string;
   severity?: Severity;
+  status?: Status;
   summary?: string;
   metadataFields?: Record<string, string>;
   timestamp?: bigint;
 }
 
-/** Sends open events as an agent does. */
+/** Sends events, open ones unless they say otherwise, as an agent does. */
 export async function sendEvents(server: TestServer, tenant: TestTenant, events: readonly Sent[]): Promise<void> {
   const receiver = createClient(DataReceiverService, transport(server.target, "connect", tenant.headers));
   const whole = events.map(({ source, severity = Severity.ERROR, timestamp = BigInt(Date.now()), ...rest }) => ({

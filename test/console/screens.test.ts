@@ -7,7 +7,7 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { openConsole, ordinaryDay } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
-import { someWindows } from "./some-windows.ts";
+import { someSilence, someWindows } from "./some-windows.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const tenant = await testTenant(server.database.sql);
@@ -55,6 +55,7 @@ const webs = { field: "name", operation: "OP_STARTS_WITH", value: "web-" };
 let entity = "";
 let occurrence = "";
 let window = "";
+let running = "";
 let credential = "";
 let account = "";
 let client = "";
@@ -69,7 +70,8 @@ beforeAll(async () => {
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   entity = encodeURIComponent(entities.entities[0].id);
-  window = await someWindows(server, tenant);
+  ({ planned: window, running } = await someWindows(server, tenant));
+  await someSilence(server, tenant);
   const secrets = { token: "xoxb-1234-s3cret" };
   const info = { name: "chat", type: "teamChat", allowedHosts: ["slack.com"], description: "the app's bot" };
   const stored = await call("/v1/credentials", { info, secrets });
@@ -112,6 +114,7 @@ const screens = [
   },
   { image: "windows", heading: "Windows", hash: () => "#/windows" },
   { image: "window", heading: "Patch night", hash: () => `#/windows/${window}` },
+  { image: "window-running", heading: "Move of the data centre", hash: () => `#/windows/${running}` },
   { image: "window-new", heading: "New window", hash: () => "#/windows/new" },
   { image: "window-form", heading: "Change Patch night", hash: () => `#/windows/${window}?edit=1` },
   { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
@@ -168,7 +171,7 @@ describe.each(looks)("every screen, $name", ({ name, ...look }) => {
       await page.locator("dialog").waitFor({ state: "detached" });
       await page.keyboard.press("?");
       await page.getByRole("dialog", { name: "Keys" }).waitFor();
-      expect(await settled(page, "Send data", `keys-${name}`)).toEqual([]);
+      expect(await settled(page, "Send data", `key-list-${name}`)).toEqual([]);
     },
     look,
   );

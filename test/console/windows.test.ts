@@ -1,10 +1,9 @@
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect } from "vitest";
-import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { testBrowser } from "../support/browser.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
-import { openConsole, ordinaryDay, sendEvents } from "./console-page.ts";
+import { openConsole, ordinaryDay } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
@@ -102,47 +101,7 @@ describe("a change of the clock", () => {
   });
 });
 
-describe("a window that is started by hand", () => {
-  onPage("holds its entities, says what rules keep silent about because of it, and ends by hand", async (page) => {
-    const rule = { triggerNames: ["critical"], destinationNames: ["on call"], message: "{{event.name}}" };
-    await call("/v1/notification/rules", { name: "silent", enabled: true, muteDuringMaintenance: true, ...rule });
-    await openConsole(page, server, tenant, "#/windows");
-    await open(page, "by hand");
-    await page.getByText("Runs when it is started, for 1 h.").waitFor();
-    await page.getByRole("button", { name: "Start now" }).click();
-    await page.getByRole("status", { name: "Done" }).getByText('"by hand" runs now.').waitFor();
-    const entities = page.getByRole("region", { name: "Entities" });
-    await expect
-      .poll(
-        async () => {
-          await page.reload();
-          await page.getByRole("button", { name: "End now" }).waitFor();
-          return await entities.getByRole("heading", { name: "Held now: 2" }).count();
-        },
-        { timeout: 30_000 },
-      )
-      .toBe(1);
-    await entities
-      .getByRole("list", { name: "Entities that it holds now" })
-      .getByRole("link", { name: "web-1" })
-      .waitFor();
-    await sendEvents(server, tenant, [{ name: "kept back", source: "web-1", severity: Severity.CRITICAL }]);
-    const silent = page.getByRole("region", { name: "Kept silent" });
-    await expect
-      .poll(
-        async () => {
-          await page.reload();
-          await silent.getByText(/^Looked at/).waitFor();
-          await page.locator('main:not([aria-busy="true"])').waitFor();
-          return await silent.getByRole("link", { name: "kept back" }).count();
-        },
-        { timeout: 30_000 },
-      )
-      .toBe(1);
-    await page.getByRole("button", { name: "End now" }).click();
-    await page.getByRole("button", { name: "Start now" }).waitFor();
-  });
-
+describe("a window", () => {
   onPage("is deleted after a question, and made again by undo; a reader has no buttons", async (page) => {
     await call(path, specification("short-lived", { start: Date.now() + hourMs, duration: hourMs }));
     await openConsole(page, server, tenant, "#/windows");
@@ -270,6 +229,48 @@ describe("the form", () => {
     // What was there before is the other person's too.
     expect(await done.getByRole("button", { name: "Undo" }).count()).toBe(0);
   });
+
+  onPage(
+    "offers no way back over what another person has changed between the save and the look at it",
+    async (page) => {
+      const daily = { start: Date.now() + hourMs, duration: hourMs, recurrence: { type: 3, interval: 1 } };
+      const { id } = await call(path, specification("raced", daily));
+      const done = page.getByRole("status", { name: "Done" });
+      const stored = async () => {
+        const search_input = { query: { clause: { withIds: { ids: [id] } } } };
+        return (await call(`${path}:search`, { search_input })).maintWindows[0];
+      };
+      const save = async (owner: string) => {
+        await page.getByRole("link", { name: "Change" }).click();
+        const form = page.getByRole("form", { name: "Maintenance window" });
+        await form.getByLabel("Owner").fill(owner);
+        await form.getByLabel("Value", { exact: true }).fill(`web-${owner}`);
+        await page.getByRole("button", { name: "Save the window" }).click();
+        await done.getByText('The window "raced" was changed.').waitFor();
+      };
+      await openConsole(page, server, tenant, `#/windows/${id}`);
+      await save("first");
+      await done.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Taken back.").waitFor();
+      expect(await stored()).toMatchObject({ owner: "", query: { clause } });
+
+      // The other person's change falls between the two calls of the page.
+      await page.route("**/ReplaceMaintenanceWindow", async (route) => {
+        const answer = await route.fetch();
+        const { etag: _, ...theirs } = await stored();
+        const data = { id, specification: { ...theirs, description: "theirs" } };
+        const headers = { ...tenant.headers, "content-type": "application/json" };
+        const put = await page.request.fetch(server.url + path, { method: "PUT", headers, data });
+        expect(put.status()).toBe(200);
+        await route.fulfill({ response: answer });
+      });
+      await page.reload();
+      await save("second");
+      await done.getByText("What stands now is not what was sent, so it cannot be taken back.").waitFor();
+      expect(await done.getByRole("button", { name: "Undo" }).count()).toBe(0);
+      expect(await stored()).toMatchObject({ owner: "second", description: "theirs" });
+    },
+  );
 
   onPage("takes a change back, in the session that made it alone", async (page) => {
     const schedule = { start: Date.now() + hourMs, duration: hourMs };

@@ -18,7 +18,7 @@ const clients = clientOf(ApiClientService);
 const shortName = (rpc: string) => rpc.slice(rpc.lastIndexOf("/") + 1);
 
 const columns: readonly Column<AuditEntry>[] = [
-  { key: "time", label: "When", width: "100px", line: 1, end: true, cell: ({ time }) => <Time at={time} short /> },
+  { key: "time", label: "When", width: "100px", line: 1, cell: ({ time }) => <Time at={time} short /> },
   {
     key: "rpc",
     label: "What",

@@ -34,7 +34,7 @@ const columns: readonly Column<Entry>[] = [
     title: ({ label }) => label,
   },
   { key: "units", label: "Unit", width: "90px", line: 1, cell: unitsOf, title: unitsOf },
-  { key: "tags", label: "Tags", width: "minmax(100px, 1fr)", cell: ({ tags }) => tags.join(", ") },
+  { key: "tags", label: "Tags", width: "minmax(100px, 1fr)", line: 0, cell: ({ tags }) => tags.join(", ") },
   { key: "origin", label: "Whose", width: "minmax(120px, 1fr)", line: 2, cell: originOf, title: originOf },
 ];
 
