@@ -85,6 +85,19 @@ async function drop(sql: Sql, table: string, { name, leaving }: Partition): Prom
   await sql.unsafe(`drop table if exists ${quoted(name)}`);
 }
 
+/** Where the partitions begin that rows from `backMs` before this time to `aheadMs` after it need. */
+function beginsOf({ widthMs, backMs }: PartitionedTable, nowMs: number, aheadMs: number): number[] {
+  const first = Math.floor((nowMs - backMs) / widthMs) * widthMs;
+  const count = Math.floor((nowMs + aheadMs - first) / widthMs) + 1;
+  return Array.from({ length: count }, (_, i) => first + i * widthMs);
+}
+
+/** Whether rows from `backMs` before now until now have their partitions. */
+export async function hasPartitions(sql: Sql, wanted: PartitionedTable, nowMs: number): Promise<boolean> {
+  const there = new Set((await partitionsOf(sql, wanted.table)).map(({ fromMs }) => fromMs));
+  return beginsOf(wanted, nowMs, 0).every((fromMs) => there.has(fromMs));
+}
+
 /**
  * Makes the partitions that rows from `backMs` before now to `aheadMs` after now need, and drops those that hold only what
  * is older than `keepMs`. Returns the names of both. May be repeated, and be done by several servers at once.
@@ -95,11 +108,11 @@ export async function keepPartitions(
   wanted: PartitionedTable,
   nowMs: number,
 ): Promise<{ made: string[]; dropped: string[] }> {
-  const { table, widthMs, backMs, aheadMs, keepMs } = wanted;
+  const { table, widthMs, aheadMs, keepMs } = wanted;
   const there = await partitionsOf(sql, table);
   const failures: unknown[] = [];
   const [made, dropped]: [string[], string[]] = [[], []];
-  for (let fromMs = Math.floor((nowMs - backMs) / widthMs) * widthMs; fromMs <= nowMs + aheadMs; fromMs += widthMs) {
+  for (const fromMs of beginsOf(wanted, nowMs, aheadMs)) {
     if (there.some((partition) => partition.fromMs === fromMs)) continue;
     try {
       made.push(await make(sql, wanted, fromMs));

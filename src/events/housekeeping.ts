@@ -34,17 +34,11 @@ export function eventHousekeeping(
   const retentionMs = eventRetentionSec * 1000;
 
   async function portion(tenantId: string): Promise<boolean> {
-    try {
-      const age = await transaction(sql, (tx) => ageOccurrences(tx, tenantId, ageing, { nowMs: nowMs(), store }));
-      const beforeMs = BigInt(nowMs() - retentionMs);
-      return (await transaction(sql, (tx) => deleteOld(tx, tenantId, beforeMs, onDeleted))) || age;
-    } catch (error) {
-      log.warn({ err: error, tenantId }, "events were not aged or deleted");
-      return false;
-    }
+    const age = await transaction(sql, (tx) => ageOccurrences(tx, tenantId, ageing, { nowMs: nowMs(), store }));
+    const beforeMs = BigInt(nowMs() - retentionMs);
+    return (await transaction(sql, (tx) => deleteOld(tx, tenantId, beforeMs, onDeleted))) || age;
   }
-
   return everyAsLeader({ db: system, name: "events.housekeeping", ms: housekeepingMs }, async (going) =>
-    inTurns(await tenantIds(sql), going, portion),
+    inTurns(await tenantIds(sql), going, portion, (failed) => log.warn(failed, "events were not aged or deleted")),
   );
 }

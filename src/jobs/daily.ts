@@ -4,6 +4,7 @@ import type { Rounds } from "../every.ts";
 import type { Log } from "../log.ts";
 import { everyAsLeader } from "./leader.ts";
 import { enqueue, isEnqueued } from "./queue.ts";
+import { inTurns } from "./round-robin.ts";
 
 const lookMs = 3_600_000;
 const jobId = "daily";
@@ -16,19 +17,18 @@ export function daily(
   { system, background }: Pick<Pool, "system" | "background">,
   { kinds, tenantIds, nowMs, log, firstMs = 1000 }: DailyOptions,
 ): Rounds {
-  async function look(going: () => boolean) {
-    for (const tenantId of await tenantIds(background)) {
-      for (const kind of kinds) {
-        if (!going()) return;
-        await transaction(background, async (tx) => {
-          if (await isEnqueued(tx, { tenantId, kind }, jobId)) return;
-          await enqueue(tx, { tenantId, kind }, [{ id: jobId, payload: {} }], nowMs());
-        });
-      }
+  async function begin(tenantId: string): Promise<boolean> {
+    for (const kind of kinds) {
+      await transaction(background, async (tx) => {
+        if (await isEnqueued(tx, { tenantId, kind }, jobId)) return;
+        await enqueue(tx, { tenantId, kind }, [{ id: jobId, payload: {} }], nowMs());
+      });
     }
+    return false;
   }
-  return everyAsLeader({ db: system, name: "jobs.daily", ms: lookMs, firstMs }, (going) =>
-    look(going).catch((err: unknown) => log.warn({ err }, "daily jobs were not begun")),
+
+  return everyAsLeader({ db: system, name: "jobs.daily", ms: lookMs, firstMs }, async (going) =>
+    inTurns(await tenantIds(background), going, begin, (failed) => log.warn(failed, "daily jobs were not begun")),
   );
 }
 

@@ -1,20 +1,38 @@
+/** Tenants whose work has failed. */
+export interface FailedTurns {
+  /** The first of them, and why. */
+  tenantId: string;
+  err: unknown;
+  /** How many there are. */
+  tenants: number;
+}
+
 /**
  * Does work of tenants portion by portion, a portion of each in turn: a tenant with much of it does not keep the others
- * waiting.
- * @param portion returns whether the tenant may have more
+ * waiting, nor does one whose work fails, as that of a tenant whose node is away.
+ * @param portion returns whether the tenant may have more; one that fails is the tenant's last
+ * @param failed is called once, at the end, where a portion has failed
  */
 export async function inTurns(
   tenantIds: readonly string[],
   going: () => boolean,
   portion: (tenantId: string) => Promise<boolean>,
+  failed: (turns: FailedTurns) => void,
 ): Promise<void> {
+  let failures: FailedTurns | undefined;
   let open = tenantIds;
-  while (open.length > 0) {
+  while (open.length > 0 && going()) {
     const next: string[] = [];
     for (const tenantId of open) {
-      if (!going()) return;
-      if (await portion(tenantId)) next.push(tenantId);
+      if (!going()) break;
+      try {
+        if (await portion(tenantId)) next.push(tenantId);
+      } catch (err) {
+        failures ??= { tenantId, err, tenants: 0 };
+        failures.tenants += 1;
+      }
     }
     open = next;
   }
+  if (failures !== undefined) failed(failures);
 }

@@ -51,7 +51,7 @@ export function auditQueue(
   log: Log,
   keepSec = 0,
 ): AuditQueue {
-  const retention = auditRetention(background, keepSec, nowMs);
+  const retention = auditRetention(background, keepSec, nowMs, log);
   const lanes = new Map<string, Lane>();
   const places = limiter({ max: rowsMax, what: "audit rows wait" });
   const writes = limiter({ max: writesMax, waitingMax: rowsMax, what: "audit rows are being written", shares: {} });

@@ -2,6 +2,7 @@ import type { Db } from "../db/connect.ts";
 import type { Rounds } from "../every.ts";
 import { everyAsLeader } from "../jobs/leader.ts";
 import { inTurns } from "../jobs/round-robin.ts";
+import type { Log } from "../log.ts";
 
 const lookMs = 3_600_000;
 /** Rows a statement: some milliseconds. */
@@ -22,10 +23,15 @@ export async function dropAuditRows(db: Db, tenantId: string, beforeMs: number):
  * Removes what is older than `keepSec` from the audit log of all tenants, in turns and once an hour, where this process leads;
  * 0 keeps it for ever.
  */
-export function auditRetention(db: Db, keepSec: number, nowMs: () => number): Rounds {
+export function auditRetention(db: Db, keepSec: number, nowMs: () => number, log: Pick<Log, "warn">): Rounds {
   if (keepSec === 0) return { stop: () => Promise.resolve() };
   return everyAsLeader({ db, name: "audit.retention", ms: lookMs, firstMs: 5000 }, async (going) => {
     const ids = (await db<{ id: string }[]>`select id from tenants`).map(({ id }) => id);
-    await inTurns(ids, going, async (id) => (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion);
+    await inTurns(
+      ids,
+      going,
+      async (id) => (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion,
+      (failed) => log.warn(failed, "old rows of the audit log were not removed"),
+    );
   });
 }

@@ -1,12 +1,17 @@
+import { join } from "node:path";
 import { expect, inject, test } from "vitest";
+import { transferCommand } from "../../src/cli/transfer.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
 import { distribute } from "../../src/db/distribute.ts";
 import { localTables, withLocalRows } from "../../src/db/distribution.ts";
+import { exportTo } from "../../src/db/dump/export.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
+import { version } from "../../src/version.ts";
 import { nodesOfTenants } from "../faults/sending-tenants.ts";
 import { onCitus } from "../support/citus.ts";
+import { joinNodes, makeExtension } from "../support/citus-nodes.ts";
 import { emptyDatabase, temporaryDir } from "../support/database.ts";
 import { masterKeys } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -42,22 +47,15 @@ async function rowsOf(sql: Sql) {
 
 test.runIf(onCitus)("a database with data is distributed with all of them, in 32 parts of each table", async () => {
   const { url } = await emptyDatabase();
-  const nodes = (inject("database").nodes as string[]).map((node) => new URL(node));
-  const [coordinator, ...workers] = nodes as [URL, ...URL[]];
-  for (const node of nodes) {
-    node.pathname = new URL(url).pathname;
-    const { sql, close } = connectOnce(node.href, "test");
-    await sql`create extension citus`;
-    await close();
-  }
+  const nodes = inject("database").nodes as string[];
+  await makeExtension(url, nodes);
   await expect(distribute(url, 32)).rejects.toThrow(
     /the coordinator does not know its own address: .*\nthere is no worker: select citus_add_node/,
   );
   await using stack = new AsyncDisposableStack();
   const { sql, close } = connectOnce(url, "test");
   stack.defer(close);
-  await sql`select citus_set_coordinator_host(${coordinator.hostname}::text, ${Number(coordinator.port)}::int4)`;
-  for (const { hostname, port } of workers) await sql`select citus_add_node(${hostname}::text, ${Number(port)}::int4)`;
+  await joinNodes(url, nodes);
   // Makes the schema, and the partitions of today.
   await (await serverOn(url)).stop();
   const tenants = await Promise.all(Array.from({ length: 4 }, () => testTenant(sql)));
@@ -84,4 +82,24 @@ test.runIf(onCitus)("a database with data is distributed with all of them, in 32
     });
     expect([status, body.entities?.entities.length]).toEqual([200, 98]);
   }
+});
+
+test.runIf(onCitus)("an import into distributed tables is refused in one line, and writes nothing", async () => {
+  await using stack = new AsyncDisposableStack();
+  const [from, to] = [await emptyDatabase({ migrated: true }), await emptyDatabase({ migrated: true })];
+  const [{ sql, close }, into] = [connectOnce(from.url, "test"), connectOnce(to.url, "test")];
+  stack.defer(close);
+  stack.defer(into.close);
+  await testTenant(sql);
+  const file = join(temporaryDir(), "export");
+  await exportTo(from.url, file, version);
+  const before = await rowsOf(into.sql);
+
+  const run = transferCommand(["import", file], readConfig({ DATABASE_URL: to.url, BELFRY_DATA_DIR: temporaryDir() }));
+  await expect(run?.(to.url)).rejects.toThrow(
+    /^the database is distributed: import into a new one that is not, then call belfry distribute; nothing was imported$/,
+  );
+
+  expect(await rowsOf(into.sql)).toEqual(before);
+  expect(before.get("tenants")).toEqual({ rows: 0n, sum: null });
 });

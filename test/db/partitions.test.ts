@@ -101,6 +101,20 @@ test("a partition that cannot be made is an error, after the others were", async
   await store(wanted.table, now + dayMs);
 });
 
+test("a server begins without a partition that only later rows need, and says so; not without one of now", async () => {
+  const said: object[] = [];
+  const log = { info: (fields: object) => void said.push(fields), error: (fields: object) => void said.push(fields) };
+  const wanted = await partitioned();
+  await sql.unsafe(`create view ${wanted.table}_20261123 as select 1`);
+  const upkeep = await partitionUpkeep(sql, [wanted], () => now, log);
+  await store(wanted.table, now);
+  expect(said).toMatchObject([{ table: wanted.table, err: { message: expect.stringContaining("already exists") } }]);
+  await upkeep.stop();
+  const other = await partitioned();
+  await sql.unsafe(`create view ${other.table}_20261122 as select 1`);
+  await expect(partitionUpkeep(sql, [other], () => now, log)).rejects.toThrow("already exists");
+});
+
 test("a server has what it needs before it begins, without a word of it", async () => {
   const wanted = await partitioned();
   const said: object[] = [];

@@ -13,8 +13,8 @@ import type { Random } from "./random.ts";
 /** Few parts: a node of a scene recovers each of them. */
 const shards = 8;
 
-/** The file in which a node's PostgreSQL writes its first process. */
-async function pidFileOf(url: string): Promise<string> {
+/** The file in which the PostgreSQL of a node writes its first process. */
+export async function pidFileOf(url: string): Promise<string> {
   const { sql, close } = connectOnce(url, "faults");
   try {
     const [row] = await sql<[{ dir: string }]>`select current_setting('data_directory') as dir`;
@@ -22,6 +22,15 @@ async function pidFileOf(url: string): Promise<string> {
   } finally {
     await close();
   }
+}
+
+/** The first process of a node, by its file. */
+export const firstProcessIn = (pidFile: string) => Number(readFileSync(pidFile, "utf8").split("\n", 1)[0]);
+
+/** Starts the nodes of a cluster that do not run. */
+export async function startNodes([program, ...parameters]: string[]): Promise<void> {
+  const [code] = await once(spawn(program as string, parameters, { stdio: "ignore" }), "exit");
+  if (code !== 0) throw new Error(`the nodes were not started: exit code ${code}`);
 }
 
 /** A Citus cluster of a scene's own, migrated and distributed. What is done to it is done to the coordinator, or to one of its workers. */
@@ -34,13 +43,11 @@ export async function ownCitus(stack: AsyncDisposableStack, given: string, { pic
   await migrate(url);
   await distribute(url, shards);
   const pidFiles = await Promise.all(urls.map(pidFileOf));
-  const first = () => Number(readFileSync(pick(pidFiles), "utf8").split("\n", 1)[0]);
+  const first = () => firstProcessIn(pick(pidFiles));
   const nemesis: Nemesis = {
     async kill() {
       await killProcesses(first());
-      const [program, ...parameters] = start as [string, ...string[]];
-      const [code] = await once(spawn(program, parameters, { stdio: "ignore" }), "exit");
-      if (code !== 0) throw new Error(`the cluster was not started again: exit code ${code}`);
+      await startNodes(start);
     },
     pause: (ms) => pauseProcesses(first(), ms),
   };

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Sql } from "../../src/db/connect.ts";
 import { answering, httpReceiver } from "../support/receivers.ts";
-import type { TestServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 import { startRule } from "./notifications.ts";
@@ -23,7 +22,11 @@ const everyMs = 20;
 const answerMs = 20_000;
 
 /** Tenants with a rule over their events, who send until `stop`. */
-export async function sendingTenants(server: TestServer, count: number, stack: AsyncDisposableStack) {
+export async function sendingTenants(
+  server: { url: string; database: { sql: Sql } },
+  count: number,
+  stack: AsyncDisposableStack,
+) {
   const receiver = stack.use(await httpReceiver());
   const arrived = new Set<string>();
   receiver.answer((request, response, socket) => {

@@ -136,16 +136,20 @@ const disconnect = (url: string, name: string) =>
   administer(url, (sql) => sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = ${name}`);
 
 async function cloneDatabase(name: string, from: string): Promise<void> {
-  const { url, nodes } = inject("database");
-  const clone = (each: string) => administer(each, (sql) => sql.unsafe(`create database ${name} template ${from}`));
-  if (nodes === undefined) return void (await clone(url));
-  await Promise.all(
-    nodes.map(async (each) => {
-      // Citus is at work there again once a test has restarted the node.
-      await disconnect(each, from);
-      await clone(each);
-    }),
-  );
+  const { url, nodes = [url] } = inject("database");
+  await Promise.all(nodes.map((each) => cloneAt(each, name, from)));
+}
+
+/** On a node that was started again since, Citus works in the database that is cloned. */
+async function cloneAt(node: string, name: string, from: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return void (await administer(node, (sql) => sql.unsafe(`create database ${name} template ${from}`)));
+    } catch (error) {
+      if (attempt === 5 || (error as { code?: string }).code !== "55006") throw error;
+      await disconnect(node, from);
+    }
+  }
 }
 
 /** Vitest's globalSetup: one PostgreSQL for the run (TEST_DATABASE_URL names another), one migrated template. */

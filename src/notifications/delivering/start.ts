@@ -3,6 +3,7 @@ import type { Pool } from "../../db/connect.ts";
 import type { NotifyListener } from "../../db/listen.ts";
 import { everyAsLeader } from "../../jobs/leader.ts";
 import { partitionUpkeep } from "../../jobs/partition-upkeep.ts";
+import { inTurns } from "../../jobs/round-robin.ts";
 import { otherServers } from "../../jobs/wake-ups.ts";
 import { tenantIds } from "../../tenants/tenant.ts";
 import { forgetOldMatches } from "../deciding/match-store.ts";
@@ -30,20 +31,20 @@ export async function startSending(
   /** How far the rows of each tenant's matches have been looked through. */
   const looked = new Map<string, Buffer>();
   const house = { db: pool.system, name: "deliveries.housekeeping", ms: housekeepingMs };
-  const housekeeping = everyAsLeader(house, (going) =>
-    keepHouse(going).catch((err: unknown) => log.warn({ err }, "notes on deliveries were not deleted")),
+  const housekeeping = everyAsLeader(house, async (going) =>
+    inTurns(await tenantIds(pool.background), going, keepHouse, (failed) =>
+      log.warn(failed, "notes on deliveries were not deleted"),
+    ),
   );
 
-  async function keepHouse(going: () => boolean): Promise<void> {
-    for (const tenantId of await tenantIds(pool.background)) {
-      if (!going()) return;
-      const bounds = { nowMs: nowMs(), retentionMs: deliveryRetentionSec * 1000 };
-      while (going() && (await deleteOldNotes(pool.background, tenantId, bounds)));
-      const beforeMs = bounds.nowMs - bounds.retentionMs;
-      const last = await forgetOldMatches(pool.background, tenantId, looked.get(tenantId) ?? Buffer.alloc(0), beforeMs);
-      if (last === undefined) looked.delete(tenantId);
-      else looked.set(tenantId, last);
-    }
+  async function keepHouse(tenantId: string): Promise<boolean> {
+    const bounds = { nowMs: nowMs(), retentionMs: deliveryRetentionSec * 1000 };
+    if (await deleteOldNotes(pool.background, tenantId, bounds)) return true;
+    const beforeMs = bounds.nowMs - bounds.retentionMs;
+    const last = await forgetOldMatches(pool.background, tenantId, looked.get(tenantId) ?? Buffer.alloc(0), beforeMs);
+    if (last === undefined) looked.delete(tenantId);
+    else looked.set(tenantId, last);
+    return false;
   }
 
   return {
