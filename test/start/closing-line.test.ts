@@ -35,6 +35,9 @@ test("a test that fails once and then passes is named before the closing line, a
   });
 });
 
-test("one that fails twice has failed", () => {
-  expect(run("test('fails', () => expect(1).toBe(2));", 1)).toEqual({ status: 1, lines: ["0 passed, 1 failed"] });
+test("one that fails twice has failed, and is named with its reason", () => {
+  expect(run("test('fails', () => expect(1).toBe(2));", 1)).toEqual({
+    status: 1,
+    lines: ["failed: some.test.mjs > fails: expected 1 to be 2 // Object.is equality", "0 passed, 1 failed"],
+  });
 });
