@@ -1,7 +1,11 @@
+import { and, eq, isNull, lte, or, sql } from "drizzle-orm";
 import { setBounded } from "../bounded-map.ts";
 import { textArray } from "../db/batch.ts";
+import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
+import { orm } from "../db/orm.ts";
 import type { Principal } from "./principal.ts";
+import { apiKeys } from "./tables.ts";
 
 /** Keeps when keys were last used, to the minute or so. */
 export interface LastUse {
@@ -23,17 +27,18 @@ interface Options {
 const keysMax = 100_000;
 
 /** Uses are gathered for a second and written one statement a tenant; a key at most once a minute, whatever the number of replicas. */
-export function lastUse({ sql, gate, quietMs = 60_000, gatherMs = 1000 }: Options): LastUse {
+export function lastUse({ sql: db, gate, quietMs = 60_000, gatherMs = 1000 }: Options): LastUse {
   const notedMs = new Map<string, number>();
   let waiting = new Map<string, Set<string>>();
   let timer: NodeJS.Timeout | undefined;
 
   async function write(tenantId: string, keyIds: ReadonlySet<string>) {
-    await sql`
-      update api_keys set last_used_ms = used.now_ms
-      from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms) used
-      where tenant_id = ${tenantId} and id = any(${textArray([...keyIds])}::text[])
-        and (last_used_ms is null or last_used_ms <= used.now_ms - ${BigInt(quietMs)})`;
+    const used = sql`${apiKeys.id} = any(${textArray([...keyIds])}::text[])`;
+    const due = lte(apiKeys.lastUsedMs, sql`${databaseNowMs} - ${BigInt(quietMs)}::int8`);
+    await orm(db)
+      .update(apiKeys)
+      .set({ lastUsedMs: databaseNowMs })
+      .where(and(eq(apiKeys.tenantId, tenantId), used, or(isNull(apiKeys.lastUsedMs), due)));
   }
 
   async function flush() {

@@ -88,10 +88,11 @@ export async function readSession(
 
 /** Notes that a session was used; once a minute is enough. */
 export async function noteSessionUse(db: Db, { tenantId, id }: Pick<Token, "tenantId" | "id">): Promise<void> {
-  await db`
-    update console_sessions set last_used_ms = used.now_ms
-    from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms) used
-    where tenant_id = ${tenantId} and id = ${id} and last_used_ms <= used.now_ms - 60000`;
+  const due = lte(consoleSessions.lastUsedMs, sql`${databaseNowMs} - 60000`);
+  await orm(db)
+    .update(consoleSessions)
+    .set({ lastUsedMs: databaseNowMs })
+    .where(and(eq(consoleSessions.tenantId, tenantId), eq(consoleSessions.id, id), due));
 }
 
 /** Ends a session, in the caller's transaction: refused everywhere within a second of the commit. May be repeated. */

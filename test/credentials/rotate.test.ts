@@ -194,11 +194,14 @@ describe("a rotation", () => {
     const { sql } = await testDatabase();
     await checkMasterKeys(sql, ring(old));
     const tenant = await testTenant(sql);
-    const { promise: made, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: made, resolve: isMade } = Promise.withResolvers<void>();
+    const { promise: end, resolve: commit } = Promise.withResolvers<void>();
     const making = transaction(sql, async (tx) => {
       await sealSecrets(tx, tenant.id, owner, { token: "t" }, ring(old));
-      await made;
+      isMade();
+      await end;
     });
+    await made;
     const rotation = rotateMasterKey(sql, ring(`${next},${old}`), actor);
     expect(await Promise.race([rotation, sleep(300)])).toBeUndefined();
     commit();
