@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { stripTypeScriptTypes } from "node:module";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
-import { afterAll } from "vitest";
+import { atEnd } from "../support/at-end.ts";
 
 const root = new URL("../../", import.meta.url);
 
@@ -31,6 +31,6 @@ export async function pageServer(): Promise<number> {
     }
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
-  afterAll(() => server.close());
+  atEnd(() => server.close());
   return (server.address() as AddressInfo).port;
 }

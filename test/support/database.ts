@@ -3,7 +3,7 @@ import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
-import { afterAll, inject, onTestFinished, type ProvidedContext } from "vitest";
+import { inject, onTestFinished, type ProvidedContext } from "vitest";
 import type { TestProject } from "vitest/node";
 import { connect, hostOf, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
 import { distribute } from "../../src/db/distribute.ts";
@@ -12,6 +12,7 @@ import { lockData } from "../../src/db/embedded/data-lock.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { end, gone, readPidFile, serves } from "../../src/db/embedded/postmaster.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { atEnd } from "./at-end.ts";
 import { onCitus, startCluster } from "./citus.ts";
 import { copyCluster, makeCluster } from "./cluster.ts";
 
@@ -240,7 +241,7 @@ export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<
       return dropped;
     },
   };
-  afterAll(database.drop);
+  atEnd(database.drop);
   return database;
 }
 

@@ -1,6 +1,5 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { afterAll } from "vitest";
 import { routes } from "#gen/routes.ts";
 import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
 import type { ClientType, Role } from "../../src/auth/principal.ts";
@@ -12,6 +11,7 @@ import { unreadResponses } from "../../src/http/unread-responses.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
 import { transcoder } from "../../src/transcoding/handler.ts";
+import { atEnd } from "./at-end.ts";
 import { type TestDatabase, temporaryDir, testDatabase } from "./database.ts";
 
 /** RPCs of one service for a test. */
@@ -34,7 +34,7 @@ interface Options extends Partial<Pick<PortOptions, "notReady">> {
 /** One line of the log. */
 export type LogLine = Record<string, unknown> & { requestId?: string; rpc?: string; code?: string; msg?: string };
 
-/** A port on a free number of this machine, with a real key store, and its log as lines. Closed at the end of the file. */
+/** A port on a free number of this machine, with a real key store, and its log as lines. Closed at the end of the file, or of the test that opens it. */
 export async function testPort(services: TestService[], options: Options = {}) {
   const database = options.database ?? (await testDatabase());
   const config: Config = {
@@ -47,7 +47,7 @@ export async function testPort(services: TestService[], options: Options = {}) {
   const { gate, sql } = database.pool;
   const { verify } = keyVerifier(database.pool);
   const untaken = unreadResponses({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
-  afterAll(() => untaken.stop());
+  atEnd(() => untaken.stop());
   const { admit, implement } = pipeline({
     verify,
     gate,
@@ -72,7 +72,7 @@ export async function testPort(services: TestService[], options: Options = {}) {
   });
   const notReady = options.notReady ?? (() => (gate.open ? undefined : "the database is away"));
   const port = await openPort({ config, tls, log, admit, services: wrapped, transcode, stopping, notReady, untaken });
-  afterAll(() => port.close({ drainMs: 0 }));
+  atEnd(() => port.close({ drainMs: 0 }));
   const { id: tenantId } = await createTenant(sql, `tenant of ${port.address.port}`);
 
   /** A new key of a new client. */

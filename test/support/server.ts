@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { type Config, readConfig } from "../../src/config/settings.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { type Server, startServer } from "../../src/server.ts";
+import { atEnd } from "./at-end.ts";
 import { type TestDatabase, testDatabase } from "./database.ts";
 
 /** A whole server on a database of this test file's own, as `main.ts` starts it; stopped at the end of the file. */
@@ -31,7 +31,7 @@ export async function testServer(env: Record<string, string> = {}, limits: Parti
     ...env,
   });
   const server = await startServer({ ...config, wrongKeysMax: 1_000_000, ...limits }, openLog("silent"));
-  afterAll(async () => {
+  atEnd(async () => {
     await server.stop();
     rmSync(dataDir, { recursive: true, force: true });
   });
