@@ -59,6 +59,7 @@ const shared = {
 
 /** These read the statements that the others have sent. */
 const last = ["test/statements.test.ts", "test/statement-plans.test.ts"];
+const lastOnCitus = "test/statement-nodes.test.ts";
 
 const lightProjects = [
   {
@@ -66,7 +67,7 @@ const lightProjects = [
       ...shared,
       name: "together",
       include: ["test/**/*.test.ts"],
-      exclude: [...faults, apart, ...last, heavyOnly],
+      exclude: [...faults, apart, ...last, lastOnCitus, heavyOnly],
       sequence: { groupOrder: 0 },
     },
   },
@@ -143,6 +144,7 @@ const citusProjects = [
       sequence: { groupOrder: 1 },
     },
   },
+  { test: { ...shared, name: "citus statements", include: [lastOnCitus], sequence: { groupOrder: 2 } } },
 ];
 
 export default defineConfig({

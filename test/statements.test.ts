@@ -277,9 +277,14 @@ describe("the rules find", () => {
       /tenant of selected rows comes from no row/,
     ],
     [
-      "a common table beside the row of the tenant",
+      "a common table beside an insert of selected rows",
       "with a as (select 1 as id) insert into events (tenant_id, id) select home.tenant_id, a.id from home, a",
-      /common table beside the row/,
+      /common table beside an insert/,
+    ],
+    [
+      "an insert of what is deleted beside it",
+      "with a as (delete from events where tenant_id = $1 returning id) insert into events (tenant_id, id) select $1, id from a",
+      /common table beside an insert/,
     ],
     [
       "a volatile function beside it",

@@ -6,9 +6,6 @@ const codeOf = (error: unknown) => String((error as { code?: unknown } | null)?.
  */
 export const isContent = (error: unknown): boolean => /^(22|23|54)[0-9A-Z]{3}$/.test(codeOf(error));
 
-/** Whether it may be that all the same: Citus hands on what a copy to a node fails with as an internal error, without its own code. */
-export const mayBeContent = (error: unknown): boolean => codeOf(error) === "XX000";
-
 /** Whether a row has no partition to lie in. */
 export const lacksPartition = (error: unknown): boolean =>
   /^no partition of relation .* found for row/.test((error as Error | null)?.message ?? "");

@@ -4,9 +4,9 @@ import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { fromHome, home } from "../db/home-row.ts";
 import { invalidField } from "../errors.ts";
-import { type BatchedWrite, inPortions, matchingIds, portionMax } from "./batched-writes.ts";
+import { type BatchedWrite, inPortions, matchingIds, portionMax, splitIds } from "./batched-writes.ts";
 import { noteKeys } from "./field-keys.ts";
-import { idText, idTextSql } from "./identity.ts";
+import { idText } from "./identity.ts";
 import { type EntityRow, entityColumns } from "./messages.ts";
 import { storedRow } from "./stored-row.ts";
 import { customTermsBytesMax } from "./terms.ts";
@@ -68,27 +68,21 @@ export async function setCustomProperties(
     if (any === undefined) return { answer: [], count: 0 };
     await noteKeys(tx, tenantId, { customProperty: Object.keys(properties) }, writing.fieldsMax);
     const [row] = await cancelOn(
-      tx<[{ crowded: Buffer | null; ids: string | null }]>`
+      tx<[{ crowded: Buffer | null; ids: Buffer | null }]>`
         with picked as materialized (
           select tenant_id, id, custom_properties as before, ${after(tx)} as after
           from entities
           where tenant_id = ${tenantId} and deleted_ms is null and ${some}
           order by id for no key update
-        ), crowded as materialized (
-          select id from picked where ${isCrowded(tx, tx`after` as Fragment)} limit 1
-        ), changed as (
-          insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms, custom_properties)
-          select ${tenantId}::uuid, id, '', '{}', '{}', 0, ${BigInt(writing.nowMs)}, 0, after
-          from picked where after <> before and not exists (select from crowded)
-          ${replacing(tx)} returning 1
         )
-        select (select id from crowded) as crowded,
-          (select string_agg(${idTextSql(tx, tx`id` as Fragment)}, ',') from picked where after <> before) as ids`,
+        select (select id from picked where ${isCrowded(tx, tx`after` as Fragment)} limit 1) as crowded,
+          (select string_agg(id, ''::bytea) from picked where after <> before) as ids`,
       writing.signal,
     );
     if (row.crowded !== null) throw crowdedError(row.crowded);
-    const answer = row.ids === null ? [] : row.ids.split(",");
-    return { answer, count: answer.length };
+    const changed = splitIds(row.ids ?? Buffer.alloc(0));
+    if (changed.length > 0) await cancelOn(rewrite(tx, tenantId, changed, after(tx), writing.nowMs), writing.signal);
+    return { answer: changed.map(idText), count: changed.length };
   });
   return found.flat();
 }
@@ -109,20 +103,23 @@ export async function deleteCustomProperties(
     tx`${some} and ${keys === undefined ? tx`custom_properties <> '{}'` : tx`custom_properties ?| ${names}::text[]`}` as Fragment;
   const find = (tx: Db) => matchingIds(tx, tenantId, having(tx, matching), portionMax, writing.signal);
   await inPortions(db, writing, matching, find, async (tx, some) => {
-    const query = tx`
-      with picked as materialized (
-        select id, ${keys === undefined ? tx`'{}'::jsonb` : tx`custom_properties - ${names}::text[]`} as after
-        from entities
-        where tenant_id = ${tenantId} and deleted_ms is null and ${having(tx, some)}
-        order by id for no key update
-      )
-      insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms, custom_properties)
-      select ${tenantId}::uuid, id, '', '{}', '{}', 0, ${BigInt(writing.nowMs)}, 0, after from picked
-      ${replacing(tx)}`;
-    const { count } = await cancelOn(query, writing.signal);
-    return { answer: undefined, count };
+    const query = tx<{ id: Buffer }[]>`
+      select id from entities
+      where tenant_id = ${tenantId} and deleted_ms is null and ${having(tx, some)}
+      order by id for no key update`;
+    const changed = (await cancelOn(query, writing.signal)).map(({ id }) => id);
+    const after = keys === undefined ? tx`'{}'::jsonb` : tx`custom_properties - ${names}::text[]`;
+    if (changed.length > 0) await cancelOn(rewrite(tx, tenantId, changed, after, writing.nowMs), writing.signal);
+    return { answer: undefined, count: changed.length };
   });
 }
+
+/** Sets the properties of entities to what `after` makes of their stored rows, `here`. The tenant comes from these, too. */
+const rewrite = (tx: Db, tenantId: string, ids: readonly Buffer[], after: Fragment, nowMs: number) => tx`
+  insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms, custom_properties)
+  select here.tenant_id, sent.id, name, dimensions, metadata, created_ms, ${BigInt(nowMs)}::int8, 0, ${after}
+  from unnest(${byteaArray(ids)}::bytea[]) as sent (id) ${storedRow(tx, tenantId)}
+  ${replacing(tx)}`;
 
 /** An entity's row that the transaction has locked. */
 export type LockedEntity = EntityRow & { custom_properties: CustomProperties };

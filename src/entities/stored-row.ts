@@ -7,6 +7,6 @@ import type { Db } from "../db/connect.ts";
  */
 export const storedRow = (db: Db, tenantId: string): Fragment => db`
   cross join lateral (
-    select name, dimensions, metadata, created_ms, updated_ms from entities
+    select tenant_id, name, dimensions, metadata, custom_properties, created_ms, updated_ms from entities
     where tenant_id = ${tenantId} and entities.id = sent.id limit 1 for no key update
   ) as here`;

@@ -130,19 +130,21 @@ async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number
   if (status !== "FAILED")
     throw failedPrecondition(`delivery "${id}" is ${status}: only one that has FAILED is tried again`);
   const now = BigInt(nowMs);
-  const [row] = await tx<(DeliveryRow & Needed)[]>`
-    with back as (
-      delete from delivery_history
-      where tenant_id = ${tenantId} and created_ms = ${BigInt(createdMs)} and id = ${id} and status = 'FAILED' returning *
-    )
-    insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
-      event_id, number, entity_id, metric_name, occasion, told, attempts, error, due_ms, lease_until_ms, fence, tries,
-      slow_tries, retried_ms)
-    select ${tenantId}::uuid, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
-      event_id, number, entity_id, metric_name, occasion, told, attempts, error, ${now}, 0, ${now}, 0, 0, ${now}
-    from back
-    returning ${deliveryColumns(tx)}, 'PENDING' as status, due_ms::float8 as "dueMs", rule_id as "ruleId",
-      told ? 'window' as "ofWindow"`;
+  const failed = tx`tenant_id = ${tenantId} and created_ms = ${BigInt(createdMs)} and id = ${id} and status = 'FAILED'`;
+  // The lock lets one of two that ask at once find it.
+  const [, [row]] = await Promise.all([
+    tx`select from delivery_history where ${failed} for update`,
+    tx<(DeliveryRow & Needed)[]>`
+      insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
+        event_id, number, entity_id, metric_name, occasion, told, attempts, error, due_ms, lease_until_ms, fence, tries,
+        slow_tries, retried_ms)
+      select tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
+        event_id, number, entity_id, metric_name, occasion, told, attempts, error, ${now}, 0, ${now}, 0, 0, ${now}
+      from delivery_history where ${failed}
+      returning ${deliveryColumns(tx)}, 'PENDING' as status, due_ms::float8 as "dueMs", rule_id as "ruleId",
+        told ? 'window' as "ofWindow"`,
+    tx`delete from delivery_history where ${failed}`,
+  ]);
   if (row === undefined) throw notFound("delivery", id);
   const reason = await overOf(tx, tenantId, row);
   if (reason !== undefined) throw failedPrecondition(`delivery "${id}" is not needed any more: ${reason}`);

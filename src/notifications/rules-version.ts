@@ -11,19 +11,20 @@ const changesKept = 1000n;
 
 /**
  * Records that a trigger, destination or rule of the tenant changes in the caller's transaction: events that are stored
- * after its commit are matched with the new one, on every server. The last statement before the commit, because all
+ * after its commit are matched with the new one, on every server. The last statements before the commit, because all
  * transactions that store events of the tenant wait for it.
  */
 export async function raiseRulesVersion(tx: Db, tenantId: string, { kind, name }: RulePart): Promise<void> {
-  await tx`
-    with raised as (
+  await Promise.all([
+    tx`
       insert into tenant_state (tenant_id, rules_version) values (${tenantId}, 1)
-      on conflict (tenant_id) do update set rules_version = tenant_state.rules_version + 1
-      returning rules_version
-    ), pruned as (
-      delete from rule_changes using raised
-      where rule_changes.tenant_id = ${tenantId} and version <= raised.rules_version - ${changesKept}
-    )
-    insert into rule_changes (tenant_id, version, kind, name)
-    select ${tenantId}::uuid, rules_version, ${kind}, ${name} from raised`;
+      on conflict (tenant_id) do update set rules_version = tenant_state.rules_version + 1`,
+    tx`
+      insert into rule_changes (tenant_id, version, kind, name)
+      select tenant_id, rules_version, ${kind}, ${name} from tenant_state where tenant_id = ${tenantId}`,
+    tx`
+      delete from rule_changes
+      where tenant_id = ${tenantId}
+        and version <= (select rules_version from tenant_state where tenant_id = ${tenantId}) - ${changesKept}`,
+  ]);
 }

@@ -37,6 +37,15 @@ test.runIf(onCitus)(
     await killProcesses(firstProcessIn(await pidFileOf(lost)));
     await eventually(own, ({ refused }) => refused.length > 20);
     await goesOn(others, 50);
+    // What was sent is in the list of deliveries before the worker is back.
+    const acknowledged = others.map((each) => ({ ...each, acknowledged: [...each.acknowledged] }));
+    await expect
+      .poll(async () => (await Promise.all(acknowledged.map((each) => notThereOnce(sql, each)))).flat(), {
+        timeout: 30_000,
+      })
+      .toEqual([]);
+    const listed = await acknowledged[0]?.call("GET", "/v1/notification/deliveries?status=SENT&pageSize=1");
+    expect(Number(listed?.body.totalCount)).toBeGreaterThanOrEqual(acknowledged[0]?.acknowledged.length as number);
 
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
     const up = (await (await fetch(server.metricsUrl as string)).text()).matchAll(

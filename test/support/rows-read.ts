@@ -43,6 +43,17 @@ const call = ({ name, statement }: Prepared, tenantId: string) => {
   return values.length === 0 ? `execute ${name}` : `execute ${name}(${values.join(", ")})`;
 };
 
+/** How a statement would run for a tenant, or why it would not. */
+export async function explained(db: Db, statement: RanStatement, tenantId: string): Promise<string> {
+  const prepared = await prepare(db, statement, "explained", tenantId);
+  const rows =
+    typeof prepared === "string"
+      ? [{ "QUERY PLAN": prepared }]
+      : await db.unsafe(`explain (costs off) ${call(prepared, tenantId)}`);
+  await db.unsafe("deallocate all");
+  return rows.map((row) => row["QUERY PLAN"]).join("\n");
+}
+
 /** Prepares a statement, and plans it now where the connection plans once. Undefined: PostgreSQL does not take it. */
 export async function prepare(
   db: Db,

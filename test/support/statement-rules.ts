@@ -140,8 +140,8 @@ function insertFaults(table: string, node: Node, common: boolean): string[] {
 const hasQuery = (node: unknown) => [...walk(node)].some(({ kind }) => kind === "SelectStmt");
 
 /**
- * An insert of selected rows goes to its node as a whole where the tenant comes from a row that is there; beside a common table it is done
- * in steps, from which parameters in its conflicts are kept away.
+ * An insert of selected rows goes to its node as a whole where the tenant comes from a row that is there. Beside a common table it is done
+ * in steps through the coordinator, which fail while any node is away.
  */
 function selectedFaults(table: string, node: Node, common: boolean): string[] {
   const faults: string[] = [];
@@ -149,8 +149,8 @@ function selectedFaults(table: string, node: Node, common: boolean): string[] {
   const place = sets(node.cols).indexOf("tenant_id");
   const tenant = at(list(at(select, "targetList"))[place], "ResTarget", "val");
   const ofRow = texts(at(tenant, "ColumnRef", "fields")).at(-1) === "tenant_id";
-  if (common && ofRow) faults.push(`${table}: a common table beside the row that the tenant comes from`);
-  if (!common && place >= 0 && !ofRow) faults.push(`${table}: the tenant of selected rows comes from no row`);
+  if (common) faults.push(`${table}: a common table beside an insert of selected rows`);
+  if (place >= 0 && !ofRow) faults.push(`${table}: the tenant of selected rows comes from no row`);
   for (const name of calls(select)) {
     if (volatile.has(name)) faults.push(`${table}: ${name}() in an insert of selected rows`);
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, Sql } from "../../db/connect.ts";
 import { isConnectionLost } from "../../db/driver/connection-errors.ts";
-import { isContent, lacksPartition, mayBeContent } from "../../db/refused-content.ts";
+import { isContent, lacksPartition } from "../../db/refused-content.ts";
 import { withHolder } from "../../db/request-scope.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Log } from "../../log.ts";
@@ -40,8 +40,6 @@ interface RecorderOptions {
 }
 
 const againMsMax = 5000;
-/** What may be refused for what it holds is taken to be so after this many tries. */
-const triesMax = 8;
 /** What of a result is in our own words, for where the database refuses it: without the receiver's. */
 const bare = ({ row, status, error, dueMs, slow, attempt }: Result): Result => ({
   row,
@@ -64,24 +62,19 @@ export function resultBatcher({ db, gate, nowMs, log, onRecorded, againMs = 200 
   let stopped = false;
 
   async function write(tenantId: string, { results, suspects, isBare = false }: Batch): Promise<void> {
-    let waitMs = againMs;
-    for (let tries = 1; ; tries++) {
+    for (let waitMs = againMs; ; waitMs = Math.min(waitMs * 2, againMsMax)) {
       try {
         return await record(db, tenantId, results, suspects, nowMs());
       } catch (error) {
         if (stopped) throw error;
-        if (isConnectionLost(error) || !gate.open) {
-          [waitMs, tries] = [againMs, 0];
-          // A node of a cluster that is away keeps back every tenant's records: it must not keep back what they send.
-          late.delete(tenantId);
-        } else {
+        if (isConnectionLost(error) || !gate.open) waitMs = againMs;
+        else {
           log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");
-          const atFault = isContent(error) || lacksPartition(error) || (mayBeContent(error) && tries >= triesMax);
+          const atFault = isContent(error) || lacksPartition(error);
           if (atFault && (await writeLess(tenantId, { results, suspects, isBare }, error))) return;
           late.add(tenantId);
         }
         await sleep(waitMs);
-        waitMs = Math.min(waitMs * 2, againMsMax);
       }
     }
   }

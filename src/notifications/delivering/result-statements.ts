@@ -1,3 +1,4 @@
+import type { Fragment } from "postgres";
 import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
@@ -38,7 +39,7 @@ export async function record(
   if (beyond.length > 0) {
     await transaction(db, async (tx) => {
       const kept = await recordBeyond(tx, tenantId, beyond);
-      if (kept.length > 0) await write(tx, tenantId, kept, nowMs);
+      if (kept.length > 0) write(tx, tenantId, kept, nowMs);
     });
     const others = results.filter((result) => !isBeyond(result));
     if (others.length > 0) await record(db, tenantId, others, suspects, nowMs);
@@ -53,10 +54,9 @@ export async function record(
     signs.set(name, [...(signs.get(name) ?? []), sign]);
   }
   const disabled = new Map(results.flatMap(({ row, disable }) => (disable ? [[row.destinationName, disable]] : [])));
-  if (due.length === 0 && signs.size === 0 && disabled.size === 0) return await write(db, tenantId, results, nowMs);
   await transaction(db, async (tx) => {
     if (disabled.size > 0) await disable(tx, tenantId, disabled);
-    await write(tx, tenantId, results, nowMs);
+    write(tx, tenantId, results, nowMs);
     for (const [destination, reason] of disabled) {
       const end = { destination, status: "FAILED", error: disabledError(reason) } as const;
       while ((await endDeliveries(tx, tenantId, end, nowMs)) === portion);
@@ -75,60 +75,99 @@ async function disable(tx: Db, tenantId: string, reasons: ReadonlyMap<string, st
     where tenant_id = ${tenantId} and name = any(${textArray([...reasons.keys()])}::text[])`;
 }
 
-async function write(db: Db, tenantId: string, results: readonly Result[], nowMs: number): Promise<void> {
+/**
+ * In the caller's transaction. What is not the caller's any more is left out of all statements: the first ones lock the others' rows,
+ * whose fences so stay. Each statement takes the tenant from rows of the tenant, so that Citus runs it on their node.
+ */
+function write(tx: Db, tenantId: string, results: readonly Result[], nowMs: number): void {
   const now = BigInt(nowMs);
-  const ofId = ({ row, attempt, ...rest }: Result) => ({
-    fence: String(row.fence),
-    status: rest.status,
-    error: rest.error,
-    attempts: newest([...row.attempts, ...(attempt ? [attempt] : [])]),
-    tries: row.tries + (attempt === undefined ? 0 : 1),
-    slow: row.slowTries + (rest.slow ? 1 : 0),
-    due: rest.dueMs ?? 0,
-    state: rest.thread?.state ?? null,
-    sent: rest.thread?.sent ?? false,
-  });
-  const idsOf = (some: readonly Result[]) => uuidArray(some.map(({ row }) => row.id));
-  const [waiting, done] = [true, false].map((is) => results.filter(({ status }) => (status === "PENDING") === is));
-  // By primary keys alone: what is written is in one object, by ids. One statement: what is not the caller's any more is
-  // left out of all of it.
-  const own = db`(select ${JSON.stringify(Object.fromEntries(results.map((each) => [each.row.id, ofId(each)])))}::jsonb as of_id)`;
-  const held = (some: readonly Result[] = []) => db`tenant_id = ${tenantId} and id = any(${idsOf(some)}::uuid[])
-    and fence = (of_id -> id::text ->> 'fence')::bigint`;
-  await db`
-    with gone as (
-      delete from due_deliveries using ${own} as written where ${held(done)}
-      returning ${facts(db)}, of_id -> id::text as own
-    ), waiting as (
-      update due_deliveries set lease_until_ms = 0, due_ms = (of_id -> id::text ->> 'due')::bigint,
-        error = of_id -> id::text ->> 'error', tries = (of_id -> id::text ->> 'tries')::int4,
-        slow_tries = (of_id -> id::text ->> 'slow')::int4, attempts = of_id -> id::text -> 'attempts'
-      from ${own} as written where ${held(waiting)}
-      returning destination_name, subject, of_id -> id::text as own
-    ), kept as (
-      insert into delivery_history (tenant_id, ${facts(db)}, attempts, status, error, ended_ms)
-      select ${tenantId}::uuid, ${facts(db)}, own -> 'attempts', own ->> 'status', own ->> 'error', ${now} from gone
-    ), counted as (
-      insert into delivery_counts as c (tenant_id, about, name, slot_ms, count)
-      select ${tenantId}::uuid, about, name, ${now - (now % BigInt(slotMs))}, count(*)::int4
-      from gone cross join lateral (
-        values ('rule', rule_name), ('destination', destination_name)
-        union all select 'trigger', t from unnest(trigger_names) as t
-      ) as counts (about, name)
-      where own ->> 'status' = 'SENT' group by about, name order by about, name
-      on conflict (tenant_id, about, name, slot_ms) do update set count = c.count + excluded.count
-    )
-    insert into delivery_threads as t (tenant_id, destination_name, subject, state, sent, updated_ms)
-    select distinct on (destination_name, subject) ${tenantId}::uuid, destination_name, subject, own -> 'state',
-      (own ->> 'sent')::boolean, ${now}
-    from (
-      select destination_name, subject, own from gone union all select destination_name, subject, own from waiting
-    ) as told
-    where own ->> 'state' is not null
-    order by destination_name, subject
-    on conflict (tenant_id, destination_name, subject) do update
-      set state = excluded.state, sent = excluded.state <> '{}' and (t.sent or excluded.sent), updated_ms = excluded.updated_ms`;
+  const waiting = results.filter(({ status }) => status === "PENDING");
+  const done = results.filter(({ status }) => status !== "PENDING");
+  const ofThreads = results.filter(({ thread }) => thread !== undefined);
+  const own = (some: readonly Result[], valuesOf?: (result: Result) => object) => ownRows(tx, tenantId, some, valuesOf);
+  const gone = done.length > 0 && own(done, ({ status }) => ({ status }));
+  const statements = [
+    waiting.length > 0 && keepWaiting(tx, own(waiting, waitingValues)),
+    done.length > 0 && addToHistory(tx, own(done, doneValues), now),
+    gone && countSent(tx, gone, now),
+    ofThreads.length > 0 && keepThreads(tx, own(ofThreads, threadValues), now),
+    gone && removeDone(tx, gone),
+  ];
+  // Sent, and not waited for: the transaction fails with the first that fails.
+  for (const statement of statements) if (statement) statement.catch(() => undefined);
 }
+
+/** Rows of deliveries that are still the caller's: a table of one object by their ids, and the condition that finds them beside it. */
+interface OwnRows {
+  byId: Fragment;
+  held: Fragment;
+}
+
+/** By primary keys alone: what is written is in one object, by ids. */
+function ownRows(
+  tx: Db,
+  tenantId: string,
+  results: readonly Result[],
+  valuesOf: (result: Result) => object = () => ({}),
+): OwnRows {
+  const values = results.map((each) => [each.row.id, { fence: String(each.row.fence), ...valuesOf(each) }]);
+  return {
+    byId: tx`(select ${JSON.stringify(Object.fromEntries(values))}::jsonb as by_id) as written`,
+    held: tx`tenant_id = ${tenantId} and id = any(${uuidArray(results.map(({ row }) => row.id))}::uuid[])
+      and fence = (by_id -> id::text ->> 'fence')::bigint`,
+  };
+}
+
+const attemptsOf = ({ row, attempt }: Result) => newest([...row.attempts, ...(attempt ? [attempt] : [])]);
+
+const waitingValues = (result: Result) => ({
+  attempts: attemptsOf(result),
+  error: result.error,
+  tries: result.row.tries + (result.attempt === undefined ? 0 : 1),
+  slow: result.row.slowTries + (result.slow ? 1 : 0),
+  due: result.dueMs ?? 0,
+});
+
+const keepWaiting = (tx: Db, { byId, held }: OwnRows) => tx`
+  update due_deliveries set lease_until_ms = 0, due_ms = (by_id -> id::text ->> 'due')::bigint,
+    error = by_id -> id::text ->> 'error', tries = (by_id -> id::text ->> 'tries')::int4,
+    slow_tries = (by_id -> id::text ->> 'slow')::int4, attempts = by_id -> id::text -> 'attempts'
+  from ${byId} where ${held}`;
+
+const doneValues = (result: Result) => ({
+  attempts: attemptsOf(result),
+  status: result.status,
+  error: result.error,
+});
+
+const addToHistory = (tx: Db, { byId, held }: OwnRows, now: bigint) => tx`
+  insert into delivery_history (tenant_id, ${facts(tx)}, attempts, status, error, ended_ms)
+  select tenant_id, ${facts(tx)}, by_id -> id::text -> 'attempts', by_id -> id::text ->> 'status',
+    by_id -> id::text ->> 'error', ${now}
+  from ${byId} cross join lateral (select * from due_deliveries where ${held} order by id for update) as done`;
+
+const countSent = (tx: Db, { byId, held }: OwnRows, now: bigint) => tx`
+  insert into delivery_counts as c (tenant_id, about, name, slot_ms, count)
+  select tenant_id, about, name, ${now - (now % BigInt(slotMs))}, count(*)::int4
+  from ${byId} cross join due_deliveries cross join lateral (
+    values ('rule', rule_name), ('destination', destination_name)
+    union all select 'trigger', t from unnest(trigger_names) as t
+  ) as counts (about, name)
+  where ${held} and by_id -> id::text ->> 'status' = 'SENT'
+  group by tenant_id, about, name order by tenant_id, about, name
+  on conflict (tenant_id, about, name, slot_ms) do update set count = c.count + excluded.count`;
+
+const threadValues = ({ thread }: Result) => ({ ...thread });
+
+const keepThreads = (tx: Db, { byId, held }: OwnRows, now: bigint) => tx`
+  insert into delivery_threads as t (tenant_id, destination_name, subject, state, sent, updated_ms)
+  select distinct on (tenant_id, destination_name, subject) tenant_id, destination_name, subject,
+    by_id -> id::text -> 'state', (by_id -> id::text ->> 'sent')::boolean, ${now}
+  from ${byId} cross join due_deliveries where ${held} order by tenant_id, destination_name, subject
+  on conflict (tenant_id, destination_name, subject) do update
+    set state = excluded.state, sent = excluded.state <> '{}' and (t.sent or excluded.sent), updated_ms = excluded.updated_ms`;
+
+const removeDone = (tx: Db, { byId, held }: OwnRows) => tx`delete from due_deliveries using ${byId} where ${held}`;
 
 /** What becomes of deliveries that wait for a destination. */
 export interface Ending {
@@ -139,7 +178,7 @@ export interface Ending {
   readonly dueBeforeMs?: number;
 }
 
-/** Ends deliveries of a destination, a portion of them; returns how many. What is being tried now is left to the next try. */
+/** Ends deliveries of a destination, a portion of them, in the caller's transaction; returns how many. What is being tried now is left to the next try. */
 export async function endDeliveries(
   tx: Db,
   tenantId: string,
@@ -147,19 +186,21 @@ export async function endDeliveries(
   nowMs: number,
 ): Promise<number> {
   const now = BigInt(nowMs);
-  const gone = await tx`
-    with ending as materialized (
-      select id from due_deliveries
-      where tenant_id = ${tenantId} and destination_name = ${destination} and lease_until_ms <= ${now}
-        and due_ms < ${BigInt(dueBeforeMs)} and tries >= 0
-      order by due_ms, id limit ${portion} for update skip locked
-    ), gone as (
-      delete from due_deliveries where tenant_id = ${tenantId} and id = any(array(select id from ending))
-      returning ${facts(tx)}, attempts
-    )
-    insert into delivery_history (tenant_id, ${facts(tx)}, attempts, status, error, ended_ms)
-    select ${tenantId}::uuid, ${facts(tx)}, attempts, ${status}, ${error}, ${now} from gone returning 1`;
-  return gone.count;
+  const ending = await tx<{ id: string }[]>`
+    select id from due_deliveries
+    where tenant_id = ${tenantId} and destination_name = ${destination} and lease_until_ms <= ${now}
+      and due_ms < ${BigInt(dueBeforeMs)} and tries >= 0
+    order by due_ms, id limit ${portion} for update skip locked`;
+  if (ending.length === 0) return 0;
+  const ids = uuidArray(ending.map(({ id }) => id));
+  await Promise.all([
+    tx`
+      insert into delivery_history (tenant_id, ${facts(tx)}, attempts, status, error, ended_ms)
+      select tenant_id, ${facts(tx)}, attempts, ${status}, ${error}, ${now}
+      from due_deliveries where tenant_id = ${tenantId} and id = any(${ids}::uuid[])`,
+    tx`delete from due_deliveries where tenant_id = ${tenantId} and id = any(${ids}::uuid[])`,
+  ]);
+  return ending.length;
 }
 
 /** Drops a delivery that is done and cannot be kept: the history of its day is gone. */
