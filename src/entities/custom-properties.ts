@@ -114,10 +114,10 @@ export async function deleteCustomProperties(
   });
 }
 
-/** Sets the properties of entities to what `after` makes of their stored rows, `here`. The tenant comes from these, too. */
+/** Sets the properties of entities. `after` is SQL over the stored row, which `storedRow` calls `here`; the tenant comes from it, too. */
 const rewrite = (tx: Db, tenantId: string, ids: readonly Buffer[], after: Fragment, nowMs: number) => tx`
   insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms, custom_properties)
-  select here.tenant_id, sent.id, name, dimensions, metadata, created_ms, ${BigInt(nowMs)}::int8, 0, ${after}
+  select here.tenant_id, sent.id, name, dimensions, metadata, created_ms, ${BigInt(nowMs)}, 0, ${after}
   from unnest(${byteaArray(ids)}::bytea[]) as sent (id) ${storedRow(tx, tenantId)}
   ${replacing(tx)}`;
 

@@ -131,7 +131,7 @@ async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number
     throw failedPrecondition(`delivery "${id}" is ${status}: only one that has FAILED is tried again`);
   const now = BigInt(nowMs);
   const failed = tx`tenant_id = ${tenantId} and created_ms = ${BigInt(createdMs)} and id = ${id} and status = 'FAILED'`;
-  // The lock lets one of two that ask at once find it.
+  // Of two calls at once the second waits here, and then finds nothing.
   const [, [row]] = await Promise.all([
     tx`select from delivery_history where ${failed} for update`,
     tx<(DeliveryRow & Needed)[]>`

@@ -12,7 +12,7 @@ const changesKept = 1000n;
 /**
  * Records that a trigger, destination or rule of the tenant changes in the caller's transaction: events that are stored
  * after its commit are matched with the new one, on every server. The last statements before the commit, because all
- * transactions that store events of the tenant wait for it.
+ * transactions that store events of the tenant wait for the lock on its row of tenant_state.
  */
 export async function raiseRulesVersion(tx: Db, tenantId: string, { kind, name }: RulePart): Promise<void> {
   await Promise.all([

@@ -159,6 +159,24 @@ test("of one that is tried again very often the newest attempts are kept, and al
   expect(kept?.count).toBe(20);
 });
 
+test("of several calls at once for one that has failed, one has it tried again", async () => {
+  const failed = await deliveries.listDeliveries({ status: DeliveryStatus.FAILED });
+  const id = failed.deliveries[0]?.id ?? "";
+  const arrived = () => receiver.received.filter(({ headers }) => headers["webhook-id"] === id).length;
+  const before = arrived();
+  const all = Promise.withResolvers<void>();
+  receiver.answer((_request, response) => void all.promise.then(() => response.writeHead(400).end()));
+  const path = `/v1/notification/deliveries/${id}:retry`;
+  const answers = await Promise.all(range(8).map(() => json("POST", path, {})));
+  all.resolve();
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+  const others = answers.filter(({ status }) => status !== 200);
+  // PENDING, or no more where it was.
+  for (const { body } of others) expect([9, 5]).toContain(body.code);
+  await settled(1);
+  expect(arrived()).toBe(before + 1);
+});
+
 test("what was sent within 24 hours is counted on rules, triggers and destinations", async () => {
   const { destination } = await createClient(DestinationService, way).getDestination({ name: "good" });
   expect(destination).toMatchObject({ recentNotificationCount: 5n, breakerState: BreakerState.CLOSED });

@@ -1,7 +1,8 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished } from "vitest";
+import { expect } from "vitest";
 import { freePort, type ServerProcess, serverProcess } from "../faults/server-process.ts";
+import { atEnd } from "../support/at-end.ts";
 import { temporaryDir } from "../support/database.ts";
 import { masterKeys } from "../support/server.ts";
 import { servingOf } from "../support/serving-processes.ts";
@@ -21,11 +22,8 @@ export interface TestMachine {
   serving(): number[];
 }
 
-/** Starts one of three processes over TLS, which ends with its test, or at another end. */
-export async function testMachine(
-  env: Record<string, string>,
-  atEnd: (end: () => Promise<void>) => void = onTestFinished,
-): Promise<TestMachine> {
+/** Starts one of three processes over TLS, which ends as `atEnd` says. */
+export async function testMachine(env: Record<string, string>): Promise<TestMachine> {
   const [dataDir, metricsPort] = [temporaryDir(), await freePort()];
   const logFile = join(dataDir, "log");
   const settings = {

@@ -46,7 +46,7 @@ const env = {
   BELFRY_MASTER_KEYS_FILE: keyFile,
   BELFRY_POOL_CONNECTIONS_MAX: String(pool),
 };
-const machine = await testMachine({ ...env, TEST_LIMITS: JSON.stringify(limits) }, afterAll);
+const machine = await testMachine({ ...env, TEST_LIMITS: JSON.stringify(limits) });
 const { target, metrics, said } = machine;
 
 const json = { "content-type": "application/json" };

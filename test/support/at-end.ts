@@ -1,6 +1,9 @@
 import { afterAll, onTestFinished } from "vitest";
 
-/** Has `end` run at the end of the test that calls this, or at the end of the file or the `describe` where none does. */
+/**
+ * Has `end` run at the end of the test, or its `beforeEach`, that calls this; at the end of the file or `describe` where it is called there.
+ * Not for `beforeAll`, where Vitest takes no further hooks, nor for tests that run at once.
+ */
 export function atEnd(end: () => unknown): void {
   try {
     // Within a test `afterAll` is taken and never called.

@@ -184,7 +184,7 @@ export interface TestDatabase {
   readonly url: string;
   readonly pool: Pool;
   readonly sql: Sql;
-  /** Closes the pool and drops the database; at the end of the file this happens by itself. */
+  /** Closes the pool and drops the database; it happens by itself, as `atEnd` says. */
   drop(): Promise<void>;
 }
 
@@ -220,7 +220,7 @@ async function dropAt(address: string, name: string): Promise<void> {
   }
 }
 
-/** A migrated database of this test file's own, cloned from the template. Call it at the top of the file or of a describe. */
+/** A migrated database of this test file's own, cloned from the template. Dropped as `atEnd` says. */
 export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<TestDatabase> {
   const { url: address, template } = inject("database");
   const name = `belfry_test_${randomBytes(6).toString("hex")}`;

@@ -3,6 +3,8 @@ import { connectionLost } from "./connection-errors.ts";
 import { count, isFatal, type PooledConnection } from "./pooled-connection.ts";
 import { type Answer, forget, type Query, queryAdapter, type Tagged } from "./query-adapter.ts";
 
+/** Whether PostgreSQL has refused a statement, and so knows that the transaction has failed; not where the driver has. */
+const isOfPostgres = (error: unknown) => (error as { severity?: string } | null)?.severity !== undefined;
 /** What PostgreSQL says of each statement after the one that has failed. */
 const isAborted = (error: unknown) => (error as { code?: string } | null)?.code === "25P02";
 
@@ -95,6 +97,7 @@ export async function transact<T>(slot: PooledConnection, fn: (tx: Tagged) => Pr
     let value: T;
     try {
       value = await fn(tx);
+      if (failed !== undefined && !isOfPostgres(failed.error)) throw failed.error;
     } catch (error) {
       // Nothing may be sent after answers that may be mixed up.
       if (!over) {

@@ -67,6 +67,7 @@ export function resultBatcher({ db, gate, nowMs, log, onRecorded, againMs = 200 
         return await record(db, tenantId, results, suspects, nowMs());
       } catch (error) {
         if (stopped) throw error;
+        // While the database, or the tenant's node, is away nothing can be claimed either.
         if (isConnectionLost(error) || !gate.open) waitMs = againMs;
         else {
           log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");

@@ -76,34 +76,34 @@ async function disable(tx: Db, tenantId: string, reasons: ReadonlyMap<string, st
 }
 
 /**
- * In the caller's transaction. What is not the caller's any more is left out of all statements: the first ones lock the others' rows,
- * whose fences so stay. Each statement takes the tenant from rows of the tenant, so that Citus runs it on their node.
+ * Sends the statements, in the caller's transaction. The first two lock the rows that are still the caller's; their fences cannot
+ * change after that, so the later statements find the same rows. Each takes the tenant from its rows, so that Citus runs it on their node.
  */
 function write(tx: Db, tenantId: string, results: readonly Result[], nowMs: number): void {
   const now = BigInt(nowMs);
   const waiting = results.filter(({ status }) => status === "PENDING");
   const done = results.filter(({ status }) => status !== "PENDING");
+  const sent = done.filter(({ status }) => status === "SENT");
   const ofThreads = results.filter(({ thread }) => thread !== undefined);
   const own = (some: readonly Result[], valuesOf?: (result: Result) => object) => ownRows(tx, tenantId, some, valuesOf);
-  const gone = done.length > 0 && own(done, ({ status }) => ({ status }));
   const statements = [
     waiting.length > 0 && keepWaiting(tx, own(waiting, waitingValues)),
     done.length > 0 && addToHistory(tx, own(done, doneValues), now),
-    gone && countSent(tx, gone, now),
+    sent.length > 0 && countSent(tx, own(sent), now),
     ofThreads.length > 0 && keepThreads(tx, own(ofThreads, threadValues), now),
-    gone && removeDone(tx, gone),
+    done.length > 0 && removeDone(tx, own(done)),
   ];
   // Sent, and not waited for: the transaction fails with the first that fails.
   for (const statement of statements) if (statement) statement.catch(() => undefined);
 }
 
-/** Rows of deliveries that are still the caller's: a table of one object by their ids, and the condition that finds them beside it. */
+/** `byId`: one JSON object, values by the ids of deliveries. `held`: the condition for rows whose fence is still the one in it. */
 interface OwnRows {
   byId: Fragment;
   held: Fragment;
 }
 
-/** By primary keys alone: what is written is in one object, by ids. */
+/** Rows are found by their primary key alone. */
 function ownRows(
   tx: Db,
   tenantId: string,
@@ -153,8 +153,7 @@ const countSent = (tx: Db, { byId, held }: OwnRows, now: bigint) => tx`
     values ('rule', rule_name), ('destination', destination_name)
     union all select 'trigger', t from unnest(trigger_names) as t
   ) as counts (about, name)
-  where ${held} and by_id -> id::text ->> 'status' = 'SENT'
-  group by tenant_id, about, name order by tenant_id, about, name
+  where ${held} group by tenant_id, about, name order by tenant_id, about, name
   on conflict (tenant_id, about, name, slot_ms) do update set count = c.count + excluded.count`;
 
 const threadValues = ({ thread }: Result) => ({ ...thread });

@@ -45,6 +45,16 @@ test("a transaction one of whose statements has failed is not committed, even wh
   expect(await sql`select n from kept`).toEqual([]);
 });
 
+test("nor is one with a statement that the driver has refused and that is not awaited", async () => {
+  await sql`create table meant (n int4)`;
+  const work = transaction(sql, async (tx) => {
+    tx`insert into meant values (${undefined as never})`.catch(() => undefined);
+    tx`insert into meant values (1)`.catch(() => undefined);
+  });
+  await expect(work).rejects.toThrow(/undefined/i);
+  expect(await sql`select n from meant`).toEqual([]);
+});
+
 test("one that cannot even be sent fails for who awaits it, and throws at no one who sends it", async () => {
   const statement = new Statement(["select 1"], [], () => {
     throw new TypeError("the connection has no socket");
