@@ -48,6 +48,7 @@ test("a transaction one of whose statements has failed is not committed, even wh
 test("nor is one with a statement that the driver has refused and that is not awaited", async () => {
   await sql`create table meant (n int4)`;
   const work = transaction(sql, async (tx) => {
+    await tx`select 1`;
     tx`insert into meant values (${undefined as never})`.catch(() => undefined);
     tx`insert into meant values (1)`.catch(() => undefined);
   });
