@@ -46,7 +46,8 @@ async function alertingByPage(page: Page): Promise<Alerting> {
   if (!installed("prometheus")) {
     return {
       async fire(alertname, instance) {
-        const body = JSON.stringify([{ labels: { alertname, job: "node", instance, severity: "critical" } }]);
+        const labels = { alertname, job: "node", instance, severity: "critical" };
+        const body = JSON.stringify([{ labels, annotations: { summary: `${alertname} on ${instance}` } }]);
         const key = `-H "authorization: Bearer $(cat belfry.key)" -H 'content-type: application/json'`;
         await paste(dir, `curl -fsS --cacert belfry-ca.pem ${key} ${server.url}/api/v2/alerts -d '${body}'`);
       },

@@ -23,7 +23,12 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "a page by a clause",
   },
   { begin: /^select string_agg\(id, ''::bytea/, why: "all entities that a clause matches, in portions" },
-  { begin: /^with picked as materialized/, why: "writes all entities that a clause matches, a portion at most" },
+  { begin: /^with picked as materialized/, why: "locks all entities that a clause matches, a portion at most" },
+  {
+    begin:
+      /^select id from entities where tenant_id = \$\d and deleted_ms is null and .* order by id for no key update$/,
+    why: "locks all entities that a clause matches, a portion at most",
+  },
   { begin: /^with recursive walk/, why: "the contents of a page by a clause" },
   {
     begin: /^insert into tenant_counts \(tenant_id, what, count\) select/,
