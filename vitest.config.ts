@@ -144,7 +144,15 @@ const citusProjects = [
       sequence: { groupOrder: 1 },
     },
   },
-  { test: { ...shared, name: "citus statements", include: [lastOnCitus], sequence: { groupOrder: 2 } } },
+  {
+    test: {
+      ...shared,
+      name: "citus statements",
+      include: [lastOnCitus],
+      testTimeout: 240_000,
+      sequence: { groupOrder: 2 },
+    },
+  },
 ];
 
 export default defineConfig({

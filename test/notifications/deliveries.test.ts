@@ -171,7 +171,7 @@ test("of several calls at once for one that has failed, one has it tried again",
   all.resolve();
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
   const others = answers.filter(({ status }) => status !== 200);
-  // PENDING, or no more where it was.
+  // It is PENDING by then, or was taken out of the history meanwhile.
   for (const { body } of others) expect([9, 5]).toContain(body.code);
   await settled(1);
   expect(arrived()).toBe(before + 1);

@@ -34,7 +34,7 @@ interface Options extends Partial<Pick<PortOptions, "notReady">> {
 /** One line of the log. */
 export type LogLine = Record<string, unknown> & { requestId?: string; rpc?: string; code?: string; msg?: string };
 
-/** A port on a free number of this machine, with a real key store, and its log as lines. Closed at the end of the file, or of the test that opens it. */
+/** A port on a free number of this machine, with a real key store, and its log as lines. Closed as `atEnd` says. */
 export async function testPort(services: TestService[], options: Options = {}) {
   const database = options.database ?? (await testDatabase());
   const config: Config = {

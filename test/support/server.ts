@@ -7,7 +7,7 @@ import { type Server, startServer } from "../../src/server.ts";
 import { atEnd } from "./at-end.ts";
 import { type TestDatabase, testDatabase } from "./database.ts";
 
-/** A whole server on a database of this test file's own, as `main.ts` starts it; stopped at the end of the file, or of the test that starts it. */
+/** A whole server on a database of this test file's own, as `main.ts` starts it; stopped as `atEnd` says. */
 export interface TestServer extends Server {
   readonly database: TestDatabase;
   /** For clients: with the CA over TLS. */

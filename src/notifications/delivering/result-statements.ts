@@ -177,7 +177,10 @@ export interface Ending {
   readonly dueBeforeMs?: number;
 }
 
-/** Ends deliveries of a destination, a portion of them, in the caller's transaction; returns how many. What is being tried now is left to the next try. */
+/**
+ * Ends deliveries of a destination, a portion of them, in the caller's transaction; returns how many. What is being tried now is left
+ * to the next try.
+ */
 export async function endDeliveries(
   tx: Db,
   tenantId: string,
