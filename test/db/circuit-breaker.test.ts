@@ -138,9 +138,11 @@ test("a connection that the server ends takes its own call along, and no other",
   expect(pool.gate.open).toBe(true);
 });
 
-test("a server that falls silent is taken for away, and calls in work are answered", async () => {
+/** What stands between a pool and PostgreSQL, and passes on what they send while it is not silent. */
+async function startProxy() {
   const live = new Set<Socket>();
-  let silent = false;
+  const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
+  const state = { silent: false };
   const proxy = createServer((near) => {
     const far = dial(destinationOf(url));
     for (const [from, to] of [
@@ -148,10 +150,11 @@ test("a server that falls silent is taken for away, and calls in work are answer
       [far, near],
     ] as const) {
       live.add(from);
-      from.on("data", (bytes) => void (silent || to.write(bytes)));
+      from.on("data", (bytes) => void (state.silent || to.write(bytes)));
       from.on("error", () => to.destroy());
       from.on("close", () => to.destroy());
     }
+    reach();
   });
   await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {
@@ -159,9 +162,26 @@ test("a server that falls silent is taken for away, and calls in work are answer
     proxy.close();
   });
   const address = url.replace(/@.*\//, `@127.0.0.1:${(proxy.address() as { port: number }).port}/`);
+  return { address, state, reached };
+}
+
+test("a process that is busy itself while it connects does not take the database for away", async () => {
+  const proxy = await startProxy();
+  const pool = open(proxy.address);
+  await proxy.reached;
+  // Longer than the driver gives a connection.
+  const busyUntil = performance.now() + 5500;
+  while (performance.now() < busyUntil);
+  await sleep(50);
+  expect(pool.gate.open).toBe(true);
+  expect((await timed(pool, read(pool))).code).toBe(0);
+});
+
+test("a server that falls silent is taken for away, and calls in work are answered", async () => {
+  const { address, state } = await startProxy();
   const pool = open(address);
   await untilServed(pool);
-  silent = true;
+  state.silent = true;
   const waiting = await Promise.all(Array.from({ length: 40 }, () => timed(pool, read(pool))));
   for (const { code, tookMs } of waiting) {
     expect(code).toBe(Code.Unavailable);
@@ -169,7 +189,7 @@ test("a server that falls silent is taken for away, and calls in work are answer
   }
   const next = await timed(pool, read(pool));
   expect(next.tookMs).toBeLessThan(atOnceMs);
-  silent = false;
+  state.silent = false;
   expect(await untilServed(pool)).toBeLessThan(2 * backMs);
 }, 30_000);
 

@@ -1,10 +1,19 @@
 import type { Db } from "../../src/db/connect.ts";
 
+/** Small tables that every node holds: they are read before the tenant is known, or belong to none. */
+export const everywhere: Readonly<Record<string, string>> = {
+  tenants: "its id is the tenant",
+  api_key_prefixes: "leads from a key to its tenant",
+  master_keys: "of the whole database",
+  migrations: "of the whole database",
+  leases: "of no tenant: who leads in what",
+};
+
 /**
  * What in this database could not be distributed by tenant, a line each. Tables of `exceptions` need no tenant at the
  * begin of their keys; one that needs no exception is named too.
  */
-export async function schemaFaults(db: Db, exceptions: Readonly<Record<string, string>>): Promise<string[]> {
+export async function schemaFaults(db: Db, exceptions = everywhere): Promise<string[]> {
   const here = db`'public'::regnamespace`;
   const things = await db<{ fault: string }[]>`
     select 'trigger ' || tgname || ' on ' || tgrelid::regclass as fault from pg_trigger where not tgisinternal
@@ -60,7 +69,7 @@ export async function schemaFaults(db: Db, exceptions: Readonly<Record<string, s
 }
 
 /** The tables that would be distributed: those with a tenant_id, but for the ones that every node holds. */
-export async function distributedTables(db: Db, everywhere: Readonly<Record<string, string>>): Promise<Set<string>> {
+export async function distributedTables(db: Db): Promise<Set<string>> {
   const rows = await db<{ table: string }[]>`
     select c.relname as table from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')`;
