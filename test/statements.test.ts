@@ -85,7 +85,7 @@ const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   tenants: { tenants: "the command line finds and lists them, auth/ reads them for each call" },
 };
 
-// Asked before the texts are parsed, each of which takes this process whole: nothing of it would hear PostgreSQL meanwhile.
+// Asked before the texts are parsed: for seconds this process then reads nothing that PostgreSQL sends.
 const { sql, drop } = await testDatabase();
 const distributed = await distributedTables(sql);
 await drop();

@@ -202,7 +202,7 @@ export function connect(url: string, options: PoolOptions): Pool {
   }
   // Sorts of 64 kB go to the disk.
   const probeConnection = { application_name: "belfry probe", work_mem: "64kB" };
-  // Without the driver's limit, which a process that is busy itself lets pass: the circuit breaker knows when it is the database that is silent.
+  // The driver's time limit also runs out while this process is busy; the circuit breaker limits the probe by turns of the process.
   const probe = open(url, 1, { connection: probeConnection, connect_timeout: 0 }, always(onclose));
   const disk = diskSpace({ probe: () => writeAway(probe.sql) });
   const kinds = {
