@@ -74,7 +74,8 @@ export interface Field<Row> extends ValueField<Row>, SqlField {}
  * the index must gather all of its rows, which may be many, so an `and` leaves it out beside others that are few.
  */
 export interface Indexed {
-  sql: Fragment;
+  /** Written when it is called: an `and` leaves out parts that another one answers better. */
+  sql(): Fragment;
   exact: boolean;
   few?: boolean;
   broad?: boolean;

@@ -171,7 +171,7 @@ function satisfies(db: Db, field: SqlField, asked: Condition): Compiled {
   return {
     general,
     indexed: index && {
-      sql: () => index.sql,
+      sql: index.sql,
       rest: index.exact ? undefined : general,
       few: index.few ?? false,
       broad: index.broad ?? false,

@@ -8,7 +8,7 @@ export interface CircuitBreaker {
   /** False while the database is away. */
   readonly open: boolean;
   /** How many calls are in work. */
-  readonly calls: number;
+  calls(): number;
   /**
    * Runs a call that needs the database. Code 14 at once while the database is away, and as soon as it goes while the
    * call is in work (whose commit is then unknown). With a holder it counts among the calls in work and takes its
@@ -84,9 +84,7 @@ export function circuitBreaker({
     get open() {
       return open;
     },
-    get calls() {
-      return calls.used();
-    },
+    calls: calls.used,
     check,
     probeNow() {
       // While it is away the timer alone probes: each failed probe closes a connection, which would start the next one.

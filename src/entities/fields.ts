@@ -59,12 +59,9 @@ const metadata = (key: string): EntityField => ({
 /** The entities that have one of the terms. */
 function foundByTerms(db: Db, tenantId: string, found: Terms | undefined): Indexed | undefined {
   if (found === undefined) return undefined;
-  if (found.terms.length === 0) return { sql: db`false`, exact: true, few: true };
+  if (found.terms.length === 0) return { sql: () => db`false`, exact: true, few: true };
   return {
-    // Written when it is asked for: an `and` leaves out what another part answers better.
-    get sql() {
-      return haveTerms(db, tenantId, "one", found.terms);
-    },
+    sql: () => haveTerms(db, tenantId, "one", found.terms),
     exact: found.exact,
     few: true,
     broad: found.broad ?? false,

@@ -66,7 +66,7 @@ export function idIndex(db: Db, column: Fragment, [only]: Condition): Indexed | 
   if (only?.operation !== Operation.OP_EQUALS && only?.operation !== Operation.OP_IN) return undefined;
   const values = only.operation === Operation.OP_IN ? only.value : [only.value];
   const ids = values.flatMap((value) => (typeof value === "string" ? (parseId(value) ?? []) : []));
-  return { sql: db`${column} = any(${byteaArray(ids)}::bytea[])`, exact: true };
+  return { sql: () => db`${column} = any(${byteaArray(ids)}::bytea[])`, exact: true };
 }
 
 // The last of 27 characters has two bits that no byte has: they are zero in its one spelling.

@@ -83,15 +83,15 @@ function corePropertiesOf(row: EventRow, tenantId: string): Record<string, strin
 /** What is asked of an entity, by way of the index on entities. */
 function entityIndex(db: Db, tenantId: string, key: string, condition: Condition): Indexed | undefined {
   const found = entityResolver(tenantId).field(key)?.index?.(db, condition);
-  return found && { sql: ofEntities(db, tenantId, found.sql), exact: found.exact };
+  return found && { sql: () => ofEntities(db, tenantId, found.sql()), exact: found.exact };
 }
 
 /** A name or a key of events, each of which has an index. */
 function textIndex(db: Db, column: Fragment, [only]: Condition): Indexed | undefined {
   if (only?.operation === Operation.OP_EQUALS && typeof only.value === "string")
-    return { sql: db`${column} = ${only.value}::text`, exact: true };
+    return { sql: () => db`${column} = ${only.value}::text`, exact: true };
   if (only?.operation !== Operation.OP_STARTS_WITH) return undefined;
-  return { sql: beginsSql(db, column, only.value), exact: true };
+  return { sql: () => beginsSql(db, column, only.value), exact: true };
 }
 
 /** Last sights by their five minutes: whole multiples of 300,000 ms. */
@@ -112,13 +112,13 @@ function seenIndex(db: Db, condition: Condition): Indexed | undefined {
     return undefined;
   });
   if (!parts.every((part) => part !== undefined)) return undefined;
-  return { sql: sqlJoin(db, parts, "and"), exact: false };
+  return { sql: () => sqlJoin(db, parts, "and"), exact: false };
 }
 
 /** Names of entities by the terms of all, since the index on their order holds only those that live. */
 function entityNameIndex(db: Db, tenantId: string, condition: Condition): Indexed | undefined {
   const found = nameText(db, tenantId, condition);
-  return found && { sql: ofEntities(db, tenantId, found.sql), exact: false };
+  return found && { sql: () => ofEntities(db, tenantId, found.sql()), exact: false };
 }
 
 function ofEntities(db: Db, tenantId: string, condition: Fragment): Fragment {

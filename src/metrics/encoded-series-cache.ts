@@ -2,8 +2,8 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { MetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { countBinary } from "../wire/count-binary.ts";
 import { presentLabels } from "./labels.ts";
-import { agrees, type Notes, noNotes } from "./notes.ts";
-import { labelsTag, scanned, scanPoint } from "./point-scanner.ts";
+import { agrees, type Notes, noNotes, withNotes } from "./notes.ts";
+import { chunkEnd, metricIn, scanned, scanPoint } from "./point-scanner.ts";
 import type { StoredSeries } from "./series.ts";
 import type { KnownSeries } from "./series-memory.ts";
 
@@ -33,6 +33,9 @@ export interface EncodedSeriesTable {
   /** The memory that its point takes as a message (`src/wire/message-limits.ts`). */
   memoryBytes(place: number): number;
   entity(place: number): SeenEntity;
+  /** Its metric, without decoding the rest. */
+  metric(place: number): string;
+  /** Decodes its bytes. */
   series(place: number): StoredSeries;
 }
 
@@ -169,25 +172,28 @@ function formTable() {
     return { start, length };
   }
 
+  function bytesOf(place: number): Buffer {
+    const start = starts[place] as number;
+    const from = start % pageBytes;
+    return (pages[Math.floor(start / pageBytes)] as Buffer).subarray(from, from + (lengths[place] as number));
+  }
+
   function entityPlace(id: Buffer, tenant: number): number {
     const key = `${tenant} ${id.toString("latin1")}`;
-    let place = entityPlaces.get(key);
-    if (place === undefined) {
-      // Its own bytes: those of a row keep the whole answer of the database.
-      place = entities.push({ id: Buffer.from(id), nextMs: 0 }) - 1;
-      entityPlaces.set(key, place);
-      usedBytes += 300;
-    }
+    const known = entityPlaces.get(key);
+    if (known !== undefined) return known;
+    usedBytes += 300;
+    // Its own bytes: those of a row keep the whole answer of the database.
+    const place = entities.push({ id: Buffer.from(id), nextMs: 0 }) - 1;
+    entityPlaces.set(key, place);
     return place;
   }
 
   function tenantOf(tenantId: string): number {
-    let tenant = tenants.get(tenantId);
-    if (tenant === undefined) {
-      tenant = tenants.size + 1;
-      tenants.set(tenantId, tenant);
-    }
-    return tenant;
+    const known = tenants.get(tenantId);
+    if (known !== undefined) return known;
+    tenants.set(tenantId, tenants.size + 1);
+    return tenants.size;
   }
 
   /** A form that is known already, to be written again; -1: none; -2: there are too many of its hash. */
@@ -226,9 +232,8 @@ function formTable() {
     entityAt[place] = entityPlace(series.entityId, tenant);
     numbers[place] = series.number;
     confirmed[place] = series.confirmedMs;
-    const { units, description, instrument } = series;
     if (agrees(noNotes, series)) notes.delete(place);
-    else notes.set(place, { units, description, instrument });
+    else notes.set(place, withNotes(noNotes, series));
   }
 
   return {
@@ -242,14 +247,12 @@ function formTable() {
     number: (place: number) => numbers[place] as number,
     memoryBytes: (place: number) => memory[place] as number,
     entity: (place: number) => entities[entityAt[place] as number] as SeenEntity,
+    metric: (place: number) => metricIn(bytesOf(place)),
     series(place: number): StoredSeries {
-      const start = starts[place] as number;
-      const page = pages[Math.floor(start / pageBytes)] as Buffer;
-      const bytes = page.subarray(start % pageBytes, (start % pageBytes) + (lengths[place] as number));
-      const { id } = entities[entityAt[place] as number] as SeenEntity;
-      const { metric, labels: sent } = fromBinary(MetricSchema, bytes);
-      const labels = presentLabels(sent);
-      return { number: numbers[place] as number, entityId: id, metric, labels, ...(notes.get(place) ?? noNotes) };
+      const { metric, labels } = fromBinary(MetricSchema, bytesOf(place));
+      const { id: entityId } = entities[entityAt[place] as number] as SeenEntity;
+      const own = { number: numbers[place] as number, entityId, metric, labels: presentLabels(labels) };
+      return { ...own, ...(notes.get(place) ?? noNotes) };
     },
   };
 }
@@ -277,9 +280,7 @@ function sameUnordered(page: Uint8Array, from: number, to: number, bytes: Uint8A
     places[count] = at;
     taken[count] = 0;
     count += 1;
-    const lengthAt = page[at] === labelsTag.first ? at + 2 : at + 1;
-    const length = page[lengthAt] as number;
-    at = length > 127 ? lengthAt + 2 + length - 128 + (page[lengthAt + 1] as number) * 128 : lengthAt + 1 + length;
+    at = chunkEnd(page, at);
   }
   for (let i = 0; i < scanned.chunks; i++) {
     const start = scanned.starts[i] as number;

@@ -174,3 +174,9 @@ export function seriesOf({ sources, table }: PointBatch, i: number): StoredSerie
   const source = sources[i] as number | KnownSeries;
   return typeof source === "number" ? table.series(source) : source;
 }
+
+/** The metric of a point whose series is known. */
+export function metricOf({ sources, table }: PointBatch, i: number): string {
+  const source = sources[i] as number | KnownSeries;
+  return typeof source === "number" ? table.metric(source) : source.metric;
+}

@@ -24,7 +24,7 @@ const tags = {
 const labelsNumber = MetricSchema.fields.find(({ name }) => name === "labels")?.number ?? 0;
 if (labelsNumber < 16 || labelsNumber > 2047)
   throw new Error(`${MetricSchema.typeName}.labels has no tag of two bytes`);
-export const labelsTag = { first: ((labelsNumber << 3) & 127) | delimited | 128, second: labelsNumber >> 4 };
+const labelsTag = { first: ((labelsNumber << 3) & 127) | delimited | 128, second: labelsNumber >> 4 };
 // What is read of a point with tags is what is read of one with dimensions.
 for (const [name, own] of [
   ["metric", "metric"],
@@ -134,4 +134,26 @@ export function scanPoint(bytes: Uint8Array, view: DataView, from: number, to: n
   scanned.hash = hash;
   scanned.timeMs = timeMs;
   return hasValue && timeMs >= 0 && Number.isFinite(scanned.value);
+}
+
+/** Returns where the text of a chunk begins that `scanPoint` has accepted, and where the chunk ends. */
+function textOf(bytes: Uint8Array, at: number): [from: number, to: number] {
+  const lengthAt = bytes[at] === labelsTag.first ? at + 2 : at + 1;
+  const length = bytes[lengthAt] as number;
+  if (length < 128) return [lengthAt + 1, lengthAt + 1 + length];
+  const from = lengthAt + 2;
+  return [from, from + length - 128 + (bytes[lengthAt + 1] as number) * 128];
+}
+
+/** Returns where a chunk ends that `scanPoint` has accepted. */
+export const chunkEnd = (bytes: Uint8Array, at: number): number => textOf(bytes, at)[1];
+
+/** Returns the metric among chunks that `scanPoint` has accepted, each after the one before. */
+export function metricIn(chunks: Buffer): string {
+  for (let at = 0; at < chunks.byteLength; ) {
+    const [from, to] = textOf(chunks, at);
+    if (chunks[at] === tags.metric) return chunks.toString("utf8", from, to);
+    at = to;
+  }
+  return "";
 }

@@ -5,14 +5,17 @@ import type { EntityCache } from "../entities/entity-cache.ts";
 import type { EncodedSeriesCache, SeenEntity } from "./encoded-series-cache.ts";
 import { type PointColumns, writeHead } from "./head.ts";
 import { agrees } from "./notes.ts";
-import { entityOf, type PointBatch, seriesOf } from "./point-batch.ts";
+import { entityOf, metricOf, type PointBatch, seriesOf } from "./point-batch.ts";
 import { type NamedSeries, resolveSeries, type StoredSeries } from "./series.ts";
 import type { SeriesMemory } from "./series-memory.ts";
 
 /** A batch of points of one tenant as it was stored: columns, one place a point, in the order of arrival. */
 export interface StoredPoints extends PointColumns {
-  /** The series that occur in the batch, each once, by number: entity, metric, units. Made when it is first asked for. */
-  readonly known: ReadonlyMap<number, StoredSeries>;
+  /**
+   * Returns the series of the batch whose metrics are wanted, each once, by number. Decodes these from the bytes of their
+   * points, and reads no more than the metric of the others: call it only where something looks at points.
+   */
+  seriesOf(wanted: (metric: string) => boolean): ReadonlyMap<number, StoredSeries>;
 }
 
 /**
@@ -22,7 +25,7 @@ export interface StoredPoints extends PointColumns {
  *
  * `points` holds what was sent, less the points that were refused: late points, several points of one series, and one time
  * twice, in any order of time. A point may be older than points of earlier batches: `times` shows it. `series[i]`, `times[i]`
- * (ms since the epoch) and `values[i]` belong to one point; `known.get(series[i])` is its series.
+ * (ms since the epoch) and `values[i]` belong to one point; `seriesOf` finds its series by `series[i]`.
  *
  * It is on the way of every batch: no statement a point, and none for series that it does not watch. What is to happen after
  * the commit goes to `afterCommit`.
@@ -104,20 +107,18 @@ function columnsOf(found: readonly Found[]): PointColumns {
 }
 
 function withSeries(columns: PointColumns, found: readonly Found[]): StoredPoints {
-  let known: Map<number, StoredSeries> | undefined;
   return {
     ...columns,
-    get known() {
-      if (known !== undefined) return known;
-      known = new Map();
+    seriesOf(wanted) {
+      const series = new Map<number, StoredSeries>();
       for (const { batch, own } of found) {
-        for (const each of own) if (each !== undefined) known.set(each.number, each);
+        for (const each of own) if (each !== undefined && wanted(each.metric)) series.set(each.number, each);
         for (let i = 0; i < batch.numbers.length; i++) {
           const number = batch.numbers[i] as number;
-          if (number !== 0 && !known.has(number)) known.set(number, seriesOf(batch, i));
+          if (number !== 0 && !series.has(number) && wanted(metricOf(batch, i))) series.set(number, seriesOf(batch, i));
         }
       }
-      return known;
+      return series;
     },
   };
 }

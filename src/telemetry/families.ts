@@ -144,7 +144,7 @@ function databaseFamilies({ pool }: Sources): Family[] {
     gauge("belfry_database_disk_full", "1 while the database has no room to store anything.", () =>
       one(pool.disk.full ? 1 : 0),
     ),
-    gauge("belfry_calls", "Calls in work at the database.", () => one(pool.gate.calls)),
+    gauge("belfry_calls", "Calls in work at the database.", () => one(pool.gate.calls())),
     pooled("belfry_pool_connections_max", "Database connections that a kind of work may have.", "max"),
     pooled("belfry_pool_connections_open", "Database connections that are open.", "open"),
     pooled("belfry_pool_connections_busy", "Database connections with a statement or transaction.", "busy"),

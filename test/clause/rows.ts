@@ -46,9 +46,9 @@ export function resolver(): Resolver<Row> {
       get: (row) => row.name,
       index(db, [first]) {
         if (first?.operation === Operation.OP_EQUALS && typeof first.value === "string")
-          return { sql: db`r.name = ${first.value}::text`, exact: true };
+          return { sql: () => db`r.name = ${first.value}::text`, exact: true };
         if (first?.operation !== Operation.OP_STARTS_WITH) return undefined;
-        return { sql: db`r.name collate "C" >= ${first.value}::text`, exact: false };
+        return { sql: () => db`r.name collate "C" >= ${first.value}::text`, exact: false };
       },
     },
     size: { type: "bigint", sql: (db) => db`r.size`, get: (row) => row.size },
@@ -74,7 +74,10 @@ export function resolver(): Resolver<Row> {
         get: (row) => own(row.dimensions, inner),
         index(db, [only]) {
           if (only?.operation !== Operation.OP_EQUALS || typeof only.value !== "string") return undefined;
-          return { sql: db`r.dimensions @> ${JSON.stringify({ [inner]: only.value })}::text::jsonb`, exact: true };
+          return {
+            sql: () => db`r.dimensions @> ${JSON.stringify({ [inner]: only.value })}::text::jsonb`,
+            exact: true,
+          };
         },
       };
     },

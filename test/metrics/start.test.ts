@@ -43,8 +43,9 @@ describe("a hook on points", () => {
     await put(sql, metrics.store, id, sent, nowMs);
     const [{ points, nowMs: toldMs }] = heard as [(typeof heard)[number]];
     expect(toldMs).toBe(nowMs);
+    const series = points.seriesOf(() => true);
     const rows = [...points.series].map((number, i) => {
-      const { metric, entityId: entity } = points.known.get(number) as { metric: string; entityId: Buffer };
+      const { metric, entityId: entity } = series.get(number) as { metric: string; entityId: Buffer };
       expect(entity).toEqual(entityId(id, dimensions));
       return { metric, timeMs: points.times[i], value: points.values[i] };
     });

@@ -209,8 +209,11 @@ test("a hook is handed the points as columns, inside the transaction", async () 
   const sent = ["a", "b", "c", "a"].map((metric, i) => ({ metric, timeMs: borderMs + i, value: i }));
   await put(sql, store, id, sent);
   const [points] = heard as [StoredPoints];
-  const metrics = [...points.series].map((number) => points.known.get(number)?.metric);
+  const series = points.seriesOf(() => true);
+  const metrics = [...points.series].map((number) => series.get(number)?.metric);
   expect(metrics).toEqual(["a", "b", "a"]);
+  const [first = 0] = points.series;
+  expect([...points.seriesOf((metric) => metric === "a").keys()]).toEqual([first]);
   expect([...points.times]).toEqual([borderMs, borderMs + 1, borderMs + 3]);
   expect([...points.values]).toEqual([0, 1, 3]);
 });

@@ -13,9 +13,10 @@ import { lookAtSilenced } from "./unmute-jobs.ts";
 export interface Sight extends Seen {
   readonly rule: LoadedRule;
   readonly subject: Subject;
-  /** The triggers of the rule that match it, in the rule's order; none: it matches no more. */
-  readonly triggerNames: readonly string[];
-  readonly told: DeliverySnapshot;
+  /** Returns the triggers of the rule that match it, in the rule's order; none: it matches no more. Called only if anything follows. */
+  triggerNames(): readonly string[];
+  /** Returns the snapshot of deliveries. Called only if anything follows. */
+  told(): DeliverySnapshot;
 }
 
 /** Rows of one statement, and sights after which others get their turn: what is more is written in several. */
@@ -73,7 +74,8 @@ function follow(sight: Sight, matches: StoredMatches, nowMs: number, course: Cou
   const before = matches.get(key)?.get(rule.id);
   const decision = decide(rule, before, sight, nowMs);
   if (decision === undefined) return;
-  const { told, triggerNames: matching } = sight;
+  const told = sight.told();
+  const matching = sight.triggerNames();
   const triggerNames = matching.length > 0 ? matching : (before?.triggerNames ?? []);
   const match: StoredMatch = {
     ...(decision.match satisfies Match),

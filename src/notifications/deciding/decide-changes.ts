@@ -118,12 +118,12 @@ function* sights(rules: TenantRules, all: readonly SeenChange[], noted: StoredMa
       yield {
         rule,
         subject,
-        triggerNames,
+        triggerNames: () => triggerNames,
         matches: triggerNames.length > 0,
         again: change.news,
         inMaintenance: (row.entity?.window_production_state ?? null) !== null,
         now: signatureOf(change.after),
-        told: { ...toldOf(change.after, chain), root: change.root },
+        told: () => ({ ...toldOf(change.after, chain), root: change.root }),
       };
     }
   }

@@ -81,11 +81,11 @@ export async function reconsider(
     for (const match of concerned) {
       const rule = rules.byId.get(match.ruleId) as LoadedRule;
       const { subject } = match;
-      const seen = look(match);
+      const { triggerNames, now, told } = look(match);
       const inMaintenance = (entities.get(keyText(subject.entityId))?.window_production_state ?? null) !== null;
       const how = { again: false, inMaintenance, delayEnds: delayEnds.has(pairText(match)) };
-      const told = { ...seen.told, root };
-      yield { ...seen, ...how, told, rule, subject, matches: seen.triggerNames.length > 0 };
+      const matches = triggerNames.length > 0;
+      yield { ...how, rule, subject, matches, now, triggerNames: () => triggerNames, told: () => ({ ...told, root }) };
     }
   }
   await applyDecisions(tx, tenantId, sights(), matches, nowMs, wake);

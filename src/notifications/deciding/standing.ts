@@ -1,11 +1,16 @@
 import type { Db } from "../../db/connect.ts";
 import type { EntityRow } from "../../entities/messages.ts";
+import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Sight } from "./apply-decisions.ts";
 import { keyText, type StoredMatch } from "./match-store.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
 
 /** How a rule sees a subject now. */
-export type Look = Pick<Sight, "triggerNames" | "now" | "told">;
+export interface Look extends Pick<Sight, "now"> {
+  /** The triggers of the rule that match it, in the rule's order; none: it matches no more. */
+  readonly triggerNames: readonly string[];
+  readonly told: DeliverySnapshot;
+}
 
 /** What looks at standing matches need. */
 export interface Looking {

@@ -90,14 +90,13 @@ async function holdPoints(
 
 async function watchedOf(
   rules: TenantRules,
-  { known, series, times, values }: StoredPoints,
+  { seriesOf, series, times, values }: StoredPoints,
   pace: Pace,
 ): Promise<Watched[]> {
   const watching = rules.byData("metricThreshold");
   const byNumber = new Map<number, Watched>();
-  for (const { number, entityId, metric, labels } of known.values()) {
-    const triggers = watching.get(metricData(metric));
-    if (triggers === undefined) continue;
+  for (const { number, entityId, metric, labels } of seriesOf((name) => watching.has(metricData(name))).values()) {
+    const triggers = watching.get(metricData(metric)) ?? [];
     const bounds = boundsOf(triggers);
     byNumber.set(number, { subject: seriesSubject(entityId, metric, labels), number, triggers, points: [], ...bounds });
     if (byNumber.size % 100 === 0) await pace();
@@ -155,7 +154,6 @@ async function* sights(
       for (const [rule, ofRule] of rulesThatCare(rules, subject, value, good ? [] : own, noted)) {
         await pace();
         const matches = ofRule.length > 0;
-        // Which triggers they are is asked for only where something follows.
         const crossing = () => ofRule.filter((trigger) => crossed(trigger, value) !== undefined);
         yield {
           rule,
@@ -164,10 +162,8 @@ async function* sights(
           again: true,
           inMaintenance,
           now: undefined,
-          get triggerNames() {
-            return crossing().map(({ name }) => name);
-          },
-          get told() {
+          triggerNames: () => crossing().map(({ name }) => name),
+          told() {
             const [first] = crossing();
             return { timeMs, value, root, ...(first && crossed(first, value)) };
           },

@@ -99,10 +99,12 @@ function startWatching(options: SourceOptions): RunningSource {
 
   return {
     kinds: [staleJob(options)],
-    async onPoints(tx, tenantId, rules, { known }, nowMs) {
-      note(tx, tenantId, rules, nowMs, () =>
-        Array.from(known.values(), ({ metric, entityId }) => [metricData(metric), entityId]),
-      );
+    async onPoints(tx, tenantId, rules, points, nowMs) {
+      const waiting = rules.byData("staleData");
+      note(tx, tenantId, rules, nowMs, () => {
+        const series = points.seriesOf((metric) => waiting.has(metricData(metric)));
+        return Array.from(series.values(), ({ metric, entityId }) => [metricData(metric), entityId]);
+      });
     },
     onEvents(tx, tenantId, rules, events, nowMs) {
       note(tx, tenantId, rules, nowMs, () => events.map(({ name, entityId }) => [eventData(name), entityId]));
@@ -235,8 +237,8 @@ async function tell(tx: Db, tenantId: string, changes: readonly Change[], decidi
     return (users.get(triggerName) ?? []).map((rule) => ({
       ...seen,
       rule,
-      triggerNames,
-      told: { timeMs: lastMs, root, ...bound },
+      triggerNames: () => triggerNames,
+      told: () => ({ timeMs: lastMs, root, ...bound }),
     }));
   });
   const keys = new Map(sights.map(({ subject: { key } }) => [keyText(key), key]));
