@@ -23,6 +23,8 @@ const benches = [
   "processes",
   "citus",
 ];
+/** Compares with another commit, so it is run by its name alone. */
+const guard = "guard";
 
 function fileOf(name: string): string {
   return join(import.meta.dirname, `${name}.ts`);
@@ -42,13 +44,15 @@ function clear(folder: string): void {
 
 const args = process.argv.slice(2);
 const firstOption = args.findIndex((arg) => arg.startsWith("-"));
-const names = firstOption < 0 ? args : args.slice(0, firstOption);
-const options = firstOption < 0 ? [] : args.slice(firstOption);
+// What follows the name of the guard is a commit.
+const namesEnd = args[0] === guard ? 1 : firstOption < 0 ? args.length : firstOption;
+const names = args.slice(0, namesEnd);
+const options = args.slice(namesEnd);
 const keep = options.includes("--keep");
-const unknown = names.filter((name) => !benches.includes(name));
+const unknown = names.filter((name) => name !== guard && !benches.includes(name));
 
 if (unknown.length > 0) {
-  process.stderr.write(`there is no bench ${unknown.join(", ")}; there are ${benches.join(", ")}\n`);
+  process.stderr.write(`there is no bench ${unknown.join(", ")}; there are ${[...benches, guard].join(", ")}\n`);
   process.exitCode = 2;
 } else {
   for (const [index, name] of (names.length > 0 ? names : benches).entries()) {

@@ -36,24 +36,39 @@ export interface Database extends AsyncDisposable {
 
 const log = { info() {}, warn: console.warn, error: console.error };
 
-export async function startDatabase(place: Place = "database"): Promise<Database> {
+/** A fresh PostgreSQL that waits for its disk as the product's does, without a schema. */
+export interface Postgres extends AsyncDisposable {
+  url: string;
+  dir: string;
+  /** Of its first process. */
+  pid: number | undefined;
+}
+
+export async function startPostgres(place: Place = "database"): Promise<Postgres> {
   await using starting = new AsyncDisposableStack();
   const dir = mkdtempSync(join(tmpdir(), "belfry-bench-"));
   removeAtExit(dir);
   chmodSync(dir, 0o711); // the database's own account must enter it
   starting.defer(() => rmSync(dir, { recursive: true, force: true }));
-  const embedded = starting.use(await startEmbedded({ dataDir: dir, log }));
+  const { url, pid } = starting.use(await startEmbedded({ dataDir: dir, log }));
   progress("PostgreSQL has started");
-  move(embedded.pid, place);
-  await migrate(embedded.url);
+  move(pid, place);
+  const running = starting.move();
+  return { url, dir, pid, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+export async function startDatabase(place: Place = "database"): Promise<Database> {
+  await using starting = new AsyncDisposableStack();
+  const { url, dir, pid } = starting.use(await startPostgres(place));
+  await migrate(url);
   const env = {
-    DATABASE_URL: embedded.url,
+    DATABASE_URL: url,
     BELFRY_DATA_DIR: dir,
     BELFRY_HOST: "127.0.0.1",
     BELFRY_PORT: "0",
     BELFRY_PLAINTEXT: "1",
   };
-  const pool = connect(embedded.url, readConfig(env));
+  const pool = connect(url, readConfig(env));
   starting.defer(() => pool.close());
   const { sql } = pool;
   const key = await tenantKey(sql, "bench");
@@ -62,7 +77,7 @@ export async function startDatabase(place: Place = "database"): Promise<Database
   return {
     sql,
     version: row?.version ?? "",
-    pid: embedded.pid,
+    pid,
     env,
     key,
     [Symbol.asyncDispose]: () => running.disposeAsync(),

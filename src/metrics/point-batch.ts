@@ -125,14 +125,16 @@ export function batchBuilder(
       add(0, undefined, item.timeMs, item.value);
     },
     batch() {
+      const rest = { series, learnt, sources, table, refused: [] };
       const count = sources.length;
-      const columns = {
+      if (count === countMax) return { numbers, places, times, values, ...rest };
+      return {
         numbers: numbers.subarray(0, count),
         places: places.subarray(0, count),
         times: times.subarray(0, count),
         values: values.subarray(0, count),
+        ...rest,
       };
-      return { ...columns, series, learnt, sources, table, refused: [] };
     },
   };
 }

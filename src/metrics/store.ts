@@ -103,6 +103,7 @@ function columnsOf(found: readonly Found[]): PointColumns {
       stored += 1;
     }
   }
+  if (stored === count) return { series, times, values };
   return { series: series.subarray(0, stored), times: times.subarray(0, stored), values: values.subarray(0, stored) };
 }
 

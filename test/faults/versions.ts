@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -49,18 +50,33 @@ export const firstRelease = "0ec340a";
 /** This checkout. */
 export const ownVersion = (): Version => versionIn(root, () => {});
 
-/** An earlier version, by where it lies (a checkout, or what the npm package holds), or by its commit or tag, packed by npm. */
-export function versionBefore(place: string): Version {
+/**
+ * An earlier version, by where it lies (a checkout, or what the npm package holds), or by its commit or tag, packed by npm. It
+ * runs on the packages of this checkout; with `ownPackages` on those of its lock file, which are installed where it differs.
+ */
+export function versionBefore(place: string, ownPackages = false): Version {
   if (existsSync(join(place, "package.json"))) return versionIn(resolve(place), () => {});
   const checkout = emptyTree();
   const { tree, remove } = emptyTree();
   try {
     const files = execFileSync("git", ["archive", place], { cwd: root, maxBuffer: 2 ** 30, stdio: "pipe" });
     execFileSync("tar", ["-x", "-C", checkout.tree], { input: files });
+    const packages = join(checkout.tree, "node_modules");
+    const lock = (of: string) => readFileSync(join(of, "package-lock.json"), "utf8");
+    const differs = ownPackages && lock(checkout.tree) !== lock(root);
+    if (differs) {
+      rmSync(packages);
+      const install = ["ci", "--omit=dev", "--no-audit", "--no-fund"];
+      execFileSync("npm", install, { cwd: checkout.tree, stdio: ["ignore", "ignore", "inherit"] });
+    }
     const [packed] = JSON.parse(
       execFileSync("npm", ["pack", "--offline", "--json"], { cwd: checkout.tree, encoding: "utf8", stdio: "pipe" }),
     );
     execFileSync("tar", ["-xzf", join(checkout.tree, packed.filename), "--strip-components=1", "-C", tree]);
+    if (differs) {
+      rmSync(join(tree, "node_modules"));
+      renameSync(packages, join(tree, "node_modules"));
+    }
     return versionIn(tree, remove);
   } catch (error) {
     remove();
