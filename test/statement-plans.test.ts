@@ -1,14 +1,29 @@
+import { randomBytes, randomUUID } from "node:crypto";
 import { expect, inject, test } from "vitest";
 import { testDatabase } from "./support/database.ts";
 import { ourStatements, plain } from "./support/our-statements.ts";
 import { described, growingStatements } from "./support/plan-scenarios.ts";
-import { readStatements } from "./support/statement-log.ts";
+import { type RanStatement, readStatements } from "./support/statement-log.ts";
 import { wholeRanges } from "./support/whole-ranges.ts";
 
 const statements = ourStatements(readStatements(inject("statements"))).filter(
   ({ text, parameters }) =>
     parameters !== undefined && /^\s*(?:select|with|insert|update|delete)\b/i.test(text) && /tenant_id/.test(text),
 );
+/** Held to nothing but to be found, or not. */
+const controls: Record<"range" | "named", RanStatement> = {
+  range: control("select id, name from entities where tenant_id = $1 and deleted_ms is null", []),
+  // As many ids as the parameters that are written down may have.
+  named: control("select id, name from entities where tenant_id = $1 and id = any($2)", Array.from({ length: 210 }, idOf)),
+};
+function control(text: string, ids: string[]): RanStatement {
+  const parameters = [randomUUID(), ...(ids.length > 0 ? [`{${ids.join(",")}}`] : [])];
+  return { text, file: "controls", connections: ["belfry ingest"], parameters, types: parameters.map(() => 0) };
+}
+function idOf() {
+  return `"\\\\x${randomBytes(20).toString("hex")}"`;
+}
+
 const isWhole = (text: string) => wholeRanges.some(({ begin }) => begin.test(plain(text)));
 
 test("no statement reads more where a tenant has more rows, whatever PostgreSQL knows of them", async () => {
@@ -21,11 +36,13 @@ test("no statement reads more where a tenant has more rows, whatever PostgreSQL 
       return await growingStatements(
         url,
         sql,
-        held.filter((_, i) => i % 2 === half),
+        [...Object.values(controls), ...held.filter((_, i) => i % 2 === half)],
       );
     }),
   );
-  expect(halves.flatMap(({ growing }) => growing.map(described))).toEqual([]);
+  const growing = halves.flatMap((half) => half.growing);
+  expect(growing.filter(({ statement }) => statement !== controls.range).map(described)).toEqual([]);
+  expect(growing.map(({ statement }) => statement)).toContain(controls.range);
   // Else nothing was held to anything.
   for (const { measured } of halves) expect(measured).toBeGreaterThan(50);
 }, 180_000);
