@@ -14,7 +14,10 @@ const statements = ourStatements(readStatements(inject("statements"))).filter(
 const controls: Record<"range" | "named", RanStatement> = {
   range: control("select id, name from entities where tenant_id = $1 and deleted_ms is null", []),
   // As many ids as the parameters that are written down may have.
-  named: control("select id, name from entities where tenant_id = $1 and id = any($2)", Array.from({ length: 210 }, idOf)),
+  named: control(
+    "select id, name from entities where tenant_id = $1 and id = any($2)",
+    Array.from({ length: 210 }, idOf),
+  ),
 };
 function control(text: string, ids: string[]): RanStatement {
   const parameters = [randomUUID(), ...(ids.length > 0 ? [`{${ids.join(",")}}`] : [])];
@@ -33,11 +36,7 @@ test("no statement reads more where a tenant has more rows, whatever PostgreSQL 
   const halves = await Promise.all(
     [0, 1].map(async (half) => {
       const { url, sql } = await testDatabase({ statementTimeoutMs: 120_000 });
-      return await growingStatements(
-        url,
-        sql,
-        [...Object.values(controls), ...held.filter((_, i) => i % 2 === half)],
-      );
+      return await growingStatements(url, sql, [...Object.values(controls), ...held.filter((_, i) => i % 2 === half)]);
     }),
   );
   const growing = halves.flatMap((half) => half.growing);
