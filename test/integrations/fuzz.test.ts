@@ -24,7 +24,7 @@ import { type ToolAnswer, tool } from "./calls.ts";
 
 /** Requests of each kind; `npm run fuzz` has more. */
 const numRuns = 40 * Number(process.env.FUZZ_FACTOR ?? 1);
-const server = await testServer({ BELFRY_INGEST_WAIT: "1m" });
+const server = await testServer();
 const { sql } = server.database;
 const { id, headers } = await testTenant(sql);
 const call = tool(server, headers);

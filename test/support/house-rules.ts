@@ -123,7 +123,7 @@ export const houseRules: readonly Rule[] = [
       sources(tree, /^(?:src|console|test|scripts|bench)\//)
         .filter(([path]) =>
           path
-            .replace(/(?:(?:\.heavy)?\.test|\.config)?\.\w+$/, "")
+            .replace(/(?:(?:\.system)?\.test|\.config)?\.\w+$/, "")
             .split("/")
             .some((name) => !kebab.test(name)),
         )
