@@ -96,7 +96,7 @@ describe("the next run of a cron is that of a plain model", () => {
         const read = readSchedule(scheduleOf(set, "UTC", fromMs), "schedule");
         expect("plan" in read ? nextStartMs(read.plan, fromMs) : undefined).toBe(expected);
       }),
-      { numRuns: 100 },
+      { numRuns: cases(100) },
     );
   });
 
