@@ -214,13 +214,20 @@ describe("a worker", () => {
 
   test("keeps the lease of a long run", async () => {
     const kind = newKind();
-    const slow = noting(kind, { before: () => sleep(1500) as Promise<void> });
-    const options = { leaseMs: 400, pollMs: 50 };
-    start(slow, options);
-    start(slow, options);
+    const leases = new Set<string>();
+    // Until its lease has been renewed twice.
+    const before = () =>
+      until(async () => {
+        const [job] = await sql<
+          { until: string }[]
+        >`select lease_until_ms::text as until from jobs where kind = ${kind}`;
+        return job !== undefined && leases.add(job.until).size > 2;
+      });
+    const options = { leaseMs: 1000, pollMs: 50 };
+    const workers = [1, 2].map(() => start(noting(kind, { before }), options));
     await put(randomUUID(), kind, [{ payload: 1 }]);
     await until(async () => (await leftOf(kind)) === 0);
-    await sleep(300);
+    for (const each of workers) await each.stop();
     expect(await doneOf(kind)).toHaveLength(1);
   });
 
