@@ -1,6 +1,6 @@
 /**
  * `npm run check`: everything that can be said about the tree in seconds and without a database.
- * Prints a line for each step, the whole output of those that failed, and exits with 1 when one did. With --before-tests it
+ * Prints a line for each step, the whole output of those that failed, and exits with 1 when one did. With --beside-tests it
  * leaves out the step that the whole run of tests repeats.
  */
 import { spawn } from "node:child_process";
@@ -76,7 +76,7 @@ function run({ command, doubt }: Step): Promise<Outcome> {
   return promise;
 }
 
-const waiting = steps.filter(({ command }) => command[0] !== "vitest" || !process.argv.includes("--before-tests"));
+const waiting = steps.filter(({ command }) => command[0] !== "vitest" || !process.argv.includes("--beside-tests"));
 async function work() {
   for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
     const { failed, output, durationMs } = await run(step);

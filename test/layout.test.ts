@@ -1,7 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { integer, pgTable, text, unique } from "drizzle-orm/pg-core";
 import { describe, expect, test } from "vitest";
-import { englishRules } from "./support/english-rules.ts";
 import { houseRules } from "./support/house-rules.ts";
 import { keysWithoutTenant } from "./support/tenant-keys.ts";
 import { readTree } from "./support/tree.ts";
@@ -9,7 +8,7 @@ import { readTree } from "./support/tree.ts";
 const root = new URL("..", import.meta.url).pathname;
 const tree = readTree(root);
 
-describe.each([...houseRules, ...englishRules])("$guarantee", ({ broken, violations }) => {
+describe.each(houseRules)("$guarantee", ({ broken, violations }) => {
   test("in this tree", () => {
     expect(violations(tree)).toEqual([]);
   });

@@ -15,7 +15,6 @@ import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { eventTrigger, webhook } from "./notifications/samples.ts";
 import { allMethods, callName, callRpc, isBuilt, newWorld, type World } from "./support/calls.ts";
-import { sized } from "./support/part.ts";
 import { testServer } from "./support/server.ts";
 
 const server = await testServer();
@@ -187,7 +186,7 @@ test.each(tokenLists.filter((_method, i) => built[i]).map((method) => ({ name: c
     expect(whole.items.length).toBeGreaterThanOrEqual(names.length);
     expect(new Set(whole.items).size).toBe(whole.items.length);
     // A list with the default entries of a dictionary has hundreds of pages of one or two.
-    const sizes = whole.items.length > 100 ? sized([7, 100], [1, 2, 7, 100]) : [1, 2, 7, 100];
+    const sizes = whole.items.length > 100 ? [7, 100] : [1, 2, 7, 100];
     for (const pageSize of sizes) {
       const found: string[] = [];
       let pageToken = "";

@@ -4,6 +4,7 @@ import { compareCodePoints } from "../../src/clause/code-point-order.ts";
 import type { FieldValue } from "../../src/clause/field.ts";
 import { sortPieces } from "../../src/clause/sort.ts";
 import { orderBy } from "../../src/db/paging/keyset.ts";
+import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { seed } from "../support/seed.ts";
 import { jsonValues } from "./generated.ts";
@@ -28,7 +29,7 @@ function compare(a: FieldValue, b: FieldValue, descending: boolean): number {
 test.each([false, true])(
   `numbers, then texts, then booleans, lists by their first element, missing last (descending: %s, seed ${seed})`,
   async (descending) => {
-    const values = fc.sample(jsonValues, { numRuns: 500, seed });
+    const values = fc.sample(jsonValues, { numRuns: cases(500), seed });
     const rows = await sql<{ place: number }[]>`
     select place::int4 as place from jsonb_array_elements(${JSON.stringify(values)}::text::jsonb) with ordinality as listed(value, place)
     order by ${orderBy(sql, sortPieces(sql, { type: "json", sql: sql`value` }, descending))}, place`;

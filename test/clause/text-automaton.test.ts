@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { containsText, textAutomaton } from "../../src/clause/text-automaton.ts";
+import { cases } from "../support/cases.ts";
 import { factor, seed } from "../support/seed.ts";
 
 // Few letters, so that needles overlap and hold each other; units beyond Latin-1, and halves of pairs.
@@ -18,7 +19,7 @@ describe(`for generated texts (seed ${seed})`, () => {
           expect([...automaton.search(each)].sort()).toEqual(wanted.filter((needle) => each.includes(needle)).sort());
         }
       }),
-      { numRuns: 300 * factor, seed },
+      { numRuns: cases(300 * factor), seed },
     );
   });
 
@@ -36,7 +37,7 @@ describe(`for generated texts (seed ${seed})`, () => {
           expect([...automaton.search(each)].sort()).toEqual(held.filter((needle) => each.includes(needle)).sort());
         },
       ),
-      { numRuns: 300 * factor, seed },
+      { numRuns: cases(300 * factor), seed },
     );
   });
 
@@ -47,7 +48,7 @@ describe(`for generated texts (seed ${seed})`, () => {
     const many = fc.array(long, { minLength: 8, maxLength: 12 }).map((parts) => parts.join("c"));
     fc.assert(
       fc.property(many, long, (each, needle) => containsText(each, needle) === each.includes(needle)),
-      { numRuns: 500 * factor, seed },
+      { numRuns: cases(500 * factor), seed },
     );
   });
 });

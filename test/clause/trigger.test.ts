@@ -6,6 +6,7 @@ import { TriggerClauseSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts"
 import { contains, fieldOf, foldedRow } from "../../src/clause/folded-row.ts";
 import { checkTrigger, compileTrigger } from "../../src/clause/trigger.ts";
 import { equalityKeys } from "../../src/clause/trigger-needs.ts";
+import { cases } from "../support/cases.ts";
 import { factor, seed } from "../support/seed.ts";
 import { type Row, resolver, row } from "./rows.ts";
 
@@ -153,7 +154,7 @@ describe(`for generated triggers (seed ${seed})`, () => {
         expect(expected.filter(has)).toEqual(expected);
         needed += expected.length;
       }),
-      { numRuns: 500 * factor, seed },
+      { numRuns: cases(500 * factor), seed },
     );
     expect(matched / asked).toBeGreaterThan(0.1);
     expect(needed).toBeGreaterThan(100);
@@ -167,7 +168,7 @@ describe(`for generated triggers (seed ${seed})`, () => {
         const found = (each: Row) => needs?.some(({ field, key }) => keysOf(field, each).includes(key));
         expect(rows.map(found)).toEqual(rows.map(matches));
       }),
-      { numRuns: 300, seed },
+      { numRuns: cases(300), seed },
     );
   });
 });

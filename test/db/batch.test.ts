@@ -10,6 +10,7 @@ import {
   textArray,
   uuidArray,
 } from "../../src/db/batch.ts";
+import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql } = await testDatabase();
@@ -47,7 +48,7 @@ async function holds<T>(values: fc.Arbitrary<(T | null)[]>, roundTrip: (values: 
     fc.asyncProperty(values, async (list) => {
       expect(await roundTrip(list)).toEqual(list);
     }),
-    { numRuns: 150 },
+    { numRuns: cases(150) },
   );
 }
 

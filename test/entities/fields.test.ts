@@ -16,6 +16,7 @@ import { matchingEntities } from "../../src/entities/matching.ts";
 import type { EntityRow } from "../../src/entities/messages.ts";
 import { setWindowStates } from "../../src/entities/production-state.ts";
 import { putModels } from "../../src/entities/put.ts";
+import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { factor } from "../support/seed.ts";
 
@@ -195,7 +196,7 @@ test(
           expect(await found(tx, asked, { tenantName })).toEqual(expected);
         });
       }),
-      { numRuns: 120 * factor },
+      { numRuns: cases(120 * factor) },
     );
   },
   agreeMsMax,

@@ -10,6 +10,7 @@ import { liveness } from "../../src/entities/liveness.ts";
 import { type ModelItem, putModels } from "../../src/entities/put.ts";
 import { entityRetentionKind, retainEntities } from "../../src/entities/retention.ts";
 import { touchEntities } from "../../src/entities/touch.ts";
+import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 
@@ -198,7 +199,7 @@ describe("a batch of models", () => {
         const apart = await after(...items.map((each) => [each]));
         for (const key of ["metadata", "name", "deleted_ms"]) expect(together?.[key]).toEqual(apart?.[key]);
       }),
-      { numRuns: 100 },
+      { numRuns: cases(100) },
     );
   });
 

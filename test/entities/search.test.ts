@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { entityId, idText } from "../../src/entities/identity.ts";
-import { sized } from "../support/part.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -425,7 +424,7 @@ describe("a page of entities that hold much", () => {
       [every, "DIRECTION_BACKWARD"],
       [{ query: { clause: { in: { field: "dimensions.source", values: sources } } } }, "DIRECTION_FORWARD"],
     ] as const;
-    for (const [query, direction] of reads.slice(0, sized(1, 3))) {
+    for (const [query, direction] of reads.slice(0, 1)) {
       const found = await pages(made.search, query, direction, 1000);
       const names = found.flatMap((body) => body.entities.entities.map(({ name }: Json) => name));
       expect(names.toSorted()).toEqual(sources);

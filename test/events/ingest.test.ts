@@ -7,6 +7,7 @@ import { eventIds, idText } from "../../src/entities/identity.ts";
 import { storingChanges } from "../../src/events/changes.ts";
 import { expireOccurrences } from "../../src/events/expiry.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
+import { cases } from "../support/cases.ts";
 import { onCitus } from "../support/citus.ts";
 import { testDatabase } from "../support/database.ts";
 import { EventModel, eventKey, type ModelOccurrence } from "./model.ts";
@@ -97,7 +98,7 @@ describe("a batch of events", () => {
           expect(Number(count)).toBe(model.instances.size);
         },
       ),
-      { numRuns: onCitus ? 40 : 150 },
+      { numRuns: cases(onCitus ? 160 : 150) },
     );
   }, 60_000);
 

@@ -15,7 +15,7 @@ import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
-const server = await testServer();
+const server = await testServer({});
 const db = server.database.sql;
 const tenant = await testTenant(db);
 const grpc = transport(server.target, "grpc", tenant.headers);

@@ -7,7 +7,6 @@ import { allMethods, callName, readCalls, type World } from "../support/calls.ts
 import { envelope, openHttp2, type RawRequest, raw, transport } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
-import { heavy } from "../support/part.ts";
 import { testTenant } from "../support/tenant.ts";
 import { fullRequests } from "./full-fields.ts";
 import { clear, place } from "./place.ts";
@@ -86,19 +85,13 @@ function renamed(method: DescMethod, message: Message, number: number): void {
   }
 }
 
-/** All of them, or in the light part every second one. */
-function* parted<T>(all: Iterable<T>): Generator<T> {
-  let place = 0;
-  for (const each of all) if (heavy || place++ % 2 === 0) yield each;
-}
-
 /** Sends each request of an RPC, a few at a time, as another tenant than those before. */
 async function sendAll(method: DescMethod): Promise<Sent[]> {
   const world = await newWorld();
   const init = await calls[callName(method)]?.request(world);
   const good = create(method.input, (Array.isArray(init) ? init[0] : init) as never) as Message;
   const sent: Sent[] = [];
-  const all = parted(fullRequests(method.input, good));
+  const all = fullRequests(method.input, good);
   let number = 0;
   async function sendSome() {
     let connection = openHttp2(server);

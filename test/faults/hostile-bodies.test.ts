@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
-import { codeOf, httpVersions, openHttp2, raw } from "../support/clients.ts";
+import { httpVersions, openHttp2, raw } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
-import { heavy, sized } from "../support/part.ts";
 import { testTenant } from "../support/tenant.ts";
 import { clear, place } from "./place.ts";
 import { serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
-const waitMsMax = sized(30_000, 1000);
+const waitMsMax = 1000;
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({
@@ -37,7 +36,7 @@ async function* byteByByte(half: () => void, seconds: number) {
   }
 }
 
-test("beside two half-sent bodies of 64 MiB a neighbour is answered within a second, and end in code 4 themselves", async () => {
+test("beside two half-sent bodies of 64 MiB a neighbour is answered within a second", async () => {
   const headers = { ...slow.headers, ...json, "content-length": String(64 * MiB) };
   const sent: Promise<void>[] = [];
   const halves = httpVersions.map((version) => {
@@ -53,17 +52,16 @@ test("beside two half-sent bodies of 64 MiB a neighbour is answered within a sec
     { path: "/v1/data-receiver/events", body: [Buffer.from(JSON.stringify({ events: [event] }))] },
     { path: "/v1/events:search", body: [Buffer.from('{"query":{}}')] },
   ];
-  const endMs = performance.now() + sized(2000, 8000);
+  const endMs = performance.now() + 4000;
   const wrong: string[] = [];
   for (let i = 0; performance.now() < endMs; i += 1) {
     const call = calls[i % calls.length] as (typeof calls)[number];
-    const { status, ms } = await connection.send({ ...call, headers: { ...neighbour.headers, ...json } });
+    const { status, ownMs: ms } = await connection.send({ ...call, headers: { ...neighbour.headers, ...json } });
     if (status !== 200 || ms > waitMsMax) wrong.push(`${call.path}: ${status} after ${Math.round(ms)} ms`);
     await sleep(50);
   }
   expect(wrong).toEqual([]);
   connection.close();
-  // Which takes 10 s: the light part sees it in test/http/slow-bodies.test.ts.
-  if (heavy) for (const answer of await Promise.all(halves)) expect(codeOf(answer)).toBe(4);
-  else void Promise.allSettled(halves);
+  // Which takes 10 s: test/http/slow-bodies.system.test.ts sees their end.
+  void Promise.allSettled(halves);
 }, 60_000);

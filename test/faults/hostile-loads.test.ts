@@ -4,7 +4,6 @@ import { afterAll, describe, expect, test } from "vitest";
 import { openHttp2 } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
-import { sized } from "../support/part.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 import {
   batches,
@@ -104,10 +103,7 @@ async function beside(load: HostileLoad, times = 1) {
   return { ...seen, boundMs, heldMs, wrong: [...wrong.slice(0, 3), ...seen.wrong], attacker };
 }
 
-const loads = sized(
-  [watchedBatch(150), resumedWatches(75), batches(4), metricSearches(3), eventPages(6)],
-  [watchedBatch(1500), resumedWatches(750), batches(20), metricSearches(20), eventPages(40)],
-);
+const loads = [watchedBatch(1500), resumedWatches(750), batches(20), metricSearches(20), eventPages(40)];
 
 describe("beside what one tenant may do, no turn of the event loop takes long, and another's event is stored within a second", () => {
   test.each(loads)(

@@ -7,7 +7,7 @@ import { v1 } from "../support/v1.ts";
 import { neighbourBound } from "./neighbour-bound.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
-const server = await testServer();
+const server = await testServer({});
 const { sql } = server.database;
 const path = "/v1/modelcontext/maintwindows";
 const hourMs = 3_600_000;

@@ -97,7 +97,7 @@ const commandOf = (command: string[]) => allCommands.find((words) => command.joi
 
 test.runIf(onCitus)("with a worker away each command does its work, or ends in one line that says so", async () => {
   await using stack = new AsyncDisposableStack();
-  const { database } = await testServer();
+  const { database } = await testServer({});
   const { sql, url } = database;
   const { nodes, start } = inject("database") as { nodes: string[]; start: string[] };
   const lost = nodes.at(-1) as string;

@@ -4,7 +4,7 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
-const server = await testServer();
+const server = await testServer({});
 const { sql } = server.database;
 const busy = await testTenant(sql);
 const other = await testTenant(sql);

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
-import { sized } from "../support/part.ts";
 import { playPausesOf } from "./pauses.ts";
 import { seedOf } from "./random.ts";
 
 const seed = seedOf(5);
-const rounds = sized(2, 8);
+const rounds = 3;
 const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
 
 test(`a server, PostgreSQL or both that stand still for longer than each lease lose and double nothing, and serve again within seconds (FAULTS_SEED=${seed})`, async () => {

@@ -7,7 +7,6 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { enqueue } from "../../src/jobs/queue.ts";
-import { sized } from "../support/part.ts";
 import { program } from "../support/program.ts";
 import { httpReceiver } from "../support/receivers.ts";
 import { type Beside, startAll } from "./beside.ts";
@@ -38,7 +37,7 @@ const leaveMs = 500;
 /** How long someone reads a table that a migration wants to change. */
 const readMs = 1500;
 /** This long at most a statement may wait for a migration, ms. */
-const blockedMsMax = sized(10_000, 1500);
+const blockedMsMax = 10_000;
 /** How long each client rests between two calls, ms. */
 const restMs = 100;
 /** How long clients call before anything is replaced, where it matters what they are notified without that, ms. */
@@ -402,7 +401,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
       `version ${version.version}: stopped after ${ms[0]} ms, started after ${ms[1]} ms; ${failed().length} failures, ${way.exhausted} times 429`,
     );
     // Both versions side by side, or one alone; clients that were refused a connection come back meanwhile.
-    await sleep(sized(1000, 2000));
+    await sleep(1000);
   }
 
   for (let round = 1; ; round++) {

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
-import { sized } from "../support/part.ts";
 import { seedOf } from "./random.ts";
 import { playWatches } from "./watches.ts";
 
 const seed = seedOf(3);
-const rounds = sized(2, 10);
+const rounds = 4;
 const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
 
 test(`with servers and PostgreSQL that are killed, watchers see each change that is stored, once and in order (FAULTS_SEED=${seed})`, async () => {

@@ -4,7 +4,6 @@ import { connectOnce, type Db } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { entityId, idText } from "../../src/entities/identity.ts";
-import { sized } from "../support/part.ts";
 import { clear, clusterPlace, place } from "./place.ts";
 import { type Random, random } from "./random.ts";
 import type { Play } from "./scenes.ts";
@@ -23,7 +22,7 @@ export interface Size {
 const entities = 60;
 const hourMs = 3_600_000;
 /** Windows begin this long after they are created. */
-const leadMs = sized(4000, 6000);
+const leadMs = 4000;
 const leaseMs = 3000;
 
 interface Planned {

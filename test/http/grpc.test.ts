@@ -12,6 +12,7 @@ import {
   PutEventsRequestSchema,
   PutEventsResponseSchema,
 } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { cases } from "../support/cases.ts";
 import { envelope, openHttp2, type RawAnswer, rawHttp1 } from "../support/clients.ts";
 import { served, testPort } from "../support/port.ts";
 
@@ -129,7 +130,7 @@ describe("a unary call over gRPC is answered as by Connect's own handler", () =>
         const [mine, theirs] = await Promise.all([ours, connects].map((to) => to.send({ path, headers, body })));
         expect(understood(mine as RawAnswer)).toEqual(understood(theirs as RawAnswer));
       }),
-      { numRuns: 100 },
+      { numRuns: cases(100) },
     );
   });
 });

@@ -13,7 +13,7 @@ import { testTenant } from "../support/tenant.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const { headers: key } = await testTenant(server.database.sql);
-const plain = await testServer();
+const plain = await testServer({});
 const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
 /** As browsers ask for a page. */
 const html = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };

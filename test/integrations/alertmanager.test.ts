@@ -6,7 +6,7 @@ import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 import { tool } from "./calls.ts";
 
-const server = await testServer({ BELFRY_INGEST_WAIT: "1m" });
+const server = await testServer();
 
 /** A tenant of its own: calls as Prometheus does, searches as a user does. */
 async function world() {

@@ -17,14 +17,15 @@ import {
   ExportMetricsServiceResponseSchema,
 } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
 import { WriteRequestSchema } from "#gen/prometheus/remote_write_pb.ts";
+import { cases } from "../support/cases.ts";
 import { codeOf, raw } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { type ToolAnswer, tool } from "./calls.ts";
 
 /** Requests of each kind; `npm run fuzz` has more. */
-const numRuns = 40 * Number(process.env.FUZZ_FACTOR ?? 1);
-const server = await testServer({ BELFRY_INGEST_WAIT: "1m" });
+const numRuns = cases(60 * Number(process.env.FUZZ_FACTOR ?? 1));
+const server = await testServer();
 const { sql } = server.database;
 const { id, headers } = await testTenant(sql);
 const call = tool(server, headers);

@@ -35,7 +35,7 @@ import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 import { tool } from "./calls.ts";
 
-const server = await testServer({ BELFRY_INGEST_WAIT: "1m" });
+const server = await testServer();
 const { sql } = server.database;
 const resource = resourceFromAttributes({ "host.name": "web-1", "os.type": "linux", priority: 9 });
 

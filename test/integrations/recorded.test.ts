@@ -6,7 +6,7 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
-const server = await testServer({ BELFRY_INGEST_WAIT: "1m" });
+const server = await testServer();
 
 const startedAt = "2026-11-23T13:40:31.611Z";
 

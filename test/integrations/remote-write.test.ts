@@ -11,7 +11,7 @@ import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 import { tool } from "./calls.ts";
 
-const server = await testServer({ BELFRY_INGEST_WAIT: "1m" });
+const server = await testServer();
 const path = "/api/v1/write";
 const version1 = { "content-type": "application/x-protobuf", "content-encoding": "snappy" };
 const version2 = { ...version1, "content-type": "application/x-protobuf;proto=io.prometheus.write.v2.Request" };

@@ -6,12 +6,13 @@ import { entityId, idText } from "../../src/entities/identity.ts";
 import type { WindowHooks } from "../../src/maintenance/hooks.ts";
 import { entitiesInWindows } from "../../src/maintenance/members.ts";
 import { createWindow, deleteWindows, replaceWindow, startWindow, stopWindow } from "../../src/maintenance/windows.ts";
+import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { type Clockwork, clockwork } from "./clockwork.ts";
 import { type ModelSpec, WindowModel } from "./model.ts";
 
 const { sql } = await testDatabase();
-const runs = Number(process.env.MODEL_RUNS ?? 25);
+const runs = cases(Number(process.env.MODEL_RUNS ?? 32));
 const beginMs = Date.UTC(2027, 0, 1);
 const minuteMs = 60_000;
 const sources = ["a", "b", "c", "d", "e", "f"];

@@ -10,6 +10,7 @@ import {
 import { notRun, replan } from "../../src/maintenance/progress.ts";
 import { lastStartMs, nextStartMs } from "../../src/maintenance/recurrence.ts";
 import { windowPlanOf as planOfStored, readSchedule } from "../../src/maintenance/schedule.ts";
+import { cases } from "../support/cases.ts";
 import { oracleRuns, startOf } from "./oracle.ts";
 import { specifications } from "./specifications.ts";
 
@@ -63,7 +64,7 @@ describe("over two years the runs are those of an independent oracle", () => {
         const next = runs.find((run) => run >= at);
         if (next !== undefined) expect(nextStartMs(plan, at)).toBe(next);
       }),
-      { numRuns: 300 },
+      { numRuns: cases(300) },
     );
   });
 });

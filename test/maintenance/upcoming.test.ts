@@ -10,6 +10,7 @@ import {
 import { advance, notRun, type Progress, type Rules, replan, startNow } from "../../src/maintenance/progress.ts";
 import { windowPlanOf } from "../../src/maintenance/schedule.ts";
 import { progressBy, runsAroundChange, type UpcomingRun, upcomingRuns } from "../../src/maintenance/upcoming.ts";
+import { cases } from "../support/cases.ts";
 
 const minuteMs = 60_000;
 const nowMs = Date.UTC(2027, 2, 1, 12);
@@ -82,7 +83,7 @@ describe("the runs that are foretold", () => {
         const foretold = first(seen.length, progress, rules);
         expect(foretold).toEqual(seen);
       }),
-      { numRuns: Number(process.env.MODEL_RUNS ?? 200) },
+      { numRuns: cases(Number(process.env.MODEL_RUNS ?? 200)) },
     );
   });
 
@@ -110,7 +111,7 @@ describe("the runs that are foretold", () => {
         const found = first(120, progressBy(progress, rules, fromMs), rules).filter(since);
         expect(found.slice(0, all.length)).toEqual(all);
       }),
-      { numRuns: Number(process.env.MODEL_RUNS ?? 20) },
+      { numRuns: cases(Number(process.env.MODEL_RUNS ?? 40)) },
     );
   });
 

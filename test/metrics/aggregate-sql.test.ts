@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { downsample } from "../../src/metrics/aggregate.ts";
+import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql } = await testDatabase();
@@ -56,6 +57,6 @@ test("aggregates are what PostgreSQL makes of the same points", async () => {
         }
       },
     ),
-    { numRuns: 60 },
+    { numRuns: cases(80) },
   );
 }, 60_000);

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Aggregator, AggregatorSchema } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { type Downsampling, downsample } from "../../src/metrics/aggregate.ts";
+import { cases } from "../support/cases.ts";
 import { type Point, plainDownsample } from "./plain.ts";
 
 const toPoints = (points: readonly Point[]) => ({
@@ -43,7 +44,7 @@ test.each(
       expect(made.map(([time]) => time)).toEqual(expected.map(([time]) => time));
       for (const [i, [, value]] of made.entries()) expect(value).toBeCloseTo((expected[i] as Point)[1], 9);
     }),
-    { numRuns: 300 },
+    { numRuns: cases(300) },
   );
 });
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DamagedBytes } from "../../src/metrics/codec/bits.ts";
 import { CHUNK_POINTS_MAX, decodeChunk, encodeChunk, type Points } from "../../src/metrics/codec/chunk.ts";
+import { cases } from "../support/cases.ts";
 
 const furthest = 2 ** 50;
 const finite = fc.double({ noNaN: true, noDefaultInfinity: true });
@@ -51,7 +52,7 @@ function same(one: Points, other: Points) {
 test("a chunk gives back every point, bit by bit", () => {
   fc.assert(
     fc.property(points, (sent) => same(decodeChunk(encodeChunk(sent)), sent)),
-    { numRuns: 500 },
+    { numRuns: cases(500) },
   );
 });
 
@@ -100,11 +101,11 @@ test("damaged chunks are refused or read as other points, in bounded time and me
       }
       outcome(bytes);
     }),
-    { numRuns: 1000 },
+    { numRuns: cases(1000) },
   );
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void outcome(Uint8Array.of(1, ...bytes))),
-    { numRuns: 1000 },
+    { numRuns: cases(1000) },
   );
 });
 

@@ -17,7 +17,7 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
-const server = await testServer();
+const server = await testServer({});
 const { sql } = server.database;
 const minuteMs = 60_000;
 const baseMs = Math.floor(Date.now() / 3_600_000) * 3_600_000 - 3_600_000;

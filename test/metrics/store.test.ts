@@ -5,6 +5,7 @@ import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import type { MetricStore, StoredPoints } from "../../src/metrics/store.ts";
+import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
 import { makeRoom, mergeAll, put, type Sent, stored } from "./points.ts";
@@ -66,7 +67,7 @@ describe("what was stored is read, whatever has been merged in between", () => {
         await mergeAll(sql, id);
         expect(await stored(sql, id, ...everything)).toEqual(modelOf(all));
       }),
-      { numRuns: 25 },
+      { numRuns: cases(40) },
     );
   }, 120_000);
 

@@ -11,7 +11,7 @@ import { testServer } from "../support/server.ts";
 import { v1 } from "../support/v1.ts";
 import { sendingTenant } from "./dispatch.ts";
 
-const server = await testServer({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
+const server = await testServer();
 const receiver = await httpReceiver();
 const nowMs = Date.now();
 const tenant = await sendingTenant(server.database, receiver.url, nowMs, { good: {}, bad: {} });

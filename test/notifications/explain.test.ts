@@ -7,7 +7,7 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
-const server = await testServer({ BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
+const server = await testServer();
 const receiver = await httpReceiver();
 const tenant = await testTenant(server.database.sql);
 const call = v1(server.url, tenant.headers);

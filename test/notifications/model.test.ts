@@ -9,6 +9,7 @@ import { historyPartitions } from "../../src/notifications/delivering/history.ts
 import { openSendEnvironment } from "../../src/notifications/delivering/send-environment.ts";
 import { notSent, sent } from "../../src/notifications/kinds/attempt-outcome.ts";
 import type { Subject } from "../../src/notifications/matched-subject.ts";
+import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
 import { dispatchOnce } from "./dispatch.ts";
@@ -17,7 +18,7 @@ import { type ModelRule, type ModelTrigger, RuleModel } from "./rule-model.ts";
 import { equals, report, ruleTenant } from "./rule-tenant.ts";
 
 const { sql, pool } = await testDatabase();
-const runs = Number(process.env.MODEL_RUNS ?? 12);
+const runs = cases(Number(process.env.MODEL_RUNS ?? 16));
 const beginMs = Date.now();
 const hourMs = 3_600_000;
 const days = { ...historyPartitions(readConfig({})), aheadMs: 60 * 24 * hourMs };

@@ -17,7 +17,7 @@ const server = await testServer({
   BELFRY_TEAM_CHAT_URL: `${receiver.url}/api`,
   BELFRY_INCIDENT_PAGING_URL: receiver.url,
 });
-const guarded = await testServer();
+const guarded = await testServer({});
 const tenant = await testTenant(server.database.sql);
 
 beforeEach(() => {

@@ -8,6 +8,7 @@ import { readConfig } from "../../src/config/settings.ts";
 import { entityId, idText } from "../../src/entities/identity.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
+import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -29,7 +30,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-const runs = Number(process.env.MODEL_RUNS ?? 6);
+const runs = cases(Number(process.env.MODEL_RUNS ?? 12));
 const sources = ["a", "b", "c", "d", "e"];
 const sites = ["north", "south"];
 const names = ["web 1", "web 2", "db 1"];

@@ -126,3 +126,14 @@ test("names in JSON are lowerCamelCase, but for those that the API has always sp
     ]
   `);
 });
+
+test("a number that a message skips is reserved, so that no field takes it by chance", () => {
+  const skipped = messages.flatMap(({ typeName, fields, proto }) => {
+    const taken = new Set(fields.map(({ number }) => number));
+    const isReserved = (number: number) =>
+      proto.reservedRange.some(({ start, end }) => start <= number && number < end);
+    const upTo = Array.from({ length: Math.max(0, ...taken) }, (_, i) => i + 1);
+    return upTo.filter((number) => !taken.has(number) && !isReserved(number)).map((number) => `${typeName}: ${number}`);
+  });
+  expect(skipped).toEqual([]);
+});

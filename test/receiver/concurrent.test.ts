@@ -9,6 +9,7 @@ import { type Change, storingChanges } from "../../src/events/changes.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { type IngestQueue, ingestQueue, type LaneKind } from "../../src/receiver/ingest-queue.ts";
 import { EventModel, type ModelOccurrence } from "../events/model.ts";
+import { cases } from "../support/cases.ts";
 import { poolOptions, testDatabase } from "../support/database.ts";
 
 const { sql, url } = await testDatabase();
@@ -118,7 +119,7 @@ test("overlapping, late and repeated batches from six connections of two servers
         expect(new Map(rows.map((row) => [keyOf(row.name, row.dimensions), row.all]))).toEqual(model.events);
       },
     ),
-    { numRuns: 25 },
+    { numRuns: cases(40) },
   );
 }, 120_000);
 

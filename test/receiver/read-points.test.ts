@@ -8,6 +8,7 @@ import { paced } from "../../src/event-loop.ts";
 import { messageReader } from "../../src/http/message-decoder.ts";
 import { type EncodedSeriesCache, encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { decodePoint, pointReader, readPointsOf } from "../../src/receiver/read-points.ts";
+import { cases } from "../support/cases.ts";
 
 const tenantId = "0192aaaa-0000-7000-8000-000000000001";
 const usual = messageReader(DataReceiverService.method.putMetrics, { bytesMax: 40_000, itemsMax: 12 });
@@ -172,7 +173,7 @@ describe("requests of PutMetrics", () => {
           }
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: cases(1000) },
     );
     expect(fast).toBeGreaterThan(300);
   }, 60_000);

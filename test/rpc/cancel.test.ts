@@ -7,7 +7,7 @@ import { httpVersions, openHttp2, protocols, raw, transport } from "../support/c
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
-const server = await testServer();
+const server = await testServer({});
 const { sql } = server.database;
 const { headers } = await testTenant(sql);
 const path = "/v1/events:search";

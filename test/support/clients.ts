@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { checkAnswer } from "./documented.ts";
+import { ownClock } from "./stretch.ts";
 
 /** Where a client connects: the address, and the file of the CA's certificate over TLS. */
 export interface Target {
@@ -52,6 +53,8 @@ export interface RawAnswer {
   body: Buffer;
   /** From the request's first byte to the end of the answer. */
   ms: number;
+  /** The same by `ownClock`: what other programs have taken meanwhile does not count. */
+  ownMs: number;
 }
 
 export interface RawRequest {
@@ -107,6 +110,7 @@ export function rawHttp1(
 ): Promise<RawAnswer> {
   const url = new URL(path, target.url);
   const startMs = performance.now();
+  const clock = ownClock();
   const { request } = url.protocol === "https:" ? https : http;
   return new Promise((resolve, reject) => {
     let answered = false;
@@ -123,8 +127,8 @@ export function rawHttp1(
       response.on("end", () => {
         answered = true;
         const { statusCode = 0, headers, trailers } = response;
-        const answer = { status: statusCode, headers, trailers, body: Buffer.concat(pieces), ms: 0 };
-        settle(resolve, reject, method, path, { ...answer, ms: performance.now() - startMs });
+        const answer = { status: statusCode, headers, trailers, body: Buffer.concat(pieces), ms: 0, ownMs: 0 };
+        settle(resolve, reject, method, path, { ...answer, ms: performance.now() - startMs, ownMs: clock() });
         if (body !== undefined) call.destroy();
       });
     });
@@ -144,6 +148,7 @@ export function openHttp2({ url, ca }: Target) {
 
   function send({ method = "POST", path, headers = {}, body }: RawRequest): Promise<RawAnswer> {
     const startMs = performance.now();
+    const clock = ownClock();
     return new Promise((resolve, reject) => {
       let answered = false;
       const stream = session.request(
@@ -163,8 +168,15 @@ export function openHttp2({ url, ca }: Target) {
       stream.on("error", (error) => answered || reject(error));
       stream.on("end", () => {
         answered = true;
-        const answer = { status: head[":status"] ?? 0, headers: head, trailers, body: Buffer.concat(pieces), ms: 0 };
-        settle(resolve, reject, method, path, { ...answer, ms: performance.now() - startMs });
+        const answer = {
+          status: head[":status"] ?? 0,
+          headers: head,
+          trailers,
+          body: Buffer.concat(pieces),
+          ms: 0,
+          ownMs: 0,
+        };
+        settle(resolve, reject, method, path, { ...answer, ms: performance.now() - startMs, ownMs: clock() });
         if (body !== undefined) stream.close(http2.constants.NGHTTP2_CANCEL);
       });
       stream.on("close", () => answered || reject(new Error(`stream closed with code ${stream.rstCode}`)));

@@ -162,8 +162,7 @@ export async function setup(project: TestProject) {
   await makeCluster(join(dir, "cluster"));
   const given = process.env.TEST_DATABASE_URL;
   const template = `belfry_template_${randomBytes(4).toString("hex")}`;
-  const dropTemplate = () => dropAt(given ?? "", template);
-  const { url, remove } = given ? { url: given, remove: dropTemplate } : await startServer(dir);
+  const { url, remove } = given ? { url: given, remove: () => dropShared(given, template) } : await startServer(dir);
   async function teardown() {
     await remove();
     rmSync(dir, { recursive: true, force: true });
@@ -209,6 +208,15 @@ async function dropDatabase(address: string, name: string): Promise<void> {
   await Promise.all(nodes.map((each) => dropAt(each, name)));
 }
 
+/** Drops the template of a run and what its workers have made of it, on a PostgreSQL that outlives the run. */
+async function dropShared(address: string, template: string): Promise<void> {
+  const names = await administer(
+    address,
+    (sql) => sql<{ name: string }[]>`select datname as name from pg_database where starts_with(datname, ${template})`,
+  );
+  for (const { name } of names) await dropAt(address, name);
+}
+
 async function dropAt(address: string, name: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -222,8 +230,18 @@ async function dropAt(address: string, name: string): Promise<void> {
 
 /** A migrated database of this test file's own, cloned from the template. Dropped as `atEnd` says. */
 export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<TestDatabase> {
+  const database = await clonedDatabase(`belfry_test_${randomBytes(6).toString("hex")}`, options);
+  atEnd(database.drop);
+  return database;
+}
+
+/** A migrated database for all files of a worker, dropped at the end of the run. */
+export function sharedDatabase(): Promise<TestDatabase> {
+  return clonedDatabase(`${inject("database").template}_${process.pid}`, {});
+}
+
+async function clonedDatabase(name: string, options: Partial<PoolOptions>): Promise<TestDatabase> {
   const { url: address, template } = inject("database");
-  const name = `belfry_test_${randomBytes(6).toString("hex")}`;
   await cloneDatabase(name, template);
   const url = inDatabase(address, name);
   const pool = connect(url, poolOptions(options));
@@ -232,7 +250,7 @@ export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<
     await pool.close();
     await dropDatabase(address, name);
   }
-  const database = {
+  return {
     url,
     pool,
     sql: pool.sql,
@@ -241,8 +259,6 @@ export async function testDatabase(options: Partial<PoolOptions> = {}): Promise<
       return dropped;
     },
   };
-  atEnd(database.drop);
-  return database;
 }
 
 /** A database without a schema, or with all migrations, dropped when the test ends. */

@@ -9,40 +9,8 @@ export interface Rule {
   violations(tree: Tree): string[];
 }
 
-/** Source files that may be longer than `linesMax`, each with the reason. */
-const longFiles: Readonly<Record<string, string>> = {};
-
-const loop = "its inner functions share the state of one loop";
-
-/** Functions that are longer than `functionLinesMax`: how long they may be, and why. The list only shrinks. */
-const longFunctions: Readonly<Record<string, [linesMax: number, why: string]>> = {
-  "src/clause/regex-syntax.ts: parseExpression": [165, "its inner functions share the place in what is read"],
-  "src/db/driver/connections.ts: connections": [165, "acquire, release and cancel decide on the same connections"],
-  "src/events/watch/watch-hub.ts: watchHub": [143, loop],
-  "src/jobs/worker.ts: worker": [129, loop],
-  "src/limiter.ts: limiter": [168, "every part reads and changes the same counts"],
-  "src/metrics/encoded-series-cache.ts: formTable": [187, "inner functions share the columns of one table of bytes"],
-  "src/notifications/delivering/dispatcher.ts: dispatcher": [175, loop],
-  "src/receiver/ingest-queue.ts: ingestQueue": [164, loop],
-  "src/server.ts: startServer": [
-    188,
-    "the parts of the server in the order in which they start, to be read from top to bottom",
-  ],
-  "src/transcoding/handler.ts: transcoder": [202, "the steps of a request share what is compiled from the options"],
-  "src/transcoding/json/read-json.ts: jsonReader": [183, "compiled readers call each other, as messages hold messages"],
-  "src/transcoding/plugin/json-schema.ts: schemas": [120, "descriptions of messages, fields and enums call each other"],
-  "src/transcoding/routes/match.ts: matcher": [
-    142,
-    "its inner functions share one scan of the URL, without an allocation a call",
-  ],
-  "src/wire/body-reader.ts: bodyReader": [132, "each event of the request changes the same state"],
-};
-
 /** Packages of `proto/belfry` with messages and options of a mechanism: they have no service. */
 const mechanismPackages = ["auth", "clause", "limits", "paging", "transcoding"];
-
-const linesMax = 300;
-const functionLinesMax = 80;
 
 const drawers = /^(?:utils?|lib|libs|helpers?|types?|common|core|misc|shared|base|managers?|stuff)$/;
 const kebab = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
@@ -89,24 +57,6 @@ function namesIn(tree: Tree, folder: string) {
   return [...names];
 }
 
-/** The functions of a file with their lines; where one ends is seen by its indentation, which the formatter keeps. */
-function functionsIn(text: string): { name: string; lines: number }[] {
-  const lines = text.split("\n");
-  return lines.flatMap((line, from) => {
-    const [, indent, declared, held] =
-      /^( *)(?:export )?(?:default )?(?:async )?(?:function\*? (\w+)|const (\w+) = (?:async )?(?:function|\(|\w+ =>))/.exec(
-        line,
-      ) ?? [];
-    const name = declared ?? held;
-    if (indent === undefined || name === undefined) return [];
-    if (held !== undefined && !line.endsWith("{") && !line.endsWith("(")) return [];
-    const to = lines.findIndex(
-      (each, at) => at > from && new RegExp(`^${indent}\\}`).test(each) && !each.endsWith("{"),
-    );
-    return [{ name, lines: to < 0 ? 1 : to - from + 1 }];
-  });
-}
-
 /** The rules that look at names and texts of the code alone. */
 export const houseRules: readonly Rule[] = [
   {
@@ -128,41 +78,11 @@ export const houseRules: readonly Rule[] = [
       sources(tree, /^(?:src|console|test|scripts|bench)\//)
         .filter(([path]) =>
           path
-            .replace(/(?:(?:\.heavy)?\.test|\.config)?\.\w+$/, "")
+            .replace(/(?:(?:\.system)?\.test|\.config)?\.\w+$/, "")
             .split("/")
             .some((name) => !kebab.test(name)),
         )
         .map(([path]) => `${path}: not kebab-case`),
-  },
-  {
-    guarantee: `no source file is longer than ${linesMax} lines`,
-    broken: { "src/events/search.ts": "\n".repeat(linesMax + 1) },
-    violations: (tree) =>
-      sources(tree, /^(?:src|console|scripts|bench)\//).flatMap(([path, text]) => {
-        const lines = text.split("\n").length - 1;
-        if (lines <= linesMax) return path in longFiles ? [`${path}: needs no exception any more`] : [];
-        return path in longFiles ? [] : [`${path}: ${lines} lines`];
-      }),
-  },
-  {
-    guarantee: `no function is longer than ${functionLinesMax} lines, but for those that are listed with a reason`,
-    broken: { "src/events/search.ts": `function search() {\n${"  go();\n".repeat(functionLinesMax)}}\n` },
-    violations: (tree) =>
-      sources(tree, /^src\//).flatMap(([path, text]) =>
-        functionsIn(text)
-          .filter(({ name, lines }) => lines > (longFunctions[`${path}: ${name}`]?.[0] ?? functionLinesMax))
-          .map(({ name, lines }) => `${path}: ${name} has ${lines} lines`),
-      ),
-  },
-  {
-    guarantee: "no function is listed as long that is not",
-    broken: { "src/server.ts": "export function startServer() {\n}\n" },
-    violations: (tree) =>
-      Object.keys(longFunctions).flatMap((key) => {
-        const [path = "", name] = key.split(": ");
-        const found = functionsIn(tree.get(path) ?? "").find((each) => each.name === name);
-        return found !== undefined && found.lines > functionLinesMax ? [] : [`${path}: ${name} need not be listed`];
-      }),
   },
   {
     guarantee: "everything in src has its place in the import order",

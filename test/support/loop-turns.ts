@@ -1,7 +1,5 @@
-import { sized } from "./part.ts";
-
-/** The longest turn that may be, ms; beside other test files a turn takes more of the processor than by itself. */
-export const turnMsMax = sized(1000, 250);
+/** The longest turn that may be, ms of the processor. */
+export const turnMsMax = 250;
 
 /** A turn of the event loop. */
 export interface Turn {

@@ -6,8 +6,11 @@ import { measure, type Prepared, prepare, type Reading } from "./rows-read.ts";
 import { type RanStatement, withoutValues } from "./statement-log.ts";
 import { fillTenant } from "./tenant-rows.ts";
 
-/** Of a tenant with few rows of each kind, and of one with many. */
-const few = 100;
+/**
+ * Rows of each kind that a tenant with few and one with many have. Few are more than the ids that the parameters of a statement may
+ * name (`charactersMax` of collect-statements.ts): else the tenant with many alone has all of them, and reads more for no fault.
+ */
+const few = 250;
 const many = 20_000;
 
 /** A statement that reads more where the tenant has more, and when. */

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -7,6 +7,8 @@ declare module "vitest" {
   interface ProvidedContext {
     /** Directory of what the test files of this run sent to PostgreSQL: a JSON object a line. */
     statements: string;
+    /** Whether the directory holds what all files of the first tier sent. */
+    statementsWhole: boolean;
   }
 }
 
@@ -26,15 +28,28 @@ export interface RanStatement {
 /** Follows the name of a connection whose transaction has its statements planned without values (src/db/transaction.ts). */
 export const withoutValues = ", without values";
 
-/** Vitest's globalSetup: where this run writes down its statements. A directory that STATEMENTS_DIR names is kept, with what is in it. */
+/** Where `npm test` leaves its statements for `npm run test:system`, which adds its own and judges them all. */
+const kept = join(import.meta.dirname, "../../node_modules/.cache/statements");
+/** A file beside it: all files of the first tier have run. */
+const whole = `${kept}.whole`;
+
+/** Vitest's globalSetup: where this run writes down its statements. With STATEMENTS=begin it begins what is kept, with STATEMENTS=add it adds to that. */
 export function setup(project: TestProject) {
-  const kept = process.env.STATEMENTS_DIR;
-  const dir = kept ?? mkdtempSync(join(tmpdir(), "belfry-statements-"));
+  const mode = process.env.STATEMENTS;
+  const dir = mode === undefined ? mkdtempSync(join(tmpdir(), "belfry-statements-")) : kept;
+  if (mode === "begin") for (const path of [kept, whole]) rmSync(path, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
   project.provide("statements", dir);
-  if (kept !== undefined) return;
-  return () => rmSync(dir, { recursive: true, force: true });
+  project.provide("statementsWhole", mode !== undefined && existsSync(whole));
+  return async () => {
+    if (mode === undefined) rmSync(dir, { recursive: true, force: true });
+    if (mode === "begin" && (await ranWhole(project))) writeFileSync(whole, "");
+  };
 }
+
+/** Whether no file was left out by a filter. */
+const ranWhole = async ({ vitest }: TestProject) =>
+  vitest.state.getFiles().length >= (await vitest.globTestSpecifications()).length;
 
 /** What the test files have sent so far, each text once, with the longest parameters that were written down. */
 export function readStatements(dir: string): RanStatement[] {

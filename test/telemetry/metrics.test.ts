@@ -229,7 +229,7 @@ describe("what Prometheus reads", () => {
   });
 
   test("is not served unless a port is set", async () => {
-    expect((await testServer()).metricsUrl).toBeUndefined();
+    expect((await testServer({})).metricsUrl).toBeUndefined();
   });
 });
 

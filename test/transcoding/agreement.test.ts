@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonReader } from "../../src/transcoding/json/read-json.ts";
 import { finishScan, next, scanOf } from "../../src/transcoding/json/scan.ts";
+import { cases } from "../support/cases.ts";
 import { factor } from "../support/seed.ts";
 import { anyMessage, bytesOf } from "./messages.ts";
 import { foreign, foreignMessage } from "./schema.ts";
@@ -207,7 +208,7 @@ for (const name of ["Everything", "Clause", "Editions", "Legacy"]) {
         if (exceptions.some((one) => explains(one, a, b, text))) return;
         expect({ ours: a, theirs: b }, text).toBeUndefined();
       }),
-      { numRuns: 800 * factor },
+      { numRuns: cases(800 * factor) },
     );
   });
 }

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
 import { openApiDocument } from "../../src/transcoding/plugin/openapi.ts";
 import { bindRoutes } from "../../src/transcoding/routes/binding.ts";
+import { cases } from "../support/cases.ts";
 import { anyMessage } from "./messages.ts";
 import { foreign, foreignMessage, libraryService } from "./schema.ts";
 
@@ -137,7 +138,7 @@ test("any message's JSON is as its schema says", () => {
         const json = JSON.parse(JSON.stringify(writer.message(desc)(message as never)));
         expect(wrong(json)).toEqual([]);
       }),
-      { numRuns: 500 },
+      { numRuns: cases(500) },
     );
   }
 });

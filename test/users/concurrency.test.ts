@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { transport } from "../support/clients.ts";
-import { sized } from "../support/part.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -73,7 +72,7 @@ describe("of 200 that create the same at once, one succeeds and the others are a
   });
 });
 
-const rounds = sized(8, 50);
+const rounds = 10;
 
 test(`${rounds} rounds of groups deleted while accounts are made and changed: no account names a missing group`, async () => {
   const made = await Promise.all(

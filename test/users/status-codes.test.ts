@@ -2,7 +2,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
-import { type Protocol, protocols, transport } from "../support/clients.ts";
+import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -42,9 +42,9 @@ const madeFor = (code: Case["code"]) => {
   return unchanged;
 };
 
-/** Code and message of a call. */
-async function outcome(protocol: Protocol, header: Record<string, string>, rpc: Method, message: object) {
-  const client = createClient(rpc.parent, transport(server.target, protocol, header));
+/** Code and message of a call over gRPC. */
+async function outcome(header: Record<string, string>, rpc: Method, message: object) {
+  const client = createClient(rpc.parent, transport(server.target, "grpc", header));
   const call = (client as unknown as Record<string, (message: object) => Promise<unknown>>)[rpc.localName];
   try {
     await call?.(message);
@@ -65,13 +65,13 @@ describe.each(cases)("$what", ({ rpc, json, message, status, code, says }) => {
     if (code === 0) return;
     const { message: told, ...body } = answer.body;
     expect(body.code).toBe(code);
-    // A bare body has no prefix; over the other protocols the field has that of its message.
+    // A bare body has no prefix; over gRPC the field has that of its message.
     expect(told).toContain(text(says, given));
   });
 
-  test.each(protocols)(`code ${code} over %s`, async (protocol) => {
+  test(`code ${code} over gRPC`, async () => {
     const given = await madeFor(code);
-    const found = await outcome(protocol, headers, rpc, message(given));
+    const found = await outcome(headers, rpc, message(given));
     expect(found.code).toBe(code);
     expect(found.says).toContain(text(says, given));
   });
@@ -102,9 +102,7 @@ describe.each(rpcs.map((rpc) => ({ name: rpc.name, rpc })))("$name", ({ rpc }) =
     const wrong = { "service-api-key": `${headers["service-api-key"]}x` };
     for (const header of [{} as Record<string, string>, wrong]) {
       expect(await v1(server.url, header)(...json(given))).toMatchObject({ status: 401, body: { code: 16 } });
-      for (const protocol of protocols) {
-        expect((await outcome(protocol, header, rpc, message(given))).code).toBe(Code.Unauthenticated);
-      }
+      expect((await outcome(header, rpc, message(given))).code).toBe(Code.Unauthenticated);
     }
   });
 
@@ -116,11 +114,11 @@ describe.each(rpcs.map((rpc) => ({ name: rpc.name, rpc })))("$name", ({ rpc }) =
     const given = await madeFor(Code.PermissionDenied);
     const header = await keyHeaders(sql, tenantId, type, role);
     expect(await v1(server.url, header)(...json(given))).toMatchObject({ status: 403, body: { code: 7 } });
-    expect((await outcome("grpc", header, rpc, message(given))).code).toBe(Code.PermissionDenied);
+    expect((await outcome(header, rpc, message(given))).code).toBe(Code.PermissionDenied);
   });
 
   test("a client of USER_MANAGEMENT may call it", async () => {
     expect((await v1(server.url, userManagement)(...json(await make()))).status).toBe(200);
-    expect((await outcome("grpc", userManagement, rpc, message(await make()))).code).toBe(0);
+    expect((await outcome(userManagement, rpc, message(await make()))).code).toBe(0);
   });
 });

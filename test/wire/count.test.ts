@@ -9,6 +9,7 @@ import { countJson } from "../../src/transcoding/json/count.ts";
 import { scanOf } from "../../src/transcoding/json/scan.ts";
 import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
 import { countBinary } from "../../src/wire/count-binary.ts";
+import { cases } from "../support/cases.ts";
 
 const MiB = 1024 * 1024;
 const limits = { itemsMax: 50, memoryBytesMax: 128 * MiB };
@@ -154,7 +155,7 @@ describe("bytes that the decoder would take, and of which more would be made tha
         }
         expect(events.length).toBeLessThanOrEqual(2);
       }),
-      { numRuns: 3000 },
+      { numRuns: cases(3000) },
     );
   });
 });

@@ -4,7 +4,7 @@ import { Name, Statement } from "./statement.ts";
 /** The driver's tagged template, and ours in its place. */
 export type Tagged = postgres.ISql<{ bigint: bigint }>;
 
-/** The parts of the driver's query that are used here (3.4.9, pinned; test/db/driver/connections.test.ts watches). */
+/** The parts of the driver's query that are used here (3.4.9, pinned; test/db/driver/connections.system.test.ts watches). */
 export interface Query {
   options: { onexecute?: () => unknown };
   args: unknown[];

@@ -2,6 +2,7 @@ import { Code } from "@connectrpc/connect";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { decodeCursor, encodeCursor, queryDigest } from "../../../src/db/paging/cursor.ts";
+import { cases } from "../../support/cases.ts";
 
 const digest = queryDigest("query");
 const keys = fc.array(fc.option(fc.string({ unit: "grapheme" })), { maxLength: 5 });
@@ -52,6 +53,6 @@ test("a damaged cursor is refused: any character changed, cut or added, and anyt
         expect(() => decodeCursor("events", "t1", digest, text, "pageInput.cursor")).toThrow(refused);
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: cases(1000) },
   );
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { beyond, keyTexts, type SortKey, textsOf } from "../../../src/db/paging/keyset.ts";
+import { cases } from "../../support/cases.ts";
 import { testDatabase } from "../../support/database.ts";
 
 const { sql } = await testDatabase();
@@ -56,7 +57,7 @@ test("the keys of any row are taken", async () => {
       boolean: fc.boolean().map(String),
       text: fc.string({ unit: "grapheme" }).map((value) => JSON.stringify(value.replaceAll("\0", ""))),
     }),
-    { numRuns: 300, seed: 2 },
+    { numRuns: cases(300), seed: 2 },
   );
   for (const row of rows) {
     const keys = Object.entries(row).map(([type, value]) => key(type as SortKey["type"], value));

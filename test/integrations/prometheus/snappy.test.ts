@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { paced } from "../../../src/event-loop.ts";
 import { unpackSnappy } from "../../../src/integrations/prometheus/snappy.ts";
 import { Unreadable } from "../../../src/integrations/prometheus/write-request.ts";
+import { cases } from "../../support/cases.ts";
 
 test("what another one has packed is unpacked", async () => {
   const repeating = fc.tuple(fc.string({ maxLength: 20 }), fc.nat({ max: 5000 })).map(([text, n]) => text.repeat(n));
@@ -25,6 +26,6 @@ test("any bytes are a block of their declared length, or refused", async () => {
       if (unpacked instanceof Uint8Array) expect(unpacked).toHaveLength(length & 127);
       else expect(unpacked).toBeInstanceOf(Unreadable);
     }),
-    { numRuns: 1000 },
+    { numRuns: cases(1000) },
   );
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { redacted } from "../../../src/notifications/delivering/redact.ts";
+import { cases } from "../../support/cases.ts";
 
 const secret = "s3cret.".repeat(1000);
 
@@ -83,7 +84,7 @@ const anySecret = fc
     fc.string({ unit: fc.constantFrom(...'%+ &\\"/<a1=-_;#xu'), minLength: 4, maxLength: 30 }),
   )
   .filter((text) => oneLine(text).length >= 4 && !/^\**$/.test(oneLine(text)) && text.isWellFormed());
-const runs = { numRuns: 3000 * Number(process.env.FUZZ_FACTOR ?? 1) };
+const runs = { numRuns: cases(3000 * Number(process.env.FUZZ_FACTOR ?? 1)) };
 
 describe("no secret is in what is shown", () => {
   const expectHidden = (said: string, written: string, own: string) => {

@@ -20,6 +20,7 @@ import {
   type Variables,
 } from "../../../src/notifications/rendering/template.ts";
 import { variablesOf } from "../../../src/notifications/rendering/variables.ts";
+import { cases } from "../../support/cases.ts";
 import { eventId, metricNotification, notificationOf } from "../notifications.ts";
 
 const publicUrl = "https://belfry.example.com";
@@ -226,7 +227,7 @@ test("templates render as the library's own renderer does", () => {
       ).replaceAll("[object Object]", "");
       expect(render(template, variables, plainText)).toBe(theirs);
     }),
-    { numRuns: 500 },
+    { numRuns: cases(500) },
   );
 });
 
@@ -275,6 +276,6 @@ test("what the library's own parser takes for a template is one, and nothing els
       if (theirs === undefined) expect(brokenTemplate(template)).toBeDefined();
       else expect(render(template, variables, { double: String, triple: String })).toBe(theirs);
     }),
-    { numRuns: 5000 },
+    { numRuns: cases(5000) },
   );
 });

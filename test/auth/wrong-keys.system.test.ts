@@ -5,8 +5,8 @@ import { newApiKey } from "../../src/auth/key.ts";
 import { newToken } from "../../src/auth/session-token.ts";
 import { networkOf, wrongKeys } from "../../src/auth/wrong-keys.ts";
 import { codeOf, httpVersions, protocols, raw, transport } from "../support/clients.ts";
-import { sized } from "../support/part.ts";
 import { testServer } from "../support/server.ts";
+import { ownClock } from "../support/stretch.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 
 test.each([
@@ -66,7 +66,7 @@ describe("a server", async () => {
 
   test("answers a call without a key at once, however often it comes", async () => {
     for (let i = 0; i < 30; i++) expect((await send({})).status).toBe(401);
-    expect((await send({})).ms).toBeLessThan(sized(10_000, 500));
+    expect((await send({})).ownMs).toBeLessThan(500);
   });
 
   test("answers wrong keys late beyond the setting, and good ones from the same address as ever", async () => {
@@ -83,10 +83,10 @@ describe("a server", async () => {
       expect(await client.putEvents({})).toMatchObject({ succeeded: 0 });
       // Also one that this server has never seen.
       const fresh = await keyHeaders(sql, tenant.id, "DATA_INGEST", null);
-      const startMs = performance.now();
+      const clock = ownClock();
       const other = createClient(DataReceiverService, transport(server, protocol, fresh));
       expect(await other.putEvents({})).toMatchObject({ succeeded: 0 });
-      expect(performance.now() - startMs).toBeLessThan(sized(15_000, 900));
+      expect(clock()).toBeLessThan(900);
     }
     for (const answer of await Promise.all(flood)) expect([answer.status, codeOf(answer)]).toEqual([401, 16]);
   });

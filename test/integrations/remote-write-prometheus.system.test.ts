@@ -7,7 +7,7 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { freePort, installed } from "./programs.ts";
 
-const server = await testServer();
+const server = await testServer({});
 const { sql } = server.database;
 const tenant = await testTenant(sql);
 const address = `127.0.0.1:${await freePort()}`;

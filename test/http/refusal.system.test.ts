@@ -6,7 +6,6 @@ import { describe, expect, test } from "vitest";
 import { DataReceiverService, PutEventsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { newApiKey } from "../../src/auth/key.ts";
 import { codeOf, httpVersions, openHttp2, raw, rawHttp1, slowly, transport } from "../support/clients.ts";
-import { sized } from "../support/part.ts";
 import { served, testPort } from "../support/port.ts";
 
 const service = served(DataReceiverService, {
@@ -26,8 +25,8 @@ const stream = "/belfry.receiver.v1.DataReceiverService/PutEvent";
 const json = "/v1/data-receiver/events";
 const MiB = 1024 * 1024;
 /** Bodies take five seconds to send. */
-const atOnceMs = sized(4000, 1000);
-const calls = sized(20, 100);
+const atOnceMs = 1000;
+const calls = 40;
 
 /** Every way to send a body, with the head of a message that announces 3 MiB. */
 const ways = [
@@ -62,7 +61,7 @@ describe.each(Object.entries(ports))("%s", (_name, port) => {
         });
         for (const answer of await Promise.all(calls)) {
           expect(codeOf(answer)).toBe(code);
-          expect(answer.ms).toBeLessThan(atOnceMs);
+          expect(answer.ownMs).toBeLessThan(atOnceMs);
         }
       },
     );
@@ -72,14 +71,14 @@ describe.each(Object.entries(ports))("%s", (_name, port) => {
       const headers = { "content-type": "application/grpc", "service-api-key": key.text };
       const answer = await raw(port, version, { path: unary, headers, body: slowly(3 * MiB, 100) });
       expect(codeOf(answer)).toBe(Code.PermissionDenied);
-      expect(answer.ms).toBeLessThan(atOnceMs);
+      expect(answer.ownMs).toBeLessThan(atOnceMs);
     });
 
     test("an announced content length does not delay the answer", async () => {
       const headers = { "content-type": "application/json", "content-length": String(3 * MiB) };
       const answer = await raw(port, version, { path: unary, headers, body: slowly(3 * MiB, 100) });
       expect(answer.status).toBe(401);
-      expect(answer.ms).toBeLessThan(atOnceMs);
+      expect(answer.ownMs).toBeLessThan(atOnceMs);
     });
 
     test("a good key and an unknown content type: 415 in our form", async () => {

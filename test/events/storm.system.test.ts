@@ -4,11 +4,10 @@ import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { transport } from "../support/clients.ts";
-import { sized } from "../support/part.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
-const batches = sized(5, 25);
+const batches = 10;
 const each = batches * 1000;
 const all = BigInt(4 * each);
 

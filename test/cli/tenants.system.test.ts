@@ -11,7 +11,7 @@ import { compiled, program } from "../support/program.ts";
 import { testServer } from "../support/server.ts";
 import { v1 } from "../support/v1.ts";
 
-const server = await testServer();
+const server = await testServer({});
 const main = await program();
 
 /** Runs a command line to its end. */

@@ -26,7 +26,7 @@ import { testTenant } from "../../support/tenant.ts";
 import { v1 } from "../../support/v1.ts";
 
 const dir = temporaryDir();
-const server = await testServer();
+const server = await testServer({});
 const { sql } = server.database;
 
 const settings = (env: Record<string, string> = {}) =>
