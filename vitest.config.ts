@@ -172,7 +172,7 @@ export default defineConfig({
         "test/faults/full-fields.test.ts",
         "test/faults/updaters.test.ts",
         "test/faults/full-disk.heavy.test.ts",
-        "test/clients/readme.test.ts",
+        "test/clients/tour.test.ts",
         "test/console/many-events.heavy.test.ts",
         "test/console/sight.heavy.test.ts",
         "test/faults/failpoints.test.ts",
