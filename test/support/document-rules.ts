@@ -179,6 +179,9 @@ export const documentRules: readonly Rule[] = [
         ...lines
           .filter((line) => line.startsWith("-") && !/^- [a-z-]+: .*[^.]$/.test(line))
           .map((line) => `not "- area: what": ${line}`),
+        ...lines
+          .filter((line) => line.startsWith("- ") && line.split(/\s+/).length > 25 + 2)
+          .map((line) => `more than 25 words: ${line}`),
       ];
       return wrong.map((what) => `CHANGELOG.md: ${what}`);
     },
