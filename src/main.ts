@@ -6,6 +6,7 @@ import { consoleCommand, consoleUsage } from "./cli/console.ts";
 import { credentialCommand, credentialUsage } from "./cli/credentials.ts";
 import { distributeCommand, distributeUsage } from "./cli/distribute.ts";
 import { lostDatabase } from "./cli/lost-database.ts";
+import { type PrometheusWish, prometheusLines, prometheusWish } from "./cli/prometheus.ts";
 import { schemaCommand, schemaUsage } from "./cli/schema.ts";
 import { tenantCommand, tenantUsage } from "./cli/tenants.ts";
 import { transferCommand, transferUsage } from "./cli/transfer.ts";
@@ -23,11 +24,17 @@ import { startMachine } from "./processes/owner.ts";
 import { processCount } from "./processes/process-count.ts";
 import { openLog } from "./rpc/log.ts";
 import type { Server } from "./server.ts";
+import { firstLink } from "./tenants/first-key.ts";
+import { type KeptKey, prometheusKey } from "./tenants/prometheus-key.ts";
 import { didYouMean } from "./transcoding/did-you-mean.ts";
 import { program, version } from "./version.ts";
 
 const usage: Usage = [
-  ["serve", "serve; from a checkout, npm start is the same"],
+  [
+    "serve [--prometheus] [--tenant <name>]",
+    "serve; from a checkout, npm start is the same. --prometheus prints a block for",
+  ],
+  ["", "prometheus.yml, with a key that may only send; of several tenants, name one"],
   ["migrate", "bring the database's schema up to date, and do nothing else"],
   ...tenantUsage,
   ...consoleUsage,
@@ -66,7 +73,7 @@ const copyUndoMs = 2500;
 /** A start after this end would end in the same way: the launcher, which has the same number, does not try. */
 const gaveUpCode = 70;
 
-async function serve(config: Config): Promise<void> {
+async function serve(config: Config, forPrometheus: PrometheusWish | null): Promise<void> {
   // Loaded by what serves alone: the owner of a port needs a fraction of the modules.
   const { SERVES_FOR_ITS_OWNER: marked } = process.env;
   if (marked === servingMark.SERVES_FOR_ITS_OWNER)
@@ -93,9 +100,11 @@ async function serve(config: Config): Promise<void> {
   const followSources = process.env.NODE_ENV === "development";
   const server = machine ?? (await (await import("./server.ts")).startServer(config, log, { followSources }));
   log.info({ processes: count, because }, count > 1 ? "several processes serve" : "one process serves");
+  const key = await keyForPrometheus(server, config, forPrometheus);
   process.send?.("serving"); // from now on its launcher starts it again when it dies
   const processes = count > 1 ? `${count} processes serve (${because}).` : undefined;
   if (signals === 0) process.stdout.write(await greeting(server, config.host, processes));
+  if (signals === 0 && key !== undefined) process.stdout.write(prometheusLines(server, key, process.stdout.isTTY));
   server.buildConsole().catch(() => undefined); // the page itself says what is wrong
   const failure = await Promise.race([stopAsked.promise, ...(machine ? [machine.failed] : [])]);
   if (failure) process.stderr.write(`belfry: ${failure}\n`);
@@ -105,14 +114,29 @@ async function serve(config: Config): Promise<void> {
   process.exit(failure ? gaveUpCode : 0);
 }
 
+/** Returns the key that was asked for; a server that cannot have it is stopped before its launcher takes it for started. */
+async function keyForPrometheus(
+  server: Pick<Server, "withDatabase" | "stop">,
+  { dataDir }: Config,
+  wish: PrometheusWish | null,
+): Promise<KeptKey | undefined> {
+  if (wish === null) return undefined;
+  try {
+    return await server.withDatabase((sql) => prometheusKey(sql, dataDir, wish.tenant));
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
 /** What is printed when the server serves. The link that logs in is for a terminal alone: what goes elsewhere is kept. */
 async function greeting(
-  server: Pick<Server, "url" | "caFile" | "names" | "firstKey" | "firstLink" | "tenantless">,
+  server: Pick<Server, "url" | "caFile" | "names" | "firstKey" | "withDatabase" | "tenantless">,
   host: string,
   processes: string | undefined,
 ): Promise<string> {
   const toTerminal = process.stdout.isTTY;
-  const token = toTerminal ? await server.firstLink().catch(() => undefined) : undefined;
+  const token = toTerminal ? await server.withDatabase(firstLink).catch(() => undefined) : undefined;
   return welcome(server, host, { toTerminal, token, processes });
 }
 
@@ -175,8 +199,9 @@ async function main(args: readonly string[]): Promise<number> {
   const work = tenantCommand(args) ?? consoleCommand(args, config) ?? credentialCommand(args, config);
   const transfer = transferCommand(args, config);
   const distribution = distributeCommand(args, config);
-  if (command === "serve" && rest.length === 0) {
-    await serve(config);
+  const forPrometheus = command === "serve" ? prometheusWish(rest) : undefined;
+  if (forPrometheus !== undefined) {
+    await serve(config, forPrometheus);
   } else if (command === "migrate" && rest.length === 0) {
     const log = { info: (message: string) => void process.stderr.write(`${message}\n`) };
     const applied = await onDatabase(config, (url) => migrate(url, { log }));

@@ -24,7 +24,7 @@ import { type ConsolePages, consolePages } from "./console/serve.ts";
 import { keyring } from "./credentials/keyring.ts";
 import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
-import { connect, connectionCounts } from "./db/connect.ts";
+import { connect, connectionCounts, type Sql } from "./db/connect.ts";
 import { listener } from "./db/listen.ts";
 import {
   entityFieldDictionaryService,
@@ -71,7 +71,7 @@ import { pipeline } from "./rpc/pipeline.ts";
 import { requestMemory } from "./rpc/request-memory.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
-import { type FirstKey, firstLink } from "./tenants/first-key.ts";
+import type { FirstKey } from "./tenants/first-key.ts";
 import { tenantServices } from "./tenants/services.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
@@ -98,8 +98,8 @@ export interface Server {
   connections(): number;
   /** Why this process cannot serve; undefined: it can. */
   notReady(): string | undefined;
-  /** A token that logs a browser in, once: of a manager key of the first tenant, until the first session was made there. */
-  firstLink(): Promise<string | undefined>;
+  /** Does what a start prints, with a connection to the database. */
+  withDatabase<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
   readonly buildConsole: ConsolePages["build"];
   /** Stops in order: clients turn away, the port drains, then the pool, then the embedded database. May be called twice. */
   stop(): Promise<void>;
@@ -288,7 +288,7 @@ export async function startServer(
     names: tls === undefined ? [] : certifiedNames(tls.cert),
     firstKey,
     tenantless,
-    firstLink: () => firstLink(pool.sql),
+    withDatabase: (work) => work(pool.sql),
     buildConsole: pages.build,
     connections: port.connections,
     notReady: pool.notReady,

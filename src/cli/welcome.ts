@@ -28,8 +28,8 @@ function reach({ url, caFile, names }: Welcomed, host: string): string[] {
   return [...others, `Its certificate is valid for ${names.join(", ")}${ca}.`];
 }
 
-/** The address by which commands on this machine reach the server: one that its certificate is valid for. */
-function callable({ url, names }: Welcomed): string {
+/** Returns the address by which programs on this machine reach the server: one that its certificate is valid for. */
+export function callableUrl({ url, names }: Pick<Server, "url" | "names">): string {
   const address = new URL(url);
   const called = address.hostname.replace(/^\[|\]$/g, "");
   const other = names.find((name) => /[a-z]/i.test(name) && !/[*:]/.test(name));
@@ -60,7 +60,7 @@ export function welcome(
 ): string {
   const { toTerminal, token, processes } = shown;
   const { caFile, firstKey } = server;
-  const url = callable(server);
+  const url = callableUrl(server);
   const lines = [`Belfry serves at ${url}`, ...(processes === undefined ? [] : [processes]), ...reach(server, host)];
   if (server.tenantless)
     lines.push(

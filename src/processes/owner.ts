@@ -9,7 +9,6 @@ import { preparedDatabase } from "../prepared-database.ts";
 import type { Server } from "../server.ts";
 import { mergedMetrics } from "../telemetry/merged-metrics.ts";
 import { type MetricsPort, metricsPort, metricsText } from "../telemetry/metrics-port.ts";
-import { firstLink } from "../tenants/first-key.ts";
 import { version } from "../version.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
 import { openDispatch } from "./port-dispatch.ts";
@@ -72,9 +71,9 @@ export async function startMachine(config: Config, log: Logger, processes: numbe
     names: tls === undefined ? [] : certifiedNames(tls.cert),
     firstKey: database.firstKey,
     tenantless: database.tenantless,
-    async firstLink() {
+    async withDatabase(work) {
       const { sql, close } = connectOnce(database.url, "belfry start");
-      return await firstLink(sql).finally(close);
+      return await work(sql).finally(close);
     },
     // Here once, before each process reads it.
     buildConsole: builtConsole({ dataDir: config.dataDir, follow: false, signal: stopping.signal }).files,

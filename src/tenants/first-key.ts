@@ -51,7 +51,8 @@ export async function firstLink(sql: Sql): Promise<string | undefined> {
   });
 }
 
-async function writeSecret(path: string, text: string): Promise<void> {
+/** Writes a file that only its owner can read, whole or not at all. */
+export async function writeSecret(path: string, text: string): Promise<void> {
   mkdirSync(join(path, ".."), { recursive: true });
   const file = await open(`${path}.new`, "w", 0o600);
   try {

@@ -10,12 +10,12 @@ import { testServer } from "../support/server.ts";
 
 const docs = new URL("../../docs/", import.meta.url).pathname;
 const pages = readdirSync(docs)
-  // The tutorial is played where README's tour is.
-  .filter((name) => name.endsWith(".md") && name !== "tutorial.md")
+  // tour.test.ts plays these.
+  .filter((name) => name.endsWith(".md") && name !== "tutorial.md" && name !== "tour.md")
   .map((name) => ({ name, steps: consoleSteps(readFileSync(join(docs, name), "utf8")) }))
   .filter(({ steps }) => steps.length > 0);
-/** The function by which README and the pages call. */
-const [, helper = ""] = /^```sh\n(belfry\(\).*?)^```/ms.exec(readFileSync(join(docs, "../README.md"), "utf8")) ?? [];
+/** The function by which the pages call. */
+const [, helper = ""] = /^```sh\n(belfry\(\).*?)^```/ms.exec(readFileSync(join(docs, "tour.md"), "utf8")) ?? [];
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const { sql } = server.database;

@@ -10,7 +10,7 @@ const citedPath = new RegExp(`(?<![\\w:/.@#<>*…-])((?:[\\w.-]+/)*[\\w-][\\w.-]
 const citedDecision = /\bdecisions\/(\d{4})\b/g;
 
 /** Packages whose files documents may name. */
-const elsewhere = /^(?:google|buf|node_modules)\//;
+const elsewhere = /prometheus\.yml|^(?:google|buf|node_modules)\//;
 
 const documents = (tree: Tree) => [...tree].filter(([path]) => path.endsWith(".md"));
 
@@ -180,6 +180,9 @@ export const documentRules: readonly Rule[] = [
         ...lines
           .filter((line) => line.startsWith("-") && !/^- [a-z-]+: .*[^.]$/.test(line))
           .map((line) => `not "- area: what": ${line}`),
+        ...lines
+          .filter((line) => line.startsWith("- ") && line.split(/\s+/).length > 25 + 2)
+          .map((line) => `more than 25 words: ${line}`),
       ];
       return wrong.map((what) => `CHANGELOG.md: ${what}`);
     },

@@ -5,6 +5,7 @@ import { newToken, parseToken } from "../../src/auth/session-token.ts";
 import { consoleCommand } from "../../src/cli/console.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { firstLink } from "../../src/tenants/first-key.ts";
 import { createTenantWithKey } from "../../src/tenants/tenant.ts";
 import { rawHttp1 } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
@@ -360,14 +361,14 @@ describe("a link", () => {
   });
 
   test("is made at a start until a session was made, of the tenant `default`", async () => {
-    expect(await server.firstLink()).toBeUndefined();
+    expect(await server.withDatabase(firstLink)).toBeUndefined();
     const tenant = await transaction(sql, (tx) => createTenantWithKey(tx, "default", { id: "test", name: "test" }));
-    const firstToken = await server.firstLink();
-    expect(await server.firstLink()).toMatch(/^bl_/);
+    const firstToken = await server.withDatabase(firstLink);
+    expect(await server.withDatabase(firstLink)).toMatch(/^bl_/);
     expect((await logIn({ firstToken })).body.session).toMatchObject({ tenant: "default", role: "manager" });
-    expect(await server.firstLink()).toBeUndefined();
+    expect(await server.withDatabase(firstLink)).toBeUndefined();
     await sql`delete from console_sessions where tenant_id = ${tenant.id}`;
-    expect(await server.firstLink()).toBeUndefined();
+    expect(await server.withDatabase(firstLink)).toBeUndefined();
   });
 
   test("does not after 30 minutes, with another secret, or without its key", async () => {

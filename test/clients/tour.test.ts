@@ -12,7 +12,7 @@ import { answersOf, consoleSteps, script, shape } from "../support/console.ts";
 import { temporaryDir } from "../support/database.ts";
 
 const root = join(import.meta.dirname, "../..");
-const tour = /^## A tour$(.*?)^## /ms.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? "";
+const tour = readFileSync(join(root, "docs/tour.md"), "utf8");
 const [start, ...calls] = consoleSteps(tour);
 const helper = /^```sh\n(.*?)^```/ms.exec(tour)?.[1] ?? "";
 
@@ -39,7 +39,7 @@ afterAll(async () => {
   await clear(dir);
 });
 
-test("`npm start` says what README shows", () => {
+test("`npm start` says what the tour shows", () => {
   expect(start?.command).toBe("BELFRY_OUTBOUND_ALLOW=127.0.0.0/8 npm start");
   const { port } = new URL(/https:\S+/.exec(said)?.[0] ?? "");
   const printed = said
@@ -51,7 +51,7 @@ test("`npm start` says what README shows", () => {
   expect(printed).toMatch(shape(`${start?.answer}…`));
 });
 
-test("each command of README's tour answers what README shows", async () => {
+test("each command of the tour answers what it shows", async () => {
   const address = /https:\S+/.exec(said)?.[0] ?? "";
   const port = await freePort();
   const here = (text: string) =>
