@@ -122,11 +122,10 @@ function run(node) {
     }
     const { count, waitMs } = deaths.note(Date.now());
     const requests = takeRequestsInWork(requestsFd, 0, Date.now());
-    const inWork = requests.length === 0 ? "no request was in work" : `in work were ${requests.join("; ")}`;
-    process.stderr.write(
-      `belfry: the server has died (${how}), ${count} of its deaths in ten minutes; ${inWork}; ` +
-        `it is started again ${waitMs === 0 ? "at once" : `in ${waitMs / 1000} s`}\n`,
-    );
+    const deathsText = count === 1 ? how : `${how}; ${count} deaths in ten minutes`;
+    const again = waitMs === 0 ? "at once" : `in ${waitMs / 1000} s`;
+    const inWork = requests.length === 0 ? "no request was in work" : `in work: ${requests.join("; ")}`;
+    process.stderr.write(`belfry: the server has died (${deathsText}); it is started again ${again}; ${inWork}\n`);
     return waitMs;
   }
 

@@ -2,7 +2,7 @@
 import { totalmem } from "node:os";
 
 const MiB = 1024 * 1024;
-const [leastMiB, mostMiB] = [256, 2048];
+const [leastMiB, mostMiB] = [256, 1024];
 /** The rest is for what V8 does not count (bodies, answers, sockets), and for the embedded PostgreSQL. */
 const heapShare = 0.4;
 
