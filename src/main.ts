@@ -70,9 +70,6 @@ const signalCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 /** How long a copy that is stopped may take to remove what it has made. */
 const copyUndoMs = 2500;
 
-/** A start after this end would end in the same way: the launcher, which has the same number, does not try. */
-const gaveUpCode = 70;
-
 async function serve(config: Config, forPrometheus: PrometheusWish | null): Promise<void> {
   // Loaded by what serves alone: the owner of a port needs a fraction of the modules.
   const { SERVES_FOR_ITS_OWNER: marked } = process.env;
@@ -106,12 +103,11 @@ async function serve(config: Config, forPrometheus: PrometheusWish | null): Prom
   if (signals === 0) process.stdout.write(await greeting(server, config.host, processes));
   if (signals === 0 && key !== undefined) process.stdout.write(prometheusLines(server, key, process.stdout.isTTY));
   server.buildConsole().catch(() => undefined); // the page itself says what is wrong
-  const failure = await Promise.race([stopAsked.promise, ...(machine ? [machine.failed] : [])]);
-  if (failure) process.stderr.write(`belfry: ${failure}\n`);
+  await stopAsked.promise;
   await server.stop();
   await new Promise<void>((resolve) => log.flush(() => resolve()));
   // All is done: no connection that its client has left half open may keep the process.
-  process.exit(failure ? gaveUpCode : 0);
+  process.exit(0);
 }
 
 /** Returns the key that was asked for; a server that cannot have it is stopped before its launcher takes it for started. */

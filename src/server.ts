@@ -69,6 +69,7 @@ import { startRetention } from "./retention.ts";
 import { discovery } from "./rpc/discovery.ts";
 import { pipeline } from "./rpc/pipeline.ts";
 import { requestMemory } from "./rpc/request-memory.ts";
+import { noteRequests } from "./telemetry/requests-in-work.js";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import type { FirstKey } from "./tenants/first-key.ts";
@@ -148,8 +149,8 @@ export async function startServer(
     ingest,
     checkRules: (tenantId) => rules.check(tenantId),
   });
-  const limits = { room: room.ofRpc, streamsMax: config.streamsMax, recordAudit: audit.record };
-  const calls = pipeline({ ...callers, wrongKeys: callers.guesses, gate: pool.gate, log, ...limits });
+  const limits = { streamsMax: config.streamsMax, recordAudit: audit.record, requests: noteRequests(given?.process) };
+  const calls = pipeline({ ...callers, ...limits, wrongKeys: callers.guesses, gate: pool.gate, room: room.ofRpc, log });
 
   // What rules make of what happens.
   const wakeJobs = () => jobs.wake();

@@ -2,7 +2,8 @@ import cluster, { type Worker } from "node:cluster";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { StartError } from "../db/start-error.ts";
-import { recentDeaths } from "./deaths.ts";
+import { inWorkMark, takeRequestsInWork } from "../telemetry/requests-in-work.js";
+import { recentDeaths } from "./deaths.js";
 import { type Assignment, type Load, type Order, type Report, servingMark } from "./messages.ts";
 
 /** A serving process, as the owner of the port sees it. */
@@ -25,8 +26,6 @@ export interface Member {
 export interface Fleet {
   /** Resolves when all serve for the first time. @throws StartError why one cannot */
   started: Promise<void>;
-  /** Resolves with the reason when processes have died too often. */
-  failed: Promise<string>;
   members(): readonly Member[];
   /** Since the start. */
   deaths(): number;
@@ -44,6 +43,8 @@ export interface Options {
   processes: number;
   /** What a process gets, of the moment when it starts. */
   assignment(): Omit<Assignment, "process" | "processes">;
+  /** The descriptor of the file in which they note their requests, which they get with their standard streams. */
+  requestsFd: number | undefined;
   log: Logger;
 }
 
@@ -55,7 +56,6 @@ const retryMsMax = 10_000;
 interface State extends Options {
   readonly members: Map<number, Member>;
   readonly started: PromiseWithResolvers<void>;
-  readonly failed: PromiseWithResolvers<string>;
   readonly stopped: PromiseWithResolvers<void>;
   readonly deaths: ReturnType<typeof recentDeaths>;
   /** What waits for metrics, by the number of the question. */
@@ -74,7 +74,6 @@ export function startFleet(options: Options): Fleet {
     ...options,
     ...{ members: new Map(), deaths: recentDeaths(), asked: new Map() },
     started: Promise.withResolvers(),
-    failed: Promise.withResolvers(),
     stopped: Promise.withResolvers(),
     ...{ begun: false, stopping: false, machineReady: false, died: 0, failedStarts: 0, questions: 0 },
   };
@@ -82,7 +81,6 @@ export function startFleet(options: Options): Fleet {
   fleet.started.promise.catch(() => undefined);
   return {
     started: fleet.started.promise,
-    failed: fleet.failed.promise,
     members: () => [...fleet.members.values()],
     deaths: () => fleet.died,
     order: (order) => orderAll(fleet, order),
@@ -100,7 +98,7 @@ function start(fleet: State, number: number): void {
   const { processes, assignment, log } = fleet;
   let worker: Worker;
   try {
-    worker = cluster.fork(servingMark);
+    worker = cluster.fork({ ...servingMark, ...(fleet.requestsFd === undefined ? {} : inWorkMark) });
   } catch (error) {
     cannotStart(fleet, number, notForked(error as Error));
     return;
@@ -184,10 +182,11 @@ function ended(fleet: State, member: Member, by: string): void {
     return;
   }
   fleet.died += 1;
-  const { waitMs, count, tooMany } = fleet.deaths.note(performance.now());
-  log.warn({ member: number, by, deaths: count, waitMs }, "a serving process has died; another one takes its place");
-  if (tooMany !== undefined) fleet.failed.resolve(`${tooMany}, the last one by ${by}: the server ends`);
-  else setTimeout(start, waitMs, fleet, number);
+  const inWork = takeRequestsInWork(fleet.requestsFd, number, Date.now());
+  const { waitMs, count } = fleet.deaths.note(performance.now());
+  const deaths = { member: number, by, deaths: count, waitMs, inWork };
+  log.warn(deaths, "a serving process has died; another one takes its place");
+  setTimeout(start, waitMs, fleet, number);
 }
 
 /** What keeps it from starting, such as a database that is away, may pass; the first start waits for nothing. */

@@ -1,3 +1,4 @@
+import cluster from "node:cluster";
 import type { Logger } from "pino";
 import type { Config } from "../config/settings.ts";
 import { builtConsole } from "../console/built-files.ts";
@@ -9,15 +10,14 @@ import { preparedDatabase } from "../prepared-database.ts";
 import type { Server } from "../server.ts";
 import { mergedMetrics } from "../telemetry/merged-metrics.ts";
 import { type MetricsPort, metricsPort, metricsText } from "../telemetry/metrics-port.ts";
+import { openRequestsInWork } from "../telemetry/requests-in-work.js";
 import { version } from "../version.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
+import { grantedMemory, heapLimit } from "./heap-limit.js";
 import { openDispatch } from "./port-dispatch.ts";
 
 /** What several processes serve. */
-export interface Machine extends Omit<Server, "connections" | "notReady" | "metrics"> {
-  /** Resolves with the reason when it cannot go on. */
-  readonly failed: Promise<string>;
-}
+export type Machine = Omit<Server, "connections" | "notReady" | "metrics">;
 
 /** Beyond leaving and draining: the pools close, and the last lines are written. */
 const stopMs = 30_000;
@@ -35,8 +35,14 @@ export async function startMachine(config: Config, log: Logger, processes: numbe
   let pair = tls && { cert: tls.cert, certByName: tls.certByName, key: tls.key };
   let metrics: MetricsPort | undefined;
   starting.defer(() => metrics?.close());
+  const requestsFd = openRequestsInWork();
+  cluster.setupPrimary({
+    stdio: ["inherit", "inherit", "inherit", "ipc", requestsFd ?? "ignore"],
+    execArgv: [...process.execArgv, ...heapLimit(grantedMemory(), processes)],
+  });
   const fleet = startFleet({
     processes,
+    requestsFd,
     assignment: () => ({ database, certificate: pair, caFile: tls?.caFile }),
     log,
   });
@@ -77,7 +83,6 @@ export async function startMachine(config: Config, log: Logger, processes: numbe
     },
     // Here once, before each process reads it.
     buildConsole: builtConsole({ dataDir: config.dataDir, follow: false, signal: stopping.signal }).files,
-    failed: fleet.failed,
     stop() {
       stopped ??= running.disposeAsync();
       return stopped;

@@ -1,8 +1,9 @@
 import cluster from "node:cluster";
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism } from "node:os";
 import type { Config } from "../config/settings.ts";
 import { checkServer, connectOnce, type Db } from "../db/connect.ts";
 import { extraConnections } from "../prepared-database.ts";
+import { grantedMemory } from "./heap-limit.js";
 
 /** How many processes serve, and what has decided it. */
 export interface ProcessCount {
@@ -52,7 +53,7 @@ export async function processCount({
   if (processes !== "auto") return { count: processes, because: "BELFRY_PROCESSES" };
   const grants = {
     processors: availableParallelism(),
-    memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY),
+    memoryBytes: grantedMemory(),
     connectionsEach: poolConnectionsMax + extraConnections,
   };
   const here = automaticCount(grants);

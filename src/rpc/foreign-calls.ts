@@ -18,10 +18,12 @@ interface Options {
   admit: Admit;
   gate: { run<T>(fn: () => Promise<T>, who: Holder): Promise<T> };
   fail: ForeignCalls["fail"];
+  /** Hears of each call that is admitted. */
+  began(record: RequestRecord): void;
 }
 
 /** Builds them of what RPCs pass. */
-export function foreignCalls({ admit, gate, fail }: Options): ForeignCalls {
+export function foreignCalls({ admit, gate, fail, began }: Options): ForeignCalls {
   return {
     fail,
     async admit(call, header, record, request) {
@@ -30,6 +32,7 @@ export function foreignCalls({ admit, gate, fail }: Options): ForeignCalls {
       } catch (error) {
         throw fail(error, record);
       }
+      began(record);
       record.sendContinue?.();
     },
     async work(record, signal, part) {

@@ -1,5 +1,5 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
+import { Code, type ContextValues, type ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { Callers } from "../auth/callers.ts";
 import type { Principal } from "../auth/principal.ts";
@@ -56,6 +56,12 @@ interface Options extends Callers {
   recordAudit?: RecordAudit;
   /** Delays answers to addresses that send many wrong keys, links or cookies. */
   wrongKeys?: WrongKeys;
+  /** Keeps the names of admitted requests where they outlive this process. */
+  requests?: {
+    began(record: RequestRecord, name: string): void;
+    /** One that its client gave up may still be at work. */
+    ended(record: RequestRecord, givenUp: boolean): void;
+  };
   /** Whether there is room for a call that is allowed, before its body is read. @throws code 8 when there is none. */
   room?(method: DescMethod, header: Headers, principal: Principal, record: RequestRecord): void;
   /** Streams at once. */
@@ -67,7 +73,7 @@ const hourMs = 3_600_000;
 
 /** Builds the pipeline. Its order, in one place: key, permission, room (admit); validation, gate, handler, errors (implement). */
 export function pipeline({ wrongKeys, streamsMax = 5000, unauthenticated, ...options }: Options): Pipeline {
-  const { verify, gate, log } = options;
+  const { verify, gate, log, requests } = options;
   const streams = openStreams(verify, streamsMax);
   const enter = admission(options, wrongKeys);
   const fail = failedCall.bind(undefined, log);
@@ -83,10 +89,11 @@ export function pipeline({ wrongKeys, streamsMax = 5000, unauthenticated, ...opt
       record.rpc = nameOf(method);
       const passage = open.has(method.parent) ? withoutKey : withKey;
       await passage.admit(method, header, record, request);
+      requests?.began(record, describe(record));
       record.sendContinue?.();
       return admittedValues(record);
     },
-    foreign: foreignCalls({ admit: enter, gate, fail }),
+    foreign: foreignCalls({ admit: enter, gate, fail, began: (record) => requests?.began(record, describe(record)) }),
     endStreams: streams.endAnswering,
     openStreams: streams.count,
     implement(service, implementation) {
@@ -99,8 +106,20 @@ export function pipeline({ wrongKeys, streamsMax = 5000, unauthenticated, ...opt
       open.add(service);
       return functionsOf(service, implementation, withoutKey);
     },
-    ended: withKey.ended,
+    ended(record) {
+      withKey.ended(record);
+      requests?.ended(record, record.code === undefined || unanswered.has(record.code));
+    },
   };
+}
+
+/** Codes of requests whose handler may outlive them. */
+const unanswered: ReadonlySet<number> = new Set([Code.Canceled, Code.DeadlineExceeded]);
+
+/** Names a request without anything of its content. */
+function describe({ rpc, integration, principal }: RequestRecord): string {
+  const name = rpc ?? `${integration?.name}/${integration?.operation}`;
+  return principal === undefined ? name : `${name} by key ${principal.keyPrefix} of tenant ${principal.tenantId}`;
 }
 
 function functionsOf<S extends DescService>(

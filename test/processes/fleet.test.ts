@@ -13,7 +13,12 @@ const { url } = await testDatabase();
 const { BELFRY_TEST_CLUSTER: tests } = process.env;
 
 function fleetOf(assignment = nothing) {
-  const fleet = startFleet({ processes: 2, assignment: () => assignment, log: openLog("silent") });
+  const fleet = startFleet({
+    processes: 2,
+    assignment: () => assignment,
+    requestsFd: undefined,
+    log: openLog("silent"),
+  });
   onTestFinished(() => fleet.stop(5000));
   return fleet;
 }

@@ -12,7 +12,7 @@ const dayMs = 86_400_000;
 /** Of everything that the bundle is made of. */
 function digest(): string {
   const hash = createHash("sha256").update(readFileSync(import.meta.filename));
-  for (const path of [...globSync("{src,gen}/**/*.ts", { cwd: root }).sort(), "package-lock.json"]) {
+  for (const path of [...globSync("{src,gen}/**/*.{ts,js}", { cwd: root }).sort(), "package-lock.json"]) {
     hash.update(`${path}\0`).update(readFileSync(join(root, path)));
   }
   return hash.digest("hex").slice(0, 16);

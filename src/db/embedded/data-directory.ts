@@ -62,15 +62,16 @@ export function socketDirOf(url: URL): string | undefined {
   return url.hostname.startsWith("%2F") ? decodeURIComponent(url.hostname) : undefined;
 }
 
-/** Keeps an address, readable by this account alone. */
+/** Keeps an address, readable by this account alone. The password stands nowhere else: a power cut must not empty the file. */
 export function writeUrl(file: string, url: string): void {
-  writeFileSync(`${file}.new`, `${url}\n`, { mode: 0o600 });
+  if (readUrl(file)?.href === new URL(url).href) return;
+  writeFileSync(`${file}.new`, `${url}\n`, { mode: 0o600, flush: true });
   renameSync(`${file}.new`, file);
 }
 
-/** A saved address, with its password. */
+/** Reads a saved address, with its password; undefined when there is none, or the file is damaged. */
 export function readUrl(file: string): URL | undefined {
-  return existsSync(file) ? new URL(readFileSync(file, "utf8").trim()) : undefined;
+  return existsSync(file) ? (URL.parse(readFileSync(file, "utf8").trim()) ?? undefined) : undefined;
 }
 
 /** Makes a directory that may be there already. @throws StartError that names it and the setting */
@@ -141,11 +142,24 @@ export async function socketDir({ dataDir, urlFile }: DataDirectory, { ids }: Ac
     mkdirSync(inside, { mode: 0o700 });
   } else {
     if (before !== undefined && before !== inside && mine(before)) return before;
-    dir = mkdtempSync(join(tmpdir(), "belfry-"));
+    dir = temporaryDir();
   }
   // Before any other account can enter it.
   if (ids) lchownSync(dir, ids.uid, ids.gid);
   return dir;
+}
+
+/** @throws StartError that names the directory for temporary files, where none can be made in it */
+function temporaryDir(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), "belfry-"));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new StartError(
+      `cannot make a directory for the embedded database's socket in ${tmpdir()} (${code ?? message}): set TMPDIR to a directory that is there ` +
+        "and can be written, or BELFRY_DATA_DIR to one with a shorter path",
+    );
+  }
 }
 
 /** Removes a directory for the socket that lies outside of the data directory. */

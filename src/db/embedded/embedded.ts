@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../log.ts";
 import { StartError } from "../start-error.ts";
-import { linkLibraries, nativeDir } from "./binaries.ts";
+import { linkedDir } from "./binaries.ts";
 import { type ClusterOptions, checkVersion, connectionsOf, initCluster, writeSettings } from "./cluster.ts";
 import {
   type DataDirectory,
@@ -73,7 +73,9 @@ async function startFirst(
     if (fresh) return randomBytes(24).toString("hex");
     const saved = readUrl(file);
     if (saved !== undefined) return saved.password;
-    throw new StartError(`${file}, which holds the password of the embedded database, is missing; put it back`);
+    throw new StartError(
+      `${file}, which holds the password of the embedded database, is missing or damaged; put it back`,
+    );
   };
   const own = password(place.urlFile);
   const admin = password(place.adminFile);
@@ -145,9 +147,7 @@ async function startIn(
   };
   function chosen(): Account {
     if (account === undefined) {
-      const native = nativeDir();
-      linkLibraries(native);
-      account = chooseAccount(native, place.dir);
+      account = chooseAccount(linkedDir(place.dataDir), place.dir);
     }
     return account;
   }

@@ -51,9 +51,10 @@ export function fileOwnerOf(path: string): Ids {
   return { uid, gid };
 }
 
-/** A copy of the binaries in the data directory, for a checkout that the account cannot enter; it stays ours. */
-function copied(native: string, dataDir: string): string {
+/** Copies the binaries to the data directory, for a checkout that the account cannot enter or write; the copy stays ours. */
+export function copied(native: string, dataDir: string): string {
   const copy = join(dataDir, "native");
+  if (native === copy) return copy;
   const { size, mtimeMs } = statSync(join(native, "bin/postgres"));
   const mark = `of-${size}-${Math.trunc(mtimeMs)}`;
   if (existsSync(join(copy, mark))) return copy;

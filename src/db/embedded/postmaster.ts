@@ -13,7 +13,7 @@ import {
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError } from "../start-error.ts";
-import type { DataDirectory } from "./data-directory.ts";
+import { type DataDirectory, readUrl, socketDirOf } from "./data-directory.ts";
 import { type Account, fileOwnerOf, runAs } from "./os-account.ts";
 
 /** PostgreSQL's first process. */
@@ -23,12 +23,14 @@ export interface Postmaster {
   ended: Promise<void>;
 }
 
-/** Reads what a running PostgreSQL writes into its data directory; undefined when there is none. */
+const pidMax = 2 ** 31 - 1;
+
+/** Reads what a running PostgreSQL writes into its data directory; undefined when there is none, or no process is named. */
 export function readPidFile(data: string): { pid: number; status: string } | undefined {
   try {
     const lines = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
     const pid = Number(lines[0]);
-    return pid > 1 ? { pid, status: lines[7]?.trim() ?? "" } : undefined;
+    return pid > 1 && pid <= pidMax ? { pid, status: lines[7]?.trim() ?? "" } : undefined;
   } catch {
     return undefined;
   }
@@ -86,22 +88,25 @@ export async function end({ pid, ended }: Postmaster, signal: "SIGINT" | "SIGQUI
 
 /**
  * Kills what is left of a PostgreSQL whose first process is gone: a statement that is still running holds the shared
- * memory, and a new one would not start until it ends.
+ * memory, and a new one would not start until it ends. Returns whether there was any.
  */
-function killOrphans(data: string): void {
-  if (process.platform !== "linux") return;
+function killOrphans(data: string): boolean {
+  if (process.platform !== "linux") return false;
+  let found = false;
   const here = realpathSync(data);
   for (const name of readdirSync("/proc")) {
     const pid = Number(name);
     if (!(pid > 1) || pid === process.pid) continue;
     try {
       const runs = readlinkSync(`/proc/${pid}/exe`);
-      if (readlinkSync(`/proc/${pid}/cwd`) === here && /\/postgres(?: \(deleted\))?$/.test(runs))
-        process.kill(pid, "SIGKILL");
+      if (readlinkSync(`/proc/${pid}/cwd`) !== here || !/\/postgres(?: \(deleted\))?$/.test(runs)) continue;
+      found = true;
+      process.kill(pid, "SIGKILL");
     } catch {
       // Not ours to see, or gone meanwhile.
     }
   }
+  return found;
 }
 
 /** The last complaint in the log, for one line about a PostgreSQL that did not start. */
@@ -117,12 +122,22 @@ function openLog(path: string): number {
   return openSync(path, "a", 0o600);
 }
 
-function prepare(account: Account, data: string): void {
+/**
+ * Clears away what keeps PostgreSQL from starting after a power cut or kill -9. Our lock shows that no server is here: what outlived one is
+ * ended, and files that name nobody, or a process that is none of it, are removed.
+ */
+async function clearLeftovers(account: Account, { data, urlFile }: DataDirectory): Promise<void> {
   const before = readPidFile(data);
-  if (before === undefined) return;
-  if (!alive(before.pid)) killOrphans(data);
-  // PostgreSQL takes any process of that number for its predecessor. A dead one's file it needs, to find orphans itself.
-  else if (serves(before.pid, data) === false) runAs(account, "rm", ["-f", join(data, "postmaster.pid")]);
+  const lives = before !== undefined && alive(before.pid);
+  if (lives && serves(before.pid, data) !== false) return;
+  while (killOrphans(data)) await sleep(20);
+  const url = readUrl(urlFile);
+  const socket = url && socketDirOf(url);
+  const left = socket === undefined ? [] : [`${socket}/.s.PGSQL.5432.lock`];
+  // PostgreSQL takes any process of that number for its predecessor. A dead one's file it needs, to find shared memory that is still in use.
+  if (before === undefined || lives) left.push(join(data, "postmaster.pid"));
+  const found = left.filter((path) => existsSync(path));
+  if (found.length > 0) runAs(account, "rm", ["-f", ...found]);
 }
 
 /**
@@ -132,11 +147,12 @@ function prepare(account: Account, data: string): void {
  */
 export async function launch(
   account: Account,
-  { data, logFile, settingsFile }: DataDirectory,
+  place: DataDirectory,
   begun: (postmaster: Postmaster) => void,
 ): Promise<Postmaster> {
   const { prefix, ids, native } = account;
-  prepare(account, data);
+  const { data, logFile, settingsFile } = place;
+  await clearLeftovers(account, place);
   const from = existsSync(logFile) ? statSync(logFile).size : 0;
   const log = openLog(logFile);
   const program = [...prefix, join(native, "bin/postgres"), "-D", data, "-c", `config_file=${settingsFile}`];

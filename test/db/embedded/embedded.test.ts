@@ -167,12 +167,47 @@ describe("data survive", () => {
     await first.stop("immediate");
     const other = spawn("sleep", ["60"], isRoot ? nobody : {});
     onTestFinished(() => void other.kill());
-    writeFileSync(pidFile, text.replace(/^\d+/, String(other.pid)));
-    if (isRoot) chownSync(pidFile, 65534, 65534);
+    for (const path of [pidFile, join(dir, "socket/.s.PGSQL.5432.lock")]) {
+      writeFileSync(path, text.replace(/^\d+/, String(other.pid)), { mode: 0o600 });
+      if (isRoot) chownSync(path, 65534, 65534);
+    }
     const second = await start(dir);
     expect(await query(second.url, "select 1 as n")).toEqual([{ n: 1 }]);
     expect(alive(other.pid as number)).toBe(true);
   });
+
+  test.each([
+    ["is empty", ""],
+    ["holds zeros", "\0".repeat(90)],
+    ["holds no number", "garbage\n/nowhere\n"],
+    ["holds a number that no process can have", "99999999999\n"],
+  ])("a power cut after which the pid file %s", async (_, text) => {
+    const dir = usedDir();
+    const pidFile = join(dir, "postgres/data/postmaster.pid");
+    const first = await startEmbedded({ dataDir: dir, log, durable: false });
+    await first.stop("immediate");
+    // That of the socket was written at the same time.
+    for (const path of [pidFile, join(dir, "socket/.s.PGSQL.5432.lock")]) {
+      writeFileSync(path, text, { mode: 0o600 });
+      if (isRoot) chownSync(path, 65534, 65534);
+    }
+    expect(await query((await start(dir)).url, "select 1 as n")).toEqual([{ n: 1 }]);
+  });
+
+  test.runIf(process.platform === "linux")(
+    "a pid file that names nobody, beside a PostgreSQL that outlived its server",
+    async () => {
+      const dir = usedDir();
+      const { child, said } = await serverProcess(dir);
+      await query(said.url, "create table kept as select 7 as n");
+      child.kill("SIGKILL");
+      await exitOf(child);
+      writeFileSync(join(dir, "postgres/data/postmaster.pid"), "");
+      const next = await start(dir);
+      expect(next.pid).not.toBe(said.pid);
+      expect(await query(next.url, "select n from kept")).toEqual([{ n: 7 }]);
+    },
+  );
 
   test("with a server whose own role has no rights but on its database", async () => {
     const { url } = await start(usedDir());
@@ -219,6 +254,27 @@ describe("one clear line", () => {
     await expect(startEmbedded({ dataDir: dir, log })).rejects.toThrow(/database.url.* is missing/);
     rmSync(join(dir, "database-admin.url"));
     await expect(startEmbedded({ dataDir: dir, log })).rejects.toThrow(/database.*url.* is missing/);
+  });
+
+  test("names a file of its password that is damaged, as by a power cut", async () => {
+    const dir = usedDir();
+    writeFileSync(join(dir, "database.url"), "");
+    await expect(startEmbedded({ dataDir: dir, log })).rejects.toThrow(
+      /^\S+\/database.url, which holds the password .*, is missing or damaged; put it back$/,
+    );
+  });
+
+  test("names a directory for temporary files that is absent, where the socket needs one", async () => {
+    const { TMPDIR } = process.env;
+    onTestFinished(() => {
+      if (TMPDIR === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = TMPDIR;
+    });
+    const long = join(freshDir(), "a".repeat(100));
+    process.env.TMPDIR = "/nowhere/at/all";
+    const refused = startEmbedded({ dataDir: long, log });
+    await expect(refused).rejects.toBeInstanceOf(StartError);
+    await expect(refused).rejects.toThrow(/^cannot make .* in \/nowhere\/at\/all \(ENOENT\): set TMPDIR .*$/);
   });
 
   test("repeats PostgreSQL's own reason when it does not start, and frees the directory", async () => {

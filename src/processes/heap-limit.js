@@ -1,0 +1,25 @@
+// Plain JavaScript, as start.js is, which reads it on a Node that strips no types.
+import { totalmem } from "node:os";
+
+const MiB = 1024 * 1024;
+const [leastMiB, mostMiB] = [256, 1024];
+/** The rest is for what V8 does not count (bodies, answers, sockets), and for the embedded PostgreSQL. */
+const heapShare = 0.4;
+
+/** Memory that the machine, or the cgroup of this process, grants, bytes. */
+export function grantedMemory() {
+  return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+}
+
+/**
+ * Arguments of Node that bound the heap of each of `processes`: one that runs away dies in seconds, where V8's own bound of up to 4 GiB has a
+ * server stand still for long, or the kernel end PostgreSQL first. None where the operator has set a bound by NODE_OPTIONS.
+ * @param {number} granted bytes
+ * @param {number} processes
+ * @returns {string[]}
+ */
+export function heapLimit(granted, processes) {
+  if (/--max[-_]old[-_]space[-_]size/.test(process.env.NODE_OPTIONS ?? "")) return [];
+  const share = Math.floor((granted * heapShare) / MiB / processes);
+  return [`--max-old-space-size=${Math.min(Math.max(share, leastMiB), mostMiB)}`];
+}
