@@ -3,8 +3,11 @@
 /** A text of at most `charactersMax` characters, the last one `…` where it was cut. */
 export function cut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
-  return `${whole(text.slice(0, charactersMax - 1))}…`;
+  return apart(`${whole(text.slice(0, charactersMax - 1))}…`);
 }
+
+/** A copy: what is cut off a long text would keep all of it in memory. */
+const apart = (text: string) => Buffer.from(text, "utf16le").toString("utf16le");
 
 /** A text of at most `bytesMax` bytes in UTF-8, cut the same way. */
 export function cutBytes(text: string, bytesMax: number): string {

@@ -1,16 +1,28 @@
 const nameCharactersMax = 255;
 const valueCharactersMax = 1024;
+const longName = `the name of a label may have at most ${nameCharactersMax} characters`;
+const longValue = `the value of a label may have at most ${valueCharactersMax} characters`;
+/** A character takes at most so many bytes of UTF-8. */
+const characterBytes = 4;
+/** What has more bytes is no name of a label or metric, and no value of a label. */
+export const nameBytesMax = characterBytes * nameCharactersMax;
+export const valueBytesMax = characterBytes * valueCharactersMax;
 /** Labels that a series may have, beside what identifies its entity. */
 const labelsMax = 32;
 
 const longer = (text: string, max: number) => text.length > max && (text.length > 2 * max || [...text].length > max);
 
+/** What is wrong with a label of so many bytes, before its texts are made; undefined: nothing yet. */
+export function brokenBytes(nameBytes: number, valueBytes: number): string | undefined {
+  if (nameBytes > nameBytesMax) return longName;
+  return valueBytes > valueBytesMax ? longValue : undefined;
+}
+
 /** What is wrong with a label alone; undefined: nothing. */
 export function brokenLabel(name: string, value: string): string | undefined {
   if (name === "") return "the name of a label must not be empty";
-  if (longer(name, nameCharactersMax)) return `the name of a label may have at most ${nameCharactersMax} characters`;
-  if (longer(value, valueCharactersMax))
-    return `the value of a label may have at most ${valueCharactersMax} characters`;
+  if (longer(name, nameCharactersMax)) return longName;
+  if (longer(value, valueCharactersMax)) return longValue;
   return name.includes("\0") || value.includes("\0") ? "labels must not contain NUL" : undefined;
 }
 

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { SeenEntity } from "./encoded-series-cache.ts";
 import { type Labels, labelsKey } from "./labels.ts";
 import type { StoredSeries } from "./series.ts";
@@ -27,8 +28,21 @@ type Dimensions = Readonly<Record<string, string>>;
 /** What is known of the series of one entity. */
 interface KnownEntity {
   dimensions: number;
-  /** By the metric, followed by the `labelsKey`. */
+  /** By `seriesKey`. */
   byMetric: Map<string, KnownSeries>;
+  /** What its series count as. */
+  weight: number;
+}
+
+/** Characters of a key that is kept as it is. */
+const keyCharactersMax = 1024;
+/** A series of this many characters, or of fewer, counts as one; one of more counts as several. */
+const weightCharacters = 512;
+
+/** What tells a series from others of its entity: the metric, followed by the `labelsKey`; of much text a digest. */
+function seriesKey(text: string): string {
+  // No metric's name begins so.
+  return text.length <= keyCharactersMax ? text : `\0${hash("sha256", text, "base64")}`;
 }
 
 /** The series of labels as they were sent: where they have not been checked, a value may hold a NUL, or be empty. */
@@ -39,7 +53,7 @@ function inEntity({ byMetric }: KnownEntity, metric: string, labels: Labels): Kn
     count += 1;
   }
   if (count === 0) return byMetric.get(metric);
-  const known = byMetric.get(metric + labelsKey(labels));
+  const known = byMetric.get(seriesKey(metric + labelsKey(labels)));
   return known?.labels !== undefined && Object.keys(known.labels).length === count ? known : undefined;
 }
 
@@ -51,20 +65,21 @@ export const isTrusted = ({ confirmedMs }: KnownSeries, nowMs: number) => nowMs 
 
 /**
  * Bounded: when it has taken half of `seriesMax` it starts again, and the entities that are found in the half before move over,
- * so that what is used least lately is forgotten. A series takes some 150 bytes.
+ * so that what is used least lately is forgotten. A series takes some 150 bytes; one with much text counts as several.
  */
 export function seriesMemory(seriesMax = 1_000_000): SeriesMemory {
   let young = new Map<string, KnownEntity>();
   let old = new Map<string, KnownEntity>();
   let youngCount = 0;
   let oldCount = 0;
+  let youngWeight = 0;
 
   function turn() {
-    if (youngCount * 2 < seriesMax) return;
+    if (youngWeight * 2 < seriesMax) return;
     old = young;
     oldCount = youngCount;
     young = new Map();
-    youngCount = 0;
+    youngCount = youngWeight = 0;
   }
 
   function entityOf(key: string): KnownEntity | undefined {
@@ -76,6 +91,7 @@ export function seriesMemory(seriesMax = 1_000_000): SeriesMemory {
     oldCount -= older.byMetric.size;
     young.set(key, older);
     youngCount += older.byMetric.size;
+    youngWeight += older.weight;
     turn();
     return older;
   }
@@ -99,13 +115,17 @@ export function seriesMemory(seriesMax = 1_000_000): SeriesMemory {
       const key = tenantId + entityKey;
       let entity = entityOf(key);
       if (entity === undefined) {
-        entity = { dimensions, byMetric: new Map() };
+        entity = { dimensions, byMetric: new Map(), weight: 0 };
         young.set(key, entity);
       }
-      const metricKey = series.metric + labelsKey(series.labels);
+      const text = series.metric + labelsKey(series.labels);
+      const metricKey = seriesKey(text);
       const before = entity.byMetric.get(metricKey);
       if (before === undefined) {
+        const weight = Math.max(1, Math.round((text.length + series.description.length) / weightCharacters));
         youngCount += 1;
+        youngWeight += weight;
+        entity.weight += weight;
         entity.byMetric.set(metricKey, series);
       } else Object.assign(before, series); // those that hold it see what has changed
       turn();

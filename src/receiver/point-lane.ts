@@ -7,6 +7,8 @@ import type { Sender } from "./put.ts";
 export const pointsMax = 16_384;
 /** The most points of unknown series in a part: their series and entities are looked up, and made. */
 export const newMax = 1000;
+/** The most characters of such series: a request may name one text again and again. */
+export const newCharactersMax = 2 ** 20;
 /** What such a point counts in a batch, which so holds at most 2,048 of them. */
 const newWeight = 8;
 

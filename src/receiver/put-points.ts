@@ -6,7 +6,7 @@ import { isTrusted, type KnownSeries } from "../metrics/series-memory.ts";
 import type { MetricStore } from "../metrics/store.ts";
 import { batchBytesMax } from "./ingest-queue.ts";
 import { brokenTimeRule, type TimeBounds, timesTaken } from "./item.ts";
-import { newMax, type PointLane, pointsMax } from "./point-lane.ts";
+import { newCharactersMax, newMax, type PointLane, pointsMax } from "./point-lane.ts";
 import type { Sender } from "./put.ts";
 
 /** A series whose names and labels its reader has checked. A reader that keeps it spares the look-up of its next points. */
@@ -55,7 +55,7 @@ export async function putCheckedPoints(
     const part = await partFrom(putting, sender, points, [from, Math.min(count, from + size)], refused);
     const batch = part.builder.batch();
     if (part.placed.length > 0) {
-      const left = await putting.lane.put(sender, batch, each * (part.to - from), from === 0);
+      const left = await putting.lane.put(sender, batch, each * (part.to - from) + part.newCharacters, from === 0);
       for (const [place, reason] of left) refused.set(part.placed[place] as number, reason);
     }
     from = part.to;
@@ -78,7 +78,8 @@ async function partFrom(
   const pace = paced(() => {}, tenantId);
   const placed: number[] = [];
   let to = from;
-  for (let fresh = 0; to < max && fresh < newMax; to++) {
+  let newCharacters = 0;
+  for (let fresh = 0; to < max && fresh < newMax && newCharacters < newCharactersMax; to++) {
     const wait = pace();
     if (wait !== undefined) await wait;
     const timeMs = times[to] as number;
@@ -102,8 +103,17 @@ async function partFrom(
       continue;
     }
     fresh += 1;
+    newCharacters += charactersOf(own);
     const { metric, dimensions, labels, units, description, instrument } = own;
     builder.addItem({ metric, dimensions, labels, timeMs, value, units, description, instrument });
   }
-  return { to, placed, builder };
+  return { to, placed, builder, newCharacters };
+}
+
+/** Characters that are stored of a new series. */
+function charactersOf({ metric, dimensions, labels = noLabels, units, description }: CheckedSeries): number {
+  let characters = metric.length + units.length + description.length;
+  for (const name in dimensions) characters += name.length + (dimensions[name] as string).length;
+  for (const name in labels) characters += name.length + (labels[name] as string).length;
+  return characters;
 }

@@ -149,7 +149,7 @@ function scalars(
 }
 
 /** How a scalar is written; without one, the number of an enum. */
-function wireType(scalar: ScalarType | undefined): number {
+export function wireType(scalar: ScalarType | undefined): number {
   switch (scalar) {
     case ScalarType.STRING:
     case ScalarType.BYTES:

@@ -1,6 +1,7 @@
 import type { Instrument, Notes } from "../../metrics/notes.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
 import { recentMap } from "../recent-map.ts";
+import { beginningOf } from "./written-labels.ts";
 
 /** The types of metrics by their numbers, which are the same in both versions. What counts does so from the beginning. */
 const types: readonly Instrument[] = [
@@ -29,10 +30,13 @@ const charactersMax = 32 * 1024 * 1024;
 const keptMs = 300_000;
 const suffix = /_(?:bucket|sum|count|total|created|info)$/;
 
-/** Facts made to fit. */
+/** A text that lies between two places, made to fit. */
+export const factText = (bytes: Uint8Array, from: number, to: number): string =>
+  cut(oneLine(beginningOf(bytes, from, to, textCharactersMax + 1)), textCharactersMax).toWellFormed();
+
+/** Facts of such texts, and the number of a type. */
 export function factsOf({ unit, help, type }: { unit: string; help: string; type: number }): Notes {
-  const short = (text: string) => cut(oneLine(text), textCharactersMax).toWellFormed();
-  return { units: short(unit), description: short(help), instrument: types[type] ?? "" };
+  return { units: unit, description: help, instrument: types[type] ?? "" };
 }
 
 /** Bounded, and empty at first. */

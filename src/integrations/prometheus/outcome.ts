@@ -1,20 +1,16 @@
 import { shownSeries } from "./series-of-labels.ts";
-import type { WrittenSeries } from "./write-request.ts";
 
 /** What a request's unit is counted as. */
 export type Unit = "samples" | "histograms";
 
-/** A series, or how to read it again: most are never asked for. */
-export type Named = WrittenSeries | { readonly from: number; readonly to: number };
-
-/** What becomes of the samples and histograms of a request. */
+/** What becomes of the samples and histograms of a request. Its series are known by where their lengths stand. */
 export interface Outcome {
   /** The next point is one of this series; `unit`: the first one of a sample or histogram. */
-  place(series: Named, unit: Unit | undefined): void;
+  place(at: number, unit: Unit | undefined): void;
   /** Nothing is stored of it, and it counts as written. */
   skip(unit: Unit): void;
-  refuse(series: Named, unit: Unit, rule: string): void;
-  refuseSeries(series: WrittenSeries, rule: string): void;
+  /** @param count how many of its samples or histograms */
+  refuse(at: number, unit: Unit, rule: string, count?: number): void;
   /** The points at these places were not stored. */
   notStored(refused: ReadonlyMap<number, string>): void;
   /** How many were written, skipped ones too. */
@@ -27,24 +23,26 @@ export interface Outcome {
 
 const listedMax = 10;
 
-/** Nothing yet. @param read reads a series again */
-export function outcome(read: (from: number, to: number) => WrittenSeries): Outcome {
-  const places: Named[] = [];
+/** Nothing yet. @param shownAt the labels of a series, names and values in turn */
+export function outcome(shownAt: (at: number) => Iterable<string>): Outcome {
+  const places: number[] = [];
   const units: (Unit | undefined)[] = [];
   const all = { samples: 0, histograms: 0 };
   const refused = { samples: 0, histograms: 0 };
-  /** The rule that a series breaks first. */
-  const broken = new Map<Named, string>();
+  const broken = new Set<number>();
+  /** The rule that each of the first of them breaks first. */
+  const rules = new Map<number, string>();
   let skipped = 0;
 
-  function refuse(series: Named, unit: Unit | undefined, rule: string) {
-    if (unit !== undefined) refused[unit] += 1;
-    if (!broken.has(series)) broken.set(series, rule);
+  function refuse(at: number, rule: string) {
+    if (broken.has(at)) return;
+    broken.add(at);
+    if (rules.size < listedMax) rules.set(at, rule);
   }
 
   return {
-    place(series, unit) {
-      places.push(series);
+    place(at, unit) {
+      places.push(at);
       units.push(unit);
       if (unit !== undefined) all[unit] += 1;
     },
@@ -52,23 +50,16 @@ export function outcome(read: (from: number, to: number) => WrittenSeries): Outc
       all[unit] += 1;
       skipped += 1;
     },
-    refuse(series, unit, rule) {
-      all[unit] += 1;
-      refuse(series, unit, rule);
-    },
-    refuseSeries(series, rule) {
-      refuse(series, undefined, rule);
-      for (const [unit, count] of [
-        ["samples", series.times.length],
-        ["histograms", series.histograms.length],
-      ] as const) {
-        all[unit] += count;
-        refused[unit] += count;
-      }
+    refuse(at, unit, rule, count = 1) {
+      all[unit] += count;
+      refused[unit] += count;
+      refuse(at, rule);
     },
     notStored(reasons) {
       for (const [place, reason] of reasons) {
-        refuse(places[place] as Named, units[place], reason);
+        const unit = units[place];
+        if (unit !== undefined) refused[unit] += 1;
+        refuse(places[place] as number, reason);
       }
     },
     written: (unit) => all[unit] - refused[unit],
@@ -76,11 +67,18 @@ export function outcome(read: (from: number, to: number) => WrittenSeries): Outc
     refused: () => refused.samples + refused.histograms,
     text() {
       if (broken.size === 0) return undefined;
-      const first = [...broken].slice(0, listedMax);
-      const labelsOf = (each: Named) => ("labels" in each ? each : read(each.from, each.to)).labels();
-      const listed = first.map(([series, rule]) => `${shownSeries(labelsOf(series))}: ${rule}`);
-      const more = broken.size - first.length;
+      const listed = [...rules].map(([at, rule]) => `${shownSeries(readable(shownAt(at)))}: ${rule}`);
+      const more = broken.size - rules.size;
       return [...listed, ...(more > 0 ? [`and ${more} more series`] : [])].join("; ");
     },
   };
+}
+
+/** The texts before what cannot be read: beyond the bound that a series exceeds it was not looked at. */
+function* readable(texts: Iterable<string>): Generator<string> {
+  try {
+    yield* texts;
+  } catch {
+    // The series is named by what there is.
+  }
 }

@@ -5,13 +5,17 @@ import { noNotes } from "../../metrics/notes.ts";
 import type { CheckedPoints, CheckedSeries } from "../../receiver/put-points.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
-import { copyOf, knownBytes } from "../known-bytes.ts";
-import { recentMap } from "../recent-map.ts";
-import { factsOf, knownFacts } from "./metric-facts.ts";
-import { type Named, type Outcome, outcome } from "./outcome.ts";
+import { copyOf, hashOf, knownBytes } from "../known-bytes.ts";
+import { orUnreadable } from "./message-walk.ts";
+import { knownFacts } from "./metric-facts.ts";
+import { type Outcome, outcome } from "./outcome.ts";
 import { seriesOfLabels } from "./series-of-labels.ts";
 import { scanned, scanSeries } from "./series-scan.ts";
-import { orUnreadable, readVersion1, readVersion2, seriesAt, type WrittenSeries } from "./write-request.ts";
+import type { WrittenSeries } from "./series-walk.ts";
+import { symbolNumbers } from "./symbol-numbers.ts";
+import { version1 } from "./version1.ts";
+import { version2 } from "./version2.ts";
+import { type BytesAt, wholeOf } from "./write-request.ts";
 
 /** A series that was named before. */
 interface NamedSeries {
@@ -34,77 +38,103 @@ export interface SeriesReader {
   read(bytes: Uint8Array, version: 1 | 2, call: Call): Promise<ReadRequest>;
 }
 
-const rememberedCharactersMax = 64 * 1024 * 1024;
+const rememberedBytesMax = 96 * 1024 * 1024;
+/** What a series takes that is remembered, beside its labels; what each of these takes beside its bytes, which are kept as texts, too. */
+const [seriesBytes, labelBytes] = [300, 48];
+/** What a sample takes until it is answered, and for how many memory is reserved at once. */
+const [sampleBytes, reservedAtOnce] = [48, 1000];
 const notFinite = "the value must be finite";
 
 /** Begins without any series. */
 export function seriesReader({
   receiverItemsMax,
+  receiverBytesMax,
   entityLabels,
-}: Pick<Config, "receiverItemsMax" | "entityLabels">): SeriesReader {
-  const named = recentMap<NamedSeries>(rememberedCharactersMax, 1000);
-  const scannedBefore = knownBytes<NamedSeries>(rememberedCharactersMax);
+}: Pick<Config, "receiverItemsMax" | "receiverBytesMax" | "entityLabels">): SeriesReader {
+  const known = knownBytes<NamedSeries>(rememberedBytesMax);
+  const symbols = symbolNumbers();
   const facts = knownFacts();
 
-  /** A series by its labels; a text: the rule that they break. */
-  function seriesOf(tenantId: string, written: WrittenSeries): NamedSeries | string {
-    const key = tenantId + written.key;
-    let found = named.get(key);
-    if (found === undefined) {
-      const samples = seriesOfLabels(written.labels(), entityLabels);
-      if (typeof samples === "string") return samples;
-      found = { samples, factsVersion: -1 };
-      named.set(key, found);
-    }
-    if (written.metadata !== undefined) Object.assign(found.samples, factsOf(written.metadata));
-    else if (found.factsVersion !== facts.version()) {
-      found.factsVersion = facts.version();
-      const { units, description, instrument } = facts.find(tenantId, found.samples.metric) ?? found.samples;
-      Object.assign(found.samples, { units, description, instrument });
-    }
-    return found;
+  /** A series with what is said of its metric by now. */
+  function upToDate(tenantId: string, series: NamedSeries): NamedSeries {
+    if (series.factsVersion === facts.version()) return series;
+    series.factsVersion = facts.version();
+    const { units, description, instrument } = facts.find(tenantId, series.samples.metric) ?? series.samples;
+    Object.assign(series.samples, { units, description, instrument });
+    return series;
   }
 
   return {
     async read(bytes, version, { tenantId, nowMs, pace, reserve }) {
       reserve(bytes.byteLength);
-      const again = (from: number, to: number) => seriesAt(bytes, from, to);
-      const read: ReadRequest = { points: { series: [], times: [], values: [] }, outcome: outcome(again) };
+      const points: CheckedPoints = { series: [], times: [], values: [] };
       const now = nowMs();
-      let items = 0;
+      let [items, reserved, newBytes] = [0, 0, 0];
       const count = (more: number) => {
         items += more;
         if (items > receiverItemsMax)
           throw refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${receiverItemsMax} samples`);
+        for (; reserved < items; reserved += reservedAtOnce) reserve(reservedAtOnce * sampleBytes);
       };
-      // The same labels of many tenants are no entries of one hash.
-      const seed = crc32(tenantId);
-      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      /** The labels of the series that comes next, and their hash, where it has the usual form and is not known. */
-      let fresh: { labels: Uint8Array; hash: number } | undefined;
-      const take = (from: number, to: number): boolean => {
-        fresh = undefined;
-        if (!scanSeries(bytes, view, from, to)) return false;
-        const found = scannedBefore.find(tenantId, scanned.hash ^ seed, bytes, from, scanned.labelsEnd);
-        if (found === undefined) fresh = { labels: copyOf(bytes, from, scanned.labelsEnd), hash: scanned.hash ^ seed };
-        if (found?.factsVersion !== facts.version()) return false;
+      // The names of a series in version 1 are no numbers of symbols. The same of many tenants are no entries of one hash.
+      const owner = { owner: `${tenantId} ${version}`, seed: crc32(tenantId) };
+      const hash = ({ view, from, to }: BytesAt) => hashOf(view, from, to) ^ owner.seed;
+      const find = (key: BytesAt) => known.find(owner.owner, hash(key), key.bytes, key.from, key.to);
+      const whole = wholeOf(bytes);
+      const take = (from: number, to: number, at: number): boolean => {
+        if (!scanSeries(bytes, whole.view, from, to)) return false;
+        const found = known.find(owner.owner, scanned.hash ^ owner.seed, bytes, from, scanned.labelsEnd);
+        if (found === undefined) return false;
         count(Math.max(1, scanned.times.length));
-        addSamples(read, found.samples, { from, to }, scanned);
+        addSamples(read, upToDate(tenantId, found).samples, at, scanned);
         return true;
       };
-      for (const item of readable(version === 1 ? readVersion1(bytes, take) : readVersion2(bytes))) {
+      const request = version === 1 ? version1(bytes, take) : version2(bytes, { symbols, owner, reserve });
+      const read: ReadRequest = { points, outcome: outcome(request.shownAt) };
+
+      /** A series that is not remembered; a text: the rule that it breaks. */
+      function make(written: WrittenSeries): NamedSeries | string {
+        const size = request.labelBytes(written);
+        newBytes += size;
+        // Version 2 may name a text again and again.
+        if (newBytes > receiverBytesMax)
+          return `the labels of new series in a request may have at most ${receiverBytesMax} bytes`;
+        const labels = request.labels(written);
+        if (typeof labels === "string") return labels;
+        const samples = seriesOfLabels(labels, entityLabels);
+        if (typeof samples === "string") return samples;
+        const weight = seriesBytes + size + (labels.length / 2) * labelBytes;
+        reserve(weight);
+        const made = { samples, factsVersion: -1 };
+        const key = request.newKey(written);
+        known.set(owner.owner, hash(key), copyOf(key.bytes, key.from, key.to), made, weight);
+        return made;
+      }
+
+      function seriesOf(written: WrittenSeries): NamedSeries | string {
+        if (written.broken !== undefined) return written.broken;
+        const key = request.key(written);
+        if (typeof key === "string") return key;
+        const series = (key && find(key)) ?? make(written);
+        if (typeof series === "string") return series;
+        const said = request.facts(written);
+        if (typeof said === "string") return said;
+        if (said === undefined) return upToDate(tenantId, series);
+        Object.assign(series.samples, said);
+        return series;
+      }
+
+      for (const item of readable(request.items())) {
         const wait = pace();
         if (wait !== undefined) await wait;
         if (item === undefined) continue;
-        count("family" in item ? 1 : Math.max(1, item.times.length + item.histograms.length));
         if ("family" in item) {
-          if (item.family !== "") facts.learn(tenantId, item.family, factsOf(item), now);
+          count(1);
+          if (item.family !== "") facts.learn(tenantId, item.family, item.facts, now);
           continue;
         }
-        const series = seriesOf(tenantId, item);
-        if (fresh !== undefined && typeof series !== "string")
-          scannedBefore.set(tenantId, fresh.hash, fresh.labels, series);
-        fresh = undefined;
+        const series = orUnreadable(() => seriesOf(item));
+        count(typeof series === "string" ? 1 : Math.max(1, item.times.length + item.histograms.length));
         add(read, series, item);
       }
       return read;
@@ -112,20 +142,20 @@ export function seriesReader({
   };
 }
 
-/** Adds the samples of a series. */
+/** Adds the samples of a series whose length stands at a place. */
 function addSamples(
   { points, outcome: to }: ReadRequest,
   series: CheckedSeries,
-  named: Named,
+  at: number,
   { times, values }: { readonly times: readonly number[]; readonly values: readonly number[] },
 ): void {
   for (let i = 0; i < times.length; i++) {
     const value = values[i] as number;
     // Not a number: the mark of a series that has ended, or what had no value.
     if (Number.isNaN(value)) to.skip("samples");
-    else if (!Number.isFinite(value)) to.refuse(named, "samples", notFinite);
+    else if (!Number.isFinite(value)) to.refuse(at, "samples", notFinite);
     else {
-      to.place(named, "samples");
+      to.place(at, "samples");
       points.series.push(series);
       points.times.push(times[i] as number);
       points.values.push(value);
@@ -133,10 +163,12 @@ function addSamples(
   }
 }
 
-/** Adds what a request says of one series. */
+/** Adds what a request says of one series; a text: the rule that it breaks. */
 function add({ points, outcome: to }: ReadRequest, series: NamedSeries | string, written: WrittenSeries): void {
+  const { at, times, histograms } = written;
   if (typeof series === "string") {
-    to.refuseSeries(written, series);
+    to.refuse(at, "samples", series, times.length);
+    to.refuse(at, "histograms", series, histograms.length);
     return;
   }
   const put = (own: CheckedSeries, timeMs: number, value: number) => {
@@ -144,19 +176,19 @@ function add({ points, outcome: to }: ReadRequest, series: NamedSeries | string,
     points.times.push(timeMs);
     points.values.push(value);
   };
-  addSamples({ points, outcome: to }, series.samples, written, written);
-  for (const { timeMs, count, sum } of written.histograms) {
+  addSamples({ points, outcome: to }, series.samples, at, written);
+  for (const { timeMs, count, sum } of histograms) {
     // A histogram that has ended has a sum that is not a number, and one of values that are not numbers, too.
     if (Number.isNaN(sum)) to.skip("histograms");
-    else if (!Number.isFinite(sum) || !Number.isFinite(count)) to.refuse(written, "histograms", notFinite);
+    else if (!Number.isFinite(sum) || !Number.isFinite(count)) to.refuse(at, "histograms", notFinite);
     else {
       const { samples } = series;
       series.count ??= suffixed(samples, "_count");
       series.sum ??= suffixed(samples, "_sum");
-      to.place(written, "histograms");
+      to.place(at, "histograms");
       series.count.instrument = series.sum.instrument = samples.instrument;
       put(series.count, timeMs, count);
-      to.place(written, undefined);
+      to.place(at, undefined);
       put(series.sum, timeMs, sum);
     }
   }

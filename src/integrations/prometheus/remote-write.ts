@@ -5,9 +5,9 @@ import type { PointKinds } from "../../receiver/points.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Answer, Call, Integration } from "../integration.ts";
 import { sentAgain } from "../sent-again.ts";
+import { Unreadable } from "./message-walk.ts";
 import { type SeriesReader, seriesReader } from "./read-series.ts";
 import { declaredLength, unpackSnappy } from "./snappy.ts";
-import { Unreadable } from "./write-request.ts";
 
 /** What remote write works with here. */
 export interface RemoteWriteParts {

@@ -32,14 +32,23 @@ export function seriesOfLabels(texts: readonly string[], entityLabels: ReadonlyS
 
 const shownCharactersMax = 200;
 
-/** A series as Prometheus writes it, cut. */
-export function shownSeries(texts: readonly string[]): string {
+/** A series as Prometheus writes it, cut. @param texts names and values in turn */
+export function shownSeries(texts: Iterable<string>): string {
   let metric = "";
+  let name: string | undefined;
+  let characters = 0;
   const labels: string[] = [];
-  for (let i = 0; i < texts.length && labels.join().length < shownCharactersMax; i += 2) {
-    const value = (texts[i + 1] as string).slice(0, shownCharactersMax);
-    if (texts[i] === metricLabel) metric = value;
-    else labels.push(`${(texts[i] as string).slice(0, shownCharactersMax)}=${JSON.stringify(value)}`);
+  for (const text of texts) {
+    if (name === undefined) {
+      if (characters >= shownCharactersMax) break;
+      name = text;
+      continue;
+    }
+    const value = text.slice(0, shownCharactersMax);
+    if (name === metricLabel) metric = value;
+    else labels.push(`${name.slice(0, shownCharactersMax)}=${JSON.stringify(value)}`);
+    characters += name.length + value.length;
+    name = undefined;
   }
   const shown = `${metric}{${labels.join(",")}}`;
   return (shown.length > shownCharactersMax ? `${shown.slice(0, shownCharactersMax)}…` : shown).toWellFormed();

@@ -1,19 +1,22 @@
 import { hashOf } from "../known-bytes.ts";
+import { labelsMax } from "./series-walk.ts";
 
 /** What `scanSeries` has found: one object for all series, since they are many. */
 export const scanned = { labelsEnd: 0, hash: 0, times: [] as number[], values: [] as number[] };
 
+/** Samples that are scanned without a pause. */
+const samplesMax = 10_000;
 const tags = { label: 0x0a, sample: 0x12, value: 0x09, time: 0x10 };
 
 /**
- * Scans a series of remote write 1.0 that has the usual form, labels and then samples, whose lengths take a byte each. False: it is
- * read in another way. What the labels hold is not looked at: bytes that are equal to good ones are good.
+ * Scans a series of remote write 1.0 that has the usual form, a few labels and then samples, whose lengths take a byte each. False: it
+ * is read in another way. What the labels hold is not looked at: bytes that are equal to good ones are good.
  */
 export function scanSeries(bytes: Uint8Array, view: DataView, from: number, to: number): boolean {
   let at = from;
-  while (bytes[at] === tags.label && at < to) {
+  for (let labels = 0; bytes[at] === tags.label && at < to; labels++) {
     const length = bytes[at + 1] as number;
-    if (!(length < 128)) return false;
+    if (!(length < 128) || labels === labelsMax) return false;
     at += 2 + length;
   }
   if (at === from || at > to) return false;
@@ -22,7 +25,7 @@ export function scanSeries(bytes: Uint8Array, view: DataView, from: number, to: 
   scanned.times.length = 0;
   scanned.values.length = 0;
   for (let end = at; at < to; at = end) {
-    if (bytes[at] !== tags.sample) return false;
+    if (bytes[at] !== tags.sample || scanned.times.length === samplesMax) return false;
     end = at + 2 + (bytes[at + 1] as number);
     if (!(end - at < 130 && end <= to) || !scanSample(bytes, view, at + 2, end)) return false;
   }

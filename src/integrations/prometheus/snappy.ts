@@ -1,7 +1,10 @@
 import type { Pace } from "../../event-loop.ts";
-import { Unreadable } from "./write-request.ts";
+import { Unreadable } from "./message-walk.ts";
 
 const broken = () => new Unreadable("the body is no snappy block");
+
+/** Three bytes copy at most 64: no block unpacks to more times its length. */
+const growthMax = 22;
 
 /** The length that a block unpacks to, as it declares it, and where its first element stands. @throws Unreadable */
 export function declaredLength(block: Uint8Array): { length: number; at: number } {
@@ -27,6 +30,7 @@ const sliceBytes = 64 * 1024;
 /** Unpacks a block of the snappy format, in slices; its declared length is what it must come to. @throws Unreadable */
 export async function unpackSnappy(block: Uint8Array, pace: Pace): Promise<Uint8Array> {
   const { length: total, at: start } = declaredLength(block);
+  if (total > growthMax * block.length) throw broken();
   const out = Buffer.allocUnsafe(total);
   let at = start;
   let to = 0;

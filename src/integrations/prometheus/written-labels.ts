@@ -1,0 +1,41 @@
+import { isUtf8 } from "node:buffer";
+import { brokenBytes } from "../series-rules.ts";
+
+/** Characters of a text that an answer shows, and fields of a series that are looked through for it. */
+const shownCharactersMax = 200;
+export const shownFieldsMax = 10_000;
+
+const bufferOf = (bytes: Uint8Array, from: number, to: number) =>
+  Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from);
+
+/** The text between two places; undefined: it is no UTF-8. */
+export function strictText(bytes: Uint8Array, from: number, to: number): string | undefined {
+  const own = bufferOf(bytes, from, to);
+  return isUtf8(own) ? own.toString() : undefined;
+}
+
+/** The beginning of a text, whatever its bytes are: at least so many characters, each of which takes at most four of them. */
+export const beginningOf = (bytes: Uint8Array, from: number, to: number, characters: number): string =>
+  bufferOf(bytes, from, Math.min(to, from + 4 * characters)).toString();
+
+/** The beginning of a text, as an answer shows it. */
+export const shownText = (bytes: Uint8Array, from: number, to: number): string =>
+  beginningOf(bytes, from, to, shownCharactersMax);
+
+/** Texts of a request, by where they lie. */
+export type TextAt = (from: number, to: number) => string | undefined;
+
+/** The label whose name and value lie there, added to others; returns the rule that it breaks, before its texts are made. */
+export function addLabel(
+  labels: string[],
+  [nameFrom, nameTo, valueFrom, valueTo]: readonly [number, number, number, number],
+  textAt: TextAt,
+): string | undefined {
+  const rule = brokenBytes(nameTo - nameFrom, valueTo - valueFrom);
+  if (rule !== undefined) return rule;
+  const name = textAt(nameFrom, nameTo);
+  const value = textAt(valueFrom, valueTo);
+  if (name === undefined || value === undefined) return "labels must be UTF-8";
+  labels.push(name, value);
+  return undefined;
+}
