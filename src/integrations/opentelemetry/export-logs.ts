@@ -2,19 +2,20 @@ import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { type Event, EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import {
-  type ExportLogsServiceRequest,
   type ExportLogsServiceResponse,
   ExportLogsServiceResponseSchema,
 } from "#gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
+import { ResourceLogsSchema, ScopeLogsSchema } from "#gen/opentelemetry/proto/logs/v1/logs_pb.ts";
 import type { EventItem } from "../../events/ingest.ts";
 import { type PutKind, putList } from "../../receiver/put.ts";
 import { refusalOf } from "../../wire/status.ts";
-import { cut } from "../foreign-texts.ts";
 import type { Call } from "../integration.ts";
-import { eventOfRecord } from "./log-events.ts";
+import type { Walk } from "./fields.ts";
+import type { ResourceFinder, ResourcePart } from "./known-resources.ts";
+import { eventOfRecord, type LogEvent } from "./log-events.ts";
 import { rejections } from "./rejections.ts";
-import { entityOfResource, type ResourceEntity } from "./resource.ts";
 import type { ResourceModels } from "./resource-models.ts";
+import { members, resourcesIn } from "./resource-parts.ts";
 
 const nameless = "a log record is taken when it is an event: it has an event_name, or the attribute event.name";
 
@@ -22,60 +23,107 @@ const nameless = "a log record is taken when it is an event: it has an event_nam
 export interface LogsExport {
   events: PutKind<typeof EventSchema, EventItem>;
   models: ResourceModels;
+  resourceOf: ResourceFinder;
   /** Log records that a request may have. */
   recordsMax: number;
 }
 
-/** Stores the log records that are events, and the entities that they are of. */
-export async function exportLogs(
-  { events, models, recordsMax }: LogsExport,
-  { resourceLogs }: ExportLogsServiceRequest,
+/** So many events are made at a time, or of log records that take so many bytes. */
+const [eventsAtOnce, bytesAtOnce] = [1000, 1024 * 1024];
+
+const scopes = ResourceLogsSchema.field.scopeLogs.number;
+const records = ScopeLogsSchema.field.logRecords.number;
+
+/** Log records, scopes and resources that a request may have for each log record. */
+const partsEach = 4;
+
+interface RecordPart {
+  resource: ResourcePart;
+  bytes: Uint8Array;
+}
+
+/** Each log record of an ExportLogsServiceRequest; undefined for each resource and scope, and where it is time for a pause. */
+function* partsOf(request: Uint8Array, walk: Walk): Generator<RecordPart | undefined> {
+  for (const found of resourcesIn(request, walk)) {
+    yield undefined;
+    if (found === undefined) continue;
+    const { resource } = found;
+    for (const scope of members(found.bytes, scopes, walk)) {
+      yield undefined;
+      if (scope === undefined) continue;
+      for (const bytes of members(scope, records, walk)) yield bytes && { resource, bytes };
+    }
+  }
+}
+
+/** Calls `take` with each log record, and the event that it is. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
+async function eachRecord(
+  request: Uint8Array,
+  recordsMax: number,
   call: Call,
-  bytes: number,
+  walk: Walk,
+  take: (part: RecordPart, event: LogEvent | undefined) => Promise<void> | undefined,
+): Promise<void> {
+  const tooMany = (max: number, what: string) =>
+    refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${max} ${what}; send fewer at once`);
+  const partsMax = recordsMax * partsEach;
+  let [count, parts] = [0, 0];
+  for (const part of partsOf(request, walk)) {
+    const wait = call.pace();
+    if (wait !== undefined) await wait;
+    parts += 1;
+    if (parts > partsMax) throw tooMany(partsMax, "log records, scopes and resources");
+    if (part === undefined) continue;
+    count += 1;
+    if (count > recordsMax) throw tooMany(recordsMax, "log records");
+    const taken = take(part, eventOfRecord(part.bytes, walk));
+    if (taken !== undefined) await taken;
+  }
+}
+
+/** Stores the log records that are events, and the entities that they are of. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
+export async function exportLogs(
+  { events, models, resourceOf, recordsMax }: LogsExport,
+  body: Uint8Array,
+  call: Call,
+  walkOf: () => Walk,
 ): Promise<ExportLogsServiceResponse> {
   const now = Math.floor(call.nowMs());
-  const found: Event[] = [];
-  const entities: ResourceEntity[] = [];
-  let others = 0;
-  let records = 0;
-  for (const { resource, scopeLogs } of resourceLogs) {
-    const entity = entityOfResource(resource);
-    const before = found.length;
-    for (const record of scopeLogs.flatMap(({ logRecords }) => logRecords)) {
-      const wait = call.pace();
-      if (wait !== undefined) await wait;
-      records += 1;
-      if (records > recordsMax)
-        throw refusalOf(
-          Code.ResourceExhausted,
-          413,
-          `a request may have at most ${recordsMax} log records; send fewer at once`,
-        );
-      const event = eventOfRecord(record);
-      if (event === undefined) {
-        others += 1;
-        continue;
-      }
-      const { name, severity, body, metadata, timeMs } = event;
-      const timestamp = BigInt(timeMs === 0 ? now : timeMs);
-      const { dimensions } = entity;
-      found.push(
-        create(EventSchema, { name: cut(name, 255), dimensions, timestamp, severity, body, metadataFields: metadata }),
-      );
-    }
-    if (found.length > before) entities.push(entity);
-  }
+  const resources = new Set<ResourcePart>();
+  // A request is read to its end before some of it is stored, and again while it is: never are all its events held.
+  await eachRecord(body, recordsMax, call, walkOf(), ({ resource }, event) => {
+    if (event !== undefined && event.broken === undefined) resources.add(resource);
+    return undefined;
+  });
   // Models are the same when they are sent again: whoever hears that they failed must not have stored events.
-  await models.put(entities, call);
-  const outcome = await putList(events, call.sender, found, { bytes, detailed: true });
-  call.count("stored", outcome.succeeded);
-  call.count("refused", outcome.failedCount + others);
-  if (outcome.failedCount + others === 0) return create(ExportLogsServiceResponseSchema);
-  const mistakes = outcome.failed.map(({ error, index }) => `${found[index]?.name}: ${error}`);
-  const errorMessage = [...(others > 0 ? [nameless] : []), ...(mistakes.length > 0 ? [rejections(mistakes)] : [])].join(
-    "; ",
-  );
+  await models.put(resources, call, walkOf());
+  const mistakes = rejections();
+  let [list, bytes, others]: [Event[], number, number] = [[], 0, 0];
+  async function store() {
+    const outcome = await putList(events, call.sender, list, { bytes, detailed: true });
+    for (const { error, index } of outcome.failed) mistakes.add(list[index]?.name ?? "", error);
+    call.count("stored", outcome.succeeded);
+    [list, bytes] = [[], 0];
+  }
+  const walk = walkOf();
+  await eachRecord(body, recordsMax, call, walk, (part, event) => {
+    if (event === undefined) others += 1;
+    else if (event.broken !== undefined) mistakes.add(event.name, event.broken);
+    else {
+      const { name, severity, metadata: metadataFields, timeMs } = event;
+      const { dimensions } = resourceOf(call.tenantId, part.resource, walk);
+      const timestamp = BigInt(timeMs === 0 ? now : timeMs);
+      list.push(create(EventSchema, { name, dimensions, timestamp, severity, body: event.body, metadataFields }));
+      bytes += part.bytes.length;
+    }
+    return list.length >= eventsAtOnce || bytes >= bytesAtOnce ? store() : undefined;
+  });
+  if (list.length > 0) await store();
+  const refused = mistakes.count + others;
+  call.count("refused", refused);
+  if (refused === 0) return create(ExportLogsServiceResponseSchema);
+  const errorMessage = [others > 0 ? nameless : "", mistakes.text()].filter((each) => each !== "").join("; ");
   return create(ExportLogsServiceResponseSchema, {
-    partialSuccess: { rejectedLogRecords: BigInt(outcome.failedCount + others), errorMessage },
+    partialSuccess: { rejectedLogRecords: BigInt(refused), errorMessage },
   });
 }

@@ -5,14 +5,15 @@ import {
   ExportMetricsServiceResponseSchema,
 } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
 import type { PointKinds } from "../../receiver/points.ts";
-import type { CheckedPoints } from "../../receiver/put-points.ts";
+import type { CheckedPoints, CheckedSeries } from "../../receiver/put-points.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import { readPoint, valuesOf } from "./data-points.ts";
+import type { Walk } from "./fields.ts";
+import type { ResourcePart } from "./known-resources.ts";
 import type { KnownSeries } from "./known-series.ts";
-import type { MetricPart } from "./metric-parts.ts";
+import { partsOfBytes } from "./metric-parts.ts";
 import { rejections } from "./rejections.ts";
-import type { ResourceEntity } from "./resource.ts";
 import type { ResourceModels } from "./resource-models.ts";
 
 /** What exports of metrics are stored with. */
@@ -31,12 +32,14 @@ const [valueBytes, seriesBytes] = [64, 1000];
 
 interface Read {
   points: CheckedPoints;
-  entities: Set<ResourceEntity>;
+  resources: Set<ResourcePart>;
   /** Of each value, the data point that it is of. */
   owners: number[];
   names: string[];
   skipped: number;
   broken: Map<number, string>;
+  /** Data points that are stored without those of their values that are not finite. */
+  lacking: Set<number>;
 }
 
 /** Counts what a request holds, and reserves memory for it. @throws code 8 */
@@ -70,65 +73,81 @@ function tally(pointsMax: number, { reserve }: Call) {
 }
 
 /** All values of a request, by data points. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
-async function read(parts: Iterable<MetricPart | undefined>, { series, pointsMax }: MetricsExport, call: Call) {
+async function read(body: Uint8Array, { series, pointsMax }: MetricsExport, call: Call, walk: Walk) {
   const now = Math.floor(call.nowMs());
   const all: Read = {
-    ...{ points: { series: [], times: [], values: [] }, entities: new Set(), owners: [], names: [] },
-    ...{ skipped: 0, broken: new Map() },
+    ...{ points: { series: [], times: [], values: [] }, resources: new Set(), owners: [], names: [] },
+    ...{ skipped: 0, broken: new Map(), lacking: new Set() },
   };
   const count = tally(pointsMax, call);
-  for (const part of parts) {
+  for (const part of partsOfBytes(body, walk)) {
     count.parts(1);
     const wait = call.pace();
     if (wait !== undefined) await wait;
     if (part === undefined) continue;
-    const metric = series.metric(call.tenantId, part);
-    all.entities.add(metric.entity);
+    const metric = series.metric(call.tenantId, part, walk);
+    all.resources.add(part.of.resource);
     for (const bytes of part.points()) {
       const wait = call.pace();
       if (wait !== undefined) await wait;
+      if (bytes === undefined) continue;
       count.point();
       const place = all.names.push(metric.name) - 1;
-      const point = readPoint(bytes, part.kind);
+      const point = readPoint(bytes, part.kind, walk);
       if (!point.recorded) {
         all.skipped += 1;
+        continue;
+      }
+      if (point.broken !== undefined) {
+        all.broken.set(place, point.broken);
         continue;
       }
       const values = valuesOf(point, part.kind);
       count.parts(values.length);
       const resolved = series.resolved();
-      const own = series.seriesOf(metric, part, point);
+      const own = series.seriesOf(metric, part, point, walk);
       call.reserve((series.resolved() - resolved) * seriesBytes);
-      const rule = typeof own === "string" ? own : values.every(Number.isFinite) ? undefined : notFinite;
-      if (rule !== undefined || typeof own === "string") {
-        all.broken.set(place, rule as string);
-        continue;
-      }
-      // A data point is stored with all its values, or rejected.
-      for (const [i, value] of values.entries()) {
-        all.owners.push(place);
-        all.points.series.push(own[i] as (typeof own)[number]);
-        all.points.times.push(point.timeMs === 0 ? now : point.timeMs);
-        all.points.values.push(value);
-      }
+      if (typeof own === "string") all.broken.set(place, own);
+      else add(all, place, own, values, point.timeMs === 0 ? now : point.timeMs);
     }
   }
   return all;
 }
 
-const notFinite = "the value must be finite";
+/** Adds the values of a data point. One that is not finite is passed over; without any that is, the data point is refused. */
+function add(
+  { points, owners, broken, lacking }: Read,
+  place: number,
+  series: readonly CheckedSeries[],
+  values: readonly number[],
+  timeMs: number,
+): void {
+  const before = owners.length;
+  for (const [i, value] of values.entries()) {
+    if (!Number.isFinite(value)) continue;
+    owners.push(place);
+    points.series.push(series[i] as CheckedSeries);
+    points.times.push(timeMs);
+    points.values.push(value);
+  }
+  const added = owners.length - before;
+  if (added === 0) broken.set(place, "the value must be finite");
+  else if (added < values.length) lacking.add(place);
+}
 
-/** Stores metrics, and the entities that they are of. */
+const passedOver = "values that are not finite are passed over, the rest of the data point is stored";
+
+/** Stores metrics, and the entities that they are of. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
 export async function exportMetrics(
   to: MetricsExport,
-  parts: Iterable<MetricPart | undefined>,
+  body: Uint8Array,
   call: Call,
-  bytes: number,
+  walk: Walk,
 ): Promise<ExportMetricsServiceResponse> {
-  const { points, entities, owners, names, skipped, broken } = await read(parts, to, call);
+  const { points, resources, owners, names, skipped, broken, lacking } = await read(body, to, call, walk);
   // Models are the same when they are sent again: whoever hears that they failed must not have stored points.
-  if (points.times.length > 0) await to.models.put([...entities], call);
-  const refused = await to.points.putChecked(call.sender, points, bytes);
+  if (points.times.length > 0) await to.models.put(resources, call, walk);
+  const refused = await to.points.putChecked(call.sender, points, body.length);
   for (const [place, reason] of refused) {
     const owner = owners[place] as number;
     if (!broken.has(owner)) broken.set(owner, reason);
@@ -136,9 +155,11 @@ export async function exportMetrics(
   call.count("refused", broken.size);
   call.count("skipped", skipped);
   call.count("stored", names.length - skipped - broken.size);
-  if (broken.size === 0) return create(ExportMetricsServiceResponseSchema);
-  const errorMessage = rejections([...broken].map(([place, rule]) => `${names[place]}: ${rule}`));
+  const mistakes = rejections();
+  for (const [place, rule] of broken) mistakes.add(names[place] as string, rule);
+  for (const place of lacking) if (!broken.has(place)) mistakes.add(names[place] as string, passedOver);
+  if (mistakes.count === 0) return create(ExportMetricsServiceResponseSchema);
   return create(ExportMetricsServiceResponseSchema, {
-    partialSuccess: { rejectedDataPoints: BigInt(broken.size), errorMessage },
+    partialSuccess: { rejectedDataPoints: BigInt(broken.size), errorMessage: mistakes.text() },
   });
 }

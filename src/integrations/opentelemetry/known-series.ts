@@ -1,48 +1,49 @@
-import { fromBinary } from "@bufbuild/protobuf";
-import { InstrumentationScopeSchema, type KeyValue } from "#gen/opentelemetry/proto/common/v1/common_pb.ts";
-import { ResourceSchema } from "#gen/opentelemetry/proto/resource/v1/resource_pb.ts";
 import type { Notes } from "../../metrics/notes.ts";
 import type { CheckedSeries } from "../../receiver/put-points.ts";
-import { countBinary } from "../../wire/count-binary.ts";
-import type { CountLimits } from "../../wire/message-limits.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
 import { copyOf, hashOf, knownBytes } from "../known-bytes.ts";
-import { recentMap } from "../recent-map.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
-import { textOf } from "./attributes.ts";
-import { brokenBuckets, type DataPoint, ownLabels, shapeOf, valueNamesOf } from "./data-points.ts";
-import { decoded, latin1 } from "./fields.ts";
-import { instruments, type MetricPart, pointSchemas, type ScopePart, textsOf } from "./metric-parts.ts";
-import { entityOfResource, type ResourceEntity } from "./resource.ts";
+import { attributeIn, jsonOf, textOf } from "./attributes.ts";
+import { type DataPoint, ownLabels, shapeOf, valueNamesOf } from "./data-points.ts";
+import { delimited, fieldsOf, next, type Walk } from "./fields.ts";
+import type { KnownResource, ResourceFinder } from "./known-resources.ts";
+import { instruments, type MetricPart, pointSchemas, type ScopePart, scopeNameOf, textsOf } from "./metric-parts.ts";
 
 /** A metric of a resource and scope that was named before. */
 export interface KnownMetric {
   /** Its data points' series are remembered under it. */
   readonly id: number;
-  readonly entity: ResourceEntity;
+  readonly dimensions: Record<string, string>;
   readonly name: string;
   readonly scope: string;
   readonly facts: Notes;
+  /** About what all of this takes, bytes. */
+  readonly weight: number;
 }
 
 /** The series that requests name, remembered by the bytes that name them: their labels are resolved once. */
 export interface KnownSeries {
-  metric(tenantId: string, part: MetricPart): KnownMetric;
-  /** Those of the values that are made of a data point, in their order; a text: the rule that it breaks. @throws code 3 or 8 */
-  seriesOf(metric: KnownMetric, part: MetricPart, point: DataPoint): readonly CheckedSeries[] | string;
+  /** @throws code 3 */
+  metric(tenantId: string, part: MetricPart, walk: Walk): KnownMetric;
+  /** Those of the values that are made of a data point, in their order; a text: the rule that it breaks. @throws code 3 */
+  seriesOf(metric: KnownMetric, part: MetricPart, point: DataPoint, walk: Walk): readonly CheckedSeries[] | string;
   /** How often series were made of their labels. */
   resolved(): number;
 }
 
-const characters = { resources: 16 * 2 ** 20, metrics: 32 * 2 ** 20, series: 128 * 2 ** 20 };
-const [metricBytes, seriesBytes] = [500, 1000];
+/** Weighed by what the entries take with all that they refer to, though some of them share it. */
+const bytesMax = { places: 16 * 2 ** 20, metrics: 32 * 2 ** 20, series: 128 * 2 ** 20 };
+const [placeBytes, metricBytes, seriesBytes] = [400, 500, 600];
+const characterBytes = 2;
 const factCharactersMax = 1024;
+/** Bytes of a metric's head, beyond which it is remembered by its texts: what they may have is less. */
+const headBytesMax = 8192;
 const short = (text: string) => cut(oneLine(text), factCharactersMax).toWellFormed();
 
 /** A scope of a resource, of a tenant. */
 interface Place {
   readonly id: number;
-  readonly entity: ResourceEntity;
+  readonly resource: KnownResource;
   readonly scope: string;
 }
 
@@ -51,26 +52,26 @@ const hashAll = (bytes: Uint8Array) =>
   hashOf(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0, bytes.byteLength);
 
 /** Begins without any. */
-export function knownSeries(limits: CountLimits): KnownSeries {
-  const places = recentMap<Place>(characters.resources, 4000);
-  const metrics = knownBytes<KnownMetric>(characters.metrics);
-  const series = knownBytes<readonly CheckedSeries[]>(characters.series);
+export function knownSeries(resourceOf: ResourceFinder): KnownSeries {
+  const places = knownBytes<Place>(bytesMax.places);
+  const metrics = knownBytes<KnownMetric>(bytesMax.metrics);
+  const series = knownBytes<readonly CheckedSeries[]>(bytesMax.series);
   const placesOfRequests = new WeakMap<ScopePart, Place>();
   let ids = 0;
   let resolved = 0;
 
-  function placeOf(tenantId: string, of: ScopePart): Place {
+  function placeOf(tenantId: string, of: ScopePart, walk: Walk): Place {
     const before = placesOfRequests.get(of);
     if (before !== undefined) return before;
-    const { resource, scope } = of;
-    const key = [tenantId, resource.length, latin1(resource), latin1(scope)].join(" ");
-    let place = places.get(key);
+    const resource = resourceOf(tenantId, of.resource, walk);
+    const scope = scopeNameOf(of.scope, walk);
+    const name = Buffer.from(scope);
+    const hash = hashAll(name) ^ Math.imul(resource.id, 0x85ebca6b);
+    let place = places.find(resource.id, hash, name, 0, name.length);
     if (place === undefined) {
-      countBinary(ResourceSchema, resource, limits);
-      const entity = entityOfResource(decoded(() => fromBinary(ResourceSchema, resource)));
-      countBinary(InstrumentationScopeSchema, scope, limits);
-      place = { id: ids++, entity, scope: decoded(() => fromBinary(InstrumentationScopeSchema, scope)).name };
-      places.set(key, place);
+      place = { id: ids++, resource, scope };
+      const weight = placeBytes + scope.length * characterBytes + resource.weight;
+      places.set(resource.id, hash, copyOf(name, 0, name.length), place, weight);
     }
     placesOfRequests.set(of, place);
     return place;
@@ -78,42 +79,45 @@ export function knownSeries(limits: CountLimits): KnownSeries {
 
   return {
     resolved: () => resolved,
-    metric(tenantId, { head, kind, instrument, of }) {
-      const place = placeOf(tenantId, of);
-      const owner = (place.id * 8 + (kindNumbers[kind] as number)) * 16 + instruments.indexOf(instrument);
+    metric(tenantId, { head: sent, kind, instrument, of }, walk) {
+      const { id, resource, scope } = placeOf(tenantId, of, walk);
+      const owner = (id * 8 + (kindNumbers[kind] as number)) * 16 + instruments.indexOf(instrument);
+      const head = sent.length <= headBytesMax ? sent : Buffer.from(JSON.stringify(textsOf(sent, walk)));
       const hash = hashAll(head) ^ Math.imul(owner, 0x85ebca6b);
       let found = metrics.find(owner, hash, head, 0, head.length);
       if (found === undefined) {
-        const { name, unit, description } = textsOf(head);
+        const { name, unit, description } = textsOf(sent, walk);
         const facts = { units: short(unit), description: short(description), instrument };
-        found = { id: ids++, name, entity: place.entity, scope: place.scope, facts };
-        metrics.set(owner, hash, copyOf(head, 0, head.length), found, metricBytes);
+        const characters = name.length + scope.length + facts.units.length + facts.description.length;
+        const weight = metricBytes + characters * characterBytes + resource.weight;
+        found = { id: ids++, name, dimensions: resource.dimensions, scope, facts, weight };
+        metrics.set(owner, hash, copyOf(head, 0, head.length), found, weight);
       }
       return found;
     },
-    seriesOf(metric, { kind }, point) {
+    seriesOf(metric, { kind }, point, walk) {
       const { attributes } = point;
       const shape = shapeOf(point, kind);
       const owner = shape === "" ? metric.id : [metric.id, shape].join(" ");
       const hash = hashAll(attributes) ^ Math.imul(metric.id, 0x85ebca6b);
       const known = series.find(owner, hash, attributes, 0, attributes.length);
       if (known !== undefined) return known;
-      const broken = brokenBuckets(point);
-      if (broken !== undefined) return broken;
-      const schema = pointSchemas[kind];
-      countBinary(schema, attributes, limits);
-      const labels = labelsOf(decoded(() => fromBinary(schema, attributes)).attributes, metric.scope, ownLabels[kind]);
-      const made = valueNamesOf(point, kind).map(([suffix, label, value]): CheckedSeries | string => {
-        const all = label === undefined ? labels : { ...labels, [label]: value as string };
+      const labels = labelsOf(attributes, metric.scope, walk, ownLabels[kind]);
+      if (typeof labels === "string") return labels;
+      const count = Object.keys(labels).length;
+      const made: CheckedSeries[] = [];
+      for (const [suffix, label, value = ""] of valueNamesOf(point, kind)) {
         const name = metric.name === "" ? "" : `${metric.name}${suffix}`;
-        return brokenNames(name, all) ?? seriesNamed(name, metric, all, counting.has(suffix));
-      });
-      const rule = made.find((each) => typeof each === "string");
-      if (rule !== undefined) return rule as string;
+        const rule = brokenMetric(name) ?? (label === undefined ? undefined : brokenCount(count + 1));
+        if (rule !== undefined) return rule;
+        const all = label === undefined ? labels : { ...labels, [label]: value };
+        made.push(seriesNamed(name, metric, all, counting.has(suffix)));
+      }
       resolved += made.length;
-      const weight = shape.length + made.length * seriesBytes;
-      series.set(owner, hash, copyOf(attributes, 0, attributes.length), made as CheckedSeries[], weight);
-      return made as CheckedSeries[];
+      const characters = shape.length + attributes.length;
+      const weight = made.length * seriesBytes + characters * characterBytes + metric.weight;
+      series.set(owner, hash, copyOf(attributes, 0, attributes.length), made, weight);
+      return made;
     },
   };
 }
@@ -123,38 +127,37 @@ const counting: ReadonlySet<string> = new Set([".count", ".bucket"]);
 
 function seriesNamed(
   metric: string,
-  { entity, facts }: KnownMetric,
+  { dimensions, facts }: KnownMetric,
   labels: Record<string, string>,
   counts: boolean,
 ): CheckedSeries {
-  const { dimensions } = entity;
   const units = counts ? "" : facts.units;
   return { ...facts, metric, dimensions, units, labels: Object.keys(labels).length === 0 ? undefined : labels };
 }
 
+/** Characters of a label's value that are read: none may be longer. */
+const labelCharactersMax = 1024;
+
 /**
- * The labels of a point: its attributes, and the name of the library that made it. `own` is the label by which its values differ:
- * an attribute of that name has a prefix, and different keys stay different.
+ * The labels of a point: its attributes, and the name of the library that made it; a text: the rule that they break. `own` is
+ * the label by which its values differ: an attribute of that name has a prefix, and different keys stay different.
  */
-function labelsOf(attributes: readonly KeyValue[], scope: string, own?: string): Record<string, string> {
+function labelsOf(attributes: Uint8Array, scope: string, walk: Walk, own?: string): Record<string, string> | string {
   const labels = new Map<string, string>();
   if (scope !== "") labels.set("otel.scope.name", scope);
-  for (const { key, value } of attributes) {
-    const text = textOf(value);
-    if (key !== "" && text !== "")
-      labels.set(key.replaceAll("attribute.", "") === own ? `attribute.${key}` : key, text);
+  for (const all = fieldsOf(attributes, walk); next(all); ) {
+    if (all.type !== delimited) continue;
+    const attribute = attributeIn(all);
+    const { key } = attribute;
+    const text = textOf(jsonOf(attribute, labelCharactersMax));
+    if (key === "" || text === "") continue;
+    labels.set(key.replaceAll("attribute.", "") === own ? `attribute.${key}` : key, text);
   }
-  return Object.fromEntries(labels);
-}
-
-/** What is wrong with a name and labels; undefined: nothing. */
-function brokenNames(metric: string, labels: Record<string, string>): string | undefined {
-  const names = Object.keys(labels);
-  const rule = brokenMetric(metric) ?? brokenCount(names.length);
+  const rule = brokenCount(labels.size);
   if (rule !== undefined) return rule;
-  for (const name of names) {
-    const broken = brokenLabel(name, labels[name] as string);
+  for (const [name, value] of labels) {
+    const broken = brokenLabel(name, value);
     if (broken !== undefined) return broken;
   }
-  return undefined;
+  return Object.fromEntries(labels);
 }

@@ -6,28 +6,22 @@ import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { EventSchema, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
-import {
-  type ExportLogsServiceRequest,
-  LogsService,
-} from "#gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
-import {
-  type ExportMetricsServiceRequest,
-  MetricsService,
-} from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
+import { LogsService } from "#gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
+import { MetricsService } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
 import type { Config } from "../../config/settings.ts";
 import type { ModelItem } from "../../entities/put.ts";
 import type { EventItem } from "../../events/ingest.ts";
-import { messageReader } from "../../http/message-decoder.ts";
 import type { PointKinds } from "../../receiver/points.ts";
 import type { PutKind } from "../../receiver/put.ts";
-import { memoryFactor } from "../../wire/message-limits.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Answer, Call, Integration, Operation } from "../integration.ts";
 import { sentAgain } from "../sent-again.ts";
 import { exportLogs } from "./export-logs.ts";
 import { exportMetrics } from "./export-metrics.ts";
+import { walkOf } from "./fields.ts";
+import { knownResources } from "./known-resources.ts";
 import { knownSeries } from "./known-series.ts";
-import { partsOfBytes, partsOfMessage } from "./metric-parts.ts";
+import { protobufOfJson } from "./protobuf-of-json.ts";
 import { resourceModels } from "./resource-models.ts";
 
 /** What OTLP works with here. */
@@ -41,26 +35,20 @@ export interface OpenTelemetryParts {
 /** What OpenTelemetry's SDKs and its Collector send: OTLP 1.x, over gRPC and HTTP. */
 export function openTelemetry({ config, points, events, models: modelsKind }: OpenTelemetryParts): Integration {
   const { receiverBytesMax: bytesMax, receiverItemsMax: itemsMax } = config;
-  const limits = { itemsMax, memoryBytesMax: bytesMax * memoryFactor };
-  const models = resourceModels(modelsKind);
-  const metrics = { points, models, series: knownSeries(limits), pointsMax: itemsMax };
-  const readerOf = (method: DescMethod) => messageReader(method, { bytesMax, itemsMax });
-  const [metricReader, logReader] = [readerOf(MetricsService.method.export), readerOf(LogsService.method.export)];
+  const resourceOf = knownResources();
+  const models = resourceModels(modelsKind, resourceOf);
+  const metrics = { points, models, series: knownSeries(resourceOf), pointsMax: itemsMax };
+  const logs = { events, models, resourceOf, recordsMax: itemsMax };
+  const begin = () => walkOf(bytesMax);
   return {
     name: "opentelemetry",
     refuse: (error, status, headers) => refusal(error, status, isJson(headers)),
     refuseRpc: sentAgain,
     operations: [
-      exported(MetricsService.method.export, "metrics", async (body, json, call) => {
-        const parts = json
-          ? partsOfMessage((await metricReader.read(body, false, call)) as ExportMetricsServiceRequest)
-          : partsOfBytes(body);
-        return await exportMetrics(metrics, parts, call, body.length);
-      }),
-      exported(LogsService.method.export, "logs", async (body, json, call) => {
-        const request = (await logReader.read(body, !json, call)) as ExportLogsServiceRequest;
-        return await exportLogs({ events, models, recordsMax: itemsMax }, request, call, body.length);
-      }),
+      exported(MetricsService.method.export, "metrics", bytesMax, (body, call) =>
+        exportMetrics(metrics, body, call, begin()),
+      ),
+      exported(LogsService.method.export, "logs", bytesMax, (body, call) => exportLogs(logs, body, call, begin)),
       {
         name: "exportTraces",
         routes: [
@@ -90,7 +78,8 @@ const isJson = (headers: IncomingHttpHeaders) => mediaOf(headers) === jsonType;
 function exported(
   method: DescMethod,
   signal: "metrics" | "logs",
-  take: (body: Buffer, json: boolean, call: Call) => Promise<Message>,
+  bytesMax: number,
+  take: (body: Buffer, call: Call) => Promise<Message>,
 ): Operation {
   return {
     name: signal === "metrics" ? "exportMetrics" : "exportLogs",
@@ -106,7 +95,8 @@ function exported(
           415,
           `the content type must be ${protobufType} or ${jsonType}, not ${JSON.stringify(String(call.headers["content-type"] ?? "").slice(0, 100))}`,
         );
-      const answer = await take(body, json, call);
+      const message = json ? await protobufOfJson(body, method.input, bytesMax, call) : body;
+      const answer = await take(message, call);
       return json
         ? { status: 200, headers: { "content-type": jsonType }, body: toJsonString(method.output, answer) }
         : { status: 200, headers: { "content-type": protobufType }, body: toBinary(method.output, answer) };

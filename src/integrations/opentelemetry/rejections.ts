@@ -1,11 +1,21 @@
 const listedMax = 10;
 const charactersMax = 300;
 
-/** What is wrong with items, the first ten of them, and how many more there are. */
-export function rejections(mistakes: readonly string[]): string {
-  const first = mistakes
-    .slice(0, listedMax)
-    .map((text) => (text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text));
-  const more = mistakes.length - first.length;
-  return [...first, ...(more > 0 ? [`and ${more} more`] : [])].join("; ").toWellFormed();
+/** Gathers what is wrong with items: the first ten of them, and how many more there are. */
+export function rejections() {
+  const first: string[] = [];
+  let count = 0;
+  return {
+    add(name: string, rule: string) {
+      count += 1;
+      if (count > listedMax) return;
+      const text = `${name}: ${rule}`;
+      first.push(text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text);
+    },
+    get count() {
+      return count;
+    },
+    /** Empty without any. */
+    text: () => [...first, ...(count > listedMax ? [`and ${count - listedMax} more`] : [])].join("; ").toWellFormed(),
+  };
 }

@@ -4,45 +4,69 @@ import type { ModelItem } from "../../entities/put.ts";
 import { type PutKind, putList } from "../../receiver/put.ts";
 import type { Call } from "../integration.ts";
 import { recentMap } from "../recent-map.ts";
-import type { ResourceEntity } from "./resource.ts";
+import type { Walk } from "./fields.ts";
+import type { ResourceFinder, ResourcePart } from "./known-resources.ts";
+import { entityOfResource } from "./resource.ts";
 
 /** Describes entities by what their resources say. */
 export interface ResourceModels {
-  /** Sends the models of entities whose metadata have changed. @throws what the receiver throws */
-  put(entities: readonly ResourceEntity[], call: Call): Promise<void>;
+  /** Sends the models of entities whose metadata have changed, some at a time. @throws what the receiver throws */
+  put(resources: Iterable<ResourcePart>, call: Call, walk: Walk): Promise<void>;
 }
 
-const rememberedCharactersMax = 64 * 1024 * 1024;
+const rememberedCharactersMax = 16 * 1024 * 1024;
+const entryCharacters = 300;
 /** Processes that are one entity may differ in an attribute: each change is sent, but not with each request. */
 const changedMs = 60_000;
 /** What has not changed is sent again, in case that the entity was deleted meanwhile. */
 const repeatedMs = 3_600_000;
+/** So many models are made at a time, or of resources that take so many bytes. */
+const [modelsAtOnce, bytesAtOnce] = [1000, 256 * 1024];
 
-/** Remembers what was sent; forgets what is used least lately. */
-export function resourceModels(models: PutKind<typeof ModelSchema, ModelItem>): ResourceModels {
-  const sent = recentMap<{ metadata: string; atMs: number }>(rememberedCharactersMax, 2000);
+/** Remembers the digests of what was sent, taken or not; forgets what is used least lately. */
+export function resourceModels(
+  models: PutKind<typeof ModelSchema, ModelItem>,
+  knownOf: ResourceFinder,
+): ResourceModels {
+  const sent = recentMap<{ metadata: string; atMs: number }>(rememberedCharactersMax, entryCharacters);
+
+  /** The resources whose models are due, the last one of each entity. */
+  async function due(resources: Iterable<ResourcePart>, call: Call, walk: Walk, nowMs: number) {
+    const found = new Map<string, ResourcePart>();
+    for (const resource of resources) {
+      const wait = call.pace();
+      if (wait !== undefined) await wait;
+      const { entity, metadata } = knownOf(call.tenantId, resource, walk);
+      if (metadata === "") continue;
+      const before = sent.get(entity);
+      const waitMs = before?.metadata === metadata ? repeatedMs : changedMs;
+      if (before === undefined || nowMs - before.atMs >= waitMs) found.set(entity, resource);
+    }
+    return found;
+  }
 
   return {
-    async put(entities, call) {
+    async put(resources, call, walk) {
       const nowMs = Math.floor(call.nowMs());
-      const due = new Map<string, { model: Model; metadata: string }>();
-      for (const { dimensions, metadata: metadataFields } of entities) {
-        if (Object.keys(metadataFields).length === 0) continue;
-        const key = `${call.tenantId}${JSON.stringify(dimensions)}`;
-        const metadata = JSON.stringify(metadataFields);
-        const before = sent.get(key);
-        const waitMs = before?.metadata === metadata ? repeatedMs : changedMs;
-        if (before !== undefined && nowMs - before.atMs < waitMs) continue;
-        const model = create(ModelSchema, { timestamp: BigInt(nowMs), dimensions, metadataFields });
-        due.set(key, { model, metadata });
+      let list: Model[] = [];
+      let bytes = 0;
+      const all = await due(resources, call, walk, nowMs);
+      const store = async () => {
+        const { failedCount, firstError } = await putList(models, call.sender, list, { bytes, detailed: false });
+        if (failedCount > 0)
+          call.log.warn({ tenant: call.tenantId, failedCount, firstError }, "attributes of resources were not stored");
+        [list, bytes] = [[], 0];
+      };
+      for (const resource of all.values()) {
+        const wait = call.pace();
+        if (wait !== undefined) await wait;
+        const { dimensions, metadata } = entityOfResource(resource.bytes, walk);
+        list.push(create(ModelSchema, { timestamp: BigInt(nowMs), dimensions, metadataFields: metadata() }));
+        bytes += resource.bytes.length;
+        if (list.length >= modelsAtOnce || bytes >= bytesAtOnce) await store();
       }
-      if (due.size === 0) return;
-      const list = [...due.values()].map(({ model }) => model);
-      const bytes = [...due.values()].reduce((sum, { metadata }) => sum + metadata.length, 0);
-      const { failedCount, firstError } = await putList(models, call.sender, list, { bytes, detailed: false });
-      if (failedCount > 0)
-        call.log.warn({ tenant: call.tenantId, failedCount, firstError }, "attributes of resources were not stored");
-      for (const [key, { metadata }] of due) sent.set(key, { metadata, atMs: nowMs });
+      if (list.length > 0) await store();
+      for (const [entity, { known }] of all) sent.set(entity, { metadata: known?.metadata ?? "", atMs: nowMs });
     },
   };
 }
