@@ -1,7 +1,7 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { IncidentPagingDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import type { Notification } from "../notification.ts";
 import { isBlank } from "../../entities/identity.ts";
+import type { Notification } from "../notification.ts";
 import { plainText } from "../rendering/markup.ts";
 import { cutCharacters, cutText } from "../rendering/template.ts";
 import { eventUrl, isoTime } from "../rendering/variables.ts";
