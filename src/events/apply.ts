@@ -2,11 +2,14 @@ import type { Change, EventIdentity, KeptOpen } from "./changes.ts";
 import {
   applyInstance,
   CLOSED,
+  closeOpen,
   type History,
   type Instance,
   isExpired,
+  lastReportMs,
   lateBeforeMs,
   type Occurrence,
+  type Texts,
 } from "./lifecycle.ts";
 
 /** What was sent of an event, in order, and its occurrences. */
@@ -17,6 +20,7 @@ export interface Sent {
 
 interface SentInstance extends Instance {
   onlyKeepsOpen?: true;
+  closesOpen?: true;
 }
 
 type Subject = EventIdentity & Sent & { key: string };
@@ -27,19 +31,35 @@ export const instanceKey = (
   { timeMs, severity, status }: Pick<Instance, "timeMs" | "severity" | "status">,
 ) => `${key}${timeMs}/${severity}/${status}`;
 
-/** What comes of an instance: it is applied, opens an occurrence now, or says at most that its event goes on. */
-type Course = "apply" | "open now" | "keep open";
+/** What comes of an instance: it is applied, opens or closes an occurrence now, or says at most that its event goes on. */
+type Course = "apply" | "open now" | "close now" | "keep open";
 
 /** Whether an instance that is no news of an expired occurrence says that its event goes on all the same. */
 const revives = ({ status, expiresAtMs }: Instance, nowMs: number) =>
   status !== CLOSED && (expiresAtMs === undefined || expiresAtMs > BigInt(nowMs));
 
 function courseOf(latest: Occurrence | undefined, instance: SentInstance, isKnown: boolean, nowMs: number): Course {
-  const { onlyKeepsOpen, timeMs } = instance;
-  if (latest === undefined || !(isKnown || onlyKeepsOpen)) return "apply";
+  const { onlyKeepsOpen, closesOpen, timeMs } = instance;
+  if (latest === undefined) return "apply";
+  if (closesOpen && !isKnown && latest.status !== CLOSED) return "close now";
+  if (!(isKnown || onlyKeepsOpen)) return "apply";
   if (latest.status !== CLOSED) return "keep open";
   if (!isKnown && timeMs > lateBeforeMs(latest)) return "apply";
   return isExpired(latest) && revives(instance, nowMs) ? "open now" : "keep open";
+}
+
+/** What reports say of the latest occurrence of an event that are no news of it. */
+interface Kept {
+  /** The latest time until which it goes on. */
+  untilMs?: bigint | undefined;
+  /** The latest time at which it went on. */
+  atMs?: bigint | undefined;
+  texts?: Texts;
+}
+
+function keeping(kept: Kept, sent: SentInstance): Kept {
+  const untilMs = later(kept.untilMs, sent.expiresAtMs);
+  return sent.onlyKeepsOpen ? { untilMs, atMs: later(kept.atMs, sent.timeMs), texts: sent } : { ...kept, untilMs };
 }
 
 /** Runs the lifecycle over a batch; returns what happened. `known`: the instances that are stored already. */
@@ -52,23 +72,25 @@ export function applyAll(
   const keptOpen: KeptOpen[] = [];
   for (const event of subjects) {
     const { history, key, instances } = event;
-    /** The latest time until which the event goes on, by what is no news of it. */
-    let untilMs: bigint | undefined;
+    let kept: Kept = {};
     const firstChange = changes.length;
     for (const sent of instances) {
       const latest = history.at(-1);
       const course = courseOf(latest, sent, known.has(instanceKey(key, sent)), nowMs);
       const late = latest !== undefined && sent.timeMs < lateBeforeMs(latest);
-      const isNews = course === "open now" || (course === "apply" && !late);
-      if (!isNews) untilMs = later(untilMs, sent.expiresAtMs);
+      const isNews = course === "open now" || course === "close now" || (course === "apply" && !late);
+      if (!isNews) kept = keeping(kept, sent);
       if (course === "keep open") continue;
       const instance = course === "open now" && latest !== undefined ? openingNow(sent, latest, nowMs) : sent;
       known.add(instanceKey(key, instance));
-      changes.push({ ...applyInstance(history, instance), event, instance });
-      // News sets the time again, and another occurrence has one of its own.
-      if (isNews && (sent.expiresAtMs !== undefined || history.at(-1)?.number !== latest?.number)) untilMs = undefined;
+      const happened =
+        course === "close now" ? closeOpen(history, instance, kept.atMs) : applyInstance(history, instance);
+      changes.push({ ...happened, event, instance });
+      // Another occurrence has times of its own, and news sets the time again until which one goes on.
+      if (history.at(-1)?.number !== latest?.number) kept = {};
+      else if (isNews) kept = { atMs: kept.atMs, untilMs: sent.expiresAtMs === undefined ? kept.untilMs : undefined };
     }
-    keepOpen(event, untilMs, changes, firstChange, keptOpen);
+    keepOpen(event, kept, changes, firstChange, keptOpen);
   }
   return { changes, keptOpen };
 }
@@ -81,22 +103,34 @@ function openingNow(sent: SentInstance, latest: Occurrence, nowMs: number): Sent
 
 const later = (a: bigint | undefined, b: bigint | undefined) => (a === undefined || (b !== undefined && b > a) ? b : a);
 
-/** Moves on when the latest occurrence expires: with its last change in the batch, or by itself. */
-function keepOpen(
-  event: Subject,
-  untilMs: bigint | undefined,
-  changes: Change[],
-  firstChange: number,
-  keptOpen: KeptOpen[],
-) {
+/** Keeps the latest occurrence open: with its last change in the batch, or by itself. */
+function keepOpen(event: Subject, kept: Kept, changes: Change[], firstChange: number, keptOpen: KeptOpen[]) {
   const latest = event.history.at(-1);
-  if (untilMs === undefined || latest === undefined || latest.status === CLOSED) return;
-  if (latest.expiresMs === null || latest.expiresMs >= untilMs) return;
+  if (latest === undefined || latest.status === CLOSED) return;
+  const { untilMs, atMs } = kept;
+  const isLater = untilMs !== undefined && latest.expiresMs !== null && latest.expiresMs < untilMs;
+  const goesOn = atMs !== undefined && atMs > lastReportMs(latest);
+  const texts = kept.texts !== undefined && differ(latest, kept.texts) ? textsOf(kept.texts) : undefined;
+  if (!isLater && !goesOn && texts === undefined) return;
+  const { number, expiresMs, keptOpenMs } = latest;
+  const times = { expiresMs: isLater ? untilMs : expiresMs, keptOpenMs: goesOn ? atMs : keptOpenMs };
   for (let i = changes.length - 1; i >= firstChange; i--) {
     const change = changes[i] as Change;
     if (change.after !== latest) continue;
-    change.after = { ...latest, expiresMs: untilMs };
+    change.after = { ...latest, ...times, ...texts };
     return;
   }
-  keptOpen.push({ event, number: latest.number, expiresMs: untilMs });
+  keptOpen.push({ event, number, ...times, ...(texts && { texts }) });
+}
+
+const textsOf = ({ summary, body, metadata }: Texts): Texts => ({ summary, body, metadata });
+
+/** Whether texts are others; those of metadata are compared, what else they hold counts as another one. */
+function differ(a: Texts, b: Texts): boolean {
+  if (a.summary !== b.summary || a.body !== b.body) return true;
+  const keys = Object.keys(a.metadata);
+  return (
+    keys.length !== Object.keys(b.metadata).length ||
+    keys.some((key) => !Object.hasOwn(b.metadata, key) || a.metadata[key] !== b.metadata[key])
+  );
 }

@@ -134,6 +134,6 @@ export function eventOfAlert(alert: Alert, times: AlertTimes, entityLabels: Read
     metadata: metadataOf(alert),
     ...(times.expiresAtMs !== undefined && { expiresAtMs: BigInt(times.expiresAtMs) }),
     // An alert that fires still is sent again and again: it keeps its occurrence open, and is no news.
-    ...(times.firing && { onlyKeepsOpen: true as const }),
+    ...(times.firing ? { onlyKeepsOpen: true } : { closesOpen: true }),
   };
 }
