@@ -10,6 +10,7 @@ import {
   lateBeforeMs,
   type Occurrence,
   type Texts,
+  type Transition,
 } from "./lifecycle.ts";
 
 /** What was sent of an event, in order, and its occurrences. */
@@ -62,6 +63,18 @@ function keeping(kept: Kept, sent: SentInstance): Kept {
   return sent.onlyKeepsOpen ? { untilMs, atMs: later(kept.atMs, sent.timeMs), texts: sent } : { ...kept, untilMs };
 }
 
+/** An occurrence as reports that only keep it open leave it; the same one where they change nothing. */
+function keptOpenBy(before: Occurrence, { untilMs, atMs, texts }: Kept): Occurrence {
+  if (before.status === CLOSED) return before;
+  const after = { ...before };
+  if (untilMs !== undefined && before.expiresMs !== null && before.expiresMs < untilMs) after.expiresMs = untilMs;
+  if (atMs !== undefined && atMs > lastReportMs(before)) after.keptOpenMs = atMs;
+  if (texts !== undefined && differ(before, texts)) Object.assign(after, textsOf(texts));
+  const { expiresMs, keptOpenMs, metadata } = before;
+  const same = after.expiresMs === expiresMs && after.keptOpenMs === keptOpenMs && after.metadata === metadata;
+  return same ? before : after;
+}
+
 /** Runs the lifecycle over a batch; returns what happened. `known`: the instances that are stored already. */
 export function applyAll(
   subjects: readonly Subject[],
@@ -83,16 +96,34 @@ export function applyAll(
       if (course === "keep open") continue;
       const instance = course === "open now" && latest !== undefined ? openingNow(sent, latest, nowMs) : sent;
       known.add(instanceKey(key, instance));
-      const happened =
-        course === "close now" ? closeOpen(history, instance, kept.atMs) : applyInstance(history, instance);
+      const { happened, isKept } = happen(history, instance, course, kept);
       changes.push({ ...happened, event, instance });
-      // Another occurrence has times of its own, and news sets the time again until which one goes on.
-      if (history.at(-1)?.number !== latest?.number) kept = {};
-      else if (isNews) kept = { atMs: kept.atMs, untilMs: sent.expiresAtMs === undefined ? kept.untilMs : undefined };
+      if (!isKept) kept = {};
     }
     keepOpen(event, kept, changes, firstChange, keptOpen);
   }
   return { changes, keptOpen };
+}
+
+/**
+ * Applies an instance after what keeps the latest occurrence open; `isKept`: that is still to be applied, since the instance is
+ * of an earlier one.
+ */
+function happen(
+  history: History,
+  instance: Instance,
+  course: Course,
+  kept: Kept,
+): { happened: Transition; isKept: boolean } {
+  const place = history.length - 1;
+  const latest = history[place];
+  const shown = latest && keptOpenBy(latest, kept);
+  if (shown !== undefined) history[place] = shown;
+  const happened = course === "close now" ? closeOpen(history, instance) : applyInstance(history, instance);
+  if (latest === undefined) return { happened, isKept: false };
+  if (history[place] !== shown) return { happened: { ...happened, before: latest }, isKept: false };
+  history[place] = latest;
+  return { happened, isKept: history.length - 1 === place };
 }
 
 /** An instance that opens an occurrence when it is received, even where the one before was seen ahead of the clock. */
@@ -106,21 +137,16 @@ const later = (a: bigint | undefined, b: bigint | undefined) => (a === undefined
 /** Keeps the latest occurrence open: with its last change in the batch, or by itself. */
 function keepOpen(event: Subject, kept: Kept, changes: Change[], firstChange: number, keptOpen: KeptOpen[]) {
   const latest = event.history.at(-1);
-  if (latest === undefined || latest.status === CLOSED) return;
-  const { untilMs, atMs } = kept;
-  const isLater = untilMs !== undefined && latest.expiresMs !== null && latest.expiresMs < untilMs;
-  const goesOn = atMs !== undefined && atMs > lastReportMs(latest);
-  const texts = kept.texts !== undefined && differ(latest, kept.texts) ? textsOf(kept.texts) : undefined;
-  if (!isLater && !goesOn && texts === undefined) return;
-  const { number, expiresMs, keptOpenMs } = latest;
-  const times = { expiresMs: isLater ? untilMs : expiresMs, keptOpenMs: goesOn ? atMs : keptOpenMs };
+  const shown = latest && keptOpenBy(latest, kept);
+  if (latest === undefined || shown === undefined || shown === latest) return;
   for (let i = changes.length - 1; i >= firstChange; i--) {
     const change = changes[i] as Change;
     if (change.after !== latest) continue;
-    change.after = { ...latest, ...times, ...texts };
+    change.after = shown;
     return;
   }
-  keptOpen.push({ event, number, ...times, ...(texts && { texts }) });
+  const { number, expiresMs, keptOpenMs } = shown;
+  keptOpen.push({ event, number, expiresMs, keptOpenMs, ...(shown.metadata !== latest.metadata && { texts: shown }) });
 }
 
 const textsOf = ({ summary, body, metadata }: Texts): Texts => ({ summary, body, metadata });

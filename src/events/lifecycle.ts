@@ -122,12 +122,11 @@ export const lastReportMs = ({ lastSeenMs, keptOpenMs }: Occurrence): bigint =>
 
 /**
  * Closes the occurrence that is open by a report of its end, whatever the clocks say: at the time of that report, or at the last
- * report that it goes on when that is later, be it stored or at `keptOpenMs`. The caller has sorted out ends that were there before.
+ * report that it goes on when that is later. The caller has sorted out ends that were there before.
  */
-export function closeOpen(history: History, end: Instance, keptOpenMs = end.timeMs): Transition {
+export function closeOpen(history: History, end: Instance): Transition {
   const before = history.at(-1) as Occurrence;
-  const stored = lastReportMs(before);
-  const lastMs = keptOpenMs > stored ? keptOpenMs : stored;
+  const lastMs = lastReportMs(before);
   const after = {
     ...seenAgain(before, end),
     lastSeenMs: end.timeMs > before.lastSeenMs ? end.timeMs : before.lastSeenMs,
