@@ -15,7 +15,13 @@ interface FactsProps {
   readonly prefix?: string;
 }
 
-/** Keys with their values, all as text. */
+/** The address that a text is, of a page that a browser opens; undefined for any other text. */
+function webAddress(value: unknown): string | undefined {
+  if (typeof value !== "string" || !/^https?:\/\//i.test(value)) return undefined;
+  return URL.canParse(value) ? new URL(value).href : undefined;
+}
+
+/** Keys with their values, all as text; a value that is a web address has a link to it, too. */
 export function Facts({ title, values, folded, prefix }: FactsProps) {
   const keys = Object.keys(values).sort();
   if (keys.length === 0) return null;
@@ -23,6 +29,7 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
     <dl class="facts">
       {keys.map((key) => {
         const value = values[key];
+        const address = webAddress(value);
         return (
           <div key={key} class="fact">
             <dt>{key}</dt>
@@ -31,6 +38,14 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
                 <a href={linkTo(["events"], { where: filterText(prefix + key, value), status: "any" })}>{value}</a>
               ) : (
                 valueText(value)
+              )}
+              {address !== undefined && (
+                <>
+                  {" "}
+                  <a href={address} target="_blank" rel="noreferrer" aria-label={`Open ${address}`}>
+                    ↗
+                  </a>
+                </>
               )}
             </dd>
           </div>

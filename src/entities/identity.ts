@@ -82,6 +82,9 @@ export function parseIds(texts: readonly string[]): Buffer[] {
   return [...new Set(texts)].flatMap((text) => parseId(text) ?? []);
 }
 
+/** Returns whether a text shows nothing: spaces of any kind, and characters without width. As a name it counts as absent. */
+export const isBlank = (text: string): boolean => /^[\s\p{Cf}\u115f\u1160\u2800\u3164\uffa0]*$/u.test(text);
+
 const NAME_CHARACTERS_MAX = 255;
 
 /** What an entity is called before a model names it: its dimensions as `key=value,key=value`, cut to the length of a name. */

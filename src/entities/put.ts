@@ -10,7 +10,7 @@ import { contentHash } from "./content-hash.ts";
 import { coreFacts } from "./core-properties.ts";
 import { type EntityCache, entityCache } from "./entity-cache.ts";
 import { keysIn, noteNewKeys } from "./field-keys.ts";
-import { entityId, nameFromDimensions } from "./identity.ts";
+import { entityId, isBlank, nameFromDimensions } from "./identity.ts";
 import { metadataNumber } from "./production-state.ts";
 import { storedRow } from "./stored-row.ts";
 
@@ -70,7 +70,7 @@ function roundsOf(tenantId: string, models: readonly ModelItem[]): Change[][] {
 }
 
 function nameOf({ dimensions, metadata }: ModelItem): string {
-  return typeof metadata.name === "string" && metadata.name !== "" ? metadata.name : nameFromDimensions(dimensions);
+  return typeof metadata.name === "string" && !isBlank(metadata.name) ? metadata.name : nameFromDimensions(dimensions);
 }
 
 /** Whether the row `sent` is not too old for the row `known`, and changes it. */

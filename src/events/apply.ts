@@ -2,11 +2,15 @@ import type { Change, EventIdentity, KeptOpen } from "./changes.ts";
 import {
   applyInstance,
   CLOSED,
+  closeOpen,
   type History,
   type Instance,
   isExpired,
+  lastReportMs,
   lateBeforeMs,
   type Occurrence,
+  type Texts,
+  type Transition,
 } from "./lifecycle.ts";
 
 /** What was sent of an event, in order, and its occurrences. */
@@ -17,6 +21,7 @@ export interface Sent {
 
 interface SentInstance extends Instance {
   onlyKeepsOpen?: true;
+  closesOpen?: true;
 }
 
 type Subject = EventIdentity & Sent & { key: string };
@@ -27,19 +32,47 @@ export const instanceKey = (
   { timeMs, severity, status }: Pick<Instance, "timeMs" | "severity" | "status">,
 ) => `${key}${timeMs}/${severity}/${status}`;
 
-/** What comes of an instance: it is applied, opens an occurrence now, or says at most that its event goes on. */
-type Course = "apply" | "open now" | "keep open";
+/** What comes of an instance: it is applied, opens or closes an occurrence now, or says at most that its event goes on. */
+type Course = "apply" | "open now" | "close now" | "keep open";
 
 /** Whether an instance that is no news of an expired occurrence says that its event goes on all the same. */
 const revives = ({ status, expiresAtMs }: Instance, nowMs: number) =>
   status !== CLOSED && (expiresAtMs === undefined || expiresAtMs > BigInt(nowMs));
 
 function courseOf(latest: Occurrence | undefined, instance: SentInstance, isKnown: boolean, nowMs: number): Course {
-  const { onlyKeepsOpen, timeMs } = instance;
-  if (latest === undefined || !(isKnown || onlyKeepsOpen)) return "apply";
+  const { onlyKeepsOpen, closesOpen, timeMs } = instance;
+  if (latest === undefined) return "apply";
+  if (closesOpen && !isKnown && latest.status !== CLOSED) return "close now";
+  if (!(isKnown || onlyKeepsOpen)) return "apply";
   if (latest.status !== CLOSED) return "keep open";
   if (!isKnown && timeMs > lateBeforeMs(latest)) return "apply";
   return isExpired(latest) && revives(instance, nowMs) ? "open now" : "keep open";
+}
+
+/** What reports say of the latest occurrence of an event that are no news of it. */
+interface Kept {
+  /** The latest time until which it goes on. */
+  untilMs?: bigint | undefined;
+  /** The latest time at which it went on. */
+  atMs?: bigint | undefined;
+  texts?: Texts;
+}
+
+function keeping(kept: Kept, sent: SentInstance): Kept {
+  const untilMs = later(kept.untilMs, sent.expiresAtMs);
+  return sent.onlyKeepsOpen ? { untilMs, atMs: later(kept.atMs, sent.timeMs), texts: sent } : { ...kept, untilMs };
+}
+
+/** An occurrence as reports that only keep it open leave it; the same one where they change nothing. */
+function keptOpenBy(before: Occurrence, { untilMs, atMs, texts }: Kept): Occurrence {
+  if (before.status === CLOSED) return before;
+  const after = { ...before };
+  if (untilMs !== undefined && before.expiresMs !== null && before.expiresMs < untilMs) after.expiresMs = untilMs;
+  if (atMs !== undefined && atMs > lastReportMs(before)) after.keptOpenMs = atMs;
+  if (texts !== undefined && differ(before, texts)) Object.assign(after, textsOf(texts));
+  const { expiresMs, keptOpenMs, metadata } = before;
+  const same = after.expiresMs === expiresMs && after.keptOpenMs === keptOpenMs && after.metadata === metadata;
+  return same ? before : after;
 }
 
 /** Runs the lifecycle over a batch; returns what happened. `known`: the instances that are stored already. */
@@ -52,25 +85,45 @@ export function applyAll(
   const keptOpen: KeptOpen[] = [];
   for (const event of subjects) {
     const { history, key, instances } = event;
-    /** The latest time until which the event goes on, by what is no news of it. */
-    let untilMs: bigint | undefined;
+    let kept: Kept = {};
     const firstChange = changes.length;
     for (const sent of instances) {
       const latest = history.at(-1);
       const course = courseOf(latest, sent, known.has(instanceKey(key, sent)), nowMs);
       const late = latest !== undefined && sent.timeMs < lateBeforeMs(latest);
-      const isNews = course === "open now" || (course === "apply" && !late);
-      if (!isNews) untilMs = later(untilMs, sent.expiresAtMs);
+      const isNews = course === "open now" || course === "close now" || (course === "apply" && !late);
+      if (!isNews) kept = keeping(kept, sent);
       if (course === "keep open") continue;
       const instance = course === "open now" && latest !== undefined ? openingNow(sent, latest, nowMs) : sent;
       known.add(instanceKey(key, instance));
-      changes.push({ ...applyInstance(history, instance), event, instance });
-      // News sets the time again, and another occurrence has one of its own.
-      if (isNews && (sent.expiresAtMs !== undefined || history.at(-1)?.number !== latest?.number)) untilMs = undefined;
+      const { happened, isKept } = happen(history, instance, course, kept);
+      changes.push({ ...happened, event, instance });
+      if (!isKept) kept = {};
     }
-    keepOpen(event, untilMs, changes, firstChange, keptOpen);
+    keepOpen(event, kept, changes, firstChange, keptOpen);
   }
   return { changes, keptOpen };
+}
+
+/**
+ * Applies an instance after what keeps the latest occurrence open; `isKept`: that is still to be applied, since the instance is
+ * of an earlier one.
+ */
+function happen(
+  history: History,
+  instance: Instance,
+  course: Course,
+  kept: Kept,
+): { happened: Transition; isKept: boolean } {
+  const place = history.length - 1;
+  const latest = history[place];
+  const shown = latest && keptOpenBy(latest, kept);
+  if (shown !== undefined) history[place] = shown;
+  const happened = course === "close now" ? closeOpen(history, instance) : applyInstance(history, instance);
+  if (latest === undefined) return { happened, isKept: false };
+  if (history[place] !== shown) return { happened: { ...happened, before: latest }, isKept: false };
+  history[place] = latest;
+  return { happened, isKept: history.length - 1 === place };
 }
 
 /** An instance that opens an occurrence when it is received, even where the one before was seen ahead of the clock. */
@@ -81,22 +134,29 @@ function openingNow(sent: SentInstance, latest: Occurrence, nowMs: number): Sent
 
 const later = (a: bigint | undefined, b: bigint | undefined) => (a === undefined || (b !== undefined && b > a) ? b : a);
 
-/** Moves on when the latest occurrence expires: with its last change in the batch, or by itself. */
-function keepOpen(
-  event: Subject,
-  untilMs: bigint | undefined,
-  changes: Change[],
-  firstChange: number,
-  keptOpen: KeptOpen[],
-) {
+/** Keeps the latest occurrence open: with its last change in the batch, or by itself. */
+function keepOpen(event: Subject, kept: Kept, changes: Change[], firstChange: number, keptOpen: KeptOpen[]) {
   const latest = event.history.at(-1);
-  if (untilMs === undefined || latest === undefined || latest.status === CLOSED) return;
-  if (latest.expiresMs === null || latest.expiresMs >= untilMs) return;
+  const shown = latest && keptOpenBy(latest, kept);
+  if (latest === undefined || shown === undefined || shown === latest) return;
   for (let i = changes.length - 1; i >= firstChange; i--) {
     const change = changes[i] as Change;
     if (change.after !== latest) continue;
-    change.after = { ...latest, expiresMs: untilMs };
+    change.after = shown;
     return;
   }
-  keptOpen.push({ event, number: latest.number, expiresMs: untilMs });
+  const { number, expiresMs, keptOpenMs } = shown;
+  keptOpen.push({ event, number, expiresMs, keptOpenMs, ...(shown.metadata !== latest.metadata && { texts: shown }) });
+}
+
+const textsOf = ({ summary, body, metadata }: Texts): Texts => ({ summary, body, metadata });
+
+/** Whether texts are others; those of metadata are compared, what else they hold counts as another one. */
+function differ(a: Texts, b: Texts): boolean {
+  if (a.summary !== b.summary || a.body !== b.body) return true;
+  const keys = Object.keys(a.metadata);
+  return (
+    keys.length !== Object.keys(b.metadata).length ||
+    keys.some((key) => !Object.hasOwn(b.metadata, key) || a.metadata[key] !== b.metadata[key])
+  );
 }

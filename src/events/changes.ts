@@ -4,9 +4,9 @@ import { afterCommit } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
 import { announceExpiry } from "./expiry.ts";
 import { appendFeed, type FeedRow } from "./feed.ts";
-import type { Instance, Transition } from "./lifecycle.ts";
+import type { Instance, Occurrence, Texts, Transition } from "./lifecycle.ts";
 import type { LockedEvents } from "./lock.ts";
-import { writeExpiry, writeInstances, writeOccurrences } from "./write-changes.ts";
+import { writeInstances, writeKeptOpen, writeOccurrences } from "./write-changes.ts";
 
 /** What an event is, whatever happens to it. */
 export interface EventIdentity {
@@ -24,11 +24,11 @@ export interface Change extends Transition {
   instance: Instance | undefined;
 }
 
-/** An open occurrence that expires later than it would have: nothing else of it changes, and watches hear nothing. */
-export interface KeptOpen {
+/** An open occurrence of which reports came that are no instances: watches hear nothing of what they change. */
+export interface KeptOpen extends Pick<Occurrence, "number" | "expiresMs" | "keptOpenMs"> {
   event: EventIdentity;
-  number: number;
-  expiresMs: bigint;
+  /** Absent: they are as before. */
+  texts?: Texts;
 }
 
 /** Facts that come with changes. */
@@ -47,7 +47,7 @@ export interface ChangeHooks {
    * again calls it again; what it does beyond statements belongs into `afterCommit`.
    */
   onChanges?(tx: Db, tenantId: string, changes: readonly Change[], told: Telling): Promise<void>;
-  /** Within the transaction, as `onChanges`: reports came of these events that changed no more than when they expire. */
+  /** Within the transaction, as `onChanges`: reports came of these events that only keep them open. */
   onKeptOpen?(tx: Db, tenantId: string, events: readonly EventIdentity[], told: Telling): Promise<void>;
   /** After the commit, and only when this process knows of it: the new row of the tenant's feed. */
   onStored?(tenantId: string, row: FeedRow): void;
@@ -79,7 +79,7 @@ export function storingChanges({ onChanges, onKeptOpen, onStored }: ChangeHooks)
   return async (tx, { tenantId, rulesVersion }, changes, nowMs, { keptOpen = [], announce } = {}) => {
     const facts = { rulesVersion: rulesVersion ?? 0n, nowMs };
     if (keptOpen.length > 0) {
-      writeExpiry(tx, tenantId, keptOpen);
+      writeKeptOpen(tx, tenantId, keptOpen);
       await onKeptOpen?.(
         tx,
         tenantId,

@@ -21,8 +21,10 @@ export interface EventItem extends Instance {
   dimensions: Record<string, string>;
   /** What distinguishes it from others of its name on its entity; absent or empty: nothing. */
   dedupKey?: string;
-  /** An open occurrence is only kept open, until the item's `expiresAtMs`: it is no instance of it, whatever its time. */
+  /** It only keeps an open occurrence open, until its `expiresAtMs`, and shows its texts: it is no instance, whatever its time. */
   onlyKeepsOpen?: true;
+  /** It closes the occurrence that is open, whatever its time. */
+  closesOpen?: true;
 }
 
 /** An event of the batch, with what the batch sent of it, in order. */

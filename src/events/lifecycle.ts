@@ -37,7 +37,12 @@ export interface Occurrence {
   instanceCount: bigint;
   /** While it is open: when it expires; null: never. Once it is closed: when it had, null where something else closed it. */
   expiresMs: bigint | null;
+  /** The time of the latest report that only kept it open, where it is later than the last instance; null: none was. */
+  keptOpenMs: bigint | null;
 }
+
+/** What an occurrence shows that a report which only keeps it open may change. */
+export type Texts = Pick<Occurrence, "summary" | "body" | "metadata">;
 
 /** Whether an occurrence was closed because it had expired. A server of before expiry leaves the time of what it closes. */
 export const isExpired = ({ status, expiresMs, endMs }: Occurrence): boolean =>
@@ -70,6 +75,7 @@ function opened(number: number, instance: Instance): Occurrence {
     endMs: instance.status === CLOSED ? instance.timeMs : null,
     instanceCount: 1n,
     expiresMs: instance.status === CLOSED ? null : (instance.expiresAtMs ?? null),
+    keptOpenMs: null,
   };
 }
 
@@ -108,6 +114,26 @@ function seenAgain(before: Occurrence, instance: Instance): Occurrence {
   }
   if (instance.status === CLOSED) after.endMs = instance.timeMs;
   return after;
+}
+
+/** When it was last reported that an occurrence goes on, by an instance or by a report that only kept it open. */
+export const lastReportMs = ({ lastSeenMs, keptOpenMs }: Occurrence): bigint =>
+  keptOpenMs !== null && keptOpenMs > lastSeenMs ? keptOpenMs : lastSeenMs;
+
+/**
+ * Closes the occurrence that is open by a report of its end, whatever the clocks say: at the time of that report, or at the last
+ * report that it goes on when that is later. The caller has sorted out ends that were there before.
+ */
+export function closeOpen(history: History, end: Instance): Transition {
+  const before = history.at(-1) as Occurrence;
+  const lastMs = lastReportMs(before);
+  const after = {
+    ...seenAgain(before, end),
+    lastSeenMs: end.timeMs > before.lastSeenMs ? end.timeMs : before.lastSeenMs,
+    endMs: end.timeMs > lastMs ? end.timeMs : lastMs,
+  };
+  history[history.length - 1] = after;
+  return { before, after };
 }
 
 /**

@@ -18,6 +18,7 @@ export interface StoredOccurrence {
   end_ms: bigint | null;
   instance_count: bigint;
   expires_ms: bigint | null;
+  kept_open_ms: bigint | null;
 }
 
 /** An occurrence with what its event and entity say of it. */
@@ -33,7 +34,7 @@ export interface OccurrenceRow extends StoredOccurrence {
 /** The columns of a StoredOccurrence, from o. */
 export function storedColumns(db: Db): Fragment {
   return db`o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.body, o.metadata,
-    o.start_ms, o.last_seen_ms, o.end_ms, o.instance_count, o.expires_ms`;
+    o.start_ms, o.last_seen_ms, o.end_ms, o.instance_count, o.expires_ms, o.kept_open_ms`;
 }
 
 /** The columns of an OccurrenceRow, from o (occurrences), e (events) and n (entities). */
@@ -79,5 +80,6 @@ export function toOccurrence(row: StoredOccurrence): Occurrence {
     endMs: row.end_ms,
     instanceCount: row.instance_count,
     expiresMs: row.expires_ms,
+    keptOpenMs: row.kept_open_ms,
   };
 }

@@ -46,6 +46,8 @@ export const occurrences = pgTable(
     instanceCount: bigint("instance_count", { mode: "bigint" }).notNull(),
     /** While it is open: when it expires; null: never. Once it is closed: when it had, null where something else closed it. */
     expiresMs: bigintMs("expires_ms"),
+    /** The time of the latest report that only kept it open, where it is later than `last_seen_ms`; null: none was. */
+    keptOpenMs: bigintMs("kept_open_ms"),
     /**
      * The five minutes in which it was last seen: the index over it replaces one over last_seen_ms, so that most repeats
      * change no indexed column. A search by time asks for both.

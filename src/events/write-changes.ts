@@ -71,17 +71,19 @@ async function writeSeen(tx: Db, tenantId: string, written: readonly Written[]):
     tenantId,
     () => tx<{ made: boolean }[]>`
     insert into occurrences as o (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
-      start_ms, last_seen_ms, instance_count, expires_ms)
-    select home.tenant_id, event_id, number, 0, 0, false, '', '', '', '{}', 0, last_seen_ms, instance_count, expires_ms
+      start_ms, last_seen_ms, instance_count, expires_ms, kept_open_ms)
+    select home.tenant_id, event_id, number, 0, 0, false, '', '', '', '{}', 0, last_seen_ms, instance_count, expires_ms, kept_open_ms
     from ${home(tx, tenantId)}, unnest(
       ${ids}::bytea[],
       ${numbers}::int4[],
       ${bigintArray(written.map(({ last }) => last.lastSeenMs))}::bigint[],
       ${bigintArray(written.map(({ last }) => last.instanceCount))}::bigint[],
-      ${bigintArray(written.map(({ last }) => last.expiresMs))}::bigint[]
-    ) as seen (event_id, number, last_seen_ms, instance_count, expires_ms)
+      ${bigintArray(written.map(({ last }) => last.expiresMs))}::bigint[],
+      ${bigintArray(written.map(({ last }) => last.keptOpenMs))}::bigint[]
+    ) as seen (event_id, number, last_seen_ms, instance_count, expires_ms, kept_open_ms)
     on conflict (tenant_id, event_id, number) do update set
-      last_seen_ms = excluded.last_seen_ms, instance_count = excluded.instance_count, expires_ms = excluded.expires_ms
+      last_seen_ms = excluded.last_seen_ms, instance_count = excluded.instance_count, expires_ms = excluded.expires_ms,
+      kept_open_ms = excluded.kept_open_ms
     returning o.xmax::text = '0' as made`,
   );
   if (rows.some(({ made }) => made)) throw new Error("an occurrence that was read under its event's lock is not there");
@@ -104,9 +106,10 @@ function columns(tx: Db, written: readonly Written[]) {
       ${bigintArray(written.map(({ last }) => last.lastSeenMs))}::bigint[],
       ${bigintArray(written.map(({ last }) => last.endMs))}::bigint[],
       ${bigintArray(written.map(({ last }) => last.instanceCount))}::bigint[],
-      ${bigintArray(written.map(({ last }) => last.expiresMs))}::bigint[]
+      ${bigintArray(written.map(({ last }) => last.expiresMs))}::bigint[],
+      ${bigintArray(written.map(({ last }) => last.keptOpenMs))}::bigint[]
     ) as made (event_id, number, severity, status, acknowledged, type, summary, body, metadata,
-      start_ms, last_seen_ms, end_ms, instance_count, expires_ms)`;
+      start_ms, last_seen_ms, end_ms, instance_count, expires_ms, kept_open_ms)`;
 }
 
 async function writeWhole(tx: Db, tenantId: string, written: readonly Written[]): Promise<void> {
@@ -115,13 +118,13 @@ async function writeWhole(tx: Db, tenantId: string, written: readonly Written[])
     tenantId,
     () => tx`
     insert into occurrences (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
-      start_ms, last_seen_ms, end_ms, instance_count, expires_ms)
+      start_ms, last_seen_ms, end_ms, instance_count, expires_ms, kept_open_ms)
     select home.tenant_id, made.* from ${home(tx, tenantId)}, ${columns(tx, written)}
     on conflict (tenant_id, event_id, number) do update set
       severity = excluded.severity, status = excluded.status, acknowledged = excluded.acknowledged, type = excluded.type,
       summary = excluded.summary, body = excluded.body, metadata = excluded.metadata, start_ms = excluded.start_ms,
       last_seen_ms = excluded.last_seen_ms, end_ms = excluded.end_ms, instance_count = excluded.instance_count,
-      expires_ms = excluded.expires_ms`,
+      expires_ms = excluded.expires_ms, kept_open_ms = excluded.kept_open_ms`,
   );
   failpoint("ingest:occurrences-written");
 }
@@ -152,20 +155,60 @@ export function writeInstances(tx: Db, tenantId: string, changes: readonly Chang
   ];
 }
 
-/** Sends what moves the times at which open occurrences expire, under the locks of their events: they are there, so none is made. */
-export function writeExpiry(tx: Db, tenantId: string, kept: readonly KeptOpen[]): void {
-  fromHome(
+/**
+ * Sends what reports change that only keep open occurrences open, under the locks of their events: they are there, so none is
+ * made.
+ */
+export function writeKeptOpen(tx: Db, tenantId: string, kept: readonly KeptOpen[]): void {
+  writeKeptTimes(tx, tenantId, kept).catch(() => undefined); // the transaction fails with it
+  const shown = kept.flatMap(({ event, number, texts }) => (texts === undefined ? [] : [{ event, number, texts }]));
+  if (shown.length > 0) writeTexts(tx, tenantId, shown).catch(() => undefined); // likewise
+}
+
+const keptKeys = (kept: readonly Pick<KeptOpen, "event" | "number">[]) => ({
+  ids: byteaArray(kept.map(({ event }) => event.id)),
+  numbers: int4Array(kept.map(({ number }) => number)),
+});
+
+function writeKeptTimes(tx: Db, tenantId: string, kept: readonly KeptOpen[]): Promise<unknown> {
+  const { ids, numbers } = keptKeys(kept);
+  return fromHome(
     tx,
     tenantId,
     () => tx`
     insert into occurrences as o (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
-      start_ms, last_seen_ms, instance_count, expires_ms)
-    select home.tenant_id, event_id, number, 0, 0, false, '', '', '', '{}', 0, 0, 0, expires_ms
+      start_ms, last_seen_ms, instance_count, expires_ms, kept_open_ms)
+    select home.tenant_id, event_id, number, 0, 0, false, '', '', '', '{}', 0, 0, 0, expires_ms, kept_open_ms
     from ${home(tx, tenantId)}, unnest(
-      ${byteaArray(kept.map(({ event }) => event.id))}::bytea[],
-      ${int4Array(kept.map(({ number }) => number))}::int4[],
-      ${bigintArray(kept.map(({ expiresMs }) => expiresMs))}::bigint[]
-    ) as kept (event_id, number, expires_ms)
-    on conflict (tenant_id, event_id, number) do update set expires_ms = excluded.expires_ms`,
-  ).catch(() => undefined); // the transaction fails with it
+      ${ids}::bytea[],
+      ${numbers}::int4[],
+      ${bigintArray(kept.map(({ expiresMs }) => expiresMs))}::bigint[],
+      ${bigintArray(kept.map(({ keptOpenMs }) => keptOpenMs))}::bigint[]
+    ) as kept (event_id, number, expires_ms, kept_open_ms)
+    on conflict (tenant_id, event_id, number) do update set
+      expires_ms = excluded.expires_ms, kept_open_ms = excluded.kept_open_ms`,
+  );
+}
+
+type Shown = Required<Pick<KeptOpen, "event" | "number" | "texts">>;
+
+function writeTexts(tx: Db, tenantId: string, shown: readonly Shown[]): Promise<unknown> {
+  const { ids, numbers } = keptKeys(shown);
+  return fromHome(
+    tx,
+    tenantId,
+    () => tx`
+    insert into occurrences as o (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
+      start_ms, last_seen_ms, instance_count)
+    select home.tenant_id, event_id, number, 0, 0, false, '', summary, body, metadata, 0, 0, 0
+    from ${home(tx, tenantId)}, unnest(
+      ${ids}::bytea[],
+      ${numbers}::int4[],
+      ${textArray(shown.map(({ texts }) => texts.summary))}::text[],
+      ${textArray(shown.map(({ texts }) => texts.body))}::text[],
+      ${jsonArray(shown.map(({ texts }) => texts.metadata))}::jsonb[]
+    ) as shown (event_id, number, summary, body, metadata)
+    on conflict (tenant_id, event_id, number) do update set
+      summary = excluded.summary, body = excluded.body, metadata = excluded.metadata`,
+  );
 }

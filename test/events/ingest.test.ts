@@ -39,14 +39,18 @@ async function stored(tenant: string): Promise<Map<string, ModelOccurrence[]>> {
   >`
     select e.name, coalesce(e.dedup_key, '') as key, n.dimensions, jsonb_agg(jsonb_build_object('number', o.number, 'status', o.status,
       'severity', o.severity, 'acknowledged', o.acknowledged, 'summary', o.summary, 'start', o.start_ms,
-      'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count, 'expires', o.expires_ms) order by o.number) as occurrences
+      'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count, 'expires', o.expires_ms, 'kept', 0) order by o.number) as occurrences
     from events e join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
       join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id
     where e.tenant_id = ${tenant} group by e.id, e.name, e.dedup_key, n.dimensions`;
   return new Map(rows.map((row) => [eventKey(row.name, row.dimensions, row.key), row.occurrences]));
 }
 
-const sorted = (map: Map<string, ModelOccurrence[]>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
+/** The occurrences of events, in one order; when they were kept open shows in their ends alone. */
+const sorted = (map: Map<string, ModelOccurrence[]>) =>
+  [...map]
+    .map(([key, all]): [string, object[]] => [key, all.map((each) => ({ ...each, kept: 0 }))])
+    .sort(([a], [b]) => (a < b ? -1 : 1));
 
 const anyItem = fc
   .record({
@@ -59,9 +63,15 @@ const anyItem = fc
     summary: fc.constantFrom("", "s", "t"),
     dedupKey: fc.constantFrom("", "k"),
     until: fc.constantFrom(undefined, 8, 14, 20),
+    alert: fc.constantFrom(undefined, undefined, "fires", "ends"),
   })
-  .map(({ name, source, time, until, ...more }) =>
-    item(time, { name, dimensions: { source }, ...more, ...(until !== undefined && { expiresAtMs: BigInt(until) }) }),
+  .map(({ name, source, time, until, alert, ...more }) =>
+    item(time, {
+      ...{ name, dimensions: { source }, ...more },
+      ...(until !== undefined && { expiresAtMs: BigInt(until) }),
+      ...(alert === "fires" && { status: 1, onlyKeepsOpen: true as const }),
+      ...(alert === "ends" && { status: 3, closesOpen: true as const }),
+    }),
   );
 
 describe("a batch of events", () => {

@@ -13,6 +13,8 @@ export interface ModelOccurrence {
   instances: number;
   /** While it is open: when it expires; once it is closed: when it had, if that closed it. */
   expires: number | null;
+  /** The latest time at which a report that is no instance said that it goes on. */
+  kept: number;
 }
 
 /** What the model calls an event. */
@@ -43,19 +45,34 @@ export class EventModel {
     const isKnown = this.instances.has(sent);
     const lastMs = Math.max(...occurrences.map((o) => o.lastSeen), latest?.end ?? 0);
     const isLate = latest !== undefined && item.timeMs < lastMs;
+    if (item.onlyKeepsOpen && latest && latest.status !== CLOSED) {
+      if (latest.expires !== null) latest.expires = Math.max(latest.expires, expires ?? 0);
+      latest.kept = Math.max(latest.kept, Number(item.timeMs));
+      latest.summary = item.summary;
+      return;
+    }
     if ((isKnown || isLate) && latest && latest.status !== CLOSED && latest.expires !== null) {
       latest.expires = Math.max(latest.expires, expires ?? 0);
     }
-    if (isKnown) {
+    if (isKnown || (item.onlyKeepsOpen && latest && item.timeMs <= lastMs)) {
       const byExpiry = latest?.status === CLOSED && latest.expires !== null;
       if (!byExpiry || item.status === CLOSED || (expires !== null && expires <= nowMs)) return;
-      this.put({ ...item, timeMs: BigInt(nowMs >= lastMs ? nowMs : lastMs + 1) }, nowMs);
+      this.put({ ...item, onlyKeepsOpen: undefined, timeMs: BigInt(nowMs >= lastMs ? nowMs : lastMs + 1) }, nowMs);
       return;
     }
     this.instances.add(sent);
     this.events.set(key, occurrences);
     const time = Number(item.timeMs);
-    if (isLate) {
+    if (item.closesOpen && latest && latest.status !== CLOSED) {
+      latest.end = Math.max(time, latest.lastSeen, latest.kept);
+      latest.instances += 1;
+      latest.lastSeen = Math.max(latest.lastSeen, time);
+      latest.status = CLOSED;
+      latest.severity = item.severity || latest.severity;
+      latest.summary = item.summary || latest.summary;
+      latest.acknowledged = item.acknowledged ?? latest.acknowledged;
+      latest.expires = null;
+    } else if (isLate) {
       const begun = occurrences.filter((o) => o.start <= time).at(-1);
       if (begun) begun.instances += 1;
       if (begun === latest) latest.lastSeen = Math.max(latest.lastSeen, time);
@@ -80,6 +97,7 @@ export class EventModel {
         end: item.status === CLOSED ? time : null,
         instances: 1,
         expires: item.status === CLOSED ? null : expires,
+        kept: 0,
       });
     } else {
       latest.instances += 1;

@@ -1,17 +1,17 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
-import { bodyText } from "../../transcoding/body.ts";
+import { next, takeNull } from "../../transcoding/json/scan.ts";
 import { refusalOf } from "../../wire/status.ts";
 import { type Answer, type Call, type Integration, json, type Operation } from "../integration.ts";
-import { type Alert, listItems, readAlert, type SchemaMistake } from "./alerts.ts";
+import { malformed } from "./alerts.ts";
 import { asked, listing, receiver } from "./listing.ts";
-import { type AlertStore, mistakesText, storeAlerts, type TimesOf } from "./store-alerts.ts";
+import { alertsIn } from "./sent-alerts.ts";
+import { type AlertForm, type AlertStore, mistakesText, storeAlerts } from "./store-alerts.ts";
 import { timeText } from "./times.ts";
 
 /** What Alertmanager's API works with here. */
 export interface AlertmanagerParts extends AlertStore {
-  alertsMax: number;
   /** Alerts that are open, in pages. */
   open(tenantId: string): AsyncIterable<readonly OpenAlert[]>;
 }
@@ -100,33 +100,25 @@ async function postAlerts(parts: AlertmanagerParts, call: Call, body: Buffer): P
     throw refusalOf(Code.InvalidArgument, 415, `unsupported media type ${shown}, only [application/json] are allowed`);
   }
   if (body.length === 0) return json(422, { code: 602, message: "alerts in body is required" });
-  const { alerts, schema } = await readAlerts(body, call, parts.alertsMax);
-  const mistakes = await storeAlerts(parts, alerts, timesOf, call, body.length);
-  call.count("refused", schema.length);
-  if (schema[0] !== undefined) return json(422, schema[0]);
-  return mistakes.length === 0 ? { status: 200 } : json(400, mistakesText(mistakes));
+  const refused = await storeAlerts(parts, body, listForm, call);
+  if (refused.schema !== undefined) return json(422, refused.schema);
+  return refused.count === 0 ? { status: 200 } : json(400, mistakesText(refused));
 }
 
-/** The alerts of a request, all of them before any is stored: what is no JSON has none. */
-async function readAlerts(body: Buffer, call: Call, alertsMax: number) {
-  call.reserve(body.length * 2);
-  const alerts: Alert[] = [];
-  const schema: SchemaMistake[] = [];
-  let place = 0;
-  for await (const item of listItems(bodyText(body), call.pace)) {
-    if (place === alertsMax)
-      throw refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${alertsMax} alerts`);
-    const read = readAlert(item, `alerts.${place}`);
-    place += 1;
-    if ("message" in read) schema.push(read);
-    else alerts.push(read);
-  }
-  return { alerts, schema };
-}
-
-/** An alert fires until its end; without one it is believed for five minutes, as Alertmanager does. */
-const timesOf: TimesOf = ({ startsAtMs, endsAtMs }, nowMs) => {
-  const endMs = Math.min(endsAtMs ?? nowMs + believedMs, msMax);
-  const startMs = startsAtMs ?? endsAtMs ?? nowMs;
-  return endMs > nowMs ? { firing: true, timeMs: startMs, expiresAtMs: endMs } : { firing: false, timeMs: endMs };
+/** A JSON list of alerts, or `null`. */
+const listForm: AlertForm = {
+  *alerts(s, list) {
+    next(s);
+    if (!takeNull(s)) yield* alertsIn(s, list);
+  },
+  nameOf: (place) => `alerts.${place}`,
+  malformed,
+  noJson: () => malformed("invalid JSON"),
+  // An alert fires until its end; without one it is believed for five minutes, as Alertmanager does.
+  timesOf({ startsAtMs, endsAtMs }, nowMs) {
+    const endMs = Math.min(endsAtMs ?? nowMs + believedMs, msMax);
+    return endMs > nowMs
+      ? { firing: true, timeMs: startsAtMs ?? nowMs, expiresAtMs: endMs }
+      : { firing: false, timeMs: endMs };
+  },
 };

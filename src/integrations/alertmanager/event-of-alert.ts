@@ -63,6 +63,8 @@ export function alertOfMetadata(metadata: Readonly<Record<string, unknown>>) {
 
 const metadataBytesMax = 60_000; // of 64 KiB; the service notes why it closed an occurrence there, too
 const valueBytesMax = 32_768;
+/** Values are cut no shorter. */
+const valueBytesMin = 64;
 const entriesMax = 2000;
 const keyBytesMax = 1024;
 
@@ -76,16 +78,26 @@ function metadataOf({ labels, annotations, generatorURL }: Alert): Record<string
     ...annotations.map(([name, value]) => [annotationPrefix + name, value] as const),
   ].slice(0, entriesMax);
   const texts = all.map(([key, value]): [string, string] => [cutBytes(oneLine(key), keyBytesMax), oneLine(value)]);
-  for (let most = valueBytesMax; ; most /= 2) {
-    const fitting = texts.map(([key, value]): [string, string] => [key, cutBytes(value, most)]);
-    let left = metadataBytesMax - fitting.reduce((sum, [key, value]) => sum + entryBytes(key, value), 0);
-    if (left < 0 && most > 64) continue;
-    while (left < 0) {
-      const [key, value] = fitting.pop() as [string, string];
-      left += entryBytes(key, value);
+  const sizes = texts.map(([key, value]) => entryBytes(key, value));
+  const valueSizes = texts.map(([, value]) => Buffer.byteLength(value));
+  let bytes = sizes.reduce((sum, size) => sum + size, 0);
+  for (let most = valueBytesMax; most >= valueBytesMin; most /= 2) {
+    for (const [i, entry] of texts.entries()) {
+      if ((valueSizes[i] as number) <= most) continue;
+      const value = cutBytes(entry[1], most);
+      texts[i] = [entry[0], value];
+      valueSizes[i] = Buffer.byteLength(value);
+      bytes -= sizes[i] as number;
+      sizes[i] = entryBytes(entry[0], value);
+      bytes += sizes[i] as number;
     }
-    return Object.fromEntries(fitting);
+    if (bytes <= metadataBytesMax) break;
   }
+  while (bytes > metadataBytesMax) {
+    bytes -= sizes[texts.length - 1] as number;
+    texts.pop();
+  }
+  return Object.fromEntries(texts);
 }
 
 const nameCharactersMax = 255;
@@ -122,6 +134,6 @@ export function eventOfAlert(alert: Alert, times: AlertTimes, entityLabels: Read
     metadata: metadataOf(alert),
     ...(times.expiresAtMs !== undefined && { expiresAtMs: BigInt(times.expiresAtMs) }),
     // An alert that fires still is sent again and again: it keeps its occurrence open, and is no news.
-    ...(times.firing && { onlyKeepsOpen: true as const }),
+    ...(times.firing ? { onlyKeepsOpen: true } : { closesOpen: true }),
   };
 }

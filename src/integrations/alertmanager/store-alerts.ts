@@ -3,57 +3,119 @@ import type { EventItem } from "../../events/ingest.ts";
 import type { LaneKind } from "../../receiver/ingest-queue.ts";
 import { timesTaken } from "../../receiver/item.ts";
 import { putItems } from "../../receiver/put-items.ts";
+import { bodyText } from "../../transcoding/body.ts";
+import { finishScan, isJsonError, type Scan, scanOf } from "../../transcoding/json/scan.ts";
 import type { Call } from "../integration.ts";
-import { type Alert, brokenAlert } from "./alerts.ts";
+import { type Alert, brokenAlert, readAlert, type SchemaMistake } from "./alerts.ts";
 import { type AlertTimes, eventOfAlert } from "./event-of-alert.ts";
+import type { AlertList, SentAlert } from "./sent-alerts.ts";
 
 /** Where alerts go, and what becomes of their labels. */
 export interface AlertStore {
-  config: Pick<Config, "eventRetentionSec" | "aheadSecMax" | "entityLabels">;
+  config: Pick<Config, "eventRetentionSec" | "entityLabels">;
   lane: LaneKind<EventItem>;
+  /** How many alerts a request may have. */
+  alertsMax: number;
 }
 
-/** When an alert fires, by what its request says and the time now. */
-export type TimesOf = (alert: Alert, nowMs: number) => AlertTimes;
+/** A form in which requests hold alerts. */
+export interface AlertForm extends Omit<AlertList, "alertsMax"> {
+  /** Finds the alerts of a text, from its beginning, as `alertsIn` does. */
+  alerts(s: Scan, list: AlertList): Generator<SentAlert | undefined, void>;
+  /** When an alert fires, by what its request says and the time now. */
+  timesOf(alert: Alert, nowMs: number): AlertTimes;
+  /** What the text is called in the error that says that it is no JSON. */
+  noJson(): Error;
+}
 
-/**
- * Stores the alerts that are good; returns what is wrong with the others. A time that is older than the receiver takes, or too far
- * ahead, is moved to where it is taken. May be repeated.
- */
-export async function storeAlerts(
-  { config, lane }: AlertStore,
-  alerts: readonly Alert[],
-  timesOf: TimesOf,
-  call: Call,
-  bytes: number,
-): Promise<string[]> {
-  const nowMs = Math.floor(call.nowMs());
-  const [oldest, newest] = timesTaken({ ageSecMax: config.eventRetentionSec, aheadSecMax: config.aheadSecMax }, nowMs);
-  const mistakes: string[] = [];
-  const items: EventItem[] = [];
-  for (const alert of alerts) {
-    const wait = call.pace();
-    if (wait !== undefined) await wait;
-    const mistake = brokenAlert(alert);
-    if (mistake !== undefined) {
-      mistakes.push(mistake);
-      continue;
-    }
-    const times = timesOf(alert, nowMs);
-    const timeMs = Math.floor(Math.min(newest, Math.max(oldest, times.timeMs)));
-    items.push(eventOfAlert(alert, { ...times, timeMs }, config.entityLabels));
-  }
-  const refused = await putItems(lane, call.sender, items, bytes);
-  mistakes.push(...refused.values());
-  call.count("stored", items.length - refused.size);
-  call.count("refused", alerts.length - items.length + refused.size);
-  return mistakes;
+/** Why alerts of a request were not stored: the first ones, and how many there are. */
+export interface Refused {
+  /** The first that breaks the schema of Alertmanager's API. */
+  schema?: SchemaMistake;
+  texts: string[];
+  count: number;
 }
 
 const listedMax = 10;
+/** Shorter texts are read at once. */
+const longText = 16 * 1024;
+/** Memory that the event of an alert takes beside its texts, about; and a label of it. */
+const eventBytes = 1024;
+
+/**
+ * Reads the alerts of a body, all of them before any is stored, and stores those that are good. A time that is older than the
+ * receiver takes, or ahead of now, is moved to where it is taken. May be repeated.
+ * @throws what `form` makes of a text that is none of its requests; then nothing is stored
+ */
+export async function storeAlerts(
+  { config, lane, alertsMax }: AlertStore,
+  body: Buffer,
+  form: AlertForm,
+  call: Call,
+): Promise<Refused> {
+  const nowMs = Math.floor(call.nowMs());
+  const [oldestMs] = timesTaken({ ageSecMax: config.eventRetentionSec, aheadSecMax: 0 }, nowMs);
+  const refused: Refused = { texts: [], count: 0 };
+  const items: EventItem[] = [];
+
+  /** The event of an alert, or why it is refused. */
+  function itemOf(sent: SentAlert): EventItem | SchemaMistake | string {
+    if ("refused" in sent) return sent.refused;
+    call.reserve(eventBytes + 2 * sent.bytes);
+    const alert = readAlert(sent.members, form.nameOf(sent.place));
+    if ("message" in alert) return alert;
+    const mistake = brokenAlert(alert);
+    if (mistake !== undefined) return mistake;
+    const times = form.timesOf(alert, nowMs);
+    const timeMs = Math.floor(Math.min(nowMs, Math.max(oldestMs, times.timeMs)));
+    return eventOfAlert(alert, { ...times, timeMs }, config.entityLabels);
+  }
+
+  await eachAlert(body, { ...form, alertsMax }, call, (sent) => {
+    const item = itemOf(sent);
+    if (typeof item === "object" && "dimensions" in item) {
+      items.push(item);
+      return;
+    }
+    if (typeof item === "object") refused.schema ??= item;
+    refuse(refused, typeof item === "object" ? item.message : item);
+  });
+  const left = await putItems(lane, call.sender, items, body.length);
+  for (const reason of left.values()) refuse(refused, reason);
+  call.count("stored", items.length - left.size);
+  call.count("refused", refused.count);
+  return refused;
+}
+
+function refuse(refused: Refused, text: string): void {
+  refused.count += 1;
+  if (refused.texts.length < listedMax) refused.texts.push(text);
+}
+
+async function eachAlert(
+  body: Buffer,
+  form: AlertForm & AlertList,
+  { reserve, pace }: Call,
+  take: (sent: SentAlert) => void,
+): Promise<void> {
+  const text = bodyText(body);
+  // The text, and its characters as numbers.
+  reserve(text.length * (text.length === body.length ? 2 : 4));
+  const s = scanOf(text, { bytes: body });
+  try {
+    for (const sent of form.alerts(s, form)) {
+      if (sent !== undefined) take(sent);
+      const wait = text.length < longText ? undefined : pace();
+      if (wait !== undefined) await wait;
+    }
+    finishScan(s);
+  } catch (error) {
+    throw isJsonError(error) ? form.noJson() : error;
+  }
+}
 
 /** The first mistakes in one text, and how many more there are. */
-export function mistakesText(mistakes: readonly string[]): string {
-  const more = mistakes.length - listedMax;
-  return [...mistakes.slice(0, listedMax), ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+export function mistakesText({ texts, count }: Refused): string {
+  const more = count - texts.length;
+  return [...texts, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
 }

@@ -1,14 +1,17 @@
 import { Code } from "@connectrpc/connect";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { connectErrorBody } from "../../http/rpc-error-body.ts";
-import { bodyText } from "../../transcoding/body.ts";
-import { invalidValue, refusalOf } from "../../wire/status.ts";
+import { passScalar, passValue } from "../../transcoding/json/pass-value.ts";
+import { key } from "../../transcoding/json/read-string.ts";
+import { colon, endOf, next, numberText, type Scan } from "../../transcoding/json/scan.ts";
+import { invalidValue } from "../../wire/status.ts";
 import { type Answer, type Call, type Integration, json } from "../integration.ts";
-import { type Alert, readAlert } from "./alerts.ts";
-import { type AlertStore, mistakesText, storeAlerts } from "./store-alerts.ts";
+import { malformed } from "./alerts.ts";
+import { type AlertList, alertsIn, begins, kindAt } from "./sent-alerts.ts";
+import { type AlertForm, type AlertStore, mistakesText, storeAlerts } from "./store-alerts.ts";
 
 /** The webhooks that Alertmanager (version 4) and Grafana send: the alerts of a group, each with its status. */
-export function alertmanagerWebhook(parts: AlertStore & { alertsMax: number }): Integration {
+export function alertmanagerWebhook(parts: AlertStore): Integration {
   return {
     name: "alertmanager-webhook",
     refuse: (error, status) => ({
@@ -35,44 +38,57 @@ export function alertmanagerWebhook(parts: AlertStore & { alertsMax: number }): 
   };
 }
 
-async function post(parts: AlertStore & { alertsMax: number }, call: Call, body: Buffer): Promise<Answer> {
-  call.reserve(body.length * 2);
-  const { alerts: list, truncatedAlerts } = membersOf(bodyText(body));
-  if (list.length > parts.alertsMax)
-    throw refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${parts.alertsMax} alerts`);
-  const mistakes: string[] = [];
-  const firing = new Map<Alert, boolean>();
-  for (const [place, item] of list.entries()) {
-    const wait = call.pace();
-    if (wait !== undefined) await wait;
-    const read = readAlert(item, `alerts[${place}]`);
-    if ("message" in read) mistakes.push(read.message);
-    else firing.set(read, (item as { status?: unknown }).status !== "resolved");
-  }
-  // A firing one has no end: Alertmanager repeats it every few hours, and says when it is resolved.
-  const timesOf = (alert: Alert, nowMs: number) =>
-    firing.get(alert)
-      ? { firing: true, timeMs: alert.startsAtMs ?? nowMs }
-      : { firing: false, timeMs: alert.endsAtMs ?? nowMs };
-  call.count("refused", mistakes.length);
-  mistakes.push(...(await storeAlerts(parts, [...firing.keys()], timesOf, call, body.length)));
-  if (truncatedAlerts > 0)
+async function post(parts: AlertStore, call: Call, body: Buffer): Promise<Answer> {
+  const seen: Seen = { alerts: false, truncatedAlerts: 0 };
+  const refused = await storeAlerts(parts, body, webhookForm(seen), call);
+  if (seen.truncatedAlerts > 0)
     call.log.warn(
-      { tenant: call.tenantId, truncatedAlerts },
+      { tenant: call.tenantId, truncatedAlerts: seen.truncatedAlerts },
       "a webhook left alerts out: raise max_alerts where it is sent",
     );
-  if (mistakes.length > 0) throw invalidValue("", mistakesText(mistakes));
+  if (refused.count > 0) throw invalidValue("", mistakesText(refused));
   return json(200, {});
 }
 
-function membersOf(text: string): { alerts: unknown[]; truncatedAlerts: number } {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw invalidValue("", "the body must be JSON");
-  }
-  const { alerts, truncatedAlerts } = (value ?? {}) as { alerts?: unknown; truncatedAlerts?: unknown };
-  if (!Array.isArray(alerts)) throw invalidValue("alerts", "must be a list");
-  return { alerts, truncatedAlerts: typeof truncatedAlerts === "number" ? truncatedAlerts : 0 };
+/** What was found in a webhook beside its alerts. */
+interface Seen {
+  alerts: boolean;
+  truncatedAlerts: number;
+}
+
+/** An object whose member `alerts` lists them. */
+const webhookForm = (seen: Seen): AlertForm => ({
+  *alerts(s, list) {
+    if (next(s) !== 123) throw noList();
+    let count = 0;
+    for (let more = begins(s, 125); more; more = !endOf(s, 125, "}")) {
+      count += 1;
+      if (count % portionMembers === 0) yield;
+      next(s);
+      yield* member(s, list, seen);
+    }
+    if (!seen.alerts) throw noList();
+  },
+  nameOf: (place) => `alerts[${place}]`,
+  malformed,
+  noJson: () => invalidValue("", "the body must be JSON"),
+  // A firing one has no end: Alertmanager repeats it every few hours, and says when it is resolved.
+  timesOf: ({ status, startsAtMs, endsAtMs }, nowMs) =>
+    status === "resolved"
+      ? { firing: false, timeMs: endsAtMs ?? nowMs }
+      : { firing: true, timeMs: startsAtMs ?? nowMs },
+});
+
+const portionMembers = 5000;
+const noList = () => invalidValue("alerts", "must be a list");
+
+function* member(s: Scan, list: AlertList, seen: Seen): ReturnType<AlertForm["alerts"]> {
+  const name = key(s);
+  colon(s);
+  if (name === "alerts") {
+    if (kindAt(s) !== "array") throw noList();
+    seen.alerts = true;
+    yield* alertsIn(s, list);
+  } else if (name === "truncatedAlerts" && kindAt(s) === "number") seen.truncatedAlerts = Number(numberText(s));
+  else if (!passScalar(s)) yield* passValue(s);
 }

@@ -1,5 +1,6 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { IncidentPagingDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { isBlank } from "../../entities/identity.ts";
 import type { Notification } from "../notification.ts";
 import { plainText } from "../rendering/markup.ts";
 import { cutCharacters, cutText } from "../rendering/template.ts";
@@ -27,10 +28,11 @@ function payloadOf(notification: Notification, message: string) {
   const { event, entity, metric, rule, trigger, timeMs } = notification;
   return {
     summary: cutCharacters(message.trim() || rule.name, summaryCharsMax),
-    source: entity.name || entity.id,
+    // The product refuses a blank one, which entities may have that were named before blank names counted as absent.
+    source: isBlank(entity.name) ? entity.id : entity.name,
     severity: event === undefined ? "error" : (severities[event.severity] ?? "info"),
     timestamp: isoTime(event?.timeMs ?? timeMs),
-    ...(event !== undefined && event.type !== "" && { class: event.type }),
+    ...(event !== undefined && !isBlank(event.type) && { class: event.type }),
     custom_details: {
       rule: rule.name,
       trigger: trigger.name,

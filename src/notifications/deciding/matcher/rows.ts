@@ -64,6 +64,7 @@ export function matchRow(event: EventIdentity, occurrence: Occurrence): MatchRow
     end_ms: occurrence.endMs,
     instance_count: occurrence.instanceCount,
     expires_ms: occurrence.expiresMs,
+    kept_open_ms: occurrence.keptOpenMs,
     event_name: event.name,
     dedup_key: event.dedupKey === "" ? null : event.dedupKey,
     entity_id: event.entityId,

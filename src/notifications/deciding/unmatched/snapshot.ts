@@ -92,7 +92,7 @@ export function changesOf(text: string): RuleChange[] {
         ...{ number, severity, status, acknowledged },
         ...{ type: at(type), summary: at(summary), body: at(body), metadata: JSON.parse(at(metadata)) },
         ...{ startMs: BigInt(start), lastSeenMs: BigInt(lastSeen), endMs: end === null ? null : BigInt(end) },
-        ...{ instanceCount: BigInt(instances), expiresMs: expires === null ? null : BigInt(expires) },
+        ...{ instanceCount: BigInt(instances), expiresMs: expires === null ? null : BigInt(expires), keptOpenMs: null },
       };
       const ids = { id: Buffer.from(event, "base64"), entityId: Buffer.from(entity, "base64") };
       const identity = { ...ids, name: at(name), dedupKey };
