@@ -2,6 +2,7 @@ import "./frame/language.ts";
 import { render } from "preact";
 import { Frame, type Screen } from "./frame/frame.tsx";
 import { startLive } from "./frame/live.ts";
+import { startTheme } from "./frame/preferences.ts";
 import { findSession } from "./frame/session.ts";
 
 const screens: readonly Screen[] = [
@@ -49,6 +50,7 @@ setTimeout(() => {
   for (const { load } of screens) void load().catch(() => undefined);
 }, 3000);
 
+startTheme();
 void findSession();
 startLive();
 render(<Frame screens={screens} loadFinder={loadFinder} />, document.body);

@@ -3,6 +3,7 @@ import { type Client, Code, ConnectError, createClient, type Interceptor } from 
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { signal } from "@preact/signals";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { proofHeader, sessionProof } from "./session-proof.ts";
 
 /** Whether the last call found no server. The calls of the page, and a question every few seconds, find it again. */
 export const serverAway = signal(false);
@@ -34,7 +35,17 @@ const observe: Interceptor = (next) => async (request) => {
   }
 };
 
-const transport = createConnectTransport({ baseUrl: location.origin, useBinaryFormat: true, interceptors: [observe] });
+const prove: Interceptor = (next) => (request) => {
+  const proof = sessionProof();
+  if (proof !== null) request.header.set(proofHeader, proof);
+  return next(request);
+};
+
+const transport = createConnectTransport({
+  baseUrl: location.origin,
+  useBinaryFormat: true,
+  interceptors: [observe, prove],
+});
 
 /** A client of a service of the API, with the session of this browser. */
 export function clientOf<S extends DescService>(service: S): Client<S> {

@@ -5,6 +5,7 @@ import { Permission, permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { type Session, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { clientOf, type Failure, failureOf, isAway, refusals } from "./calls.ts";
 import { say, unsay } from "./notice.tsx";
+import { keepSessionProof } from "./session-proof.ts";
 
 const sessions = clientOf(SessionService);
 
@@ -74,7 +75,9 @@ export async function logIn(
 ): Promise<void> {
   logInFailure.value = undefined;
   try {
-    session.value = (await sessions.createSession({ proof })).session ?? null;
+    const { session: made, pageProof } = await sessions.createSession({ proof });
+    keepSessionProof(pageProof);
+    session.value = made ?? null;
     others.postMessage("made");
   } catch (error) {
     session.value = before;
@@ -85,6 +88,7 @@ export async function logIn(
 
 export async function logOut(): Promise<void> {
   await sessions.deleteSession({}).catch(() => undefined);
+  keepSessionProof(null);
   session.value = null;
   others.postMessage("ended");
 }

@@ -196,6 +196,7 @@ tenants.AuditEntry: id: string, time: time, client: AuditClient, rpc: string, re
 tenants.Session: id: string, tenant: string, client: string, clientType: ApiClientType, role: string, keyPrefix: string,
   expireTime: time
 tenants.CreateSessionRequest: key?: string, firstToken?: string
+tenants.CreateSessionResponse: session: Session, pageProof: string
 tenants.ListAuditEntriesResponse: entries: [AuditEntry], nextPageToken: string, totalCount: int64
 `;
 
