@@ -46,7 +46,7 @@ export interface Place {
 }
 
 /** Ends what never comes. */
-const waitMsMax = 15_000;
+const waitMsMax = 30_000;
 
 /** Waits until `look` returns something, after each change of the page. @throws Error of `what` when it never does */
 export async function until<T>(document: Document, look: () => T | undefined, what: () => string): Promise<T> {
@@ -57,6 +57,12 @@ export async function until<T>(document: Document, look: () => T | undefined, wh
     if (performance.now() > endMs) throw new Error(`${what()} within ${waitMsMax} ms; the page: ${shown(document)}`);
     await changed(document);
   }
+}
+
+/** Waits until what was done before is drawn, and what follows from that is done: effects begin, the address is followed. */
+export function drawn(document: Document): Promise<void> {
+  const window = document.defaultView as unknown as Window;
+  return new Promise((done) => window.requestAnimationFrame(() => setTimeout(done)));
 }
 
 const shown = ({ body }: Document) => squeezed(body.textContent).slice(0, 2000);
@@ -104,6 +110,7 @@ export function placeOf(document: Document, name: string, find: () => Element[])
   }
 
   async function enabled(): Promise<HTMLElement> {
+    await drawn(document);
     const isEnabled = () => {
       const [element] = find();
       const disabled = element?.closest(":disabled, fieldset:disabled") ?? null;

@@ -4,7 +4,7 @@ import { Code, ConnectError, type Interceptor, type Transport } from "@connectrp
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { type HTMLAnchorElement, type HTMLElement, type HTMLInputElement, Window } from "happy-dom";
 import { afterAll, beforeAll, test } from "vitest";
-import { type Place, placeOf, pressOn, until } from "./dom-locator.ts";
+import { drawn, type Place, placeOf, pressOn, until } from "./dom-locator.ts";
 import type { TestServer } from "./server.ts";
 import type { TestTenant } from "./tenant.ts";
 
@@ -225,8 +225,6 @@ async function openPage(server: TestServer, started: Console) {
 
   const body = placeOf(document, "page", () => [document.body]);
   const active = () => (document.activeElement?.isConnected ? document.activeElement : document.body) as HTMLElement;
-  /** What the page does once it is drawn is done, such as to listen to keys. */
-  const drawn = () => new Promise<void>((done) => window.requestAnimationFrame(() => setTimeout(done)));
   const more: Omit<DomPage, keyof Place> = {
     passBy,
     downloaded: () => until(document, () => downloads.shift(), () => "no file is handed over"),
@@ -249,11 +247,11 @@ async function openPage(server: TestServer, started: Console) {
     },
     keyboard: {
       async press(key: string) {
-        await drawn();
+        await drawn(document);
         pressOn(active(), key);
       },
       async type(text: string) {
-        await drawn();
+        await drawn(document);
         const field = active() as HTMLElement & { value: string };
         field.value += text;
         field.dispatchEvent(new window.Event("input", { bubbles: true }));
