@@ -19,10 +19,16 @@ function decoded(text: string): string {
   }
 }
 
-export const address = signal<Address>(read());
-addEventListener("hashchange", () => {
-  address.value = read();
-});
+export const address = signal<Address>({ path: [""], parameters: new URLSearchParams() });
+
+/** Follows the browser's address. Called once, at the start. */
+export function startAddress(): void {
+  const follow = () => {
+    address.value = read();
+  };
+  addEventListener("hashchange", follow);
+  follow();
+}
 
 /** The first screen is that of events. */
 export const screenName = computed(() => address.value.path[0] || "events");

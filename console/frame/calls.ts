@@ -1,8 +1,9 @@
 import type { DescService } from "@bufbuild/protobuf";
-import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { type Client, Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { signal } from "@preact/signals";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { proofHeader, sessionProof } from "./session-proof.ts";
 
 /** Whether the last call found no server. The calls of the page, and a question every few seconds, find it again. */
 export const serverAway = signal(false);
@@ -34,7 +35,35 @@ const observe: Interceptor = (next) => async (request) => {
   }
 };
 
-const transport = createConnectTransport({ baseUrl: location.origin, useBinaryFormat: true, interceptors: [observe] });
+const prove: Interceptor = (next) => (request) => {
+  const proof = sessionProof();
+  if (proof !== null) request.header.set(proofHeader, proof);
+  return next(request);
+};
+
+/** What each call passes on its way to the server, whatever carries it. */
+export const interceptors: readonly Interceptor[] = [observe, prove];
+
+/** Carries calls to the server that the page came from. */
+export const overHttp = (): Transport =>
+  createConnectTransport({ baseUrl: location.origin, useBinaryFormat: true, interceptors: [...interceptors] });
+
+let carrier: Transport | undefined;
+
+/** Has all calls carried by this transport from now on. */
+export function carryCalls(transport: Transport): void {
+  carrier = transport;
+}
+
+function carrying(): Transport {
+  if (carrier === undefined) throw new Error("the console has not started: nothing carries calls");
+  return carrier;
+}
+
+const transport: Transport = {
+  unary: (...call) => carrying().unary(...call),
+  stream: (...call) => carrying().stream(...call),
+};
 
 /** A client of a service of the API, with the session of this browser. */
 export function clientOf<S extends DescService>(service: S): Client<S> {

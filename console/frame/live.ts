@@ -18,7 +18,7 @@ type Heard = News & { readonly cursor: string; readonly session: string };
 
 const events = clientOf(EventQueryService);
 const listeners = new Set<(news: News) => void>();
-const tabs = new BroadcastChannel("belfry.live");
+let tabs: BroadcastChannel | undefined;
 let cursor = "";
 
 /** Calls `listener` with all that changes from now on. Returns the end of that. */
@@ -32,16 +32,16 @@ function hear(news: News, at: string): void {
   for (const listener of listeners) listener(news);
 }
 
-tabs.onmessage = ({ data }: MessageEvent<Heard>) => {
+function hearTabs({ data }: MessageEvent<Heard>): void {
   if (data.session !== session.value?.id) return;
   if (document.visibilityState === "visible") liveState.value = "live";
   hear(data, data.cursor);
-};
+}
 
 /** Says it here and in the other tabs. */
 function say(news: News, at: string): void {
   hear(news, at);
-  tabs.postMessage({ ...news, cursor: at, session: session.value?.id ?? "" } satisfies Heard);
+  tabs?.postMessage({ ...news, cursor: at, session: session.value?.id ?? "" } satisfies Heard);
 }
 
 /** Watches until `ended`, again and again; the wait between attempts grows to ten seconds. */
@@ -92,14 +92,15 @@ function attend(): void {
   navigator.locks.request(`belfry.live.${session.value?.id}`, { signal }, () => watch(signal)).catch(() => undefined);
 }
 
-document.addEventListener("visibilitychange", () => {
-  attend();
-  if (document.visibilityState === "visible" && session.value)
-    for (const listener of listeners) listener({ missed: true });
-});
-
-/** Begins. Called once, by the frame. */
+/** Watches with the other tabs from now on. Called once, at the start. */
 export function startLive(): void {
+  tabs = new BroadcastChannel("belfry.live");
+  tabs.onmessage = hearTabs;
+  document.addEventListener("visibilitychange", () => {
+    attend();
+    if (document.visibilityState === "visible" && session.value)
+      for (const listener of listeners) listener({ missed: true });
+  });
   let of: string | undefined;
   effect(() => {
     const id = session.value?.id;

@@ -1,30 +1,31 @@
-import { effect, signal } from "@preact/signals";
+import { effect, type Signal, signal } from "@preact/signals";
+import { store, stored } from "./storage.ts";
 
-/** What a person chose in this browser, kept across visits; never anything secret. */
-export function preference<T extends string>(name: string, first: T) {
-  const key = `belfry.${name}`;
-  const held = signal((read(key) ?? first) as T);
-  effect(() => {
-    try {
-      localStorage.setItem(key, held.value);
-    } catch {
-      // A browser without storage forgets it with the page.
-    }
-  });
-  return held;
-}
-
-function read(key: string): string | null {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
+/** A choice of a person in this browser, kept across visits; never anything secret. It is read when it is first looked at. */
+export function preference<T extends string>(name: string, first: T): { value: T } {
+  let held: Signal<T> | undefined;
+  const signalOf = () => {
+    held ??= signal((stored(name) ?? first) as T);
+    return held;
+  };
+  return {
+    get value() {
+      return signalOf().value;
+    },
+    set value(chosen) {
+      store(name, chosen);
+      signalOf().value = chosen;
+    },
+  };
 }
 
 export const theme = preference<"system" | "light" | "dark">("theme", "system");
-effect(() => {
-  document.documentElement.dataset.theme = theme.value;
-});
+
+/** Follows the theme that is chosen. Called once, at the start. */
+export function startTheme(): void {
+  effect(() => {
+    document.documentElement.dataset.theme = theme.value;
+  });
+}
 
 export const zone = preference<"local" | "UTC">("zone", "local");

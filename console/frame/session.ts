@@ -5,6 +5,7 @@ import { Permission, permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { type Session, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { clientOf, type Failure, failureOf, isAway, refusals } from "./calls.ts";
 import { say, unsay } from "./notice.tsx";
+import { keepSessionProof } from "./session-proof.ts";
 
 const sessions = clientOf(SessionService);
 
@@ -12,26 +13,42 @@ const sessions = clientOf(SessionService);
 export const session = signal<Session | null | undefined>(undefined);
 
 const sessionId = computed(() => session.value?.id);
-effect(() => {
-  sessionId.value;
-  unsay();
-});
 
 /** Why the last attempt to log in failed, or why the session ended. */
 export const logInFailure = signal<Failure | undefined>(undefined);
 
 /** Other tabs of this browser learn of a log-in and of a log-out. */
-const others = new BroadcastChannel("belfry.session");
-others.onmessage = () => void findSession();
+let others: BroadcastChannel | undefined;
 
 /** The token of a link that logs in, until the server has said whether there is a session. */
 let firstToken: string | undefined;
 
 const linkForm = /^#first=([^&]+)/;
-// A link that is opened where the page is open already changes the address alone.
-addEventListener("hashchange", () => {
-  if (linkForm.test(location.hash)) void findSession();
-});
+
+/** Finds the session, and follows what ends it or makes another one. Called once, at the start. */
+export function startSession(): void {
+  others = new BroadcastChannel("belfry.session");
+  others.onmessage = () => void findSession();
+  // A link that is opened where the page is open already changes the address alone.
+  addEventListener("hashchange", () => {
+    if (linkForm.test(location.hash)) void findSession();
+  });
+  effect(() => {
+    sessionId.value;
+    unsay();
+  });
+  // A call that was refused: the key was revoked or has expired, or the session came to its end.
+  effect(() => {
+    if (refusals.value > 0 && session.peek()) {
+      logInFailure.value = {
+        message: "The session has ended, or its key was revoked. Log in to go on where you were.",
+        fields: [],
+      };
+      session.value = null;
+    }
+  });
+  void findSession();
+}
 
 /**
  * Reads the session. A link with `#first=<token>` makes one; its token leaves the address before anything else happens. Where
@@ -74,8 +91,10 @@ export async function logIn(
 ): Promise<void> {
   logInFailure.value = undefined;
   try {
-    session.value = (await sessions.createSession({ proof })).session ?? null;
-    others.postMessage("made");
+    const { session: made, pageProof } = await sessions.createSession({ proof });
+    keepSessionProof(pageProof);
+    session.value = made ?? null;
+    others?.postMessage("made");
   } catch (error) {
     session.value = before;
     if (before === null) logInFailure.value = failureOf(error);
@@ -85,20 +104,10 @@ export async function logIn(
 
 export async function logOut(): Promise<void> {
   await sessions.deleteSession({}).catch(() => undefined);
+  keepSessionProof(null);
   session.value = null;
-  others.postMessage("ended");
+  others?.postMessage("ended");
 }
-
-// A call that was refused: the key was revoked or has expired, or the session came to its end.
-effect(() => {
-  if (refusals.value > 0 && session.peek()) {
-    logInFailure.value = {
-      message: "The session has ended, or its key was revoked. Log in to go on where you were.",
-      fields: [],
-    };
-    session.value = null;
-  }
-});
 
 const held: Readonly<Record<string, readonly Permission[]>> = {
   read_only_user: [Permission.READ],

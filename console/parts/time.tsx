@@ -4,9 +4,14 @@ import { zone } from "../frame/preferences.ts";
 
 /** The present, which moves every ten seconds while the page is in sight. */
 export const nowMs = signal(Date.now());
-setInterval(() => {
-  if (document.visibilityState === "visible") nowMs.value = Date.now();
-}, 10_000);
+
+/** Moves the present. Called once, at the start. */
+export function startClock(): void {
+  const page = document;
+  setInterval(() => {
+    if (page.visibilityState === "visible") nowMs.value = Date.now();
+  }, 10_000);
+}
 
 export const zoneName = computed(() =>
   zone.value === "UTC" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone,

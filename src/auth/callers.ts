@@ -2,7 +2,7 @@ import type { Config } from "../config/settings.ts";
 import type { Db } from "../db/connect.ts";
 import type { Log } from "../log.ts";
 import { lastUse } from "./key-last-used.ts";
-import { tokenOf } from "./own-page.ts";
+import { sessionOf } from "./own-page.ts";
 import type { Principal } from "./principal.ts";
 import { type SessionVerifier, sessionVerifier } from "./session-verifier.ts";
 import { type KeyVerifier, keyVerifier } from "./verify.ts";
@@ -10,7 +10,7 @@ import { type WrongKeys, wrongKeys } from "./wrong-keys.ts";
 
 /** How the callers of calls are found. */
 export interface Callers {
-  /** The principal of a key, or of a session's cookie, as `credentialOf` gives it. @throws code 16; 14 while the database is away */
+  /** The principal of a key, or of a session, as `credentialOf` gives it. @throws code 16; 14 while the database is away */
   verify(credential: string | null, address?: string): Principal | Promise<Principal>;
   /** Notes a call that was admitted by a session. */
   onSessionUse?(principal: Principal): void;
@@ -46,8 +46,8 @@ export function startCallers(
     sessions,
     guesses,
     verify(credential, address) {
-      const token = tokenOf(credential);
-      return token === undefined ? keys.verify(credential) : sessions.verify(token, address);
+      const session = sessionOf(credential);
+      return session === undefined ? keys.verify(credential) : sessions.verify(session, address);
     },
     onSessionUse: sessions.used,
     publicOrigin: config.publicUrl === undefined ? undefined : new URL(config.publicUrl).origin,

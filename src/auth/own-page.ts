@@ -1,8 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { unauthenticated } from "../errors.ts";
+import { withProof } from "./session-token.ts";
 
 /** The cookie of a session. Its prefix makes browsers refuse one that another host, or a page without TLS, has set. */
 const cookieName = "__Host-belfry";
+
+/** The header of a session's second half, which the console keeps in the storage of its own origin. */
+export const proofHeader = "service-session-proof";
 
 /** A request as far as its headers say where it comes from. */
 interface Sent {
@@ -33,11 +37,19 @@ function isOwnOrigin(headers: IncomingHttpHeaders, publicOrigin: string | undefi
   return origin === publicOrigin || (host !== undefined && origin === `https://${host.toLowerCase()}`);
 }
 
-/** The token in the session's cookie of a request; undefined when it has none. */
-export function cookieToken({ cookie }: IncomingHttpHeaders): string | undefined {
+/**
+ * The session that a request's headers prove: the token of its cookie and the page's proof, joined as `createSession` digests them;
+ * undefined without a cookie. Browsers send the cookie to every port of the host, but keep the proof for the page's own origin.
+ * @throws code 16 for a cookie without the proof
+ */
+export function provenSession(cookie: string | null | undefined, proof: unknown): string | undefined {
   const start = `${cookieName}=`;
   const pair = cookie?.split(";").find((each) => each.trimStart().startsWith(start));
-  return pair?.trim().slice(start.length);
+  if (pair === undefined) return undefined;
+  if (typeof proof === "string" && proof !== "") return withProof(pair.trim().slice(start.length), proof);
+  throw unauthenticated(
+    "a session's cookie counts only with the header service-session-proof, which the page that logged in sends; log in again",
+  );
 }
 
 /** The value of `Set-Cookie` that stores a session's token, and removes it with an empty one. */
@@ -49,22 +61,22 @@ export function setCookie(token: string, ageMsMax: number): string {
 // No header can hold a line feed, so no key is taken for a session.
 const sessionMark = "\n";
 
-/** What a request is admitted by: its key, else the session of its cookie where that counts. Read again by `tokenOf`. */
+/** What a request is admitted by: its key, else the session of its cookie where that counts. Read again by `sessionOf`. */
 export function credentialOf(
   key: string | null,
   request: Sent | undefined,
   publicOrigin: string | undefined,
 ): string | null {
   if (key || request === undefined) return key;
-  const token = cookieToken(request.headers);
-  if (token === undefined) return key;
-  if (isOwnPage(request, publicOrigin)) return sessionMark + token;
+  const proven = provenSession(request.headers.cookie, request.headers[proofHeader]);
+  if (proven === undefined) return key;
+  if (isOwnPage(request, publicOrigin)) return sessionMark + proven;
   throw unauthenticated(
     "a session counts only in requests of this service's own pages with JSON, Connect or gRPC-Web; send a key in the header service-api-key",
   );
 }
 
-/** The token in what a request is admitted by; undefined when that is a key. */
-export function tokenOf(credential: string | null): string | undefined {
+/** The session in what a request is admitted by, as `provenSession` gives it; undefined when that is a key. */
+export function sessionOf(credential: string | null): string | undefined {
   return credential?.startsWith(sessionMark) ? credential.slice(1) : undefined;
 }

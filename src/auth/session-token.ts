@@ -31,7 +31,13 @@ export function parseToken(kind: TokenKind, text: string): Omit<Token, "digest">
   return tenantId === undefined || ownId === undefined ? undefined : { tenantId, id: ownId };
 }
 
-/** Whether a text is the token that has this digest. */
+/** A token with the proof that counts only together with it; no header holds a line feed. */
+export const withProof = (token: string, proof: string): string => `${token}\n${proof}`;
+
+/** A new proof, of 256 random bits. */
+export const newProof = (): string => randomText(32, secretChars);
+
+/** Whether a text is the one that has this digest. */
 export function isToken(text: string, digest: Buffer): boolean {
   return timingSafeEqual(digest, keyDigest(text));
 }

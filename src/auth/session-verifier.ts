@@ -7,13 +7,14 @@ import { isToken, parseToken, type Token } from "./session-token.ts";
 import { noteSessionUse, readSession, type SessionBounds } from "./sessions.ts";
 import { networkOf } from "./wrong-keys.ts";
 
-/** Finds the principal of a session's cookie. */
+/** Finds the principal of a session. */
 export interface SessionVerifier {
   /**
+   * `session` is a token with its proof, as `provenSession` gives it.
    * @throws code 16 for one that is malformed, unknown, or has ended; 14 while the database is away; 8 when too many unknown ones,
    * of all or of this address, wait to be looked up.
    */
-  verify(token: string, address?: string): Principal | Promise<Principal>;
+  verify(session: string, address?: string): Principal | Promise<Principal>;
   /** A call of a person came with it. Costs a look into a map. */
   used(principal: Principal): void;
   /** It was ended here: from now on it is refused here. */
@@ -101,7 +102,8 @@ export function sessionVerifier({ sql, gate, bounds, onUse = () => {} }: Options
 
   return {
     verify(text, address = "") {
-      const token = parseToken("bs", text);
+      const [named = ""] = text.split("\n", 1);
+      const token = parseToken("bs", named);
       if (token === undefined) throw ended();
       const name = nameOf(token);
       const entry = entries.get(name);

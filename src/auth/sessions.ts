@@ -3,8 +3,9 @@ import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { unauthenticated } from "../errors.ts";
+import { keyDigest } from "./key.ts";
 import type { Principal } from "./principal.ts";
-import { newToken, type Token } from "./session-token.ts";
+import { newProof, newToken, type Token, withProof } from "./session-token.ts";
 import { apiKeys, consoleSessions } from "./tables.ts";
 import type { KeyRow } from "./verify.ts";
 
@@ -26,14 +27,15 @@ export interface SessionRow extends KeyRow {
 const sessionsMax = 100;
 
 /**
- * Makes a session of a key, in the caller's transaction; `text` is what its cookie holds. The oldest of a key that has a hundred ends.
+ * Makes a session of a key, in the caller's transaction; `text` is what its cookie holds, and `proof`
+ * what its page sends beside it; one digest of both is stored, so neither is worth anything alone. The oldest of a key that has a hundred ends.
  * @throws code 16 when the key was revoked or has expired meanwhile
  */
 export async function createSession(
   tx: Db,
   { tenantId, keyId }: Pick<Principal, "tenantId" | "keyId">,
   { sessionIdleMs, sessionAgeMsMax }: SessionBounds,
-): Promise<Token & { text: string }> {
+): Promise<{ id: string; text: string; proof: string }> {
   const holds = or(isNull(apiKeys.expiresMs), gt(apiKeys.expiresMs, databaseNowMs));
   const [key] = await orm(tx)
     .select({ now: databaseNowMs })
@@ -58,12 +60,13 @@ export async function createSession(
     const older = sql`(${consoleSessions.createdMs}, ${consoleSessions.id}) <= (${kept.createdMs}, ${kept.id})`;
     await orm(tx).delete(consoleSessions).where(and(ofKey, older));
   }
-  const token = newToken("bs", tenantId);
-  const { id, digest } = token;
+  const { id, text } = newToken("bs", tenantId);
+  const proof = newProof();
+  const digest = keyDigest(withProof(text, proof));
   await orm(tx)
     .insert(consoleSessions)
     .values({ tenantId, id, keyId, digest, createdMs: key.now, lastUsedMs: key.now });
-  return token;
+  return { id, text, proof };
 }
 
 /** A session with its client; undefined when it has ended, or its key has. */

@@ -60,7 +60,7 @@ export const apiKeyPrefixes = pgTable("api_key_prefixes", {
   keyId: text("key_id").notNull(),
 });
 
-/** One row a browser that is logged in with a key. Of its cookie only the digest is stored. */
+/** One row a browser that is logged in with a key. Of its cookie and its page's proof one digest is stored. */
 export const consoleSessions = pgTable(
   "console_sessions",
   {

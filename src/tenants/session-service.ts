@@ -12,7 +12,7 @@ import {
   type SessionService,
 } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { redeemLink } from "../auth/console-links.ts";
-import { cookieToken, setCookie } from "../auth/own-page.ts";
+import { proofHeader, provenSession, setCookie } from "../auth/own-page.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { SessionVerifier } from "../auth/session-verifier.ts";
 import { createSession, endSession, readSession, type SessionBounds, type SessionRow } from "../auth/sessions.ts";
@@ -45,11 +45,13 @@ export function sessionService(db: Db, options: Options): Partial<ServiceImpl<ty
 
   /** The session that the browser had before: the new one takes its cookie. */
   async function sessionBefore(context: HandlerContext): Promise<Principal | undefined> {
-    const token = cookieToken({ cookie: context.requestHeader.get("cookie") ?? undefined });
-    if (token === undefined) return undefined;
-    return await Promise.resolve()
-      .then(() => sessions.verify(token, callRecord(context).address))
-      .catch(() => undefined);
+    const { requestHeader } = context;
+    try {
+      const proven = provenSession(requestHeader.get("cookie"), requestHeader.get(proofHeader));
+      return proven === undefined ? undefined : await sessions.verify(proven, callRecord(context).address);
+    } catch {
+      return undefined;
+    }
   }
 
   async function made({ proof }: CreateSessionRequest, context: HandlerContext) {
@@ -58,23 +60,23 @@ export function sessionService(db: Db, options: Options): Partial<ServiceImpl<ty
     const ofKey = proof.case === "firstToken" ? undefined : await keys.verify(proof.value);
     return await transaction(db, async (tx) => {
       const principal = ofKey ?? (await ofLink(tx, proof.value ?? ""));
-      const { id, text } = await createSession(tx, principal, bounds);
+      const { id, text, proof: pageProof } = await createSession(tx, principal, bounds);
       await noteFirstSession(tx, principal.tenantId);
       if (before?.sessionId !== undefined) await endSession(tx, before.tenantId, before.sessionId);
       callRecord(context).principal = { ...principal, sessionId: id };
       await audited(tx, context, id);
       const row = await readSession(tx, { tenantId: principal.tenantId, id }, bounds);
       if (row === undefined) throw unauthenticated("the API key has expired");
-      return { session: toSession(id, row), text, before };
+      return { session: toSession(id, row), text, pageProof, before };
     });
   }
 
   return {
     async createSession(request, context) {
-      const { session, text, before } = await made(request, context);
+      const { session, text, pageProof, before } = await made(request, context);
       if (before?.sessionId !== undefined) sessions.forget(before.tenantId, before.sessionId);
       context.responseHeader.append("set-cookie", setCookie(text, bounds.sessionAgeMsMax));
-      return create(CreateSessionResponseSchema, { session });
+      return create(CreateSessionResponseSchema, { session, pageProof });
     },
 
     async getSession(_request, context) {

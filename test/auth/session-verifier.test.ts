@@ -3,7 +3,7 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { createClient, createKey } from "../../src/auth/issue-key.ts";
 import { checksum } from "../../src/auth/key.ts";
-import { newToken } from "../../src/auth/session-token.ts";
+import { newProof, newToken, withProof } from "../../src/auth/session-token.ts";
 import { sessionVerifier } from "../../src/auth/session-verifier.ts";
 import { createSession } from "../../src/auth/sessions.ts";
 import { transaction } from "../../src/db/transaction.ts";
@@ -16,19 +16,19 @@ const bounds = { sessionIdleMs: 3_600_000, sessionAgeMsMax: 3_600_000 };
 const tenant = await testTenant(sql);
 const stranger = "192.0.2.7";
 
-/** A session of our tenant. */
+/** A session of our tenant, with its proof. */
 async function session() {
   const client = await createClient(sql, tenant.id, { name: crypto.randomUUID(), type: "USER", role: "user" });
   const { id: keyId } = await createKey(sql, tenant.id, client.id, { description: "", expiresMs: null });
-  const { id, text } = await transaction(sql, (tx) => createSession(tx, { tenantId: tenant.id, keyId }, bounds));
-  return { id, text };
+  const made = await transaction(sql, (tx) => createSession(tx, { tenantId: tenant.id, keyId }, bounds));
+  return { id: made.id, text: withProof(made.text, made.proof) };
 }
 
 /** Another secret for a tenant and an id, in the right form. */
 function forged(named: string, tenantId = tenant.id) {
   const other = newToken("bs", tenantId).text;
   const body = `${other.slice(0, 25)}${named.slice(25, 48)}${other.slice(48, -6)}`;
-  return body + checksum(body);
+  return withProof(body + checksum(body), newProof());
 }
 
 const verifier = () => sessionVerifier({ ...pool, bounds });
@@ -70,7 +70,9 @@ test("who has a session does not wait among tokens that are tried out, and who c
   await verify(mine.text);
   await sleep(readAgainMs);
   statements.length = 0;
-  const tries = Array.from({ length: 1200 }, () => outcome(() => verify(newToken("bs", tenant.id).text, stranger)));
+  const tries = Array.from({ length: 1200 }, () =>
+    outcome(() => verify(withProof(newToken("bs", tenant.id).text, newProof()), stranger)),
+  );
   await sleep(0);
   expect(await verify(mine.text, stranger)).toMatchObject({ sessionId: mine.id });
   expect(await verify(theirs.text, "192.0.2.8")).toMatchObject({ sessionId: theirs.id });

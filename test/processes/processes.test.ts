@@ -154,17 +154,18 @@ describe("each of three processes on one port serves", () => {
     }
     const tenant = await testTenant(sql);
     const path = "/v1/console-sessions";
-    async function logIn(): Promise<string> {
+    async function logIn(): Promise<Record<string, string>> {
       const answer = await one.send(post(path, { key: tenant.headers["service-api-key"] }, own));
-      return answer.headers["set-cookie"]?.[0]?.split(";", 1)[0] ?? "";
+      const cookie = answer.headers["set-cookie"]?.[0]?.split(";", 1)[0] ?? "";
+      return { cookie, "service-session-proof": JSON.parse(answer.body.toString()).pageProof };
     }
-    async function statuses(cookie: string): Promise<number[]> {
-      const request = { method: "GET", path: `${path}/current`, headers: { "sec-fetch-site": "same-origin", cookie } };
+    async function statuses(held: Record<string, string>): Promise<number[]> {
+      const request = { method: "GET", path: `${path}/current`, headers: { "sec-fetch-site": "same-origin", ...held } };
       return (await Promise.all(connections.map(({ send }) => send(request)))).map(({ status }) => status);
     }
     const [first, second] = [await logIn(), await logIn()];
-    for (const cookie of [first, second]) expect(await statuses(cookie)).toEqual([200, 200, 200]);
-    const end = { method: "DELETE", path: `${path}/current`, headers: { ...own, cookie: first } };
+    for (const held of [first, second]) expect(await statuses(held)).toEqual([200, 200, 200]);
+    const end = { method: "DELETE", path: `${path}/current`, headers: { ...own, ...first } };
     expect((await two.send(end)).status).toBe(200);
     // The bound is what the documentation names.
     await sleep(1000);

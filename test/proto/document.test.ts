@@ -128,9 +128,10 @@ describe("against a running server", async () => {
     const streamed = found.operation.responses[200].content["application/x-ndjson"] !== undefined;
     if (streamed) return await firstRecord(url, sent);
     if (!rpc.startsWith("SessionService/")) return await call(found.verb, url, sent);
-    // As a browser, which keeps the cookie.
+    // As a browser, which keeps the cookie, and its page, which keeps the proof.
     const answer = await v1(server.url, page)(found.verb, url, sent);
     page.cookie ??= answer.headers.getSetCookie()[0]?.split(";", 1)[0] ?? "";
+    page["service-session-proof"] ??= answer.body.pageProof;
     return answer;
   }
 

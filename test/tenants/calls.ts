@@ -19,13 +19,13 @@ async function key(world: World): Promise<{ clientId: string; keyId: string }> {
 /** What a page of the console sends. */
 const page = { "sec-fetch-site": "same-origin" };
 
-/** The cookie of a session of the tenant's manager. */
+/** Both halves of a session of the tenant's manager. */
 async function loggedIn({ db, tenant }: World): Promise<Record<string, string>> {
   const [row] = await db<{ keyId: string }[]>`select id as "keyId" from api_keys where tenant_id = ${tenant.id}`;
   const bounds = { sessionIdleMs: 60_000, sessionAgeMsMax: 60_000 };
   const keyId = row?.keyId ?? "";
-  const { text } = await transaction(db, (tx) => createSession(tx, { tenantId: tenant.id, keyId }, bounds));
-  return { ...page, cookie: `__Host-belfry=${text}` };
+  const { text, proof } = await transaction(db, (tx) => createSession(tx, { tenantId: tenant.id, keyId }, bounds));
+  return { ...page, cookie: `__Host-belfry=${text}`, "service-session-proof": proof };
 }
 
 export const calls: Calls = {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { createLink } from "../../src/auth/console-links.ts";
+import { keyDigest } from "../../src/auth/key.ts";
 import { newToken, parseToken } from "../../src/auth/session-token.ts";
 import { consoleCommand } from "../../src/cli/console.ts";
 import { readConfig } from "../../src/config/settings.ts";
@@ -44,15 +45,22 @@ const logIn = (
   body: { key?: string | undefined; firstToken?: string | undefined },
   headers: Record<string, string> = own,
 ) => send("/v1/console-sessions", { headers, body });
+/** Both halves of a session, as headers: the browser sends the cookie, its page the proof. */
+interface Held extends Record<string, string> {
+  cookie: string;
+  "service-session-proof": string;
+}
 const current = (
-  cookie: string,
+  held: Record<string, string>,
   method = "GET",
   headers: Record<string, string> = { "sec-fetch-site": "same-origin" },
-) => send("/v1/console-sessions/current", { method, headers: { ...headers, cookie } });
+) => send("/v1/console-sessions/current", { method, headers: { ...headers, ...held } });
 
-/** The cookie of an answer, as a browser sends it. */
-const cookieOf = (answer: { headers: { "set-cookie"?: string[] | undefined } }) =>
-  (answer.headers["set-cookie"]?.[0] ?? "").split(";", 1)[0] as string;
+/** Returns what a browser holds after this answer. */
+const heldBy = ({ headers, body }: Awaited<ReturnType<typeof send>>): Held => ({
+  cookie: (headers["set-cookie"]?.[0] ?? "").split(";", 1)[0] as string,
+  "service-session-proof": body.pageProof ?? "",
+});
 
 /** A tenant, its manager's key, and a session of that. */
 async function loggedIn() {
@@ -60,7 +68,7 @@ async function loggedIn() {
   const key = tenant.headers["service-api-key"] as string;
   const answer = await logIn({ key });
   expect(answer.status).toBe(200);
-  return { tenant, key, answer, cookie: cookieOf(answer), id: answer.body.session.id as string };
+  return { tenant, key, answer, held: heldBy(answer), id: answer.body.session.id as string };
 }
 
 async function audit(headers: Record<string, string>) {
@@ -70,7 +78,8 @@ async function audit(headers: Record<string, string>) {
 
 describe("a key", () => {
   test("makes a session, which says whose it is and when it ends, and whose cookie no script can read", async () => {
-    const { tenant, key, answer, cookie, id } = await loggedIn();
+    const { tenant, key, answer, held, id } = await loggedIn();
+    const { cookie } = held;
     expect(answer.headers["set-cookie"]).toEqual([
       `${cookie}; Path=/; Max-Age=172800; Secure; HttpOnly; SameSite=Strict`,
     ]);
@@ -81,7 +90,7 @@ describe("a key", () => {
       ...{ keyPrefix: key.split("_")[1], expireTime: expect.any(String) },
     });
     expect(Math.abs(Date.parse(session.expireTime) - Date.now() - 6 * 3_600_000)).toBeLessThan(600_000);
-    expect((await current(cookie)).body).toEqual({ session });
+    expect((await current(held)).body).toEqual({ session });
     const [entry] = await audit(tenant.headers);
     expect(entry).toMatchObject({
       resource: `session/${id}`,
@@ -108,10 +117,10 @@ describe("a key", () => {
   test("of any client does, and the session may do what the key may", async () => {
     const tenant = await testTenant(sql);
     const headers = await keyHeaders(sql, tenant.id, "USER", "read_only_user");
-    const cookie = cookieOf(await logIn({ key: headers["service-api-key"] }));
-    const search = { headers: { ...own, cookie }, body: { query: {} } };
+    const held = heldBy(await logIn({ key: headers["service-api-key"] }));
+    const search = { headers: { ...own, ...held }, body: { query: {} } };
     expect((await send("/v1/events:search", search)).status).toBe(200);
-    expect(await send("/v1/api-clients", { method: "GET", headers: { ...own, cookie } })).toMatchObject({
+    expect(await send("/v1/api-clients", { method: "GET", headers: { ...own, ...held } })).toMatchObject({
       ...{ status: 403, body: { message: expect.stringContaining("read_only_user") } },
     });
   });
@@ -119,14 +128,15 @@ describe("a key", () => {
 
 describe("of the database", () => {
   test("only digests are there, of sessions and of links", async () => {
-    const { tenant, cookie } = await loggedIn();
+    const { tenant, held } = await loggedIn();
     const { token } = await transaction(sql, (tx) => createLink(tx, tenant.id));
     const rows = await sql`
       select to_jsonb(s)::text as row from console_sessions s where tenant_id = ${tenant.id}
       union all select to_jsonb(l)::text from console_links l where tenant_id = ${tenant.id}`;
     expect(rows).toHaveLength(2);
     const texts = rows.map(({ row }) => row).join();
-    for (const secret of [cookie, token]) expect(texts).not.toContain(secret.slice(-49));
+    for (const secret of [held.cookie, held["service-session-proof"], token])
+      expect(texts).not.toContain(secret.slice(-43));
   });
 });
 
@@ -147,13 +157,13 @@ describe("a cookie counts", () => {
     ["not for a body without a type", "POST", { "sec-fetch-site": "same-origin" }, 401],
   ];
   test.each(calls)("%s", async (_name, method, headers, status) => {
-    const { cookie } = await loggedIn();
-    const sent = { ...headers, cookie, host: "belfry.test:8443" };
+    const { held } = await loggedIn();
+    const sent = { ...headers, ...held, host: "belfry.test:8443" };
     const answer = await send("/v1/events:search", { method, headers: sent, body: { query: {} } });
     expect(answer.status).toBe(status);
     if (status === 401) expect(answer.body.message).toContain("this service's own pages");
     // Making and ending obey the same.
-    const ended = await current(cookie, "DELETE", { ...headers, host: "belfry.test:8443" });
+    const ended = await current(held, "DELETE", { ...headers, host: "belfry.test:8443" });
     if (headers["content-type"] === undefined) return;
     expect(ended.status).toBe(status);
     const { key } = await loggedIn();
@@ -161,8 +171,50 @@ describe("a cookie counts", () => {
     expect(made.status).toBe(status === 200 ? 200 : 403);
   });
 
+  test("only with the proof that the page keeps: a program on another port of the host gets the cookie alone", async () => {
+    const [{ held, tenant, key }, other] = [await loggedIn(), await loggedIn()];
+    const { cookie, "service-session-proof": proof } = held;
+    const changed = `${proof.slice(0, -1)}${proof.endsWith("0") ? "1" : "0"}`;
+    const without = [
+      {},
+      ...["", changed, `${proof}, ${proof}`, other.held["service-session-proof"], cookie.slice(-43)].map((text) => ({
+        "service-session-proof": text,
+      })),
+    ];
+    const everywhere = { host: "belfry.test:8443", origin: "https://belfry.test:8443", cookie };
+    const calls: [path: string, method: string, body?: object][] = [
+      ["/v1/events:search", "POST", { query: {} }],
+      ["/v1/events:watch", "POST", { query: {} }],
+      ["/v1/api-clients", "POST", { name: "theirs", type: "USER", role: "manager" }],
+      ["/v1/audit-log", "GET"],
+      ["/v1/console-sessions/current", "GET"],
+      ["/v1/console-sessions/current", "DELETE"],
+    ];
+    for (const proofs of without)
+      for (const [path, method, body] of calls) {
+        const headers = { ...own, ...everywhere, ...proofs };
+        const answer = await send(path, { method, headers, ...(body && { body }) });
+        expect(answer, `${method} ${path}`).toMatchObject({ status: 401, body: { code: 16 } });
+        expect(answer.body.message).toContain("log in again");
+        expect(answer.headers["set-cookie"]).toBeUndefined();
+      }
+    // Who logs in with the cookie alone ends no session by it.
+    expect((await logIn({ key }, { ...own, cookie })).status).toBe(200);
+    expect((await current(held)).status).toBe(200);
+    expect((await audit(tenant.headers)).map(({ outcome }: { outcome: string }) => outcome)).toEqual(["OK", "OK"]);
+  });
+
+  test("not as versions before stored it, whose digest was of the cookie alone", async () => {
+    const { held, tenant } = await loggedIn();
+    const token = held.cookie.slice(held.cookie.indexOf("=") + 1);
+    await sql`update console_sessions set digest = ${keyDigest(token)} where tenant_id = ${tenant.id}`;
+    await expect.poll(async () => (await current(held)).status, { timeout: 15_000 }).toBe(401);
+    expect((await current({ cookie: held.cookie })).status).toBe(401);
+  });
+
   test("only as a cookie: its token is no key", async () => {
-    const { cookie } = await loggedIn();
+    const { held } = await loggedIn();
+    const { cookie, ...proof } = held;
     const token = cookie.slice(cookie.indexOf("=") + 1);
     const tries: Record<string, string>[] = [
       { "service-api-key": token },
@@ -170,7 +222,7 @@ describe("a cookie counts", () => {
       { authorization: `Bearer ${token}` },
     ];
     for (const headers of tries)
-      expect(await send("/v1/events:search", { headers: { ...own, ...headers }, body: {} })).toMatchObject({
+      expect(await send("/v1/events:search", { headers: { ...own, ...proof, ...headers }, body: {} })).toMatchObject({
         status: 401,
       });
   });
@@ -179,22 +231,22 @@ describe("a cookie counts", () => {
     const [ours, theirs] = [await loggedIn(), await testTenant(sql)];
     const { body } = await send("/v1/audit-log", {
       method: "GET",
-      headers: { ...own, ...theirs.headers, cookie: ours.cookie },
+      headers: { ...own, ...theirs.headers, ...ours.held },
     });
     expect(body.entries).toEqual([]);
-    expect((await current(ours.cookie, "GET", { ...own, ...theirs.headers })).status).toBe(404);
+    expect((await current(ours.held, "GET", { ...own, ...theirs.headers })).status).toBe(404);
   });
 
   test("for its own tenant alone", async () => {
     const [ours, theirs] = [await loggedIn(), await loggedIn()];
-    const seen = await audit({ ...own, cookie: theirs.cookie });
+    const seen = await audit({ ...own, ...theirs.held });
     expect(seen.map(({ session }: { session: string }) => session)).toEqual([theirs.id]);
     expect(JSON.stringify(seen)).not.toContain(ours.id);
   });
 
   test("and the audit log names the session of each write", async () => {
-    const { cookie, id, key } = await loggedIn();
-    const headers = { ...own, cookie };
+    const { held, id, key } = await loggedIn();
+    const headers = { ...own, ...held };
     await send("/v1/api-clients", { headers, body: { name: "made in the console", type: "DATA_INGEST" } });
     await send("/v1/api-clients/none", { method: "DELETE", headers });
     const [refused, made] = await audit(headers);
@@ -213,6 +265,8 @@ describe("other origins", () => {
     });
     const made = await logIn({ key }, { ...json, origin, "sec-fetch-site": "cross-site" });
     expect(made).toMatchObject({ status: 403, body: { code: 7 } });
+    // Not the page's proof, either: it would come with a cookie alone.
+    expect(preflight.headers["access-control-allow-headers"]).not.toContain("service-session-proof");
     for (const { headers } of [preflight, made]) {
       expect(headers["access-control-allow-origin"]).toBe(origin);
       expect(headers["access-control-allow-credentials"]).toBeUndefined();
@@ -223,29 +277,33 @@ describe("other origins", () => {
 
 describe("a forged cookie is refused", () => {
   test("whatever is changed in it", async () => {
-    const { cookie, tenant } = await loggedIn();
+    const { held, tenant } = await loggedIn();
+    const { cookie, ...proof } = held;
     const other = await loggedIn();
     const good = cookie.slice(cookie.indexOf("=") + 1);
     const forged = newToken("bs", tenant.id).text;
-    const theirs = other.cookie.slice(other.cookie.indexOf("=") + 1);
+    const theirs = other.held.cookie.slice(cookie.indexOf("=") + 1);
     const link = (await transaction(sql, (tx) => createLink(tx, tenant.id))).token;
     for (const token of ["", "x", good.slice(0, -1), `${good}0`, forged, link, good.slice(0, 26) + theirs.slice(26)])
-      expect(await current(`__Host-belfry=${token}`), token).toMatchObject({ status: 401, body: { code: 16 } });
-    expect((await current(`a=b; __Host-belfry=${good}; c=d`)).status).toBe(200);
-    expect((await current(`__Secure-belfry=${good}`)).status).toBe(401);
+      expect(await current({ cookie: `__Host-belfry=${token}`, ...proof }), token).toMatchObject({
+        status: 401,
+        body: { code: 16 },
+      });
+    expect((await current({ cookie: `a=b; __Host-belfry=${good}; c=d`, ...proof })).status).toBe(200);
+    expect((await current({ cookie: `__Secure-belfry=${good}`, ...proof })).status).toBe(401);
     expect(parseToken("bs", good)?.tenantId).toBe(tenant.id);
   });
 });
 
 describe("a session ends", () => {
   test("by itself, at once, and its cookie is removed", async () => {
-    const { cookie, tenant, id } = await loggedIn();
-    const answer = await current(cookie, "DELETE");
+    const { held, tenant, id } = await loggedIn();
+    const answer = await current(held, "DELETE");
     expect(answer).toMatchObject({ status: 200, body: {} });
     expect(answer.headers["set-cookie"]).toEqual([
       "__Host-belfry=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict",
     ]);
-    expect(await current(cookie)).toMatchObject({
+    expect(await current(held)).toMatchObject({
       status: 401,
       body: { message: expect.stringContaining("log in again") },
     });
@@ -253,25 +311,25 @@ describe("a session ends", () => {
   });
 
   test("when its browser makes another one, so that no one goes on with a cookie that was planted", async () => {
-    const { cookie, key } = await loggedIn();
-    const next = await logIn({ key }, { ...own, cookie });
-    expect(cookieOf(next)).not.toBe(cookie);
-    expect((await current(cookie)).status).toBe(401);
-    expect((await current(cookieOf(next))).status).toBe(200);
+    const { held, key } = await loggedIn();
+    const next = await logIn({ key }, { ...own, ...held });
+    expect(heldBy(next).cookie).not.toBe(held.cookie);
+    expect((await current(held)).status).toBe(401);
+    expect((await current(heldBy(next))).status).toBe(200);
     // What is none, is foreign or has ended does not keep one from logging in.
-    expect((await logIn({ key }, { ...own, cookie })).status).toBe(200);
-    expect((await logIn({ key }, { ...own, cookie: "__Host-belfry=planted" })).status).toBe(200);
+    expect((await logIn({ key }, { ...own, ...held })).status).toBe(200);
+    expect((await logIn({ key }, { ...own, ...held, cookie: "__Host-belfry=planted" })).status).toBe(200);
   });
 
   test("with its key, within a second, also where a watch runs", async () => {
-    const { cookie, tenant } = await loggedIn();
-    const watch = send("/v1/events:watch", { headers: { ...own, cookie }, body: { query: {} } });
+    const { held, tenant } = await loggedIn();
+    const watch = send("/v1/events:watch", { headers: { ...own, ...held }, body: { query: {} } });
     await sleep(300);
     const clock = ownClock();
     await sql`delete from api_keys where tenant_id = ${tenant.id}`;
     expect((await watch).body).toContain("the session has ended");
     expect(clock()).toBeLessThan(1500);
-    expect((await current(cookie)).status).toBe(401);
+    expect((await current(held)).status).toBe(401);
     expect(await sql`select 1 from console_sessions where tenant_id = ${tenant.id}`).toHaveLength(0);
   });
 
@@ -284,38 +342,38 @@ describe("a session ends", () => {
   ];
   test.each(moments)("%s", async (_what, createdAgoMs, usedAgoMs, holds) => {
     const tenant = await testTenant(sql);
-    const { headers } = await logIn({ key: tenant.headers["service-api-key"] });
+    const held = heldBy(await logIn({ key: tenant.headers["service-api-key"] }));
     await sql`
       update console_sessions set created_ms = created_ms - ${createdAgoMs}, last_used_ms = last_used_ms - ${usedAgoMs}
       where tenant_id = ${tenant.id}`;
-    expect((await current(cookieOf({ headers }))).status).toBe(holds ? 200 : 401);
+    expect((await current(held)).status).toBe(holds ? 200 : 401);
   });
 
   test("at the moment when its key expires", async () => {
-    const { cookie, tenant } = await loggedIn();
+    const { held, tenant } = await loggedIn();
     const soon = BigInt(Date.now()) + 3_600_000n;
     await sql`update api_keys set expires_ms = ${soon} where tenant_id = ${tenant.id}`;
-    expect(Date.parse((await current(cookie)).body.session.expireTime)).toBe(Number(soon));
+    expect(Date.parse((await current(held)).body.session.expireTime)).toBe(Number(soon));
     await sql`update api_keys set expires_ms = ${BigInt(Date.now())} where tenant_id = ${tenant.id}`;
-    await expect.poll(async () => (await current(cookie)).status, { timeout: 15_000 }).toBe(401);
+    await expect.poll(async () => (await current(held)).status, { timeout: 15_000 }).toBe(401);
   });
 
   test("and its uses move its end, by what is stored once a minute", async () => {
-    const { cookie, tenant } = await loggedIn();
+    const { held, tenant } = await loggedIn();
     await sql`update console_sessions set last_used_ms = last_used_ms - ${hour} where tenant_id = ${tenant.id}`;
-    const leftMs = async () => Date.parse((await current(cookie)).body.session.expireTime) - Date.now();
+    const leftMs = async () => Date.parse((await current(held)).body.session.expireTime) - Date.now();
     await expect.poll(leftMs, { timeout: 15_000 }).toBeGreaterThan(5.5 * 3_600_000);
   });
 
   test("when its key has a hundred newer ones", async () => {
-    const { cookie, key, tenant } = await loggedIn();
+    const { held, key, tenant } = await loggedIn();
     await sql`
       insert into console_sessions (tenant_id, id, key_id, digest, created_ms, last_used_ms)
       select tenant_id, n::text, key_id, digest, created_ms + n, last_used_ms
       from console_sessions, generate_series(1, 99) n where tenant_id = ${tenant.id}`;
     expect((await logIn({ key })).status).toBe(200);
     expect((await sql`select 1 from console_sessions where tenant_id = ${tenant.id}`).length).toBe(100);
-    await expect.poll(async () => (await current(cookie)).status, { timeout: 15_000 }).toBe(401);
+    await expect.poll(async () => (await current(held)).status, { timeout: 15_000 }).toBe(401);
   });
 });
 

@@ -72,15 +72,17 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
     sending: false,
   });
   const claimed = useSignal<readonly string[]>([]);
-  // What was read again, after a change was taken back say, replaces what no person has touched.
-  const given = useRef(options.stored);
+  const read = useRef(options.stored);
   const latest = useRef(options.stored);
-  if (given.current !== options.stored && !equals(schema, given.current, options.stored)) {
-    given.current = options.stored;
-    latest.current = options.stored;
+  if (read.current !== options.stored) {
+    read.current = options.stored;
     const { stored, value } = state.peek();
-    if (sameWritten(schema, stored, value))
-      state.value = { stored: options.stored, value: options.stored, sending: false };
+    // Compared with what was saved last, not with the reading before: a change may be taken back before it was read.
+    if (!equals(schema, stored, options.stored)) {
+      latest.current = options.stored;
+      if (sameWritten(schema, stored, value))
+        state.value = { stored: options.stored, value: options.stored, sending: false };
+    }
   }
   const put = (part: Partial<State<S>>) => {
     state.value = { ...state.peek(), ...part };

@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/tenants/v1/session_service.proto.
  */
 export const file_belfry_tenants_v1_session_service: GenFile = /*@__PURE__*/
-  fileDesc("CidiZWxmcnkvdGVuYW50cy92MS9zZXNzaW9uX3NlcnZpY2UucHJvdG8SEWJlbGZyeS50ZW5hbnRzLnYxIuIBCgdTZXNzaW9uEg8KAmlkGAEgASgJQgPgQQMSEwoGdGVuYW50GAIgASgJQgPgQQMSEwoGY2xpZW50GAMgASgJQgPgQQMSOgoLY2xpZW50X3R5cGUYBCABKA4yIC5iZWxmcnkudGVuYW50cy52MS5BcGlDbGllbnRUeXBlQgPgQQMSEQoEcm9sZRgFIAEoCUID4EEDEhcKCmtleV9wcmVmaXgYBiABKAlCA+BBAxI0CgtleHBpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAyJmChRDcmVhdGVTZXNzaW9uUmVxdWVzdBIaCgNrZXkYASABKAlCC4ABAbpIBXIDGP8BSAASIgoLZmlyc3RfdG9rZW4YAiABKAlCC4ABAbpIBXIDGP8BSABCDgoFcHJvb2YSBbpIAggBIkkKFUNyZWF0ZVNlc3Npb25SZXNwb25zZRIwCgdzZXNzaW9uGAEgASgLMhouYmVsZnJ5LnRlbmFudHMudjEuU2Vzc2lvbkID4EECIhMKEUdldFNlc3Npb25SZXF1ZXN0IkYKEkdldFNlc3Npb25SZXNwb25zZRIwCgdzZXNzaW9uGAEgASgLMhouYmVsZnJ5LnRlbmFudHMudjEuU2Vzc2lvbkID4EECIhYKFERlbGV0ZVNlc3Npb25SZXF1ZXN0IhcKFURlbGV0ZVNlc3Npb25SZXNwb25zZTKyAwoOU2Vzc2lvblNlcnZpY2UShwEKDUNyZWF0ZVNlc3Npb24SJy5iZWxmcnkudGVuYW50cy52MS5DcmVhdGVTZXNzaW9uUmVxdWVzdBooLmJlbGZyeS50ZW5hbnRzLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZSIjiLUYB4LT5JMCGToBKiIUL3YxL2NvbnNvbGUtc2Vzc2lvbnMShgEKCkdldFNlc3Npb24SJC5iZWxmcnkudGVuYW50cy52MS5HZXRTZXNzaW9uUmVxdWVzdBolLmJlbGZyeS50ZW5hbnRzLnYxLkdldFNlc3Npb25SZXNwb25zZSIrkAIBiLUYCILT5JMCHhIcL3YxL2NvbnNvbGUtc2Vzc2lvbnMvY3VycmVudBKMAQoNRGVsZXRlU2Vzc2lvbhInLmJlbGZyeS50ZW5hbnRzLnYxLkRlbGV0ZVNlc3Npb25SZXF1ZXN0GiguYmVsZnJ5LnRlbmFudHMudjEuRGVsZXRlU2Vzc2lvblJlc3BvbnNlIiiItRgIgtPkkwIeKhwvdjEvY29uc29sZS1zZXNzaW9ucy9jdXJyZW50YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_tenants_v1_api_client, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("CidiZWxmcnkvdGVuYW50cy92MS9zZXNzaW9uX3NlcnZpY2UucHJvdG8SEWJlbGZyeS50ZW5hbnRzLnYxIuIBCgdTZXNzaW9uEg8KAmlkGAEgASgJQgPgQQMSEwoGdGVuYW50GAIgASgJQgPgQQMSEwoGY2xpZW50GAMgASgJQgPgQQMSOgoLY2xpZW50X3R5cGUYBCABKA4yIC5iZWxmcnkudGVuYW50cy52MS5BcGlDbGllbnRUeXBlQgPgQQMSEQoEcm9sZRgFIAEoCUID4EEDEhcKCmtleV9wcmVmaXgYBiABKAlCA+BBAxI0CgtleHBpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAyJmChRDcmVhdGVTZXNzaW9uUmVxdWVzdBIaCgNrZXkYASABKAlCC4ABAbpIBXIDGP8BSAASIgoLZmlyc3RfdG9rZW4YAiABKAlCC4ABAbpIBXIDGP8BSABCDgoFcHJvb2YSBbpIAggBImUKFUNyZWF0ZVNlc3Npb25SZXNwb25zZRIwCgdzZXNzaW9uGAEgASgLMhouYmVsZnJ5LnRlbmFudHMudjEuU2Vzc2lvbkID4EECEhoKCnBhZ2VfcHJvb2YYAiABKAlCBoABAeBBAiITChFHZXRTZXNzaW9uUmVxdWVzdCJGChJHZXRTZXNzaW9uUmVzcG9uc2USMAoHc2Vzc2lvbhgBIAEoCzIaLmJlbGZyeS50ZW5hbnRzLnYxLlNlc3Npb25CA+BBAiIWChREZWxldGVTZXNzaW9uUmVxdWVzdCIXChVEZWxldGVTZXNzaW9uUmVzcG9uc2UysgMKDlNlc3Npb25TZXJ2aWNlEocBCg1DcmVhdGVTZXNzaW9uEicuYmVsZnJ5LnRlbmFudHMudjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaKC5iZWxmcnkudGVuYW50cy52MS5DcmVhdGVTZXNzaW9uUmVzcG9uc2UiI4i1GAeC0+STAhk6ASoiFC92MS9jb25zb2xlLXNlc3Npb25zEoYBCgpHZXRTZXNzaW9uEiQuYmVsZnJ5LnRlbmFudHMudjEuR2V0U2Vzc2lvblJlcXVlc3QaJS5iZWxmcnkudGVuYW50cy52MS5HZXRTZXNzaW9uUmVzcG9uc2UiK5ACAYi1GAiC0+STAh4SHC92MS9jb25zb2xlLXNlc3Npb25zL2N1cnJlbnQSjAEKDURlbGV0ZVNlc3Npb24SJy5iZWxmcnkudGVuYW50cy52MS5EZWxldGVTZXNzaW9uUmVxdWVzdBooLmJlbGZyeS50ZW5hbnRzLnYxLkRlbGV0ZVNlc3Npb25SZXNwb25zZSIoiLUYCILT5JMCHiocL3YxL2NvbnNvbGUtc2Vzc2lvbnMvY3VycmVudGIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_tenants_v1_api_client, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * A browser that is logged in.
@@ -133,6 +133,13 @@ export type CreateSessionResponse = Message<"belfry.tenants.v1.CreateSessionResp
    * @generated from field: belfry.tenants.v1.Session session = 1;
    */
   session?: Session | undefined;
+
+  /**
+   * Sent in the header `service-session-proof` beside the cookie; without it the cookie counts for nothing. It is shown once.
+   *
+   * @generated from field: string page_proof = 2;
+   */
+  pageProof: string;
 };
 
 /**
@@ -209,8 +216,9 @@ export const DeleteSessionResponseSchema: GenMessage<DeleteSessionResponse> = /*
   messageDesc(file_belfry_tenants_v1_session_service, 6);
 
 /**
- * Sessions are how browsers use the API: the page of the console exchanges a key for a cookie that no script can read. A session
- * belongs to its key: it may do what the key may, and ends with it.
+ * Sessions are how browsers use the API: the page of the console exchanges a key for a cookie that no script can read, and a proof
+ * that only the page can read. The cookie counts only in requests that carry the proof in the header `service-session-proof`: browsers
+ * send cookies to every port of a host. A session belongs to its key: it may do what the key may, and ends with it.
  *
  * @generated from service belfry.tenants.v1.SessionService
  */

@@ -1,0 +1,312 @@
+import { resolveObjectURL } from "node:buffer";
+import { readFileSync } from "node:fs";
+import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { type HTMLAnchorElement, type HTMLElement, type HTMLInputElement, Window } from "happy-dom";
+import { afterAll, beforeAll, test } from "vitest";
+import { drawn, type Place, placeOf, pressOn, until } from "./dom-locator.ts";
+import type { TestServer } from "./server.ts";
+import type { TestTenant } from "./tenant.ts";
+
+/** A file that the page handed to the browser. */
+interface Download {
+  name: string;
+  text: string;
+}
+
+/** The console in a document without layout, which calls the real server as a browser does. */
+export interface DomPage extends Place {
+  readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };
+  /** The next file that the page hands to the browser. */
+  downloaded(): Promise<Download>;
+  /** All that the page holds where a script could read it: elements, what inputs hold, storage, address. */
+  held(): string;
+  sessionStored(): string;
+  /** Questions that `confirm` asked, all answered by `answer`. */
+  readonly questions: readonly string[];
+  answer: boolean;
+  hash(): string;
+  goto(hash: string): Promise<void>;
+  waitForHash(wanted: RegExp): Promise<void>;
+  reload(): Promise<void>;
+  goBack(): void;
+  goForward(): void;
+  logIn(tenant: Pick<TestTenant, "headers">, hash?: string): Promise<void>;
+  /** Waits until no call is under way. */
+  settled(): Promise<void>;
+  /** Lets the next call of a method pass by a function. */
+  passBy(method: string, interceptor: Interceptor): void;
+  /** Fails the next call of a method, as without a network. */
+  fail(method: string): Promise<void>;
+  /** Holds the next call of a method; resolves once it was made. */
+  hold(method: string): Promise<{ release(): void; readonly signal: AbortSignal }>;
+}
+
+/** What the console's modules export that a page needs. Loaded once there is a document. */
+interface Console {
+  startPage(transport: Transport): void;
+  carryCalls(transport: Transport): void;
+  interceptors: readonly Interceptor[];
+  findSession(): Promise<void>;
+  logInFailure: { value: unknown };
+  callsUnderWay: { value: number };
+  drawPage(): () => void;
+}
+
+/** Names that the console takes from its browser and Node.js has not, or has in another form. */
+const names = [
+  ...["document", "location", "history", "localStorage", "sessionStorage", "devicePixelRatio"],
+  ...["addEventListener", "removeEventListener", "dispatchEvent", "matchMedia", "getComputedStyle"],
+  ...["requestAnimationFrame", "cancelAnimationFrame", "ResizeObserver", "HashChangeEvent", "CustomEvent"],
+  ...["Element", "HTMLElement", "Node"],
+] as const;
+
+const url = "https://console.test/console/";
+
+/** The document of this process: libraries that are loaded once keep it. */
+let browser: Window | undefined;
+let loaded: Promise<Console> | undefined;
+let asked: string[] = [];
+let answer = true;
+const downloads: Download[] = [];
+
+function openBrowser(): Window {
+  const window = new Window({ url });
+  const { HTMLAnchorElement, HTMLElement, HTMLCanvasElement, HTMLDialogElement } = window;
+  HTMLAnchorElement.prototype.click = function (this: HTMLAnchorElement) {
+    if (this.download === "") return HTMLElement.prototype.click.call(this);
+    const { href, download: name } = this;
+    void resolveObjectURL(href)?.text().then((text) => downloads.push({ name, text }));
+  };
+  const { showModal } = HTMLDialogElement.prototype;
+  HTMLDialogElement.prototype.showModal = function () {
+    showModal.call(this);
+    this.querySelector<HTMLElement>("[autofocus], input, select, textarea, button, a")?.focus();
+  };
+  // Wide enough for plots to tell points from each other.
+  Object.defineProperty(HTMLElement.prototype, "clientWidth", { get: () => 1280 });
+  // There is nothing to draw on: plots draw into the void.
+  const nothing: object = new Proxy(() => nothing, { get: (_, name) => (name === Symbol.toPrimitive ? () => 0 : nothing) });
+  HTMLCanvasElement.prototype.getContext = () => nothing as never;
+  return window;
+}
+
+/** Puts the browser's names into this process until the file ends. */
+function install(pageUrl: () => string): () => void {
+  browser ??= openBrowser();
+  const window = browser;
+  const nodeFetch = fetch;
+  const bound = (value: unknown) => (typeof value === "function" && !/^class\b/.test(String(value)) ? value.bind(window) : value);
+  const ours: Record<string, unknown> = {
+    ...Object.fromEntries(names.map((name) => [name, bound(window[name as keyof Window])])),
+    window,
+    Path2D: class {
+      moveTo() {}
+      lineTo() {}
+      rect() {}
+      arc() {}
+      closePath() {}
+      bezierCurveTo() {}
+    },
+    confirm: (question: string) => {
+      asked.push(question);
+      return answer;
+    },
+    fetch: (input: string, init?: RequestInit) => nodeFetch(/^[./]/.test(input) ? new URL(input, pageUrl()) : input, init),
+    BroadcastChannel: class extends BroadcastChannel {
+      constructor(name: string) {
+        super(name);
+        (this as unknown as { unref(): void }).unref();
+      }
+    },
+  };
+  const before = Object.keys(ours).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const);
+  for (const [name, value] of Object.entries(ours))
+    Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+  return () => {
+    for (const [name, descriptor] of before) {
+      if (descriptor === undefined) delete (globalThis as Record<string, unknown>)[name];
+      else Object.defineProperty(globalThis, name, descriptor);
+    }
+  };
+}
+
+/** Loads the console's modules. By paths that are no literals: their types are of a browser. */
+async function load(): Promise<Console> {
+  const of = async (path: string) => (await import(new URL(`../../console/${path}`, import.meta.url).pathname)) as Console;
+  const modules = await Promise.all(
+    ["frame/start.ts", "frame/calls.ts", "frame/session.ts", "draw.tsx"].map(of),
+  );
+  return Object.assign({}, ...modules.map((each) => ({ ...each })));
+}
+
+/** Defines tests on a page of the console; `server()` is the one that it calls. */
+export function domPage(server: TestServer) {
+  let uninstall: (() => void) | undefined;
+  let started: Console;
+
+  beforeAll(async () => {
+    uninstall = install(() => `${server.url}/console/`);
+    const first = loaded === undefined;
+    loaded ??= load();
+    started = await loaded;
+    if (first) started.startPage(carrierOf(server, started, new Map()));
+  });
+  afterAll(() => uninstall?.());
+
+  return {
+    onPage(name: string, body: (page: DomPage) => Promise<void>) {
+      test(name, async () => {
+        const { page, close } = await openPage(server, started);
+        try {
+          await body(page);
+        } finally {
+          await close();
+        }
+      });
+    },
+  };
+}
+
+type Passes = Map<string, Interceptor[]>;
+
+/** Carries calls to the server with a cookie jar and the header of a browser. */
+function carrierOf(server: TestServer, { interceptors }: Console, passes: Passes): Transport {
+  const { url: baseUrl, ca } = server.target;
+  let cookie = "";
+  const asBrowser: Interceptor = (next) => async (request) => {
+    request.header.set("sec-fetch-site", "same-origin");
+    if (cookie !== "") request.header.set("cookie", cookie);
+    const response = await next(request);
+    const [set] = response.header.getSetCookie();
+    if (set !== undefined) cookie = set.split(";", 1)[0] ?? "";
+    return response;
+  };
+  const bySteps: Interceptor = (next) => (request) => {
+    const [pass] = passes.get(request.method.name)?.splice(0, 1) ?? [];
+    return pass === undefined ? next(request) : pass(next)(request);
+  };
+  const nodeOptions = ca === undefined ? {} : { ca: readFileSync(ca) };
+  return createConnectTransport({
+    ...{ baseUrl, nodeOptions, httpVersion: "2", useBinaryFormat: true },
+    interceptors: [...interceptors, bySteps, asBrowser],
+  });
+}
+
+/** Fails once a call is cancelled. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) =>
+    signal.addEventListener("abort", () => reject(new ConnectError("The page has cancelled it", Code.Canceled))),
+  );
+}
+
+async function openPage(server: TestServer, started: Console) {
+  const window = browser as Window;
+  const { document, location, history } = window;
+  const passes: Passes = new Map();
+  const passBy = (method: string, interceptor: Interceptor) =>
+    void passes.set(method, [...(passes.get(method) ?? []), interceptor]);
+
+  const begin = async () => {
+    window.localStorage.clear();
+    window.sessionStorage.clear();
+    history.replaceState(null, "", url);
+    window.dispatchEvent(new window.HashChangeEvent("hashchange"));
+    started.carryCalls(carrierOf(server, started, passes));
+    started.logInFailure.value = undefined;
+    await started.findSession();
+  };
+
+  asked = [];
+  answer = true;
+  downloads.length = 0;
+  await begin();
+  let clear = started.drawPage();
+
+  const body = placeOf(document, "page", () => [document.body]);
+  const active = () => (document.activeElement?.isConnected ? document.activeElement : document.body) as HTMLElement;
+  const more: Omit<DomPage, keyof Place> = {
+    passBy,
+    downloaded: () => until(document, () => downloads.shift(), () => "no file is handed over"),
+    held: () =>
+      [
+        document.documentElement.outerHTML,
+        ...[...document.querySelectorAll<HTMLInputElement>("input, textarea")].map(({ value }) => value),
+        JSON.stringify([{ ...window.sessionStorage }, { ...window.localStorage }]),
+        location.href,
+      ].join("\n"),
+    sessionStored: () => JSON.stringify({ ...window.sessionStorage }),
+    get questions() {
+      return asked;
+    },
+    get answer() {
+      return answer;
+    },
+    set answer(next: boolean) {
+      answer = next;
+    },
+    keyboard: {
+      async press(key: string) {
+        await drawn(document);
+        pressOn(active(), key);
+      },
+      async type(text: string) {
+        await drawn(document);
+        const field = active() as HTMLElement & { value: string };
+        field.value += text;
+        field.dispatchEvent(new window.Event("input", { bubbles: true }));
+      },
+    },
+    hash: () => location.hash,
+    async goto(hash: string) {
+      location.hash = hash;
+      await page.settled();
+    },
+    async waitForHash(wanted: RegExp) {
+      const look = () => (wanted.test(location.hash) ? true : undefined);
+      await until(document, look, () => `the address is ${location.hash}, not ${wanted},`);
+    },
+    async reload() {
+      clear();
+      await started.findSession();
+      clear = started.drawPage();
+    },
+    goBack: () => history.back(),
+    goForward: () => history.forward(),
+    async logIn({ headers }: Pick<TestTenant, "headers">, hash = "") {
+      location.hash = hash;
+      await page.getByLabel("API key").fill(headers["service-api-key"] ?? "");
+      await page.getByRole("button", { name: "Log in" }).click();
+      await page.getByRole("link", { name: "Belfry" }).waitFor();
+    },
+    async settled() {
+      const rests = () => (started.callsUnderWay.value === 0 ? true : undefined);
+      await until(document, rests, () => "calls are still under way");
+    },
+    async fail(method: string) {
+      const made = Promise.withResolvers<void>();
+      passBy(method, () => () => {
+        made.resolve();
+        return Promise.reject(new ConnectError("Failed to fetch", Code.Unavailable));
+      });
+      await made.promise;
+    },
+    hold(method: string) {
+      const made = Promise.withResolvers<{ release(): void; signal: AbortSignal }>();
+      passBy(method, (next) => async (request) => {
+        const gate = Promise.withResolvers<void>();
+        made.resolve({ release: gate.resolve, signal: request.signal });
+        await Promise.race([gate.promise, aborted(request.signal)]);
+        return await next(request);
+      });
+      return made.promise;
+    },
+  };
+  // With their accessors, which an assignment would read once.
+  const page = Object.defineProperties(body, Object.getOwnPropertyDescriptors(more)) as DomPage;
+  const close = async () => {
+    clear();
+    await begin();
+  };
+  return { page, close };
+}
