@@ -87,8 +87,9 @@ async function serve(config: Config): Promise<void> {
   const { count, because } = await processCount(config);
   const log = openLog(config.logLevel, undefined, count > 1 ? "owner" : undefined);
   const machine = count > 1 ? await startMachine(config, log, count) : undefined;
-  const followSources = process.env.NODE_ENV === "development";
-  const server = machine ?? (await (await import("./server.ts")).startServer(config, log, { followSources }));
+  const { NODE_ENV, REQUESTS_FD: fd } = process.env;
+  const how = { followSources: NODE_ENV === "development", requestsFd: fd === undefined ? undefined : Number(fd) };
+  const server = machine ?? (await (await import("./server.ts")).startServer(config, log, how));
   log.info({ processes: count, because }, count > 1 ? "several processes serve" : "one process serves");
   process.send?.("serving"); // from now on its launcher starts it again when it dies
   const processes = count > 1 ? `${count} processes serve (${because}).` : undefined;

@@ -50,7 +50,7 @@ const program = `
   setInterval(() => undefined, 1000);
 `;
 
-const parts = ["src/processes/deaths.js", "src/processes/heap-limit.js", "src/telemetry/requests-in-work.js"];
+const parts = ["src/processes/deaths.js", "src/processes/heap-limit.js", "src/rpc/requests-in-work.js"];
 const { optionalDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const nodePackage =
   Object.keys(optionalDependencies).find((name) => existsSync(join(root, "node_modules", name))) ?? "";
