@@ -18,8 +18,8 @@ const install = checkout ? "npm ci" : "npm install";
 // Shared with the owner of a port that several processes serve (src/processes/).
 const load = (path) => import(pathToFileURL(join(src, path)).href);
 const { recentDeaths } = await load("processes/deaths.js");
-const { grantedMemory, heapLimit } = await load("processes/heap-limit.js");
-const { inWorkMark, openRequestsInWork, takeRequestsInWork } = await load("telemetry/requests-in-work.js");
+const { grantedMemory, heapLimit, isHeapLimit } = await load("processes/heap-limit.js");
+const { openRequestsInWork, requestsFd, takeRequestsInWork } = await load("rpc/requests-in-work.js");
 
 /** Ctrl-C reaches this process twice, from the terminal and from npm, which passes it on: within this time it is one. */
 const oneSignalMs = 300;
@@ -78,11 +78,15 @@ function compiledDir() {
 
 /** What a server gets that other commands, which may run as another user, do not: bounds, and files of its own. */
 function serving() {
-  const compiled = compiledDir();
+  const [compiled, requests] = [compiledDir(), openRequestsInWork()];
   return {
-    limits: heapLimit(grantedMemory(), 1),
-    env: { ...inWorkMark, ...(compiled && { NODE_COMPILE_CACHE: compiled }) },
-    requestsFd: openRequestsInWork(),
+    // An operator's own bound stays.
+    limits: isHeapLimit(process.env.NODE_OPTIONS ?? "") ? [] : [heapLimit(grantedMemory(), 1)],
+    env: {
+      ...(compiled && { NODE_COMPILE_CACHE: compiled }),
+      ...(requests !== undefined && { REQUESTS_FD: String(requestsFd) }),
+    },
+    requests,
   };
 }
 
@@ -91,7 +95,7 @@ const pauseMs = 1000;
 const pauseMsMax = 60_000;
 
 function run(node) {
-  const { limits, env: own, requestsFd } = process.argv[2] === "serve" ? serving() : { limits: [], env: {} };
+  const { limits, env: own, requests } = process.argv[2] === "serve" ? serving() : { limits: [], env: {} };
   // Fewer collections of young objects, each of them longer (docs/decisions/0038).
   const args = ["--max-semi-space-size=16", ...limits, ...process.execArgv, main, ...process.argv.slice(2)];
   // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (docs/decisions/0015).
@@ -121,10 +125,10 @@ function run(node) {
       return waitMs;
     }
     const { count, waitMs } = deaths.note(Date.now());
-    const requests = takeRequestsInWork(requestsFd, 0, Date.now());
+    const taken = takeRequestsInWork(requests, 0, Date.now());
     const deathsText = count === 1 ? how : `${how}; ${count} deaths in ten minutes`;
     const again = waitMs === 0 ? "at once" : `in ${waitMs / 1000} s`;
-    const inWork = requests.length === 0 ? "no request was in work" : `in work: ${requests.join("; ")}`;
+    const inWork = taken.length === 0 ? "no request was in work" : `in work: ${taken.join("; ")}`;
     process.stderr.write(`belfry: the server has died (${deathsText}); it is started again ${again}; ${inWork}\n`);
     return waitMs;
   }
@@ -134,7 +138,7 @@ function run(node) {
     let served = false;
     // A process group of its own: it hears of a signal from here alone, once.
     // The channel closes when this process is killed, which the server takes as SIGTERM.
-    const stdio = ["inherit", "inherit", "inherit", "ipc", requestsFd ?? "ignore"];
+    const stdio = ["inherit", "inherit", "inherit", "ipc", requests ?? "ignore"];
     child = spawn(node, args, { stdio, detached: true, env });
     child.on("message", (message) => {
       served ||= message === "serving";

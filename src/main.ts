@@ -94,8 +94,9 @@ async function serve(config: Config, forPrometheus: PrometheusWish | null): Prom
   const { count, because } = await processCount(config);
   const log = openLog(config.logLevel, undefined, count > 1 ? "owner" : undefined);
   const machine = count > 1 ? await startMachine(config, log, count) : undefined;
-  const followSources = process.env.NODE_ENV === "development";
-  const server = machine ?? (await (await import("./server.ts")).startServer(config, log, { followSources }));
+  const { NODE_ENV, REQUESTS_FD: fd } = process.env;
+  const how = { followSources: NODE_ENV === "development", requestsFd: fd === undefined ? undefined : Number(fd) };
+  const server = machine ?? (await (await import("./server.ts")).startServer(config, log, how));
   log.info({ processes: count, because }, count > 1 ? "several processes serve" : "one process serves");
   const key = await keyForPrometheus(server, config, forPrometheus);
   process.send?.("serving"); // from now on its launcher starts it again when it dies

@@ -16,6 +16,8 @@ export interface OwnedParts {
 /** How a server is started. */
 export interface How {
   readonly given?: OwnedParts;
+  /** The descriptor of the file in which it notes its requests; absent: it does not. */
+  readonly requestsFd?: number | undefined;
   /** Its page is built again when its sources change. */
   readonly followSources?: boolean;
 }

@@ -69,7 +69,6 @@ import { startRetention } from "./retention.ts";
 import { discovery } from "./rpc/discovery.ts";
 import { pipeline } from "./rpc/pipeline.ts";
 import { requestMemory } from "./rpc/request-memory.ts";
-import { noteRequests } from "./telemetry/requests-in-work.js";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import type { FirstKey } from "./tenants/first-key.ts";
@@ -114,7 +113,7 @@ export interface Server {
 export async function startServer(
   config: Config,
   log: Logger,
-  { given, followSources = false }: How = {},
+  { given, followSources = false, requestsFd }: How = {},
 ): Promise<Server> {
   await using starting = new AsyncDisposableStack();
 
@@ -149,7 +148,7 @@ export async function startServer(
     ingest,
     checkRules: (tenantId) => rules.check(tenantId),
   });
-  const limits = { streamsMax: config.streamsMax, recordAudit: audit.record, requests: noteRequests(given?.process) };
+  const limits = { streamsMax: config.streamsMax, recordAudit: audit.record, requestsFd, process: given?.process };
   const calls = pipeline({ ...callers, ...limits, wrongKeys: callers.guesses, gate: pool.gate, room: room.ofRpc, log });
 
   // What rules make of what happens.

@@ -2,7 +2,7 @@ import cluster, { type Worker } from "node:cluster";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { StartError } from "../db/start-error.ts";
-import { inWorkMark, takeRequestsInWork } from "../telemetry/requests-in-work.js";
+import { takeRequestsInWork } from "../rpc/requests-in-work.js";
 import { recentDeaths } from "./deaths.js";
 import { type Assignment, type Load, type Order, type Report, servingMark } from "./messages.ts";
 
@@ -43,7 +43,7 @@ export interface Options {
   processes: number;
   /** What a process gets, of the moment when it starts. */
   assignment(): Omit<Assignment, "process" | "processes">;
-  /** The descriptor of the file in which they note their requests, which they get with their standard streams. */
+  /** The file in which they note their requests. */
   requestsFd: number | undefined;
   log: Logger;
 }
@@ -98,7 +98,7 @@ function start(fleet: State, number: number): void {
   const { processes, assignment, log } = fleet;
   let worker: Worker;
   try {
-    worker = cluster.fork({ ...servingMark, ...(fleet.requestsFd === undefined ? {} : inWorkMark) });
+    worker = cluster.fork(servingMark);
   } catch (error) {
     cannotStart(fleet, number, notForked(error as Error));
     return;

@@ -12,14 +12,18 @@ export function grantedMemory() {
 }
 
 /**
- * Arguments of Node that bound the heap of each of `processes`: one that runs away dies in seconds, where V8's own bound of up to 4 GiB has a
- * server stand still for long, or the kernel end PostgreSQL first. None where the operator has set a bound by NODE_OPTIONS.
+ * Returns the argument of Node that bounds the heap of each of `processes`: one that runs away dies in seconds, where V8's own bound of up to
+ * 4 GiB has a server stand still for long, or the kernel end PostgreSQL first.
  * @param {number} granted bytes
  * @param {number} processes
- * @returns {string[]}
  */
 export function heapLimit(granted, processes) {
-  if (/--max[-_]old[-_]space[-_]size/.test(process.env.NODE_OPTIONS ?? "")) return [];
   const share = Math.floor((granted * heapShare) / MiB / processes);
-  return [`--max-old-space-size=${Math.min(Math.max(share, leastMiB), mostMiB)}`];
+  return `--max-old-space-size=${Math.min(Math.max(share, leastMiB), mostMiB)}`;
 }
+
+/**
+ * Returns whether arguments of Node, as one text, bound its heap.
+ * @param {string} args
+ */
+export const isHeapLimit = (args) => /--max[-_]old[-_]space[-_]size/.test(args);

@@ -13,6 +13,8 @@ export interface Assignment {
   /** The certificate of now; undefined without TLS. */
   readonly certificate: Pair | undefined;
   readonly caFile: string | undefined;
+  /** The descriptor of the file in which it notes its requests. */
+  readonly requestsFd: number | undefined;
 }
 
 /** From the owner of the port to a serving process. A message with a connection is `connection`. */

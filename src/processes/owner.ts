@@ -7,13 +7,13 @@ import { calledUrl } from "../http/called-url.ts";
 import { certifiedNames } from "../http/certificate.ts";
 import { liveCertificate } from "../http/live-certificate.ts";
 import { preparedDatabase } from "../prepared-database.ts";
+import { openRequestsInWork, requestsFd } from "../rpc/requests-in-work.js";
 import type { Server } from "../server.ts";
 import { mergedMetrics } from "../telemetry/merged-metrics.ts";
 import { type MetricsPort, metricsPort, metricsText } from "../telemetry/metrics-port.ts";
-import { openRequestsInWork } from "../telemetry/requests-in-work.js";
 import { version } from "../version.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
-import { grantedMemory, heapLimit } from "./heap-limit.js";
+import { grantedMemory, heapLimit, isHeapLimit } from "./heap-limit.js";
 import { openDispatch } from "./port-dispatch.ts";
 
 /** What several processes serve. */
@@ -35,15 +35,18 @@ export async function startMachine(config: Config, log: Logger, processes: numbe
   let pair = tls && { cert: tls.cert, certByName: tls.certByName, key: tls.key };
   let metrics: MetricsPort | undefined;
   starting.defer(() => metrics?.close());
-  const requestsFd = openRequestsInWork();
+  const requests = openRequestsInWork();
   cluster.setupPrimary({
-    stdio: ["inherit", "inherit", "inherit", "ipc", requestsFd ?? "ignore"],
-    execArgv: [...process.execArgv, ...heapLimit(grantedMemory(), processes)],
+    stdio: ["inherit", "inherit", "inherit", "ipc", requests ?? "ignore"],
+    execArgv: process.execArgv.map((each) => (isHeapLimit(each) ? heapLimit(grantedMemory(), processes) : each)),
   });
   const fleet = startFleet({
     processes,
-    requestsFd,
-    assignment: () => ({ database, certificate: pair, caFile: tls?.caFile }),
+    requestsFd: requests,
+    assignment: () => ({
+      ...{ database, certificate: pair, caFile: tls?.caFile },
+      requestsFd: requests === undefined ? undefined : requestsFd,
+    }),
     log,
   });
   starting.defer(() => fleet.stop(config.leaveMs + config.drainMs + stopMs));

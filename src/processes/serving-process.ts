@@ -99,7 +99,7 @@ export async function serveAsProcess(config: Config): Promise<void> {
 
 async function begin(
   config: Config,
-  { process: number, processes, database, certificate, caFile }: Assignment,
+  { process: number, processes, database, certificate, caFile, requestsFd }: Assignment,
   log: ReturnType<typeof openLog>,
   machineReady: () => boolean,
 ): Promise<Serving> {
@@ -107,7 +107,7 @@ async function begin(
   const tls = certificate && handedCertificate(certificate, caFile);
   const handed = handedConnections({ host: config.host, port: config.port });
   const given = { process: number, database, tls, incoming: handed, machineReady };
-  const server = await startServer(limitShares(config, processes), log, { given });
+  const server = await startServer(limitShares(config, processes), log, { given, requestsFd });
   return { server, handed, tls, machineReady: false };
 }
 

@@ -1,5 +1,5 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import { Code, type ContextValues, type ServiceImpl } from "@connectrpc/connect";
+import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { Callers } from "../auth/callers.ts";
 import type { Principal } from "../auth/principal.ts";
@@ -22,6 +22,7 @@ import { type ForeignCalls, foreignCalls } from "./foreign-calls.ts";
 import { openStreams } from "./open-streams.ts";
 import { type Handler, type Passage, passing } from "./passage.ts";
 import { requestId } from "./request-id.ts";
+import { noteRequests } from "./requests-in-work.js";
 import { type UnauthenticatedStreams, unauthenticatedPassage } from "./unauthenticated.ts";
 
 /** What every call passes, whatever its protocol. */
@@ -56,12 +57,9 @@ interface Options extends Callers {
   recordAudit?: RecordAudit;
   /** Delays answers to addresses that send many wrong keys, links or cookies. */
   wrongKeys?: WrongKeys;
-  /** Keeps the names of admitted requests where they outlive this process. */
-  requests?: {
-    began(record: RequestRecord, name: string): void;
-    /** One that its client gave up may still be at work. */
-    ended(record: RequestRecord, givenUp: boolean): void;
-  };
+  /** The file in which requests are noted for the process that has started this one, and this one's number. */
+  requestsFd?: number | undefined;
+  process?: number | undefined;
   /** Whether there is room for a call that is allowed, before its body is read. @throws code 8 when there is none. */
   room?(method: DescMethod, header: Headers, principal: Principal, record: RequestRecord): void;
   /** Streams at once. */
@@ -73,7 +71,8 @@ const hourMs = 3_600_000;
 
 /** Builds the pipeline. Its order, in one place: key, permission, room (admit); validation, gate, handler, errors (implement). */
 export function pipeline({ wrongKeys, streamsMax = 5000, unauthenticated, ...options }: Options): Pipeline {
-  const { verify, gate, log, requests } = options;
+  const { verify, gate, log } = options;
+  const requests = noteRequests(options.requestsFd, options.process);
   const streams = openStreams(verify, streamsMax);
   const enter = admission(options, wrongKeys);
   const fail = failedCall.bind(undefined, log);
@@ -89,11 +88,11 @@ export function pipeline({ wrongKeys, streamsMax = 5000, unauthenticated, ...opt
       record.rpc = nameOf(method);
       const passage = open.has(method.parent) ? withoutKey : withKey;
       await passage.admit(method, header, record, request);
-      requests?.began(record, describe(record));
+      requests.began(record);
       record.sendContinue?.();
       return admittedValues(record);
     },
-    foreign: foreignCalls({ admit: enter, gate, fail, began: (record) => requests?.began(record, describe(record)) }),
+    foreign: foreignCalls({ admit: enter, gate, fail, began: requests.began }),
     endStreams: streams.endAnswering,
     openStreams: streams.count,
     implement(service, implementation) {
@@ -108,18 +107,9 @@ export function pipeline({ wrongKeys, streamsMax = 5000, unauthenticated, ...opt
     },
     ended(record) {
       withKey.ended(record);
-      requests?.ended(record, record.code === undefined || unanswered.has(record.code));
+      requests.ended(record);
     },
   };
-}
-
-/** Codes of requests whose handler may outlive them. */
-const unanswered: ReadonlySet<number> = new Set([Code.Canceled, Code.DeadlineExceeded]);
-
-/** Names a request without anything of its content. */
-function describe({ rpc, integration, principal }: RequestRecord): string {
-  const name = rpc ?? `${integration?.name}/${integration?.operation}`;
-  return principal === undefined ? name : `${name} by key ${principal.keyPrefix} of tenant ${principal.tenantId}`;
 }
 
 function functionsOf<S extends DescService>(

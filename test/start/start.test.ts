@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 
@@ -23,6 +23,7 @@ const oldNode = ["/usr/bin/node", "/usr/local/bin/node"].find((path) => existsSy
 // Says what it got, and leaves with 7 at SIGTERM and at a second signal.
 const program = `
   import { existsSync, writeFileSync } from "node:fs";
+  import { getHeapStatistics } from "node:v8";
   let signals = 0;
   const got = (name: string) => {
     console.log("got", name);
@@ -31,6 +32,7 @@ const program = `
   };
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => got(name));
   process.on("disconnect", () => got("disconnect"));
+  console.log("heap of", Math.round(getHeapStatistics().heap_size_limit / 2 ** 20), "MiB");
   console.log("up", process.version, process.argv.slice(2).join(","), process.env.GREETING);
   if (process.argv[2] === "dying") {
     process.send?.("serving");
@@ -43,25 +45,35 @@ const program = `
     process.send?.("serving");
     setTimeout(() => process.kill(process.pid, "SIGKILL"), 200);
   }
-  if (process.argv[2] === "gave-up") {
-    process.send?.("serving");
-    setTimeout(() => process.exit(70), 50);
-  }
   if (process.argv[2] === "exit") process.exit(Number(process.argv[3]));
   if (process.argv[2] === "die") process.kill(process.pid, "SIGKILL");
   setInterval(() => undefined, 1000);
 `;
 
+const parts = ["src/processes/deaths.js", "src/processes/heap-limit.js", "src/rpc/requests-in-work.js"];
+const { optionalDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const nodePackage =
+  Object.keys(optionalDependencies).find((name) => existsSync(join(root, "node_modules", name))) ?? "";
+
 /** A checkout with the launcher, this program in the server's place, and of the packages only Node. */
 function checkout(): string {
   const dir = mkdtempSync(join(tmpdir(), "belfry-start-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
-  for (const name of ["start.js", "package.json"]) copyFileSync(join(root, name), join(dir, name));
-  mkdirSync(join(dir, "src"));
+  for (const name of ["start.js", "package.json", ...parts]) {
+    mkdirSync(dirname(join(dir, name)), { recursive: true });
+    copyFileSync(join(root, name), join(dir, name));
+  }
   writeFileSync(join(dir, "src/main.ts"), program);
   mkdirSync(join(dir, "node_modules"));
-  symlinkSync(join(root, "node_modules/node"), join(dir, "node_modules/node"));
+  symlinkSync(join(root, "node_modules", nodePackage), join(dir, "node_modules", nodePackage));
   return dir;
+}
+
+/** Changes the text of a file of a checkout. */
+function change(dir: string, name: string, before: string, after: string) {
+  const text = readFileSync(join(dir, name), "utf8");
+  expect(text).toContain(before);
+  writeFileSync(join(dir, name), text.replace(before, after));
 }
 
 function started(command: string, args: string[], cwd: string, options = {}) {
@@ -107,17 +119,25 @@ test("what a server has compiled is kept beside its data, where no one else writ
   expect(statSync(join(data, "compiled")).mode & 0o777).toBe(0o700);
 });
 
-test("a server that has given up what it started itself is not started again", async () => {
-  const { exit, said } = start(checkout(), "gave-up");
-  expect(await exit).toBe(70);
-  expect(said().match(/^up /gm)).toHaveLength(1);
+test("a server has a bound of its heap, other commands have none, and an operator may set another one", async () => {
+  const ran = async (args: string[], env = {}) => {
+    const server = started(oldNode, ["start.js", ...args], checkout(), { env: { ...process.env, ...env } });
+    await server.until("up");
+    server.child.kill("SIGTERM");
+    await server.exit;
+    return /^heap of (\d+) MiB$/m.exec(server.said())?.[1];
+  };
+  const [bounded, unbounded] = [Number(await ran(["serve"])), Number(await ran(["export"]))];
+  expect(bounded).toBeLessThan(1200);
+  expect(unbounded).toBeGreaterThanOrEqual(bounded);
+  expect(Number(await ran(["serve"], { NODE_OPTIONS: "--max-old-space-size=3000" }))).toBeGreaterThan(3000);
 });
 
 test("a server that a signal ended is seen to have ended by it", async () => {
   expect(await start(checkout(), "die").exit).toBe("SIGKILL");
 });
 
-test("what is missing is named with its cure: packages, install scripts, the right version", async () => {
+test("what is missing is named with its cure: packages, the one of Node, the right version", async () => {
   const bare = checkout();
   rmSync(join(bare, "node_modules"), { recursive: true });
   const noPackages = start(bare);
@@ -125,15 +145,18 @@ test("what is missing is named with its cure: packages, install scripts, the rig
   expect(noPackages.said()).toBe("belfry cannot start: its packages are not installed. Run:  npm ci\n");
 
   const other = checkout();
-  rmSync(join(other, "node_modules/node"));
-  mkdirSync(join(other, "node_modules/node"));
-  const packageFile = join(other, "node_modules/node/package.json");
-  copyFileSync(join(root, "node_modules/node/package.json"), packageFile);
-  const noScripts = start(other);
-  expect(await noScripts.exit).toBe(1);
-  expect(noScripts.said()).toMatch(/^belfry cannot start: .* install script .*npm ci --ignore-scripts=false\n$/);
+  const nodeDir = join(other, "node_modules", nodePackage);
+  rmSync(nodeDir);
+  mkdirSync(join(other, "node_modules/fastify"));
+  writeFileSync(join(other, "node_modules/fastify/package.json"), "{}");
+  const noNode = start(other);
+  expect(await noNode.exit).toBe(1);
+  expect(noNode.said()).toBe(
+    `belfry cannot start: Node ${optionalDependencies[nodePackage]}, the optional package ${nodePackage}, is not installed. Run:  npm ci --include=optional\n`,
+  );
 
-  writeFileSync(packageFile, JSON.stringify({ version: "22.0.0" }));
+  mkdirSync(nodeDir);
+  writeFileSync(join(nodeDir, "package.json"), JSON.stringify({ version: "22.0.0" }));
   const wrongVersion = start(other);
   expect(await wrongVersion.exit).toBe(1);
   expect(wrongVersion.said()).toMatch(/needs Node .*, and 22.0.0 is installed .*npm ci\n$/);
@@ -203,32 +226,34 @@ test.runIf(existsSync("/usr/bin/script"))(
 
 test("a server that dies after it has served is started again after a pause that grows, and says why", async () => {
   const { child, exit, until, said } = start(checkout(), "dying");
-  await until("2 of 5 times in 10 minutes");
+  await until("3 deaths in ten minutes");
   expect(said()).toContain(
-    "belfry: the server has died (SIGKILL); it is started again in 1 s, 1 of 5 times in 10 minutes",
+    "belfry: the server has died (SIGKILL); it is started again at once; no request was in work\n",
   );
-  expect(said()).toContain("started again in 2 s, 2 of 5");
+  expect(said()).toContain("(SIGKILL; 2 deaths in ten minutes); it is started again in 1 s;");
+  expect(said()).toContain("(SIGKILL; 3 deaths in ten minutes); it is started again in 2 s;");
   // Asked to stop while it rests, it ends as the server has.
   child.kill("SIGTERM");
   expect(await exit).toBe("SIGKILL");
-  expect(said().split("up v").length - 1).toBe(2);
+  expect(said().split("up v").length - 1).toBe(3);
 });
 
-test("a server that keeps dying is given up after five times, with its own exit", async () => {
+test("a server that keeps dying is started again for as long as its launcher lives", async () => {
   const dir = checkout();
-  writeFileSync(
-    join(dir, "start.js"),
-    readFileSync(join(dir, "start.js"), "utf8").replace("pauseMs = 1000", "pauseMs = 1"),
-  );
-  const { exit, said } = start(dir, "dying");
-  expect(await exit).toBe("SIGKILL");
-  expect(said().split("up v").length - 1).toBe(6);
+  change(dir, "src/processes/deaths.js", "pauseMs = 1000", "pauseMs = 1");
+  change(dir, "src/processes/deaths.js", "pauseMsMax = 60_000", "pauseMsMax = 20");
+  const { child, exit, until, said } = start(dir, "dying");
+  await until("(SIGKILL; 8 deaths in ten minutes); it is started again in 0.02 s;");
+  expect(said()).toContain("(SIGKILL; 5 deaths in ten minutes); it is started again in 0.02 s;");
+  expect(said()).toContain("(SIGKILL; 4 deaths in ten minutes); it is started again in 0.004 s;");
+  child.kill("SIGTERM");
+  expect([7, "SIGKILL", "SIGTERM"]).toContain(await exit);
 });
 
 test("a server that has served, and then cannot start, is tried again for as long as its launcher lives", async () => {
   const dir = checkout();
-  const text = readFileSync(join(dir, "start.js"), "utf8");
-  writeFileSync(join(dir, "start.js"), text.replace("pauseMs = 1000", "pauseMs = 1").replace("60_000;", "20;"));
+  change(dir, "start.js", "pauseMs = 1000", "pauseMs = 1");
+  change(dir, "start.js", "pauseMsMax = 60_000", "pauseMsMax = 20");
   const { child, exit, until, said } = start(dir, "full-disk");
   await until("cannot start; it is tried again in 0.02 s");
   const tries = () => said().split("cannot start").length;

@@ -191,10 +191,11 @@ export const documentRules: readonly Rule[] = [
     guarantee: "every dependency has its line of reason, and no other",
     broken: { "package.json": '{"dependencies":{"left-pad":"1.0.0"}}', "docs/dependencies.md": "- `right-pad`: pads" },
     violations: (tree) => {
-      const { dependencies = {}, optionalDependencies = {}, devDependencies = {} } = JSON.parse(tree.get("package.json") ?? "{}") as Record<
-        string,
-        Record<string, string>
-      >;
+      const {
+        dependencies = {},
+        optionalDependencies = {},
+        devDependencies = {},
+      } = JSON.parse(tree.get("package.json") ?? "{}") as Record<string, Record<string, string>>;
       const needed = Object.keys({ ...dependencies, ...optionalDependencies, ...devDependencies });
       const lines = [...(tree.get("docs/dependencies.md") ?? "").matchAll(/^- `([^`]+)`: \S/gm)];
       const given = lines.map((match) => match[1] ?? "");

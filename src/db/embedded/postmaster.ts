@@ -124,7 +124,7 @@ function openLog(path: string): number {
 
 /**
  * Clears away what keeps PostgreSQL from starting after a power cut or kill -9. Our lock shows that no server is here: what outlived one is
- * ended, and files that name nobody, or a process that is none of it, are removed.
+ * ended, and files that name no process, or another one, are removed.
  */
 async function clearLeftovers(account: Account, { data, urlFile }: DataDirectory): Promise<void> {
   const before = readPidFile(data);
