@@ -32,15 +32,11 @@ const statements = "test/statements.test.ts";
 const plans = "test/statement-plans.system.test.ts";
 const nodes = "test/statement-nodes.test.ts";
 
-/** These measure how fast the server answers beside what they do to it. */
+/** These keep several processors busy for long, and measure how fast others are answered meanwhile. */
 const alone = [
-  "test/faults/hostile*.test.ts",
-  "test/faults/new-series.test.ts",
+  "test/faults/hostile-loads.test.ts",
+  "test/faults/hostile-rules.test.ts",
   "test/faults/notifications-pace.test.ts",
-  "test/faults/stopped.test.ts",
-  "test/db/circuit-breaker.system.test.ts",
-  "test/http/refusal.system.test.ts",
-  "test/properties/slices.system.test.ts",
 ];
 
 const shared = {
@@ -87,7 +83,7 @@ const systemProjects = [
     test: {
       ...systemShared,
       name: "system, alone",
-      maxWorkers: 1,
+      maxWorkers: 2,
       include: alone,
       sequence: { groupOrder: 3 },
     },
