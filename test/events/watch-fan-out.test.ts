@@ -33,7 +33,7 @@ const batch = (name: string, count: number) =>
 test("watches that begin, end and resume while batches are told each see every change once, in order, over every protocol", async () => {
   const { headers } = await testTenant(sql);
   const receiver = createClient(DataReceiverService, transport(server.target, "grpc", headers));
-  const total = 12 * 150;
+  const total = 8 * 150;
   let stored = 0;
 
   /** Watches until it has seen all changes of these severities; ends now and then, and goes on from its cursor. */
@@ -56,15 +56,15 @@ test("watches that begin, end and resume while batches are told each see every c
     }
     return names;
   }
-  let waiting = 24;
+  let waiting = 12;
   const all = Promise.withResolvers<void>();
   const begun = () => {
     waiting -= 1;
     if (waiting === 0) all.resolve();
   };
-  const watches = Array.from({ length: 24 }, (_, i) => {
+  const watches = Array.from({ length: 12 }, (_, i) => {
     const severities = [[], [WARNING], [ERROR]][i % 3] as (typeof WARNING | typeof ERROR)[];
-    return watch(protocols[i % protocols.length] as Protocol, severities, i < 8 ? total + 1 : 40 + i * 13);
+    return watch(protocols[i % protocols.length] as Protocol, severities, i < 4 ? total + 1 : 40 + i * 13);
   });
   await all.promise;
   for (; stored < total; stored += 150) {

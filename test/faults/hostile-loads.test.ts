@@ -103,7 +103,7 @@ async function beside(load: HostileLoad, times = 1) {
   return { ...seen, boundMs, heldMs, wrong: [...wrong.slice(0, 3), ...seen.wrong], attacker };
 }
 
-const loads = [watchedBatch(1500), resumedWatches(750), batches(20), metricSearches(20), eventPages(40)];
+const loads = [watchedBatch(500), resumedWatches(250), batches(8), metricSearches(8), eventPages(15)];
 
 describe("beside what one tenant may do, no turn of the event loop takes long, and another's event is stored within a second", () => {
   test.each(loads)(

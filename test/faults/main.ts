@@ -105,7 +105,7 @@ async function playSuite(seed: number, folders: string[]): Promise<void> {
   way.weather = { ...fine, delayMsMax: 4 };
   console.log(`the suite over a way of up to 4 ms, seed ${seed}`);
   try {
-    const env = { ...process.env, TEST_PART: "light", TEST_DATABASE_URL: way.url };
+    const env = { ...process.env, TEST_DATABASE_URL: way.url };
     tests = spawn("vitest", ["run", ...folders, "--exclude", "test/faults/**", "--testTimeout", "120000"], {
       env,
       stdio: "inherit",

@@ -137,7 +137,7 @@ test("while PostgreSQL runs every way serves", async () => {
 });
 
 describe("PostgreSQL stopped", () => {
-  test("the next requests answer code 14 within 100 ms each, also 50 at once, by every way", { retry: 2 }, async () => {
+  test("the next requests answer code 14 within 100 ms each, also 50 at once, by every way", async () => {
     await running();
     for (const { read } of known) await atOnce(read);
     await postgres.stop("fast");

@@ -1,5 +1,5 @@
 import { globSync } from "node:fs";
-import type { DescEnum, DescField, DescFile, DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
+import type { DescField, DescFile, DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
 import { getOption } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import type { HttpRule } from "#gen/google/api/http_pb.ts";
@@ -21,7 +21,6 @@ const files = await readFiles();
 const services: DescService[] = files.flatMap((file) => file.services);
 export const methods: DescMethod[] = services.flatMap((service) => service.methods);
 export const messages: DescMessage[] = files.flatMap((file) => file.messages);
-export const enums: DescEnum[] = files.flatMap((file) => file.enums);
 
 /** `ListRules` of belfry.notifications.v1.RuleService as `RuleService.ListRules`. */
 export function nameOf(method: DescMethod): string {

@@ -193,7 +193,8 @@ export const poolOptions = (options: Partial<PoolOptions> = {}): PoolOptions => 
   // Tests of what waits for what need a third beside a reader and a writer.
   counts: { questions: 3 },
   waitingCallsMax: 2000,
-  statementTimeoutMs: 15_000,
+  // Ends what hangs, also on a machine that is busy with something else.
+  statementTimeoutMs: 60_000,
   lockTimeoutMs: 5000,
   distributed: onCitus,
   ...options,

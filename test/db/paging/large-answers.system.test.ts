@@ -100,6 +100,33 @@ test("groups of entities that hold more than an answer may are refused", async (
   });
 });
 
+test("pages of entities end at a bound of bytes, whether PostgreSQL has stored them compressed or not", async () => {
+  const { tenant, call } = await world();
+  const sources = ["m0", "m1", "m2", "m3"];
+  const timestamp = Date.now();
+  const models = sources.map((source) => ({ timestamp, dimensions: { source }, metadataFields: { name: source } }));
+  expect((await call("POST", "/v1/data-receiver/models", { models })).status).toBe(200);
+  // As 200 properties of 64 KiB are, set one after the other; those of m0 cannot be compressed.
+  for (const source of ["m0", "m1", "m3"]) {
+    await sql`
+      update entities set custom_properties = (
+          select jsonb_object_agg('p' || i, case when ${source} = 'm0'
+            then (select string_agg(md5(i || ' ' || j), '') from generate_series(1, 2048) as j)
+            else repeat('x', 65536) end)
+          from generate_series(1, 200) as i)
+      where tenant_id = ${tenant.id} and dimensions ->> 'source' = ${source}`;
+  }
+  const query = { clause: { filter: { field: "name", operation: "OP_EXISTS" } } };
+  const read = async (page_input: object) =>
+    (await call("POST", "/v1/modelcontext/entities:search", { search_input: { query, page_input } })).body;
+  for (const direction of directions) {
+    const { found } = await readAll(read, ({ entities }) => entities.entities, direction);
+    expect(found.map(({ name }) => name).sort()).toEqual(sources);
+    for (const { name, customProperties } of found)
+      expect(Object.keys(customProperties ?? {}), name).toHaveLength(name === "m2" ? 0 : 200);
+  }
+}, 120_000);
+
 test("pages of custom property updaters end at a bound of bytes", async () => {
   const { tenant, call } = await world();
   const path = "/v1/modelcontext/custompropertyupdaters";
