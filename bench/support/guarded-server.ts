@@ -24,7 +24,7 @@ export interface GuardKeys {
 export interface GuardedServer extends AsyncDisposable {
   port: number;
   keys: GuardKeys;
-  /** Processor time so far, ms, in steps of 10. */
+  /** Processor time so far, ms; the server's in steps of 10. */
   cpuMs(): { server: number; postgres: number };
   /** Posts to /v1 as a tenant. @throws for an answer that is not 200. */
   // biome-ignore lint/suspicious/noExplicitAny: JSON of any shape
