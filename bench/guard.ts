@@ -10,8 +10,8 @@ import { machineFacts } from "./support/machine.ts";
 import { progress } from "./support/progress.ts";
 import { commandOf, settingsOf } from "./support/settings.ts";
 
-/** Processor time is counted in steps of 10 ms: less of it than this is no figure. */
-const cpuMsMin = 50;
+/** Some processor time is counted in steps of 10 ms: less of it than this is no figure. */
+const cpuMsMin = 20;
 
 const args = process.argv.slice(2);
 const [first = "-"] = args;

@@ -13,8 +13,8 @@ export interface Holder {
 
 /** A part of something bounded that is in use. */
 export interface Hold {
-  /** How much it is now. */
-  readonly amount: number;
+  /** How much it is now. A function: a getter would make a shape of its own of each hold, and several are made a request. */
+  amount(): number;
   /** Uses more of it. @throws code 8 when there is no room; what it had stays */
   more(amount: number): void;
   /** Gives so much of it back, or all. May be repeated. */
@@ -121,9 +121,7 @@ export function limiter(options: LimiterOptions): Limiter {
     let amount = first;
     count(who, first);
     return {
-      get amount() {
-        return amount;
-      },
+      amount: () => amount,
       more(added) {
         const reason = full(who, added, amount);
         if (reason !== undefined) throw refuse(reason);

@@ -67,11 +67,11 @@ describe("what is used at once", () => {
     large.more(60);
     expect(() => bytes.take({ tenant: "b" })).toThrow();
     large.release(110);
-    expect(large.amount).toBe(10);
+    expect(large.amount()).toBe(10);
     expect(() => bytes.take({ tenant: "b" }, 91)).toThrow();
     bytes.take({ tenant: "b" }, 60);
     expect(() => large.more(60)).toThrow();
-    expect(large.amount).toBe(10);
+    expect(large.amount()).toBe(10);
     large.release();
     large.release();
     expect(bytes.used).toBe(60);

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand } from "../../test/faults/commands.ts";
 import { freePort } from "../../test/faults/server-process.ts";
 import type { Version } from "../../test/faults/versions.ts";
+import { compiled } from "../../test/support/program.ts";
 import { startPostgres } from "./database.ts";
 import { postgresCpuMs, processCpuMs } from "./machine.ts";
 import { progress } from "./progress.ts";
@@ -24,7 +25,7 @@ export interface GuardKeys {
 export interface GuardedServer extends AsyncDisposable {
   port: number;
   keys: GuardKeys;
-  /** Processor time so far, ms, in steps of 10. */
+  /** Processor time so far, ms; the server's in steps of 10. */
   cpuMs(): { server: number; postgres: number };
   /** Posts to /v1 as a tenant. @throws for an answer that is not 200. */
   // biome-ignore lint/suspicious/noExplicitAny: JSON of any shape
@@ -34,6 +35,8 @@ export interface GuardedServer extends AsyncDisposable {
 const nowhere = openSync(devNull, "w");
 /** Every server starts within this time. */
 const startMsMax = 60_000;
+/** Characters that are kept of what a server complains of. */
+const saidMax = 10_000;
 /** How long it may take to stop. */
 const stopMsMax = 20_000;
 
@@ -58,12 +61,17 @@ export async function startGuarded({ tree, knows, version }: Version): Promise<G
     ...(knows("BELFRY_INGEST_WAIT") && { BELFRY_INGEST_WAIT: "30s" }),
     NODE_ENV: "production",
     MALLOC_ARENA_MAX: "2",
+    NODE_COMPILE_CACHE: compiled,
   };
   const child = spawn(node, ["--max-semi-space-size=16", main, "serve"], {
     cwd: dir,
     env,
     // The channel closes when this process dies, which a server takes as SIGTERM.
-    stdio: ["ignore", nowhere, "inherit", "ipc"],
+    stdio: ["ignore", nowhere, "pipe", "ipc"],
+  });
+  let said = "";
+  child.stderr?.on("data", (text) => {
+    said = `${said}${text}`.slice(-saidMax);
   });
   const kill = () => void child.kill("SIGKILL");
   process.once("exit", kill);
@@ -79,11 +87,14 @@ export async function startGuarded({ tree, knows, version }: Version): Promise<G
   for (;;) {
     const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
     if (answer?.status === 200) break;
-    if (child.exitCode !== null || performance.now() > deadlineMs) throw new Error(`${version} does not start`);
+    if (child.exitCode !== null || performance.now() > deadlineMs)
+      throw new Error(`${version} does not start: ${said}`);
     await sleep(50);
   }
   async function keyOf(name: string): Promise<Headers> {
-    const said = await runCommand(main, url, ["tenants", "create", name], { env: { BELFRY_DATA_DIR: dir } });
+    const said = await runCommand(main, url, ["tenants", "create", name], {
+      env: { BELFRY_DATA_DIR: dir, NODE_COMPILE_CACHE: compiled },
+    });
     const key = said.trim().split("\n").at(-1);
     if (key === undefined || /\s/.test(key)) throw new Error(`${version} prints no key: ${said}`);
     return { "service-api-key": key };

@@ -28,21 +28,23 @@ export function move(pid: number | undefined, place: Place): void {
     spawnSync("taskset", ["-cp", pins[place], String(pid)]);
 }
 
-/** Processor time that the processes of a PostgreSQL have used so far, ended ones too, ms, in steps of 10; 0 where there is no /proc. */
+/** Processor time that the processes of a PostgreSQL have used so far, ms, ended ones in steps of 10; 0 where there is no /proc. */
 export function postgresCpuMs(pid: number | undefined): number {
   if (process.platform !== "linux") return 0;
-  let ticks = 0;
+  let ms = 0;
   for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
     try {
       const [, parent, ...fields] = readFileSync(`/proc/${name}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-      const count = name === String(pid) ? 4 : 2; // its own, and that of the processes whose end it has seen
-      if (parent !== String(pid) && count === 2) continue;
-      ticks += fields.slice(9, 9 + count).reduce((sum, each) => sum + Number(each), 0);
+      const own = name === String(pid);
+      if (parent !== String(pid) && !own) continue;
+      // Each has one thread, whose time the scheduler counts in nanoseconds.
+      ms += Number(readFileSync(`/proc/${name}/schedstat`, "utf8").split(" ", 1)[0]) / 1e6;
+      if (own) ms += (Number(fields[11]) + Number(fields[12])) * 10; // of those whose end it has seen
     } catch {
       // It has ended.
     }
   }
-  return ticks * 10;
+  return ms;
 }
 
 /** Processor time that a process has used so far, ms, in steps of 10; 0 where there is no /proc. */

@@ -89,8 +89,8 @@ export interface Port {
 
 /** Headers of every answer to a request, on every protocol. */
 export function answerHeaders(request: Request): Record<string, string> {
-  const record = recordOf(request);
-  return record === undefined ? {} : { "x-request-id": record.requestId };
+  const id = recordOf(request)?.requestId;
+  return id === undefined ? {} : { "x-request-id": id };
 }
 
 const lastWordsMs = 500;
@@ -133,17 +133,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
     const http1 = request.httpVersionMajor === 1;
     // A client that was not continued does not send its body: only a closed connection makes clear where the next request begins.
     if (http1 && (leaving || sendContinue !== undefined)) response.setHeader("connection", "close");
-    response.once("close", () => {
-      // Without a head of an answer the client has gone before it was made.
-      const status = response.headersSent ? response.statusCode : undefined;
-      // One that is not over yet, such as a watch, was given up by its client.
-      const left = status === undefined || request.aborted;
-      if (record.rpc !== undefined) record.code ??= left ? Code.Canceled : codeOfStatus(status);
-      const target = record.rpc === undefined ? `${request.method} ${pathOf(request)}` : undefined;
-      logRequest(log, record, status, target);
-      options.bodies?.release(record);
-      options.ended?.(record, request, status);
-    });
+    response.once("close", () => closed(options, record, request, response));
     if (hasBody(request)) {
       const comes = () => sendContinue === undefined || continued;
       answerAfterBody(request, response, rest, { comes, atOnce: () => record.conversation });
@@ -151,7 +141,6 @@ export async function openPort(options: PortOptions): Promise<Port> {
     if (transcode !== undefined && !crossOrigin && request.url?.startsWith("/v1/"))
       return answerWith(foreignRoute(foreign, pathOf(request)) ?? transcode, request, response, log);
     response.setHeader("x-request-id", record.requestId);
-    // Fastify's router, objects and hooks would cost a call over gRPC a tenth of its time.
     const rpc = request.method === "POST" && !crossOrigin ? routes.get(pathOf(request)) : undefined;
     if (rpc !== undefined) return answerWith(rpc, request, response, log);
     app.routing(request as never, response as never);
@@ -191,6 +180,18 @@ export async function openPort(options: PortOptions): Promise<Port> {
   };
 }
 
+/** Logs a request, answered or not, and frees what it held. */
+function closed({ log, bodies, ended }: PortOptions, record: RequestRecord, request: Request, response: Response) {
+  // Without a head of an answer the client has gone before it was made; what is not over, such as a watch, it has given up.
+  const status = response.headersSent ? response.statusCode : undefined;
+  const code = status === undefined || request.aborted ? Code.Canceled : codeOfStatus(status);
+  if (record.rpc !== undefined) record.code ??= code;
+  const target = record.rpc === undefined ? `${request.method} ${pathOf(request)}` : undefined;
+  logRequest(log, record, status, target);
+  bodies?.release(record);
+  ended?.(record, request, status);
+}
+
 function routesOf(
   { config, log, services, admit, bodies, readers }: PortOptions,
   stopping: AbortSignal,
@@ -226,7 +227,7 @@ function answerWith(route: RpcRoute, request: Request, response: Response, log: 
   });
 }
 
-/** The routes, on Fastify. Paths of RPCs and /v1 leave it in their first hook, before it looks at content type or body. */
+/** The routes, on Fastify, which is asked where other origins are allowed. Paths of RPCs and /v1 leave it in their first hook, before it looks at content type or body. */
 async function application(
   options: PortOptions & { routes: Map<string, RpcRoute>; leaving(): boolean },
 ): Promise<FastifyInstance> {

@@ -100,7 +100,7 @@ const holderOfAnswer = (record: RequestRecord) => ({ ...holderOfRecord(record), 
 function look(taking: Taking, nowMs: number, stallMs: number) {
   const { response, hold, written, markPending } = taking;
   const pending = pendingOf(response);
-  hold?.release(hold.amount - pending);
+  hold?.release(hold.amount() - pending);
   if (taking.cutMs !== undefined) return nowMs - taking.cutMs < closeMs ? undefined : disconnect(response);
   if (pending > 0 && !taking.watched) watch(taking, stallMs);
   if (written - pending < taking.markWritten) {
@@ -139,7 +139,7 @@ function reserve(taking: Taking, bytes: number): boolean {
   try {
     if (taking.hold === undefined) taking.hold = answers.all.take(holderOfAnswer(record), bytes);
     else {
-      taking.hold.release(taking.hold.amount - pendingOf(response));
+      taking.hold.release(taking.hold.amount() - pendingOf(response));
       taking.hold.more(bytes);
     }
   } catch {

@@ -125,18 +125,21 @@ export function batchBuilder(
       add(0, undefined, item.timeMs, item.value);
     },
     batch() {
-      const rest = { series, learnt, sources, table, refused: [] };
       const count = sources.length;
-      if (count === countMax) return { numbers, places, times, values, ...rest };
       return {
-        numbers: numbers.subarray(0, count),
-        places: places.subarray(0, count),
-        times: times.subarray(0, count),
-        values: values.subarray(0, count),
-        ...rest,
+        numbers: begin(numbers, count),
+        places: begin(places, count),
+        times: begin(times, count),
+        values: begin(values, count),
+        ...{ series, learnt, sources, table, refused: [] },
       };
     },
   };
+}
+
+/** Returns the first places of a column: the column itself where that is all of it, for a view of a short one costs more than it. */
+export function begin<Column extends Float64Array | Int32Array>(column: Column, count: number): Column {
+  return count === column.length ? column : (column.subarray(0, count) as Column);
 }
 
 /** Points of a batch from one place to another, as a batch. */

@@ -5,7 +5,7 @@ import type { EntityCache } from "../entities/entity-cache.ts";
 import type { EncodedSeriesCache, SeenEntity } from "./encoded-series-cache.ts";
 import { type PointColumns, writeHead } from "./head.ts";
 import { agrees } from "./notes.ts";
-import { entityOf, metricOf, type PointBatch, seriesOf } from "./point-batch.ts";
+import { begin, entityOf, metricOf, type PointBatch, seriesOf } from "./point-batch.ts";
 import { type NamedSeries, resolveSeries, type StoredSeries } from "./series.ts";
 import type { SeriesMemory } from "./series-memory.ts";
 
@@ -103,8 +103,7 @@ function columnsOf(found: readonly Found[]): PointColumns {
       stored += 1;
     }
   }
-  if (stored === count) return { series, times, values };
-  return { series: series.subarray(0, stored), times: times.subarray(0, stored), values: values.subarray(0, stored) };
+  return { series: begin(series, stored), times: begin(times, stored), values: begin(values, stored) };
 }
 
 function withSeries(columns: PointColumns, found: readonly Found[]): StoredPoints {

@@ -49,7 +49,7 @@ export interface HeldBody {
 export function heldBody(context: HandlerContext): HeldBody {
   const record = callRecord(context);
   return {
-    bytes: () => record.body?.amount ?? 0,
+    bytes: () => record.body?.amount() ?? 0,
     free: (bytes) => record.bodies?.release(record, bytes),
   };
 }

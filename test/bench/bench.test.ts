@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { comparedCommit } from "../../bench/support/compared-commit.ts";
+import { type GuardRow, guardTable, slower } from "../../bench/support/guard-table.ts";
 import { differences } from "../../bench/support/results.ts";
 import { temporaryDir } from "../support/database.ts";
 
@@ -22,6 +24,7 @@ const benches: Readonly<Record<string, string>> = {
   hostile: "--seconds 1 --entities 500 --streams 50 --only idle",
   scaling: "--rounds 1 --seconds 0.2",
   processes: "--rounds 1 --seconds 0.2",
+  guard: "HEAD --rounds 1 --seconds 0.1",
 };
 /** Those that need what a machine may lack, and what that is. */
 const apart: Readonly<Record<string, string>> = {
@@ -60,7 +63,7 @@ test("each bench of the folder is tried here, or needs what a machine may lack",
 });
 
 /** The others take several times as long together: `BENCHES=all` tries them, too (bench/README.md). */
-const short = ["read", "put", "batches", "clients", "reads", "notify"];
+const short = ["read", "put", "batches", "clients", "reads", "notify", "guard"];
 const tried = Object.entries(benches).filter(([name]) => process.env.BENCHES === "all" || short.includes(name));
 
 test.each(tried)(
@@ -73,7 +76,7 @@ test.each(tried)(
     expect(readdirSync(dir)).toEqual([]);
     expect(runningIn(dir)).toEqual([]);
   },
-  180_000,
+  300_000,
 );
 
 test.each(["SIGINT", "SIGTERM", "SIGKILL of the bench"])(
@@ -134,4 +137,22 @@ test("a row without a name is compared with its own, not with that of another ro
   expect(differences(table("1", "2", "3", "5"), table("1", "2", "3", "4"))).toEqual([
     "  competitor 1 (2), ratio: 4 → 5 (+25 %)",
   ]);
+});
+
+const figures = (serverUs: number, postgresUs: number, p50Ms: number) => ({ serverUs, postgresUs, p50Ms });
+
+test("the guard calls slower what is worse by 15 % in all rounds, and nothing that is in most of them", () => {
+  const row: GuardRow = {
+    name: "one event",
+    now: [figures(200, 116, 3), figures(230, 116, 3), figures(300, 114, Number.NaN)],
+    before: [figures(100, 100, 1), figures(200, 100, 1), figures(100, 100, 1)],
+  };
+  expect(slower(row)).toEqual(["serverUs"]);
+  const [, , line = ""] = guardTable([row]).split("\n");
+  expect(line).toMatch(/^one event +230 +100 +2\.00 +116 +100 +1\.16 .*slower: server$/);
+});
+
+test("the guard compares with a commit that this clone holds, and says which it does not hold", () => {
+  expect(comparedCommit("HEAD")).toMatch(/^[0-9a-f]{40}$/);
+  expect(() => comparedCommit("v0.0.0-none")).toThrow("this clone holds no commit v0.0.0-none");
 });
