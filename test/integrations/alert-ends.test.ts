@@ -73,8 +73,8 @@ describe.skipIf(!installed("amtool"))("Debian's amtool", async () => {
 describe("the end of an alert closes what is open of it", () => {
   test.each([
     ["that has begun ahead of our clock", { startsAt: at(120_000) }, -1],
-    ["without a start, from a clock that is behind", {}, -60_000],
-    ["with a start, from a clock that is behind", { startsAt: at(-10_000) }, -60_000],
+    ["without a start, from a clock that is slow", {}, -60_000],
+    ["with a start, from a clock that is slow", { startsAt: at(-10_000) }, -60_000],
     ["that ends before all that is kept", {}, -400 * 86_400_000],
   ])("one %s", async (_name, start, endMs) => {
     const { send, open, occurrences } = await world();
@@ -102,7 +102,7 @@ describe("the end of an alert closes what is open of it", () => {
     expect(await occurrences()).toMatchObject([{ status: "STATUS_CLOSED" }, { status: "STATUS_OPEN" }]);
   });
 
-  test("at the last report that it fires, whichever server took that, where the end's clock is behind", async () => {
+  test("at the last report that it fires, whichever server took that, where the end's clock is slow", async () => {
     const { send, sendThere, occurrences } = await world();
     await send(firing({ startsAt: at(-60_000) }));
     const before = Date.now();
@@ -148,7 +148,7 @@ describe("an annotation that changes while its alert fires", () => {
   const said = (text: string) =>
     firing({ startsAt: at(-60_000), annotations: { summary: text, description: text, text } });
 
-  test("is shown from then on, is no instance, and is gone when the alert has it no more", async () => {
+  test("is shown from then on, is no instance, and is left out when the alert has it no more", async () => {
     const { send, sendThere, open, occurrences } = await world();
     await send(said("97 %"));
     const [before] = await occurrences();
@@ -170,7 +170,7 @@ describe("an annotation that changes while its alert fires", () => {
     expect(await occurrences()).toMatchObject([{ summary: "3", body: "3", instanceCount: "1" }]);
   });
 
-  test("tells nobody, neither watches nor rules; and the end of what was sent is sent all the same", async () => {
+  test("reaches neither watches nor rules; and the end of what was sent is sent all the same", async () => {
     const { id, send, json } = await world();
     const receiver = await httpReceiver();
     const equals = { field: "summary", value: { stringVal: "1" } };
