@@ -58,6 +58,14 @@ describe("a model", () => {
     expect(await after([model(10)])).toMatchObject({ name: "source=web-1" });
   });
 
+  test.each([" ", "\u00a0", "\u3000", "\u200b\u2060", "\u3164", "\u2800 "])(
+    "whose name is blank (%j) leaves the entity named after its dimensions",
+    async (name) => {
+      expect(await after([model(10, { name })])).toMatchObject({ name: "source=web-1", metadata: { name } });
+      expect(await after([model(10, { name: "a" })], [model(20, { name })])).toMatchObject({ name: "source=web-1" });
+    },
+  );
+
   test("describes an entity that so far was only seen in events, whatever its time", async () => {
     const tenant = randomUUID();
     const dimensions = { source: "web-1" };

@@ -28,7 +28,7 @@ const strict: Answerer = ({ method, path, headers, body }, response) => {
     ...(event.event_action === "trigger"
       ? [
           payload.summary.length > 0 && [...payload.summary].length <= 1024 ? [] : ["'payload.summary' is invalid"],
-          payload.source.length > 0 ? [] : ["'payload.source' is missing"],
+          payload.source.trim().length > 0 ? [] : ["'payload.source' is missing"],
           ["critical", "error", "warning", "info"].includes(payload.severity) ? [] : ["'payload.severity' is invalid"],
           Number.isNaN(Date.parse(payload.timestamp)) ? ["'payload.timestamp' is invalid"] : [],
         ]
@@ -101,6 +101,12 @@ test.each([
   [Severity.DEFAULT, "info"],
 ])("severity %i is %s", async (severity, word) => {
   expect((await sent(notificationOf({ event: { severity } }))).payload.severity).toBe(word);
+});
+
+test.each(["", " ", "\u00a0", "\u3000"])("the source of an entity named %j is its id", async (name) => {
+  const notification = notificationOf();
+  const { payload } = await sent({ ...notification, entity: { ...notification.entity, name } });
+  expect(payload.source).toBe(notification.entity.id);
 });
 
 test("a metric has its value among the details", async () => {

@@ -100,9 +100,9 @@ async function postAlerts(parts: AlertmanagerParts, call: Call, body: Buffer): P
     throw refusalOf(Code.InvalidArgument, 415, `unsupported media type ${shown}, only [application/json] are allowed`);
   }
   if (body.length === 0) return json(422, { code: 602, message: "alerts in body is required" });
-  const refused = await storeAlerts(parts, body, listForm, call);
-  if (refused.schema !== undefined) return json(422, refused.schema);
-  return refused.count === 0 ? { status: 200 } : json(400, mistakesText(refused));
+  const mistakes = await storeAlerts(parts, body, listForm, call);
+  if (mistakes.schema !== undefined) return json(422, mistakes.schema);
+  return mistakes.count === 0 ? { status: 200 } : json(400, mistakesText(mistakes));
 }
 
 /** A JSON list of alerts, or `null`. */

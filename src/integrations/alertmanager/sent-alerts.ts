@@ -14,7 +14,7 @@ export const alertBytesMax = 1024 * 1024;
 export interface AlertList {
   /** How errors name an alert, by its place in the list. */
   nameOf(place: number): string;
-  /** Makes the error that refuses the request because of what stands in it. */
+  /** Makes the error that refuses the request because of its form. */
   malformed(what: string): Error;
   alertsMax: number;
 }
@@ -22,7 +22,7 @@ export interface AlertList {
 /** An alert of a request: the members that are read of it, `null`, or why it is refused before they are read. */
 export type SentAlert =
   | { readonly place: number; readonly bytes: number; readonly members: SentMembers | null }
-  | { readonly place: number; readonly refused: string };
+  | { readonly place: number; readonly error: string };
 
 const pairLists: ReadonlySet<string> = new Set(["labels", "annotations"]);
 const texts: ReadonlySet<string> = new Set(["startsAt", "endsAt", "generatorURL"]);
@@ -72,20 +72,20 @@ function* alert(s: Scan, list: AlertList, place: number): Generator<undefined, S
     const member = key(s);
     colon(s);
     const memberAt = s.at;
+    const memberName = `${name}.${member}`;
     const isText = s.codes[s.at] === 34;
     const isNull = s.codes[s.at] === 110;
-    if (pairLists.has(member) && !isNull) pairs += yield* pairsOf(s, list, `${name}.${member}`);
+    if (pairLists.has(member) && !isNull) pairs += yield* pairsOf(s, list, memberName);
     else if (texts.has(member) && !isText && !isNull)
-      throw list.malformed(`cannot unmarshal ${kindAt(s)} into ${name}.${member}`);
+      throw list.malformed(`cannot unmarshal ${kindAt(s)} into ${memberName}`);
     else if (!passScalar(s)) yield* passValue(s);
     if (pairLists.has(member) || texts.has(member) || (member === status && isText))
       extents.set(member, [memberAt, s.at]);
   }
   if (pairs > pairsMax)
-    return { place, refused: `${name}: an alert may have at most ${pairsMax} labels and annotations` };
+    return { place, error: `${name}: an alert may have at most ${pairsMax} labels and annotations` };
   const bytes = bytesOf(s, from);
-  if (bytes > alertBytesMax)
-    return { place, refused: `${name}: an alert may be at most ${alertBytesMax} bytes of JSON` };
+  if (bytes > alertBytesMax) return { place, error: `${name}: an alert may be at most ${alertBytesMax} bytes of JSON` };
   // The form of each has been checked.
   const members = Object.fromEntries(
     [...extents].map(([member, [at, to]]) => [member, JSON.parse(s.text.slice(at, to))]),
@@ -109,7 +109,7 @@ function* pairsOf(s: Scan, list: AlertList, name: string): Generator<undefined, 
     passText(s);
     colon(s);
     if (s.codes[s.at] === 34) passText(s);
-    else if (!takeNull(s)) throw list.malformed(`cannot unmarshal ${kindAt(s)} into ${name} of type string`);
+    else if (!takeNull(s)) throw list.malformed(`cannot unmarshal ${kindAt(s)} into ${name}`);
   }
   return count;
 }

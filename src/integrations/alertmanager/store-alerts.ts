@@ -29,7 +29,7 @@ export interface AlertForm extends Omit<AlertList, "alertsMax"> {
 }
 
 /** Why alerts of a request were not stored: the first ones, and how many there are. */
-export interface Refused {
+export interface Mistakes {
   /** The first that breaks the schema of Alertmanager's API. */
   schema?: SchemaMistake;
   texts: string[];
@@ -39,7 +39,7 @@ export interface Refused {
 const listedMax = 10;
 /** Shorter texts are read at once. */
 const longText = 16 * 1024;
-/** Memory that the event of an alert takes beside its texts, about; and a label of it. */
+/** Memory that the event of an alert takes beside its texts, about. */
 const eventBytes = 1024;
 
 /**
@@ -52,15 +52,15 @@ export async function storeAlerts(
   body: Buffer,
   form: AlertForm,
   call: Call,
-): Promise<Refused> {
+): Promise<Mistakes> {
   const nowMs = Math.floor(call.nowMs());
   const [oldestMs] = timesTaken({ ageSecMax: config.eventRetentionSec, aheadSecMax: 0 }, nowMs);
-  const refused: Refused = { texts: [], count: 0 };
+  const mistakes: Mistakes = { texts: [], count: 0 };
   const items: EventItem[] = [];
 
   /** The event of an alert, or why it is refused. */
   function itemOf(sent: SentAlert): EventItem | SchemaMistake | string {
-    if ("refused" in sent) return sent.refused;
+    if ("error" in sent) return sent.error;
     call.reserve(eventBytes + 2 * sent.bytes);
     const alert = readAlert(sent.members, form.nameOf(sent.place));
     if ("message" in alert) return alert;
@@ -77,19 +77,19 @@ export async function storeAlerts(
       items.push(item);
       return;
     }
-    if (typeof item === "object") refused.schema ??= item;
-    refuse(refused, typeof item === "object" ? item.message : item);
+    if (typeof item === "object") mistakes.schema ??= item;
+    refuse(mistakes, typeof item === "object" ? item.message : item);
   });
   const left = await putItems(lane, call.sender, items, body.length);
-  for (const reason of left.values()) refuse(refused, reason);
+  for (const reason of left.values()) refuse(mistakes, reason);
   call.count("stored", items.length - left.size);
-  call.count("refused", refused.count);
-  return refused;
+  call.count("refused", mistakes.count);
+  return mistakes;
 }
 
-function refuse(refused: Refused, text: string): void {
-  refused.count += 1;
-  if (refused.texts.length < listedMax) refused.texts.push(text);
+function refuse(mistakes: Mistakes, text: string): void {
+  mistakes.count += 1;
+  if (mistakes.texts.length < listedMax) mistakes.texts.push(text);
 }
 
 async function eachAlert(
@@ -115,7 +115,7 @@ async function eachAlert(
 }
 
 /** The first mistakes in one text, and how many more there are. */
-export function mistakesText({ texts, count }: Refused): string {
+export function mistakesText({ texts, count }: Mistakes): string {
   const more = count - texts.length;
   return [...texts, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
 }

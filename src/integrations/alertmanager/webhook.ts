@@ -40,13 +40,13 @@ export function alertmanagerWebhook(parts: AlertStore): Integration {
 
 async function post(parts: AlertStore, call: Call, body: Buffer): Promise<Answer> {
   const seen: Seen = { alerts: false, truncatedAlerts: 0 };
-  const refused = await storeAlerts(parts, body, webhookForm(seen), call);
+  const mistakes = await storeAlerts(parts, body, webhookForm(seen), call);
   if (seen.truncatedAlerts > 0)
     call.log.warn(
       { tenant: call.tenantId, truncatedAlerts: seen.truncatedAlerts },
       "a webhook left alerts out: raise max_alerts where it is sent",
     );
-  if (refused.count > 0) throw invalidValue("", mistakesText(refused));
+  if (mistakes.count > 0) throw invalidValue("", mistakesText(mistakes));
   return json(200, {});
 }
 

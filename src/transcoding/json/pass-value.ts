@@ -1,4 +1,4 @@
-import { colon, enter, fail, next, numberText, type Scan, unexpected, word } from "./scan.ts";
+import { colon, enter, next, numberText, type Scan, unexpected, word } from "./scan.ts";
 
 /** How many values are passed over between two stops. */
 const portionValues = 10_000;
@@ -77,17 +77,21 @@ export function passText(s: Scan): void {
   if (codes[s.at] !== 34) unexpected(s, "a string");
   let at = s.at + 1;
   for (let c = codes[at] as number; c !== 34; c = codes[at] as number) {
-    if (c < 32) fail(at, at >= s.text.length ? "a string is not closed" : "a control character stands in a string");
-    at += c === 92 ? escapeLength(s, at) : 1;
+    const length = c === 92 ? escapeLength(s, at) : 1;
+    if (c < 32 || length === 0) {
+      s.at = at;
+      unexpected(s, "the end of a string");
+    }
+    at += length;
   }
   s.at = at + 1;
 }
 
 const escapes = new Set([...'"\\/bfnrt'].map((sign) => sign.charCodeAt(0)));
 
+/** How many characters the escape has that begins here; 0 when none does. */
 function escapeLength({ codes, text }: Scan, at: number): number {
   const kind = codes[at + 1] as number;
   if (escapes.has(kind)) return 2;
-  if (kind !== 117 || !/^[\da-f]{4}$/i.test(text.slice(at + 2, at + 6))) fail(at, "a backslash begins no escape");
-  return 6;
+  return kind === 117 && /^[\da-f]{4}$/i.test(text.slice(at + 2, at + 6)) ? 6 : 0;
 }
