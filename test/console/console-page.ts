@@ -15,12 +15,6 @@ export async function openConsole(page: Page, server: TestServer, tenant: TestTe
   await page.getByRole("link", { name: "Belfry" }).waitFor();
 }
 
-/** All that the page holds where a script could read it: elements, what inputs hold, storage, address. */
-export const held = (page: Page) =>
-  page.evaluate(
-    "[document.documentElement.outerHTML, ...[...document.querySelectorAll('input, textarea')].map(({ value }) => value), JSON.stringify({ ...sessionStorage }), JSON.stringify({ ...localStorage }), location.href].join('\\n')",
-  ) as Promise<string>;
-
 /** What an event of a test says; the rest is the same for all. */
 export interface Sent {
   name: string;

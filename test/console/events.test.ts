@@ -162,7 +162,7 @@ describe("many occurrences at once", () => {
     await page.logIn(tenant);
     await page.getByText("2 occurrences").waitFor();
     await page.getByRole("checkbox", { name: "Select all rows that are loaded" }).check();
-    page.fail("SetEventStatus");
+    void page.fail("SetEventStatus");
     await page.getByRole("button", { name: "Acknowledge" }).click();
     await page.getByText("0 acknowledged, 2 not").waitFor();
     await page.getByRole("button", { name: "Try these again" }).click();
@@ -205,4 +205,3 @@ describe("many occurrences at once", () => {
     }
   });
 });
-

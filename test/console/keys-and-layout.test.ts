@@ -1,8 +1,8 @@
+import { createClient } from "@connectrpc/connect";
 import type { Page, Route } from "playwright-core";
 import { beforeAll, describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
-import { createClient } from "@connectrpc/connect";
 import { testBrowser } from "../support/browser.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
@@ -167,7 +167,11 @@ describe("by keyboard alone", () => {
     await tabTo("button", "Create the rule");
     await keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "by keys" }).waitFor();
-    expect(await storedRule("by keys")).toMatchObject({ enabled: true, message: "look", triggers: ["links", "critical"] });
+    expect(await storedRule("by keys")).toMatchObject({
+      enabled: true,
+      message: "look",
+      triggers: ["links", "critical"],
+    });
   });
 
   onPage("a window is set by keyboard alone, with the server's preview beside it", async (page) => {
@@ -253,41 +257,44 @@ describe("what needs a layout", () => {
     await page.waitForURL((url) => !url.href.includes("range="));
   });
 
-  onPage("a later page of deliveries that fails can be read again, and none comes under another filter", async (page) => {
-    const tenant = await testTenant(sql);
-    await sql`
+  onPage(
+    "a later page of deliveries that fails can be read again, and none comes under another filter",
+    async (page) => {
+      const tenant = await testTenant(sql);
+      await sql`
       insert into delivery_history (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
         entity_id, occasion, told, attempts, error, status, ended_ms)
       select ${tenant.id}, id, ('x' || left(translate(id::text, '-', ''), 12))::bit(48)::int8, id, 'r', array['t'], 'd', '',
         '', 'first', '{}', '[]', '', 'FAILED', 0
       from (select uuidv7() as id from generate_series(1, 300)) ids`;
-    await openConsole(page, server, tenant, "#/deliveries");
-    await page.getByText("300 in all").waitFor();
-    const table = page.getByRole("grid", { name: "Deliveries" });
-    const lastRow = table.locator('[aria-rowindex="301"]');
-    await page.route("**/ListDeliveries", (route) => route.abort(), { times: 1 });
-    await table.press("End");
-    await page.getByRole("button", { name: "Try again" }).click();
-    const atTheEnd = async () => {
+      await openConsole(page, server, tenant, "#/deliveries");
+      await page.getByText("300 in all").waitFor();
+      const table = page.getByRole("grid", { name: "Deliveries" });
+      const lastRow = table.locator('[aria-rowindex="301"]');
+      await page.route("**/ListDeliveries", (route) => route.abort(), { times: 1 });
       await table.press("End");
-      return lastRow.count();
-    };
-    await expect.poll(atTheEnd, { timeout: 15_000 }).toBe(1);
-    expect(await page.getByRole("alert").count()).toBe(0);
-    await page.reload();
-    await page.getByText("300 in all").waitFor();
-    const later = heldBack(page, "ListDeliveries");
-    await table.press("End");
-    const route = await later;
-    const [answered] = await Promise.all([
-      page.waitForResponse(/ListDeliveries$/),
-      page.getByLabel("State").selectOption({ label: "Sent" }),
-    ]);
-    await answered.finished();
-    const nothing = page.getByText("No delivery matches these filters.");
-    await nothing.waitFor();
-    await Promise.all([page.waitForEvent("requestfinished"), route.continue()]);
-    await page.waitForFunction("document.querySelector('main').getAttribute('aria-busy') === 'false'");
-    expect(await nothing.count()).toBe(1);
-  });
+      await page.getByRole("button", { name: "Try again" }).click();
+      const atTheEnd = async () => {
+        await table.press("End");
+        return lastRow.count();
+      };
+      await expect.poll(atTheEnd, { timeout: 15_000 }).toBe(1);
+      expect(await page.getByRole("alert").count()).toBe(0);
+      await page.reload();
+      await page.getByText("300 in all").waitFor();
+      const later = heldBack(page, "ListDeliveries");
+      await table.press("End");
+      const route = await later;
+      const [answered] = await Promise.all([
+        page.waitForResponse(/ListDeliveries$/),
+        page.getByLabel("State").selectOption({ label: "Sent" }),
+      ]);
+      await answered.finished();
+      const nothing = page.getByText("No delivery matches these filters.");
+      await nothing.waitFor();
+      await Promise.all([page.waitForEvent("requestfinished"), route.continue()]);
+      await page.waitForFunction("document.querySelector('main').getAttribute('aria-busy') === 'false'");
+      expect(await nothing.count()).toBe(1);
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import { raw } from "../support/clients.ts";
-import { answering, httpReceiver } from "../support/receivers.ts";
 import { domPage } from "../support/dom-page.ts";
+import { answering, httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { ordinaryDay, sendEvents } from "./console-page.ts";

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -34,45 +33,6 @@ const see = (page: Page, state: "hidden" | "visible") =>
     Object.defineProperty(document, "visibilityState", { configurable: true, value: "${state}" });
     document.dispatchEvent(new Event("visibilitychange"));
   `);
-
-describe("logging in", () => {
-  onPage("a wrong key is refused in the server's words, and a right one shows tenant and key", async (page) => {
-    const tenant = await testTenant(sql);
-    await page.goto(`${server.url}/console/`);
-    await page.getByLabel("API key").fill("bf_wrong");
-    await page.getByRole("button", { name: "Log in" }).click();
-    await page
-      .getByRole("alert")
-      .getByText(/mistyped/)
-      .waitFor();
-    await openConsole(page, server, tenant);
-    await page.getByText(tenant.name).waitFor();
-    const kept = await page.evaluate(
-      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])",
-    );
-    expect(kept).not.toContain(tenant.headers["service-api-key"]);
-    await page.getByRole("button", { name: "Log out" }).click();
-    await page.getByRole("heading", { name: "Log in" }).waitFor();
-    await page.reload();
-    await page.getByRole("heading", { name: "Log in" }).waitFor();
-  });
-
-  onPage("a link with a token that is worth nothing says so, and leaves the address", async (page) => {
-    await page.goto(`${server.url}/console/#first=bl_${randomUUID()}`);
-    await page.getByRole("alert").waitFor();
-    expect(page.url()).not.toContain("first=");
-  });
-
-  onPage("a key that is revoked ends it, and the address stays for who logs in again", async (page) => {
-    const tenant = await testTenant(sql);
-    await openConsole(page, server, tenant, "#/events?severity=5");
-    await page.getByText("No occurrence matches").waitFor();
-    await sql`delete from api_keys where tenant_id = ${tenant.id}`;
-    await page.getByRole("heading", { name: "Log in" }).waitFor({ timeout: 20_000 });
-    await page.getByText(/session has ended/).waitFor();
-    expect(page.url()).toContain("severity=5");
-  });
-});
 
 /** Another program of the host, at a port of its own with the host's certificate; it sends what it is asked on to the server, as `belfry`'s own page would. */
 async function neighbour() {
@@ -137,20 +97,6 @@ describe("a program on another port of the host", () => {
     await page.context().addCookies([{ ...cookie, httpOnly: true, sameSite: "Strict" }]);
     await page.reload();
     await page.getByRole("heading", { name: "Log in" }).waitFor();
-  });
-});
-
-describe("two tenants in two browsers", () => {
-  onPage("see their own events alone", async (page) => {
-    const [mine, theirs] = [await testTenant(sql), await testTenant(sql)];
-    await sendEvents(server, theirs, [{ name: "theirs", source: "a" }]);
-    await openConsole(page, server, mine);
-    await page.getByText("Nothing is open.").waitFor();
-    await page.getByText("Live", { exact: true }).waitFor();
-    await sendEvents(server, theirs, [{ name: "theirs too", source: "a" }]);
-    await sendEvents(server, mine, [{ name: "mine", source: "a" }]);
-    await rowOf(page, "mine").waitFor();
-    expect(await rowOf(page, "theirs").count()).toBe(0);
   });
 });
 

@@ -14,8 +14,10 @@ const send = (page: Page, name: string) =>
   page.evaluate(async (name) => {
     const dimensions = { source: name };
     const event = { name, timestamp: Date.now(), dimensions, severity: "SEVERITY_ERROR", status: "STATUS_OPEN" };
+    const { localStorage } = globalThis as unknown as { localStorage: { getItem(name: string): string | null } };
+    const proof = localStorage.getItem("belfry.session-proof");
     const answer = await fetch("/v1/data-receiver/events", {
-      ...{ method: "POST", headers: { "content-type": "application/json" } },
+      ...{ method: "POST", headers: { "content-type": "application/json", "service-session-proof": proof ?? "" } },
       body: JSON.stringify({ events: [event] }),
     });
     const storedMs = Date.now();

@@ -129,7 +129,10 @@ describe("metrics", () => {
     await page.getByText("2 of 3 series are drawn").waitFor();
     await page.getByRole("link", { name: "2 entities" }).waitFor();
     const plot = page.getByRole("application", { name: "2 series in %" });
-    const read = () => [/^web-1 · CPU utilization: /, /^web-2 · CPU utilization \{core=1\}: /].map((text) => page.getByText(text).isVisible());
+    const read = () =>
+      [/^web-1 · CPU utilization: /, /^web-2 · CPU utilization \{core=1\}: /].map((text) =>
+        page.getByText(text).isVisible(),
+      );
     await expect
       .poll(async () => {
         await plot.press("End");
@@ -157,7 +160,6 @@ describe("metrics", () => {
     await page.getByText("24 of 100 or more series are drawn").waitFor();
     expect(await page.getByRole("checkbox", { name: /^eth0 \(source=s\d+\) · queue.length$/ }).count()).toBe(100);
   });
-
 });
 
 describe("deliveries", () => {

@@ -57,7 +57,9 @@ describe("a trigger on events", () => {
     await preview(page).getByText("A condition is wrong: see the message beside it.").waitFor();
     const wrong = conditions(page).getByRole("alert");
     expect(await wrong.textContent()).toContain("which is none of");
-    expect(await conditions(page).locator(".condition", { has: wrong }).getByLabel("Field").inputValue()).toBe("severity");
+    expect(await conditions(page).locator(".condition", { has: wrong }).getByLabel("Field").inputValue()).toBe(
+      "severity",
+    );
     await page.getByLabel("Name", { exact: true }).fill("wrong one");
     await form(page).getByRole("button", { name: "Create the trigger" }).click();
     await page.getByText("It was refused: see the messages at the fields.").waitFor();

@@ -9,7 +9,7 @@ interface Named {
   checked?: boolean;
 }
 
-/** A place on the page, found anew by each use; actions wait until it is there, once and enabled. Named as Playwright's, so that tests read alike. */
+/** A place on the page, found again by each use; actions wait until it is there, once and enabled. Named as Playwright's, so that tests read alike. */
 export interface Place {
   getByRole(role: string, named?: Named): Place;
   getByLabel(text: string | RegExp, options?: { exact?: boolean }): Place;
@@ -92,7 +92,8 @@ const isHidden = (element: Element) => element.closest("[hidden], dialog:not([op
 /** Innermost elements with this text. */
 function withText(within: Element, wanted: (text: string | null) => boolean): Element[] {
   const inner = [...within.children].flatMap((child) => withText(child as Element, wanted));
-  if (inner.length > 0 || /^(?:SCRIPT|STYLE|NOSCRIPT)$/.test(within.tagName) || !wanted(within.textContent)) return inner;
+  if (inner.length > 0 || /^(?:SCRIPT|STYLE|NOSCRIPT)$/.test(within.tagName) || !wanted(within.textContent))
+    return inner;
   return [within];
 }
 
@@ -104,7 +105,11 @@ export function placeOf(document: Document, name: string, find: () => Element[])
     next(what, (found) => found.flatMap((each) => query(each as HTMLElement)));
 
   async function one(): Promise<HTMLElement> {
-    const found = await until(document, () => (find().length > 0 ? find() : undefined), () => `${name} is not there`);
+    const found = await until(
+      document,
+      () => (find().length > 0 ? find() : undefined),
+      () => `${name} is not there`,
+    );
     if (found.length > 1) throw new Error(`${name} is there ${found.length} times`);
     return found[0] as HTMLElement;
   }
@@ -171,7 +176,9 @@ export function placeOf(document: Document, name: string, find: () => Element[])
       element.focus();
       const window = document.defaultView as unknown as Window;
       const shiftKey = modifiers.includes("Shift");
-      element.dispatchEvent(new window.MouseEvent("click", { bubbles: true, cancelable: true, composed: true, shiftKey }));
+      element.dispatchEvent(
+        new window.MouseEvent("click", { bubbles: true, cancelable: true, composed: true, shiftKey }),
+      );
     },
     focus: async () => (await enabled()).focus(),
     async fill(text) {
@@ -245,7 +252,8 @@ function byItself(element: HTMLElement, key: string): void {
     const form = (element as HTMLInputElement).form;
     const submit = form?.querySelector<HTMLElement>("button:not([type]), button[type=submit]");
     if (submit && !(submit as HTMLInputElement).disabled) submit.click();
-  } else if (/^(?:BUTTON|A)$/.test(tagName) && (key === "Enter" || (key === " " && tagName === "BUTTON"))) element.click();
+  } else if (/^(?:BUTTON|A)$/.test(tagName) && (key === "Enter" || (key === " " && tagName === "BUTTON")))
+    element.click();
   else if (tagName === "INPUT" && type === "checkbox" && key === " ") element.click();
   else if (key === "Escape") {
     const dialog = element.ownerDocument.querySelector<HTMLElement>("dialog[open]");

@@ -1,6 +1,13 @@
 import { resolveObjectURL } from "node:buffer";
 import { readFileSync } from "node:fs";
-import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  createRouterTransport,
+  type Interceptor,
+  type Transport,
+} from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { type HTMLAnchorElement, type HTMLElement, type HTMLInputElement, Window } from "happy-dom";
 import { afterAll, beforeAll, test } from "vitest";
@@ -22,6 +29,10 @@ export interface DomPage extends Place {
   /** All that the page holds where a script could read it: elements, what inputs hold, storage, address. */
   held(): string;
   sessionStored(): string;
+  /** Empties a place of the storage, as a person may. */
+  forget(name: string): void;
+  /** Stores a text there, as another tab does. */
+  keep(name: string, text: string): void;
   /** Questions that `confirm` asked, all answered by `answer`. */
   readonly questions: readonly string[];
   answer: boolean;
@@ -49,6 +60,7 @@ interface Console {
   interceptors: readonly Interceptor[];
   findSession(): Promise<void>;
   logInFailure: { value: unknown };
+  session: { value: unknown };
   callsUnderWay: { value: number };
   drawPage(): () => void;
 }
@@ -76,17 +88,21 @@ function openBrowser(): Window {
   HTMLAnchorElement.prototype.click = function (this: HTMLAnchorElement) {
     if (this.download === "") return HTMLElement.prototype.click.call(this);
     const { href, download: name } = this;
-    void resolveObjectURL(href)?.text().then((text) => downloads.push({ name, text }));
+    void resolveObjectURL(href)
+      ?.text()
+      .then((text) => downloads.push({ name, text }));
   };
   const { showModal } = HTMLDialogElement.prototype;
   HTMLDialogElement.prototype.showModal = function () {
     showModal.call(this);
     this.querySelector<HTMLElement>("[autofocus], input, select, textarea, button, a")?.focus();
   };
-  // Wide enough for plots to tell points from each other.
+  // Wide enough for plots to keep points apart.
   Object.defineProperty(HTMLElement.prototype, "clientWidth", { get: () => 1280 });
   // There is nothing to draw on: plots draw into the void.
-  const nothing: object = new Proxy(() => nothing, { get: (_, name) => (name === Symbol.toPrimitive ? () => 0 : nothing) });
+  const nothing: object = new Proxy(() => nothing, {
+    get: (_, name) => (name === Symbol.toPrimitive ? () => 0 : nothing),
+  });
   HTMLCanvasElement.prototype.getContext = () => nothing as never;
   return window;
 }
@@ -96,7 +112,8 @@ function install(pageUrl: () => string): () => void {
   browser ??= openBrowser();
   const window = browser;
   const nodeFetch = fetch;
-  const bound = (value: unknown) => (typeof value === "function" && !/^class\b/.test(String(value)) ? value.bind(window) : value);
+  const bound = (value: unknown) =>
+    typeof value === "function" && !/^class\b/.test(String(value)) ? value.bind(window) : value;
   const ours: Record<string, unknown> = {
     ...Object.fromEntries(names.map((name) => [name, bound(window[name as keyof Window])])),
     window,
@@ -112,7 +129,8 @@ function install(pageUrl: () => string): () => void {
       asked.push(question);
       return answer;
     },
-    fetch: (input: string, init?: RequestInit) => nodeFetch(/^[./]/.test(input) ? new URL(input, pageUrl()) : input, init),
+    fetch: (input: string, init?: RequestInit) =>
+      nodeFetch(/^[./]/.test(input) ? new URL(input, pageUrl()) : input, init),
     BroadcastChannel: class extends BroadcastChannel {
       constructor(name: string) {
         super(name);
@@ -133,20 +151,22 @@ function install(pageUrl: () => string): () => void {
 
 /** Loads the console's modules. By paths that are no literals: their types are of a browser. */
 async function load(): Promise<Console> {
-  const of = async (path: string) => (await import(new URL(`../../console/${path}`, import.meta.url).pathname)) as Console;
-  const modules = await Promise.all(
-    ["frame/start.ts", "frame/calls.ts", "frame/session.ts", "draw.tsx"].map(of),
-  );
+  const of = async (path: string) =>
+    (await import(new URL(`../../console/${path}`, import.meta.url).pathname)) as Console;
+  const modules = await Promise.all(["frame/start.ts", "frame/calls.ts", "frame/session.ts", "draw.tsx"].map(of));
   return Object.assign({}, ...modules.map((each) => ({ ...each })));
 }
 
-/** Defines tests on a page of the console; `server()` is the one that it calls. */
-export function domPage(server: TestServer) {
+/** What answers the page: a server, or functions for what no server says when it is wanted. */
+type Answering = TestServer | ((router: ConnectRouter) => void);
+
+/** Defines tests on a page of the console, which calls a server or answers by these routes. */
+export function domPage(server: Answering) {
   let uninstall: (() => void) | undefined;
   let started: Console;
 
   beforeAll(async () => {
-    uninstall = install(() => `${server.url}/console/`);
+    uninstall = install(() => (typeof server === "function" ? url : `${server.url}/console/`));
     const first = loaded === undefined;
     loaded ??= load();
     started = await loaded;
@@ -171,8 +191,7 @@ export function domPage(server: TestServer) {
 type Passes = Map<string, Interceptor[]>;
 
 /** Carries calls to the server with a cookie jar and the header of a browser. */
-function carrierOf(server: TestServer, { interceptors }: Console, passes: Passes): Transport {
-  const { url: baseUrl, ca } = server.target;
+function carrierOf(server: Answering, { interceptors }: Console, passes: Passes): Transport {
   let cookie = "";
   const asBrowser: Interceptor = (next) => async (request) => {
     request.header.set("sec-fetch-site", "same-origin");
@@ -186,6 +205,9 @@ function carrierOf(server: TestServer, { interceptors }: Console, passes: Passes
     const [pass] = passes.get(request.method.name)?.splice(0, 1) ?? [];
     return pass === undefined ? next(request) : pass(next)(request);
   };
+  if (typeof server === "function")
+    return createRouterTransport(server, { transport: { interceptors: [...interceptors, bySteps] } });
+  const { url: baseUrl, ca } = server.target;
   const nodeOptions = ca === undefined ? {} : { ca: readFileSync(ca) };
   return createConnectTransport({
     ...{ baseUrl, nodeOptions, httpVersion: "2", useBinaryFormat: true },
@@ -200,7 +222,7 @@ function aborted(signal: AbortSignal): Promise<never> {
   );
 }
 
-async function openPage(server: TestServer, started: Console) {
+async function openPage(server: Answering, started: Console) {
   const window = browser as Window;
   const { document, location, history } = window;
   const passes: Passes = new Map();
@@ -213,6 +235,7 @@ async function openPage(server: TestServer, started: Console) {
     history.replaceState(null, "", url);
     window.dispatchEvent(new window.HashChangeEvent("hashchange"));
     started.carryCalls(carrierOf(server, started, passes));
+    started.session.value = undefined;
     started.logInFailure.value = undefined;
     await started.findSession();
   };
@@ -227,7 +250,12 @@ async function openPage(server: TestServer, started: Console) {
   const active = () => (document.activeElement?.isConnected ? document.activeElement : document.body) as HTMLElement;
   const more: Omit<DomPage, keyof Place> = {
     passBy,
-    downloaded: () => until(document, () => downloads.shift(), () => "no file is handed over"),
+    downloaded: () =>
+      until(
+        document,
+        () => downloads.shift(),
+        () => "no file is handed over",
+      ),
     held: () =>
       [
         document.documentElement.outerHTML,
@@ -235,6 +263,8 @@ async function openPage(server: TestServer, started: Console) {
         JSON.stringify([{ ...window.sessionStorage }, { ...window.localStorage }]),
         location.href,
       ].join("\n"),
+    forget: (name: string) => window.localStorage.removeItem(name),
+    keep: (name: string, text: string) => window.localStorage.setItem(name, text),
     sessionStored: () => JSON.stringify({ ...window.sessionStorage }),
     get questions() {
       return asked;
@@ -260,6 +290,7 @@ async function openPage(server: TestServer, started: Console) {
     hash: () => location.hash,
     async goto(hash: string) {
       location.hash = hash;
+      await drawn(document);
       await page.settled();
     },
     async waitForHash(wanted: RegExp) {
@@ -268,8 +299,11 @@ async function openPage(server: TestServer, started: Console) {
     },
     async reload() {
       clear();
-      await started.findSession();
+      started.session.value = undefined;
+      started.logInFailure.value = undefined;
+      const found = started.findSession();
       clear = started.drawPage();
+      await found;
     },
     goBack: () => history.back(),
     goForward: () => history.forward(),
