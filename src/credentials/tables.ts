@@ -42,6 +42,8 @@ export const credentials = pgTable(
     allowedApiClients: jsonb("allowed_api_clients").notNull().$type<string[]>(),
     /** Null in rows of before 0.2.0: any host. */
     allowedHosts: jsonb("allowed_hosts").$type<string[]>(),
+    /** While allowedHosts is empty: the hosts of what used it first. Null: nothing has used it since it has its secrets. */
+    boundHosts: jsonb("bound_hosts").$type<string[]>(),
     /** By secret key: sealed by the tenant's data key, base64. */
     secrets: jsonb("secrets").notNull().$type<Record<string, string>>(),
   },

@@ -4,7 +4,7 @@ import type { OutboundResponse } from "../delivering/outbound.ts";
 import { reasonOf } from "../delivering/retry.ts";
 import { escapeCard, markdown } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
-import { eventUrl, headline, isoTime, severityName, statusName } from "../rendering/variables.ts";
+import { eventLinkText, eventUrl, headline, isoTime, severityName, statusName } from "../rendering/variables.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
@@ -71,7 +71,7 @@ function cardText(card: Card, publicUrl: string, charsMax: number): string {
       { type: "TextBlock", text: cut(texts.text ?? ""), wrap: true },
       { type: "FactSet", facts },
     ],
-    ...(url !== "" && { actions: [{ type: "Action.OpenUrl", title: "Show event", url }] }),
+    ...(url !== "" && { actions: [{ type: "Action.OpenUrl", title: eventLinkText(notification), url }] }),
   };
   const attachment = { contentType: "application/vnd.microsoft.card.adaptive", contentUrl: null, content };
   return JSON.stringify({ type: "message", attachments: [attachment] });
