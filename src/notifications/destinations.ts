@@ -33,7 +33,7 @@ import { principalOf } from "../rpc/context.ts";
 import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
-import { deliveryThreads, destinationStates } from "./delivering/tables.ts";
+import { deliveryThreads, destinationStates, summaryMembers } from "./delivering/tables.ts";
 import { checkDestination, placeOf } from "./kinds.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
 import { toDestination } from "./messages.ts";
@@ -263,6 +263,15 @@ async function deleteDestination(tx: Db, tenantId: string, name: string): Promis
   await releaseCredentials(tx, tenantId, { kind: "destination", id: name });
   await orm(tx).delete(destinations).where(own);
   await orm(tx).delete(deliveryThreads).where(threadsOf(tenantId, name));
+  await orm(tx)
+    .delete(summaryMembers)
+    .where(
+      and(
+        eq(summaryMembers.tenantId, tenantId),
+        eq(summaryMembers.destinationName, name),
+        sql`${summaryMembers.createdMs} >= 0`, // by summary_members_by_subject
+      ),
+    );
   await forgetCounts(tx, tenantId, "destination", name);
 }
 

@@ -194,7 +194,7 @@ function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { end
   if (held) return { ended: held.status === "PENDING" ? held : { ...held, over } };
   if (verdict.send) return { row: verdict.told === undefined ? row : { ...row, told: verdict.told } };
   // A receiver that may have taken it is notified of its end; what was lost in a summary, of the summary's.
-  const lost = row.lost && !judging.lost.has(row.id);
+  const lost = row.lost && (row.tries > 0 || !judging.lost.has(row.id));
   return { ended: { row, status: "CANCELLED", error: verdict.reason, ...(lost && { state: threadOf(row, facts) }) } };
 }
 

@@ -8,7 +8,7 @@ import type { Result } from "./classify-response.ts";
 import { type DueDelivery, deliveriesKind, lockDestinationStates, storeDestinationStates } from "./delivery-queue.ts";
 import { judged, type Sign } from "./limits.ts";
 import { isBeyond, recordBeyond } from "./record-beyond.ts";
-import { endMembers, forgetSummaries, type MemberEnd, summarySubjectOf } from "./summaries.ts";
+import { endMembers, forgetMembers, type MemberEnd, summarySubjectOf } from "./summaries.ts";
 
 /** How long a count of the last 24 hours may be behind: their slots begin at multiples of this. */
 const slotMs = 10 * 60_000;
@@ -97,7 +97,7 @@ function write(tx: Db, tenantId: string, results: readonly Result[], nowMs: numb
     sent.length > 0 && countSent(tx, own(sent), now),
     ofThreads.length > 0 && keepThreads(tx, own(ofThreads, threadValues), now),
     ...(ended.length > 0 ? endMembers(tx, tenantId, ended, nowMs) : []),
-    unsent.length > 0 && forgetSummaries(tx, tenantId, unsent),
+    unsent.length > 0 && forgetMembers(tx, tenantId, unsent),
     done.length > 0 && removeDone(tx, own(done)),
   ];
   // Sent, and not waited for: the transaction fails with the first that fails.

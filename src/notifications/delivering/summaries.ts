@@ -261,6 +261,7 @@ export function endMembers(
   ];
 }
 
-/** Forgets what summaries that have surely not gone out would have stood for. */
-export const forgetSummaries = (tx: Db, tenantId: string, summaryIds: readonly string[]) => tx`
-  delete from summary_members where tenant_id = ${tenantId} and summary_id = any(${uuidArray(summaryIds)}::uuid[])`;
+/** Forgets what summaries that have surely not gone out would have stood for; their own deliveries stay, so that they go under the same ids. */
+export const forgetMembers = (tx: Db, tenantId: string, summaryIds: readonly string[]) => tx`
+  delete from summary_members
+  where tenant_id = ${tenantId} and summary_id = any(${uuidArray(summaryIds)}::uuid[]) and delivery_id <> summary_id`;
