@@ -35,5 +35,9 @@ export interface SummarySnapshot {
   readonly severity: number;
   /** Of the delivery that was sent as the summary; empty for a series or an entity. */
   readonly eventId: string;
-  readonly entity: { readonly id: string; readonly name: string; readonly dimensions: Readonly<Record<string, string>> };
+  readonly entity: {
+    readonly id: string;
+    readonly name: string;
+    readonly dimensions: Readonly<Record<string, string>>;
+  };
 }

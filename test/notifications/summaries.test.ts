@@ -194,7 +194,11 @@ describe("alerts at once at a pager that takes one notification a minute", () =>
   test("alerts of one name are told apart by their entities", async () => {
     const site = await place(paging);
     await site.rule({ begin: "cpu" });
-    const event = (host: number) => ({ name: "cpu", timestamp: String(Date.now()), dimensions: { source: `h${host}` } });
+    const event = (host: number) => ({
+      name: "cpu",
+      timestamp: String(Date.now()),
+      dimensions: { source: `h${host}` },
+    });
     const events = [0, 1, 2].map((host) => ({ ...event(host), severity: "SEVERITY_ERROR", status: "STATUS_OPEN" }));
     await site.ok("POST", "/v1/data-receiver/events", { events });
     await expect.poll(() => calls().length, poll).toBe(1);
@@ -311,7 +315,13 @@ describe("alerts at once at a pager that takes one notification a minute", () =>
     await site.nextMinute();
     await site.lookAgain();
     await expect
-      .poll(() => calls().filter(({ body }) => body.dedup_key === summary.dedup_key).at(-1)?.body.event_action, poll)
+      .poll(
+        () =>
+          calls()
+            .filter(({ body }) => body.dedup_key === summary.dedup_key)
+            .at(-1)?.body.event_action,
+        poll,
+      )
       .toBe("resolve");
     expect(calls().length).toBeGreaterThan(before);
   }, 60_000);
@@ -424,7 +434,8 @@ const kinds: Record<string, { type: object; seen(): { begun: number; ended: numb
       const numbered = calls().map((call, i) => ({ ...call, id: `sys-${i + 1}` }));
       const begun = numbered.filter(({ method, body }) => method === "POST" && /^summary/.test(body.correlation_id));
       const ended = numbered.filter(
-        ({ method, path, body }) => method === "PATCH" && body.state === "6" && begun.some(({ id }) => path.endsWith(id)),
+        ({ method, path, body }) =>
+          method === "PATCH" && body.state === "6" && begun.some(({ id }) => path.endsWith(id)),
       );
       return { begun: begun.length, ended: ended.length, ofOne: begun.length === 1 };
     },
@@ -440,44 +451,49 @@ const kinds: Record<string, { type: object; seen(): { begun: number; ended: numb
   },
 };
 
-test.each(Object.entries(kinds))("at %s, too, a summary ends with the last of its matches", async (_kind, { type, seen }) => {
-  const site = await place(type);
-  await site.rule();
-  /** Lets minutes go by until nothing waits but an end whose matches stand. */
-  const sent = async (heldMax: number) => {
-    const left = async () => {
-      await site.nextMinute();
-      return [await site.count(sql`due_ms <= ${BigInt(Date.now() + 60_000)}`), (await site.count()) <= heldMax];
+test.each(Object.entries(kinds))(
+  "at %s, too, a summary ends with the last of its matches",
+  async (_kind, { type, seen }) => {
+    const site = await place(type);
+    await site.rule();
+    /** Lets minutes go by until nothing waits but an end whose matches stand. */
+    const sent = async (heldMax: number) => {
+      const left = async () => {
+        await site.nextMinute();
+        return [await site.count(sql`due_ms <= ${BigInt(Date.now() + 60_000)}`), (await site.count()) <= heldMax];
+      };
+      await expect.poll(left, { ...poll, interval: 200 }).toEqual([0, true]);
     };
-    await expect.poll(left, { ...poll, interval: 200 }).toEqual([0, true]);
-  };
-  await site.alerts(many(4), "firing", 3);
-  await sent(0);
-  expect(seen()).toMatchObject({ begun: 1, ended: 0 });
-  await site.alerts(many(2), "ended", 2);
-  await sent(1);
-  expect(seen()).toMatchObject({ begun: 1, ended: 0 });
-  await site.ok(
-    "POST",
-    "/api/v2/alerts",
-    many(4).map((alertname) => ({
-      labels: { alertname, instance: "web-1", severity: "critical" },
-      endsAt: new Date().toISOString(),
-    })),
-  );
-  await sent(0);
-  expect(seen()).toEqual({ begun: 1, ended: 1, ofOne: true });
-}, 60_000);
+    await site.alerts(many(4), "firing", 3);
+    await sent(0);
+    expect(seen()).toMatchObject({ begun: 1, ended: 0 });
+    await site.alerts(many(2), "ended", 2);
+    await sent(1);
+    expect(seen()).toMatchObject({ begun: 1, ended: 0 });
+    await site.ok(
+      "POST",
+      "/api/v2/alerts",
+      many(4).map((alertname) => ({
+        labels: { alertname, instance: "web-1", severity: "critical" },
+        endsAt: new Date().toISOString(),
+      })),
+    );
+    await sent(0);
+    expect(seen()).toEqual({ begun: 1, ended: 1, ofOne: true });
+  },
+  60_000,
+);
 
 test("events that are made of two summaries end each with its own", async () => {
   const texts = { nameTemplate: "made of {{{event.name}}}", typeTemplate: "t", summaryTemplate: "s" };
   const site = await place({ event: { ...texts, severity: "SEVERITY_INFO" } });
   await site.rule({ begin: "alert" });
   const made = async () =>
-    (await sql<{ status: number }[]>`
+    (
+      await sql<{ status: number }[]>`
       select o.status from occurrences o join events e on e.tenant_id = o.tenant_id and e.id = o.event_id
-      where o.tenant_id = ${site.tenant.id} and e.name = 'made of notifications' order by o.start_ms, e.id`)
-      .map(({ status }) => status);
+      where o.tenant_id = ${site.tenant.id} and e.name = 'made of notifications' order by o.start_ms, e.id`
+    ).map(({ status }) => status);
   await site.alerts(many(4), "firing", 3);
   await site.nextMinute();
   await expect.poll(made, poll).toEqual([1]);

@@ -17,7 +17,7 @@ users.SearchUserAccountIdsResponse: ids: [string]
 users.UserGroup: name: string, cloudRoles: [string], restrictionFilters: [string]
 credentials.Credential: id: string, info: CredentialInfo
 credentials.CredentialInfo: name: string, type: string, description: string, tags: [string], usedBy: CredentialUsers,
-  allowedApiClients: [string], allowedHosts: [string]
+  allowedApiClients: [string], allowedHosts: [string], boundHosts: [string]
 credentials.CredentialUsers: collections: CredentialUses, destinations: CredentialUses
 credentials.CredentialUses: ids: [string]
 credentials.CreateCredentialResponse: info: Credential

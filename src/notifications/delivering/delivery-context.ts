@@ -6,6 +6,7 @@ import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import type { ThreadState } from "../kinds/kind.ts";
 import { storedTriggerType } from "../sources.ts";
+import type { ProductAddresses } from "../stored-credential.ts";
 import { type OpenDestination, unsealDestination } from "../unseal-destination.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 
@@ -72,6 +73,12 @@ export interface DeliveryTexts {
   readonly occurrences: ReadonlyMap<string, OccurrenceContext>;
   /** By their ids in hexadecimal. */
   readonly entities: ReadonlyMap<string, EntityContext>;
+}
+
+/** What destinations are opened with. */
+export interface Opening {
+  readonly keyring: Keyring;
+  readonly world: ProductAddresses;
 }
 
 type Subject = Pick<DueDelivery, "destinationName" | "subject">;
@@ -160,13 +167,13 @@ function readFollowed(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
 }
 
 /** The types of destinations as senders take them. What cannot be opened hinders its own deliveries alone. */
-async function readDestinations(tx: Db, tenantId: string, names: readonly string[], keyring: Keyring) {
+async function readDestinations(tx: Db, tenantId: string, names: readonly string[], { keyring, world }: Opening) {
   const stored = await tx<{ name: string; type: JsonValue }[]>`
     select name, type from destinations where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
   const opened = stored.map(async ({ name, type }): Promise<[string, OpenDestination | Error]> => {
     try {
       const masked = fromJson(DestinationTypeSchema, type);
-      return [name, await unsealDestination(tx, tenantId, name, masked, keyring, "destination.type")];
+      return [name, await unsealDestination(tx, tenantId, name, masked, keyring, world, "destination.type")];
     } catch (error) {
       // What the database says is no matter of the destination.
       if ((error as { severity?: unknown }).severity !== undefined) throw error;
@@ -181,12 +188,12 @@ export async function readDeliveryFacts(
   tx: Db,
   tenantId: string,
   rows: readonly DueDelivery[],
-  keyring: Keyring,
+  opening: Opening,
 ): Promise<DeliveryFacts> {
   const [tenants, rules, destinations, threads, followed] = await Promise.all([
     tx<{ name: string }[]>`select name from tenants where id = ${tenantId}`,
     readRules(tx, tenantId, rows),
-    readDestinations(tx, tenantId, each(rows.map(({ destinationName }) => destinationName)), keyring),
+    readDestinations(tx, tenantId, each(rows.map(({ destinationName }) => destinationName)), opening),
     readThreads(tx, tenantId, rows),
     readFollowed(tx, tenantId, rows),
   ]);

@@ -60,7 +60,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   const db = pool.sending;
   const slots = sendSlots(slotsMax);
   const counted = sendingStats();
-  const round = { keyring: options.keyring, slots, leaseMs, waitMsMax, recheck };
+  const round = { keyring: options.keyring, world: options.world, slots, leaseMs, waitMsMax, recheck };
   const sender: SenderOptions = { ...options, db };
   const held = leases<string, DueDelivery>({
     leaseMs: () => leaseMs,

@@ -1,4 +1,3 @@
-import type { Keyring } from "../../credentials/keyring.ts";
 import type { Db } from "../../db/connect.ts";
 import type { Verdict } from "../deciding/recheck.ts";
 import type { ThreadState } from "../kinds/kind.ts";
@@ -11,6 +10,7 @@ import {
   type DeliveryFacts,
   type DeliveryTexts,
   memberKey,
+  type Opening,
   readDeliveryFacts,
   readDeliveryTexts,
   threadKey,
@@ -91,12 +91,12 @@ export async function prepare(
   tx: Db,
   tenantId: string,
   shares: readonly Share[],
-  { verdicts, nowMs, keyring }: Pick<Judging, "verdicts" | "nowMs"> & { keyring: Keyring },
+  { verdicts, nowMs, ...opening }: Pick<Judging, "verdicts" | "nowMs"> & Opening,
 ): Promise<Prepared> {
   const rows = shares.flatMap((share) => share.rows);
   const early = shares.flatMap((share) => (share.allowed.summary ? [] : share.rows));
   const [facts, memberships, texts] = await Promise.all([
-    readDeliveryFacts(tx, tenantId, rows, keyring),
+    readDeliveryFacts(tx, tenantId, rows, opening),
     readMemberships(tx, tenantId, rows),
     readDeliveryTexts(tx, tenantId, early),
   ]);
@@ -235,12 +235,7 @@ function needless(row: DueDelivery, { rules, destinations }: DeliveryFacts): str
 }
 
 /** The notification of a delivery that goes by itself; undefined: what it is about was looked for, and is not there. */
-function prepareOne(
-  row: DueDelivery,
-  judging: Judging,
-  texts: DeliveryTexts,
-  tenantId: string,
-): Ready | undefined {
+function prepareOne(row: DueDelivery, judging: Judging, texts: DeliveryTexts, tenantId: string): Ready | undefined {
   const { verdicts, facts } = judging;
   const notification = notificationOf(row, facts, texts, tenantId);
   const destination = facts.destinations.get(row.destinationName);
@@ -253,7 +248,17 @@ function prepareOne(
   const goesOn = stands || (!isJointRecord && facts.followed.has(row.id));
   const ends = row.occasion === "clear" && !goesOn;
   const over = summariesOver(row, judging);
-  return { row, destination, notification: { ...notification, match }, state, match, ends, others: [], summary: undefined, over };
+  return {
+    row,
+    destination,
+    notification: { ...notification, match },
+    state,
+    match,
+    ends,
+    others: [],
+    summary: undefined,
+    over,
+  };
 }
 
 /** The notification of several deliveries of a destination that go as one. */
@@ -269,5 +274,15 @@ function prepareSummary(
   const before = memberships.get(memberKey(row))?.find(({ summaryId }) => summaryId === told.id);
   const { match = String(row.createdMs), ...state } = before?.state ?? {};
   const summary = { id: told.id, sent: row.lost || before?.sent === true };
-  return { row, destination, notification: { ...notification, match }, state, match, ends: false, others, summary, over: [] };
+  return {
+    row,
+    destination,
+    notification: { ...notification, match },
+    state,
+    match,
+    ends: false,
+    others,
+    summary,
+    over: [],
+  };
 }

@@ -100,10 +100,7 @@ interface Named {
 
 /** The names of deliveries; those that are about what was deleted have none. */
 async function readNames(tx: Db, tenantId: string, rows: readonly DueDelivery[]): Promise<Named[]> {
-  const [events, entities] = await Promise.all([
-    readEventNames(tx, tenantId, rows),
-    readEntities(tx, tenantId, rows),
-  ]);
+  const [events, entities] = await Promise.all([readEventNames(tx, tenantId, rows), readEntities(tx, tenantId, rows)]);
   const byId = new Map(entities.map((entity) => [entity.id.toString("hex"), entity]));
   return rows.flatMap((row) => {
     const { eventId, number, entityId, metricName } = row;

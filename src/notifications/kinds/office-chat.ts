@@ -4,7 +4,15 @@ import type { OutboundResponse } from "../delivering/outbound.ts";
 import { reasonOf } from "../delivering/retry.ts";
 import { escapeCard, markdown } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
-import { eventLinkText, eventUrl, headline, isoTime, severityName, statusName, summaryText } from "../rendering/variables.ts";
+import {
+  eventLinkText,
+  eventUrl,
+  headline,
+  isoTime,
+  severityName,
+  statusName,
+  summaryText,
+} from "../rendering/variables.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";

@@ -53,7 +53,8 @@ export function eventUrl({ summary, event, subjectId }: Notification, publicUrl:
 }
 
 /** The words of a link to `eventUrl`. */
-export const eventLinkText = ({ summary }: Notification) => (summary === undefined ? "Show event" : "Show notifications");
+export const eventLinkText = ({ summary }: Notification) =>
+  summary === undefined ? "Show event" : "Show notifications";
 
 /** Every text, number and flag of a message and of those in it, but for secrets. */
 function properties(desc: DescMessage, message: Message): Variables {
